@@ -1,0 +1,68 @@
+//! What every architecture offers: a chain of stages with exits.
+
+use candle_core::{Result, Tensor};
+
+/// A network cut into stages, with an answer possible after some of them.
+///
+/// Early exit, model slicing and preemption at layer boundaries are one mechanism: run stages
+/// `[i, j)`, keep the activations, go on later. Implementations hold no mutable state, so one
+/// model serves any number of threads.
+pub trait StagedModel: Send + Sync {
+    /// Number of stages; at least 1.
+    fn stages(&self) -> usize;
+
+    /// For each exit, in order of depth, how many stages must have run before its head.
+    ///
+    /// Strictly increasing, the last one equal to [`stages`](Self::stages).
+    fn exits(&self) -> &[usize];
+
+    /// Number of classes that a head tells apart.
+    fn classes(&self) -> usize;
+
+    /// Runs one stage on a batch.
+    ///
+    /// Stage 0 takes `[batch, samples]` f32; every other stage takes what the stage before it
+    /// returned. Batches may be stacked and split along dimension 0 between stages.
+    ///
+    /// # Errors
+    /// The stage does not exist, or the shape, type or device of `x` does not fit it.
+    fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor>;
+
+    /// Unnormalised class scores `[batch, classes]` of an exit.
+    ///
+    /// # Errors
+    /// The exit does not exist, or `x` does not come from the stage before it.
+    fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor>;
+
+    /// Class probabilities `[batch, classes]` of an exit; each row sums to 1.
+    ///
+    /// # Errors
+    /// As [`logits`](Self::logits).
+    fn head(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
+        candle_nn::ops::softmax_last_dim(&self.logits(exit, x)?)
+    }
+
+    /// Runs a whole batch `[batch, samples]` to an exit and returns its probabilities.
+    ///
+    /// # Errors
+    /// As [`run_stage`](Self::run_stage) and [`head`](Self::head).
+    fn forward(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
+        let Some(&stages) = self.exits().get(exit) else {
+            candle_core::bail!("exit {exit} of {}", self.exits().len());
+        };
+        let mut x = x.clone();
+        for stage in 0..stages {
+            x = self.run_stage(stage, &x)?;
+        }
+        self.head(exit, &x)
+    }
+}
+
+/// Checks that a batch has the shape `[batch, samples]` and lifts it to `[batch, samples, 1]`.
+pub(crate) fn lift_input(x: &Tensor, samples: usize) -> Result<Tensor> {
+    let (_, width) = x.dims2()?;
+    if width != samples {
+        candle_core::bail!("input has {width} samples, the model takes {samples}");
+    }
+    x.unsqueeze(2)
+}

@@ -1,0 +1,180 @@
+//! Where an architecture gets its tensors: a weights file, or a seeded start for training.
+//!
+//! Both ways run the same constructor, so what training writes is what loading expects.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use candle_core::{DType, Device, Tensor, Var};
+use rand_distr::{Distribution, Normal};
+use rand_pcg::Pcg64;
+use safetensors::{Dtype, SafeTensors};
+
+use crate::error::ModelError;
+
+/// How a parameter starts when there is no file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Init {
+    /// All zeros.
+    Zero,
+    /// Normal with this standard deviation.
+    Normal(f64),
+}
+
+/// Hands out named parameters and remembers how many it gave.
+pub(crate) struct Params {
+    source: Source,
+    count: u64,
+}
+
+enum Source {
+    Fresh {
+        rng: Pcg64,
+        vars: BTreeMap<String, Var>,
+    },
+    File {
+        file: PathBuf,
+        tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+        device: Device,
+    },
+}
+
+// === impl Params ===
+
+impl Params {
+    /// Trainable variables drawn from `rng`, on the CPU.
+    pub(crate) fn fresh(rng: Pcg64) -> Self {
+        let vars = BTreeMap::new();
+        Self {
+            source: Source::Fresh { rng, vars },
+            count: 0,
+        }
+    }
+
+    /// The tensors of a safetensors file, placed on `device` as they are asked for.
+    ///
+    /// The whole file is checked before anything is allocated on the device.
+    pub(crate) fn open(file: &Path, device: &Device) -> Result<Self, ModelError> {
+        let source = Source::File {
+            file: file.to_path_buf(),
+            tensors: read_tensors(file)?,
+            device: device.clone(),
+        };
+        Ok(Self { source, count: 0 })
+    }
+
+    /// The parameter `name` of shape `shape`.
+    pub(crate) fn get(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        init: Init,
+    ) -> Result<Tensor, ModelError> {
+        let tensor = match &mut self.source {
+            Source::Fresh { rng, vars } => {
+                let var = draw(rng, shape, init).map_err(ModelError::compute(name))?;
+                let tensor = var.as_tensor().clone();
+                vars.insert(name.to_owned(), var);
+                tensor
+            }
+            Source::File {
+                file,
+                tensors,
+                device,
+            } => {
+                let Some((found, values)) = tensors.remove(name) else {
+                    return Err(ModelError::tensor(file, name, "missing"));
+                };
+                if found != shape {
+                    let reason = format!("shape {found:?}, the architecture needs {shape:?}");
+                    return Err(ModelError::tensor(file, name, reason));
+                }
+                Tensor::from_vec(values, shape, device).map_err(ModelError::compute(name))?
+            }
+        };
+        self.count += tensor.elem_count() as u64;
+        Ok(tensor)
+    }
+
+    /// Parameters handed out so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Refuses a file that holds more than the architecture asked for.
+    pub(crate) fn finish(self) -> Result<(), ModelError> {
+        if let Source::File { file, tensors, .. } = &self.source
+            && let Some(name) = tensors.keys().next()
+        {
+            return Err(ModelError::tensor(file, name, "not part of the architecture"));
+        }
+        Ok(())
+    }
+
+    /// The trainable variables by name; empty when the parameters came from a file.
+    pub(crate) fn into_vars(self) -> BTreeMap<String, Var> {
+        match self.source {
+            Source::Fresh { vars, .. } => vars,
+            Source::File { .. } => BTreeMap::new(),
+        }
+    }
+}
+
+fn draw(rng: &mut Pcg64, shape: &[usize], init: Init) -> candle_core::Result<Var> {
+    let deviation = match init {
+        Init::Zero => return Var::zeros(shape, DType::F32, &Device::Cpu),
+        Init::Normal(deviation) => deviation,
+    };
+    let normal = Normal::new(0.0, deviation).map_err(candle_core::Error::wrap)?;
+    let values: Vec<f32> = normal
+        .sample_iter(rng)
+        .take(shape.iter().product())
+        .map(|value: f64| value as f32)
+        .collect();
+    Var::from_vec(values, shape, &Device::Cpu)
+}
+
+// === tensor files ===
+
+/// Reads every tensor of a safetensors file; all must be finite f32.
+pub(crate) fn read_tensors(
+    file: &Path,
+) -> Result<BTreeMap<String, (Vec<usize>, Vec<f32>)>, ModelError> {
+    let bytes = std::fs::read(file).map_err(|source| ModelError::io(file, source))?;
+    let parsed = SafeTensors::deserialize(&bytes)
+        .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
+    let mut tensors = BTreeMap::new();
+    for (name, view) in parsed.iter() {
+        if view.dtype() != Dtype::F32 {
+            let reason = format!("type {:?}, must be F32", view.dtype());
+            return Err(ModelError::tensor(file, name, reason));
+        }
+        let values: Vec<f32> = view
+            .data()
+            .chunks_exact(size_of::<f32>())
+            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect();
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            let reason = format!("value {at} is {}", values[at]);
+            return Err(ModelError::tensor(file, name, reason));
+        }
+        tensors.insert(name.to_owned(), (view.shape().to_vec(), values));
+    }
+    Ok(tensors)
+}
+
+/// Writes named f32 tensors as a safetensors file, whole or not at all.
+pub(crate) fn write_tensors(
+    file: &Path,
+    tensors: &BTreeMap<String, Tensor>,
+) -> Result<(), ModelError> {
+    // Written beside and renamed, so that a loader never sees half a file.
+    let partial = file.with_extension("partial");
+    let by_name: std::collections::HashMap<&str, Tensor> = tensors
+        .iter()
+        .map(|(name, tensor)| (name.as_str(), tensor.clone()))
+        .collect();
+    candle_core::safetensors::save(&by_name, &partial)
+        .map_err(ModelError::compute(format!("writing {}", partial.display())))?;
+    std::fs::rename(&partial, file).map_err(|source| ModelError::io(file, source))
+}

@@ -1,0 +1,186 @@
+//! A 1-D residual network with an exit after every stage.
+//!
+//! Plain residual blocks without normalisation: the second convolution of a block starts small,
+//! so that a block starts as the identity (Zhang et al., "Fixup Initialization", 2019) and
+//! inference has nothing to fold.
+
+use candle_core::{Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::cnn1d::ConvSpec;
+use crate::error::ModelError;
+use crate::layers::{Conv1d, ConvShape, Linear};
+use crate::model::{StagedModel, lift_input};
+use crate::params::Params;
+
+/// Standard deviation of a block's second convolution, relative to He's.
+const RESIDUAL_GAIN: f64 = 0.1;
+
+/// Standard deviation of a projection that no ReLU follows, relative to He's.
+const LINEAR_GAIN: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+/// Hyper-parameters of [`ResNet1d`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResNet1dSpec {
+    /// Samples of one input.
+    pub samples: usize,
+    /// Classes told apart.
+    pub classes: usize,
+    /// First convolution; part of stage 0.
+    pub stem: ConvSpec,
+    /// Stages in order; each ends with an exit.
+    pub stages: Vec<StageSpec>,
+}
+
+/// A run of residual blocks of one width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageSpec {
+    /// Channels of every block.
+    pub channels: usize,
+    /// Residual blocks.
+    pub blocks: usize,
+    /// Window length of both convolutions of a block, in positions.
+    pub kernel: usize,
+    /// Positions between windows of the first block's first convolution.
+    pub stride: usize,
+}
+
+/// The network.
+pub struct ResNet1d {
+    spec: ResNet1dSpec,
+    stem: Conv1d,
+    stages: Vec<Vec<Block>>,
+    heads: Vec<Linear>,
+    exits: Vec<usize>,
+}
+
+/// `relu(skip(x) + conv2(relu(conv1(x))))`.
+struct Block {
+    conv1: Conv1d,
+    conv2: Conv1d,
+    /// Present where the block changes the width or the length.
+    skip: Option<Conv1d>,
+}
+
+// === impl ResNet1d ===
+
+impl ResNet1d {
+    pub(crate) fn new(
+        params: &mut Params,
+        spec: &ResNet1dSpec,
+    ) -> std::result::Result<Self, ModelError> {
+        let stem_shape = ConvShape {
+            input: 1,
+            output: spec.stem.channels,
+            kernel: spec.stem.kernel,
+            stride: spec.stem.stride,
+        };
+        let stem = Conv1d::new(params, "stem", stem_shape, 1.0)?;
+        let mut channels = spec.stem.channels;
+        let mut stages = Vec::with_capacity(spec.stages.len());
+        let mut heads = Vec::with_capacity(spec.stages.len());
+        for (i, stage) in spec.stages.iter().enumerate() {
+            let mut blocks = Vec::with_capacity(stage.blocks);
+            for j in 0..stage.blocks {
+                let stride = if j == 0 { stage.stride } else { 1 };
+                let name = format!("stage{i}.block{j}");
+                blocks.push(Block::new(params, &name, channels, *stage, stride)?);
+                channels = stage.channels;
+            }
+            stages.push(blocks);
+            heads.push(Linear::new(
+                params,
+                &format!("exit{i}"),
+                channels,
+                spec.classes,
+            )?);
+        }
+        Ok(Self {
+            spec: spec.clone(),
+            stem,
+            exits: (1..=stages.len()).collect(),
+            stages,
+            heads,
+        })
+    }
+}
+
+impl StagedModel for ResNet1d {
+    fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    fn exits(&self) -> &[usize] {
+        &self.exits
+    }
+
+    fn classes(&self) -> usize {
+        self.spec.classes
+    }
+
+    fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
+        let Some(blocks) = self.stages.get(stage) else {
+            candle_core::bail!("stage {stage} of {}", self.stages.len());
+        };
+        let mut x = if stage == 0 {
+            let lifted = lift_input(x, self.spec.samples)?;
+            self.stem.forward(&lifted)?.relu()?
+        } else {
+            x.clone()
+        };
+        for block in blocks {
+            x = block.forward(&x)?;
+        }
+        Ok(x)
+    }
+
+    fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
+        let Some(head) = self.heads.get(exit) else {
+            candle_core::bail!("exit {exit} of {}", self.heads.len());
+        };
+        head.forward_pooled(x)
+    }
+}
+
+// === impl Block ===
+
+impl Block {
+    fn new(
+        params: &mut Params,
+        name: &str,
+        input: usize,
+        stage: StageSpec,
+        stride: usize,
+    ) -> std::result::Result<Self, ModelError> {
+        let shape = |input, kernel, stride| ConvShape {
+            input,
+            output: stage.channels,
+            kernel,
+            stride,
+        };
+        let first = shape(input, stage.kernel.next_multiple_of(stride), stride);
+        let second = shape(stage.channels, stage.kernel, 1);
+        let skip = if stride != 1 || input != stage.channels {
+            let name = format!("{name}.skip");
+            Some(Conv1d::new(params, &name, shape(input, stride, stride), LINEAR_GAIN)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            conv1: Conv1d::new(params, &format!("{name}.conv1"), first, 1.0)?,
+            conv2: Conv1d::new(params, &format!("{name}.conv2"), second, RESIDUAL_GAIN)?,
+            skip,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let inner = self.conv1.forward(x)?.relu()?;
+        let inner = self.conv2.forward(&inner)?;
+        match &self.skip {
+            Some(skip) => (skip.forward(x)? + inner)?.relu(),
+            None => (x + inner)?.relu(),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The zoo: a folder of applications, each a folder of variants.
+//!
+//! `ZOO/APP/app.toml`, `ZOO/APP/VARIANT/model.toml` and the weights beside it. Opening reads and
+//! checks every card; weights are read when a variant is loaded.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use candle_core::Device;
+
+use crate::card::{APP_CARD, AppCard, VARIANT_CARD, VariantCard};
+use crate::error::ModelError;
+use crate::evidence::SneakPeek;
+use crate::model::StagedModel;
+use crate::params::Params;
+
+/// Every application of a folder, in order of name.
+#[derive(Clone, Debug)]
+pub struct Zoo {
+    /// The folder.
+    pub dir: PathBuf,
+    /// The applications.
+    pub apps: Vec<ZooApp>,
+}
+
+/// One application and its variants, in order of name.
+#[derive(Clone, Debug)]
+pub struct ZooApp {
+    /// The application's folder.
+    pub dir: PathBuf,
+    /// Its card.
+    pub card: AppCard,
+    /// Its variants.
+    pub variants: Vec<ZooVariant>,
+}
+
+/// One variant, not yet loaded.
+#[derive(Clone, Debug)]
+pub struct ZooVariant {
+    /// The variant's folder; what [`load_variant`] takes.
+    pub dir: PathBuf,
+    /// Its card.
+    pub card: VariantCard,
+}
+
+/// A variant with its weights on a device.
+pub struct LoadedVariant {
+    /// Its card.
+    pub card: VariantCard,
+    /// The network.
+    pub model: Arc<dyn StagedModel>,
+    /// Bytes its parameters occupy on the device.
+    pub bytes: u64,
+}
+
+// === impl Zoo ===
+
+impl Zoo {
+    /// Reads and checks every card under `dir`. Folders without an application card are skipped.
+    ///
+    /// # Errors
+    /// A folder or card cannot be read or is wrong, or a variant does not fit its application.
+    pub fn open(dir: &Path) -> Result<Self, ModelError> {
+        let mut apps = Vec::new();
+        for app_dir in folders_with(dir, APP_CARD)? {
+            apps.push(ZooApp::open(&app_dir)?);
+        }
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            apps,
+        })
+    }
+
+    /// The application called `name`.
+    pub fn app(&self, name: &str) -> Option<&ZooApp> {
+        self.apps.iter().find(|app| app.card.name == name)
+    }
+}
+
+// === impl ZooApp ===
+
+impl ZooApp {
+    /// Reads and checks one application's folder.
+    ///
+    /// # Errors
+    /// As [`Zoo::open`].
+    pub fn open(dir: &Path) -> Result<Self, ModelError> {
+        let file = dir.join(APP_CARD);
+        let card = AppCard::read(&file)?;
+        check_folder_name(&file, dir, &card.name)?;
+        let mut variants = Vec::new();
+        for variant_dir in folders_with(dir, VARIANT_CARD)? {
+            let file = variant_dir.join(VARIANT_CARD);
+            let variant = VariantCard::read(&file)?;
+            check_folder_name(&file, &variant_dir, &variant.name)?;
+            check_fit(&file, &card, &variant)?;
+            variants.push(ZooVariant {
+                dir: variant_dir,
+                card: variant,
+            });
+        }
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            card,
+            variants,
+        })
+    }
+
+    /// The variant called `name`.
+    pub fn variant(&self, name: &str) -> Option<&ZooVariant> {
+        self.variants
+            .iter()
+            .find(|variant| variant.card.name == name)
+    }
+
+    /// Opens the application's nearest-neighbour evidence, if it has any.
+    ///
+    /// # Errors
+    /// The file cannot be read or does not fit the card.
+    pub fn sneakpeek(&self) -> Result<Option<SneakPeek>, ModelError> {
+        let Some(card) = &self.card.sneakpeek else {
+            return Ok(None);
+        };
+        let samples = self.card.inputs.first().map_or(0, |input| {
+            input.shape.iter().fold(1, |a: usize, &b| a.saturating_mul(b))
+        });
+        let file = self.dir.join(&card.file);
+        SneakPeek::open(&file, samples, self.card.classes.len()).map(Some)
+    }
+}
+
+/// Loads the variant in folder `dir` onto `device`.
+///
+/// # Errors
+/// The card or the weights cannot be read, do not fit each other, or do not fit on the device.
+pub fn load_variant(dir: &Path, device: &Device) -> Result<LoadedVariant, ModelError> {
+    let card_file = dir.join(VARIANT_CARD);
+    let card = VariantCard::read(&card_file)?;
+    let mut params = Params::open(&dir.join(&card.weights), device)?;
+    let model = card.architecture.build(&mut params)?;
+    let parameters = params.count();
+    params.finish()?;
+    if parameters != card.parameters {
+        let reason = format!("{}, the weights have {parameters}", card.parameters);
+        return Err(ModelError::field(&card_file, "parameters", reason));
+    }
+    Ok(LoadedVariant {
+        card,
+        model: model.into(),
+        bytes: parameters * size_of::<f32>() as u64,
+    })
+}
+
+/// The folders directly under `dir` that hold `card`, sorted by name.
+fn folders_with(dir: &Path, card: &str) -> Result<Vec<PathBuf>, ModelError> {
+    let failed = |source| ModelError::io(dir, source);
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.join(card).is_file() {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+fn check_folder_name(file: &Path, dir: &Path, name: &str) -> Result<(), ModelError> {
+    // `open(".")` has no last component to compare with; resolve it first.
+    let resolved = dir
+        .canonicalize()
+        .map_err(|source| ModelError::io(dir, source))?;
+    if resolved.file_name() == Some(name.as_ref()) {
+        return Ok(());
+    }
+    let reason = format!("`{name}` differs from the folder's name");
+    Err(ModelError::field(file, "name", reason))
+}
+
+fn check_fit(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), ModelError> {
+    let classes = variant.architecture.classes();
+    if classes != app.classes.len() {
+        let reason = format!("{classes}, the application has {}", app.classes.len());
+        return Err(ModelError::field(file, "architecture.classes", reason));
+    }
+    let samples = variant.architecture.samples();
+    if app.inputs.len() != 1 || app.inputs[0].shape != [samples] {
+        let reason = format!("{samples}, the application's input is another shape");
+        return Err(ModelError::field(file, "architecture.samples", reason));
+    }
+    Ok(())
+}
