@@ -1,0 +1,47 @@
+//! Reads an artifact when it may and when it may not.
+
+use std::cell::RefCell;
+
+use guest_base::contract::{Catalog, Plan, Window};
+use guest_base::host::{ArtifactError, read_artifact};
+use guest_base::{Subject, empty_plan};
+
+thread_local! {
+    static NAME: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// The guest.
+pub struct AsksAtWrongTime;
+
+impl Subject for AsksAtWrongTime {
+    const NAME: &'static str = "asks-at-wrong-time";
+
+    fn configure(_catalog: Catalog, settings: String) -> Result<(), String> {
+        // `{"artifact":"NAME"}`: the last string in it.
+        let name = settings.rsplit('"').nth(1).unwrap_or("table.bin");
+        read(name)?;
+        NAME.set(name.to_owned());
+        Ok(())
+    }
+
+    fn schedule(_window: Window) -> Result<Plan, String> {
+        NAME.with_borrow(|name| read(name))?;
+        Ok(empty_plan())
+    }
+
+    /// The length of the artifact, so that a test sees that it was read whole.
+    fn save() -> Vec<u8> {
+        NAME.with_borrow(|name| name.clone().into_bytes())
+    }
+}
+
+fn read(name: &str) -> Result<Vec<u8>, String> {
+    read_artifact(name).map_err(|e| match e {
+        ArtifactError::NotFound => format!("artifact {name}: not found"),
+        ArtifactError::Forbidden => format!("artifact {name}: forbidden"),
+        ArtifactError::TooLarge(bytes) => format!("artifact {name}: too large, {bytes} bytes"),
+        ArtifactError::Unreadable(why) => format!("artifact {name}: unreadable, {why}"),
+    })
+}
+
+guest_base::guest!(AsksAtWrongTime);
