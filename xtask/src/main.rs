@@ -1,2 +1,80 @@
-//! Placeholder.
-fn main() {}
+//! The build house: everything a person or a CI runner does with this repository.
+//!
+//! - [`plugins`]: policies to WebAssembly components, with [`toolchain`] finding a compiler
+//!   and [`component`] doing the encoding in-process.
+//! - [`suite`]: everything that must pass, [`tidy`] among it.
+//! - [`launch`]: the demo and the server, built and started.
+//!
+//! Below them: [`workspace`] (what cargo knows), [`cargo`] (how it is called) and [`shell`]
+//! (how a command is shown and run). Progress goes to stderr, results to stdout.
+
+mod cargo;
+mod component;
+mod install;
+mod launch;
+mod plugins;
+mod shell;
+mod suite;
+mod tidy;
+mod toolchain;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::launch::LaunchArgs;
+use crate::workspace::Workspace;
+
+/// Builds, tests and starts Switchyard.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build everything, drive the server for a few seconds while swapping its policy, print a table
+    Demo(LaunchArgs),
+    /// Build everything and leave the server running on the shipped demo configuration
+    Serve(LaunchArgs),
+    /// Everything that must pass: format, lints, components, tests, docs, licences, a demo run
+    Test,
+    /// Build every policy component into target/policies
+    Plugins {
+        /// Also build the components that only tests use, into target/policies-test
+        #[arg(long)]
+        with_guests: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    let workspace = Workspace::load()?;
+    match command {
+        Command::Demo(args) => launch::demo(&workspace, &args),
+        Command::Serve(args) => launch::serve(&workspace, &args),
+        Command::Test => suite::run(&workspace),
+        Command::Plugins { with_guests } => {
+            let guests = if with_guests {
+                plugins::Guests::Include
+            } else {
+                plugins::Guests::Leave
+            };
+            let built = plugins::build(&workspace, guests)?;
+            print!("{}", plugins::table(&built));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! How cargo is called, and what it says it built.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::shell;
+
+/// Something cargo built, from its JSON messages.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+pub(crate) struct Artifact {
+    /// Absolute path of the package's `Cargo.toml`.
+    pub(crate) manifest_path: PathBuf,
+    /// Files that came out: `.rlib`, `.wasm`, ...
+    pub(crate) filenames: Vec<PathBuf>,
+    /// The program, for binaries that can be started.
+    pub(crate) executable: Option<PathBuf>,
+}
+
+/// The cargo that started this program, in `folder`, as if typed into a fresh shell.
+pub(crate) fn host(folder: &Path) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(folder);
+    forget_outer_cargo(&mut command);
+    command
+}
+
+/// Removes what `cargo run` set for this program alone.
+///
+/// Left in place, these variables make build scripts that watch them run again, so that
+/// `cargo test` and `cargo xtask test` would rebuild each other's dependencies.
+pub(crate) fn forget_outer_cargo(command: &mut Command) {
+    for (key, _) in env::vars_os() {
+        if is_set_by_cargo_run(&key.to_string_lossy()) {
+            command.env_remove(key);
+        }
+    }
+}
+
+fn is_set_by_cargo_run(key: &str) -> bool {
+    const PREFIXES: [&str; 3] = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
+    const NAMES: [&str; 5] = [
+        "CARGO",
+        "CARGO_CRATE_NAME",
+        "CARGO_PRIMARY_PACKAGE",
+        "OUT_DIR",
+        "RUST_RECURSION_COUNT",
+    ];
+    NAMES.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// Runs a `cargo build`; diagnostics go to the terminal, the list of artifacts comes back.
+///
+/// # Errors
+/// When cargo cannot be started or the build fails; both name the command line.
+pub(crate) fn build(command: &mut Command) -> Result<Vec<Artifact>> {
+    let typed = shell::line(command);
+    command
+        .arg("--message-format=json-render-diagnostics")
+        .stdout(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot start `{typed}`"))?;
+    let stdout = child.stdout.take().expect("stdout is piped just above");
+    let mut artifacts = Vec::new();
+    for line in BufReader::new(stdout).lines() {
+        artifacts.extend(artifact(
+            &line.with_context(|| format!("reading from `{typed}`"))?,
+        ));
+    }
+    let status = child
+        .wait()
+        .with_context(|| format!("waiting for `{typed}`"))?;
+    if !status.success() {
+        bail!("{status}: `{typed}`");
+    }
+    Ok(artifacts)
+}
+
+/// One line of cargo's messages, when it tells of an artifact.
+fn artifact(line: &str) -> Option<Artifact> {
+    #[derive(Deserialize)]
+    #[serde(tag = "reason", rename_all = "kebab-case")]
+    enum Message {
+        CompilerArtifact(Artifact),
+        #[serde(other)]
+        Other,
+    }
+    match serde_json::from_str(line) {
+        Ok(Message::CompilerArtifact(artifact)) => Some(artifact),
+        // Build scripts' own lines among them: not every line is a message.
+        Ok(Message::Other) | Err(_) => None,
+    }
+}
+
+/// The program that the package in `folder` became.
+///
+/// # Errors
+/// When the build made no program of that name.
+pub(crate) fn program(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
+    let manifest = folder.join("Cargo.toml");
+    artifacts
+        .iter()
+        .filter(|artifact| artifact.manifest_path == manifest)
+        .filter_map(|artifact| artifact.executable.as_ref())
+        .find(|path| path.file_stem().is_some_and(|stem| stem == name))
+        .map(|path| path.clone().into_os_string())
+        .with_context(|| format!("{} builds no program `{name}`", manifest.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"reason":"compiler-artifact","package_id":"x","manifest_path":"/y/a/Cargo.toml",
+        "target":{"kind":["bin"],"name":"a"},"filenames":["/y/target/debug/a"],
+        "executable":"/y/target/debug/a","fresh":true}"#;
+
+    #[test]
+    fn artifacts_are_picked_out_of_the_messages() {
+        let found = artifact(LINE).unwrap();
+        assert_eq!(found.filenames, [PathBuf::from("/y/target/debug/a")]);
+        assert_eq!(
+            artifact(r#"{"reason":"build-finished","success":true}"#),
+            None
+        );
+        assert_eq!(artifact("a build script talking"), None);
+    }
+
+    #[test]
+    fn a_program_is_found_by_its_package_and_name() {
+        let built = [artifact(LINE).unwrap()];
+        assert_eq!(
+            program(&built, Path::new("/y/a"), "a").unwrap(),
+            "/y/target/debug/a"
+        );
+        assert!(program(&built, Path::new("/y/b"), "a").is_err());
+        assert!(program(&built, Path::new("/y/a"), "b").is_err());
+    }
+
+    #[test]
+    fn only_the_outer_cargos_variables_are_forgotten() {
+        for key in ["CARGO", "CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "OUT_DIR"] {
+            assert!(is_set_by_cargo_run(key), "{key}");
+        }
+        for key in [
+            "CARGO_HOME",
+            "CARGO_TARGET_DIR",
+            "CARGO_BUILD_JOBS",
+            "CARGO_NET_OFFLINE",
+            "PATH",
+        ] {
+            assert!(!is_set_by_cargo_run(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_failing_build_names_its_command() {
+        let error = build(Command::new("sh").args(["-c", "exit 1", "--"])).unwrap_err();
+        assert!(error.to_string().contains("sh -c 'exit 1'"), "{error}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Commands as a person would type them, and running them.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// How often a command under a time limit is looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The command as one line that can be pasted into a shell.
+///
+/// Only variables that were set on purpose are shown, not the ones that were removed.
+pub(crate) fn line(command: &Command) -> String {
+    let variables = command
+        .get_envs()
+        .filter_map(|(key, value)| Some(format!("{}={}", key.to_string_lossy(), quote(value?))));
+    let words = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(quote);
+    variables.chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn quote(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Runs a command with the terminal's own input and output.
+///
+/// # Errors
+/// When it cannot be started or does not succeed; both name the command line.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start `{}`", line(command)))?;
+    if !status.success() {
+        bail!("{status}: `{}`", line(command));
+    }
+    Ok(())
+}
+
+/// What a command wrote to stdout, trimmed; nothing when it is missing or fails.
+pub(crate) fn answer(command: &mut Command) -> Option<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Whether a command succeeds, silently, within a time limit; it is ended when it does not.
+pub(crate) fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
+    let silent = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let Ok(mut child) = silent.spawn() else {
+        return false;
+    };
+    let started = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if started.elapsed() < limit => thread::sleep(POLL_INTERVAL),
+            // Out of time, or no longer ours to wait for: neither is a success.
+            Ok(None) | Err(_) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_can_be_pasted() {
+        let mut command = Command::new("cargo");
+        command
+            .args(["doc", "--no-deps", "it's"])
+            .env("RUSTDOCFLAGS", "-D warnings");
+        command.env_remove("RUSTFLAGS");
+        assert_eq!(
+            line(&command),
+            r"RUSTDOCFLAGS='-D warnings' cargo doc --no-deps 'it'\''s'"
+        );
+    }
+
+    #[test]
+    fn a_failure_names_the_command() {
+        let error = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
+        assert!(error.to_string().contains("sh -c 'exit 3'"), "{error}");
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_ended() {
+        let started = Instant::now();
+        assert!(!succeeds_within(
+            Command::new("sleep").arg("60"),
+            Duration::from_millis(100)
+        ));
+        assert!(started.elapsed() < Duration::from_secs(30));
+        assert!(succeeds_within(
+            &mut Command::new("true"),
+            Duration::from_secs(30)
+        ));
+    }
+
+    #[test]
+    fn a_missing_program_answers_nothing() {
+        assert_eq!(answer(&mut Command::new("no-such-program-here")), None);
+        assert_eq!(
+            answer(Command::new("echo").arg("hello")).as_deref(),
+            Some("hello")
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! Everything that must pass, in the order in which a failure is cheapest to find.
+//!
+//! The host is built in the `dev` profile throughout, with the whole workspace's features, so
+//! that every dependency is compiled once.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::launch::demo_arguments;
+use crate::plugins::{self, Guests};
+use crate::workspace::Workspace;
+use crate::{cargo, shell, tidy};
+
+/// What became of a step that did not fail.
+enum Outcome {
+    Passed,
+    /// Not run, for the reason given.
+    Skipped(&'static str),
+}
+
+/// Runs steps one after the other and keeps their sum.
+struct Runner {
+    started: Instant,
+    passed: usize,
+    skipped: Vec<String>,
+}
+
+/// Runs all steps; a line that sums them up goes to stdout.
+///
+/// # Errors
+/// The first failure, with its step and command line.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let mut runner = Runner::new();
+    runner.command(
+        "format",
+        cargo(workspace, &["fmt", "--all", "--", "--check"]),
+    )?;
+    runner.step("tidy", || {
+        tidy::check(&workspace.root).map(|()| Outcome::Passed)
+    })?;
+    runner.step("plugins", || build_components(workspace))?;
+    runner.command("clippy", clippy(workspace))?;
+    runner.command("test", test(workspace))?;
+    runner.command("doc", doc(workspace))?;
+    runner.step("deny", || deny(workspace))?;
+    runner.step("demo", || demo(workspace))?;
+    println!("{}", runner.summary());
+    Ok(())
+}
+
+fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
+    let mut command = cargo::host(&workspace.root);
+    command.args(arguments);
+    command
+}
+
+fn clippy(workspace: &Workspace) -> Command {
+    cargo(
+        workspace,
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )
+}
+
+fn test(workspace: &Workspace) -> Command {
+    let mut command = cargo(workspace, &["test", "--workspace"]);
+    command
+        .env("SWITCHYARD_POLICIES", plugins::policies(workspace))
+        .env("SWITCHYARD_GUESTS", plugins::guests(workspace));
+    command
+}
+
+fn doc(workspace: &Workspace) -> Command {
+    let mut command = cargo(workspace, &["doc", "--workspace", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    command
+}
+
+fn build_components(workspace: &Workspace) -> Result<Outcome> {
+    let built = plugins::build(workspace, Guests::Include)?;
+    eprint!("{}", plugins::table(&built));
+    Ok(Outcome::Passed)
+}
+
+/// The advisory database is left out: it is fetched from a place that CI cannot reach.
+fn deny(workspace: &Workspace) -> Result<Outcome> {
+    if shell::answer(&mut cargo(workspace, &["deny", "--version"])).is_none() {
+        return Ok(Outcome::Skipped("cargo-deny is not installed"));
+    }
+    announced(&mut cargo(
+        workspace,
+        &["deny", "check", "licenses", "bans", "sources"],
+    ))
+}
+
+/// The demo, shortened, on the program that the tests were built with.
+fn demo(workspace: &Workspace) -> Result<Outcome> {
+    // `--tests` selects the tests' features too; without it the dependencies are built again.
+    let mut build = cargo(
+        workspace,
+        &["build", "--workspace", "--tests", "--bin", "switchyard"],
+    );
+    let artifacts = cargo::build(&mut build)?;
+    let program = cargo::program(
+        &artifacts,
+        &workspace.root.join("host/server"),
+        "switchyard",
+    )?;
+    let mut command = Command::new(program);
+    cargo::forget_outer_cargo(&mut command);
+    announced(
+        command
+            .current_dir(&workspace.root)
+            .args(demo_arguments())
+            .arg("--quick"),
+    )
+}
+
+fn announced(command: &mut Command) -> Result<Outcome> {
+    eprintln!("   {}", shell::line(command));
+    shell::run(command).map(|()| Outcome::Passed)
+}
+
+// === impl Runner ===
+
+impl Runner {
+    fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            passed: 0,
+            skipped: Vec::new(),
+        }
+    }
+
+    fn command(&mut self, name: &str, mut command: Command) -> Result<()> {
+        self.step(name, || announced(&mut command))
+    }
+
+    fn step(&mut self, name: &str, work: impl FnOnce() -> Result<Outcome>) -> Result<()> {
+        let started = Instant::now();
+        eprintln!("== {name}");
+        let outcome = work().with_context(|| {
+            format!("step `{name}` failed after {}", seconds(started.elapsed()))
+        })?;
+        match outcome {
+            Outcome::Passed => {
+                self.passed += 1;
+                eprintln!("== {name}: passed in {}", seconds(started.elapsed()));
+            }
+            Outcome::Skipped(why) => {
+                self.skipped.push(format!("{name} ({why})"));
+                eprintln!("== {name}: skipped, {why}");
+            }
+        }
+        Ok(())
+    }
+
+    fn summary(&self) -> String {
+        let skipped = if self.skipped.is_empty() {
+            "none skipped".to_owned()
+        } else {
+            format!("skipped: {}", self.skipped.join(", "))
+        };
+        format!(
+            "{} steps passed in {}; {skipped}",
+            self.passed,
+            seconds(self.started.elapsed())
+        )
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+
+    use super::*;
+
+    #[test]
+    fn the_summary_counts_what_ran_and_names_what_did_not() {
+        let mut runner = Runner::new();
+        runner.step("one", || Ok(Outcome::Passed)).unwrap();
+        runner
+            .step("two", || Ok(Outcome::Skipped("no tool")))
+            .unwrap();
+        let summary = runner.summary();
+        assert!(summary.starts_with("1 steps passed in "), "{summary}");
+        assert!(summary.ends_with("skipped: two (no tool)"), "{summary}");
+    }
+
+    #[test]
+    fn a_failure_names_its_step_and_command() {
+        let mut runner = Runner::new();
+        let error = runner.command("broken", Command::new("false")).unwrap_err();
+        let text = format!("{error:#}");
+        assert!(
+            text.contains("step `broken` failed") && text.contains("`false`"),
+            "{text}"
+        );
+        assert!(runner.step("also broken", || bail!("no")).is_err());
+        assert_eq!(runner.passed, 0);
+    }
+
+    #[test]
+    fn tests_are_told_where_the_components_are() {
+        let workspace = Workspace::load().unwrap();
+        let line = shell::line(&test(&workspace));
+        assert!(
+            line.contains("target/policies ") && line.contains("target/policies-test "),
+            "{line}"
+        );
+    }
+}
