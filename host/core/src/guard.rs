@@ -1,0 +1,273 @@
+//! Who answers a window: the active policy, and when it fails the last good version of it,
+//! and when that fails too the native fallback. Counts faults and takes a policy off that
+//! keeps failing.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::plan::{CheckedPlan, Plan, PlanError};
+use crate::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
+use crate::window::Window;
+
+/// Label of what the host decided by itself.
+pub const HOST_LABEL: &str = "host";
+
+/// When a policy that faults is taken off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultLimit {
+    /// This many faults ...
+    pub faults: usize,
+    /// ... within this many windows.
+    pub windows: u64,
+}
+
+impl Default for FaultLimit {
+    fn default() -> Self {
+        Self {
+            faults: 5,
+            windows: 100,
+        }
+    }
+}
+
+/// A policy that failed to serve a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faulted {
+    /// Label of the policy.
+    pub policy: Arc<str>,
+    /// What it did.
+    pub fault: PolicyFault,
+    /// It has failed too often and will not be asked again.
+    pub taken_off: bool,
+}
+
+/// How a window was served.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) by: Arc<str>,
+    pub(crate) plan: CheckedPlan,
+}
+
+#[derive(Debug)]
+pub(crate) struct Guard {
+    active: Option<Member>,
+    last_good: Option<Member>,
+    fallback: Member,
+    limit: FaultLimit,
+    /// Windows in which the active policy faulted.
+    faults: VecDeque<u64>,
+    /// The active policy failed its last window.
+    rescuing: bool,
+}
+
+struct Member {
+    label: Arc<str>,
+    policy: Box<dyn Policy>,
+}
+
+// === impl Guard ===
+
+impl Guard {
+    pub(crate) fn new(limit: FaultLimit) -> Self {
+        Self {
+            active: None,
+            last_good: None,
+            fallback: Member::new(Box::new(EarliestDeadlineFirst::default())),
+            limit,
+            faults: VecDeque::new(),
+            rescuing: false,
+        }
+    }
+
+    /// Whoever is asked first.
+    fn first(&self) -> &Member {
+        let held = self.active.as_ref().or(self.last_good.as_ref());
+        held.unwrap_or(&self.fallback)
+    }
+
+    /// When whoever is asked first wants to be asked, and what it wants to see.
+    pub(crate) fn description(&self) -> &Description {
+        self.first().policy.description()
+    }
+
+    /// While the active policy fails, windows open for the fallback as well.
+    pub(crate) fn rescue(&self) -> Option<&Description> {
+        (self.rescuing && self.active.is_some()).then(|| self.fallback.policy.description())
+    }
+
+    pub(crate) fn label(&self) -> Arc<str> {
+        Arc::clone(&self.first().label)
+    }
+
+    /// Hands state over and makes `policy` the active one. The one before stays as the last
+    /// good version, unless it was failing.
+    ///
+    /// Returns what went wrong with the state; the switch itself cannot fail.
+    pub(crate) fn install(&mut self, mut policy: Box<dyn Policy>) -> Result<(), PolicyFault> {
+        let state = match &mut self.active {
+            Some(old) => old.policy.save(),
+            None => Ok(Vec::new()),
+        };
+        let handed_over = state.and_then(|state| match state.as_slice() {
+            [] => Ok(()),
+            bytes => policy.restore(bytes),
+        });
+        let old = self.active.replace(Member::new(policy));
+        if !self.rescuing && old.is_some() {
+            self.last_good = old;
+        }
+        self.reset_faults();
+        handed_over
+    }
+
+    /// Nobody is active any more: the fallback serves.
+    pub(crate) fn remove(&mut self) {
+        self.active = None;
+        self.last_good = None;
+        self.reset_faults();
+    }
+
+    /// Tells everybody of a catalog. Who cannot live with it is dropped and named.
+    pub(crate) fn configure(&mut self, catalog: &Catalog) -> Vec<Faulted> {
+        // The native fallback takes any valid catalog.
+        let _ = self.fallback.policy.configure(catalog);
+        let mut faulted = Vec::new();
+        for member in [&mut self.active, &mut self.last_good] {
+            let Some(held) = member else { continue };
+            if let Err(fault) = held.policy.configure(catalog) {
+                faulted.push(Faulted {
+                    policy: Arc::clone(&held.label),
+                    fault,
+                    taken_off: true,
+                });
+                *member = None;
+            }
+        }
+        faulted
+    }
+
+    /// Asks until a plan passes `check`. The fallback's plan always does.
+    pub(crate) fn serve(
+        &mut self,
+        window: &Window,
+        rescue_only: bool,
+        mut plan: Plan,
+        mut check: impl FnMut(Plan) -> Result<CheckedPlan, (Plan, PlanError)>,
+        faulted: &mut Vec<Faulted>,
+    ) -> Served {
+        let limit = self.limit;
+        if let Some(active) = self.active.as_mut().filter(|_| !rescue_only) {
+            match active.ask(window, plan, &mut check) {
+                Ok(served) => {
+                    self.rescuing = false;
+                    return served;
+                }
+                Err((buffers, fault)) => {
+                    plan = buffers;
+                    let policy = Arc::clone(&active.label);
+                    let taken_off = self.count(window.id, limit);
+                    faulted.push(Faulted {
+                        policy,
+                        fault,
+                        taken_off,
+                    });
+                }
+            }
+        }
+        if let Some(last_good) = self.last_good.as_mut().filter(|_| !rescue_only) {
+            match last_good.ask(window, plan, &mut check) {
+                Ok(served) => return served,
+                Err((buffers, fault)) => {
+                    plan = buffers;
+                    faulted.push(Faulted {
+                        policy: Arc::clone(&last_good.label),
+                        fault,
+                        taken_off: true,
+                    });
+                    self.last_good = None;
+                }
+            }
+        }
+        match self.fallback.ask(window, plan, &mut check) {
+            Ok(served) => served,
+            Err((mut plan, fault)) => {
+                // A defect of ours, and an empty plan harms nobody: all stays pending.
+                faulted.push(Faulted {
+                    policy: Arc::clone(&self.fallback.label),
+                    fault,
+                    taken_off: false,
+                });
+                plan.clear();
+                let by = Arc::clone(&self.fallback.label);
+                match check(plan) {
+                    Ok(plan) => Served { by, plan },
+                    Err(_) => unreachable!("an empty plan names nothing that could be wrong"),
+                }
+            }
+        }
+    }
+
+    /// Counts a fault of the active policy; true when that takes it off.
+    fn count(&mut self, window: u64, limit: FaultLimit) -> bool {
+        self.rescuing = true;
+        self.faults.push_back(window);
+        while self
+            .faults
+            .front()
+            .is_some_and(|&w| w + limit.windows <= window)
+        {
+            self.faults.pop_front();
+        }
+        let taken_off = self.faults.len() >= limit.faults;
+        if taken_off {
+            self.active = None;
+            self.reset_faults();
+        }
+        taken_off
+    }
+
+    fn reset_faults(&mut self) {
+        self.faults.clear();
+        self.rescuing = false;
+    }
+}
+
+// === impl Member ===
+
+impl Member {
+    fn new(policy: Box<dyn Policy>) -> Self {
+        Self {
+            label: policy.description().label().into(),
+            policy,
+        }
+    }
+
+    fn ask(
+        &mut self,
+        window: &Window,
+        mut plan: Plan,
+        check: &mut impl FnMut(Plan) -> Result<CheckedPlan, (Plan, PlanError)>,
+    ) -> Result<Served, (Plan, PolicyFault)> {
+        plan.clear();
+        if let Err(fault) = self.policy.schedule(window, &mut plan) {
+            return Err((plan, fault));
+        }
+        match check(plan) {
+            Ok(plan) => Ok(Served {
+                by: Arc::clone(&self.label),
+                plan,
+            }),
+            Err((plan, error)) => Err((
+                plan,
+                PolicyFault::new(FaultKind::Refused, error.to_string()),
+            )),
+        }
+    }
+}
+
+impl std::fmt::Debug for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.label)
+    }
+}

@@ -1,0 +1,114 @@
+//! What a policy decides, untrusted: numbers that may name anything. Only a
+//! [`CheckedPlan`](checked::CheckedPlan) is ever applied.
+
+pub mod checked;
+
+pub use checked::{CheckedPlan, PlanError};
+
+use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+use crate::time::Time;
+
+/// Decisions of one window. What is not mentioned stays pending.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Batches for workers.
+    pub dispatches: Vec<Dispatch>,
+    /// Requests of the dispatches, one after the other.
+    pub members: Vec<RequestId>,
+    /// Queued, not started batches to take back.
+    pub revokes: Vec<BatchId>,
+    /// Requests to refuse.
+    pub rejects: Vec<RequestId>,
+    /// Requests to answer from their evidence (short-circuit).
+    pub answers: Vec<RequestId>,
+    /// Where arrivals go from now on.
+    pub routes: Vec<Route>,
+    /// Open a window at this time.
+    pub wake: Option<Time>,
+    /// The policy's own words, by position in `dispatches`.
+    pub reasons: Vec<(u32, String)>,
+}
+
+/// One batch for one worker; its requests are the next `size` members of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The worker to run on.
+    pub worker: WorkerId,
+    /// The variant to run.
+    pub variant: VariantId,
+    /// 0, or the stages its requests have run already.
+    pub from_stage: u32,
+    /// One past the last stage to run.
+    pub to_stage: u32,
+    /// The exit whose head answers; none parks the requests after `to_stage`.
+    pub exit: Option<ExitId>,
+    /// Place in the worker's queue, 0 = head; past the end = the end.
+    pub place: u32,
+    /// Requests in the batch.
+    pub size: u32,
+}
+
+/// A distribution of an app's arrivals over lanes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// The app whose arrivals are routed.
+    pub app: AppId,
+    /// Ways out; none: arrivals are pending again.
+    pub lanes: Vec<Lane>,
+}
+
+/// One way out of a route.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lane {
+    /// The worker it leads to.
+    pub worker: WorkerId,
+    /// The variant that runs there.
+    pub variant: VariantId,
+    /// The exit that answers.
+    pub exit: ExitId,
+    /// Share of the arrivals; weights sum to 1.
+    pub weight: f64,
+    /// Smallest batch that starts.
+    pub min_batch: u32,
+    /// Largest batch that starts.
+    pub max_batch: u32,
+    /// Requests that may wait; one more is rejected.
+    pub capacity: u32,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Empties the plan and keeps the buffers.
+    pub fn clear(&mut self) {
+        self.dispatches.clear();
+        self.members.clear();
+        self.revokes.clear();
+        self.rejects.clear();
+        self.answers.clear();
+        self.routes.clear();
+        self.wake = None;
+        self.reasons.clear();
+    }
+
+    /// Adds a batch.
+    pub fn dispatch(&mut self, dispatch: Dispatch, members: impl IntoIterator<Item = RequestId>) {
+        let before = self.members.len();
+        self.members.extend(members);
+        self.dispatches.push(Dispatch {
+            size: (self.members.len() - before) as u32,
+            ..dispatch
+        });
+    }
+
+    /// The dispatches with their members. Members missing at the end make short batches,
+    /// which the check refuses.
+    pub fn batches(&self) -> impl Iterator<Item = (&Dispatch, &[RequestId])> {
+        let mut rest = self.members.as_slice();
+        self.dispatches.iter().map(move |dispatch| {
+            let (members, after) = rest.split_at(rest.len().min(dispatch.size as usize));
+            rest = after;
+            (dispatch, members)
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! The one question a scheduling policy must answer, and what can go wrong when it is asked.
+
+pub mod fallback;
+
+pub use fallback::EarliestDeadlineFirst;
+
+use std::fmt;
+
+use crate::catalog::Catalog;
+use crate::plan::Plan;
+use crate::time::Micros;
+use crate::window::Window;
+
+/// A scheduling policy: native, or a component behind the same trait.
+///
+/// A policy's plan is a function of what it was given and of its seed. It is never trusted:
+/// plans are checked, faults are answered by a fallback.
+pub trait Policy: Send {
+    /// Who it is and when it wants to be called. Does not change over its life.
+    fn description(&self) -> &Description;
+
+    /// Told at load and whenever the catalog changes.
+    ///
+    /// # Errors
+    /// The policy cannot work with this catalog or its settings.
+    fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault>;
+
+    /// Decides. `plan` arrives empty.
+    ///
+    /// # Errors
+    /// Whatever keeps the policy from answering; what it wrote into `plan` is ignored.
+    fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault>;
+
+    /// State for the version that comes.
+    ///
+    /// # Errors
+    /// The call itself failed; the next version starts fresh.
+    fn save(&mut self) -> Result<Vec<u8>, PolicyFault> {
+        Ok(Vec::new())
+    }
+
+    /// State from the version that leaves; empty when there is none.
+    ///
+    /// # Errors
+    /// The state is not usable; the policy stays fresh.
+    fn restore(&mut self, state: &[u8]) -> Result<(), PolicyFault> {
+        let _ = state;
+        Ok(())
+    }
+}
+
+/// Who a policy is and when it wants to be called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Description {
+    /// Short name, as in metrics and answers.
+    pub name: String,
+    /// The policy's own version.
+    pub version: String,
+    /// One line for people.
+    pub summary: String,
+    /// Open a window every so often.
+    pub every: Option<Micros>,
+    /// Open the periodic window even when nothing is pending and nothing completed.
+    pub when_empty: bool,
+    /// Events that open a window at once.
+    pub on: Triggers,
+    /// What the windows must carry.
+    pub wants: Sights,
+}
+
+/// Events that open a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Triggers {
+    /// A request became pending.
+    pub arrival: bool,
+    /// A worker has nothing running and nothing queued.
+    pub worker_idle: bool,
+    /// A batch finished.
+    pub completion: bool,
+    /// Evidence of a pending request became ready.
+    pub evidence: bool,
+}
+
+/// Parts of a window that are left empty unless asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sights {
+    /// Evidence counts.
+    pub evidence: bool,
+    /// What ended since the last window.
+    pub completions: bool,
+    /// What runs, is queued, waits in lanes.
+    pub placed: bool,
+    /// Which worker holds which variant.
+    pub residents: bool,
+}
+
+/// A policy did not answer as it must.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind}: {reason}")]
+pub struct PolicyFault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// The details, for the operator.
+    pub reason: String,
+}
+
+/// What happened when a policy was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// It crashed.
+    Trap,
+    /// It was cut at the end of its time budget.
+    Overrun,
+    /// It asked for more memory than it may have.
+    Memory,
+    /// It overflowed its stack.
+    Stack,
+    /// It said itself that it cannot answer.
+    Failed,
+    /// Its plan was refused.
+    Refused,
+}
+
+// === impl Description ===
+
+impl Description {
+    /// `name@version`, as in logs and answers.
+    pub fn label(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+}
+
+// === impl PolicyFault ===
+
+impl PolicyFault {
+    /// A fault with its reason.
+    pub fn new(kind: FaultKind, reason: impl Into<String>) -> Self {
+        Self {
+            kind,
+            reason: reason.into(),
+        }
+    }
+}
+
+// === impl FaultKind ===
+
+impl FaultKind {
+    /// Name in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Trap => "trap",
+            Self::Overrun => "overrun",
+            Self::Memory => "memory",
+            Self::Stack => "stack",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}

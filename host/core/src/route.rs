@@ -1,0 +1,131 @@
+//! Routes: a policy's standing distribution of an app's arrivals over lanes, drawn from by
+//! the host for each arrival, without a window (PPO router section 3.1).
+
+use std::collections::VecDeque;
+
+use rand_distr::Distribution;
+use rand_distr::weighted::WeightedAliasIndex;
+use rand_pcg::Pcg64;
+
+use crate::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
+use crate::plan::{Lane, Route};
+use crate::worker::Worker;
+
+/// The requests that wait in one lane, and how they are batched.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneQueue {
+    pub(crate) app: AppId,
+    pub(crate) variant: VariantId,
+    pub(crate) exit: ExitId,
+    pub(crate) min_batch: u32,
+    pub(crate) max_batch: u32,
+    pub(crate) capacity: u32,
+    pub(crate) waiting: VecDeque<RequestId>,
+}
+
+/// The routes in force, one at most per app.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    by_app: Vec<Option<Drawn>>,
+}
+
+#[derive(Debug)]
+struct Drawn {
+    /// Walker's alias method: constant time per draw.
+    weights: WeightedAliasIndex<f64>,
+    lanes: Vec<(WorkerId, VariantId, ExitId)>,
+}
+
+// === impl Routes ===
+
+impl Routes {
+    pub(crate) fn new(apps: usize) -> Self {
+        Self {
+            by_app: (0..apps).map(|_| None).collect(),
+        }
+    }
+
+    /// Puts a checked route in force. Requests that wait in lanes of the old one stay there;
+    /// lanes that are no longer fed run out in batches of any size.
+    pub(crate) fn install(&mut self, route: &Route, workers: &mut [Worker]) {
+        for lane in lanes_of(workers, route.app) {
+            lane.min_batch = 1;
+        }
+        for lane in &route.lanes {
+            feed(&mut workers[lane.worker.index()], route.app, lane);
+        }
+        let weights = route.lanes.iter().map(|lane| lane.weight).collect();
+        self.by_app[route.app.index()] =
+            WeightedAliasIndex::new(weights).ok().map(|weights| Drawn {
+                weights,
+                lanes: route
+                    .lanes
+                    .iter()
+                    .map(|lane| (lane.worker, lane.variant, lane.exit))
+                    .collect(),
+            });
+    }
+
+    /// Draws the way of one arrival; none when the app is not routed.
+    pub(crate) fn draw(
+        &self,
+        app: AppId,
+        random: &mut Pcg64,
+    ) -> Option<(WorkerId, VariantId, ExitId)> {
+        let drawn = self.by_app.get(app.index())?.as_ref()?;
+        Some(drawn.lanes[drawn.weights.sample(random)])
+    }
+
+    /// Forgets all routes.
+    pub(crate) fn clear(&mut self) {
+        self.by_app.iter_mut().for_each(|route| *route = None);
+    }
+}
+
+// === impl LaneQueue ===
+
+impl LaneQueue {
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.capacity as usize
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.waiting.is_empty() && self.waiting.len() >= self.min_batch as usize
+    }
+
+    pub(crate) fn leads_to(&self, variant: VariantId, exit: ExitId) -> bool {
+        self.variant == variant && self.exit == exit
+    }
+}
+
+fn lanes_of(workers: &mut [Worker], app: AppId) -> impl Iterator<Item = &mut LaneQueue> {
+    workers
+        .iter_mut()
+        .flat_map(|worker| &mut worker.lanes)
+        .filter(move |lane| lane.app == app)
+}
+
+fn feed(worker: &mut Worker, app: AppId, lane: &Lane) {
+    let at = worker
+        .lanes
+        .iter()
+        .position(|queue| queue.leads_to(lane.variant, lane.exit));
+    let queue = match at {
+        Some(at) => &mut worker.lanes[at],
+        None => {
+            worker.lanes.push(LaneQueue {
+                app,
+                variant: lane.variant,
+                exit: lane.exit,
+                min_batch: 1,
+                max_batch: 1,
+                capacity: 1,
+                waiting: VecDeque::new(),
+            });
+            worker.lanes.last_mut().expect("just pushed")
+        }
+    };
+    queue.min_batch = lane.min_batch;
+    queue.max_batch = lane.max_batch;
+    queue.capacity = lane.capacity;
+}

@@ -1,0 +1,254 @@
+//! Opening a window: building what the policy sees, asking, applying its plan.
+
+use std::sync::Arc;
+
+use super::Scheduler;
+use crate::decision::Decision;
+use crate::event::{Command, Notice};
+use crate::ids::{BatchId, VariantId, WorkerId};
+use crate::plan::checked::Yard;
+use crate::plan::{CheckedPlan, Dispatch};
+use crate::request::{Outcome, Rejection};
+use crate::table::State;
+use crate::time::Time;
+use crate::window::{Causes, IDLE, Placed, PlacedState, RequestProgress, Resident, Window};
+use crate::worker::{Batch, Decided, Members, Worker};
+
+impl Scheduler {
+    /// Opens a window if one is due; false when none is.
+    pub(super) fn open_window(&mut self, now: Time) -> bool {
+        let waiting = !self.table.pending().is_empty();
+        // An idle worker is news once something has changed, and only if there is work.
+        let idle_worker = waiting && self.workers.iter().any(Worker::is_idle);
+        self.trigger.note_idle_worker(idle_worker);
+        self.rescue.note_idle_worker(idle_worker);
+        let idle = !waiting && self.completions.is_empty();
+        let Self {
+            trigger,
+            rescue,
+            guard,
+            ..
+        } = self;
+        trigger.tick(now, guard.description());
+        if let Some(because) = trigger.take(guard.description(), idle) {
+            rescue.forget();
+            self.run_window(now, because, false);
+            return true;
+        }
+        let rescued = guard
+            .rescue()
+            .and_then(|description| rescue.take(description, idle));
+        match rescued.filter(|_| waiting) {
+            Some(because) => {
+                self.run_window(now, because, true);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn run_window(&mut self, now: Time, because: Causes, rescue_only: bool) {
+        self.windows_opened += 1;
+        let (mut window, plan) = self.history.buffers();
+        self.see(now, because, &mut window);
+        let Self {
+            guard,
+            table,
+            workers,
+            catalog,
+            scratch,
+            faulted,
+            ..
+        } = self;
+        let yard = Yard {
+            catalog,
+            table,
+            workers,
+        };
+        let served = guard.serve(
+            &window,
+            rescue_only,
+            plan,
+            |plan| CheckedPlan::try_new(plan, &yard, scratch),
+            faulted,
+        );
+        for faulted in self.faulted.drain(..) {
+            self.out
+                .push_back(Command::Notice(Notice::PolicyFaulted(faulted)));
+        }
+        self.apply(now, window.id, &served.by, &served.plan, rescue_only);
+        self.history.record(Decision {
+            window,
+            plan: served.plan.into_plan(),
+            by: served.by,
+        });
+    }
+
+    // ---- what the policy sees ---------------------------------------------------------
+
+    fn see(&mut self, now: Time, because: Causes, window: &mut Window) {
+        let wants = self.guard.description().wants;
+        window.id = self.windows_opened;
+        window.now = now;
+        window.because = because;
+        self.see_requests(window, wants.evidence);
+        for worker in &self.workers {
+            see_worker(worker, now, window);
+        }
+        if wants.residents {
+            for (w, worker) in (0..).zip(&self.workers) {
+                let resident = worker.resident.iter().map(|&variant| Resident {
+                    worker: WorkerId(w),
+                    variant,
+                });
+                window.residents.extend(resident);
+            }
+        }
+        if wants.placed {
+            for (w, worker) in (0..).zip(&self.workers) {
+                self.see_placed(WorkerId(w), worker, &mut window.placed);
+            }
+        }
+        window.arrival_rate.extend(self.load.rates(now));
+        window.completions.append(&mut self.completions);
+    }
+
+    fn see_requests(&self, window: &mut Window, evidence: bool) {
+        let columns = &mut window.requests;
+        let pending = self.table.pending().iter();
+        for (index, entry) in (0u32..).zip(pending.filter_map(|&id| self.table.get(id))) {
+            let request = &entry.request;
+            columns.id.push(request.id.0);
+            columns.app.push(request.app.0);
+            columns.arrival.push(request.arrival.0);
+            columns.deadline.push(request.deadline.0);
+            columns.priority.push(request.priority);
+            columns.min_accuracy.push(request.min_accuracy);
+            if let Some(progress) = entry.progress {
+                columns.progress.push(RequestProgress {
+                    index,
+                    worker: progress.worker,
+                    variant: progress.variant,
+                    stages_run: progress.stages_run,
+                });
+            }
+            if let Some(counts) = entry.evidence.as_ref().filter(|_| evidence) {
+                columns.evidence_index.push(index);
+                columns.evidence_counts.extend_from_slice(counts);
+            }
+        }
+    }
+
+    fn see_placed(&self, id: WorkerId, worker: &Worker, placed: &mut Placed) {
+        let mut see = |members: &[_], variant: VariantId, batch: BatchId, state| {
+            for entry in members.iter().filter_map(|&m| self.table.get(m)) {
+                let r = &entry.request;
+                placed.push(
+                    r.id, r.app, r.arrival, r.deadline, id, variant, batch, state,
+                );
+            }
+        };
+        if let Some(running) = &worker.running {
+            let batch = &running.batch;
+            see(
+                &batch.members,
+                batch.variant,
+                batch.id,
+                PlacedState::Running,
+            );
+        }
+        for batch in &worker.queue {
+            see(&batch.members, batch.variant, batch.id, PlacedState::Queued);
+        }
+        for lane in &worker.lanes {
+            let (front, back) = lane.waiting.as_slices();
+            see(front, lane.variant, BatchId(0), PlacedState::Lane);
+            see(back, lane.variant, BatchId(0), PlacedState::Lane);
+        }
+    }
+
+    // ---- what the policy decided ------------------------------------------------------
+
+    fn apply(
+        &mut self,
+        now: Time,
+        window: u64,
+        by: &Arc<str>,
+        checked: &CheckedPlan,
+        rescue_only: bool,
+    ) {
+        let plan = checked.plan();
+        let decided = Decided {
+            window,
+            by: Arc::clone(by),
+        };
+        for &batch in &plan.revokes {
+            self.revoke(now, batch);
+        }
+        for &id in &plan.rejects {
+            let why = Outcome::Rejected(Rejection::ByPolicy);
+            self.end(now, id, why, Some((decided.clone(), None)));
+        }
+        for &id in &plan.answers {
+            let in_time = self.in_time(now, id);
+            let outcome = Outcome::ShortCircuited { in_time };
+            self.end(now, id, outcome, Some((decided.clone(), None)));
+        }
+        for (dispatch, members) in plan.batches() {
+            self.dispatch(dispatch, Members::from_slice(members), &decided);
+        }
+        for route in &plan.routes {
+            self.routes.install(route, &mut self.workers);
+        }
+        if !rescue_only {
+            self.trigger.set_wake(now, plan.wake);
+        }
+    }
+
+    fn revoke(&mut self, now: Time, id: BatchId) {
+        for w in 0..self.workers.len() {
+            let queue = &mut self.workers[w].queue;
+            let found = queue.iter().position(|batch| batch.id == id);
+            if let Some(batch) = found.and_then(|at| queue.remove(at)) {
+                // What a plan takes back is not news to the policy that took it back.
+                let before = *self.trigger.happened();
+                self.give_back(now, batch);
+                *self.trigger.happened() = before;
+            }
+        }
+    }
+
+    fn dispatch(&mut self, dispatch: &Dispatch, members: Members, decided: &Decided) {
+        let batch = Batch {
+            id: self.next_batch(),
+            variant: dispatch.variant,
+            from_stage: dispatch.from_stage,
+            to_stage: dispatch.to_stage,
+            exit: dispatch.exit,
+            members,
+            expected: crate::time::Micros::ZERO,
+            decided: decided.clone(),
+            pinned: false,
+        };
+        for &id in &batch.members {
+            self.table
+                .set_state(id, State::Queued(dispatch.worker, batch.id));
+        }
+        self.enqueue(dispatch.worker.index(), dispatch.place, batch);
+    }
+}
+
+fn see_worker(worker: &Worker, now: Time, window: &mut Window) {
+    let columns = &mut window.workers;
+    let running = worker.running.as_ref();
+    columns.busy_until.push(worker.busy_until(now).0);
+    columns.free_at.push(worker.free_at(now).0);
+    columns.running_since.push(running.map_or(0, |r| r.since.0));
+    columns
+        .running_variant
+        .push(running.map_or(IDLE, |r| r.batch.variant.0));
+    columns.queued.push(worker.queue.len() as u32);
+    columns.parked.push(worker.parked);
+    columns.free_memory.push(worker.free_bytes);
+    columns.up.push(u8::from(worker.up));
+}

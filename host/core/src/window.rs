@@ -1,0 +1,277 @@
+//! What a policy sees: columns of numbers, built anew for each window into the same buffers.
+
+use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+use crate::time::{Micros, Time};
+
+/// `Workers::running_variant` of an idle worker.
+pub const IDLE: u32 = u32::MAX;
+
+/// One scheduling window. Columns of one struct have equal lengths.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// Counts up from 1.
+    pub id: u64,
+    /// The time it was opened.
+    pub now: Time,
+    /// Why it was opened.
+    pub because: Causes,
+    /// Pending requests, oldest arrival first.
+    pub requests: Requests,
+    /// Workers, in the catalog's order.
+    pub workers: Workers,
+    /// What runs and waits, worker by worker in running order (if wanted).
+    pub placed: Placed,
+    /// Which worker holds which variant (if wanted).
+    pub residents: Vec<Resident>,
+    /// Requests per second per app over the last 500 ms.
+    pub arrival_rate: Vec<f64>,
+    /// Requests that ended since the last window (if wanted).
+    pub completions: Vec<Completion>,
+}
+
+/// Why a window was opened; several may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Causes {
+    /// The policy's period is over.
+    pub periodic: bool,
+    /// A request became pending.
+    pub arrival: bool,
+    /// A worker has nothing running and nothing queued.
+    pub worker_idle: bool,
+    /// A batch finished.
+    pub completion: bool,
+    /// Evidence became ready.
+    pub evidence: bool,
+    /// A plan asked for this time.
+    pub wake: bool,
+    /// The policy or the catalog changed.
+    pub changed: bool,
+}
+
+/// Pending requests as columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Requests {
+    /// Request ids.
+    pub id: Vec<u64>,
+    /// App indices.
+    pub app: Vec<u32>,
+    /// Arrival times in microseconds.
+    pub arrival: Vec<u64>,
+    /// Deadlines in microseconds.
+    pub deadline: Vec<u64>,
+    /// 0 = unspecified, 1 = highest, larger = lower.
+    pub priority: Vec<u32>,
+    /// Least accuracy asked for, 0 when none.
+    pub min_accuracy: Vec<f32>,
+    /// Requests that have run some stages.
+    pub progress: Vec<RequestProgress>,
+    /// Positions of requests whose evidence is ready, ascending (if wanted).
+    pub evidence_index: Vec<u32>,
+    /// For each of them one count per class of its app (if wanted).
+    pub evidence_counts: Vec<u32>,
+}
+
+/// A partly run request in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestProgress {
+    /// Position in the columns.
+    pub index: u32,
+    /// Where its activations are parked.
+    pub worker: WorkerId,
+    /// The variant it must go on with.
+    pub variant: VariantId,
+    /// Stages it has run.
+    pub stages_run: u32,
+}
+
+/// Workers as columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workers {
+    /// When the running batch is expected to end, in microseconds; at most `now` when idle.
+    pub busy_until: Vec<u64>,
+    /// When everything queued is expected to end as well, in microseconds.
+    pub free_at: Vec<u64>,
+    /// When the running batch began, in microseconds; 0 when idle.
+    pub running_since: Vec<u64>,
+    /// Variant of the running batch, [`IDLE`] when there is none.
+    pub running_variant: Vec<u32>,
+    /// Batches in the queue.
+    pub queued: Vec<u32>,
+    /// Requests parked on the worker.
+    pub parked: Vec<u32>,
+    /// Bytes not taken by resident models.
+    pub free_memory: Vec<u64>,
+    /// 0 when the worker is away.
+    pub up: Vec<u8>,
+}
+
+/// Requests that are not pending, as columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Placed {
+    /// Request ids.
+    pub id: Vec<u64>,
+    /// App indices.
+    pub app: Vec<u32>,
+    /// Arrival times in microseconds.
+    pub arrival: Vec<u64>,
+    /// Deadlines in microseconds.
+    pub deadline: Vec<u64>,
+    /// Worker indices.
+    pub worker: Vec<u32>,
+    /// Variant indices.
+    pub variant: Vec<u32>,
+    /// Batch ids, 0 in a lane.
+    pub batch: Vec<u64>,
+    /// 0 in a lane, 1 queued, 2 running.
+    pub state: Vec<u8>,
+}
+
+/// A variant that a worker holds in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resident {
+    /// The worker.
+    pub worker: WorkerId,
+    /// The variant it holds.
+    pub variant: VariantId,
+}
+
+/// A request that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The request.
+    pub id: RequestId,
+    /// Its app.
+    pub app: AppId,
+    /// How it ended.
+    pub end: End,
+    /// The variant that answered, if one did.
+    pub variant: Option<VariantId>,
+    /// The exit that answered, if one did.
+    pub exit: Option<ExitId>,
+    /// From arrival to the end.
+    pub latency: Micros,
+}
+
+/// How a request ended, as policies are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Answered before its deadline.
+    InTime,
+    /// Answered after it.
+    Late,
+    /// Rejected by the policy or a full queue.
+    Rejected,
+    /// Dropped after its deadline.
+    Dropped,
+    /// The executor failed it.
+    Failed,
+    /// The client went away.
+    Cancelled,
+}
+
+/// State of a row of [`Placed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PlacedState {
+    /// Waits in a lane.
+    Lane = 0,
+    /// In a batch that waits in a worker's queue.
+    Queued = 1,
+    /// In the running batch.
+    Running = 2,
+}
+
+// === impl Window ===
+
+impl Window {
+    /// Number of pending requests.
+    pub fn len(&self) -> usize {
+        self.requests.id.len()
+    }
+
+    /// Nothing is pending.
+    pub fn is_empty(&self) -> bool {
+        self.requests.id.is_empty()
+    }
+
+    /// Empties every column and keeps the buffers.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.workers.clear();
+        self.placed.clear();
+        self.residents.clear();
+        self.arrival_rate.clear();
+        self.completions.clear();
+        self.because = Causes::default();
+    }
+}
+
+impl Causes {
+    /// At least one cause holds.
+    pub fn any(self) -> bool {
+        self != Self::default()
+    }
+}
+
+impl Requests {
+    fn clear(&mut self) {
+        self.id.clear();
+        self.app.clear();
+        self.arrival.clear();
+        self.deadline.clear();
+        self.priority.clear();
+        self.min_accuracy.clear();
+        self.progress.clear();
+        self.evidence_index.clear();
+        self.evidence_counts.clear();
+    }
+}
+
+impl Workers {
+    fn clear(&mut self) {
+        self.busy_until.clear();
+        self.free_at.clear();
+        self.running_since.clear();
+        self.running_variant.clear();
+        self.queued.clear();
+        self.parked.clear();
+        self.free_memory.clear();
+        self.up.clear();
+    }
+}
+
+impl Placed {
+    fn clear(&mut self) {
+        self.id.clear();
+        self.app.clear();
+        self.arrival.clear();
+        self.deadline.clear();
+        self.worker.clear();
+        self.variant.clear();
+        self.batch.clear();
+        self.state.clear();
+    }
+
+    /// Adds one row.
+    #[allow(clippy::too_many_arguments)] // One argument per column.
+    pub fn push(
+        &mut self,
+        id: RequestId,
+        app: AppId,
+        arrival: Time,
+        deadline: Time,
+        worker: WorkerId,
+        variant: VariantId,
+        batch: BatchId,
+        state: PlacedState,
+    ) {
+        self.id.push(id.0);
+        self.app.push(app.0);
+        self.arrival.push(arrival.0);
+        self.deadline.push(deadline.0);
+        self.worker.push(worker.0);
+        self.variant.push(variant.0);
+        self.batch.push(batch.0);
+        self.state.push(state as u8);
+    }
+}
