@@ -1,1 +1,32 @@
-//! Placeholder.
+//! Runs batches: worker threads, candle models, the model cache, measured profiles.
+//!
+//! In data order:
+//! - [`job`]: what goes to a worker and what comes back; [`error`]: why there is no answer
+//! - [`worker`]: a thread that owns an executor; [`threads`]: how candle shares the cores
+//! - [`executor`]: the trait; [`candle_executor`] and [`synthetic`] implement it
+//! - [`source`]: where models come from and how workers share them; [`zoo`]: from the model
+//!   zoo; [`cache`]: which of them a worker holds
+//! - [`manifest`]: the zoo's cards as the core's catalog; [`profile`]: how long things take
+//!
+//! candle appears here and in `switchyard-models` only.
+
+mod batch;
+pub mod cache;
+pub mod candle_executor;
+pub mod error;
+pub mod executor;
+pub mod job;
+pub mod source;
+mod stages;
+pub mod synthetic;
+pub mod threads;
+pub mod worker;
+
+pub use candle_core::Device;
+pub use candle_executor::CandleExecutor;
+pub use error::{CacheError, ExecuteError, LoadError};
+pub use executor::{Executor, Ran};
+pub use job::{BatchOutput, Finished, InputTensor, InputType, Job, Residency, Row};
+pub use source::{InputSpec, LoadedModel, ModelSource, Weights};
+pub use synthetic::SyntheticExecutor;
+pub use worker::{Refused, Worker, WorkerDown, WorkerEvent, WorkerOptions};

@@ -1,0 +1,140 @@
+//! What goes to a worker and what comes back.
+
+use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+use switchyard_core::time::Micros;
+
+use crate::error::ExecuteError;
+
+/// One batch to run: stages `[from_stage, to_stage)` of a variant, then the head of an exit.
+#[derive(Debug)]
+pub struct Job {
+    /// Names the batch in its [`Finished`].
+    pub batch: BatchId,
+    /// The app its requests asked for.
+    pub app: AppId,
+    /// The variant to run.
+    pub variant: VariantId,
+    /// First stage to run; 0 starts from the inputs, more from parked activations.
+    pub from_stage: u32,
+    /// One past the last stage to run.
+    pub to_stage: u32,
+    /// The exit that answers after the last stage; without one the activations are parked.
+    pub exit: Option<ExitId>,
+    /// The requests, in the order in which they are answered.
+    pub rows: Vec<Row>,
+}
+
+/// One request of a batch.
+#[derive(Debug)]
+pub struct Row {
+    /// Whose it is.
+    pub request: RequestId,
+    /// The request's tensors, moved in; `None` when its activations are parked here.
+    pub input: Option<Vec<InputTensor>>,
+}
+
+/// The flat values of one input tensor of one request; its shape is the app's.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputTensor {
+    /// v2 datatype FP32.
+    F32(Vec<f32>),
+    /// v2 datatype INT64.
+    I64(Vec<i64>),
+    /// v2 datatypes UINT8 and BYTES of fixed length.
+    Bytes(Vec<u8>),
+}
+
+/// What a batch came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BatchOutput {
+    /// An exit ran.
+    Answered {
+        /// Probabilities per request.
+        classes: usize,
+        /// Class probabilities, request after request; `rows * classes` numbers.
+        probabilities: Vec<f32>,
+    },
+    /// The activations wait on the worker.
+    Parked,
+}
+
+/// The one end of a [`Job`].
+#[derive(Debug)]
+pub struct Finished {
+    /// Where it ran.
+    pub worker: WorkerId,
+    /// Which batch.
+    pub batch: BatchId,
+    /// Its answers, or why there are none. After an error none of its requests is parked.
+    pub result: Result<BatchOutput, ExecuteError>,
+    /// Time spent on assembly, stages, head and output.
+    pub compute: Micros,
+    /// Time spent making the variant resident; zero when it was.
+    pub load: Micros,
+    /// What the worker's memory holds now.
+    pub residency: Residency,
+}
+
+/// What a worker's memory holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Residency {
+    /// Variants that need no load, in the order of their ids.
+    pub resident: Vec<VariantId>,
+    /// Budget that neither a model nor parked activations use.
+    pub free_bytes: u64,
+}
+
+// === impl InputTensor ===
+
+impl InputTensor {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::I64(values) => values.len(),
+            Self::Bytes(values) => values.len(),
+        }
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The type of its values.
+    pub fn input_type(&self) -> InputType {
+        match self {
+            Self::F32(_) => InputType::F32,
+            Self::I64(_) => InputType::I64,
+            Self::Bytes(_) => InputType::Bytes,
+        }
+    }
+}
+
+/// Type of the values of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputType {
+    /// 32-bit floating point.
+    F32,
+    /// 64-bit integers.
+    I64,
+    /// 8-bit unsigned integers.
+    Bytes,
+}
+
+// === impl BatchOutput ===
+
+impl BatchOutput {
+    /// Class probabilities per request, in the order of the job's rows; empty when parked.
+    pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        let (classes, probabilities): (usize, &[f32]) = match self {
+            Self::Answered {
+                classes,
+                probabilities,
+            } => (*classes, probabilities),
+            Self::Parked => (1, &[]),
+        };
+        // A head without classes has no rows; chunks of 0 would panic.
+        probabilities.chunks_exact(classes.max(1))
+    }
+}

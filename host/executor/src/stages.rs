@@ -1,0 +1,294 @@
+//! Running stages, and the activations that wait between them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use candle_core::Tensor;
+use switchyard_core::ids::{RequestId, VariantId};
+use switchyard_models::StagedModel;
+
+use crate::error::ExecuteError;
+use crate::job::{Job, Row};
+use crate::source::LoadedModel;
+
+/// Where a request's run has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) variant: VariantId,
+    pub(crate) stages_run: u32,
+}
+
+/// Parked activations, kept on the device as the batches that made them.
+///
+/// A group's memory is freed when its last row has gone: rows are views into it.
+#[derive(Default)]
+pub(crate) struct Parked {
+    rows: HashMap<RequestId, Place>,
+    groups: HashMap<u64, Group>,
+    next_group: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    group: u64,
+    /// Position along dimension 0 of the group's tensor.
+    index: usize,
+}
+
+struct Group {
+    progress: Progress,
+    /// `[rows, ..]`, contiguous.
+    activations: Tensor,
+    /// Rows that still wait.
+    live: usize,
+    bytes: u64,
+}
+
+// === impl Parked ===
+
+impl Parked {
+    /// Bytes of the device that parked activations take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Parks row i of `activations` for the i-th request.
+    pub(crate) fn park(
+        &mut self,
+        requests: impl Iterator<Item = RequestId>,
+        progress: Progress,
+        activations: Tensor,
+    ) {
+        let group = self.next_group;
+        self.next_group += 1;
+        let mut live = 0;
+        for (index, request) in requests.enumerate() {
+            self.release(request);
+            self.rows.insert(request, Place { group, index });
+            live += 1;
+        }
+        let bytes = (activations.elem_count() * activations.dtype().size_in_bytes()) as u64;
+        self.bytes += bytes;
+        let parked = Group {
+            progress,
+            activations,
+            live,
+            bytes,
+        };
+        self.groups.insert(group, parked);
+    }
+
+    /// Forgets a request. Returns whether it was parked.
+    pub(crate) fn release(&mut self, request: RequestId) -> bool {
+        let Some(place) = self.rows.remove(&request) else {
+            return false;
+        };
+        if let Some(group) = self.groups.get_mut(&place.group) {
+            group.live -= 1;
+            if group.live == 0 {
+                self.bytes -= group.bytes;
+                self.groups.remove(&place.group);
+            }
+        }
+        true
+    }
+
+    /// Takes the activations of all rows, in their order, as one batch.
+    ///
+    /// Nothing is copied when the rows were parked as neighbours of one batch, in this order.
+    pub(crate) fn take(&mut self, rows: &[Row], progress: Progress) -> Result<Tensor, ExecuteError> {
+        let mut places = Vec::with_capacity(rows.len());
+        for row in rows {
+            places.push(self.find(row.request, progress)?);
+        }
+        let mut parts = Vec::new();
+        for run in neighbours(&places) {
+            let place = places[run.start];
+            let Some(group) = self.groups.get(&place.group) else {
+                return Err(ExecuteError::not_parked(rows[run.start].request, "not parked here"));
+            };
+            // The whole group comes out of this as it is: candle hands back the same tensor.
+            let part = group.activations.narrow(0, place.index, run.len());
+            parts.push(part.map_err(|error| {
+                ExecuteError::not_parked(rows[run.start].request, error.to_string())
+            })?);
+        }
+        let joined = match parts.len() {
+            1 => parts.pop(),
+            _ => Tensor::cat(&parts, 0).ok(),
+        };
+        for row in rows {
+            self.release(row.request);
+        }
+        joined.ok_or_else(|| {
+            let first = rows.first().map(|row| row.request).unwrap_or_default();
+            ExecuteError::not_parked(first, "parked activations of different shapes")
+        })
+    }
+
+    fn find(&self, request: RequestId, wanted: Progress) -> Result<Place, ExecuteError> {
+        let parked = self
+            .rows
+            .get(&request)
+            .and_then(|place| Some((place, self.groups.get(&place.group)?)));
+        match parked {
+            None => Err(ExecuteError::not_parked(request, "not parked here")),
+            Some((place, group)) if group.progress == wanted => Ok(*place),
+            Some((_, group)) => Err(ExecuteError::not_parked(
+                request,
+                format!(
+                    "parked after stage {} of variant {}, asked for stage {} of variant {}",
+                    group.progress.stages_run,
+                    group.progress.variant.0,
+                    wanted.stages_run,
+                    wanted.variant.0
+                ),
+            )),
+        }
+    }
+}
+
+/// Cuts places into runs of consecutive rows of one group.
+fn neighbours(places: &[Place]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (i, place) in places.iter().enumerate() {
+        let follows = i > 0
+            && places[i - 1].group == place.group
+            && places[i - 1].index + 1 == place.index;
+        match runs.last_mut() {
+            Some(run) if follows => run.end = i + 1,
+            _ => runs.push(i..i + 1),
+        }
+    }
+    runs
+}
+
+// === running ===
+
+/// Checks a job's stages, exit and rows against the model it names.
+pub(crate) fn check(job: &Job, model: &LoadedModel) -> Result<(), ExecuteError> {
+    let stages = model.model.stages();
+    let (from, to) = (job.from_stage as usize, job.to_stage as usize);
+    // From a parked point the exit at that point can answer without another stage.
+    let empty = from == to && (from == 0 || job.exit.is_none());
+    if from > to || to > stages || empty {
+        let reason = format!("stages {from} to {to} cannot be run, it has {stages}");
+        return Err(ExecuteError::job(&model.name, reason));
+    }
+    if let Some(exit) = job.exit {
+        let exits = model.model.exits();
+        match exits.get(exit.index()) {
+            Some(&after) if after == to => {}
+            Some(after) => {
+                let reason = format!("exit {} follows stage {after}, not stage {to}", exit.0);
+                return Err(ExecuteError::job(&model.name, reason));
+            }
+            None => {
+                let reason = format!("exit {} does not exist, it has {}", exit.0, exits.len());
+                return Err(ExecuteError::job(&model.name, reason));
+            }
+        }
+    }
+    if job.rows.is_empty() {
+        return Err(ExecuteError::job(&model.name, "a batch without requests"));
+    }
+    Ok(())
+}
+
+/// Runs the stages of `range` on a batch.
+pub(crate) fn run(model: &LoadedModel, range: Range<usize>, batch: Tensor) -> Result<Tensor, ExecuteError> {
+    let network: &dyn StagedModel = &*model.model;
+    let mut x = batch;
+    for stage in range {
+        x = network
+            .run_stage(stage, &x)
+            .map_err(|error| ExecuteError::compute(&model.name, format!("stage {stage}"), &error))?;
+    }
+    Ok(x)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use candle_core::{DType, Device};
+
+    use super::*;
+
+    const AT_1: Progress = Progress {
+        variant: VariantId(0),
+        stages_run: 1,
+    };
+
+    fn rows(requests: &[u64]) -> Vec<Row> {
+        requests
+            .iter()
+            .map(|&request| Row {
+                request: RequestId(request),
+                input: None,
+            })
+            .collect()
+    }
+
+    fn park(parked: &mut Parked, requests: &[u64], values: &[f32]) -> Tensor {
+        let shape = (requests.len(), values.len() / requests.len());
+        let tensor = Tensor::from_slice(values, shape, &Device::Cpu).unwrap();
+        parked.park(requests.iter().copied().map(RequestId), AT_1, tensor.clone());
+        tensor
+    }
+
+    fn values(tensor: &Tensor) -> Vec<f32> {
+        tensor.flatten_all().unwrap().to_vec1().unwrap()
+    }
+
+    #[test]
+    fn the_whole_group_is_not_copied() {
+        let mut parked = Parked::default();
+        let tensor = park(&mut parked, &[5, 6], &[1.0, 2.0]);
+        let taken = parked.take(&rows(&[5, 6]), AT_1).unwrap();
+        assert_eq!(taken.id(), tensor.id());
+        assert_eq!(parked.bytes(), 0);
+    }
+
+    #[test]
+    fn rows_of_different_parkings_are_joined_in_order() {
+        let mut parked = Parked::default();
+        park(&mut parked, &[1, 2, 3], &[1.0, 1.5, 2.0, 2.5, 3.0, 3.5]);
+        park(&mut parked, &[4], &[4.0, 4.5]);
+        assert_eq!(parked.bytes(), 8 * 4);
+        let taken = parked.take(&rows(&[3, 4, 1]), AT_1).unwrap();
+        assert_eq!(values(&taken), [3.0, 3.5, 4.0, 4.5, 1.0, 1.5]);
+        assert_eq!(parked.bytes(), 6 * 4, "request 2 keeps its group alive");
+        assert!(parked.release(RequestId(2)));
+        assert_eq!(parked.bytes(), 0);
+        assert!(!parked.release(RequestId(2)));
+    }
+
+    #[test]
+    fn parking_again_frees_the_former_activations() {
+        let mut parked = Parked::default();
+        park(&mut parked, &[1], &[1.0; 8]);
+        park(&mut parked, &[1], &[2.0; 2]);
+        assert_eq!(parked.bytes(), 2 * DType::F32.size_in_bytes() as u64);
+    }
+
+    #[test]
+    fn another_point_of_the_run_is_refused() {
+        let mut parked = Parked::default();
+        park(&mut parked, &[1], &[1.0]);
+        let at_2 = Progress {
+            stages_run: 2,
+            ..AT_1
+        };
+        assert_eq!(
+            parked.take(&rows(&[1]), at_2).unwrap_err().to_string(),
+            "request 1: cannot continue: parked after stage 1 of variant 0, asked for stage 2 of \
+             variant 0"
+        );
+        assert_eq!(
+            parked.take(&rows(&[9]), AT_1).unwrap_err().to_string(),
+            "request 9: cannot continue: not parked here"
+        );
+    }
+}
