@@ -66,11 +66,25 @@ pub(crate) fn build(workspace: &Workspace, with: Guests) -> Result<Vec<Built>> {
     let toolchain = toolchain::find()?;
     eprintln!("wasm toolchain: {}", toolchain.summary());
     let artifacts = compile(workspace, &toolchain, &packages)?;
-    groups
-        .iter()
-        .flat_map(|(folder, packages)| packages.iter().map(move |package| (folder, *package)))
-        .map(|(folder, package)| place(folder, package, &artifacts))
-        .collect()
+    let (mut built, mut failures) = (Vec::new(), Vec::new());
+    for (folder, packages) in &groups {
+        for package in packages {
+            match place(folder, package, &artifacts) {
+                Ok(row) => built.push(row),
+                Err(error) => failures.push(format!("{error:#}")),
+            }
+        }
+    }
+    // The good ones are in place by now: one broken policy does not hold up work on another.
+    if !failures.is_empty() {
+        bail!(
+            "{} of {} components failed:\n{}",
+            failures.len(),
+            packages.len(),
+            failures.join("\n")
+        );
+    }
+    Ok(built)
 }
 
 fn compile(

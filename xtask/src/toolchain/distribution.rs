@@ -140,7 +140,7 @@ fn release(version: &str) -> Option<(u32, u32)> {
 /// Installs [`PACKAGES`] as root, or with a `sudo` that asks nothing.
 fn install() -> Result<()> {
     if shell::answer(Command::new("apt-get").arg("--version")).is_none() {
-        bail!("this is no Debian");
+        bail!("there is no apt-get to install it with");
     }
     let root = shell::answer(Command::new("id").arg("-u")).is_some_and(|id| id == "0");
     if !root && shell::answer(Command::new("sudo").args(["-n", "true"])).is_none() {
