@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::ids::RequestId;
 use crate::plan::{CheckedPlan, Plan, PlanError};
 use crate::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
 use crate::window::Window;
@@ -145,6 +146,28 @@ impl Guard {
             }
         }
         faulted
+    }
+
+    /// The policy leaves requests to wait for ever: counted like any other fault.
+    pub(crate) fn starved(&mut self, window: u64, oldest: RequestId) -> Option<Faulted> {
+        let policy = Arc::clone(&self.active.as_ref()?.label);
+        let fault = PolicyFault::new(
+            FaultKind::Starved,
+            format!(
+                "request {} waits past its deadline beside an idle worker",
+                oldest.0
+            ),
+        );
+        Some(Faulted {
+            policy,
+            fault,
+            taken_off: self.count(window, self.limit),
+        })
+    }
+
+    /// The native fallback is not the one to be asked.
+    pub(crate) fn has_policy(&self) -> bool {
+        self.active.is_some() || self.last_good.is_some()
     }
 
     /// Asks until a plan passes `check`. The fallback's plan always does.

@@ -119,6 +119,8 @@ pub enum FaultKind {
     Failed,
     /// Its plan was refused.
     Refused,
+    /// It left a request pending long after its deadline although a worker was idle.
+    Starved,
 }
 
 // === impl Description ===
@@ -154,6 +156,7 @@ impl FaultKind {
             Self::Stack => "stack",
             Self::Failed => "failed",
             Self::Refused => "refused",
+            Self::Starved => "starved",
         }
     }
 }

@@ -47,6 +47,9 @@ pub struct SchedulerConfig {
     pub pending_max: usize,
     /// When a policy that faults is taken off.
     pub fault_limit: FaultLimit,
+    /// How long past its deadline a request may stay pending beside an idle worker before
+    /// the fallback serves it and the policy is charged with a fault.
+    pub patience: Micros,
     /// Decisions kept for explanations and for trying new policies on.
     pub history: usize,
 }
@@ -57,6 +60,7 @@ impl Default for SchedulerConfig {
             seed: 0,
             pending_max: 4_096,
             fault_limit: FaultLimit::default(),
+            patience: Micros::from_millis(1_000),
             history: 64,
         }
     }
@@ -78,6 +82,8 @@ pub struct Scheduler {
     history: History,
     random: Pcg64,
     windows_opened: u64,
+    /// When the last starving request was seen to.
+    relieved: Time,
     batches_made: u64,
     draining: bool,
     completions: Vec<Completion>,
@@ -112,6 +118,7 @@ impl Scheduler {
             history: History::new(config.history),
             random: Pcg64::seed_from_u64(config.seed),
             windows_opened: 0,
+            relieved: Time::ZERO,
             batches_made: 0,
             draining: false,
             completions: Vec::new(),

@@ -4,8 +4,8 @@
 use super::Scheduler;
 use crate::ids::{AppId, RequestId, VariantId, WorkerId};
 use crate::request::{DroppedFrom, Evidence, Outcome, Rejection, Request};
-use crate::table::State;
-use crate::time::Time;
+use crate::table::{Entry, State};
+use crate::time::{Micros, Time};
 use crate::worker::{Batch, Members};
 
 impl Scheduler {
@@ -75,7 +75,7 @@ impl Scheduler {
                     to_stage: stages,
                     exit: Some(exit),
                     members: Members::from_slice(&[id]),
-                    expected: crate::time::Micros::ZERO,
+                    expected: Micros::ZERO,
                     decided: self.decided_by_host(),
                     pinned: true,
                 };
@@ -159,7 +159,7 @@ impl Scheduler {
 
     /// Takes a request out of the lane or the waiting batch it is in.
     fn withdraw(&mut self, id: RequestId) {
-        let Some(state) = self.table.get(id).map(super::super::table::Entry::state) else {
+        let Some(state) = self.table.get(id).map(Entry::state) else {
             return;
         };
         match state {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::Scheduler;
 use crate::decision::Decision;
 use crate::event::{Command, Notice};
-use crate::ids::{BatchId, VariantId, WorkerId};
+use crate::ids::{BatchId, RequestId, VariantId, WorkerId};
 use crate::plan::checked::Yard;
 use crate::plan::{CheckedPlan, Dispatch};
 use crate::request::{Outcome, Rejection};
 use crate::table::State;
-use crate::time::Time;
+use crate::time::{Micros, Time};
 use crate::window::{Causes, IDLE, Placed, PlacedState, RequestProgress, Resident, Window};
 use crate::worker::{Batch, Decided, Members, Worker};
 
@@ -43,8 +43,30 @@ impl Scheduler {
                 self.run_window(now, because, true);
                 true
             }
-            None => false,
+            None => self.relieve(now),
         }
+    }
+
+    /// When the oldest pending request will have waited too long beside an idle worker, if
+    /// there is a policy to blame. The oldest is enough: others become it.
+    pub(super) fn starving_at(&self) -> Option<(Time, RequestId)> {
+        let oldest = *self.table.pending().first()?;
+        let deadline = self.table.get(oldest)?.request.deadline;
+        let blame = self.guard.has_policy() && self.workers.iter().any(Worker::is_idle);
+        let at = deadline.max(self.relieved) + self.config.patience + Micros(1);
+        blame.then_some((at, oldest))
+    }
+
+    /// Serves starving requests with the fallback; false when none starves.
+    fn relieve(&mut self, now: Time) -> bool {
+        let Some((_, oldest)) = self.starving_at().filter(|&(at, _)| at <= now) else {
+            return false;
+        };
+        self.relieved = now;
+        self.faulted
+            .extend(self.guard.starved(self.windows_opened, oldest));
+        self.run_window(now, Causes::default(), true);
+        true
     }
 
     fn run_window(&mut self, now: Time, because: Causes, rescue_only: bool) {
@@ -226,7 +248,7 @@ impl Scheduler {
             to_stage: dispatch.to_stage,
             exit: dispatch.exit,
             members,
-            expected: crate::time::Micros::ZERO,
+            expected: Micros::ZERO,
             decided: decided.clone(),
             pinned: false,
         };

@@ -1,0 +1,124 @@
+//! Who serves when a policy fails, and what a swap keeps.
+
+use std::sync::{Arc, Mutex};
+
+use switchyard_core::SchedulerConfig;
+use switchyard_core::event::{Event, Notice};
+use switchyard_core::guard::FaultLimit;
+use switchyard_core::policy::FaultKind;
+use switchyard_core::time::Time;
+
+use crate::yard::chaos::Useless;
+use crate::yard::driver::Driver;
+use crate::yard::script::{install, whole};
+use crate::yard::{catalog, request};
+
+fn fcfs(name: &str) -> Event {
+    install(name, |window, plan| {
+        if let Some(&id) = window.requests.id.first() {
+            whole(plan, 0, 0, &[id]);
+        }
+    })
+}
+
+fn served_by(driver: &Driver) -> Vec<String> {
+    let decided =
+        |reply: &switchyard_core::event::Reply| reply.decided.as_ref().unwrap().by.to_string();
+    driver.replies.values().map(decided).collect()
+}
+
+#[test]
+fn the_last_good_version_serves_when_the_new_one_fails() {
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(fcfs("good"));
+    let faulty = Useless::faulting(FaultKind::Trap);
+    driver.give(Event::PolicyChanged(Box::new(faulty)));
+    driver.arrive(request(1, 0, Time::ZERO, 20_000));
+    driver.drain();
+    assert_eq!(served_by(&driver), ["good@1"]);
+}
+
+#[test]
+fn a_policy_that_fails_too_often_is_taken_off_and_said_to_be() {
+    let config = SchedulerConfig {
+        fault_limit: FaultLimit {
+            faults: 3,
+            windows: 10,
+        },
+        ..SchedulerConfig::default()
+    };
+    let mut driver = Driver::new(catalog(1), config);
+    let faulty = Useless::faulting(FaultKind::Memory);
+    driver.give(Event::PolicyChanged(Box::new(faulty)));
+    for id in 1..=6 {
+        driver.arrive(request(id, 0, driver.now, 50_000));
+        driver.drain();
+    }
+    let taken_off: Vec<_> = driver
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::PolicyFaulted(faulted) => Some(faulted.taken_off),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(taken_off, [false, false, true]);
+    assert_eq!(driver.replies.len(), 6);
+    assert!(driver.scheduler.policy_label().starts_with("edf-fallback@"));
+    assert!(
+        served_by(&driver)
+            .iter()
+            .all(|by| by.starts_with("edf-fallback@"))
+    );
+}
+
+#[test]
+fn while_a_periodic_policy_fails_the_fallback_does_not_wait_for_its_period() {
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(Event::PolicyChanged(Box::new(
+        Useless::faulting(FaultKind::Trap).every(10_000),
+    )));
+    driver.arrive(request(1, 0, driver.now, 20_000));
+    driver.advance_to(Time(10_000));
+    let faulted_at = driver.now;
+    driver.arrive(request(2, 0, faulted_at, 20_000));
+    driver.drain();
+    // Served as soon as the first was done, not a period later.
+    let (started, _) = driver.runs[1].clone();
+    assert!(
+        started < faulted_at + switchyard_core::time::Micros(10_000),
+        "{started}"
+    );
+}
+
+#[test]
+fn state_goes_from_the_old_version_to_the_new_one() {
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(fcfs("old"));
+    driver.arrive(request(1, 0, Time::ZERO, 20_000));
+    driver.give(Event::PolicyChanged(Box::new(
+        Useless::silent().restoring(Arc::clone(&got)),
+    )));
+    let windows_seen: u64 = 2;
+    assert_eq!(*got.lock().unwrap(), windows_seen.to_le_bytes());
+    let switched = driver.notices.iter().any(|notice| {
+        matches!(notice, Notice::PolicySwitched { from, to, state_lost: None }
+            if from.as_ref() == "old@1" && to.as_ref() == "useless@1")
+    });
+    assert!(switched, "{:?}", driver.notices);
+}
+
+#[test]
+fn a_swap_under_load_loses_nothing() {
+    let mut driver = Driver::new(catalog(2), SchedulerConfig::default());
+    for id in 1..=200 {
+        if id % 10 == 0 {
+            driver.give(fcfs(&format!("version-{id}")));
+        }
+        driver.arrive(request(id, 0, driver.now, 5_000));
+        driver.advance_to(driver.now + switchyard_core::time::Micros(700));
+    }
+    driver.drain();
+    driver.check_empty();
+}
