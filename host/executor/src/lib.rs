@@ -16,11 +16,14 @@ pub mod candle_executor;
 pub mod error;
 pub mod executor;
 pub mod job;
+pub mod manifest;
+pub mod profile;
 pub mod source;
 mod stages;
 pub mod synthetic;
 pub mod threads;
 pub mod worker;
+pub mod zoo;
 
 pub use candle_core::Device;
 pub use candle_executor::CandleExecutor;

@@ -57,7 +57,7 @@ pub struct InputSpec {
 /// Memory is still accounted per worker: sharing is a gain for the process, and a worker's
 /// budget must not depend on what its neighbours happen to hold.
 pub struct Weights {
-    source: Box<dyn ModelSource>,
+    source: Arc<dyn ModelSource>,
     slots: Mutex<HashMap<(VariantId, DeviceLocation), Slot>>,
 }
 
@@ -77,9 +77,9 @@ impl InputSpec {
 
 impl Weights {
     /// Shares what `source` loads.
-    pub fn new(source: impl ModelSource + 'static) -> Arc<Self> {
+    pub fn new(source: Arc<dyn ModelSource>) -> Arc<Self> {
         Arc::new(Self {
-            source: Box::new(source),
+            source,
             slots: Mutex::default(),
         })
     }

@@ -1,0 +1,271 @@
+//! The zoo's cards as the core's catalog entries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchyard_core::catalog::{App, Exit, Penalty, SneakPeekModel, Variant};
+use switchyard_core::ids::AppId;
+use switchyard_core::time::Micros;
+use switchyard_models::card::{self, Datatype, TensorCard};
+use switchyard_models::zoo::{Zoo, ZooApp, ZooVariant};
+use thiserror::Error;
+
+use crate::job::InputType;
+use crate::source::InputSpec;
+use crate::zoo::{ZooEntry, ZooSource};
+
+/// Jeffreys' prior for a multinomial: 0.5 per class.
+const JEFFREYS: f64 = 0.5;
+
+/// A Dirichlet parameter must be positive, also for a class that is never expected.
+const ALPHA_MIN: f64 = 1e-3;
+
+/// What is served: the catalog's apps and variants, and where the variants are.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// In the order in which they were chosen.
+    pub apps: Vec<App>,
+    /// App by app.
+    pub variants: Vec<Variant>,
+    /// Input of each app's requests, in the order of `apps`.
+    pub inputs: Vec<InputSpec>,
+    /// Loads `variants`, by position.
+    pub source: Arc<ZooSource>,
+}
+
+/// One app to serve, and where to depart from its card.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AppChoice {
+    /// Name of its folder in the zoo.
+    pub app: String,
+    /// Its variants by name; `None` for all.
+    pub variants: Option<Vec<String>>,
+    /// Deadline of a request that names none.
+    pub slo: Option<Micros>,
+    /// Loss of utility of a late answer.
+    pub penalty: Option<Penalty>,
+    /// Where the Dirichlet prior over its classes comes from.
+    pub prior: Prior,
+    /// Requests are dropped once their deadline has passed.
+    pub drops_late: bool,
+}
+
+/// Choices of the Dirichlet prior (SneakPeek section 4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Prior {
+    /// What the app's card says, else [`Jeffreys`](Self::Jeffreys).
+    #[default]
+    Card,
+    /// 0.5 per class: knows nothing.
+    Jeffreys,
+    /// The expected class frequencies: one request's worth of knowledge.
+    Weak,
+    /// The expected number of requests of each class in a window.
+    Strong {
+        /// Requests expected per window.
+        requests_per_window: f64,
+    },
+}
+
+/// Why the zoo cannot be served as asked.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{field}: {reason}")]
+pub struct ManifestError {
+    /// What was asked for, such as `app heart, variant cnn`.
+    pub field: String,
+    /// Why it cannot be.
+    pub reason: String,
+}
+
+// === impl Manifest ===
+
+impl Manifest {
+    /// Everything in the zoo, as its cards say.
+    ///
+    /// # Errors
+    /// A card says something that cannot be served.
+    pub fn all(zoo: &Zoo) -> Result<Self, ManifestError> {
+        let choices: Vec<_> = zoo
+            .apps
+            .iter()
+            .map(|app| AppChoice::new(&app.card.name))
+            .collect();
+        Self::choose(zoo, &choices)
+    }
+
+    /// The chosen apps and variants of the zoo.
+    ///
+    /// # Errors
+    /// The zoo has no such app or variant, or a card says something that cannot be served.
+    pub fn choose(zoo: &Zoo, choices: &[AppChoice]) -> Result<Self, ManifestError> {
+        let (mut apps, mut variants, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        for (i, choice) in choices.iter().enumerate() {
+            let at = format!("app {}", choice.app);
+            let known = zoo.apps.iter().map(|app| app.card.name.as_str());
+            let app = zoo
+                .app(&choice.app)
+                .ok_or_else(|| unknown(&at, &zoo.dir.display().to_string(), known))?;
+            let input = input_of(&at, app)?;
+            for variant in chosen_variants(&at, app, choice)? {
+                let core = variant_of(variant, AppId(i as u32));
+                entries.push(ZooEntry {
+                    name: format!("{}/{}", choice.app, core.name),
+                    dir: variant.dir.clone(),
+                    input: input.clone(),
+                    memory_bytes: core.memory_bytes,
+                });
+                variants.push(core);
+            }
+            apps.push(app_of(&at, app, choice)?);
+            inputs.push(input);
+        }
+        Ok(Self {
+            apps,
+            variants,
+            inputs,
+            source: ZooSource::new(entries),
+        })
+    }
+}
+
+// === impl AppChoice ===
+
+impl AppChoice {
+    /// All variants of an app, as its card says.
+    pub fn new(app: impl Into<String>) -> Self {
+        Self {
+            app: app.into(),
+            variants: None,
+            slo: None,
+            penalty: None,
+            prior: Prior::default(),
+            drops_late: false,
+        }
+    }
+}
+
+// === impl Prior ===
+
+impl Prior {
+    fn alpha(self, card: &card::AppCard) -> Vec<f64> {
+        let expected = |requests: f64| {
+            let share = card.workload_mix.iter();
+            share.map(|share| (share * requests).max(ALPHA_MIN)).collect()
+        };
+        match (self, &card.sneakpeek) {
+            (Self::Card, Some(sneakpeek)) => sneakpeek.prior.clone(),
+            (Self::Card, None) | (Self::Jeffreys, _) => vec![JEFFREYS; card.classes.len()],
+            (Self::Weak, _) => expected(1.0),
+            (Self::Strong { requests_per_window }, _) => expected(requests_per_window),
+        }
+    }
+}
+
+// === from cards ===
+
+fn app_of(at: &str, app: &ZooApp, choice: &AppChoice) -> Result<App, ManifestError> {
+    let card = &app.card;
+    if let Prior::Strong {
+        requests_per_window,
+    } = choice.prior
+        && !(requests_per_window.is_finite() && requests_per_window > 0.0)
+    {
+        return Err(ManifestError {
+            field: format!("{at}, prior, requests_per_window"),
+            reason: format!("{requests_per_window} is not a positive number"),
+        });
+    }
+    // Saturates: the card has made sure that it is finite and positive.
+    let slo = Duration::try_from_secs_f64(card.slo_ms / 1e3).unwrap_or(Duration::MAX);
+    Ok(App {
+        name: card.name.clone(),
+        classes: card.classes.clone(),
+        slo: choice.slo.unwrap_or_else(|| Micros::from(slo)),
+        penalty: choice.penalty.unwrap_or(match card.penalty {
+            card::Penalty::Step => Penalty::Step,
+            card::Penalty::Linear => Penalty::Linear,
+            card::Penalty::Sigmoid => Penalty::Sigmoid,
+        }),
+        prior: choice.prior.alpha(card),
+        frequencies: card.validation.frequencies.clone(),
+        sneakpeek: card.sneakpeek.as_ref().map(|sneakpeek| SneakPeekModel {
+            neighbours: clamp(sneakpeek.k),
+            accuracy: sneakpeek.accuracy,
+            recall: sneakpeek.recall.clone(),
+        }),
+        drops_late: choice.drops_late,
+    })
+}
+
+fn variant_of(variant: &ZooVariant, app: AppId) -> Variant {
+    let card = &variant.card;
+    let exits = card.exits.iter().map(|exit| Exit {
+        name: exit.name.clone(),
+        after_stage: clamp(exit.after_stage),
+        accuracy: exit.accuracy,
+        recall: exit.recall.clone(),
+    });
+    Variant {
+        name: card.name.clone(),
+        app,
+        stages: clamp(card.stages),
+        exits: exits.collect(),
+        // The zoo's tensors are all f32.
+        memory_bytes: card.parameters.saturating_mul(size_of::<f32>() as u64),
+        max_batch: clamp(card.max_batch),
+    }
+}
+
+fn input_of(at: &str, app: &ZooApp) -> Result<InputSpec, ManifestError> {
+    let [input] = app.card.inputs.as_slice() else {
+        return Err(ManifestError {
+            field: format!("{at}, inputs"),
+            reason: format!("{} of them, a model takes 1", app.card.inputs.len()),
+        });
+    };
+    let TensorCard {
+        name,
+        datatype,
+        shape,
+    } = input;
+    Ok(InputSpec {
+        name: name.clone(),
+        input_type: match datatype {
+            Datatype::Fp32 => InputType::F32,
+            Datatype::Int64 => InputType::I64,
+        },
+        row_shape: shape.clone(),
+    })
+}
+
+fn chosen_variants<'a>(
+    at: &str,
+    app: &'a ZooApp,
+    choice: &AppChoice,
+) -> Result<Vec<&'a ZooVariant>, ManifestError> {
+    let Some(names) = &choice.variants else {
+        return Ok(app.variants.iter().collect());
+    };
+    let find = |name: &String| {
+        app.variant(name).ok_or_else(|| {
+            let known = app.variants.iter().map(|variant| variant.card.name.as_str());
+            let at = format!("{at}, variant {name}");
+            unknown(&at, &app.dir.display().to_string(), known)
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn unknown<'a>(at: &str, folder: &str, known: impl Iterator<Item = &'a str>) -> ManifestError {
+    let known: Vec<_> = known.collect();
+    ManifestError {
+        field: at.to_owned(),
+        reason: format!("not in {folder}, which has: {}", known.join(", ")),
+    }
+}
+
+/// Counts in cards are far below `u32::MAX`; one that is not is more than any batch or stage.
+fn clamp(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
