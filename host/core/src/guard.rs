@@ -176,7 +176,7 @@ impl Guard {
         window: &Window,
         rescue_only: bool,
         mut plan: Plan,
-        mut check: impl FnMut(Plan) -> Result<CheckedPlan, (Plan, PlanError)>,
+        mut check: impl FnMut(Plan) -> Result<CheckedPlan, Box<(Plan, PlanError)>>,
         faulted: &mut Vec<Faulted>,
     ) -> Served {
         let limit = self.limit;
@@ -186,8 +186,9 @@ impl Guard {
                     self.rescuing = false;
                     return served;
                 }
-                Err((buffers, fault)) => {
-                    plan = buffers;
+                Err(failed) => {
+                    let fault;
+                    (plan, fault) = *failed;
                     let policy = Arc::clone(&active.label);
                     let taken_off = self.count(window.id, limit);
                     faulted.push(Faulted {
@@ -201,8 +202,9 @@ impl Guard {
         if let Some(last_good) = self.last_good.as_mut().filter(|_| !rescue_only) {
             match last_good.ask(window, plan, &mut check) {
                 Ok(served) => return served,
-                Err((buffers, fault)) => {
-                    plan = buffers;
+                Err(failed) => {
+                    let fault;
+                    (plan, fault) = *failed;
                     faulted.push(Faulted {
                         policy: Arc::clone(&last_good.label),
                         fault,
@@ -214,7 +216,8 @@ impl Guard {
         }
         match self.fallback.ask(window, plan, &mut check) {
             Ok(served) => served,
-            Err((mut plan, fault)) => {
+            Err(failed) => {
+                let (mut plan, fault) = *failed;
                 // A defect of ours, and an empty plan harms nobody: all stays pending.
                 faulted.push(Faulted {
                     policy: Arc::clone(&self.fallback.label),
@@ -270,21 +273,22 @@ impl Member {
         &mut self,
         window: &Window,
         mut plan: Plan,
-        check: &mut impl FnMut(Plan) -> Result<CheckedPlan, (Plan, PlanError)>,
-    ) -> Result<Served, (Plan, PolicyFault)> {
+        check: &mut impl FnMut(Plan) -> Result<CheckedPlan, Box<(Plan, PlanError)>>,
+    ) -> Result<Served, Box<(Plan, PolicyFault)>> {
         plan.clear();
         if let Err(fault) = self.policy.schedule(window, &mut plan) {
-            return Err((plan, fault));
+            return Err(Box::new((plan, fault)));
         }
         match check(plan) {
             Ok(plan) => Ok(Served {
                 by: Arc::clone(&self.label),
                 plan,
             }),
-            Err((plan, error)) => Err((
-                plan,
-                PolicyFault::new(FaultKind::Refused, error.to_string()),
-            )),
+            Err(refused) => {
+                let (plan, error) = *refused;
+                let fault = PolicyFault::new(FaultKind::Refused, error.to_string());
+                Err(Box::new((plan, fault)))
+            }
         }
     }
 }

@@ -90,10 +90,10 @@ impl CheckedPlan {
         plan: Plan,
         yard: &Yard<'_>,
         scratch: &mut Scratch,
-    ) -> Result<Self, (Plan, PlanError)> {
+    ) -> Result<Self, Box<(Plan, PlanError)>> {
         match Self::check(&plan, yard, scratch) {
             Ok(()) => Ok(Self(plan)),
-            Err(error) => Err((plan, error)),
+            Err(error) => Err(Box::new((plan, error))),
         }
     }
 
@@ -435,8 +435,8 @@ fn check_weights(at: String, lanes: &[Lane]) -> Result<(), PlanError> {
     let valid = lanes
         .iter()
         .all(|lane| (0.0..=1.0 + WEIGHT_TOLERANCE).contains(&lane.weight));
-    // Not `>`: a sum that is not a number must fail too.
-    if !valid || !((sum - 1.0).abs() <= WEIGHT_TOLERANCE) {
+    // `valid` is false for weights that are not numbers, so the sum is one.
+    if !valid || (sum - 1.0).abs() > WEIGHT_TOLERANCE {
         return Err(invalid(at, "lanes", "the weights are not a distribution"));
     }
     Ok(())

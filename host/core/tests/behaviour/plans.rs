@@ -11,6 +11,9 @@ use crate::yard::driver::Driver;
 use crate::yard::script::{install, stages, whole};
 use crate::yard::{catalog, request};
 
+/// The refusal expected, and what the plan says.
+type Case = (&'static str, fn(&mut Plan));
+
 /// Two requests of `heart` (1, 2) and one of `fall` (3) are pending; `plan` answers the
 /// third window. Returns why it was refused.
 fn refusal(plan: impl Fn(&mut Plan) + Send + 'static) -> String {
@@ -58,12 +61,12 @@ fn route(lanes: Vec<Lane>) -> impl Fn(&mut Plan) + Send + 'static {
 
 #[test]
 fn requests_must_be_pending_and_named_once() {
-    let cases: [(&str, fn(&mut Plan)); 5] = [
+    let cases: &[Case] = &[
         ("members[0]: request 9 is not pending", |p| {
-            whole(p, 0, 0, &[9])
+            whole(p, 0, 0, &[9]);
         }),
         ("request 1 is named more than once", |p| {
-            whole(p, 0, 0, &[1, 1])
+            whole(p, 0, 0, &[1, 1]);
         }),
         ("request 1 is named more than once", |p| {
             whole(p, 0, 0, &[1]);
@@ -74,28 +77,28 @@ fn requests_must_be_pending_and_named_once() {
             p.dispatches[0].size = 2;
         }),
         ("revokes[0]: batch 7 is not queued", |p| {
-            p.revokes.push(BatchId(7))
+            p.revokes.push(BatchId(7));
         }),
     ];
-    for (reason, plan) in cases {
+    for &(reason, plan) in cases {
         assert_eq!(refusal(plan), reason);
     }
 }
 
 #[test]
 fn dispatches_must_name_what_exists_and_fits() {
-    let cases: [(&str, fn(&mut Plan)); 10] = [
+    let cases: &[Case] = &[
         ("dispatches[0].worker: there is no worker 9999", |p| {
-            whole(p, 9_999, 0, &[1])
+            whole(p, 9_999, 0, &[1]);
         }),
         ("dispatches[0].variant: there is no variant 8", |p| {
-            whole(p, 0, 8, &[1])
+            whole(p, 0, 8, &[1]);
         }),
         ("dispatches[0].variant: request 3 is of another app", |p| {
-            whole(p, 0, 0, &[1, 3])
+            whole(p, 0, 0, &[1, 3]);
         }),
         ("dispatches[0].exit: large has no exit 5", |p| {
-            stages(p, 0, 1, 0..1, Some(5), &[1])
+            stages(p, 0, 1, 0..1, Some(5), &[1]);
         }),
         ("dispatches[0].exit: exit1 follows stage 3, not 2", |p| {
             stages(p, 0, 1, 0..2, Some(1), &[1]);
@@ -129,7 +132,7 @@ fn dispatches_must_name_what_exists_and_fits() {
             whole(p, 0, 0, &[]);
         }),
     ];
-    for (reason, plan) in cases {
+    for &(reason, plan) in cases {
         assert_eq!(refusal(plan), reason);
     }
 }
