@@ -78,9 +78,13 @@ fn test(workspace: &Workspace) -> Command {
     command
 }
 
+/// Libraries and the one program without one; `switchyard`'s own would overwrite its library's.
 fn doc(workspace: &Workspace) -> Command {
     let mut command = cargo(workspace, &["doc", "--workspace", "--no-deps"]);
-    command.env("RUSTDOCFLAGS", "-D warnings");
+    // `--examples` selects the tests' features too, so that clippy's checks are used again.
+    command
+        .args(["--lib", "--examples", "--bin", "xtask"])
+        .env("RUSTDOCFLAGS", "-D warnings");
     command
 }
 
