@@ -1,0 +1,190 @@
+//! Binary tensors: little-endian, row-major, one copy each way.
+
+use super::tensor::{Datatype, TensorData};
+
+/// Reads `count` elements; the error says what is wrong with the bytes.
+pub(super) fn decode(datatype: Datatype, blob: &[u8], count: usize) -> Result<TensorData, String> {
+    if let Some(size) = datatype.size() {
+        let expected = count.checked_mul(size);
+        if expected != Some(blob.len()) {
+            let expected =
+                expected.map_or_else(|| "an impossible number of".to_owned(), |n| n.to_string());
+            return Err(format!(
+                "expected {expected} bytes for {count} elements of {}, got {}",
+                datatype.name(),
+                blob.len()
+            ));
+        }
+    }
+    Ok(match datatype {
+        Datatype::Bool => TensorData::Bool(bools(blob)?),
+        Datatype::U8 => TensorData::U8(blob.to_vec()),
+        Datatype::U16 => TensorData::U16(words(blob, u16::from_le_bytes)),
+        Datatype::U32 => TensorData::U32(words(blob, u32::from_le_bytes)),
+        Datatype::U64 => TensorData::U64(words(blob, u64::from_le_bytes)),
+        Datatype::I8 => TensorData::I8(words(blob, i8::from_le_bytes)),
+        Datatype::I16 => TensorData::I16(words(blob, i16::from_le_bytes)),
+        Datatype::I32 => TensorData::I32(words(blob, i32::from_le_bytes)),
+        Datatype::I64 => TensorData::I64(words(blob, i64::from_le_bytes)),
+        Datatype::F16 => TensorData::F16(words(blob, u16::from_le_bytes)),
+        Datatype::Bf16 => TensorData::Bf16(words(blob, u16::from_le_bytes)),
+        Datatype::F32 => TensorData::F32(words(blob, f32::from_le_bytes)),
+        Datatype::F64 => TensorData::F64(words(blob, f64::from_le_bytes)),
+        Datatype::Bytes => TensorData::Bytes(byte_strings(blob, count)?),
+    })
+}
+
+fn words<const N: usize, T>(blob: &[u8], from_le_bytes: impl Fn([u8; N]) -> T) -> Vec<T> {
+    let (words, _) = blob.as_chunks::<N>();
+    words.iter().map(|word| from_le_bytes(*word)).collect()
+}
+
+fn bools(blob: &[u8]) -> Result<Vec<bool>, String> {
+    blob.iter()
+        .enumerate()
+        .map(|(index, byte)| match byte {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(format!(
+                "element {index}: expected a BOOL of 0 or 1, got {other}"
+            )),
+        })
+        .collect()
+}
+
+/// `BYTES` elements: a u32 length, then that many bytes.
+fn byte_strings(mut blob: &[u8], count: usize) -> Result<Vec<Vec<u8>>, String> {
+    // Each element takes at least its length, so the blob bounds what is reserved.
+    let mut elements = Vec::with_capacity(count.min(blob.len() / 4));
+    while let Some((length, rest)) = blob.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        let index = elements.len();
+        let Some((element, rest)) = rest.split_at_checked(length) else {
+            return Err(format!(
+                "element {index}: its length is {length} bytes, {} are left",
+                rest.len()
+            ));
+        };
+        if index < count {
+            elements.push(element.to_vec());
+        } else {
+            return Err(format!("expected {count} elements of BYTES, got more"));
+        }
+        blob = rest;
+    }
+    if !blob.is_empty() {
+        return Err(format!(
+            "element {}: {} bytes left, too few for a u32 length",
+            elements.len(),
+            blob.len()
+        ));
+    }
+    if elements.len() != count {
+        return Err(format!(
+            "expected {count} elements of BYTES, got {}",
+            elements.len()
+        ));
+    }
+    Ok(elements)
+}
+
+/// Bytes that [`encode`] appends.
+pub(super) fn encoded_len(data: &TensorData) -> usize {
+    match data {
+        TensorData::Bytes(elements) => elements.iter().map(|element| 4 + element.len()).sum(),
+        _ => data.len() * data.datatype().size().unwrap_or_default(),
+    }
+}
+
+/// Appends the elements in wire order.
+pub(super) fn encode(data: &TensorData, out: &mut Vec<u8>) {
+    match data {
+        TensorData::Bool(values) => out.extend(values.iter().map(|&value| u8::from(value))),
+        TensorData::U8(values) => out.extend_from_slice(values),
+        TensorData::U16(values) | TensorData::F16(values) | TensorData::Bf16(values) => {
+            append(values, u16::to_le_bytes, out);
+        }
+        TensorData::U32(values) => append(values, u32::to_le_bytes, out),
+        TensorData::U64(values) => append(values, u64::to_le_bytes, out),
+        TensorData::I8(values) => append(values, i8::to_le_bytes, out),
+        TensorData::I16(values) => append(values, i16::to_le_bytes, out),
+        TensorData::I32(values) => append(values, i32::to_le_bytes, out),
+        TensorData::I64(values) => append(values, i64::to_le_bytes, out),
+        TensorData::F32(values) => append(values, f32::to_le_bytes, out),
+        TensorData::F64(values) => append(values, f64::to_le_bytes, out),
+        TensorData::Bytes(elements) => {
+            for element in elements {
+                let length = u32::try_from(element.len()).unwrap_or(u32::MAX);
+                out.extend_from_slice(&length.to_le_bytes());
+                out.extend_from_slice(&element[..length as usize]);
+            }
+        }
+    }
+}
+
+fn append<const N: usize, T: Copy>(
+    values: &[T],
+    to_le_bytes: impl Fn(T) -> [u8; N],
+    out: &mut Vec<u8>,
+) {
+    out.reserve(values.len() * N);
+    for &value in values {
+        out.extend_from_slice(&to_le_bytes(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_truncated_blob_says_what_was_expected() {
+        assert_eq!(
+            decode(Datatype::F32, &[0; 10], 3).unwrap_err(),
+            "expected 12 bytes for 3 elements of FP32, got 10"
+        );
+        assert!(decode(Datatype::F64, &[0; 8], usize::MAX).is_err());
+    }
+
+    #[test]
+    fn a_bool_is_zero_or_one() {
+        assert_eq!(
+            decode(Datatype::Bool, &[1, 0], 2),
+            Ok(TensorData::Bool(vec![true, false]))
+        );
+        assert!(
+            decode(Datatype::Bool, &[2], 1)
+                .unwrap_err()
+                .contains("element 0")
+        );
+    }
+
+    #[test]
+    fn byte_strings_must_fill_the_blob() {
+        let two = [1, 0, 0, 0, b'a', 0, 0, 0, 0];
+        assert_eq!(
+            decode(Datatype::Bytes, &two, 2),
+            Ok(TensorData::Bytes(vec![b"a".to_vec(), Vec::new()]))
+        );
+        assert!(
+            decode(Datatype::Bytes, &two, 3)
+                .unwrap_err()
+                .contains("got 2")
+        );
+        assert!(
+            decode(Datatype::Bytes, &two, 1)
+                .unwrap_err()
+                .contains("got more")
+        );
+        assert!(
+            decode(Datatype::Bytes, &two[..7], 2)
+                .unwrap_err()
+                .contains("too few for a u32 length")
+        );
+        assert!(
+            decode(Datatype::Bytes, &[9, 0, 0, 0, 1], 1)
+                .unwrap_err()
+                .contains("its length is 9 bytes, 1 are left")
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! Content codings: gzip and deflate, which in HTTP is zlib.
+
+use std::borrow::Cow;
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::write::{GzEncoder, ZlibEncoder};
+
+use super::error::ProtocolError;
+
+/// How a body is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Identity,
+    Gzip,
+    Deflate,
+}
+
+impl Coding {
+    /// The name in the headers.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+        }
+    }
+
+    /// The coding of a request, from its `Content-Encoding`.
+    pub(super) fn of_request(header: Option<&[u8]>) -> Result<Self, ProtocolError> {
+        let Some(header) = header else {
+            return Ok(Self::Identity);
+        };
+        let name = header.trim_ascii();
+        for coding in [Self::Identity, Self::Gzip, Self::Deflate] {
+            if name.eq_ignore_ascii_case(coding.name().as_bytes()) {
+                return Ok(coding);
+            }
+        }
+        match name {
+            b"" => Ok(Self::Identity),
+            b"x-gzip" => Ok(Self::Gzip),
+            _ => Err(ProtocolError::UnsupportedEncoding {
+                found: String::from_utf8_lossy(name).into_owned(),
+            }),
+        }
+    }
+
+    /// The coding of a response: the one of ours that `Accept-Encoding` likes
+    /// best, gzip when it likes both alike.
+    pub(super) fn of_response(header: Option<&[u8]>) -> Self {
+        let Some(header) = header.and_then(|header| str::from_utf8(header).ok()) else {
+            return Self::Identity;
+        };
+        let (mut gzip, mut deflate, mut any) = (None, None, 0.0_f32);
+        for item in header.split(',') {
+            let (name, weight) = weighted(item);
+            match name {
+                name if name.eq_ignore_ascii_case("gzip") => gzip = Some(weight),
+                name if name.eq_ignore_ascii_case("deflate") => deflate = Some(weight),
+                "*" => any = weight,
+                _ => {}
+            }
+        }
+        let (gzip, deflate) = (gzip.unwrap_or(any), deflate.unwrap_or(any));
+        if gzip <= 0.0 && deflate <= 0.0 {
+            Self::Identity
+        } else if gzip >= deflate {
+            Self::Gzip
+        } else {
+            Self::Deflate
+        }
+    }
+}
+
+/// Splits `gzip;q=0.5` into its name and weight.
+fn weighted(item: &str) -> (&str, f32) {
+    let mut parts = item.split(';');
+    let name = parts.next().unwrap_or_default().trim();
+    let weight = parts
+        .find_map(|part| part.trim().strip_prefix("q="))
+        .map_or(1.0, |q| q.trim().parse().unwrap_or(0.0));
+    (name, weight)
+}
+
+/// Undoes a request's coding.
+///
+/// # Errors
+/// 413 as soon as what comes out passes `limit_bytes`, so a small body cannot
+/// fill the memory; 400 when it is not what its header says.
+pub(super) fn decompress(
+    coding: Coding,
+    body: &[u8],
+    limit_bytes: usize,
+) -> Result<Cow<'_, [u8]>, ProtocolError> {
+    match coding {
+        Coding::Identity => Ok(Cow::Borrowed(body)),
+        Coding::Gzip => inflate(coding, MultiGzDecoder::new(body), limit_bytes),
+        Coding::Deflate => inflate(coding, ZlibDecoder::new(body), limit_bytes),
+    }
+}
+
+fn inflate<'a>(
+    coding: Coding,
+    decoder: impl Read,
+    limit_bytes: usize,
+) -> Result<Cow<'a, [u8]>, ProtocolError> {
+    let mut plain = Vec::new();
+    decoder
+        .take(limit_bytes as u64 + 1)
+        .read_to_end(&mut plain)
+        .map_err(|error| {
+            ProtocolError::malformed("body", format!("is not valid {}: {error}", coding.name()))
+        })?;
+    if plain.len() > limit_bytes {
+        return Err(ProtocolError::BodyTooLarge {
+            field: "Content-Encoding",
+            found: format!("more than {limit_bytes} bytes once decompressed"),
+            limit_bytes,
+        });
+    }
+    Ok(Cow::Owned(plain))
+}
+
+/// Compresses a response at the fastest level: answers are small and awaited.
+///
+/// # Errors
+/// None in practice: writing to memory.
+pub(super) fn compress(coding: Coding, plain: Vec<u8>) -> std::io::Result<Vec<u8>> {
+    let level = Compression::fast();
+    match coding {
+        Coding::Identity => Ok(plain),
+        Coding::Gzip => {
+            let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), level);
+            encoder.write_all(&plain)?;
+            encoder.finish()
+        }
+        Coding::Deflate => {
+            let mut encoder = ZlibEncoder::new(Vec::with_capacity(plain.len() / 2), level);
+            encoder.write_all(&plain)?;
+            encoder.finish()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compressed_comes_back() {
+        let plain = b"abcabcabcabc".repeat(100);
+        for coding in [Coding::Identity, Coding::Gzip, Coding::Deflate] {
+            let packed = compress(coding, plain.clone()).unwrap();
+            assert_eq!(decompress(coding, &packed, plain.len()).unwrap(), plain);
+        }
+    }
+
+    #[test]
+    fn a_bomb_stops_at_the_limit() {
+        let packed = compress(Coding::Gzip, vec![0; 1 << 20]).unwrap();
+        assert!(packed.len() < 1 << 13);
+        assert_eq!(
+            decompress(Coding::Gzip, &packed, 1000)
+                .unwrap_err()
+                .to_string(),
+            "Content-Encoding: the body has more than 1000 bytes once decompressed, the limit is 1000 bytes"
+        );
+    }
+
+    #[test]
+    fn what_is_not_gzip_is_malformed() {
+        let error = decompress(Coding::Gzip, b"{}", 100).unwrap_err();
+        assert!(
+            error.to_string().starts_with("body: is not valid gzip"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_client_decides_by_weight() {
+        for (header, coding) in [
+            ("", Coding::Identity),
+            ("gzip", Coding::Gzip),
+            ("GZIP, deflate, br", Coding::Gzip),
+            ("gzip;q=0.2, deflate;q=0.5", Coding::Deflate),
+            ("gzip;q=0, *", Coding::Deflate),
+            ("*", Coding::Gzip),
+            ("br, identity", Coding::Identity),
+            ("gzip;q=0, deflate;q=0", Coding::Identity),
+        ] {
+            assert_eq!(
+                Coding::of_response(Some(header.as_bytes())),
+                coding,
+                "{header}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_coding_is_refused() {
+        assert_eq!(Coding::of_request(Some(b" Gzip ")), Ok(Coding::Gzip));
+        let error = Coding::of_request(Some(b"br")).unwrap_err();
+        assert_eq!(error.status(), 415);
+    }
+}
