@@ -1,0 +1,138 @@
+//! Tables and weights that a policy may read: files in the folder beside it, nothing else.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// The folder of one policy (`NAME/` beside `NAME.wasm`).
+#[derive(Clone, Debug)]
+pub(crate) struct Artifacts {
+    folder: PathBuf,
+    /// The largest file handed out.
+    max_bytes: u64,
+}
+
+/// Why an artifact was not handed out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ArtifactError {
+    NotFound,
+    /// The name leaves the folder, by itself or through a link.
+    Forbidden,
+    /// Its size in bytes.
+    TooLarge(u64),
+    Unreadable(String),
+}
+
+// === impl Artifacts ===
+
+impl Artifacts {
+    pub(crate) fn new(folder: PathBuf, max_bytes: u64) -> Self {
+        Self { folder, max_bytes }
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>, ArtifactError> {
+        let path = self.resolve(name)?;
+        // Before it is opened: opening a pipe would wait for its writer.
+        let metadata = path.metadata()?;
+        if !metadata.is_file() {
+            return Err(ArtifactError::NotFound);
+        }
+        if metadata.len() > self.max_bytes {
+            return Err(ArtifactError::TooLarge(metadata.len()));
+        }
+        let mut bytes = Vec::with_capacity(metadata.len() as usize);
+        // One byte more than allowed shows a file that grew meanwhile.
+        File::open(&path)?
+            .take(self.max_bytes + 1)
+            .read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > self.max_bytes {
+            return Err(ArtifactError::TooLarge(bytes.len() as u64));
+        }
+        Ok(bytes)
+    }
+
+    /// Where the name leads once every link is followed, if that is inside the folder.
+    fn resolve(&self, name: &str) -> Result<PathBuf, ArtifactError> {
+        let relative = Path::new(name);
+        let plain = relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if name.is_empty() || !plain {
+            return Err(ArtifactError::Forbidden);
+        }
+        let folder = self.folder.canonicalize()?;
+        let path = folder.join(relative).canonicalize()?;
+        if !path.starts_with(&folder) {
+            return Err(ArtifactError::Forbidden);
+        }
+        Ok(path)
+    }
+}
+
+impl From<std::io::Error> for ArtifactError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Self::NotFound,
+            _ => Self::Unreadable(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Artifacts) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("name");
+        std::fs::create_dir_all(folder.join("sub")).unwrap();
+        std::fs::write(folder.join("table.bin"), [1, 2, 3]).unwrap();
+        std::fs::write(folder.join("sub/deep.bin"), [4]).unwrap();
+        std::fs::write(folder.join("big.bin"), [0; 11]).unwrap();
+        std::fs::write(dir.path().join("secret"), [9]).unwrap();
+        (dir, Artifacts::new(folder, 10))
+    }
+
+    #[test]
+    fn reads_files_in_the_folder() {
+        let (_dir, artifacts) = folder();
+        assert_eq!(artifacts.read("table.bin"), Ok(vec![1, 2, 3]));
+        assert_eq!(artifacts.read("sub/deep.bin"), Ok(vec![4]));
+        assert_eq!(artifacts.read("none.bin"), Err(ArtifactError::NotFound));
+        assert_eq!(artifacts.read("sub"), Err(ArtifactError::NotFound));
+        assert_eq!(artifacts.read("big.bin"), Err(ArtifactError::TooLarge(11)));
+    }
+
+    #[test]
+    fn names_cannot_leave_it() {
+        let (dir, artifacts) = folder();
+        let absolute = dir.path().join("secret");
+        for name in ["", ".", "../secret", "sub/../../secret", "/etc/passwd"] {
+            assert_eq!(artifacts.read(name), Err(ArtifactError::Forbidden), "{name}");
+        }
+        let absolute = absolute.to_str().unwrap();
+        assert_eq!(artifacts.read(absolute), Err(ArtifactError::Forbidden));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_cannot_leave_it() {
+        use std::os::unix::fs::symlink;
+        let (dir, artifacts) = folder();
+        symlink(dir.path().join("secret"), artifacts.folder.join("link")).unwrap();
+        symlink(dir.path(), artifacts.folder.join("up")).unwrap();
+        symlink("table.bin", artifacts.folder.join("alias")).unwrap();
+        assert_eq!(artifacts.read("link"), Err(ArtifactError::Forbidden));
+        assert_eq!(artifacts.read("up/secret"), Err(ArtifactError::Forbidden));
+        assert_eq!(artifacts.read("alias"), Ok(vec![1, 2, 3]), "inside is fine");
+    }
+
+    #[test]
+    fn a_policy_without_a_folder_has_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let artifacts = Artifacts::new(dir.path().join("none"), 10);
+        assert_eq!(artifacts.read("table.bin"), Err(ArtifactError::NotFound));
+    }
+}

@@ -1,0 +1,89 @@
+//! From what wasmtime says to what the core counts.
+
+use std::time::Duration;
+
+use switchyard_core::policy::{FaultKind, PolicyFault};
+use wasmtime::Trap;
+
+use crate::limits::Limits;
+
+/// Why a call ended without an answer.
+pub(crate) fn of_error(
+    call: &str,
+    error: &wasmtime::Error,
+    refused_bytes: Option<usize>,
+    budget: Duration,
+    limits: &Limits,
+) -> PolicyFault {
+    let trap = error.downcast_ref::<Trap>();
+    match (trap, refused_bytes) {
+        (Some(Trap::Interrupt | Trap::OutOfFuel), _) => PolicyFault::new(
+            FaultKind::Overrun,
+            format!("{call} was cut at its budget of {budget:?}"),
+        ),
+        (Some(Trap::StackOverflow), _) => {
+            PolicyFault::new(FaultKind::Stack, format!("{call} overflowed its stack"))
+        }
+        (_, Some(bytes)) => PolicyFault::new(
+            FaultKind::Memory,
+            format!(
+                "{call} asked for {bytes} bytes of memory, the limit is {}",
+                limits.memory_bytes
+            ),
+        ),
+        (Some(trap), None) => PolicyFault::new(FaultKind::Trap, format!("{call} trapped: {trap}")),
+        // Not a trap of its own code: what it returned or passed cannot be read.
+        (None, None) => PolicyFault::new(
+            FaultKind::Trap,
+            format!("{call} broke the contract: {}", error.root_cause()),
+        ),
+    }
+}
+
+/// The policy said itself that it cannot answer.
+pub(crate) fn of_words(call: &str, mut words: String, limits: &Limits) -> PolicyFault {
+    truncate(&mut words, limits.log_line_bytes);
+    PolicyFault::new(FaultKind::Failed, format!("{call}: {words}"))
+}
+
+/// Cuts a string to at most `bytes`, at a character.
+pub(crate) fn truncate(text: &mut String, bytes: usize) {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+        text.push_str(" [cut]");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(error: wasmtime::Error, refused: Option<usize>) -> FaultKind {
+        let limits = Limits::default();
+        of_error("schedule", &error, refused, limits.window_budget, &limits).kind
+    }
+
+    #[test]
+    fn each_way_of_failing_has_its_kind() {
+        assert_eq!(kind(Trap::Interrupt.into(), None), FaultKind::Overrun);
+        assert_eq!(kind(Trap::OutOfFuel.into(), None), FaultKind::Overrun);
+        assert_eq!(kind(Trap::StackOverflow.into(), None), FaultKind::Stack);
+        assert_eq!(kind(Trap::UnreachableCodeReached.into(), None), FaultKind::Trap);
+        assert_eq!(kind(wasmtime::format_err!("bad list"), None), FaultKind::Trap);
+    }
+
+    #[test]
+    fn a_refused_growth_explains_the_trap_that_follows_but_not_a_cut() {
+        let refused = Some(17 << 20);
+        let trap = Trap::UnreachableCodeReached;
+        assert_eq!(kind(trap.into(), refused), FaultKind::Memory);
+        assert_eq!(kind(Trap::Interrupt.into(), refused), FaultKind::Overrun);
+    }
+
+    #[test]
+    fn cuts_at_a_character() {
+        let mut text = "aé".repeat(4);
+        truncate(&mut text, 2);
+        assert_eq!(text, "a [cut]");
+    }
+}

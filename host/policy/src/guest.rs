@@ -1,0 +1,292 @@
+//! A component behind the core's `Policy`: one instance kept from call to call; a fault
+//! costs it the instance, and the next call gets a fresh one, configured as before.
+
+use std::time::Duration;
+
+use switchyard_core::catalog::Catalog;
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::{Description, FaultKind, Policy, PolicyFault};
+use switchyard_core::window::Window;
+use wasmtime::Store;
+
+use crate::artifacts::Artifacts;
+use crate::contract::{Contract, Recyclable};
+use crate::engine::PolicyEngine;
+use crate::fault;
+use crate::host_state::HostState;
+use crate::limits::Limits;
+
+/// Longest name and version, in bytes; they are labels of metrics.
+const LABEL_BYTES: usize = 64;
+/// Longest summary, in bytes.
+const SUMMARY_BYTES: usize = 500;
+
+/// What a policy is given by its place, not by its code.
+pub(crate) struct Setting {
+    pub(crate) engine: PolicyEngine,
+    pub(crate) limits: Limits,
+    pub(crate) artifacts: Artifacts,
+    /// JSON.
+    pub(crate) settings: String,
+    pub(crate) seed: u64,
+    /// The file's name, for the log until the policy has described itself.
+    pub(crate) file: String,
+}
+
+/// A policy as a component of contract `C`.
+pub(crate) struct WasmPolicy<C: Contract> {
+    contract: C,
+    engine: PolicyEngine,
+    limits: Limits,
+    settings: String,
+    description: Description,
+    /// The last one configured; a fresh instance is given it again.
+    catalog: Option<Catalog>,
+    body: Body<C>,
+}
+
+/// The instance, or what is left of it.
+enum Body<C: Contract> {
+    Live(Box<Live<C>>),
+    /// The last call ended in a fault: the instance cannot be entered again.
+    Dead(Box<HostState>),
+    /// Only while one body is exchanged for another.
+    Between,
+}
+
+struct Live<C: Contract> {
+    store: Store<HostState>,
+    exports: C::Exports,
+}
+
+// === impl WasmPolicy ===
+
+impl<C: Contract> WasmPolicy<C> {
+    /// Makes the first instance and asks it to describe itself.
+    pub(crate) fn new(contract: C, setting: Setting) -> Result<Self, PolicyFault> {
+        let Setting {
+            engine,
+            limits,
+            artifacts,
+            settings,
+            seed,
+            file,
+        } = setting;
+        let state = HostState::new(file, artifacts, seed, &limits);
+        let mut policy = Self {
+            contract,
+            engine,
+            settings,
+            description: Description::default(),
+            catalog: None,
+            body: Body::Dead(Box::new(state)),
+            limits,
+        };
+        let budget = policy.limits.configure_budget;
+        policy.instantiate(budget)?;
+        policy.description = policy.call("describe", budget, |contract, live| {
+            let description = contract.describe(&live.exports, &mut live.store)?;
+            Ok(check(description))
+        })?;
+        let label = policy.description.label();
+        if let Body::Live(live) = &mut policy.body {
+            live.store.data_mut().label = label;
+        }
+        Ok(policy)
+    }
+
+    /// A fresh instance in place of whatever is there. Its random stream goes on.
+    fn instantiate(&mut self, budget: Duration) -> Result<(), PolicyFault> {
+        let state = match std::mem::replace(&mut self.body, Body::Between) {
+            Body::Live(live) => live.store.into_data(),
+            Body::Dead(state) => *state,
+            Body::Between => unreachable!("a body is always put back before a call returns"),
+        };
+        let mut store = Store::new(self.engine.wasmtime(), state);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(self.limits.crossing_bytes);
+        store.data_mut().begin_call();
+        let made = match self.engine.begin_call(&mut store, budget) {
+            Ok(_running) => self.contract.instantiate(&mut store),
+            Err(error) => Err(error),
+        };
+        match made {
+            Ok(exports) => {
+                self.body = Body::Live(Box::new(Live { store, exports }));
+                Ok(())
+            }
+            Err(error) => {
+                let refused = store.data_mut().limiter.take_refused();
+                self.body = Body::Dead(Box::new(store.into_data()));
+                let limits = &self.limits;
+                Err(fault::of_error("start", &error, refused, budget, limits))
+            }
+        }
+    }
+
+    /// After a fault: a new instance, told what the last one was told.
+    fn ensure_live(&mut self) -> Result<(), PolicyFault> {
+        if matches!(self.body, Body::Live(_)) {
+            return Ok(());
+        }
+        let budget = self.limits.restart_budget;
+        self.instantiate(budget)?;
+        match self.catalog.take() {
+            Some(catalog) => {
+                let configured = self.configure_live(&catalog, budget);
+                self.catalog = Some(catalog);
+                configured.inspect_err(|_| self.drop_instance())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn configure_live(&mut self, catalog: &Catalog, budget: Duration) -> Result<(), PolicyFault> {
+        let settings = std::mem::take(&mut self.settings);
+        let configured = self.call("configure", budget, |contract, live| {
+            live.store.data_mut().configuring = true;
+            let answer = contract.configure(&live.exports, &mut live.store, catalog, &settings);
+            live.store.data_mut().configuring = false;
+            answer
+        });
+        self.settings = settings;
+        configured
+    }
+
+    /// One call into the live instance, under a budget. A fault other than the policy's own
+    /// words drops the instance.
+    fn call<T>(
+        &mut self,
+        name: &str,
+        budget: Duration,
+        call: impl FnOnce(&mut C, &mut Live<C>) -> wasmtime::Result<Result<T, String>>,
+    ) -> Result<T, PolicyFault> {
+        let Body::Live(live) = &mut self.body else {
+            return Err(PolicyFault::new(
+                FaultKind::Trap,
+                format!("{name}: no instance"),
+            ));
+        };
+        live.store.data_mut().begin_call();
+        let answer = match self.engine.begin_call(&mut live.store, budget) {
+            Ok(_running) => call(&mut self.contract, live),
+            Err(error) => Err(error),
+        };
+        live.store.data_mut().end_call();
+        match answer {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(words)) => Err(fault::of_words(name, words, &self.limits)),
+            Err(error) => {
+                let refused = live.store.data_mut().limiter.take_refused();
+                self.drop_instance();
+                let limits = &self.limits;
+                Err(fault::of_error(name, &error, refused, budget, limits))
+            }
+        }
+    }
+
+    fn drop_instance(&mut self) {
+        self.body = match std::mem::replace(&mut self.body, Body::Between) {
+            Body::Live(live) => {
+                let mut state = live.store.into_data();
+                state.configuring = false;
+                Body::Dead(Box::new(state))
+            }
+            other => other,
+        };
+    }
+}
+
+impl<C: Contract> Policy for WasmPolicy<C> {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
+        // Kept even if this fails: it is what the next instance has to work with.
+        self.catalog = Some(catalog.clone());
+        let budget = self.limits.configure_budget;
+        if !matches!(self.body, Body::Live(_)) {
+            self.instantiate(budget)?;
+        }
+        self.configure_live(catalog, budget)
+    }
+
+    fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
+        self.ensure_live()?;
+        let budget = self.limits.window_budget;
+        self.call("schedule", budget, |contract, live| {
+            contract.schedule(&live.exports, &mut live.store, window, plan)
+        })
+    }
+
+    /// A policy whose last call ended in a fault has no state to hand over.
+    fn save(&mut self) -> Result<Vec<u8>, PolicyFault> {
+        if !matches!(self.body, Body::Live(_)) {
+            return Ok(Vec::new());
+        }
+        let (budget, most) = (self.limits.window_budget, self.limits.state_bytes);
+        self.call("save", budget, |contract, live| {
+            let state = contract.save(&live.exports, &mut live.store)?;
+            if state.len() > most {
+                let words = format!("state of {} bytes, the limit is {most}", state.len());
+                return Ok(Err(words));
+            }
+            Ok(Ok(state))
+        })
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), PolicyFault> {
+        self.ensure_live()?;
+        let budget = self.limits.window_budget;
+        self.call("restore", budget, |contract, live| {
+            contract.restore(&live.exports, &mut live.store, state)
+        })
+    }
+}
+
+impl<C: Contract> Recyclable for WasmPolicy<C> {
+    fn recycle(&mut self) -> Result<(), PolicyFault> {
+        self.drop_instance();
+        if let Body::Dead(state) = &mut self.body {
+            state.reseed();
+        }
+        let budget = self.limits.configure_budget;
+        self.instantiate(budget)?;
+        match self.catalog.take() {
+            Some(catalog) => self.configure(&catalog),
+            None => Ok(()),
+        }
+    }
+
+    fn into_policy(self: Box<Self>) -> Box<dyn Policy> {
+        self
+    }
+}
+
+/// A description becomes labels of metrics and lines of logs: it must fit there.
+fn check(description: Description) -> Result<Description, String> {
+    for (field, text) in [
+        ("name", &description.name),
+        ("version", &description.version),
+    ] {
+        let fits = (1..=LABEL_BYTES).contains(&text.len())
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"._+-".contains(&b));
+        if !fits {
+            return Err(format!(
+                "description.{field}: needs 1 to {LABEL_BYTES} letters, digits or ._+-"
+            ));
+        }
+    }
+    if description.summary.len() > SUMMARY_BYTES {
+        return Err(format!(
+            "description.summary: more than {SUMMARY_BYTES} bytes"
+        ));
+    }
+    if description.every.is_some_and(|every| every.0 == 0) {
+        return Err("description.every: must be at least 1 us".to_owned());
+    }
+    Ok(description)
+}

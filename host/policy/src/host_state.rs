@@ -1,0 +1,117 @@
+//! What the host keeps for one policy and hands out through the contract's host calls.
+
+use rand::{RngCore, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::artifacts::{ArtifactError, Artifacts};
+use crate::fault::truncate;
+use crate::limits::{Limiter, Limits};
+
+/// Lives in the store; outlives it when the instance is replaced after a fault.
+pub(crate) struct HostState {
+    /// `name@version`, once described; the file's name before.
+    pub(crate) label: String,
+    pub(crate) limiter: Limiter,
+    /// Artifacts are handed out during `configure` only.
+    pub(crate) configuring: bool,
+    artifacts: Artifacts,
+    seed: u64,
+    random: Pcg64,
+    log: LogQuota,
+}
+
+struct LogQuota {
+    lines: u32,
+    line_bytes: usize,
+    left: u32,
+    dropped_in_call: u64,
+    dropped: u64,
+}
+
+/// Severity of a log line, whatever the contract version calls it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LogLevel {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+// === impl HostState ===
+
+impl HostState {
+    pub(crate) fn new(label: String, artifacts: Artifacts, seed: u64, limits: &Limits) -> Self {
+        Self {
+            label,
+            limiter: Limiter::new(limits),
+            configuring: false,
+            artifacts,
+            seed,
+            random: Pcg64::seed_from_u64(seed),
+            log: LogQuota {
+                lines: limits.log_lines,
+                line_bytes: limits.log_line_bytes,
+                left: limits.log_lines,
+                dropped_in_call: 0,
+                dropped: 0,
+            },
+        }
+    }
+
+    /// Starts the random stream again from its seed.
+    pub(crate) fn reseed(&mut self) {
+        self.random = Pcg64::seed_from_u64(self.seed);
+    }
+
+    pub(crate) fn begin_call(&mut self) {
+        self.limiter.take_refused();
+        self.log.left = self.log.lines;
+    }
+
+    pub(crate) fn end_call(&mut self) {
+        let dropped = std::mem::take(&mut self.log.dropped_in_call);
+        if dropped > 0 {
+            self.log.dropped += dropped;
+            tracing::debug!(
+                policy = %self.label,
+                dropped,
+                dropped_in_all = self.log.dropped,
+                "log lines past the limit of one call"
+            );
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn log_lines_dropped(&self) -> u64 {
+        self.log.dropped
+    }
+
+    pub(crate) fn log(&mut self, level: LogLevel, mut message: String) {
+        let Some(left) = self.log.left.checked_sub(1) else {
+            self.log.dropped_in_call += 1;
+            return;
+        };
+        self.log.left = left;
+        truncate(&mut message, self.log.line_bytes);
+        let policy = &self.label;
+        match level {
+            LogLevel::Trace => tracing::trace!(target: "policy", %policy, "{message}"),
+            LogLevel::Debug => tracing::debug!(target: "policy", %policy, "{message}"),
+            LogLevel::Info => tracing::info!(target: "policy", %policy, "{message}"),
+            LogLevel::Warn => tracing::warn!(target: "policy", %policy, "{message}"),
+            LogLevel::Error => tracing::error!(target: "policy", %policy, "{message}"),
+        }
+    }
+
+    pub(crate) fn read_artifact(&self, name: &str) -> Result<Vec<u8>, ArtifactError> {
+        if !self.configuring {
+            return Err(ArtifactError::Forbidden);
+        }
+        self.artifacts.read(name)
+    }
+
+    pub(crate) fn random_u64(&mut self) -> u64 {
+        self.random.next_u64()
+    }
+}

@@ -1,0 +1,58 @@
+//! A plan on its way in. Nothing is judged here: the core checks it whole.
+
+use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+use switchyard_core::plan::{Dispatch, Lane, Plan, Route};
+use switchyard_core::time::Time;
+
+use super::wit;
+
+/// Moves a policy's answer into the core's buffers, which arrive empty.
+pub(super) fn take(from: wit::Plan, into: &mut Plan) {
+    into.dispatches
+        .extend(from.dispatches.into_iter().map(Dispatch::from));
+    into.members.extend(from.members.into_iter().map(RequestId));
+    into.revokes.extend(from.revokes.into_iter().map(BatchId));
+    into.rejects.extend(from.rejects.into_iter().map(RequestId));
+    into.answers.extend(from.answers.into_iter().map(RequestId));
+    into.routes.extend(from.routes.into_iter().map(Route::from));
+    into.wake = from.wake.map(Time);
+    into.reasons
+        .extend(from.reasons.into_iter().map(|r| (r.dispatch, r.text)));
+}
+
+impl From<wit::Dispatch> for Dispatch {
+    fn from(from: wit::Dispatch) -> Self {
+        Self {
+            worker: WorkerId(from.worker),
+            variant: VariantId(from.variant),
+            from_stage: from.from_stage,
+            to_stage: from.to_stage,
+            exit: from.exit.map(ExitId),
+            place: from.place,
+            size: from.size,
+        }
+    }
+}
+
+impl From<wit::Route> for Route {
+    fn from(from: wit::Route) -> Self {
+        Self {
+            app: AppId(from.app),
+            lanes: from.lanes.into_iter().map(Lane::from).collect(),
+        }
+    }
+}
+
+impl From<wit::Lane> for Lane {
+    fn from(from: wit::Lane) -> Self {
+        Self {
+            worker: WorkerId(from.worker),
+            variant: VariantId(from.variant),
+            exit: ExitId(from.exit),
+            weight: from.weight,
+            min_batch: from.min_batch,
+            max_batch: from.max_batch,
+            capacity: from.capacity,
+        }
+    }
+}
