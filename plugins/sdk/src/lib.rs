@@ -1,1 +1,63 @@
-//! Placeholder.
+//! Write a Switchyard scheduling policy: implement [`Policy`], call [`export_policy!`].
+//!
+//! ```
+//! use switchyard_sdk::{Catalog, Description, Policy, PlanBuilder, Window};
+//!
+//! /// Runs whatever is oldest, alone, on the worker that has been idle longest.
+//! struct Oldest;
+//!
+//! impl Policy for Oldest {
+//!     fn describe() -> Description {
+//!         Description::new("oldest", "0.1.0", "one at a time, oldest first")
+//!     }
+//!
+//!     fn configure(_: &Catalog, _: &str) -> Result<Self, String> {
+//!         Ok(Self)
+//!     }
+//!
+//!     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
+//!         let fresh = window.requests().filter(|request| request.progress().is_none());
+//!         for (worker, request) in window.idle_workers().into_iter().zip(fresh) {
+//!             let variant = window.catalog().app(request.app()).variants()[0];
+//!             plan.run(worker.id(), variant).requests([request]);
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! switchyard_sdk::export_policy!(Oldest);
+//! ```
+//!
+//! A policy is an ordinary library: `cargo test` runs it natively, on windows built with
+//! [`testing`]. In data order:
+//! - [`catalog`]: what there is to choose from; [`settings`]: the policy's own JSON
+//! - [`window`]: what waits; [`accuracy`], [`utility`], [`priority`]: the papers' formulas
+//! - [`plan`]: what was decided
+//! - [`host`]: what a policy may ask of its host
+//! - [`component`]: from the contract's calls to the trait; `native` (a feature): the same
+//!   policy in the host without wasm
+
+pub mod accuracy;
+#[allow(missing_docs, unreachable_pub, clippy::all)] // Generated.
+#[allow(clippy::use_self, clippy::semicolon_if_nothing_returned)]
+pub mod bindings;
+pub mod catalog;
+pub mod component;
+pub mod host;
+pub mod ids;
+#[cfg(feature = "native")]
+pub mod native;
+pub mod plan;
+pub mod policy;
+pub mod priority;
+pub mod settings;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+pub mod utility;
+pub mod window;
+
+pub use catalog::{Catalog, Penalty};
+pub use ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
+pub use plan::{Lane, PlanBuilder};
+pub use policy::{Description, Events, Policy, Sights};
+pub use window::{RequestRef, Window, WorkerRef};

@@ -1,0 +1,165 @@
+//! The profile as dense tables: one array of latencies, by batch, for every run.
+
+use std::collections::BTreeMap;
+
+use crate::bindings::exports::switchyard::policy::scheduling as raw;
+use crate::ids::{KindId, VariantId};
+
+/// Latencies of all runs: (kind, variant, from-stage, to-stage, with a head or without) to
+/// the array of batches 1, 2, and so on. Exits have distinct stages, so one bit tells which
+/// head.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LatencyTable {
+    variants: usize,
+    /// Where the runs of a (kind, variant) begin in `runs`, and how many stages it has.
+    blocks: Vec<(usize, u32)>,
+    /// Start and length in `values`.
+    runs: Vec<(u32, u32)>,
+    values: Vec<u64>,
+    /// Per (kind, variant), in microseconds.
+    loads: Vec<u64>,
+}
+
+/// Measured points of a run: batch to latency. A later row replaces an earlier one.
+type Points = BTreeMap<u32, u64>;
+
+/// From-stage, to-stage and whether an exit's head runs.
+type Range = (u32, u32, bool);
+
+// === impl LatencyTable ===
+
+impl LatencyTable {
+    pub(crate) fn new(catalog: &raw::Catalog) -> Self {
+        let variants = catalog.variants.len();
+        let mut table = Self {
+            variants,
+            loads: vec![0; catalog.kinds.len() * variants],
+            ..Self::default()
+        };
+        for row in &catalog.loads {
+            let at = row.kind as usize * variants + row.variant as usize;
+            if (row.variant as usize) < variants && at < table.loads.len() {
+                table.loads[at] = row.latency;
+            }
+        }
+        let mut measured = measured(catalog);
+        for kind in 0..catalog.kinds.len() as u32 {
+            for (v, variant) in (0u32..).zip(&catalog.variants) {
+                let ranges = measured.remove(&(kind, v)).unwrap_or_default();
+                table.add_block(variant, &ranges);
+            }
+        }
+        table
+    }
+
+    /// Latencies of one run by batch, empty where it was not measured.
+    pub(crate) fn run(
+        &self,
+        kind: KindId,
+        variant: VariantId,
+        from_stage: u32,
+        to_stage: u32,
+        head: bool,
+    ) -> &[u64] {
+        let (base, stages) = self.blocks[kind.index() * self.variants + variant.index()];
+        if from_stage >= to_stage || to_stage > stages {
+            return &[];
+        }
+        let (start, len) = self.runs[base + position(stages, (from_stage, to_stage, head))];
+        &self.values[start as usize..(start + len) as usize]
+    }
+
+    pub(crate) fn load(&self, kind: KindId, variant: VariantId) -> u64 {
+        self.loads[kind.index() * self.variants + variant.index()]
+    }
+
+    fn add_block(&mut self, variant: &raw::ModelVariant, measured: &BTreeMap<Range, Points>) {
+        let (base, stages) = (self.runs.len(), variant.stages);
+        self.blocks.push((base, stages));
+        self.runs.resize(base + 2 * (stages * stages) as usize, (0, 0));
+        for from in 0..stages {
+            // Single stages are the parts of all sums, so they come first.
+            for head in [false, true] {
+                self.add_run(base, variant, measured, (from, from + 1, head));
+            }
+        }
+        for from in 0..stages {
+            for to in from + 2..=stages {
+                for head in [false, true] {
+                    self.add_run(base, variant, measured, (from, to, head));
+                }
+            }
+        }
+    }
+
+    fn add_run(
+        &mut self,
+        base: usize,
+        variant: &raw::ModelVariant,
+        measured: &BTreeMap<Range, Points>,
+        (from, to, head): Range,
+    ) {
+        let start = self.values.len();
+        if let Some(points) = measured.get(&(from, to, head)) {
+            let batches = 1..=variant.max_batch;
+            self.values.extend(batches.map_while(|batch| interpolate(points, batch)));
+        } else if to > from + 1 {
+            // As the host does it: split off the last stage, which carries the head.
+            let part = |range| self.runs[base + position(variant.stages, range)];
+            let (before, before_len) = part((from, to - 1, false));
+            let (last, last_len) = part((to - 1, to, head));
+            for i in 0..before_len.min(last_len) {
+                let sum = self.values[(before + i) as usize] + self.values[(last + i) as usize];
+                self.values.push(sum);
+            }
+        }
+        let len = self.values.len() - start;
+        self.runs[base + position(variant.stages, (from, to, head))] = (start as u32, len as u32);
+    }
+}
+
+fn position(stages: u32, (from, to, head): Range) -> usize {
+    2 * (from * stages + to - 1) as usize + usize::from(head)
+}
+
+/// The rows by (kind, variant). Rows whose exit does not follow their last stage name no run
+/// that can be dispatched.
+fn measured(catalog: &raw::Catalog) -> BTreeMap<(u32, u32), BTreeMap<Range, Points>> {
+    let mut all: BTreeMap<_, BTreeMap<Range, Points>> = BTreeMap::new();
+    for row in &catalog.profile {
+        let Some(variant) = catalog.variants.get(row.variant as usize) else {
+            continue;
+        };
+        let follows = match row.exit {
+            None => true,
+            Some(exit) => {
+                variant.exits.get(exit as usize).is_some_and(|e| e.after_stage == row.to_stage)
+            }
+        };
+        if follows {
+            let range = (row.from_stage, row.to_stage, row.exit.is_some());
+            let ranges = all.entry((row.kind, row.variant)).or_default();
+            ranges.entry(range).or_default().insert(row.batch, row.latency);
+        }
+    }
+    all
+}
+
+/// The host's interpolation (`switchyard_core::profile`), to the microsecond: linear between
+/// measured batches, rounded up; the smallest one's latency below it; nothing above the
+/// largest.
+fn interpolate(points: &Points, batch: u32) -> Option<u64> {
+    let (&above, &high) = points.range(batch..).next()?;
+    let Some((&below, &low)) = points.range(..batch).next_back() else {
+        return Some(high);
+    };
+    if above == batch {
+        return Some(high);
+    }
+    let (span, into) = (u64::from(above - below), u64::from(batch - below));
+    Some(if high >= low {
+        low + ((high - low) * into).div_ceil(span)
+    } else {
+        low - (low - high) * into / span
+    })
+}

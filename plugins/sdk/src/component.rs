@@ -1,0 +1,136 @@
+//! From the calls of the contract to a [`Policy`], and the macro that exports one.
+
+use crate::bindings::exports::switchyard::policy::scheduling as raw;
+use crate::catalog::Catalog;
+use crate::plan::PlanBuilder;
+use crate::policy::Policy;
+use crate::window::{Index, Window};
+
+/// A configured policy and the buffers its views need.
+pub struct Runner<P> {
+    catalog: Catalog,
+    policy: P,
+    index: Index,
+}
+
+/// Where an exported policy lives. Implemented by [`export_policy!`](crate::export_policy).
+#[doc(hidden)]
+pub trait Slot: 'static {
+    type Policy: Policy;
+
+    fn with<R>(f: impl FnOnce(&mut Option<Runner<Self::Policy>>) -> R) -> R;
+}
+
+/// Exports a [`Policy`](crate::Policy) as the component's one policy. Does nothing in native
+/// builds, where the policy is an ordinary library.
+#[macro_export]
+macro_rules! export_policy {
+    ($policy:ty) => {
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            struct Exported;
+
+            ::std::thread_local! {
+                static SLOT: ::std::cell::RefCell<
+                    ::std::option::Option<$crate::component::Runner<$policy>>,
+                > = const { ::std::cell::RefCell::new(::std::option::Option::None) };
+            }
+
+            impl $crate::component::Slot for Exported {
+                type Policy = $policy;
+
+                fn with<R>(
+                    f: impl FnOnce(&mut ::std::option::Option<$crate::component::Runner<$policy>>) -> R,
+                ) -> R {
+                    SLOT.with_borrow_mut(f)
+                }
+            }
+
+            $crate::bindings::export!(Exported with_types_in $crate::bindings);
+        };
+    };
+}
+
+// === impl Runner ===
+
+impl<P: Policy> Runner<P> {
+    /// Makes the policy for a catalog.
+    ///
+    /// # Errors
+    /// The catalog does not hold together, or the policy refuses it or its settings.
+    pub fn new(catalog: raw::Catalog, settings: &str) -> Result<Self, String> {
+        let catalog = Catalog::new(catalog)?;
+        Ok(Self {
+            policy: P::configure(&catalog, settings)?,
+            catalog,
+            index: Index::default(),
+        })
+    }
+
+    /// Decides one window.
+    ///
+    /// # Errors
+    /// The window does not fit the catalog, or the policy's own.
+    pub fn schedule(&mut self, window: &raw::Window) -> Result<raw::Plan, String> {
+        self.index.fill(&self.catalog, window)?;
+        let view = Window::new(&self.catalog, window, &self.index);
+        let mut plan = PlanBuilder::new(view);
+        self.policy.schedule(&view, &mut plan)?;
+        Ok(plan.finish())
+    }
+
+    /// The policy itself.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// The policy itself, for its state.
+    pub fn policy_mut(&mut self) -> &mut P {
+        &mut self.policy
+    }
+}
+
+/// Configures a slot. A policy that was there before hands its state over; one that cannot
+/// use it goes on fresh.
+///
+/// # Errors
+/// As [`Runner::new`]; the policy that was there stays.
+pub(crate) fn configure<P: Policy>(
+    slot: &mut Option<Runner<P>>,
+    catalog: raw::Catalog,
+    settings: &str,
+) -> Result<(), String> {
+    let mut fresh = Runner::<P>::new(catalog, settings)?;
+    if let Some(before) = slot {
+        let state = before.policy.save();
+        if !state.is_empty() && fresh.policy.restore(&state).is_err() {
+            fresh.policy = P::configure(&fresh.catalog, settings)?;
+        }
+    }
+    *slot = Some(fresh);
+    Ok(())
+}
+
+const NOT_CONFIGURED: &str = "called before it was configured";
+
+impl<S: Slot> raw::Guest for S {
+    fn describe() -> raw::Description {
+        S::Policy::describe()
+    }
+
+    fn configure(catalog: raw::Catalog, settings: String) -> Result<(), String> {
+        S::with(|slot| configure(slot, catalog, &settings))
+    }
+
+    fn schedule(window: raw::Window) -> Result<raw::Plan, String> {
+        S::with(|slot| slot.as_mut().ok_or(NOT_CONFIGURED)?.schedule(&window))
+    }
+
+    fn save() -> Vec<u8> {
+        S::with(|slot| slot.as_ref().map(|runner| runner.policy.save()).unwrap_or_default())
+    }
+
+    fn restore(state: Vec<u8>) -> Result<(), String> {
+        S::with(|slot| slot.as_mut().ok_or(NOT_CONFIGURED)?.policy.restore(&state))
+    }
+}

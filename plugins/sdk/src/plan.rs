@@ -1,0 +1,263 @@
+//! What a policy decides, built so that a plan the host would refuse is hard to write: ids
+//! are typed, stages come from the catalog, batches are cut to size, full queues take
+//! nothing more.
+
+use crate::bindings::exports::switchyard::policy::scheduling as raw;
+use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+use crate::window::Window;
+
+/// Collects the decisions of one window. What is not mentioned stays pending.
+pub struct PlanBuilder<'a> {
+    window: Window<'a>,
+    plan: raw::Plan,
+    /// Worker of each revoked batch: it has room for one more.
+    revoked: Vec<WorkerId>,
+}
+
+/// A run being described; [`requests`](Self::requests) completes it.
+#[must_use = "nothing runs until `requests` says what"]
+pub struct Run<'p, 'a> {
+    builder: &'p mut PlanBuilder<'a>,
+    worker: WorkerId,
+    variant: VariantId,
+    from_stage: u32,
+    to_stage: u32,
+    exit: Option<ExitId>,
+    place: u32,
+    reason: Option<String>,
+}
+
+/// One way out of a route.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lane {
+    /// The worker it leads to.
+    pub worker: WorkerId,
+    /// The variant that runs there.
+    pub variant: VariantId,
+    /// The exit that answers.
+    pub exit: ExitId,
+    /// Share of the arrivals, relative to the other lanes.
+    pub weight: f64,
+    /// Smallest batch that starts, at least 1.
+    pub min_batch: u32,
+    /// Largest batch that starts.
+    pub max_batch: u32,
+    /// Requests that may wait; one more is rejected.
+    pub capacity: u32,
+}
+
+// === impl PlanBuilder ===
+
+impl<'a> PlanBuilder<'a> {
+    /// An empty plan for a window.
+    pub fn new(window: Window<'a>) -> Self {
+        Self {
+            window,
+            plan: empty(),
+            revoked: Vec::new(),
+        }
+    }
+
+    /// Batches that a worker can still take: what fits its queue, and one that starts at
+    /// once when nothing runs.
+    pub fn room(&self, worker: WorkerId) -> u32 {
+        let state = self.window.worker(worker);
+        if !state.is_up() {
+            return 0;
+        }
+        let starts_at_once = u32::from(state.running_variant().is_none());
+        let revoked = self.revoked.iter().filter(|&&w| w == worker).count();
+        let placed = self.plan.dispatches.iter().filter(|d| d.worker == worker.0).count();
+        let limit = self.window.catalog().worker(worker).queue_max;
+        limit
+            .saturating_add(starts_at_once + revoked as u32)
+            .saturating_sub(state.queued() + placed as u32)
+    }
+
+    /// Describes a run on a worker: all stages, answered at the last exit, at the end of the
+    /// queue, unless told otherwise.
+    pub fn run(&mut self, worker: WorkerId, variant: VariantId) -> Run<'_, 'a> {
+        let found = self.window.catalog().variant(variant);
+        Run {
+            worker,
+            variant,
+            from_stage: 0,
+            to_stage: found.stages,
+            exit: Some(found.last_exit()),
+            place: u32::MAX,
+            reason: None,
+            builder: self,
+        }
+    }
+
+    /// Lets parked requests of a worker go on to their variant's last exit: the oldest one
+    /// and those that can run with it. For policies that do not slice runs themselves, so
+    /// that a request parked by an earlier policy is never forgotten. Returns how many.
+    pub fn resume_parked(&mut self, worker: WorkerId) -> usize {
+        let parked = self.window.parked_on(worker);
+        let Some(&(first, _)) = parked.iter().min_by_key(|(_, request)| request.index()) else {
+            return 0;
+        };
+        let together = parked.iter().filter(|(progress, _)| *progress == first);
+        self.run(worker, first.variant)
+            .resume(first.stages_run)
+            .requests(together.map(|(_, request)| *request))
+    }
+
+    /// Answers a request from its evidence (short-circuit). The host refuses the plan when
+    /// the evidence is not ready or the app has no SneakPeek model.
+    pub fn answer(&mut self, request: impl Into<RequestId>) {
+        self.plan.answers.push(request.into().0);
+    }
+
+    /// Refuses a request.
+    pub fn reject(&mut self, request: impl Into<RequestId>) {
+        self.plan.rejects.push(request.into().0);
+    }
+
+    /// Takes a queued, not started batch back. Its requests are pending again and may be
+    /// dispatched by this same plan.
+    pub fn revoke(&mut self, worker: WorkerId, batch: BatchId) {
+        self.plan.revokes.push(batch.0);
+        self.revoked.push(worker);
+    }
+
+    /// Sends the arrivals of an app down these lanes from now on, without a window; no lanes
+    /// make them pending again. Weights are scaled to sum to 1, batches cut to what the
+    /// variant takes.
+    pub fn route(&mut self, app: AppId, lanes: &[Lane]) {
+        let sum: f64 = lanes.iter().map(|lane| lane.weight).sum();
+        let lanes = lanes.iter().map(|lane| {
+            let limit = self.window.catalog().variant(lane.variant).max_batch;
+            raw::Lane {
+                worker: lane.worker.0,
+                variant: lane.variant.0,
+                exit: lane.exit.0,
+                weight: lane.weight / sum,
+                min_batch: lane.min_batch.clamp(1, limit),
+                max_batch: lane.max_batch.clamp(lane.min_batch.clamp(1, limit), limit),
+                capacity: lane.capacity.max(lane.min_batch),
+            }
+        });
+        self.plan.routes.push(raw::Route {
+            app: app.0,
+            lanes: lanes.collect(),
+        });
+    }
+
+    /// Asks for a window at a time on the host's clock; the earliest asked for wins.
+    pub fn wake_at(&mut self, time_us: u64) {
+        let earlier = self.plan.wake.map_or(time_us, |wake| wake.min(time_us));
+        self.plan.wake = Some(earlier);
+    }
+
+    /// Nothing has been decided.
+    pub fn is_empty(&self) -> bool {
+        self.plan == empty()
+    }
+
+    /// The plan as it crosses.
+    pub fn finish(self) -> raw::Plan {
+        self.plan
+    }
+}
+
+// === impl Run ===
+
+impl Run<'_, '_> {
+    /// Answers at this exit and stops there. An exit that the variant does not have takes
+    /// no requests.
+    pub fn exit(mut self, exit: ExitId) -> Self {
+        let variant = self.builder.window.catalog().variant(self.variant);
+        let found = variant.exits.get(exit.index());
+        self.to_stage = found.map_or(0, |found| found.after_stage);
+        self.exit = Some(exit);
+        self
+    }
+
+    /// Stops after so many stages, without an answer: the requests are parked on the worker
+    /// and pending again.
+    pub fn park_after(mut self, stages: u32) -> Self {
+        self.to_stage = stages;
+        self.exit = None;
+        self
+    }
+
+    /// Goes on with requests that have run so many stages on this worker.
+    pub fn resume(mut self, stages_run: u32) -> Self {
+        self.from_stage = stages_run;
+        self
+    }
+
+    /// Place in the worker's queue, 0 = head; past the end = the end.
+    pub fn place(mut self, place: u32) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// The policy's own words for this decision, shown to whoever asks.
+    pub fn because(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// Dispatches requests in batches of at most what the variant takes. Stops when the
+    /// worker has no room for another batch; what was not taken stays pending. Returns how
+    /// many were taken, always the first ones.
+    pub fn requests<R: Into<RequestId>>(self, requests: impl IntoIterator<Item = R>) -> usize {
+        let size_max = self.builder.window.catalog().variant(self.variant).max_batch as usize;
+        if !self.is_range() {
+            return 0;
+        }
+        let mut requests = requests.into_iter().map(|request| request.into().0);
+        let (mut taken, mut place) = (0, self.place);
+        while self.builder.room(self.worker) > 0 {
+            let plan = &mut self.builder.plan;
+            let before = plan.members.len();
+            plan.members.extend(requests.by_ref().take(size_max));
+            let size = plan.members.len() - before;
+            if size == 0 {
+                break;
+            }
+            if let Some(text) = &self.reason {
+                plan.reasons.push(raw::Reason {
+                    dispatch: plan.dispatches.len() as u32,
+                    text: text.clone(),
+                });
+            }
+            plan.dispatches.push(raw::Dispatch {
+                worker: self.worker.0,
+                variant: self.variant.0,
+                from_stage: self.from_stage,
+                to_stage: self.to_stage,
+                exit: self.exit.map(|exit| exit.0),
+                place,
+                size: size as u32,
+            });
+            taken += size;
+            place = place.saturating_add(1);
+        }
+        taken
+    }
+
+    /// The stages make a run that the host accepts: not empty, and with an answer at the end
+    /// of the last one.
+    fn is_range(&self) -> bool {
+        let stages = self.builder.window.catalog().variant(self.variant).stages;
+        let last_is_answered = self.to_stage < stages || self.exit.is_some();
+        self.from_stage < self.to_stage && self.to_stage <= stages && last_is_answered
+    }
+}
+
+fn empty() -> raw::Plan {
+    raw::Plan {
+        dispatches: Vec::new(),
+        members: Vec::new(),
+        revokes: Vec::new(),
+        rejects: Vec::new(),
+        answers: Vec::new(),
+        routes: Vec::new(),
+        wake: None,
+        reasons: Vec::new(),
+    }
+}

@@ -1,0 +1,81 @@
+//! The one trait that a policy implements.
+
+use crate::bindings::exports::switchyard::policy::scheduling as raw;
+use crate::catalog::Catalog;
+use crate::plan::PlanBuilder;
+use crate::window::Window;
+
+pub use raw::{Description, Events, Sights};
+
+/// A scheduling policy.
+///
+/// Its plans may depend on nothing but the catalog, the settings, the windows it has seen
+/// and the host's random numbers, so that every run can be replayed.
+pub trait Policy: Sized {
+    /// Who the policy is, when it wants to be called and what it wants to see.
+    fn describe() -> Description;
+
+    /// Makes the policy for a catalog; called again, on a fresh value, when the catalog
+    /// changes. `settings` is the policy's own JSON, see [`crate::settings::parse`].
+    ///
+    /// # Errors
+    /// The catalog or the settings do not do; the text names the field.
+    fn configure(catalog: &Catalog, settings: &str) -> Result<Self, String>;
+
+    /// Decides. What the plan does not mention stays pending.
+    ///
+    /// # Errors
+    /// The host's fallback serves this window, and a fault is counted.
+    fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String>;
+
+    /// State for the version that comes, or for this one after a change of catalog.
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// State from the version that leaves.
+    ///
+    /// # Errors
+    /// The state is not usable; the policy goes on fresh.
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let _ = state;
+        Ok(())
+    }
+}
+
+// === impl Description ===
+
+impl Description {
+    /// A policy that is called on arrivals and whenever a worker runs out of work, and sees
+    /// nothing that costs extra. Pass `env!("CARGO_PKG_NAME")` and
+    /// `env!("CARGO_PKG_VERSION")`.
+    pub fn new(name: &str, version: &str, summary: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            summary: summary.to_owned(),
+            every: None,
+            when_empty: false,
+            on: Events::ARRIVAL | Events::WORKER_IDLE,
+            wants: Sights::empty(),
+        }
+    }
+
+    /// Also opens a window every so many microseconds.
+    pub fn every_us(mut self, period_us: u64) -> Self {
+        self.every = Some(period_us);
+        self
+    }
+
+    /// The events that open a window, instead of the default ones.
+    pub fn on(mut self, events: Events) -> Self {
+        self.on = events;
+        self
+    }
+
+    /// What windows must carry.
+    pub fn wants(mut self, sights: Sights) -> Self {
+        self.wants = sights;
+        self
+    }
+}

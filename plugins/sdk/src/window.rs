@@ -1,0 +1,397 @@
+//! What a policy sees: views over the columns of the window, without copies.
+
+mod index;
+
+use crate::bindings::exports::switchyard::policy::scheduling as raw;
+use crate::catalog::Catalog;
+use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+
+pub use index::Index;
+pub use raw::{Causes, Outcome};
+
+/// [`raw::Workers::running_variant`] of an idle worker.
+const IDLE: u32 = u32::MAX;
+
+/// One scheduling window.
+#[derive(Clone, Copy)]
+pub struct Window<'a> {
+    catalog: &'a Catalog,
+    raw: &'a raw::Window,
+    index: &'a Index,
+}
+
+/// One pending request.
+#[derive(Clone, Copy)]
+pub struct RequestRef<'a> {
+    window: Window<'a>,
+    at: usize,
+}
+
+/// One worker and its state.
+#[derive(Clone, Copy)]
+pub struct WorkerRef<'a> {
+    window: Window<'a>,
+    at: usize,
+}
+
+/// How far a parked request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Progress {
+    /// Where its activations are parked; it can go on nowhere else.
+    pub worker: WorkerId,
+    /// The variant it must go on with.
+    pub variant: VariantId,
+    /// Stages it has run.
+    pub stages_run: u32,
+}
+
+/// A request that is not pending: it waits in a lane or a queue, or runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The request.
+    pub id: RequestId,
+    /// Its app.
+    pub app: AppId,
+    /// When it arrived.
+    pub arrival_us: u64,
+    /// When its answer loses worth.
+    pub deadline_us: u64,
+    /// The worker it is on.
+    pub worker: WorkerId,
+    /// The variant that will answer it.
+    pub variant: VariantId,
+    /// Its batch; none in a lane.
+    pub batch: Option<BatchId>,
+    /// Where it is.
+    pub state: PlacedState,
+}
+
+/// Where a placed request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlacedState {
+    /// In a route's lane.
+    Lane,
+    /// In a batch that waits in a worker's queue and can be revoked.
+    Queued,
+    /// In the running batch.
+    Running,
+}
+
+/// A request that ended since the last window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The request.
+    pub id: RequestId,
+    /// Its app.
+    pub app: AppId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The variant that answered; none when nothing did, or evidence alone.
+    pub variant: Option<VariantId>,
+    /// The exit that answered.
+    pub exit: Option<ExitId>,
+    /// From arrival to the end.
+    pub latency_us: u64,
+}
+
+// === impl Window ===
+
+impl<'a> Window<'a> {
+    /// Views over a window. `index` must have been [filled](Index::fill) from it.
+    pub fn new(catalog: &'a Catalog, raw: &'a raw::Window, index: &'a Index) -> Self {
+        Self {
+            catalog,
+            raw,
+            index,
+        }
+    }
+
+    /// The catalog the policy was configured with.
+    pub fn catalog(&self) -> &'a Catalog {
+        self.catalog
+    }
+
+    /// The columns themselves.
+    pub fn raw(&self) -> &'a raw::Window {
+        self.raw
+    }
+
+    /// When it was opened, on the host's clock.
+    pub fn now_us(&self) -> u64 {
+        self.raw.now
+    }
+
+    /// Why it was opened; several may hold.
+    pub fn because(&self) -> Causes {
+        self.raw.because
+    }
+
+    /// Number of pending requests.
+    pub fn len(&self) -> usize {
+        self.raw.requests.id.len()
+    }
+
+    /// Nothing is pending.
+    pub fn is_empty(&self) -> bool {
+        self.raw.requests.id.is_empty()
+    }
+
+    /// Pending requests, oldest arrival first.
+    pub fn requests(&self) -> impl ExactSizeIterator<Item = RequestRef<'a>> + use<'a> {
+        let window = *self;
+        (0..self.len()).map(move |at| RequestRef { window, at })
+    }
+
+    /// The pending request at a position, as [`RequestRef::index`] gives it.
+    ///
+    /// # Panics
+    /// The position is past the end.
+    pub fn request(&self, index: usize) -> RequestRef<'a> {
+        assert!(index < self.len(), "position {index} of {} pending", self.len());
+        RequestRef {
+            window: *self,
+            at: index,
+        }
+    }
+
+    /// Pending requests of one app, oldest arrival first.
+    pub fn requests_of(&self, app: AppId) -> impl ExactSizeIterator<Item = RequestRef<'a>> + use<'a> {
+        let window = *self;
+        let positions = self.index.of_app(app);
+        positions.iter().map(move |&at| RequestRef {
+            window,
+            at: at as usize,
+        })
+    }
+
+    /// As [`requests_of`](Self::requests_of) without the parked ones: these may run with any
+    /// variant on any worker.
+    pub fn fresh_of(&self, app: AppId) -> impl Iterator<Item = RequestRef<'a>> + use<'a> {
+        self.requests_of(app).filter(|request| request.progress().is_none())
+    }
+
+    /// Requests that have run some stages and wait on a worker to go on, as runs that can be
+    /// batched: sorted by progress, then by arrival.
+    pub fn parked_on(&self, worker: WorkerId) -> Vec<(Progress, RequestRef<'a>)> {
+        let parked = self.raw.requests.progress.iter();
+        let mut parked: Vec<_> = parked
+            .filter(|p| p.worker == worker.0 && (p.index as usize) < self.len())
+            .map(|p| (Progress::from_raw(p), self.request(p.index as usize)))
+            .collect();
+        parked.sort_by_key(|(progress, request)| (*progress, request.at));
+        parked
+    }
+
+    /// Workers, in the catalog's order.
+    pub fn workers(&self) -> impl ExactSizeIterator<Item = WorkerRef<'a>> + use<'a> {
+        let window = *self;
+        (0..self.catalog.workers().len()).map(move |at| WorkerRef { window, at })
+    }
+
+    /// One worker.
+    ///
+    /// # Panics
+    /// The id is not of this window's catalog.
+    pub fn worker(&self, id: WorkerId) -> WorkerRef<'a> {
+        assert!(id.index() < self.catalog.workers().len(), "no worker {}", id.0);
+        WorkerRef {
+            window: *self,
+            at: id.index(),
+        }
+    }
+
+    /// Workers that are up with nothing running and nothing queued, the one that has been
+    /// idle longest first.
+    pub fn idle_workers(&self) -> Vec<WorkerRef<'a>> {
+        let mut idle: Vec<_> = self.workers().filter(WorkerRef::is_idle).collect();
+        idle.sort_by_key(|worker| (worker.busy_until_us(), worker.at));
+        idle
+    }
+
+    /// Requests of an app per second over the last 500 ms.
+    pub fn arrival_rate(&self, app: AppId) -> f64 {
+        self.raw.arrival_rate.get(app.index()).copied().unwrap_or(0.0)
+    }
+
+    /// Requests that are not pending, worker by worker in running order. Empty unless
+    /// `Sights::PLACED` was asked for.
+    pub fn placed(&self) -> impl ExactSizeIterator<Item = Placed> + use<'a> {
+        let placed = &self.raw.placed;
+        (0..placed.id.len()).map(move |i| Placed {
+            id: RequestId(placed.id[i]),
+            app: AppId(placed.app[i]),
+            arrival_us: placed.arrival[i],
+            deadline_us: placed.deadline[i],
+            worker: WorkerId(placed.worker[i]),
+            variant: VariantId(placed.variant[i]),
+            batch: Some(BatchId(placed.batch[i])).filter(|batch| batch.0 != 0),
+            state: match placed.state[i] {
+                0 => PlacedState::Lane,
+                1 => PlacedState::Queued,
+                _ => PlacedState::Running,
+            },
+        })
+    }
+
+    /// What ended since the last window. Empty unless `Sights::COMPLETIONS` was asked for.
+    pub fn completions(&self) -> impl ExactSizeIterator<Item = Completion> + use<'a> {
+        self.raw.completions.iter().map(|c| Completion {
+            id: RequestId(c.id),
+            app: AppId(c.app),
+            outcome: c.outcome,
+            variant: c.variant.map(VariantId),
+            exit: c.exit.map(ExitId),
+            latency_us: c.latency,
+        })
+    }
+}
+
+// === impl RequestRef ===
+
+impl<'a> RequestRef<'a> {
+    /// Its position in the window, oldest arrival first.
+    pub fn index(self) -> usize {
+        self.at
+    }
+
+    /// Its name.
+    pub fn id(self) -> RequestId {
+        RequestId(self.columns().id[self.at])
+    }
+
+    /// The app it asks for.
+    pub fn app(self) -> AppId {
+        AppId(self.columns().app[self.at])
+    }
+
+    /// When it arrived, on the host's clock.
+    pub fn arrival_us(self) -> u64 {
+        self.columns().arrival[self.at]
+    }
+
+    /// When its answer loses worth, on the host's clock.
+    pub fn deadline_us(self) -> u64 {
+        self.columns().deadline[self.at]
+    }
+
+    /// Time left to the deadline, negative once it has passed.
+    pub fn slack_us(self) -> i64 {
+        self.deadline_us().wrapping_sub(self.window.raw.now).cast_signed()
+    }
+
+    /// Time since it arrived.
+    pub fn age_us(self) -> u64 {
+        self.window.raw.now.saturating_sub(self.arrival_us())
+    }
+
+    /// 0 = unspecified, 1 = highest, larger = lower.
+    pub fn priority(self) -> u32 {
+        self.columns().priority[self.at]
+    }
+
+    /// The accuracy the client asks for at least, 0 when it does not care.
+    pub fn min_accuracy(self) -> f64 {
+        f64::from(self.columns().min_accuracy[self.at])
+    }
+
+    /// How far it has come; none when it has run no stage.
+    pub fn progress(self) -> Option<Progress> {
+        let at = self.window.index.progress_of(self.at)?;
+        self.columns().progress.get(at).map(Progress::from_raw)
+    }
+
+    /// Labels of its nearest neighbours, one count per class of its app; none until they
+    /// were found. Needs `Sights::EVIDENCE`.
+    pub fn evidence(self) -> Option<&'a [u32]> {
+        let start = self.window.index.evidence_of(self.at)?;
+        let classes = self.window.catalog.app(self.app()).classes.len();
+        self.columns().evidence_counts.get(start..start + classes)
+    }
+
+    fn columns(self) -> &'a raw::Requests {
+        &self.window.raw.requests
+    }
+}
+
+impl From<RequestRef<'_>> for RequestId {
+    fn from(request: RequestRef<'_>) -> Self {
+        request.id()
+    }
+}
+
+// === impl WorkerRef ===
+
+impl WorkerRef<'_> {
+    /// Its name.
+    pub fn id(&self) -> WorkerId {
+        WorkerId(self.at as u32)
+    }
+
+    /// It takes dispatches.
+    pub fn is_up(&self) -> bool {
+        self.columns().up[self.at] != 0
+    }
+
+    /// It is up with nothing running and nothing queued.
+    pub fn is_idle(&self) -> bool {
+        self.is_up() && self.running_variant().is_none() && self.queued() == 0
+    }
+
+    /// When the running batch is expected to end, on the host's clock; not after now when
+    /// nothing runs.
+    pub fn busy_until_us(&self) -> u64 {
+        self.columns().busy_until[self.at]
+    }
+
+    /// When it could start something new, on the host's clock: once all it has is done, and
+    /// never in the past.
+    pub fn free_at_us(&self) -> u64 {
+        self.columns().free_at[self.at].max(self.window.raw.now)
+    }
+
+    /// When the running batch began, on the host's clock.
+    pub fn running_since_us(&self) -> Option<u64> {
+        self.running_variant().map(|_| self.columns().running_since[self.at])
+    }
+
+    /// Variant of the running batch.
+    pub fn running_variant(&self) -> Option<VariantId> {
+        Some(VariantId(self.columns().running_variant[self.at])).filter(|v| v.0 != IDLE)
+    }
+
+    /// Batches that wait in its queue.
+    pub fn queued(&self) -> u32 {
+        self.columns().queued[self.at]
+    }
+
+    /// Requests parked here.
+    pub fn parked(&self) -> u32 {
+        self.columns().parked[self.at]
+    }
+
+    /// Bytes not taken by resident variants.
+    pub fn free_memory_bytes(&self) -> u64 {
+        self.columns().free_memory[self.at]
+    }
+
+    /// Whether a variant is in its memory. Needs `Sights::RESIDENTS`.
+    pub fn holds(&self, variant: VariantId) -> bool {
+        self.window.index.holds(self.id(), variant)
+    }
+
+    fn columns(&self) -> &raw::Workers {
+        &self.window.raw.workers
+    }
+}
+
+// === impl Progress ===
+
+impl Progress {
+    fn from_raw(raw: &raw::Progress) -> Self {
+        Self {
+            worker: WorkerId(raw.worker),
+            variant: VariantId(raw.variant),
+            stages_run: raw.stages_run,
+        }
+    }
+}

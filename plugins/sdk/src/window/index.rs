@@ -1,0 +1,170 @@
+//! Where things are in a window's columns; built once per window into kept buffers.
+
+use crate::bindings::exports::switchyard::policy::scheduling as raw;
+use crate::catalog::Catalog;
+use crate::ids::{AppId, VariantId, WorkerId};
+
+/// Nothing is known of this request.
+const NONE: u32 = u32::MAX;
+
+/// Positions by app, and where each request's progress and evidence are.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    /// Positions of the requests, app by app, in arrival order.
+    by_app: Vec<u32>,
+    /// Where each app's positions end in `by_app`.
+    ends: Vec<u32>,
+    /// Per request; empty when nothing is parked.
+    progress: Vec<u32>,
+    /// Per request, start of its counts; empty when no evidence is ready.
+    evidence: Vec<u32>,
+    /// Per worker and variant; empty when nothing is known to be resident.
+    resident: Vec<bool>,
+    variants: usize,
+}
+
+// === impl Index ===
+
+impl Index {
+    /// Builds the index of a window.
+    ///
+    /// # Errors
+    /// The window does not fit the catalog: columns of unequal length, or an app or a worker
+    /// that is not there. A host does not send such windows.
+    pub fn fill(&mut self, catalog: &Catalog, window: &raw::Window) -> Result<(), String> {
+        check_lengths(catalog, window)?;
+        self.fill_apps(catalog, &window.requests)?;
+        self.fill_progress(&window.requests);
+        self.fill_evidence(catalog, &window.requests)?;
+        self.fill_residents(catalog, &window.residents);
+        Ok(())
+    }
+
+    pub(super) fn of_app(&self, app: AppId) -> &[u32] {
+        let start = match app.index() {
+            0 => 0,
+            i => self.ends[i - 1] as usize,
+        };
+        &self.by_app[start..self.ends[app.index()] as usize]
+    }
+
+    pub(super) fn progress_of(&self, request: usize) -> Option<usize> {
+        self.progress.get(request).filter(|&&at| at != NONE).map(|&at| at as usize)
+    }
+
+    pub(super) fn evidence_of(&self, request: usize) -> Option<usize> {
+        self.evidence.get(request).filter(|&&at| at != NONE).map(|&at| at as usize)
+    }
+
+    pub(super) fn holds(&self, worker: WorkerId, variant: VariantId) -> bool {
+        let at = worker.index() * self.variants + variant.index();
+        variant.index() < self.variants && self.resident.get(at).copied().unwrap_or(false)
+    }
+
+    /// A counting sort by app, stable, so that arrival order is kept.
+    fn fill_apps(&mut self, catalog: &Catalog, requests: &raw::Requests) -> Result<(), String> {
+        self.ends.clear();
+        self.ends.resize(catalog.apps().len(), 0);
+        for &app in &requests.app {
+            let count = self.ends.get_mut(app as usize);
+            *count.ok_or_else(|| format!("window: requests.app: there is no app {app}"))? += 1;
+        }
+        let mut start = 0;
+        for end in &mut self.ends {
+            start += *end;
+            // For now where the app begins; each request placed moves it on.
+            *end = start - *end;
+        }
+        self.by_app.clear();
+        self.by_app.resize(requests.app.len(), 0);
+        for (position, &app) in (0u32..).zip(&requests.app) {
+            let next = &mut self.ends[app as usize];
+            self.by_app[*next as usize] = position;
+            *next += 1;
+        }
+        Ok(())
+    }
+
+    fn fill_progress(&mut self, requests: &raw::Requests) {
+        self.progress.clear();
+        if !requests.progress.is_empty() {
+            self.progress.resize(requests.id.len(), NONE);
+        }
+        for (at, progress) in (0u32..).zip(&requests.progress) {
+            if let Some(slot) = self.progress.get_mut(progress.index as usize) {
+                *slot = at;
+            }
+        }
+    }
+
+    fn fill_evidence(&mut self, catalog: &Catalog, requests: &raw::Requests) -> Result<(), String> {
+        self.evidence.clear();
+        if !requests.evidence_index.is_empty() {
+            self.evidence.resize(requests.id.len(), NONE);
+        }
+        let mut start = 0;
+        for &request in &requests.evidence_index {
+            let Some(&app) = requests.app.get(request as usize) else {
+                return Err(format!("window: requests.evidence-index: no request {request}"));
+            };
+            self.evidence[request as usize] = start;
+            start += catalog.app(AppId(app)).classes.len() as u32;
+        }
+        if start as usize != requests.evidence_counts.len() {
+            return Err("window: requests.evidence-counts: not one count per class".to_owned());
+        }
+        Ok(())
+    }
+
+    fn fill_residents(&mut self, catalog: &Catalog, residents: &[raw::Resident]) {
+        self.variants = catalog.variants().len();
+        self.resident.clear();
+        if !residents.is_empty() {
+            self.resident.resize(catalog.workers().len() * self.variants, false);
+        }
+        for resident in residents {
+            let at = resident.worker as usize * self.variants + resident.variant as usize;
+            if let Some(slot) = self.resident.get_mut(at) {
+                *slot = true;
+            }
+        }
+    }
+}
+
+/// The views index all columns alike.
+fn check_lengths(catalog: &Catalog, window: &raw::Window) -> Result<(), String> {
+    let (r, w, p) = (&window.requests, &window.workers, &window.placed);
+    let equal = |name, len: usize, lens: &[usize]| match lens.iter().all(|&l| l == len) {
+        true => Ok(()),
+        false => Err(format!("window: {name}: columns of unequal length")),
+    };
+    let requests = [
+        r.app.len(),
+        r.arrival.len(),
+        r.deadline.len(),
+        r.priority.len(),
+        r.min_accuracy.len(),
+    ];
+    equal("requests", r.id.len(), &requests)?;
+    let workers = [
+        w.busy_until.len(),
+        w.free_at.len(),
+        w.running_since.len(),
+        w.running_variant.len(),
+        w.queued.len(),
+        w.parked.len(),
+        w.free_memory.len(),
+        w.up.len(),
+    ];
+    equal("workers", catalog.workers().len(), &workers)?;
+    let placed = [
+        p.app.len(),
+        p.arrival.len(),
+        p.deadline.len(),
+        p.worker.len(),
+        p.variant.len(),
+        p.batch.len(),
+        p.state.len(),
+    ];
+    equal("placed", p.id.len(), &placed)
+}
