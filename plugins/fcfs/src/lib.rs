@@ -1,1 +1,108 @@
-//! Placeholder.
+//! First come, first served. The policy to copy: it decides as little as a policy can.
+//!
+//! Whenever a worker is idle, the request that has waited longest chooses the app, and as
+//! many waiting requests of that app as fit one batch run with it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use switchyard_sdk::{
+    AppId, Catalog, Description, Events, Policy, PlanBuilder, RequestRef, VariantId, Window,
+    WorkerId, export_policy, settings,
+};
+
+/// The policy's own JSON. Unknown fields are refused, so a typing error is found at load.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    /// App name to variant name; an app that is not here runs its most accurate variant.
+    variants: BTreeMap<String, String>,
+}
+
+/// First come, first served.
+#[derive(Debug)]
+pub struct Fcfs {
+    /// The variant of each app, by the app's position in the catalog; none for an app that
+    /// has no variants.
+    variants: Vec<Option<VariantId>>,
+}
+
+impl Policy for Fcfs {
+    fn describe() -> Description {
+        let version = env!("CARGO_PKG_VERSION");
+        Description::new("fcfs", version, "first come, first served, one variant per app")
+            .on(Events::ARRIVAL | Events::WORKER_IDLE)
+    }
+
+    fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
+        let Settings { variants: chosen } = settings::parse(json)?;
+        if let Some(name) = chosen.keys().find(|name| catalog.app_named(name).is_none()) {
+            return Err(format!("settings: variants.{name}: there is no such app"));
+        }
+        let variants = catalog.apps().map(|app| match chosen.get(&app.name) {
+            Some(name) => named(catalog, app.id, name).map(Some),
+            None => Ok(most_accurate(catalog, app.id)),
+        });
+        Ok(Self {
+            variants: variants.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
+        // Per app, the requests that no worker of this window has taken yet.
+        let mut waiting: Vec<_> = window
+            .catalog()
+            .apps()
+            .map(|app| window.fresh_of(app.id).peekable())
+            .collect();
+        for worker in window.idle_workers() {
+            // What an earlier policy left half-run goes first: only this worker can end it.
+            if plan.resume_parked(worker.id()) > 0 {
+                continue;
+            }
+            let catalog = window.catalog();
+            let oldest = waiting
+                .iter_mut()
+                .zip(&self.variants)
+                // An app whose variant this worker cannot run waits for another worker.
+                .filter_map(|(queue, &variant)| Some((queue, variant?)))
+                .filter(|(_, variant)| catalog.can_run(worker.id(), *variant))
+                .filter_map(|(queue, variant)| Some((queue.peek()?.index(), queue, variant)))
+                .min_by_key(|(age_rank, ..)| *age_rank);
+            if let Some((_, queue, variant)) = oldest {
+                let batch = batch_of(queue, catalog, worker.id(), variant);
+                plan.run(worker.id(), variant).requests(batch);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The oldest requests of one app, as many as run in one batch.
+fn batch_of<'a>(
+    queue: impl Iterator<Item = RequestRef<'a>>,
+    catalog: &Catalog,
+    worker: WorkerId,
+    variant: VariantId,
+) -> impl Iterator<Item = RequestRef<'a>> {
+    let exit = catalog.variant(variant).last_exit();
+    queue.take(catalog.latencies_us(worker, variant, exit).len())
+}
+
+fn most_accurate(catalog: &Catalog, app: AppId) -> Option<VariantId> {
+    let variants = catalog.variants_of(app);
+    variants.max_by(|a, b| a.accuracy().total_cmp(&b.accuracy())).map(|variant| variant.id)
+}
+
+fn named(catalog: &Catalog, app: AppId, name: &str) -> Result<VariantId, String> {
+    let found = catalog.variants_of(app).find(|variant| variant.name == name);
+    found.map(|variant| variant.id).ok_or_else(|| {
+        let app = &catalog.app(app).name;
+        format!("settings: variants.{app}: it has no variant {name}")
+    })
+}
+
+export_policy!(Fcfs);
+
+#[cfg(test)]
+mod tests;
