@@ -22,7 +22,7 @@ pub enum ProtocolError {
         reason: String,
     },
     /// The path names an app that is not served.
-    #[error("unknown app {name:?}; this server has: {known}")]
+    #[error("path: unknown app {name:?}; this server has: {known}")]
     UnknownApp {
         /// The name asked for.
         name: String,
@@ -30,7 +30,7 @@ pub enum ProtocolError {
         known: String,
     },
     /// The path pins a variant that the app does not have.
-    #[error("unknown variant {name:?} of app {app:?}; it has: {known}")]
+    #[error("path: unknown variant {name:?} of app {app:?}; it has: {known}")]
     UnknownVariant {
         /// The app.
         app: String,

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
+};
 use serde_json::value::RawValue;
 
 use super::error::ProtocolError;
@@ -143,7 +145,7 @@ impl<'de> Deserialize<'de> for Dims {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Dims, A::Error> {
                 let mut dims = Shape::new();
-                while let Some(dim) = list.next_element()? {
+                while let Some(Dim(dim)) = list.next_element()? {
                     if dims.len() == DIMS_MAX {
                         return Err(A::Error::custom(format_args!(
                             "more than {DIMS_MAX} dimensions"
@@ -155,6 +157,31 @@ impl<'de> Deserialize<'de> for Dims {
             }
         }
         deserializer.deserialize_seq(DimsVisitor)
+    }
+}
+
+struct Dim(usize);
+
+impl<'de> Deserialize<'de> for Dim {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct DimVisitor;
+        impl Visitor<'_> for DimVisitor {
+            type Value = Dim;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a dimension of 0 or more")
+            }
+
+            fn visit_u64<E: Error>(self, dim: u64) -> Result<Dim, E> {
+                let too_large = |_| E::invalid_value(Unexpected::Unsigned(dim), &self);
+                usize::try_from(dim).map(Dim).map_err(too_large)
+            }
+
+            fn visit_i64<E: Error>(self, dim: i64) -> Result<Dim, E> {
+                Err(E::invalid_value(Unexpected::Signed(dim), &self))
+            }
+        }
+        deserializer.deserialize_u64(DimVisitor)
     }
 }
 

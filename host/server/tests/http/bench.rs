@@ -1,0 +1,326 @@
+//! A backend that needs no model, and a server in front of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{HOST, HeaderMap};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use switchyard::ingress::{
+    AppInfo, Backend, BatchStats, Datatype, Drained, InferAnswer, InferCall, InferError, Limits,
+    OutputTensor, TensorData, TensorSpec, Timing, VariantStats, serve,
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+
+/// Answers with what it was asked.
+pub(crate) struct Bench {
+    apps: Vec<AppInfo>,
+    /// What the last call was.
+    pub(crate) last_call: Mutex<Option<InferCall>>,
+    /// App and status of what the ingress refused.
+    pub(crate) refused: Mutex<Vec<(Option<usize>, u16)>>,
+    /// Whether the server says it is ready.
+    pub(crate) ready: AtomicBool,
+    /// A call to `gate` takes one permit before it is answered.
+    pub(crate) gate: Semaphore,
+    /// Calls to `gate` that have arrived.
+    pub(crate) waiting: AtomicUsize,
+}
+
+/// y = 2x + 1, three FP32 in a row, 8 rows at most.
+pub(crate) const LINEAR: usize = 0;
+/// Every datatype in, the same out.
+pub(crate) const EVERY_TYPE: usize = 1;
+/// Like `linear`, once the gate opens.
+pub(crate) const GATE: usize = 2;
+/// Fails as its priority says.
+pub(crate) const FAILING: usize = 3;
+
+impl Bench {
+    fn new() -> Self {
+        let spec = |name: &str, datatype, shape: &[i64]| TensorSpec {
+            name: name.to_owned(),
+            datatype,
+            shape: shape.to_vec(),
+        };
+        let app = |name: &str, inputs, outputs| AppInfo {
+            name: name.to_owned(),
+            variants: vec!["small".to_owned(), "large".to_owned()],
+            platform: "bench".to_owned(),
+            inputs,
+            outputs,
+            max_batch_rows: 8,
+        };
+        let linear = |name: &str| {
+            let x = spec("x", Datatype::F32, &[3]);
+            let y = spec("y", Datatype::F32, &[3]);
+            app(name, vec![x], vec![y, spec("label", Datatype::Bytes, &[])])
+        };
+        let every_type: Vec<_> = Datatype::ALL
+            .iter()
+            .map(|datatype| spec(datatype.name(), *datatype, &[-1]))
+            .collect();
+        Self {
+            apps: vec![
+                linear("linear"),
+                app("echo/every type", every_type.clone(), every_type),
+                linear("gate"),
+                linear("failing"),
+            ],
+            last_call: Mutex::new(None),
+            refused: Mutex::new(Vec::new()),
+            ready: AtomicBool::new(true),
+            gate: Semaphore::new(0),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    fn answer(&self, call: InferCall) -> InferAnswer {
+        let rows = call.rows;
+        let outputs = if call.app == EVERY_TYPE {
+            call.inputs
+        } else {
+            let mut y = call.inputs.into_iter().next().unwrap();
+            let TensorData::F32(values) = &mut y.data else {
+                panic!("the ingress let {:?} through", y.data.datatype());
+            };
+            for value in values {
+                *value = *value * 2.0 + 1.0;
+            }
+            let labels = (0..rows).map(|row| format!("row {row}").into_bytes());
+            let label = switchyard::ingress::Tensor {
+                shape: std::iter::once(rows).collect(),
+                data: TensorData::Bytes(labels.collect()),
+            };
+            vec![y, label]
+        };
+        let variant = call.variant.unwrap_or(0);
+        InferAnswer {
+            outputs: outputs
+                .into_iter()
+                .enumerate()
+                .map(|(spec, tensor)| OutputTensor { spec, tensor })
+                .collect(),
+            variant: self.apps[call.app].variants[variant].as_str().into(),
+            exit: "final".into(),
+            policy: "bench".into(),
+            batch_size: 1,
+            queue_us: 10,
+            compute_us: 20,
+            deadline_met: true,
+            short_circuit: false,
+            window: 5,
+        }
+    }
+}
+
+impl Backend for Bench {
+    fn apps(&self) -> &[AppInfo] {
+        &self.apps
+    }
+
+    fn app_index(&self, name: &str) -> Option<usize> {
+        self.apps.iter().position(|app| app.name == name)
+    }
+
+    fn server_ready(&self) -> Result<(), String> {
+        if self.ready.load(Ordering::Relaxed) {
+            Ok(())
+        } else {
+            Err("app \"linear\" is loading".to_owned())
+        }
+    }
+
+    fn app_ready(&self, app: usize, variant: Option<usize>) -> Result<(), String> {
+        if app == FAILING && variant == Some(1) {
+            return Err("variant \"large\" does not fit any worker".to_owned());
+        }
+        self.server_ready()
+    }
+
+    async fn infer(&self, call: InferCall) -> Result<InferAnswer, InferError> {
+        *self.last_call.lock().unwrap() = Some(call.clone());
+        match (call.app, call.priority) {
+            (GATE, _) => {
+                self.waiting.fetch_add(1, Ordering::SeqCst);
+                self.gate.acquire().await.unwrap().forget();
+            }
+            (FAILING, 1) => {
+                return Err(InferError::QueueFull {
+                    queue: "pending of pool \"main\" (1024)".to_owned(),
+                    retry_after_s: 2,
+                });
+            }
+            (FAILING, 2) => return Err(InferError::NotReady("no worker is up".to_owned())),
+            (FAILING, 3) => {
+                return Err(InferError::RefusedByPolicy("no variant in time".to_owned()));
+            }
+            (FAILING, 4) => return Err(InferError::DeadlineDropped { waited_us: 1500 }),
+            (FAILING, _) => return Err(InferError::Failed("worker cpu0 stopped".to_owned())),
+            _ => {}
+        }
+        Ok(self.answer(call))
+    }
+
+    fn stats(&self, _app: usize, variant: usize) -> VariantStats {
+        let timing = |ns| Timing { count: 1, ns };
+        let mut stats = VariantStats::default();
+        if variant == 0 {
+            stats.inference_count = 3;
+            stats.execution_count = 1;
+            stats.last_inference_ms = 1_700_000_000_000;
+            stats.success = timing(900);
+            stats.queue = timing(300);
+            stats.compute_infer = timing(600);
+            stats.batches = vec![BatchStats {
+                batch_size: 3,
+                compute_infer: timing(600),
+                ..BatchStats::default()
+            }];
+        }
+        stats
+    }
+
+    fn on_refused(&self, app: Option<usize>, status: u16) {
+        self.refused.lock().unwrap().push((app, status));
+    }
+}
+
+/// A running server.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) bench: Arc<Bench>,
+    shutdown: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<Drained>,
+}
+
+impl Server {
+    pub(crate) async fn start(limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let bench = Arc::new(Bench::new());
+        let (shutdown, signal) = oneshot::channel();
+        let serving = tokio::spawn(serve(listener, Arc::clone(&bench), limits, async {
+            let _ = signal.await;
+        }));
+        Self {
+            address,
+            bench,
+            shutdown: Some(shutdown),
+            serving,
+        }
+    }
+
+    pub(crate) async fn with_defaults() -> Self {
+        Self::start(Limits::default()).await
+    }
+
+    /// Begins the shutdown.
+    pub(crate) fn shut_down(&mut self) {
+        self.shutdown.take().unwrap().send(()).unwrap();
+    }
+
+    /// Waits for the drain.
+    pub(crate) async fn drained(self) -> Drained {
+        self.serving.await.unwrap()
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends one request on its own connection.
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Answer {
+        let stream = TokioIo::new(self.connect().await);
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
+        let driving = tokio::spawn(connection);
+        let response = sender.send_request(request).await.unwrap();
+        let answer = Answer::read(response).await;
+        drop(sender);
+        let _ = driving.await;
+        answer
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.method("GET", path).await
+    }
+
+    pub(crate) async fn method(&self, method: &str, path: &str) -> Answer {
+        self.send(request(method, path, &[], Bytes::new())).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
+        self.send(request("POST", path, &[], body)).await
+    }
+
+    pub(crate) async fn post_with(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        self.send(request("POST", path, headers, body)).await
+    }
+}
+
+pub(crate) fn request(
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(HOST, "bench");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Full::new(body.into())).unwrap()
+}
+
+/// A response, read whole.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    async fn read(response: Response<hyper::body::Incoming>) -> Self {
+        let (head, body) = response.into_parts();
+        Self {
+            status: head.status,
+            headers: head.headers,
+            body: body.collect().await.unwrap().to_bytes(),
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// The text of `{"error": ...}`, which must be all there is.
+    pub(crate) fn error(&self) -> String {
+        let body = self.json();
+        assert_eq!(body.as_object().unwrap().len(), 1, "{body}");
+        body["error"].as_str().unwrap().to_owned()
+    }
+}
+
+/// An inference of one row of `linear` and its likes.
+pub(crate) const ONE_ROW: &str =
+    r#"{"inputs":[{"name":"x","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}"#;

@@ -1,0 +1,122 @@
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::bench::{ONE_ROW, Server};
+use switchyard::ingress::{Drained, Limits};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+fn infer(app: &str) -> String {
+    format!(
+        "POST /v2/models/{app}/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{ONE_ROW}",
+        ONE_ROW.len()
+    )
+}
+
+async fn wait_for_a_call(server: &Server) {
+    while server.bench.waiting.load(Ordering::SeqCst) == 0 {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn read_to_end(stream: &mut TcpStream) -> String {
+    let mut text = String::new();
+    let _ = stream.read_to_string(&mut text).await;
+    text
+}
+
+/// Waits until the listener is gone, which is the first thing a drain does.
+async fn wait_until_closed(server: &Server) {
+    while TcpStream::connect(server.address).await.is_ok() {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_flight_is_finished() {
+    let mut server = Server::with_defaults().await;
+    let mut stream = server.connect().await;
+    stream.write_all(infer("gate").as_bytes()).await.unwrap();
+    wait_for_a_call(&server).await;
+    server.shut_down();
+    wait_until_closed(&server).await;
+    server.bench.gate.add_permits(1);
+    let response = read_to_end(&mut stream).await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    assert_eq!(server.drained().await, Drained { cut_connections: 0 });
+}
+
+/// Requests whose head was on its way when the drain began.
+#[tokio::test]
+async fn what_comes_during_the_drain_is_refused() {
+    let mut server = Server::with_defaults().await;
+    let mut held = server.connect().await;
+    held.write_all(infer("gate").as_bytes()).await.unwrap();
+    wait_for_a_call(&server).await;
+
+    let heads = [
+        (
+            "GET /v2/health/ready HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+            "503",
+        ),
+        (
+            "GET /v2/health/live HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+            "200",
+        ),
+        (infer("linear"), "503"),
+    ];
+    let mut streams = Vec::new();
+    for (request, _) in &heads {
+        let mut stream = server.connect().await;
+        stream.write_all(&request.as_bytes()[..10]).await.unwrap();
+        streams.push(stream);
+    }
+    // Until the server has read the beginnings, it would take the connections for idle.
+    sleep(Duration::from_millis(200)).await;
+    server.shut_down();
+    wait_until_closed(&server).await;
+    for ((request, status), stream) in heads.iter().zip(&mut streams) {
+        stream.write_all(&request.as_bytes()[10..]).await.unwrap();
+        let response = read_to_end(stream).await;
+        assert!(
+            response.starts_with(&format!("HTTP/1.1 {status}")),
+            "{response}"
+        );
+        let told = response.contains("draining: the server is shutting down");
+        assert_eq!(told, *status == "503", "{response}");
+    }
+    server.bench.gate.add_permits(1);
+    assert_eq!(server.drained().await, Drained { cut_connections: 0 });
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_hold_the_drain() {
+    let mut server = Server::with_defaults().await;
+    let mut idle = server.connect().await;
+    idle.write_all(b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let mut chunk = [0; 4096];
+    assert_ne!(idle.read(&mut chunk).await.unwrap(), 0);
+    let begun = Instant::now();
+    server.shut_down();
+    assert_eq!(server.drained().await, Drained { cut_connections: 0 });
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert_eq!(idle.read(&mut chunk).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_does_not_finish_in_time_is_cut() {
+    let limits = Limits {
+        drain_timeout: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let mut server = Server::start(limits).await;
+    let mut stream = server.connect().await;
+    stream.write_all(infer("gate").as_bytes()).await.unwrap();
+    wait_for_a_call(&server).await;
+    server.shut_down();
+    assert_eq!(server.drained().await, Drained { cut_connections: 1 });
+    assert_eq!(read_to_end(&mut stream).await, "");
+}

@@ -1,0 +1,131 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+use switchyard::ingress::{ENDPOINTS, Limits};
+
+use super::bench::{ONE_ROW, Server};
+
+fn document() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_norway::from_str(&text).unwrap()
+}
+
+/// Method and path of every operation described.
+fn operations(document: &Value) -> BTreeSet<(String, String)> {
+    let mut operations = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            if method != "parameters" {
+                operations.insert((method.to_uppercase(), path.clone()));
+            }
+        }
+    }
+    operations
+}
+
+#[test]
+fn what_is_routed_is_described_and_nothing_else() {
+    let routed: BTreeSet<_> = ENDPOINTS
+        .iter()
+        .map(|endpoint| (endpoint.method.to_owned(), endpoint.path.to_owned()))
+        .collect();
+    assert_eq!(operations(&document()), routed);
+}
+
+/// Every operation, called, answers with a status it describes.
+#[tokio::test]
+async fn what_is_described_is_served() {
+    let document = document();
+    let server = Server::with_defaults().await;
+    for (method, path) in operations(&document) {
+        let real = path
+            .replace("{app}", "linear")
+            .replace("{variant}", "small");
+        let body = if path.ends_with("/infer") {
+            ONE_ROW
+        } else {
+            ""
+        };
+        let request = super::bench::request(&method, &real, &[], body);
+        let answer = server.send(request).await;
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        let status = answer.status.as_str();
+        assert!(
+            !operation["responses"][status].is_null(),
+            "{method} {path}: {status}"
+        );
+        let control = path.ends_with("load");
+        assert_eq!(
+            status,
+            if control { "400" } else { "200" },
+            "{method} {path}"
+        );
+    }
+}
+
+/// A name in `required` of a schema, or a `$ref`, that leads nowhere helps nobody.
+#[test]
+fn every_reference_leads_somewhere() {
+    fn walk(document: &Value, value: &Value) {
+        match value {
+            Value::Object(object) => {
+                if let Some(Value::String(reference)) = object.get("$ref") {
+                    let pointer = reference.strip_prefix('#').unwrap();
+                    assert!(document.pointer(pointer).is_some(), "{reference}");
+                }
+                object.values().for_each(|value| walk(document, value));
+            }
+            Value::Array(array) => array.iter().for_each(|value| walk(document, value)),
+            _ => {}
+        }
+    }
+    let document = document();
+    walk(&document, &document);
+}
+
+/// The answers' fields are the schema's, both ways.
+#[tokio::test]
+async fn answers_have_the_fields_their_schemas_describe() {
+    let document = document();
+    let server = Server::with_defaults().await;
+    let answer = server.post("/v2/models/linear/infer", ONE_ROW).await.json();
+    let metadata = server.get("/v2/models/linear").await.json();
+    let config = server.get("/v2/models/linear/config").await.json();
+    let stats = server.get("/v2/models/linear/stats").await.json();
+    let index = server.post("/v2/repository/index", "").await.json();
+    for (schema, value) in [
+        ("ServerMetadata", &server.get("/v2").await.json()),
+        ("AppMetadata", &metadata),
+        ("TensorMetadata", &metadata["inputs"][0]),
+        ("AppConfig", &config),
+        ("AppStatistics", &stats),
+        ("VariantStatistics", &stats["model_stats"][0]),
+        ("RepositoryEntry", &index[0]),
+        ("AnswerParameters", &answer["parameters"]),
+    ] {
+        let described = document["components"]["schemas"][schema]["properties"].as_object();
+        let described: BTreeSet<_> = described.unwrap().keys().collect();
+        let served: BTreeSet<_> = value.as_object().unwrap().keys().collect();
+        assert_eq!(described, served, "{schema}");
+    }
+}
+
+#[test]
+fn the_limits_described_are_the_defaults() {
+    let text = document()["info"]["description"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let limits = Limits::default();
+    for limit in [
+        format!("{} MiB", limits.max_body_bytes >> 20),
+        format!("{} KiB", limits.max_header_bytes >> 10),
+        format!("{} s", limits.body_read_timeout.as_secs()),
+        format!("{} s", limits.header_read_timeout.as_secs()),
+        format!("{} connections", limits.max_connections),
+    ] {
+        assert!(text.contains(&limit), "{limit} is not in the description");
+    }
+}
