@@ -62,13 +62,24 @@ fn take_values<T>(row: &mut Row, spec: &InputSpec, take: Take<T>) -> Result<Vec<
         return Err(refuse("missing".to_owned()));
     };
     let (1, Some(input)) = (inputs.len(), inputs.pop()) else {
-        return Err(refuse(format!("{} tensors, the model takes 1", inputs.len())));
+        return Err(refuse(format!(
+            "{} tensors, the model takes 1",
+            inputs.len()
+        )));
     };
     let values = take(input).map_err(|other| {
-        refuse(format!("type {:?}, the model takes {:?}", other.input_type(), spec.input_type))
+        refuse(format!(
+            "type {:?}, the model takes {:?}",
+            other.input_type(),
+            spec.input_type
+        ))
     })?;
     if values.len() != spec.row_len() {
-        return Err(refuse(format!("{} values, the model takes {}", values.len(), spec.row_len())));
+        return Err(refuse(format!(
+            "{} values, the model takes {}",
+            values.len(),
+            spec.row_len()
+        )));
     }
     Ok(values)
 }
@@ -114,7 +125,10 @@ mod tests {
         let mut rows = [row(1, vec![1.0, 2.0]), row(2, vec![3.0, 4.0])];
         let tensor = assemble(&mut rows, &spec(&[1, 2]), &Device::Cpu).unwrap();
         assert_eq!(tensor.dims(), [2, 1, 2]);
-        assert_eq!(tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(
+            tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap(),
+            [1.0, 2.0, 3.0, 4.0]
+        );
     }
 
     #[test]
@@ -139,12 +153,18 @@ mod tests {
                 .to_string()
         };
         let short = refused(&mut [row(1, vec![0.0; 2]), row(7, vec![0.0; 3])]);
-        assert_eq!(short, "request 7: input `beat`: 3 values, the model takes 2");
+        assert_eq!(
+            short,
+            "request 7: input `beat`: 3 values, the model takes 2"
+        );
         let typed = refused(&mut [Row {
             request: RequestId(3),
             input: Some(vec![InputTensor::I64(vec![1, 2])]),
         }]);
-        assert_eq!(typed, "request 3: input `beat`: type I64, the model takes F32");
+        assert_eq!(
+            typed,
+            "request 3: input `beat`: type I64, the model takes F32"
+        );
         let missing = refused(&mut [Row {
             request: RequestId(4),
             input: None,

@@ -71,7 +71,11 @@ impl CandleExecutor {
             .and_then(|x| self.cache.device().synchronize().map(|()| x))
             .map_err(|error| ExecuteError::compute(&model.name, "parking", &error))?;
         if activations.dims().first() != Some(&job.rows.len()) {
-            let reason = format!("gave {:?} for {} requests", activations.dims(), job.rows.len());
+            let reason = format!(
+                "gave {:?} for {} requests",
+                activations.dims(),
+                job.rows.len()
+            );
             return Err(ExecuteError::job(&model.name, reason));
         }
         let progress = Progress {
@@ -130,8 +134,9 @@ fn answer(
     x: &Tensor,
     rows: usize,
 ) -> Result<BatchOutput, ExecuteError> {
-    let failed =
-        |error: candle_core::Error| ExecuteError::compute(&model.name, format!("exit {exit}"), &error);
+    let failed = |error: candle_core::Error| {
+        ExecuteError::compute(&model.name, format!("exit {exit}"), &error)
+    };
     let probabilities = model.model.head(exit, x).map_err(failed)?;
     let (found, classes) = probabilities.dims2().map_err(failed)?;
     if found != rows {

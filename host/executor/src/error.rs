@@ -136,7 +136,11 @@ impl ExecuteError {
         }
     }
 
-    pub(crate) fn compute(variant: &str, what: impl Into<String>, error: &candle_core::Error) -> Self {
+    pub(crate) fn compute(
+        variant: &str,
+        what: impl Into<String>,
+        error: &candle_core::Error,
+    ) -> Self {
         Self::Compute {
             variant: variant.to_owned(),
             what: what.into(),

@@ -151,13 +151,20 @@ impl Prior {
     fn alpha(self, card: &card::AppCard) -> Vec<f64> {
         let expected = |requests: f64| {
             let share = card.workload_mix.iter();
-            share.map(|share| (share * requests).max(ALPHA_MIN)).collect()
+            share
+                .map(|share| (share * requests).max(ALPHA_MIN))
+                .collect()
         };
         match (self, &card.sneakpeek) {
             (Self::Card, Some(sneakpeek)) => sneakpeek.prior.clone(),
             (Self::Card, None) | (Self::Jeffreys, _) => vec![JEFFREYS; card.classes.len()],
             (Self::Weak, _) => expected(1.0),
-            (Self::Strong { requests_per_window }, _) => expected(requests_per_window),
+            (
+                Self::Strong {
+                    requests_per_window,
+                },
+                _,
+            ) => expected(requests_per_window),
         }
     }
 }
@@ -249,7 +256,10 @@ fn chosen_variants<'a>(
     };
     let find = |name: &String| {
         app.variant(name).ok_or_else(|| {
-            let known = app.variants.iter().map(|variant| variant.card.name.as_str());
+            let known = app
+                .variants
+                .iter()
+                .map(|variant| variant.card.name.as_str());
             let at = format!("{at}, variant {name}");
             unknown(&at, &app.dir.display().to_string(), known)
         })

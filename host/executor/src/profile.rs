@@ -101,7 +101,11 @@ impl ProfileFile {
     /// # Errors
     /// A whole run of a variant was not measured from batch 1 to the variant's largest, or the
     /// variant has changed since.
-    pub fn to_core(&self, names: Names<'_>, percentile: Percentile) -> Result<Profile, ProfileError> {
+    pub fn to_core(
+        &self,
+        names: Names<'_>,
+        percentile: Percentile,
+    ) -> Result<Profile, ProfileError> {
         let rows = self
             .latencies
             .iter()
@@ -132,7 +136,12 @@ impl ProfileFile {
         Ok(profile)
     }
 
-    fn row(&self, cell: &LatencyCell, names: Names<'_>, percentile: Percentile) -> Option<ProfileRow> {
+    fn row(
+        &self,
+        cell: &LatencyCell,
+        names: Names<'_>,
+        percentile: Percentile,
+    ) -> Option<ProfileRow> {
         let (variant, known) = names.variant(&cell.app, &cell.variant)?;
         let exit = match &cell.exit {
             None => None,
@@ -154,7 +163,12 @@ impl ProfileFile {
     }
 
     /// Every whole run of a variant must be known for every batch it may be given.
-    fn check_covers(&self, kind: &str, variant: &Variant, names: Names<'_>) -> Result<(), ProfileError> {
+    fn check_covers(
+        &self,
+        kind: &str,
+        variant: &Variant,
+        names: Names<'_>,
+    ) -> Result<(), ProfileError> {
         let app = names
             .apps
             .get(variant.app.index())
@@ -186,7 +200,10 @@ impl ProfileFile {
                 .collect();
             let at = |batch: u32| {
                 let stages = exit.after_stage;
-                missing(format!("stages 0 to {stages}, exit {}, batch {batch}", exit.name))
+                missing(format!(
+                    "stages 0 to {stages}, exit {}, batch {batch}",
+                    exit.name
+                ))
             };
             if !batches.contains(&1) {
                 return Err(at(1));

@@ -97,7 +97,11 @@ impl Parked {
     /// Takes the activations of all rows, in their order, as one batch.
     ///
     /// Nothing is copied when the rows were parked as neighbours of one batch, in this order.
-    pub(crate) fn take(&mut self, rows: &[Row], progress: Progress) -> Result<Tensor, ExecuteError> {
+    pub(crate) fn take(
+        &mut self,
+        rows: &[Row],
+        progress: Progress,
+    ) -> Result<Tensor, ExecuteError> {
         let mut places = Vec::with_capacity(rows.len());
         for row in rows {
             places.push(self.find(row.request, progress)?);
@@ -106,7 +110,10 @@ impl Parked {
         for run in neighbours(&places) {
             let place = places[run.start];
             let Some(group) = self.groups.get(&place.group) else {
-                return Err(ExecuteError::not_parked(rows[run.start].request, "not parked here"));
+                return Err(ExecuteError::not_parked(
+                    rows[run.start].request,
+                    "not parked here",
+                ));
             };
             // The whole group comes out of this as it is: candle hands back the same tensor.
             let part = group.activations.narrow(0, place.index, run.len());
@@ -153,9 +160,8 @@ impl Parked {
 fn neighbours(places: &[Place]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (i, place) in places.iter().enumerate() {
-        let follows = i > 0
-            && places[i - 1].group == place.group
-            && places[i - 1].index + 1 == place.index;
+        let follows =
+            i > 0 && places[i - 1].group == place.group && places[i - 1].index + 1 == place.index;
         match runs.last_mut() {
             Some(run) if follows => run.end = i + 1,
             _ => runs.push(i..i + 1),
@@ -170,9 +176,7 @@ fn neighbours(places: &[Place]) -> Vec<Range<usize>> {
 pub(crate) fn check(job: &Job, model: &LoadedModel) -> Result<(), ExecuteError> {
     let stages = model.model.stages();
     let (from, to) = (job.from_stage as usize, job.to_stage as usize);
-    // From a parked point the exit at that point can answer without another stage.
-    let empty = from == to && (from == 0 || job.exit.is_none());
-    if from > to || to > stages || empty {
+    if from >= to || to > stages {
         let reason = format!("stages {from} to {to} cannot be run, it has {stages}");
         return Err(ExecuteError::job(&model.name, reason));
     }
@@ -197,13 +201,17 @@ pub(crate) fn check(job: &Job, model: &LoadedModel) -> Result<(), ExecuteError> 
 }
 
 /// Runs the stages of `range` on a batch.
-pub(crate) fn run(model: &LoadedModel, range: Range<usize>, batch: Tensor) -> Result<Tensor, ExecuteError> {
+pub(crate) fn run(
+    model: &LoadedModel,
+    range: Range<usize>,
+    batch: Tensor,
+) -> Result<Tensor, ExecuteError> {
     let network: &dyn StagedModel = &*model.model;
     let mut x = batch;
     for stage in range {
-        x = network
-            .run_stage(stage, &x)
-            .map_err(|error| ExecuteError::compute(&model.name, format!("stage {stage}"), &error))?;
+        x = network.run_stage(stage, &x).map_err(|error| {
+            ExecuteError::compute(&model.name, format!("stage {stage}"), &error)
+        })?;
     }
     Ok(x)
 }
@@ -234,7 +242,11 @@ mod tests {
     fn park(parked: &mut Parked, requests: &[u64], values: &[f32]) -> Tensor {
         let shape = (requests.len(), values.len() / requests.len());
         let tensor = Tensor::from_slice(values, shape, &Device::Cpu).unwrap();
-        parked.park(requests.iter().copied().map(RequestId), AT_1, tensor.clone());
+        parked.park(
+            requests.iter().copied().map(RequestId),
+            AT_1,
+            tensor.clone(),
+        );
         tensor
     }
 

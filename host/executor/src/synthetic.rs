@@ -98,7 +98,8 @@ impl SyntheticExecutor {
                 bytes,
                 budget_bytes,
             })?;
-        self.pace.pass(start, self.catalog.profile.load_time(self.kind, variant));
+        self.pace
+            .pass(start, self.catalog.profile.load_time(self.kind, variant));
         self.residents.insert(variant, bytes, Arc::new(()));
         Ok(Micros::from(start.elapsed()))
     }
@@ -135,10 +136,7 @@ impl SyntheticExecutor {
             self.parked.extend(requests);
             return Ok(BatchOutput::Parked);
         };
-        let classes = self
-            .catalog
-            .app(job.app)
-            .map_or(0, |app| app.classes.len());
+        let classes = self.catalog.app(job.app).map_or(0, |app| app.classes.len());
         Ok(answer(job, exit, classes))
     }
 
@@ -150,7 +148,10 @@ impl SyntheticExecutor {
         for row in &mut job.rows {
             row.input = None;
             if job.from_stage > 0 && self.parked.remove(&row.request) != Some(wanted) {
-                return Err(ExecuteError::not_parked(row.request, "not parked at this stage"));
+                return Err(ExecuteError::not_parked(
+                    row.request,
+                    "not parked at this stage",
+                ));
             }
         }
         Ok(())
@@ -234,7 +235,11 @@ pub fn class_of(request: RequestId, variant: VariantId, exit: ExitId, classes: u
 fn answer(job: &Job, exit: ExitId, classes: usize) -> BatchOutput {
     let rest = (1.0 - CONFIDENCE) / classes.saturating_sub(1).max(1) as f32;
     let mut probabilities = vec![rest; classes * job.rows.len()];
-    for (row, chunk) in job.rows.iter().zip(probabilities.chunks_mut(classes.max(1))) {
+    for (row, chunk) in job
+        .rows
+        .iter()
+        .zip(probabilities.chunks_mut(classes.max(1)))
+    {
         chunk[class_of(row.request, job.variant, exit, classes)] = CONFIDENCE;
     }
     BatchOutput::Answered {

@@ -158,7 +158,11 @@ mod tests {
         residents.pin(VariantId(0));
         let _in_use = residents.touch(VariantId(1)).unwrap();
         assert_eq!(residents.make_room(31, 0), Err(NoRoom { free_bytes: 30 }));
-        assert_eq!(residents.variants(), ids(&[0, 1, 2]), "a refusal evicts nothing");
+        assert_eq!(
+            residents.variants(),
+            ids(&[0, 1, 2]),
+            "a refusal evicts nothing"
+        );
         assert_eq!(residents.make_room(30, 0).unwrap(), ids(&[2]));
     }
 }

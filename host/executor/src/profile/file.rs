@@ -159,8 +159,9 @@ impl ProfileFile {
         }
         let mut cells = HashSet::new();
         for (i, cell) in self.latencies.iter().enumerate() {
-            cell.check()
-                .map_err(|(field, reason)| (format!("latencies[{i}].{field}"), reason.to_owned()))?;
+            cell.check().map_err(|(field, reason)| {
+                (format!("latencies[{i}].{field}"), reason.to_owned())
+            })?;
             if !cells.insert(cell.key()) {
                 return Err((format!("latencies[{i}]"), "measured twice".to_owned()));
             }
@@ -193,8 +194,7 @@ impl LatencyCell {
         if self.batch == 0 {
             return Err(("batch", "must be at least 1"));
         }
-        let head_only = self.from_stage == self.to_stage && self.exit.is_some();
-        if self.from_stage >= self.to_stage && !head_only {
+        if self.from_stage >= self.to_stage {
             return Err(("to_stage", "must follow from_stage"));
         }
         if self.p95_us < self.p50_us {
@@ -209,12 +209,21 @@ impl LatencyCell {
 
 // === JSON ===
 
+/// Path of what is wrong when no field is.
+const WHOLE_FILE: &str = ".";
+
 fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ProfileFileError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let field = error.path().to_string();
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let field = match error.path().to_string() {
+            unknown if unknown == "?" => WHOLE_FILE.to_owned(),
+            field => field,
+        };
         ProfileFileError::field(path, field, error.into_inner().to_string())
-    })
+    })?;
+    json.end()
+        .map_err(|error| ProfileFileError::field(path, WHOLE_FILE, error.to_string()))?;
+    Ok(value)
 }
 
 fn line<T: Serialize>(value: &T) -> String {
@@ -225,7 +234,10 @@ fn lines<T: Serialize>(values: &[T]) -> String {
     if values.is_empty() {
         return String::new();
     }
-    let lines: Vec<String> = values.iter().map(|value| format!("    {}", line(value))).collect();
+    let lines: Vec<String> = values
+        .iter()
+        .map(|value| format!("    {}", line(value)))
+        .collect();
     format!("\n{}\n  ", lines.join(",\n"))
 }
 

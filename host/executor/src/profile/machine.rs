@@ -118,7 +118,10 @@ mod tests {
             Some("Some CPU (family 6 model 167 stepping 1)")
         );
         let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
-        assert_eq!(parse_cpuinfo(arm).as_deref(), Some("implementer 0x41 part 0xd0c"));
+        assert_eq!(
+            parse_cpuinfo(arm).as_deref(),
+            Some("implementer 0x41 part 0xd0c")
+        );
         assert_eq!(parse_cpuinfo("nothing\n"), None);
     }
 
@@ -130,6 +133,9 @@ mod tests {
             arch: "x86_64".to_owned(),
             os: "linux".to_owned(),
         };
-        assert_eq!(machine.file_name(), "intel-r-xeon-r-processor-2c-x86-64-linux.json");
+        assert_eq!(
+            machine.file_name(),
+            "intel-r-xeon-r-processor-2c-x86-64-linux.json"
+        );
     }
 }

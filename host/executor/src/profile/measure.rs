@@ -244,7 +244,12 @@ impl Session<'_> {
     }
 
     /// Repeats one run within its share of what is left of the budget.
-    fn measure_cell(&self, bench: &mut Bench, run: Run, batch: u32) -> Result<Vec<u64>, ExecuteError> {
+    fn measure_cell(
+        &self,
+        bench: &mut Bench,
+        run: Run,
+        batch: u32,
+    ) -> Result<Vec<u64>, ExecuteError> {
         let start = Instant::now();
         let left = self.end.saturating_duration_since(start);
         let cells_left = (self.total - self.done).max(1) as u32;
@@ -289,8 +294,8 @@ impl Target<'_> {
     }
 }
 
-/// Whole runs first: they are what every policy needs. Then what is needed to price a run that
-/// is cut into stages: each stage alone, and each last stage with its head.
+/// Whole runs first: they are what every policy needs. Then what prices a run that is cut into
+/// stages: each stage after which requests can be parked, and each last stage with its head.
 fn runs_of(variant: &Variant) -> Vec<Run> {
     let exits = (0u32..).map(ExitId).zip(&variant.exits);
     let mut runs: Vec<Run> = exits
@@ -301,20 +306,21 @@ fn runs_of(variant: &Variant) -> Vec<Run> {
             exit: Some(id),
         })
         .collect();
-    if variant.stages < 2 {
-        return runs;
-    }
-    runs.extend((0..variant.stages).map(|from| Run {
+    runs.extend((0..variant.stages.saturating_sub(1)).map(|from| Run {
         from,
         to: from + 1,
         exit: None,
     }));
     // After the first stage alone the whole run is the same as the last stage.
-    runs.extend(exits.filter(|(_, exit)| exit.after_stage > 1).map(|(id, exit)| Run {
-        from: exit.after_stage - 1,
-        to: exit.after_stage,
-        exit: Some(id),
-    }));
+    runs.extend(
+        exits
+            .filter(|(_, exit)| exit.after_stage > 1)
+            .map(|(id, exit)| Run {
+                from: exit.after_stage - 1,
+                to: exit.after_stage,
+                exit: Some(id),
+            }),
+    );
     runs
 }
 
@@ -462,7 +468,6 @@ mod tests {
                 run(0, 3, Some(1)),
                 run(0, 1, None),
                 run(1, 2, None),
-                run(2, 3, None),
                 run(2, 3, Some(1)),
             ]
         );
@@ -473,7 +478,10 @@ mod tests {
         let options = QuickOptions::new("test");
         assert_eq!(batches_of(&variant(1, &[1], 1), &options), [1]);
         assert_eq!(batches_of(&variant(1, &[1], 6), &options), [1, 2, 4, 6]);
-        assert_eq!(batches_of(&variant(1, &[1], 64), &options), [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!(
+            batches_of(&variant(1, &[1], 64), &options),
+            [1, 2, 4, 8, 16, 32, 64]
+        );
     }
 
     #[test]

@@ -1,0 +1,11 @@
+//! What the executor promises to the rest of the host, shown on tiny hand-made models.
+#![allow(clippy::unwrap_used)]
+
+mod cache;
+mod manifest;
+mod measure;
+mod profile;
+mod staged;
+mod synthetic;
+mod toy;
+mod worker;

@@ -1,0 +1,291 @@
+//! The profile file: round trip, refusals by field, the machine it belongs to, the core's table.
+
+use std::path::PathBuf;
+
+use switchyard_core::catalog::Catalog;
+use switchyard_core::ids::{ExitId, KindId, VariantId};
+use switchyard_core::time::Micros;
+use switchyard_executor::profile::{
+    LatencyCell, Machine, Made, ModelCell, Names, Percentile, ProfileError, ProfileFile,
+};
+
+use crate::toy::{self, ToySource};
+
+fn machine() -> Machine {
+    Machine {
+        cpu: "Toy CPU".to_owned(),
+        cores: 2,
+        arch: "x86_64".to_owned(),
+        os: "linux".to_owned(),
+    }
+}
+
+fn cell(to_stage: u32, exit: Option<&str>, batch: u32) -> LatencyCell {
+    let p50_us = u64::from(to_stage * batch) * 100;
+    LatencyCell {
+        kind: "cpu-1t".to_owned(),
+        app: "toy".to_owned(),
+        variant: "v0".to_owned(),
+        from_stage: 0,
+        to_stage,
+        exit: exit.map(str::to_owned),
+        batch,
+        samples: 20,
+        p50_us,
+        p95_us: p50_us + 10,
+        p99_us: p50_us + 20,
+        energy_uj: None,
+    }
+}
+
+/// Covers the whole runs of `toy/v0` to its two exits.
+fn whole() -> ProfileFile {
+    ProfileFile {
+        schema: 1,
+        made: Made {
+            date: "2025-11-20T22:43:00Z".to_owned(),
+            command: "switchyard profile".to_owned(),
+        },
+        machine: machine(),
+        models: vec![ModelCell {
+            kind: "cpu-1t".to_owned(),
+            app: "toy".to_owned(),
+            variant: "v0".to_owned(),
+            memory_bytes: 40,
+            load_us: 700,
+        }],
+        latencies: vec![
+            cell(1, Some("after1"), 1),
+            cell(1, Some("after1"), 8),
+            cell(3, Some("after3"), 1),
+            cell(3, Some("after3"), 8),
+            cell(1, None, 1),
+        ],
+    }
+}
+
+fn names(catalog: &Catalog) -> Names<'_> {
+    Names {
+        kinds: &catalog.kinds,
+        apps: &catalog.apps,
+        variants: &catalog.variants,
+    }
+}
+
+fn refusal(profile: &ProfileFile) -> String {
+    let catalog = toy::catalog(&ToySource::new(&[40]));
+    profile
+        .to_core(names(&catalog), Percentile::P95)
+        .unwrap_err()
+        .to_string()
+}
+
+/// Writes a text as a profile and returns why it is refused, without the folder.
+fn load_refusal(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.json");
+    std::fs::write(&path, text).unwrap();
+    let error = ProfileFile::load(&path).unwrap_err().to_string();
+    error.replace(&format!("{}/", folder.path().display()), "")
+}
+
+#[test]
+fn what_is_saved_is_loaded_and_nothing_else_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profiles").join("p.json");
+    let mut profile = whole();
+    profile.latencies[0].energy_uj = Some(12);
+    profile.save(&path).unwrap();
+    profile.save(&path).unwrap();
+    assert_eq!(ProfileFile::load(&path).unwrap(), profile);
+    let files: Vec<PathBuf> = std::fs::read_dir(path.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(files, [path]);
+}
+
+#[test]
+fn a_failed_save_leaves_the_old_file_and_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.json");
+    // A folder cannot be replaced by a file.
+    std::fs::create_dir(&path).unwrap();
+    let error = whole().save(&path).unwrap_err().to_string();
+    assert!(error.starts_with(&path.display().to_string()), "{error}");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "no partial file"
+    );
+}
+
+#[test]
+fn the_core_gets_ids_and_one_percentile() {
+    let catalog = toy::catalog(&ToySource::new(&[40]));
+    for (percentile, extra) in [
+        (Percentile::P50, 0),
+        (Percentile::P95, 10),
+        (Percentile::P99, 20),
+    ] {
+        let core = whole().to_core(names(&catalog), percentile).unwrap();
+        assert_eq!(core.percentile(), percentile.share());
+        let at = |to_stage, exit: Option<u32>, batch| {
+            core.latency(
+                KindId(0),
+                VariantId(0),
+                0,
+                to_stage,
+                exit.map(ExitId),
+                batch,
+            )
+        };
+        assert_eq!(at(3, Some(1), 8), Some(Micros(2_400 + extra)));
+        assert_eq!(at(1, Some(0), 1), Some(Micros(100 + extra)));
+        assert_eq!(at(1, None, 1), Some(Micros(100 + extra)));
+        assert_eq!(at(1, Some(0), 9), None);
+        assert_eq!(core.load_time(KindId(0), VariantId(0)), Micros(700));
+    }
+}
+
+#[test]
+fn cells_of_what_is_not_served_are_left_out() {
+    let catalog = toy::catalog(&ToySource::new(&[40]));
+    let mut profile = whole();
+    let known = profile.latencies.len();
+    for change in [
+        (|cell| cell.kind = "cpu-64t".to_owned()) as fn(&mut LatencyCell),
+        |cell| cell.variant = "gone".to_owned(),
+        |cell| cell.exit = Some("gone".to_owned()),
+    ] {
+        let mut cell = cell(3, Some("after3"), 2);
+        change(&mut cell);
+        profile.latencies.push(cell);
+    }
+    let core = profile.to_core(names(&catalog), Percentile::P95).unwrap();
+    assert_eq!(core.rows().count(), known);
+}
+
+#[test]
+fn a_missing_cell_is_named() {
+    let mut profile = whole();
+    profile
+        .latencies
+        .retain(|cell| cell.exit.as_deref() != Some("after3") || cell.batch != 8);
+    assert_eq!(
+        refusal(&profile),
+        "profile: not measured: kind cpu-1t, variant toy/v0, stages 0 to 3, exit after3, batch 8"
+    );
+    profile.models.clear();
+    assert_eq!(
+        refusal(&profile),
+        "profile: not measured: kind cpu-1t, variant toy/v0, load time"
+    );
+}
+
+#[test]
+fn a_variant_that_has_changed_is_refused() {
+    let mut profile = whole();
+    profile.models[0].memory_bytes = 41;
+    assert_eq!(
+        refusal(&profile),
+        "profile: `models[cpu-1t, toy/v0].memory_bytes` differs: measured on `41`, here it is `40`"
+    );
+}
+
+#[test]
+fn another_machines_profile_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.json");
+    let profile = whole();
+    profile.save(&path).unwrap();
+    assert_eq!(ProfileFile::load_for(&path, &machine()).unwrap(), profile);
+    for (change, field) in [
+        ((|m| m.cpu.push('2')) as fn(&mut Machine), "machine.cpu"),
+        (|m| m.cores = 4, "machine.cores"),
+        (|m| m.arch.push('2'), "machine.arch"),
+        (|m| m.os.push('2'), "machine.os"),
+    ] {
+        let mut other = machine();
+        change(&mut other);
+        let Err(ProfileError::Mismatch(mismatch)) = ProfileFile::load_for(&path, &other) else {
+            panic!("{field} does not matter");
+        };
+        assert_eq!(mismatch.field, field);
+    }
+    let other = Machine {
+        cores: 4,
+        ..machine()
+    };
+    assert_eq!(
+        profile.matches_machine(&other).unwrap_err().to_string(),
+        "profile: `machine.cores` differs: measured on `2`, here it is `4`"
+    );
+}
+
+#[test]
+fn what_is_no_profile_is_refused_by_file_field_and_reason() {
+    let good = whole().to_json();
+    let changed = |from: &str, to: &str| {
+        assert!(good.contains(from));
+        load_refusal(&good.replacen(from, to, 1))
+    };
+    let starts = [
+        (load_refusal("{"), "p.json: field `.`: EOF while parsing"),
+        (
+            load_refusal("{}"),
+            "p.json: field `.`: missing field `schema`",
+        ),
+        (
+            load_refusal(&format!("{good}x")),
+            "p.json: field `.`: trailing characters",
+        ),
+        (
+            changed("\"schema\": 1", "\"schema\": 2"),
+            "p.json: field `schema`: 2, this version reads 1",
+        ),
+        (
+            changed("\"cores\":2", "\"cores\":\"two\""),
+            "p.json: field `machine.cores`: invalid type: string \"two\"",
+        ),
+        (
+            changed("\"p50_us\":100,", ""),
+            "p.json: field `latencies[0]`: missing field `p50_us`",
+        ),
+        (
+            changed("\"load_us\"", "\"load_ms\""),
+            "p.json: field `models[0].load_ms`: unknown field `load_ms`, expected",
+        ),
+        (
+            changed("\"p95_us\":110", "\"p95_us\":99"),
+            "p.json: field `latencies[0].p95_us`: must not be below p50_us",
+        ),
+        (
+            changed("\"batch\":1", "\"batch\":0"),
+            "p.json: field `latencies[0].batch`: must be at least 1",
+        ),
+        (
+            changed("\"batch\":8", "\"batch\":1"),
+            "p.json: field `latencies[1]`: measured twice",
+        ),
+        (
+            changed("\"to_stage\":1", "\"to_stage\":0"),
+            "p.json: field `latencies[0].to_stage`: must follow from_stage",
+        ),
+    ];
+    for (found, start) in starts {
+        assert!(found.starts_with(start), "{found}");
+    }
+    let missing = ProfileFile::load(&PathBuf::from("/nowhere/p.json")).unwrap_err();
+    assert!(
+        missing.to_string().starts_with("/nowhere/p.json: "),
+        "{missing}"
+    );
+}
+
+#[test]
+fn the_machine_is_the_same_twice() {
+    let machine = Machine::detect();
+    assert_eq!(machine, Machine::detect());
+    assert!(machine.cores > 0 && !machine.cpu.is_empty(), "{machine:?}");
+}

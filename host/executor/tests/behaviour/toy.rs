@@ -1,0 +1,198 @@
+//! Tiny models that are made by hand, and jobs for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use candle_core::{Device, Result, Tensor};
+use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant};
+use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
+use switchyard_core::profile::Profile;
+use switchyard_core::time::Micros;
+use switchyard_executor::{
+    InputSpec, InputTensor, InputType, Job, LoadError, LoadedModel, ModelSource, Row,
+};
+use switchyard_models::StagedModel;
+
+pub(crate) const WIDTH: usize = 4;
+pub(crate) const CLASSES: usize = 3;
+
+/// An input value at which every toy panics.
+pub(crate) const POISON: f32 = 1e9;
+
+/// Stage i computes `relu(x * (i + 1) + 0.5)`.
+pub(crate) struct Toy {
+    exits: Vec<usize>,
+}
+
+impl StagedModel for Toy {
+    fn stages(&self) -> usize {
+        *self.exits.last().unwrap()
+    }
+
+    fn exits(&self) -> &[usize] {
+        &self.exits
+    }
+
+    fn classes(&self) -> usize {
+        CLASSES
+    }
+
+    fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
+        let largest: f32 = x.max_all()?.to_scalar()?;
+        assert!(largest < POISON, "toy poisoned in stage {stage}");
+        x.affine((stage + 1) as f64, 0.5)?.relu()
+    }
+
+    fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
+        let weights: Vec<f32> = (0..WIDTH * CLASSES)
+            .map(|i| ((i * 7 + exit) % 5) as f32 / 10.0 - 0.2)
+            .collect();
+        x.matmul(&Tensor::from_vec(weights, (WIDTH, CLASSES), x.device())?)
+    }
+}
+
+/// Toys by position; counts how often it was read.
+pub(crate) struct ToySource {
+    pub(crate) models: Vec<ToySpec>,
+    pub(crate) loads: AtomicUsize,
+}
+
+#[derive(Clone)]
+pub(crate) struct ToySpec {
+    pub(crate) bytes: u64,
+    pub(crate) exits: Vec<usize>,
+    pub(crate) load: Duration,
+}
+
+impl ToySource {
+    /// One toy of three stages and two exits per entry, taking these bytes.
+    pub(crate) fn new(bytes: &[u64]) -> Arc<Self> {
+        let models = bytes.iter().map(|&bytes| ToySpec {
+            bytes,
+            exits: vec![1, 3],
+            load: Duration::ZERO,
+        });
+        Self::of(models.collect())
+    }
+
+    pub(crate) fn of(models: Vec<ToySpec>) -> Arc<Self> {
+        Arc::new(Self {
+            models,
+            loads: AtomicUsize::new(0),
+        })
+    }
+
+    pub(crate) fn loads(&self) -> usize {
+        self.loads.load(Ordering::Relaxed)
+    }
+
+    fn spec(&self, variant: VariantId) -> std::result::Result<&ToySpec, LoadError> {
+        self.models.get(variant.index()).ok_or_else(|| LoadError {
+            variant: self.name(variant),
+            reason: "no such toy".to_owned(),
+        })
+    }
+}
+
+impl ModelSource for ToySource {
+    fn name(&self, variant: VariantId) -> String {
+        format!("toy/v{}", variant.0)
+    }
+
+    fn memory_bytes(&self, variant: VariantId) -> std::result::Result<u64, LoadError> {
+        Ok(self.spec(variant)?.bytes)
+    }
+
+    fn load(
+        &self,
+        variant: VariantId,
+        _device: &Device,
+    ) -> std::result::Result<LoadedModel, LoadError> {
+        let spec = self.spec(variant)?;
+        std::thread::sleep(spec.load);
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        Ok(LoadedModel {
+            name: self.name(variant),
+            model: Arc::new(Toy {
+                exits: spec.exits.clone(),
+            }),
+            input: InputSpec {
+                name: "x".to_owned(),
+                input_type: InputType::F32,
+                row_shape: vec![WIDTH],
+            },
+            bytes: spec.bytes,
+        })
+    }
+}
+
+/// The same toys as a catalog, without workers or profile.
+pub(crate) fn catalog(source: &ToySource) -> Catalog {
+    let variants = source.models.iter().enumerate().map(|(i, spec)| Variant {
+        name: format!("v{i}"),
+        app: AppId(0),
+        stages: *spec.exits.last().unwrap() as u32,
+        exits: spec
+            .exits
+            .iter()
+            .map(|&after| Exit {
+                name: format!("after{after}"),
+                after_stage: after as u32,
+                accuracy: 0.5,
+                recall: vec![0.5; CLASSES],
+            })
+            .collect(),
+        memory_bytes: spec.bytes,
+        max_batch: 8,
+    });
+    Catalog {
+        generation: 1,
+        apps: vec![App {
+            name: "toy".to_owned(),
+            classes: (0..CLASSES).map(|class| format!("c{class}")).collect(),
+            slo: Micros::from_millis(100),
+            penalty: Penalty::Step,
+            prior: vec![0.5; CLASSES],
+            frequencies: vec![1.0 / CLASSES as f64; CLASSES],
+            sneakpeek: None,
+            drops_late: false,
+        }],
+        variants: variants.collect(),
+        kinds: vec!["cpu-1t".to_owned()],
+        workers: Vec::new(),
+        profile: Profile::default(),
+    }
+}
+
+/// The input of a request: a function of its id.
+pub(crate) fn input(request: u64) -> Vec<f32> {
+    (0..WIDTH as u64)
+        .map(|i| ((request * 31 + i * 17) % 11) as f32 / 11.0 - 0.4)
+        .collect()
+}
+
+/// Stages `[from, to)` of variant 0 for these requests.
+pub(crate) fn job(requests: &[u64], from_stage: u32, to_stage: u32, exit: Option<u32>) -> Job {
+    let rows = requests.iter().map(|&request| Row {
+        request: RequestId(request),
+        input: (from_stage == 0).then(|| vec![InputTensor::F32(input(request))]),
+    });
+    Job {
+        batch: BatchId(requests.first().copied().unwrap_or_default()),
+        app: AppId(0),
+        variant: VariantId(0),
+        from_stage,
+        to_stage,
+        exit: exit.map(ExitId),
+        rows: rows.collect(),
+    }
+}
+
+/// A whole run of another variant.
+pub(crate) fn job_of(variant: u32, request: u64) -> Job {
+    Job {
+        variant: VariantId(variant),
+        ..job(&[request], 0, 3, Some(1))
+    }
+}

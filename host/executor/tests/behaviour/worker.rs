@@ -1,0 +1,217 @@
+//! Worker threads: isolation of panics, bounds, loss, and what is told of it.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use switchyard_core::ids::{BatchId, RequestId, VariantId, WorkerId};
+use switchyard_core::time::Micros;
+use switchyard_executor::{
+    BatchOutput, CacheError, CandleExecutor, Device, ExecuteError, Executor, Finished, InputTensor,
+    Job, Ran, Refused, Residency, Weights, Worker, WorkerEvent, WorkerOptions,
+};
+
+use crate::toy::{POISON, ToySource, WIDTH, job};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn options(commands_max: usize) -> WorkerOptions {
+    WorkerOptions {
+        id: WorkerId(3),
+        name: "w3".to_owned(),
+        threads: 2,
+        commands_max,
+    }
+}
+
+fn spawn(
+    executor: impl Executor + 'static,
+    commands_max: usize,
+) -> (Worker, Receiver<WorkerEvent>) {
+    let (tell, told) = channel();
+    let worker = Worker::spawn(options(commands_max), Box::new(executor), move |event| {
+        // The test may have ended already.
+        let _ = tell.send(event);
+    });
+    (worker.unwrap(), told)
+}
+
+fn finished(told: &Receiver<WorkerEvent>) -> Finished {
+    match told.recv_timeout(PATIENCE).unwrap() {
+        WorkerEvent::Finished(finished) => finished,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn candle() -> CandleExecutor {
+    CandleExecutor::new(Weights::new(ToySource::new(&[10])), Device::Cpu, 100)
+}
+
+/// Waits at a barrier twice per batch, so that a test can act while it runs.
+struct Gate(Arc<Barrier>);
+
+impl Executor for Gate {
+    fn run(&mut self, _: &mut Job) -> Ran {
+        self.0.wait();
+        self.0.wait();
+        Ran {
+            result: Ok(BatchOutput::Parked),
+            compute: Micros(1),
+            load: Micros::ZERO,
+        }
+    }
+
+    fn release(&mut self, _: RequestId) {}
+
+    fn preload(&mut self, _: VariantId) -> Result<Micros, CacheError> {
+        panic!("gates hold no models");
+    }
+
+    fn residency(&self) -> Residency {
+        Residency::default()
+    }
+}
+
+#[test]
+fn a_batch_is_answered_on_the_workers_thread() {
+    let (worker, told) = spawn(candle(), 4);
+    worker.run(job(&[7, 8], 0, 3, Some(1))).unwrap();
+    let finished = finished(&told);
+    assert_eq!((finished.worker, finished.batch), (WorkerId(3), BatchId(7)));
+    assert_eq!(finished.result.unwrap().rows().count(), 2);
+    assert_eq!(finished.residency.resident, [VariantId(0)]);
+    assert_eq!(finished.residency.free_bytes, 90);
+}
+
+#[test]
+fn a_panic_fails_its_batch_and_nothing_else() {
+    let (worker, told) = spawn(candle(), 4);
+    worker.run(job(&[1, 2], 0, 1, None)).unwrap();
+    let mut poisoned = job(&[5], 0, 3, Some(1));
+    poisoned.rows[0].input = Some(vec![InputTensor::F32(vec![POISON; WIDTH])]);
+    worker.run(poisoned).unwrap();
+    worker.run(job(&[1, 2], 1, 3, Some(1))).unwrap();
+    finished(&told).result.unwrap();
+    let error = finished(&told).result.unwrap_err();
+    assert!(matches!(error, ExecuteError::Panicked { .. }));
+    assert_eq!(
+        error.to_string(),
+        "the batch panicked: toy poisoned in stage 0"
+    );
+    // What was parked before the panic goes on after it.
+    finished(&told).result.unwrap();
+}
+
+#[test]
+fn a_panic_between_stages_frees_what_was_parked() {
+    /// Panics in the second stage.
+    struct Late(CandleExecutor);
+    impl Executor for Late {
+        fn run(&mut self, job: &mut Job) -> Ran {
+            assert!(job.from_stage == 0, "late");
+            self.0.run(job)
+        }
+        fn release(&mut self, request: RequestId) {
+            self.0.release(request);
+        }
+        fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError> {
+            self.0.preload(variant)
+        }
+        fn residency(&self) -> Residency {
+            self.0.residency()
+        }
+    }
+    let (worker, told) = spawn(Late(candle()), 4);
+    worker.run(job(&[1, 2], 0, 1, None)).unwrap();
+    assert!(finished(&told).residency.free_bytes < 90);
+    worker.run(job(&[1, 2], 1, 2, None)).unwrap();
+    let failed = finished(&told);
+    assert_eq!(
+        failed.result.unwrap_err().to_string(),
+        "the batch panicked: late"
+    );
+    assert_eq!(failed.residency.free_bytes, 90);
+}
+
+#[test]
+fn a_release_follows_the_batches_before_it() {
+    let (worker, told) = spawn(candle(), 4);
+    worker.run(job(&[1], 0, 1, None)).unwrap();
+    worker.release(RequestId(1)).unwrap();
+    worker.run(job(&[2], 0, 3, Some(1))).unwrap();
+    assert!(finished(&told).residency.free_bytes < 90);
+    assert_eq!(finished(&told).residency.free_bytes, 90);
+}
+
+#[test]
+fn a_preload_is_reported() {
+    let (worker, told) = spawn(candle(), 4);
+    worker.preload(VariantId(0)).unwrap();
+    worker.preload(VariantId(6)).unwrap();
+    let preloaded = |event| match event {
+        WorkerEvent::Preloaded(preloaded) => preloaded,
+        other => panic!("{other:?}"),
+    };
+    let first = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    assert_eq!(first.variant, VariantId(0));
+    assert_eq!(first.residency.resident, [VariantId(0)]);
+    first.result.unwrap();
+    let second = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    assert_eq!(
+        second.result.unwrap_err().to_string(),
+        "toy/v6: no such toy"
+    );
+}
+
+#[test]
+fn a_panicking_preload_is_reported() {
+    let (worker, told) = spawn(Gate(Arc::new(Barrier::new(1))), 4);
+    worker.preload(VariantId(0)).unwrap();
+    let WorkerEvent::Preloaded(preloaded) = told.recv_timeout(PATIENCE).unwrap() else {
+        panic!("not a preload");
+    };
+    assert_eq!(
+        preloaded.result.unwrap_err().to_string(),
+        "variant 0: the load panicked: gates hold no models"
+    );
+}
+
+#[test]
+fn a_full_queue_gives_the_job_back() {
+    let gate = Arc::new(Barrier::new(2));
+    let (worker, told) = spawn(Gate(Arc::clone(&gate)), 1);
+    worker.run(job(&[1], 0, 1, None)).unwrap();
+    gate.wait(); // It runs: the queue is empty.
+    worker.run(job(&[2], 0, 1, None)).unwrap();
+    let Err(Refused::Full(back)) = worker.run(job(&[3], 0, 1, None)) else {
+        panic!("taken beyond its bound");
+    };
+    assert_eq!(back.rows[0].request, RequestId(3));
+    assert!(back.rows[0].input.is_some(), "untouched");
+    assert!(matches!(
+        worker.release(RequestId(9)),
+        Err(Refused::Full(RequestId(9)))
+    ));
+    for _ in 0..3 {
+        gate.wait();
+    }
+    assert_eq!(finished(&told).batch, BatchId(1));
+    assert_eq!(finished(&told).batch, BatchId(2));
+}
+
+#[test]
+fn dropping_ends_what_runs_and_fails_what_waits() {
+    let gate = Arc::new(Barrier::new(2));
+    let (worker, told) = spawn(Gate(Arc::clone(&gate)), 4);
+    worker.run(job(&[1], 0, 1, None)).unwrap();
+    worker.run(job(&[2], 0, 1, None)).unwrap();
+    gate.wait();
+    let dropping = std::thread::spawn(move || drop(worker));
+    // Without the stop flag the second batch would wait at the gate for ever.
+    std::thread::sleep(Duration::from_millis(50));
+    gate.wait();
+    dropping.join().unwrap();
+    finished(&told).result.unwrap();
+    assert!(matches!(finished(&told).result, Err(ExecuteError::Stopped)));
+    assert!(told.recv().is_err(), "the thread is gone");
+}
