@@ -31,7 +31,11 @@ pub(crate) fn of_error(
                 limits.memory_bytes
             ),
         ),
-        (Some(trap), None) => PolicyFault::new(FaultKind::Trap, format!("{call} trapped: {trap}")),
+        (Some(trap), None) => {
+            let words = trap.to_string();
+            let words = words.strip_prefix("wasm trap: ").unwrap_or(&words);
+            PolicyFault::new(FaultKind::Trap, format!("{call} trapped: {words}"))
+        }
         // Not a trap of its own code: what it returned or passed cannot be read.
         (None, None) => PolicyFault::new(
             FaultKind::Trap,

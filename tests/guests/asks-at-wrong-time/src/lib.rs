@@ -1,6 +1,6 @@
 //! Reads an artifact when it may and when it may not.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use guest_base::contract::{Catalog, Plan, Window};
 use guest_base::host::{ArtifactError, read_artifact};
@@ -8,6 +8,7 @@ use guest_base::{Subject, empty_plan};
 
 thread_local! {
     static NAME: RefCell<String> = const { RefCell::new(String::new()) };
+    static LENGTH: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The guest.
@@ -19,7 +20,7 @@ impl Subject for AsksAtWrongTime {
     fn configure(_catalog: Catalog, settings: String) -> Result<(), String> {
         // `{"artifact":"NAME"}`: the last string in it.
         let name = settings.rsplit('"').nth(1).unwrap_or("table.bin");
-        read(name)?;
+        LENGTH.set(read(name)?.len());
         NAME.set(name.to_owned());
         Ok(())
     }
@@ -29,9 +30,9 @@ impl Subject for AsksAtWrongTime {
         Ok(empty_plan())
     }
 
-    /// The length of the artifact, so that a test sees that it was read whole.
+    /// Name and length of the artifact, so that a test sees that it was read whole.
     fn save() -> Vec<u8> {
-        NAME.with_borrow(|name| name.clone().into_bytes())
+        NAME.with_borrow(|name| format!("{name} {}", LENGTH.get()).into_bytes())
     }
 }
 

@@ -1,0 +1,184 @@
+//! Each hostile guest ends as a fault of the right kind, and the policy goes on afterwards.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use switchyard_core::policy::{FaultKind, Policy};
+use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
+
+use crate::support::{ask, guest, guests_dir, load, load_guest, loader, patient, window};
+
+/// Every guest, with the test that it is for. `every_guest_has_a_test` compares this with
+/// what was built, and the tests below take their guests from here.
+const TESTED: &[(&str, Expected)] = &[
+    ("good", Expected::Serves),
+    ("garbage", Expected::Serves),
+    ("chatters", Expected::Serves),
+    ("unknown-worker", Expected::Serves),
+    ("doubled", Expected::Serves),
+    ("traps", Expected::Fault(FaultKind::Trap, "schedule trapped: wasm `unreachable`")),
+    ("loops", Expected::Fault(FaultKind::Overrun, "schedule was cut at its budget")),
+    ("allocates", Expected::Fault(FaultKind::Memory, "the limit is 16777216")),
+    ("overflows-stack", Expected::Fault(FaultKind::Stack, "schedule overflowed its stack")),
+    ("errs", Expected::Fault(FaultKind::Failed, "schedule: no plan for window")),
+    ("malformed", Expected::Fault(FaultKind::Trap, "schedule broke the contract: list pointer")),
+    ("loops-in-configure", Expected::NotLoaded("configure: overrun: configure was cut")),
+    ("asks-at-wrong-time", Expected::NotLoaded("configure: failed: configure: artifact table.bin: not found")),
+    ("layouts", Expected::NotLoaded("contract: it does not export `switchyard:policy/scheduling`")),
+];
+
+enum Expected {
+    /// Loads, and answers windows. Whether the plan can be applied is for the core to say.
+    Serves,
+    /// Loads, and faults in each window with this kind and these words.
+    Fault(FaultKind, &'static str),
+    /// Is refused with these words.
+    NotLoaded(&'static str),
+}
+
+#[test]
+fn every_guest_has_a_test() {
+    let built: BTreeSet<String> = std::fs::read_dir(guests_dir())
+        .expect("run `cargo xtask plugins --with-guests` first")
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "wasm"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    let tested: BTreeSet<String> = TESTED.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(built, tested, "guests built, and guests in TESTED");
+}
+
+#[test]
+fn guests_do_what_they_are_for() {
+    for (name, expected) in TESTED {
+        match expected {
+            Expected::Serves => serves(name),
+            Expected::Fault(kind, words) => faults(name, *kind, words),
+            Expected::NotLoaded(words) => {
+                let error = load(&loader(patient()), &guest(name)).map(|_| ()).unwrap_err();
+                assert!(error.to_string().contains(words), "{name}: {error}");
+            }
+        }
+    }
+}
+
+fn serves(name: &str) {
+    let mut policy = load_guest(name);
+    assert_eq!(policy.description().label(), format!("{name}@1.0.0"));
+    for id in 1..4 {
+        if let Err(fault) = ask(policy.as_mut(), &window(id, 3)) {
+            panic!("{name}: {fault}");
+        }
+    }
+}
+
+/// The second fault comes from a fresh instance, so it is the same.
+fn faults(name: &str, kind: FaultKind, words: &str) {
+    let mut policy = load_guest(name);
+    for id in 1..3 {
+        let fault = ask(policy.as_mut(), &window(id, 3)).unwrap_err();
+        assert_eq!(fault.kind, kind, "{name}, window {id}: {fault}");
+        assert!(fault.reason.contains(words), "{name}, window {id}: {fault}");
+    }
+}
+
+/// `traps` and the others never answer; this one does once it is asked for less.
+#[test]
+fn after_a_fault_the_next_call_is_answered() {
+    let limits = Limits {
+        memory_bytes: 2 << 20,
+        ..patient()
+    };
+    let mut policy = load(&loader(limits), &guest("good")).unwrap().policy;
+    let plan = ask(policy.as_mut(), &window(1, 3)).unwrap();
+    assert_eq!(plan.dispatches.len(), 3);
+    let fault = ask(policy.as_mut(), &window(2, 100_000)).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Memory, "{fault}");
+    let plan = ask(policy.as_mut(), &window(3, 3)).expect("configured again");
+    assert_eq!(plan.members.len(), 3);
+    assert_eq!(plan.dispatches[0].size, 1);
+}
+
+#[test]
+fn a_runaway_is_cut_soon_after_its_budget() {
+    let limits = Limits {
+        window_budget: Duration::from_millis(5),
+        ..patient()
+    };
+    let mut policy = load(&loader(limits), &guest("loops")).unwrap().policy;
+    let window = window(1, 1);
+    let mut fastest = Duration::MAX;
+    for _ in 0..5 {
+        let began = Instant::now();
+        let fault = ask(policy.as_mut(), &window).unwrap_err();
+        let took = began.elapsed();
+        assert_eq!(fault.kind, FaultKind::Overrun);
+        assert!(took >= Duration::from_millis(5), "cut early, after {took:?}");
+        fastest = fastest.min(took);
+    }
+    // Generous: other tests share the machine. The benchmark has the true figure.
+    assert!(fastest < Duration::from_millis(50), "cut late, after {fastest:?}");
+}
+
+#[test]
+fn the_budget_of_a_window_is_whole_for_each_window() {
+    let limits = Limits {
+        window_budget: Duration::from_millis(100),
+        ..patient()
+    };
+    let mut policy = load(&loader(limits), &guest("good")).unwrap().policy;
+    let end = Instant::now() + Duration::from_millis(300);
+    let window = window(1, 8);
+    while Instant::now() < end {
+        ask(policy.as_mut(), &window).expect("no single window takes 100 ms");
+    }
+}
+
+#[test]
+fn fuel_cuts_at_the_same_instruction_every_time() {
+    let engine = PolicyEngine::deterministic(&EngineOptions::default()).unwrap();
+    let loader = |window_us| {
+        let limits = Limits {
+            window_budget: Duration::from_micros(window_us),
+            ..patient()
+        };
+        let options = LoaderOptions {
+            limits,
+            ..LoaderOptions::default()
+        };
+        Loader::new(engine.clone(), options).unwrap()
+    };
+    let mut runaway = load(&loader(5_000), &guest("loops")).unwrap().policy;
+    let fault = ask(runaway.as_mut(), &window(1, 1)).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Overrun, "{fault}");
+
+    // How many requests are just too many is the same in each run.
+    let first_cut = || -> Option<u64> {
+        let mut policy = load(&loader(20), &guest("good")).unwrap().policy;
+        (0..2_000).find(|&n| ask(policy.as_mut(), &window(1, n)).is_err())
+    };
+    let cut = first_cut();
+    assert!(cut.is_some_and(|n| n > 1), "{cut:?}");
+    assert_eq!(cut, first_cut());
+}
+
+#[test]
+fn hostile_plans_arrive_as_they_were_written() {
+    let mut unknown = load_guest("unknown-worker");
+    let plan = ask(unknown.as_mut(), &window(1, 2)).unwrap();
+    assert_eq!(plan.dispatches[0].worker.0, 9999);
+    let mut doubled = load_guest("doubled");
+    let plan = ask(doubled.as_mut(), &window(1, 2)).unwrap();
+    assert_eq!(plan.members[0], plan.members[1]);
+    assert_eq!(plan.dispatches.len(), 2);
+}
+
+#[test]
+fn a_catalog_change_reaches_the_policy() {
+    let mut policy = load_guest("good");
+    let mut catalog = crate::support::catalog();
+    catalog.variants.clear();
+    let fault = policy.configure(&catalog).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Failed);
+    assert!(fault.reason.contains("catalog.variants"), "{fault}");
+}

@@ -1,0 +1,11 @@
+//! The crate against real components: the guests under `tests/guests`, one folder per
+//! misbehaviour, and components that only a test would write.
+
+#![allow(clippy::unwrap_used)]
+
+mod artifacts;
+mod faults;
+mod loading;
+mod state;
+mod support;
+mod watching;

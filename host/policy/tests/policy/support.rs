@@ -1,0 +1,195 @@
+//! What the tests share: guests, a catalog, windows, and components made up on the spot.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::{Policy, PolicyFault};
+use switchyard_core::profile::{Profile, ProfileRow};
+use switchyard_core::time::{Micros, Time};
+use switchyard_core::window::{IDLE, Window};
+use switchyard_policy::loader::Trial;
+use switchyard_policy::{EngineOptions, Limits, LoadError, Loaded, Loader, LoaderOptions, PolicyEngine};
+use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
+use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve};
+
+/// Where `cargo xtask plugins --with-guests` puts the guests.
+pub(crate) fn guests_dir() -> PathBuf {
+    std::env::var_os("SWITCHYARD_GUESTS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/policies-test"),
+        PathBuf::from,
+    )
+}
+
+pub(crate) fn guest(name: &str) -> PathBuf {
+    let file = guests_dir().join(format!("{name}.wasm"));
+    assert!(
+        file.is_file(),
+        "{} is missing: run `cargo xtask plugins --with-guests` first",
+        file.display()
+    );
+    file
+}
+
+/// One engine for all tests: it carries a thread.
+pub(crate) fn engine() -> PolicyEngine {
+    static ENGINE: OnceLock<PolicyEngine> = OnceLock::new();
+    ENGINE
+        .get_or_init(|| PolicyEngine::live(&EngineOptions::default()).unwrap())
+        .clone()
+}
+
+/// Budgets that a loaded test machine keeps, unlike the defaults.
+pub(crate) fn patient() -> Limits {
+    Limits {
+        window_budget: std::time::Duration::from_millis(200),
+        restart_budget: std::time::Duration::from_secs(2),
+        configure_budget: std::time::Duration::from_secs(2),
+        ..Limits::default()
+    }
+}
+
+pub(crate) fn loader(limits: Limits) -> Loader {
+    let options = LoaderOptions {
+        limits,
+        seed: 7,
+        ..LoaderOptions::default()
+    };
+    Loader::new(engine(), options).unwrap()
+}
+
+/// Loads without recorded windows.
+pub(crate) fn load(loader: &Loader, file: &Path) -> Result<Loaded, LoadError> {
+    load_tried(loader, file, &[], &mut |_, _| Ok(()))
+}
+
+pub(crate) fn load_tried(
+    loader: &Loader,
+    file: &Path,
+    windows: &[Window],
+    check: &mut dyn FnMut(&Window, &Plan) -> Result<(), String>,
+) -> Result<Loaded, LoadError> {
+    let catalog = catalog();
+    let trial = Trial {
+        catalog: &catalog,
+        windows,
+        check,
+    };
+    loader.load(file, trial)
+}
+
+pub(crate) fn load_guest(name: &str) -> Box<dyn Policy> {
+    match load(&loader(patient()), &guest(name)) {
+        Ok(loaded) => loaded.policy,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub(crate) fn ask(policy: &mut dyn Policy, window: &Window) -> Result<Plan, PolicyFault> {
+    let mut plan = Plan::default();
+    policy.schedule(window, &mut plan)?;
+    Ok(plan)
+}
+
+/// One app, one variant of one stage and exit, two workers of one kind.
+pub(crate) fn catalog() -> Catalog {
+    let rows = [1, 8].map(|batch| ProfileRow {
+        kind: KindId(0),
+        variant: VariantId(0),
+        from_stage: 0,
+        to_stage: 1,
+        exit: Some(ExitId(0)),
+        batch,
+        latency: Micros(1_000 * u64::from(batch)),
+        energy_uj: None,
+    });
+    let worker = |name: &str| WorkerSpec {
+        name: name.to_owned(),
+        kind: KindId(0),
+        memory_bytes: 1 << 30,
+        queue_max: 4_096,
+        parked_max: 0,
+    };
+    Catalog {
+        generation: 1,
+        apps: vec![App {
+            name: "heart".to_owned(),
+            classes: vec!["normal".to_owned(), "other".to_owned()],
+            slo: Micros(100_000),
+            penalty: Penalty::Linear,
+            prior: vec![1.0, 1.0],
+            frequencies: vec![0.5, 0.5],
+            sneakpeek: None,
+            drops_late: false,
+        }],
+        variants: vec![Variant {
+            name: "small".to_owned(),
+            app: AppId(0),
+            stages: 1,
+            exits: vec![Exit {
+                name: "end".to_owned(),
+                after_stage: 1,
+                accuracy: 0.9,
+                recall: vec![0.9, 0.9],
+            }],
+            memory_bytes: 1 << 20,
+            max_batch: 8,
+        }],
+        kinds: vec!["cpu".to_owned()],
+        workers: vec![worker("one"), worker("two")],
+        profile: Profile::new(0.95, rows, []),
+    }
+}
+
+/// A window with `pending` requests and idle workers.
+pub(crate) fn window(id: u64, pending: u64) -> Window {
+    let mut window = Window {
+        id,
+        now: Time(1_000_000 * id),
+        ..Window::default()
+    };
+    window.because.arrival = true;
+    for n in 0..pending {
+        let arrival = window.now.0 - pending + n;
+        window.requests.id.push(1_000 * id + n);
+        window.requests.app.push(0);
+        window.requests.arrival.push(arrival);
+        window.requests.deadline.push(arrival + 100_000);
+        window.requests.priority.push(0);
+        window.requests.min_accuracy.push(0.0);
+    }
+    for _ in 0..2 {
+        window.workers.busy_until.push(0);
+        window.workers.free_at.push(0);
+        window.workers.running_since.push(0);
+        window.workers.running_variant.push(IDLE);
+        window.workers.queued.push(0);
+        window.workers.parked.push(0);
+        window.workers.free_memory.push(1 << 30);
+        window.workers.up.push(1);
+    }
+    window.arrival_rate.push(10.0);
+    window
+}
+
+/// A component with the given world, whose functions all trap.
+pub(crate) fn made_up(wit: &str) -> Vec<u8> {
+    ComponentEncoder::default()
+        .module(&made_up_module(wit))
+        .unwrap()
+        .encode()
+        .unwrap()
+}
+
+/// The core module inside such a component.
+pub(crate) fn made_up_module(wit: &str) -> Vec<u8> {
+    let mut resolve = Resolve::default();
+    let package = resolve.push_source("made-up.wit", wit).unwrap();
+    let world = resolve.select_world(&[package], None).unwrap();
+    let mangling = ManglingAndAbi::Legacy(LiftLowerAbi::Sync);
+    let mut module = dummy_module(&resolve, world, mangling);
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    module
+}
