@@ -3,15 +3,20 @@
 //! Every check is made here, once: what [`decode`] returns matches the app's
 //! inputs in name, datatype, shape and length.
 
+mod outputs;
+mod raw;
+
 use hyper::header::HeaderName;
 use smallvec::SmallVec;
 
+use self::outputs::wanted_outputs;
+use self::raw::decode_raw_request;
 use super::backend::{AppInfo, InferCall, TensorSpec};
 use super::binary;
 use super::error::ProtocolError;
 use super::json_tensor::DataSeed;
-use super::request::{InferRequest, InputData, RequestInput, RequestOutput, decode_raw};
-use super::tensor::{Datatype, Shape, Tensor, TensorData, element_count};
+use super::request::{InferRequest, InputData, RequestInput, decode_raw};
+use super::tensor::{Datatype, Tensor, TensorData, element_count};
 
 /// The header that says where the JSON ends and the blobs begin.
 pub(super) static JSON_LENGTH: HeaderName =
@@ -304,135 +309,6 @@ fn batched(spec: &TensorSpec) -> String {
     }
     text.push(']');
     text
-}
-
-/// Header value 0: the whole body is the one input; what varies is found from its size.
-fn decode_raw_request(target: Target<'_>, body: &[u8]) -> Result<DecodedRequest, ProtocolError> {
-    let [spec] = target.app.inputs.as_slice() else {
-        let reason = format!(
-            "0 sends one raw input, {:?} takes {}",
-            target.app.name,
-            target.app.inputs.len()
-        );
-        return Err(ProtocolError::malformed(JSON_LENGTH_FIELD, reason));
-    };
-    let malformed = |reason| ProtocolError::malformed("body", reason);
-    let shape = raw_shape(spec, body.len()).map_err(malformed)?;
-    let count = check_shape(target.app, spec, &shape).map_err(malformed)?;
-    let data = if spec.datatype != Datatype::Bytes {
-        binary::decode(spec.datatype, body, count).map_err(malformed)?
-    } else if count == 1 {
-        TensorData::Bytes(vec![body.to_vec()])
-    } else {
-        let reason = format!("a raw BYTES body is one element, {shape:?} has {count}");
-        return Err(malformed(reason));
-    };
-    Ok(DecodedRequest {
-        call: InferCall {
-            app: target.app_index,
-            variant: target.variant,
-            rows: shape[0],
-            inputs: vec![Tensor { shape, data }],
-            timeout_us: None,
-            priority: 0,
-            min_accuracy: None,
-        },
-        id: None,
-        wanted: wanted_outputs(target.app, &[], true)?,
-    })
-}
-
-/// The shape of a raw input: the rows follow from its size, or, where a row is
-/// itself variable, the one variable dimension of a single row does.
-fn raw_shape(spec: &TensorSpec, bytes: usize) -> Result<Shape, String> {
-    // A raw BYTES body is one element, whatever its length.
-    let elements = spec.datatype.size().map_or(1, |size| bytes / size);
-    let fixed = spec
-        .shape
-        .iter()
-        .filter_map(|&dim| usize::try_from(dim).ok());
-    let fixed = fixed.product::<usize>().max(1);
-    let variable = spec.shape.iter().filter(|&&dim| dim < 0).count();
-    // Never 0, so that a body that is too short is told the length it should have.
-    let found = (elements / fixed).max(1);
-    let mut shape = Shape::new();
-    match variable {
-        0 => shape.push(found),
-        1 => shape.push(1),
-        _ => {
-            return Err(format!(
-                "{:?} has {variable} variable dimensions; a raw request can have one",
-                spec.name
-            ));
-        }
-    }
-    shape.extend(
-        spec.shape
-            .iter()
-            .map(|&dim| usize::try_from(dim).unwrap_or(found)),
-    );
-    Ok(shape)
-}
-
-/// What the client wants back; an absent or empty list means everything.
-fn wanted_outputs(
-    app: &AppInfo,
-    outputs: &[RequestOutput<'_>],
-    binary_by_default: bool,
-) -> Result<WantedOutputs, ProtocolError> {
-    let mut wanted = WantedOutputs::new();
-    if outputs.is_empty() {
-        let binary = binary_by_default;
-        wanted.extend((0..app.outputs.len()).map(|spec| Wanted { spec, binary }));
-    }
-    for (index, output) in outputs.iter().enumerate() {
-        let spec = find(&app.outputs, &output.name.0)
-            .ok_or_else(|| unknown_tensor("output", index, &output.name.0, app))?;
-        if wanted.iter().any(|earlier| earlier.spec == spec) {
-            let reason = format!("{:?} is there twice", output.name.0);
-            return Err(ProtocolError::malformed(
-                format!("outputs[{index}].name"),
-                reason,
-            ));
-        }
-        let binary = output_is_binary(index, output)?.unwrap_or(binary_by_default);
-        wanted.push(Wanted { spec, binary });
-    }
-    for output in &wanted {
-        let spec = &app.outputs[output.spec];
-        if !output.binary && !spec.datatype.has_json_form() {
-            let reason = format!(
-                "{:?} is {}, which has no JSON form; ask for it with parameters.binary_data",
-                spec.name,
-                spec.datatype.name()
-            );
-            return Err(ProtocolError::malformed("outputs", reason));
-        }
-    }
-    Ok(wanted)
-}
-
-fn output_is_binary(
-    index: usize,
-    output: &RequestOutput<'_>,
-) -> Result<Option<bool>, ProtocolError> {
-    let Some(parameters) = &output.parameters else {
-        return Ok(None);
-    };
-    let unsupported = [
-        ("classification", parameters.classification.is_some()),
-        (
-            "shared_memory_region",
-            parameters.shared_memory_region.is_some(),
-        ),
-    ];
-    if let Some((name, _)) = unsupported.iter().find(|(_, asked)| *asked) {
-        return Err(ProtocolError::malformed(
-            format!("outputs[{index}].parameters.{name}"),
-            "is not supported",
-        ));
-    }
-    Ok(parameters.binary_data)
 }
 
 fn find(specs: &[TensorSpec], name: &str) -> Option<usize> {

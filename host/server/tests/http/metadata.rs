@@ -1,6 +1,6 @@
 use std::sync::atomic::Ordering;
 
-use super::bench::Server;
+use super::bench::{ONE_ROW, Server};
 use serde_json::json;
 
 #[tokio::test]
@@ -62,6 +62,8 @@ async fn names_may_be_quoted_and_the_query_is_ignored() {
 #[tokio::test]
 async fn bodies() {
     let server = Server::with_defaults().await;
+    // So that there is something to count.
+    server.post("/v2/models/linear/infer", ONE_ROW).await;
     for (name, method, path) in [
         ("server", "GET", "/v2"),
         ("app", "GET", "/v2/models/linear"),

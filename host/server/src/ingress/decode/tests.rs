@@ -1,4 +1,5 @@
 use super::*;
+use crate::ingress::tensor::Shape;
 
 fn spec(name: &str, datatype: Datatype, shape: &[i64]) -> TensorSpec {
     TensorSpec {

@@ -1,0 +1,79 @@
+//! Raw requests: no JSON, one tensor.
+
+use super::outputs::wanted_outputs;
+use super::{DecodedRequest, JSON_LENGTH_FIELD, Target, check_shape};
+use crate::ingress::backend::{InferCall, TensorSpec};
+use crate::ingress::binary;
+use crate::ingress::error::ProtocolError;
+use crate::ingress::tensor::{Datatype, Shape, Tensor, TensorData};
+
+/// Header value 0: the whole body is the one input; what varies is found from its size.
+pub(super) fn decode_raw_request(
+    target: Target<'_>,
+    body: &[u8],
+) -> Result<DecodedRequest, ProtocolError> {
+    let [spec] = target.app.inputs.as_slice() else {
+        let reason = format!(
+            "0 sends one raw input, {:?} takes {}",
+            target.app.name,
+            target.app.inputs.len()
+        );
+        return Err(ProtocolError::malformed(JSON_LENGTH_FIELD, reason));
+    };
+    let malformed = |reason| ProtocolError::malformed("body", reason);
+    let shape = raw_shape(spec, body.len()).map_err(malformed)?;
+    let count = check_shape(target.app, spec, &shape).map_err(malformed)?;
+    let data = if spec.datatype != Datatype::Bytes {
+        binary::decode(spec.datatype, body, count).map_err(malformed)?
+    } else if count == 1 {
+        TensorData::Bytes(vec![body.to_vec()])
+    } else {
+        let reason = format!("a raw BYTES body is one element, {shape:?} has {count}");
+        return Err(malformed(reason));
+    };
+    Ok(DecodedRequest {
+        call: InferCall {
+            app: target.app_index,
+            variant: target.variant,
+            rows: shape[0],
+            inputs: vec![Tensor { shape, data }],
+            timeout_us: None,
+            priority: 0,
+            min_accuracy: None,
+        },
+        id: None,
+        wanted: wanted_outputs(target.app, &[], true)?,
+    })
+}
+
+/// The shape of a raw input: the rows follow from its size, or, where a row is
+/// itself variable, the one variable dimension of a single row does.
+fn raw_shape(spec: &TensorSpec, bytes: usize) -> Result<Shape, String> {
+    // A raw BYTES body is one element, whatever its length.
+    let elements = spec.datatype.size().map_or(1, |size| bytes / size);
+    let fixed = spec
+        .shape
+        .iter()
+        .filter_map(|&dim| usize::try_from(dim).ok());
+    let fixed = fixed.product::<usize>().max(1);
+    let variable = spec.shape.iter().filter(|&&dim| dim < 0).count();
+    // Never 0, so that a body that is too short is told the length it should have.
+    let found = (elements / fixed).max(1);
+    let mut shape = Shape::new();
+    match variable {
+        0 => shape.push(found),
+        1 => shape.push(1),
+        _ => {
+            return Err(format!(
+                "{:?} has {variable} variable dimensions; a raw request can have one",
+                spec.name
+            ));
+        }
+    }
+    shape.extend(
+        spec.shape
+            .iter()
+            .map(|&dim| usize::try_from(dim).unwrap_or(found)),
+    );
+    Ok(shape)
+}
