@@ -41,6 +41,8 @@ pub enum Fault {
     Lost(String),
 }
 
+type FaultOf = Box<dyn FnMut(&Job) -> Option<Fault> + Send>;
+
 /// Takes the time a profile says and answers deterministically.
 pub struct SyntheticExecutor {
     catalog: Arc<Catalog>,
@@ -48,7 +50,7 @@ pub struct SyntheticExecutor {
     pace: Pace,
     residents: Residents<()>,
     parked: HashMap<RequestId, Progress>,
-    fault: Box<dyn FnMut(&Job) -> Option<Fault> + Send>,
+    fault: FaultOf,
 }
 
 // === impl SyntheticExecutor ===

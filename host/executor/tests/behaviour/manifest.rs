@@ -78,8 +78,7 @@ fn write_zoo(dir: &Path) -> Zoo {
         Tensor::from_vec(values, shape, &Device::Cpu).unwrap()
     };
     let tensors = HashMap::from([
-        ("layer0.weight", ramp(&[2, 4])),
-        ("layer0.bias", ramp(&[4])),
+        ("layer0.weight", ramp(&[3, 4])),
         ("head.weight", ramp(&[4, 2])),
         ("head.bias", ramp(&[2])),
     ]);

@@ -1,7 +1,9 @@
 //! The profile file: round trip, refusals by field, the machine it belongs to, the core's table.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{ExitId, KindId, VariantId};
 use switchyard_core::time::Micros;
@@ -288,4 +290,50 @@ fn the_machine_is_the_same_twice() {
     let machine = Machine::detect();
     assert_eq!(machine, Machine::detect());
     assert!(machine.cores > 0 && !machine.cpu.is_empty(), "{machine:?}");
+}
+
+/// The fields of an object of the schema: all of them, and those that must be there.
+fn fields(schema: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
+    assert_eq!(schema["additionalProperties"], Value::Bool(false));
+    let all = schema["properties"].as_object().unwrap().keys().cloned();
+    let required = schema["required"].as_array().unwrap().iter();
+    let required = required.map(|name| name.as_str().unwrap().to_owned());
+    (all.collect(), required.collect())
+}
+
+fn keys(value: &Value) -> BTreeSet<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn the_published_schema_is_what_is_written() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles/schema-1.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut profile = whole();
+    profile.latencies.truncate(2);
+    profile.latencies[0].energy_uj = Some(1);
+    profile.latencies[1].exit = None;
+    let written: Value = serde_json::from_str(&profile.to_json()).unwrap();
+    assert_eq!(schema["properties"]["schema"]["const"], written["schema"]);
+    for (schema, most, least) in [
+        (&schema, &written, &written),
+        (&schema["$defs"]["made"], &written["made"], &written["made"]),
+        (
+            &schema["$defs"]["machine"],
+            &written["machine"],
+            &written["machine"],
+        ),
+        (
+            &schema["$defs"]["model"],
+            &written["models"][0],
+            &written["models"][0],
+        ),
+        (
+            &schema["$defs"]["latency"],
+            &written["latencies"][0],
+            &written["latencies"][1],
+        ),
+    ] {
+        assert_eq!(fields(schema), (keys(most), keys(least)));
+    }
 }
