@@ -67,11 +67,15 @@ impl<'a> PlanBuilder<'a> {
         }
         let starts_at_once = u32::from(state.running_variant().is_none());
         let revoked = self.revoked.iter().filter(|&&w| w == worker).count();
-        let placed = self.plan.dispatches.iter().filter(|d| d.worker == worker.0).count();
         let limit = self.window.catalog().worker(worker).queue_max;
         limit
             .saturating_add(starts_at_once + revoked as u32)
-            .saturating_sub(state.queued() + placed as u32)
+            .saturating_sub(state.queued() + self.batches_on(worker))
+    }
+
+    /// Batches that this plan has for a worker so far.
+    pub fn batches_on(&self, worker: WorkerId) -> u32 {
+        self.plan.dispatches.iter().filter(|d| d.worker == worker.0).count() as u32
     }
 
     /// Describes a run on a worker: all stages, answered at the last exit, at the end of the

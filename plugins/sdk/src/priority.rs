@@ -1,13 +1,14 @@
 //! Which request goes first (SneakPeek eq. 12 and 14).
 
-/// Priority of a request (eq. 12): (1 + Var\[accuracies\]) * exp(-d), where `accuracies` are
-/// those of its app's variants for this request and d is the time left to its deadline.
+/// Priority of a request (eq. 12): (1 + Var\[accuracies\]) * exp(-d), with the
+/// [`variance`] of the accuracies of its app's variants for this request, and d the time left
+/// to its deadline.
 ///
 /// The paper leaves the unit of d open. It sets how much the variance matters beside the
 /// deadline: `unit_us` microseconds count as 1.
-pub fn priority(accuracies: &[f64], slack_us: i64, unit_us: f64) -> f64 {
+pub fn priority(variance: f64, slack_us: i64, unit_us: f64) -> f64 {
     // Not `f64::exp`: the system's differs in the last bit from machine to machine.
-    (1.0 + variance(accuracies)) * libm::exp(-(slack_us as f64 / unit_us))
+    (1.0 + variance) * libm::exp(-(slack_us as f64 / unit_us))
 }
 
 /// Population variance (the paper's footnote 3: 0 for a single variant).
@@ -49,12 +50,12 @@ mod tests {
     #[test]
     fn priority_worked_by_hand() {
         // d = 150 ms in seconds: (1 + 0.01) * exp(-0.15) = 1.01 * 0.8607079764250578.
-        close(priority(&[0.7, 0.9], 150_000, 1e6), 1.01 * 0.860_707_976_425_057_8);
+        close(priority(variance(&[0.7, 0.9]), 150_000, 1e6), 1.01 * 0.860_707_976_425_057_8);
         // At the deadline exp(0) = 1; 20 ms past it, exp(0.02).
-        close(priority(&[0.5], 0, 1e6), 1.0);
-        close(priority(&[0.5], -20_000, 1e6), 1.020_201_340_026_755_8);
+        close(priority(0.0, 0, 1e6), 1.0);
+        close(priority(0.0, -20_000, 1e6), 1.020_201_340_026_755_8);
         // In milliseconds the deadline drowns the variance: exp(-150).
-        assert!(priority(&[0.0, 1.0], 150_000, 1e3) < 1e-60);
+        assert!(priority(variance(&[0.0, 1.0]), 150_000, 1e3) < 1e-60);
     }
 
     #[test]

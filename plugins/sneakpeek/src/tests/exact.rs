@@ -1,0 +1,319 @@
+//! Placing, the exact search and the order beyond tau.
+
+use proptest::prelude::*;
+use switchyard_sdk::utility::utility;
+use switchyard_sdk::{VariantId, WorkerId};
+
+use super::*;
+use crate::problem::Choice;
+
+/// Apps `a` and `b`, one variant each, 10 ms per batch and 20 ms to load.
+fn two_apps() -> CatalogBuilder {
+    CatalogBuilder::new()
+        .app("a", &["x", "y"])
+        .variant("va", &[0.9, 0.9])
+        .memory_bytes(600)
+        .latency(10_000, 0)
+        .load_us(20_000)
+        .app("b", &["x", "y"])
+        .variant("vb", &[0.9, 0.9])
+        .memory_bytes(600)
+        .latency(10_000, 0)
+        .load_us(20_000)
+}
+
+#[test]
+fn a_switch_is_charged_once() {
+    let roomy = two_apps().worker("cpu").worker_memory_bytes(2_000).build();
+    let tight = two_apps().worker("cpu").worker_memory_bytes(1_000).build();
+    // When the groups a, b, a end, from the start on.
+    let ends = |catalog: &Catalog| {
+        let window = WindowBuilder::new(catalog).request("a").request("b").build();
+        let scene = Scene::new(catalog, "{}", &window, 1);
+        let mut line = scene.lines[0];
+        [0, 1, 0].map(|group| {
+            line = scene.problem().place(group, 0, &line).unwrap().1;
+            line.free_us - scene.now_us
+        })
+    };
+    // Load a 20, run 10; load b 20, run 10; a is still there: run 10.
+    assert_eq!(ends(&roomy), [30_000, 60_000, 70_000]);
+    // Memory for one of them: b takes the place of a, which is loaded again.
+    assert_eq!(ends(&tight), [30_000, 60_000, 90_000]);
+
+    let window = WindowBuilder::new(&roomy).request("a").resident(0, 0).build();
+    let scene = Scene::new(&roomy, "{}", &window, 1);
+    let (_, line) = scene.problem().place(0, 0, &scene.lines[0]).unwrap();
+    assert_eq!(line.free_us - scene.now_us, 10_000, "what is resident is not loaded");
+}
+
+#[test]
+fn a_large_group_runs_as_batches() {
+    // 10 requests in batches of 4: 14 + 14 + 12 ms. Deadlines at 20 ms with the step penalty:
+    // the first four answers count.
+    let catalog = CatalogBuilder::new()
+        .app("a", &["x", "y"])
+        .penalty(Penalty::Step)
+        .variant("small", &[0.5, 0.5])
+        .max_batch(4)
+        .latency(10_000, 1_000)
+        .variant("wide", &[0.4, 0.4])
+        .max_batch(16)
+        .latency(50_000, 0)
+        .worker("cpu")
+        .build();
+    let mut window = WindowBuilder::new(&catalog).all_resident();
+    for _ in 0..10 {
+        window = window.request("a").slack_us(20_000);
+    }
+    let scene = Scene::new(&catalog, "{}", &window.build(), 1);
+    let (utility, line) = scene.problem().place(0, 0, &scene.lines[0]).unwrap();
+    assert_eq!(line.free_us - scene.now_us, 40_000);
+    close(utility, 4.0 * 0.5);
+}
+
+#[test]
+fn the_search_beats_the_order_where_the_order_is_wrong() {
+    // One worker, 10 ms each, step penalty. a: accuracies 0.5 and 0.9 (variance 0.04), due in
+    // 40 ms: 1.04 * exp(-0.04) = 0.9992. b: 0.8 only, due in 15 ms: exp(-0.015) = 0.9851.
+    // By priority a runs first and b ends at 20 ms, worth nothing: 0.9. b first: 0.8 + 0.9.
+    let catalog = CatalogBuilder::new()
+        .app("a", &["x", "y"])
+        .penalty(Penalty::Step)
+        .variant("a0", &[0.5, 0.5])
+        .latency(10_000, 0)
+        .variant("a1", &[0.9, 0.9])
+        .latency(10_000, 0)
+        .app("b", &["x", "y"])
+        .penalty(Penalty::Step)
+        .variant("b0", &[0.8, 0.8])
+        .latency(10_000, 0)
+        .worker("cpu")
+        .build();
+    let window = WindowBuilder::new(&catalog)
+        .all_resident()
+        .request("a")
+        .slack_us(40_000)
+        .request("b")
+        .slack_us(15_000)
+        .build();
+    let scene = Scene::new(&catalog, "{}", &window, 1);
+    let first = order::by_priority(&scene.problem(), &scene.lines);
+    assert_eq!(first.choices.iter().map(|c| c.group).collect::<Vec<_>>(), [0, 1]);
+    close(first.utility, 0.9);
+    let (best, complete) = search::exact(&scene.problem(), &scene.lines, first.clone(), 1_000);
+    assert!(complete);
+    close(best.utility, 1.7);
+    let on = |group, model| Choice {
+        group,
+        model,
+        line: Some(0),
+    };
+    assert_eq!(best.choices, [on(1, 0), on(0, 1)]);
+    // Out of nodes: what was there before counts.
+    let (kept, complete) = search::exact(&scene.problem(), &scene.lines, first.clone(), 0);
+    assert_eq!((kept, complete), (first, false));
+}
+
+#[test]
+fn the_worker_is_part_of_the_choice() {
+    // Eq. 15. Fast takes 10 ms, slow 30 ms. a is due in 35 ms, b in 15 ms, c in 25 ms: b and
+    // then c on fast (10, 20), a on slow (30): all in time, 2.7. On one worker alone at most
+    // two are.
+    let app = |builder: CatalogBuilder, name| {
+        let app = builder.app(name, &["x", "y"]).penalty(Penalty::Step);
+        let variant = app.variant(name, &[0.9, 0.9]);
+        variant.latency_on("gpu", 10_000, 0).latency_on("cpu", 30_000, 0)
+    };
+    let catalog = ["a", "b", "c"].into_iter().fold(CatalogBuilder::new(), app);
+    let catalog = catalog.worker_of("slow", "cpu").worker_of("fast", "gpu").build();
+    let mut window = WindowBuilder::new(&catalog).all_resident();
+    for (app, slack_us) in [("a", 35_000), ("b", 15_000), ("c", 25_000)] {
+        window = window.request(app).slack_us(slack_us);
+    }
+    let scene = Scene::new(&catalog, "{}", &window.build(), 2);
+    let first = order::by_priority(&scene.problem(), &scene.lines);
+    let (best, _) = search::exact(&scene.problem(), &scene.lines, first, 10_000);
+    close(best.utility, 2.7);
+    let worker = |group| {
+        let choice = best.choices.iter().find(|choice| choice.group == group).unwrap();
+        scene.lines[choice.line.unwrap()].worker
+    };
+    assert_eq!([worker(0), worker(1), worker(2)], [WorkerId(0), WorkerId(1), WorkerId(1)]);
+}
+
+#[test]
+fn an_app_that_no_worker_can_run_does_not_stop_the_others() {
+    let catalog = two_apps().worker("tiny").worker_memory_bytes(100).build();
+    let window = WindowBuilder::new(&catalog).request("a").build();
+    let scene = Scene::new(&catalog, "{}", &window, 1);
+    let first = order::by_priority(&scene.problem(), &scene.lines);
+    assert_eq!(first.choices, []);
+    let (best, _) = search::exact(&scene.problem(), &scene.lines, first, 1_000);
+    assert_eq!(best.choices, []);
+}
+
+// === against brute force ===
+
+#[derive(Clone, Debug)]
+struct AppCase {
+    penalty: u8,
+    sneakpeek: Option<f64>,
+    /// Recalls, latency of a batch of one, more per request, load time, largest batch.
+    variants: Vec<(f64, f64, u64, u64, u64, u32)>,
+    /// Slack and evidence.
+    requests: Vec<(i64, Option<u32>)>,
+}
+
+fn app_case() -> impl Strategy<Value = AppCase> {
+    let variant =
+        (0.1..1.0, 0.1..1.0, 1_000u64..60_000, 0u64..5_000, 0u64..30_000, 1u32..4);
+    let request = (1_000i64..150_000, proptest::option::of(0u32..6));
+    (
+        0u8..3,
+        proptest::option::of(0.1..1.0),
+        proptest::collection::vec(variant, 1..3),
+        proptest::collection::vec(request, 1..4),
+    )
+        .prop_map(|(penalty, sneakpeek, variants, requests)| AppCase {
+            penalty,
+            sneakpeek,
+            variants,
+            requests,
+        })
+}
+
+fn build(cases: &[AppCase], workers: &[(bool, u64)]) -> (Catalog, raw::Window) {
+    let mut catalog = CatalogBuilder::new();
+    for (i, case) in cases.iter().enumerate() {
+        let penalties = [Penalty::Step, Penalty::Linear, Penalty::Sigmoid];
+        catalog = catalog.app(&i.to_string(), &["x", "y"]);
+        catalog = catalog.penalty(penalties[usize::from(case.penalty)]);
+        if let Some(accuracy) = case.sneakpeek {
+            catalog = catalog.sneakpeek(5, accuracy);
+        }
+        for &(x, y, base, more, load, max_batch) in &case.variants {
+            let variant = catalog.variant("v", &[x, y]).max_batch(max_batch).load_us(load);
+            catalog = variant.latency_on("cpu", base, more).latency_on("gpu", base / 3, more);
+        }
+    }
+    for (is_gpu, _) in workers {
+        catalog = catalog.worker_of("w", if *is_gpu { "gpu" } else { "cpu" });
+    }
+    let catalog = catalog.build();
+    let mut window = WindowBuilder::new(&catalog).resident(0, 0);
+    for (worker, &(_, busy_us)) in workers.iter().enumerate() {
+        window = if busy_us > 0 { window.busy(worker, 0, busy_us) } else { window };
+    }
+    for (i, case) in cases.iter().enumerate() {
+        for &(slack_us, evidence) in &case.requests {
+            window = window.request(&i.to_string()).slack_us(slack_us);
+            if let Some(count) = evidence {
+                window = window.evidence(&[count, 5 - count]);
+            }
+        }
+    }
+    let window = window.build();
+    (catalog, window)
+}
+
+/// The sum of utilities of some choices, worked out without the code under test: from the
+/// catalog, one request after the other.
+fn worth(scene: &Scene, choices: &[Choice]) -> f64 {
+    let mut lines: Vec<(u64, Vec<VariantId>)> =
+        scene.lines.iter().map(|line| (line.free_us, Vec::new())).collect();
+    let mut sum = 0.0;
+    for choice in choices {
+        let group = &scene.groups.list[choice.group];
+        let app = &scene.apps[group.app];
+        let jobs = &scene.jobs.live[group.jobs.clone()];
+        let mut count = |jobs: &[job::Job], end_us: u64| {
+            for job in jobs {
+                let accuracy = scene.jobs.accuracies[job.accuracies + choice.model];
+                sum += utility(app.penalty, accuracy, job.due_us, end_us - job.arrival_us);
+            }
+        };
+        let Some(at) = choice.line else {
+            count(jobs, scene.now_us);
+            continue;
+        };
+        let ((variant, exit), worker) = (app.models[choice.model].run.unwrap(), scene.lines[at].worker);
+        let (free_us, loaded) = &mut lines[at];
+        if !scene.lines[at].holds(variant) && !loaded.contains(&variant) {
+            *free_us += scene.catalog.load_us(worker, variant);
+            loaded.push(variant);
+        }
+        let largest = scene.catalog.latencies_us(worker, variant, exit).len();
+        for batch in jobs.chunks(largest) {
+            let size = batch.len() as u32;
+            *free_us += scene.catalog.latency_us(worker, variant, exit, size).unwrap();
+            count(batch, *free_us);
+        }
+    }
+    sum
+}
+
+/// Tries all orders, models and workers.
+fn brute_force(scene: &Scene, rest: &mut Vec<usize>, path: &mut Vec<Choice>) -> f64 {
+    if rest.is_empty() {
+        return worth(scene, path);
+    }
+    let mut best = f64::NEG_INFINITY;
+    for at in 0..rest.len() {
+        let group = rest.remove(at);
+        let app = &scene.apps[scene.groups.list[group].app];
+        for model in 0..app.models.len() {
+            let runs = app.models[model].run.is_some();
+            let lines = if runs { 0..scene.lines.len() } else { 0..1 };
+            if !runs && scene.problem().answer(group).is_none() {
+                continue;
+            }
+            for line in lines {
+                let line = runs.then_some(line);
+                path.push(Choice { group, model, line });
+                best = best.max(brute_force(scene, rest, path));
+                path.pop();
+            }
+        }
+        rest.insert(at, group);
+    }
+    best
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_search_is_exact(
+        cases in proptest::collection::vec(app_case(), 1..4),
+        workers in proptest::collection::vec((any::<bool>(), prop_oneof![Just(0u64), 0u64..40_000]), 1..3),
+    ) {
+        let (catalog, window) = build(&cases, &workers);
+        let scene = Scene::new(&catalog, r#"{"label_split": false}"#, &window, 1);
+        prop_assume!(scene.groups.list.len() <= 3);
+        let problem = scene.problem();
+        let first = order::by_priority(&problem, &scene.lines);
+        prop_assert!((worth(&scene, &first.choices) - first.utility).abs() < 1e-9);
+        let (best, complete) = search::exact(&problem, &scene.lines, first.clone(), u32::MAX);
+        prop_assert!(complete);
+        prop_assert!((worth(&scene, &best.choices) - best.utility).abs() < 1e-9);
+        let mut groups = (0..scene.groups.list.len()).collect();
+        let most = brute_force(&scene, &mut groups, &mut Vec::new());
+        prop_assert!((best.utility - most).abs() < 1e-6, "{} is not {most}", best.utility);
+    }
+
+    #[test]
+    fn every_plan_would_be_accepted(
+        cases in proptest::collection::vec(app_case(), 1..6),
+        workers in proptest::collection::vec((any::<bool>(), prop_oneof![Just(0u64), 0u64..40_000]), 1..4),
+    ) {
+        let (catalog, window) = build(&cases, &workers);
+        let mut policy = SneakPeek::configure(&catalog, "{}").unwrap();
+        let decisions = run(&mut policy, &catalog, &window);
+        // An idle worker stays idle only when everything else was settled, or when a busy
+        // one will still be done sooner.
+        let all_idle = workers.iter().all(|&(_, busy_us)| busy_us == 0);
+        let settled = decisions.dispatched().len() + decisions.answers.len();
+        prop_assert!(!all_idle || settled > 0 || window.requests.id.is_empty());
+    }
+}
