@@ -1,6 +1,8 @@
 //! A quick measurement: seconds, not minutes, through the executor that will serve.
 //!
-//! Workers are measured one kind at a time, each alone: when the workers together have more
+//! All cells of a worker kind are visited in turn, again and again until the time is up, so that
+//! a disturbance from outside falls on one sample of many cells and not on all samples of one.
+//! Kinds are measured one after the other, each alone: when the workers together have more
 //! threads than the machine has cores, serving is slower than this says.
 
 use std::sync::Arc;
@@ -8,22 +10,20 @@ use std::time::{Duration, Instant, SystemTime};
 
 use candle_core::Device;
 use switchyard_core::catalog::{App, Variant};
-use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
-use switchyard_core::time::Micros;
+use switchyard_core::ids::VariantId;
 use thiserror::Error;
 
+use self::bench::Bench;
+use self::cells::Cell;
 use super::file::{LatencyCell, Made, ModelCell, ProfileFile, SCHEMA};
 use super::machine::Machine;
 use super::samples::{Percentiles, make_monotone, percentiles};
-use crate::candle_executor::CandleExecutor;
 use crate::error::ExecuteError;
-use crate::executor::Executor;
-use crate::job::{InputTensor, InputType, Job, Row};
-use crate::source::{InputSpec, ModelSource, Weights};
+use crate::source::ModelSource;
 use crate::threads;
 
-/// Loads timed per variant; the longest counts.
-const LOADS: usize = 3;
+mod bench;
+mod cells;
 
 /// A kind of worker to measure.
 #[derive(Clone, Debug)]
@@ -39,29 +39,25 @@ pub struct KindToMeasure {
 /// How long and how often to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuickOptions {
-    /// Time for everything. Exceeded only where a single repetition of every cell takes longer.
+    /// Time for everything, loads included. Exceeded by what one run of every cell takes, when
+    /// that is more.
     pub budget: Duration,
     /// Batch sizes; those above a variant's largest are left out, its largest is always added.
     pub batches: Vec<u32>,
-    /// Most repetitions per cell.
-    pub repetitions_max: usize,
-    /// Repetitions per cell while the budget lasts, even when they take more than the cell's
-    /// share of it.
-    pub repetitions_min: usize,
+    /// Most samples per cell.
+    pub samples_max: usize,
     /// The command, for the file.
     pub command: String,
 }
 
 /// How far a measurement has come.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasureProgress<'a> {
-    /// Cells measured.
-    pub done: usize,
-    /// Cells in all.
-    pub total: usize,
+    /// Part of the budget that is spent, 0 to 1; never falls.
+    pub share: f64,
     /// Worker kind being measured.
     pub kind: &'a str,
-    /// Variant being measured, as `app/variant`.
+    /// Variant being measured.
     pub variant: &'a str,
 }
 
@@ -112,17 +108,6 @@ pub fn measure_quick(
     progress: &mut (dyn FnMut(MeasureProgress<'_>) + Send),
 ) -> Result<ProfileFile, MeasureError> {
     let start = Instant::now();
-    let cells_per_kind: usize = variants
-        .iter()
-        .map(|variant| runs_of(variant).len() * batches_of(variant, options).len())
-        .sum();
-    let mut session = Session {
-        options,
-        end: start + options.budget,
-        done: 0,
-        total: cells_per_kind * kinds.len(),
-        progress,
-    };
     let mut file = ProfileFile {
         schema: SCHEMA,
         made: Made {
@@ -133,68 +118,53 @@ pub fn measure_quick(
         models: Vec::new(),
         latencies: Vec::new(),
     };
-    for kind in kinds {
-        let pool = threads::pool(&kind.name, kind.threads).map_err(|source| {
-            let kind = kind.name.clone();
-            MeasureError::Threads { kind, source }
-        })?;
-        for (i, variant) in variants.iter().enumerate() {
-            let app = apps
-                .get(variant.app.index())
-                .map_or("", |app| app.name.as_str());
-            let target = Target {
-                source,
-                kind,
-                app,
-                id: VariantId(i as u32),
-                variant,
-            };
-            pool.install(|| session.measure(&target, &mut file))
-                .map_err(|source| {
-                    let kind = kind.name.clone();
-                    MeasureError::Execute { kind, source }
-                })?;
-        }
+    for (i, kind) in kinds.iter().enumerate() {
+        let name = kind.name.clone();
+        let pool = match threads::pool(&name, kind.threads) {
+            Ok(pool) => pool,
+            Err(source) => return Err(MeasureError::Threads { kind: name, source }),
+        };
+        let share = (i + 1) as f64 / kinds.len() as f64;
+        let mut session = Session {
+            source,
+            apps,
+            variants,
+            kind,
+            options,
+            start,
+            end: start + options.budget.mul_f64(share),
+            progress,
+        };
+        pool.install(|| session.measure(&mut file))
+            .map_err(|source| MeasureError::Execute { kind: name, source })?;
     }
     Ok(file)
 }
 
-/// What is measured now.
-struct Target<'a> {
-    source: &'a Arc<dyn ModelSource>,
-    kind: &'a KindToMeasure,
-    app: &'a str,
-    id: VariantId,
-    variant: &'a Variant,
-}
-
+/// The measurement of one kind.
 struct Session<'a> {
+    source: &'a Arc<dyn ModelSource>,
+    apps: &'a [App],
+    variants: &'a [Variant],
+    kind: &'a KindToMeasure,
     options: &'a QuickOptions,
+    /// Of all kinds together.
+    start: Instant,
+    /// Of this kind's share of the budget.
     end: Instant,
-    done: usize,
-    total: usize,
     progress: &'a mut (dyn FnMut(MeasureProgress<'_>) + Send),
-}
-
-/// Stages `[from, to)` and the head of an exit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    from: u32,
-    to: u32,
-    exit: Option<ExitId>,
 }
 
 // === impl QuickOptions ===
 
 impl QuickOptions {
-    /// Eight seconds in all, batches 1 to 32, up to 40 repetitions: enough that the 95th
-    /// percentile survives two interruptions by the rest of the machine.
+    /// Six seconds in all, batches 1 to 32, up to 40 samples: enough that the 95th percentile
+    /// survives two interruptions by the rest of the machine.
     pub fn new(command: impl Into<String>) -> Self {
         Self {
-            budget: Duration::from_secs(8),
+            budget: Duration::from_secs(6),
             batches: vec![1, 2, 4, 8, 16, 32],
-            repetitions_max: 40,
-            repetitions_min: 3,
+            samples_max: 40,
             command: command.into(),
         }
     }
@@ -203,286 +173,122 @@ impl QuickOptions {
 // === impl Session ===
 
 impl Session<'_> {
-    fn measure(&mut self, target: &Target<'_>, file: &mut ProfileFile) -> Result<(), ExecuteError> {
-        let (mut bench, load) = Bench::open(target)?;
-        file.models.push(ModelCell {
-            kind: target.kind.name.clone(),
-            app: target.app.to_owned(),
-            variant: target.variant.name.clone(),
-            memory_bytes: bench.memory_bytes,
-            load_us: load.0,
-        });
-        let name = format!("{}/{}", target.app, target.variant.name);
-        for run in runs_of(target.variant) {
-            let batches = batches_of(target.variant, self.options);
-            let mut cells = Vec::with_capacity(batches.len());
-            let mut samples = Vec::with_capacity(batches.len());
-            for &batch in &batches {
-                (self.progress)(MeasureProgress {
-                    done: self.done,
-                    total: self.total,
-                    kind: &target.kind.name,
-                    variant: &name,
-                });
-                let measured = self.measure_cell(&mut bench, run, batch)?;
-                samples.push(measured.len() as u32);
-                cells.push(percentiles(measured));
-                self.done += 1;
-            }
-            make_monotone(cells.iter_mut());
-            for ((batch, cell), samples) in batches.into_iter().zip(cells).zip(samples) {
-                file.latencies.push(target.cell(run, batch, cell, samples));
-            }
+    fn measure(&mut self, file: &mut ProfileFile) -> Result<(), ExecuteError> {
+        let mut benches = self.load(file)?;
+        let batches = &self.options.batches;
+        let mut cells: Vec<Cell> = self
+            .variants
+            .iter()
+            .enumerate()
+            .flat_map(|(position, variant)| Cell::of(position, variant, batches))
+            .collect();
+        for cell in &mut cells {
+            self.tell(cell.variant);
+            cell.warm_up(&mut benches[cell.variant])?;
         }
-        (self.progress)(MeasureProgress {
-            done: self.done,
-            total: self.total,
-            kind: &target.kind.name,
-            variant: &name,
-        });
+        self.sample(&mut benches, &mut cells)?;
+        self.write(cells, file);
         Ok(())
     }
 
-    /// Repeats one run within its share of what is left of the budget.
-    fn measure_cell(
-        &self,
-        bench: &mut Bench,
-        run: Run,
-        batch: u32,
-    ) -> Result<Vec<u64>, ExecuteError> {
-        let start = Instant::now();
-        let left = self.end.saturating_duration_since(start);
-        let cells_left = (self.total - self.done).max(1) as u32;
-        let share_end = start + left / cells_left;
-        let repetitions_min = if left.is_zero() {
-            1
-        } else {
-            // Buffers grow, pages fault and caches fill in the first run.
-            bench.time(run, batch)?;
-            self.options.repetitions_min.max(1)
-        };
-        let mut samples = Vec::new();
-        loop {
-            samples.push(bench.time(run, batch)?.0);
-            let enough = samples.len() >= repetitions_min && Instant::now() >= share_end;
-            if enough || samples.len() >= self.options.repetitions_max.max(repetitions_min) {
-                return Ok(samples);
+    fn load(&mut self, file: &mut ProfileFile) -> Result<Vec<Bench>, ExecuteError> {
+        let mut benches = Vec::with_capacity(self.variants.len());
+        for (id, variant) in (0u32..).map(VariantId).zip(self.variants) {
+            self.tell(id.index());
+            let bench = Bench::open(self.source, &self.kind.device, variant.app, id)?;
+            file.models.push(ModelCell {
+                kind: self.kind.name.clone(),
+                app: self.app_of(variant).to_owned(),
+                variant: variant.name.clone(),
+                memory_bytes: bench.memory_bytes,
+                load_us: bench.load.0,
+            });
+            benches.push(bench);
+        }
+        Ok(benches)
+    }
+
+    /// Visits the cells in turn until the time is up or all have their samples.
+    fn sample(&mut self, benches: &mut [Bench], cells: &mut [Cell]) -> Result<(), ExecuteError> {
+        let samples_max = self.options.samples_max;
+        while !cells.iter().all(|cell| cell.is_full(samples_max)) {
+            for cell in &mut *cells {
+                if Instant::now() >= self.end {
+                    return Ok(());
+                }
+                self.tell(cell.variant);
+                cell.visit(&mut benches[cell.variant], samples_max)?;
             }
         }
+        Ok(())
     }
-}
 
-// === impl Target ===
+    fn write(&self, cells: Vec<Cell>, file: &mut ProfileFile) {
+        let mut rows: Vec<(LatencyCell, Percentiles)> = cells
+            .into_iter()
+            .map(|cell| {
+                let row = self.row(&cell);
+                let samples_us = cell.into_samples_us();
+                let samples = samples_us.len() as u32;
+                (LatencyCell { samples, ..row }, percentiles(samples_us))
+            })
+            .collect();
+        // A run's batches follow one another in ascending order.
+        for run in rows.chunk_by_mut(|(a, _), (b, _)| a.batch < b.batch) {
+            make_monotone(run.iter_mut().map(|(_, measured)| measured));
+        }
+        file.latencies
+            .extend(rows.into_iter().map(|(row, measured)| LatencyCell {
+                p50_us: measured.p50_us,
+                p95_us: measured.p95_us,
+                p99_us: measured.p99_us,
+                ..row
+            }));
+    }
 
-impl Target<'_> {
-    fn cell(&self, run: Run, batch: u32, measured: Percentiles, samples: u32) -> LatencyCell {
-        let exit = run.exit.and_then(|exit| self.variant.exit(exit));
+    /// A cell's names, without its figures.
+    fn row(&self, cell: &Cell) -> LatencyCell {
+        let variant = &self.variants[cell.variant];
+        let exit = cell.run.exit.and_then(|exit| variant.exit(exit));
         LatencyCell {
             kind: self.kind.name.clone(),
-            app: self.app.to_owned(),
-            variant: self.variant.name.clone(),
-            from_stage: run.from,
-            to_stage: run.to,
+            app: self.app_of(variant).to_owned(),
+            variant: variant.name.clone(),
+            from_stage: cell.run.from,
+            to_stage: cell.run.to,
             exit: exit.map(|exit| exit.name.clone()),
-            batch,
-            samples,
-            p50_us: measured.p50_us,
-            p95_us: measured.p95_us,
-            p99_us: measured.p99_us,
+            batch: cell.batch,
+            samples: 0,
+            p50_us: 0,
+            p95_us: 0,
+            p99_us: 0,
             energy_uj: None,
         }
     }
-}
 
-/// Whole runs first: they are what every policy needs. Then what prices a run that is cut into
-/// stages: each stage after which requests can be parked, and each last stage with its head.
-fn runs_of(variant: &Variant) -> Vec<Run> {
-    let exits = (0u32..).map(ExitId).zip(&variant.exits);
-    let mut runs: Vec<Run> = exits
-        .clone()
-        .map(|(id, exit)| Run {
-            from: 0,
-            to: exit.after_stage,
-            exit: Some(id),
-        })
-        .collect();
-    runs.extend((0..variant.stages.saturating_sub(1)).map(|from| Run {
-        from,
-        to: from + 1,
-        exit: None,
-    }));
-    // After the first stage alone the whole run is the same as the last stage.
-    runs.extend(
-        exits
-            .filter(|(_, exit)| exit.after_stage > 1)
-            .map(|(id, exit)| Run {
-                from: exit.after_stage - 1,
-                to: exit.after_stage,
-                exit: Some(id),
-            }),
-    );
-    runs
-}
-
-fn batches_of(variant: &Variant, options: &QuickOptions) -> Vec<u32> {
-    let mut batches: Vec<u32> = options
-        .batches
-        .iter()
-        .copied()
-        .filter(|&batch| (1..variant.max_batch).contains(&batch))
-        .chain([1, variant.max_batch])
-        .collect();
-    batches.sort_unstable();
-    batches.dedup();
-    batches
-}
-
-// === one variant on one kind ===
-
-struct Bench {
-    executor: CandleExecutor,
-    app: AppId,
-    variant: VariantId,
-    input: InputTensor,
-    memory_bytes: u64,
-}
-
-// === impl Bench ===
-
-impl Bench {
-    /// Loads the variant, anew each time, and returns the longest load.
-    fn open(target: &Target<'_>) -> Result<(Self, Micros), ExecuteError> {
-        let mut longest = Micros::ZERO;
-        for _ in 1..LOADS {
-            longest = longest.max(Self::load(target)?.2);
-        }
-        let (weights, executor, load) = Self::load(target)?;
-        // Held already, so this reads nothing.
-        let model = weights
-            .load(target.id, &target.kind.device)
-            .map_err(|error| ExecuteError::Cache(error.into()))?;
-        let bench = Self {
-            executor,
-            app: target.variant.app,
-            variant: target.id,
-            input: sample_input(&model.input),
-            memory_bytes: model.bytes,
-        };
-        Ok((bench, longest.max(load)))
+    fn app_of(&self, variant: &Variant) -> &str {
+        let app = self.apps.get(variant.app.index());
+        app.map_or("", |app| app.name.as_str())
     }
 
-    fn load(target: &Target<'_>) -> Result<(Arc<Weights>, CandleExecutor, Micros), ExecuteError> {
-        // Of its own: weights shared with a worker that serves would seem to load at once.
-        let weights = Weights::new(Arc::clone(target.source));
-        let device = target.kind.device.clone();
-        let mut executor = CandleExecutor::new(Arc::clone(&weights), device, u64::MAX);
-        let load = executor.preload(target.id)?;
-        Ok((weights, executor, load))
-    }
-
-    /// Runs once and returns the time of the run itself, without the stages before it.
-    fn time(&mut self, run: Run, batch: u32) -> Result<Micros, ExecuteError> {
-        if run.from > 0 {
-            let before = Run {
-                from: 0,
-                to: run.from,
-                exit: None,
-            };
-            self.run(before, batch)?;
-        }
-        let latency = self.run(run, batch)?;
-        for request in 0..u64::from(batch) {
-            self.executor.release(RequestId(request));
-        }
-        Ok(latency)
-    }
-
-    fn run(&mut self, run: Run, batch: u32) -> Result<Micros, ExecuteError> {
-        let rows = (0..u64::from(batch)).map(|request| Row {
-            request: RequestId(request),
-            input: (run.from == 0).then(|| vec![self.input.clone()]),
+    fn tell(&mut self, variant: usize) {
+        let budget = self.options.budget.as_secs_f64();
+        let spent = self.start.elapsed().as_secs_f64();
+        (self.progress)(MeasureProgress {
+            share: if budget > 0.0 {
+                (spent / budget).min(1.0)
+            } else {
+                1.0
+            },
+            kind: &self.kind.name,
+            variant: &self.variants[variant].name,
         });
-        let mut job = Job {
-            batch: BatchId(0),
-            app: self.app,
-            variant: self.variant,
-            from_stage: run.from,
-            to_stage: run.to,
-            exit: run.exit,
-            rows: rows.collect(),
-        };
-        let ran = self.executor.run(&mut job);
-        ran.result.map(|_| ran.compute)
-    }
-}
-
-/// Values without pattern: zeros and denormals can be faster or slower than real data.
-fn sample_input(spec: &InputSpec) -> InputTensor {
-    let values = (0..spec.row_len()).map(|i| (i * 37) % 101);
-    match spec.input_type {
-        InputType::F32 => InputTensor::F32(values.map(|v| v as f32 / 101.0 - 0.5).collect()),
-        // Small, so that they are valid as indices too.
-        InputType::I64 => InputTensor::I64(values.map(|v| (v % 2) as i64).collect()),
-        InputType::Bytes => InputTensor::Bytes(values.map(|v| (v % 2) as u8).collect()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use switchyard_core::catalog::Exit;
-
     use super::*;
-
-    fn variant(stages: u32, exits_after: &[u32], max_batch: u32) -> Variant {
-        let exits = exits_after.iter().map(|&after_stage| Exit {
-            name: format!("exit{after_stage}"),
-            after_stage,
-            accuracy: 0.9,
-            recall: vec![0.9; 2],
-        });
-        Variant {
-            name: "v".to_owned(),
-            app: AppId(0),
-            stages,
-            exits: exits.collect(),
-            memory_bytes: 1,
-            max_batch,
-        }
-    }
-
-    fn run(from: u32, to: u32, exit: Option<u32>) -> Run {
-        Run {
-            from,
-            to,
-            exit: exit.map(ExitId),
-        }
-    }
-
-    #[test]
-    fn whole_runs_come_first_then_stages() {
-        assert_eq!(runs_of(&variant(1, &[1], 8)), [run(0, 1, Some(0))]);
-        assert_eq!(
-            runs_of(&variant(3, &[1, 3], 8)),
-            [
-                run(0, 1, Some(0)),
-                run(0, 3, Some(1)),
-                run(0, 1, None),
-                run(1, 2, None),
-                run(2, 3, Some(1)),
-            ]
-        );
-    }
-
-    #[test]
-    fn batches_end_with_the_largest() {
-        let options = QuickOptions::new("test");
-        assert_eq!(batches_of(&variant(1, &[1], 1), &options), [1]);
-        assert_eq!(batches_of(&variant(1, &[1], 6), &options), [1, 2, 4, 6]);
-        assert_eq!(
-            batches_of(&variant(1, &[1], 64), &options),
-            [1, 2, 4, 8, 16, 32, 64]
-        );
-    }
 
     #[test]
     fn kinds_are_named_by_their_threads() {

@@ -13,7 +13,7 @@ use crate::toy::{self, ToySource, ToySpec};
 fn options(budget: Duration) -> QuickOptions {
     QuickOptions {
         budget,
-        repetitions_max: 20,
+        samples_max: 20,
         ..QuickOptions::new("cargo test")
     }
 }
@@ -45,7 +45,7 @@ fn a_measurement_covers_what_is_served() {
     let mut catalog = toy::catalog(&toys);
     catalog.kinds = kinds().into_iter().map(|kind| kind.name).collect();
     let source: Arc<dyn ModelSource> = toys.clone();
-    let (mut last, mut calls) = (0, 0);
+    let mut last = 0.0;
     let measured = measure_quick(
         &source,
         &catalog.apps,
@@ -53,16 +53,16 @@ fn a_measurement_covers_what_is_served() {
         &kinds(),
         &options(Duration::from_secs(1)),
         &mut |progress| {
-            assert!(progress.done >= last && progress.done <= progress.total);
-            (last, calls) = (progress.done, calls + 1);
+            assert!((last..=1.0).contains(&progress.share), "{progress:?}");
+            last = progress.share;
         },
     )
     .unwrap();
     // Batches 1, 2, 4, 8. Two whole runs, two stages to park after, one last stage with its
     // head; one whole run.
     let cells = 2 * 4 * (5 + 1);
-    assert_eq!((measured.latencies.len(), last), (cells, cells));
-    assert!(calls >= cells);
+    assert_eq!(measured.latencies.len(), cells);
+    assert!(last > 0.0);
     assert_eq!(measured.machine, Machine::detect());
     assert_eq!(measured.made.command, "cargo test");
     assert_eq!(measured.models.len(), 4);
