@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use wasmtime::{Config, Engine, Store};
 
+use crate::budget::{Budget, Clocks};
+use crate::host_state::HostState;
 use crate::ticker::{Running, Ticker};
 
 /// Fuel that stands for one microsecond: about one instruction per unit, a thousand per
@@ -30,7 +32,7 @@ struct Inner {
 }
 
 enum Cut {
-    /// Wall time, counted by a thread.
+    /// Time, counted by a thread.
     Epochs(Ticker),
     /// Instructions: slower, and the same cut in every run.
     Fuel,
@@ -61,7 +63,7 @@ impl Default for EngineOptions {
 // === impl PolicyEngine ===
 
 impl PolicyEngine {
-    /// An engine that cuts by wall time: what a live server needs.
+    /// An engine that cuts by time: what a live server needs.
     ///
     /// # Errors
     /// The machine cannot run it.
@@ -95,17 +97,30 @@ impl PolicyEngine {
         &self.0.engine
     }
 
+    /// A store whose calls are cut at the end of their budget.
+    pub(crate) fn store(&self, state: HostState) -> Store<HostState> {
+        let mut store = Store::new(&self.0.engine, state);
+        store.limiter(|state| &mut state.limiter);
+        if let Cut::Epochs(_) = self.0.cut {
+            store.epoch_deadline_callback(|mut store| {
+                Ok(store.data_mut().budget.look(Clocks::now()))
+            });
+        }
+        store
+    }
+
     /// Gives the store its budget for one call. What it returns must live as long as the
     /// call.
-    pub(crate) fn begin_call<T>(
+    pub(crate) fn begin_call(
         &self,
-        store: &mut Store<T>,
+        store: &mut Store<HostState>,
         budget: Duration,
     ) -> wasmtime::Result<Option<Running<'_>>> {
         match &self.0.cut {
             Cut::Epochs(ticker) => {
                 let running = ticker.call_begins();
-                store.set_epoch_deadline(Ticker::epochs(budget));
+                store.data_mut().budget = Budget::new(budget);
+                store.set_epoch_deadline(Budget::FIRST_LOOK);
                 Ok(Some(running))
             }
             Cut::Fuel => {

@@ -102,8 +102,7 @@ impl<C: Contract> WasmPolicy<C> {
             Body::Dead(state) => *state,
             Body::Between => unreachable!("a body is always put back before a call returns"),
         };
-        let mut store = Store::new(self.engine.wasmtime(), state);
-        store.limiter(|state| &mut state.limiter);
+        let mut store = self.engine.store(state);
         store.set_hostcall_fuel(self.limits.crossing_bytes);
         store.data_mut().begin_call();
         let made = match self.engine.begin_call(&mut store, budget) {

@@ -4,6 +4,7 @@ use rand::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::artifacts::{ArtifactError, Artifacts};
+use crate::budget::Budget;
 use crate::fault::truncate;
 use crate::limits::{Limiter, Limits};
 
@@ -12,6 +13,8 @@ pub(crate) struct HostState {
     /// `name@version`, once described; the file's name before.
     pub(crate) label: String,
     pub(crate) limiter: Limiter,
+    /// Of the call under way.
+    pub(crate) budget: Budget,
     /// Artifacts are handed out during `configure` only.
     pub(crate) configuring: bool,
     artifacts: Artifacts,
@@ -45,6 +48,7 @@ impl HostState {
         Self {
             label,
             limiter: Limiter::new(limits),
+            budget: Budget::default(),
             configuring: false,
             artifacts,
             seed,
@@ -113,5 +117,51 @@ impl HostState {
 
     pub(crate) fn random_u64(&mut self) -> u64 {
         self.random.next_u64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(seed: u64) -> HostState {
+        let limits = Limits {
+            log_lines: 3,
+            ..Limits::default()
+        };
+        let artifacts = Artifacts::new("/nowhere".into(), 0);
+        HostState::new("chatty".to_owned(), artifacts, seed, &limits)
+    }
+
+    #[test]
+    fn each_call_has_its_lines_and_the_others_are_counted() {
+        let mut state = state(0);
+        for _call in 0..2 {
+            state.begin_call();
+            for _line in 0..5 {
+                state.log(LogLevel::Trace, "line".to_owned());
+            }
+            state.end_call();
+        }
+        assert_eq!(state.log_lines_dropped(), 4);
+    }
+
+    #[test]
+    fn the_stream_follows_its_seed() {
+        let draw = |state: &mut HostState| [(); 3].map(|()| state.random_u64());
+        let (mut one, mut two) = (state(1), state(2));
+        let first = draw(&mut one);
+        assert_ne!(first, draw(&mut two));
+        assert_ne!(first, draw(&mut one), "it goes on");
+        one.reseed();
+        assert_eq!(first, draw(&mut one));
+    }
+
+    #[test]
+    fn artifacts_are_for_configure_only() {
+        let mut state = state(0);
+        assert_eq!(state.read_artifact("a"), Err(ArtifactError::Forbidden));
+        state.configuring = true;
+        assert_eq!(state.read_artifact("a"), Err(ArtifactError::NotFound));
     }
 }

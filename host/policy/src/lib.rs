@@ -5,7 +5,8 @@
 //! - [`watcher`]: a file in the policies directory changed and is whole
 //! - [`loader`]: reads, compiles (or finds compiled code in the [`cache`]), describes,
 //!   configures with the [`settings`] beside it, and tries it on recorded windows
-//! - [`engine`] and its [`ticker`]: how code is compiled, and what cuts a runaway
+//! - [`engine`] and its [`ticker`]: how code is compiled, and what cuts a runaway at the end
+//!   of its `budget`
 //! - [`limits`]: what one policy may take
 //! - `contract` picks the host module for a component's contract version: `v0_1`
 //! - `guest`: an instance behind the core's trait; a fault costs it the instance
@@ -24,6 +25,7 @@ pub mod ticker;
 pub mod watcher;
 
 mod artifacts;
+mod budget;
 mod contract;
 mod fault;
 mod guest;

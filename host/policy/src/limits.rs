@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
-/// Bounds of one policy. Everything past one has a stated answer.
+/// Bounds of one policy. Everything past one has a stated answer. Time is the policy's own
+/// time on a processor where the system tells it; a call that waits for a processor is cut
+/// after four times as long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time for one window, and for saving or restoring state; past it the call is cut.

@@ -72,10 +72,10 @@ impl Ticker {
         Running(&self.shared)
     }
 
-    /// Epochs after which at least `budget` has passed: the first one may be due at once.
-    pub fn epochs(budget: Duration) -> u64 {
-        let periods = budget.as_micros().div_ceil(PERIOD.as_micros());
-        u64::try_from(periods).unwrap_or(u64::MAX).saturating_add(1)
+    /// Epochs that last at least `time` together, from the end of one.
+    pub fn epochs(time: Duration) -> u64 {
+        let periods = time.as_micros().div_ceil(PERIOD.as_micros());
+        u64::try_from(periods).unwrap_or(u64::MAX)
     }
 
     fn wake(&self) {
@@ -177,10 +177,10 @@ mod tests {
     }
 
     #[test]
-    fn epochs_cover_the_budget_whenever_the_first_tick_comes() {
-        assert_eq!(Ticker::epochs(Duration::from_millis(5)), 11);
-        assert_eq!(Ticker::epochs(Duration::from_micros(501)), 3);
-        assert_eq!(Ticker::epochs(Duration::ZERO), 1);
+    fn epochs_are_rounded_up() {
+        assert_eq!(Ticker::epochs(Duration::from_millis(5)), 10);
+        assert_eq!(Ticker::epochs(Duration::from_micros(501)), 2);
+        assert_eq!(Ticker::epochs(Duration::ZERO), 0);
     }
 
     #[test]

@@ -1,0 +1,160 @@
+//! What a window costs through wasm, against the same policy compiled natively, in one run.
+//!
+//! Needs `cargo xtask plugins --with-guests`.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "common/measure.rs"]
+mod measure;
+#[path = "common/yard.rs"]
+mod yard;
+
+use std::cell::RefCell;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fcfs::Fcfs;
+use measure::{Call, median, medians_us};
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::Policy;
+use switchyard_core::window::Window;
+use switchyard_policy::loader::Trial;
+use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
+use switchyard_sdk::native::Native;
+
+/// One policy in both bodies.
+struct Pair {
+    name: &'static str,
+    native: RefCell<Box<dyn Policy>>,
+    wasm: RefCell<Box<dyn Policy>>,
+}
+
+fn main() {
+    let loader = loader();
+    let pairs = [
+        pair(&loader, "fcfs", "SWITCHYARD_POLICIES", "policies", Native::<Fcfs>::new("{}")),
+        pair(&loader, "good", "SWITCHYARD_GUESTS", "policies-test", yard::Good::default()),
+    ];
+    println!("policy     | pending | native us |  wasm us | ratio | dispatches");
+    println!("---------- | ------- | --------- | -------- | ----- | ----------");
+    for pair in &pairs {
+        for pending in [0, 1, 8, 64, 256, 1_024] {
+            compare(pair, pending);
+        }
+    }
+    cut(&loader);
+}
+
+fn compare(pair: &Pair, pending: usize) {
+    let wants = pair.wasm.borrow().description().wants;
+    let window = yard::window(pending, wants);
+    let (plans, dispatches) = (RefCell::new([Plan::default(), Plan::default()]), RefCell::new(0));
+    let mut calls: [Call<'_>; 2] = [
+        Box::new(|| {
+            ask(&mut **pair.native.borrow_mut(), &window, &mut plans.borrow_mut()[0]);
+        }),
+        Box::new(|| {
+            let plan = &mut plans.borrow_mut()[1];
+            ask(&mut **pair.wasm.borrow_mut(), &window, plan);
+            *dispatches.borrow_mut() = plan.dispatches.len();
+        }),
+    ];
+    let times = medians_us(&mut calls);
+    drop(calls);
+    let plans = plans.into_inner();
+    assert_eq!(plans[0], plans[1], "{}: native and wasm decide alike", pair.name);
+    println!(
+        "{:<10} | {pending:>7} | {:>9.2} | {:>8.2} | {:>5.2} | {:>10}",
+        pair.name,
+        times[0],
+        times[1],
+        times[1] / times[0],
+        dispatches.into_inner(),
+    );
+}
+
+fn ask(policy: &mut dyn Policy, window: &Window, plan: &mut Plan) {
+    plan.clear();
+    policy.schedule(black_box(window), plan).unwrap();
+}
+
+/// A runaway at the default budget, and the instance after it.
+fn cut(loader: &Loader) {
+    let file = component("SWITCHYARD_GUESTS", "policies-test", "loops");
+    let mut runaway = load(loader, &file);
+    let window = yard::window(64, runaway.description().wants);
+    let mut cuts: Vec<f64> = (0..100)
+        .map(|_| {
+            let began = Instant::now();
+            runaway.schedule(&window, &mut Plan::default()).unwrap_err();
+            began.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    let p50 = median(&mut cuts);
+    println!(
+        "\ncut of a runaway at 5 ms, instance and all: p50 {p50:.2} ms, p95 {:.2} ms",
+        cuts[95]
+    );
+}
+
+fn loader() -> Loader {
+    let engine = PolicyEngine::live(&EngineOptions::default()).unwrap();
+    let limits = Limits {
+        configure_budget: Duration::from_secs(10),
+        ..Limits::default()
+    };
+    let options = LoaderOptions {
+        limits,
+        ..LoaderOptions::default()
+    };
+    Loader::new(engine, options).unwrap()
+}
+
+fn pair(
+    loader: &Loader,
+    name: &'static str,
+    variable: &str,
+    folder: &str,
+    mut native: impl Policy + 'static,
+) -> Pair {
+    native.configure(&yard::catalog()).unwrap();
+    let wasm = load(loader, &component(variable, folder, name));
+    Pair {
+        name,
+        native: RefCell::new(Box::new(native)),
+        wasm: RefCell::new(wasm),
+    }
+}
+
+fn load(loader: &Loader, file: &Path) -> Box<dyn Policy> {
+    let catalog = yard::catalog();
+    let trial = Trial {
+        catalog: &catalog,
+        windows: &[],
+        check: &mut |_, _| Ok(()),
+    };
+    match loader.load(file, trial) {
+        Ok(loaded) => {
+            let report = &loaded.report;
+            println!(
+                "{}: compiled in {} us, described in {} us, configured in {} us, renewed in {} us",
+                loaded.version.label,
+                report.compile_us,
+                report.describe_us,
+                report.configure_us,
+                report.renew_us
+            );
+            loaded.policy
+        }
+        Err(error) => panic!("{error}; run `cargo xtask plugins --with-guests` first"),
+    }
+}
+
+fn component(variable: &str, folder: &str, name: &str) -> PathBuf {
+    let folder = std::env::var_os(variable).map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(folder),
+        PathBuf::from,
+    );
+    folder.join(format!("{name}.wasm"))
+}
