@@ -10,7 +10,8 @@ use switchyard_models::StagedModel;
 use crate::error::LoadError;
 use crate::job::InputType;
 
-/// Loads variants by their id.
+/// Loads variants by their id. An id means the same variant for as long as the source lives: a
+/// catalog that numbers its variants anew needs a new source and new workers.
 pub trait ModelSource: Send + Sync {
     /// `app/variant`, for messages.
     fn name(&self, variant: VariantId) -> String;
