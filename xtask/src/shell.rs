@@ -1,5 +1,6 @@
 //! Commands as a person would type them, and running them.
 
+use std::env;
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -17,10 +18,21 @@ pub(crate) fn line(command: &Command) -> String {
     let variables = command
         .get_envs()
         .filter_map(|(key, value)| Some(format!("{}={}", key.to_string_lossy(), quote(value?))));
-    let words = std::iter::once(command.get_program())
+    let words = std::iter::once(program(command))
         .chain(command.get_args())
         .map(quote);
     variables.chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The program's name as typed: rustup calls cargo by a long path that nobody would type.
+fn program(command: &Command) -> &OsStr {
+    let program = command.get_program();
+    let is_ours = env::var_os("CARGO").is_some_and(|cargo| cargo == program);
+    if is_ours {
+        OsStr::new("cargo")
+    } else {
+        program
+    }
 }
 
 fn quote(word: &OsStr) -> String {
