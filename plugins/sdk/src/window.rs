@@ -178,7 +178,7 @@ impl<'a> Window<'a> {
             .filter(|p| p.worker == worker.0 && (p.index as usize) < self.len())
             .map(|p| (Progress::from_raw(p), self.request(p.index as usize)))
             .collect();
-        parked.sort_by_key(|(progress, request)| (*progress, request.at));
+        parked.sort_unstable_by_key(|(progress, request)| (*progress, request.at));
         parked
     }
 
@@ -204,7 +204,7 @@ impl<'a> Window<'a> {
     /// idle longest first.
     pub fn idle_workers(&self) -> Vec<WorkerRef<'a>> {
         let mut idle: Vec<_> = self.workers().filter(WorkerRef::is_idle).collect();
-        idle.sort_by_key(|worker| (worker.busy_until_us(), worker.at));
+        idle.sort_unstable_by_key(|worker| (worker.busy_until_us(), worker.at));
         idle
     }
 

@@ -1,6 +1,6 @@
 //! The profile as dense tables: one array of latencies, by batch, for every run.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::ids::{KindId, VariantId};
@@ -20,11 +20,18 @@ pub(crate) struct LatencyTable {
     loads: Vec<u64>,
 }
 
-/// Measured points of a run: batch to latency. A later row replaces an earlier one.
-type Points = BTreeMap<u32, u64>;
-
 /// From-stage, to-stage and whether an exit's head runs.
 type Range = (u32, u32, bool);
+
+/// One measured latency. Sorted by run and batch, and with only the last of equal ones.
+#[derive(Clone, Copy)]
+struct Point {
+    kind: u32,
+    variant: u32,
+    range: Range,
+    batch: u32,
+    latency_us: u64,
+}
 
 // === impl LatencyTable ===
 
@@ -42,11 +49,11 @@ impl LatencyTable {
                 table.loads[at] = row.latency;
             }
         }
-        let mut measured = measured(catalog);
+        let points = measured(catalog);
         for kind in 0..catalog.kinds.len() as u32 {
             for (v, variant) in (0u32..).zip(&catalog.variants) {
-                let ranges = measured.remove(&(kind, v)).unwrap_or_default();
-                table.add_block(variant, &ranges);
+                let points = equal_range(&points, (kind, v), |point| (point.kind, point.variant));
+                table.add_block(variant, points);
             }
         }
         table
@@ -73,7 +80,7 @@ impl LatencyTable {
         self.loads[kind.index() * self.variants + variant.index()]
     }
 
-    fn add_block(&mut self, variant: &raw::ModelVariant, measured: &BTreeMap<Range, Points>) {
+    fn add_block(&mut self, variant: &raw::ModelVariant, measured: &[Point]) {
         let (base, stages) = (self.runs.len(), variant.stages);
         self.blocks.push((base, stages));
         self.runs.resize(base + 2 * (stages * stages) as usize, (0, 0));
@@ -96,11 +103,12 @@ impl LatencyTable {
         &mut self,
         base: usize,
         variant: &raw::ModelVariant,
-        measured: &BTreeMap<Range, Points>,
+        measured: &[Point],
         (from, to, head): Range,
     ) {
         let start = self.values.len();
-        if let Some(points) = measured.get(&(from, to, head)) {
+        let points = equal_range(measured, (from, to, head), |point| point.range);
+        if !points.is_empty() {
             let batches = 1..=variant.max_batch;
             self.values.extend(batches.map_while(|batch| interpolate(points, batch)));
         } else if to > from + 1 {
@@ -122,41 +130,56 @@ fn position(stages: u32, (from, to, head): Range) -> usize {
     2 * (from * stages + to - 1) as usize + usize::from(head)
 }
 
-/// The rows by (kind, variant). Rows whose exit does not follow their last stage name no run
-/// that can be dispatched.
-fn measured(catalog: &raw::Catalog) -> BTreeMap<(u32, u32), BTreeMap<Range, Points>> {
-    let mut all: BTreeMap<_, BTreeMap<Range, Points>> = BTreeMap::new();
-    for row in &catalog.profile {
-        let Some(variant) = catalog.variants.get(row.variant as usize) else {
-            continue;
-        };
-        let follows = match row.exit {
+/// The rows as points. Rows whose exit does not follow their last stage name no run that can
+/// be dispatched.
+fn measured(catalog: &raw::Catalog) -> Vec<Point> {
+    let follows = |row: &raw::ProfileRow| {
+        let exits = catalog.variants.get(row.variant as usize).map(|variant| &variant.exits);
+        exits.is_some_and(|exits| match row.exit {
             None => true,
-            Some(exit) => {
-                variant.exits.get(exit as usize).is_some_and(|e| e.after_stage == row.to_stage)
-            }
-        };
-        if follows {
-            let range = (row.from_stage, row.to_stage, row.exit.is_some());
-            let ranges = all.entry((row.kind, row.variant)).or_default();
-            ranges.entry(range).or_default().insert(row.batch, row.latency);
-        }
-    }
-    all
+            Some(exit) => exits.get(exit as usize).is_some_and(|e| e.after_stage == row.to_stage),
+        })
+    };
+    let rows = (0u32..).zip(&catalog.profile).filter(|(_, row)| follows(row));
+    let mut points: Vec<(u32, Point)> = rows
+        .map(|(at, row)| {
+            let point = Point {
+                kind: row.kind,
+                variant: row.variant,
+                range: (row.from_stage, row.to_stage, row.exit.is_some()),
+                batch: row.batch,
+                latency_us: row.latency,
+            };
+            (at, point)
+        })
+        .collect();
+    let run = |point: &Point| (point.kind, point.variant, point.range, point.batch);
+    // The later of two rows for one run and batch comes first, and is the one that is kept.
+    points.sort_unstable_by_key(|(at, point)| (run(point), Reverse(*at)));
+    points.dedup_by_key(|(_, point)| run(point));
+    points.into_iter().map(|(_, point)| point).collect()
+}
+
+/// The points whose key, by which they are sorted, is this one.
+fn equal_range<K: Ord>(points: &[Point], key: K, of: impl Fn(&Point) -> K) -> &[Point] {
+    let start = points.partition_point(|point| of(point) < key);
+    let len = points[start..].partition_point(|point| of(point) <= key);
+    &points[start..start + len]
 }
 
 /// The host's interpolation (`switchyard_core::profile`), to the microsecond: linear between
 /// measured batches, rounded up; the smallest one's latency below it; nothing above the
 /// largest.
-fn interpolate(points: &Points, batch: u32) -> Option<u64> {
-    let (&above, &high) = points.range(batch..).next()?;
-    let Some((&below, &low)) = points.range(..batch).next_back() else {
-        return Some(high);
-    };
-    if above == batch {
-        return Some(high);
+fn interpolate(points: &[Point], batch: u32) -> Option<u64> {
+    let at = points.partition_point(|point| point.batch < batch);
+    let above = points.get(at)?;
+    if above.batch == batch || at == 0 {
+        return Some(above.latency_us);
     }
-    let (span, into) = (u64::from(above - below), u64::from(batch - below));
+    let below = points[at - 1];
+    let (low, high) = (below.latency_us, above.latency_us);
+    let span = u64::from(above.batch - below.batch);
+    let into = u64::from(batch - below.batch);
     Some(if high >= low {
         low + ((high - low) * into).div_ceil(span)
     } else {

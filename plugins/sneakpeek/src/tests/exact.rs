@@ -300,6 +300,10 @@ proptest! {
         let mut groups = (0..scene.groups.list.len()).collect();
         let most = brute_force(&scene, &mut groups, &mut Vec::new());
         prop_assert!((best.utility - most).abs() < 1e-6, "{} is not {most}", best.utility);
+        // Nor does it owe that to the schedule it starts from.
+        let none = Schedule { choices: Vec::new(), utility: -1.0 };
+        let (best, _) = search::exact(&problem, &scene.lines, none, u32::MAX);
+        prop_assert!((best.utility - most).abs() < 1e-6, "{} is not {most}", best.utility);
     }
 
     #[test]
