@@ -1,1 +1,26 @@
-//! Placeholder.
+//! Switchyard: an inference server whose scheduler is a WebAssembly policy.
+//!
+//! In data order:
+//! - [`config`]: one TOML file; [`assembly`]: zoo and profile make it the parts of pools
+//! - [`ingress`]: requests come in over HTTP; [`backend`]: and go to a pool, row by row
+//! - [`driver`]: a thread per pool that drives the scheduling core; [`evidence`]: counts
+//!   neighbours beside it; [`clock`]: its time
+//! - [`policies`]: hot reload, beside the driver; [`observed`]: what policies take
+//! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]
+//! - [`server`] joins them; [`shutdown`] says when to stop; [`commands`] is the command line
+
+pub mod admin;
+pub mod assembly;
+pub mod backend;
+pub mod clock;
+pub mod commands;
+pub mod config;
+pub mod driver;
+pub mod evidence;
+pub mod ingress;
+pub mod observed;
+pub mod policies;
+pub mod readiness;
+pub mod server;
+pub mod shutdown;
+pub mod telemetry;

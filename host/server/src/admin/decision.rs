@@ -1,0 +1,168 @@
+//! A decision as JSON, with names in the place of ids: what was seen, planned, and why.
+
+use serde_json::{Value, json};
+use switchyard_core::catalog::Catalog;
+use switchyard_core::decision::Decision;
+use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
+use switchyard_core::plan::{Dispatch, Plan};
+use switchyard_core::window::{Causes, IDLE, Window};
+
+/// The whole decision. Times are microseconds since the server began.
+pub(super) fn json(catalog: &Catalog, decision: &Decision) -> Value {
+    let Decision { window, plan, by } = decision;
+    json!({
+        "window": window.id,
+        "now_us": window.now.0,
+        "because": causes(window.because),
+        "by": &**by,
+        "requests": requests(catalog, window),
+        "workers": workers(catalog, window),
+        "arrival_rate": window.arrival_rate,
+        "plan": plan_json(catalog, plan),
+    })
+}
+
+fn causes(causes: Causes) -> Vec<&'static str> {
+    let named = [
+        ("periodic", causes.periodic),
+        ("arrival", causes.arrival),
+        ("worker-idle", causes.worker_idle),
+        ("completion", causes.completion),
+        ("evidence", causes.evidence),
+        ("wake", causes.wake),
+        ("changed", causes.changed),
+    ];
+    let held = named.into_iter().filter(|(_, holds)| *holds);
+    held.map(|(name, _)| name).collect()
+}
+
+fn requests(catalog: &Catalog, window: &Window) -> Vec<Value> {
+    let r = &window.requests;
+    let mut rows: Vec<Value> = (0..window.len())
+        .map(|i| {
+            json!({
+                "id": r.id[i],
+                "app": app_name(catalog, AppId(r.app[i])),
+                "arrival_us": r.arrival[i],
+                "deadline_us": r.deadline[i],
+                "priority": r.priority[i],
+                "min_accuracy": r.min_accuracy[i],
+            })
+        })
+        .collect();
+    let mut counts = r.evidence_counts.as_slice();
+    for &index in &r.evidence_index {
+        let i = index as usize;
+        let app = r.app.get(i).and_then(|&app| catalog.app(AppId(app)));
+        let classes = app.map_or(0, |app| app.classes.len()).min(counts.len());
+        let (own, rest) = counts.split_at(classes);
+        counts = rest;
+        if let Some(row) = rows.get_mut(i) {
+            row["evidence"] = json!(own);
+        }
+    }
+    for progress in &r.progress {
+        if let Some(row) = rows.get_mut(progress.index as usize) {
+            row["parked"] = json!({
+                "worker": worker_name(catalog, progress.worker),
+                "variant": variant_name(catalog, progress.variant),
+                "stages_run": progress.stages_run,
+            });
+        }
+    }
+    rows
+}
+
+fn workers(catalog: &Catalog, window: &Window) -> Vec<Value> {
+    let w = &window.workers;
+    let running = |i: usize| match w.running_variant[i] {
+        IDLE => None,
+        variant => Some(variant_name(catalog, VariantId(variant))),
+    };
+    (0..w.busy_until.len())
+        .map(|i| {
+            json!({
+                "worker": worker_name(catalog, WorkerId(i as u32)),
+                "up": w.up[i] != 0,
+                "busy_until_us": w.busy_until[i],
+                "free_at_us": w.free_at[i],
+                "running": running(i),
+                "queued": w.queued[i],
+                "parked": w.parked[i],
+                "free_memory": w.free_memory[i],
+            })
+        })
+        .collect()
+}
+
+fn plan_json(catalog: &Catalog, plan: &Plan) -> Value {
+    let dispatches: Vec<Value> = plan
+        .batches()
+        .zip(0u32..)
+        .map(|((dispatch, members), i)| {
+            let reason = plan.reasons.iter().find(|(at, _)| *at == i);
+            let reason = reason.map(|(_, text)| text.as_str());
+            dispatch_json(catalog, dispatch, members, reason)
+        })
+        .collect();
+    json!({
+        "dispatches": dispatches,
+        "revokes": plan.revokes.iter().map(|batch| batch.0).collect::<Vec<_>>(),
+        "rejects": ids(&plan.rejects),
+        "answers": ids(&plan.answers),
+        "routes": plan.routes.len(),
+        "wake_us": plan.wake.map(|at| at.0),
+    })
+}
+
+fn dispatch_json(
+    catalog: &Catalog,
+    dispatch: &Dispatch,
+    members: &[RequestId],
+    reason: Option<&str>,
+) -> Value {
+    let exit = dispatch.exit.map(|exit| exit_name(catalog, dispatch.variant, exit));
+    // The profile row that was planned with.
+    let kind = catalog.worker(dispatch.worker).map(|worker| worker.kind);
+    let expected = kind.and_then(|kind| {
+        catalog.profile.latency(
+            kind,
+            dispatch.variant,
+            dispatch.from_stage,
+            dispatch.to_stage,
+            dispatch.exit,
+            dispatch.size,
+        )
+    });
+    json!({
+        "worker": worker_name(catalog, dispatch.worker),
+        "variant": variant_name(catalog, dispatch.variant),
+        "exit": exit,
+        "stages": [dispatch.from_stage, dispatch.to_stage],
+        "place": dispatch.place,
+        "requests": ids(members),
+        "profiled_us": expected.map(|latency| latency.0),
+        "reason": reason,
+    })
+}
+
+fn ids(requests: &[RequestId]) -> Vec<u64> {
+    requests.iter().map(|request| request.0).collect()
+}
+
+fn app_name(catalog: &Catalog, id: AppId) -> String {
+    catalog.app(id).map_or_else(|| id.0.to_string(), |app| app.name.clone())
+}
+
+fn variant_name(catalog: &Catalog, id: VariantId) -> String {
+    catalog.variant(id).map_or_else(|| id.0.to_string(), |variant| variant.name.clone())
+}
+
+fn exit_name(catalog: &Catalog, variant: VariantId, id: ExitId) -> String {
+    let exit = catalog.variant(variant).and_then(|variant| variant.exit(id));
+    exit.map_or_else(|| id.0.to_string(), |exit| exit.name.clone())
+}
+
+fn worker_name(catalog: &Catalog, id: WorkerId) -> String {
+    catalog.worker(id).map_or_else(|| id.0.to_string(), |worker| worker.name.clone())
+}

@@ -1,0 +1,229 @@
+//! From a configuration to the parts of its pools: zoo, profile, catalog, executors.
+
+mod profile;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::{Catalog, WorkerSpec};
+use switchyard_core::ids::KindId;
+use switchyard_core::time::Micros;
+use switchyard_executor::manifest::{AppChoice, Manifest, ManifestError};
+use switchyard_executor::profile::{
+    KindToMeasure, MeasureError, ProfileError, ProfileFileError, kind_name,
+};
+use switchyard_executor::{CandleExecutor, Device, Executor, ModelSource, Weights};
+use switchyard_models::card::TensorCard;
+use switchyard_models::zoo::{Zoo, ZooApp};
+use switchyard_models::ModelError;
+use thiserror::Error;
+
+pub use profile::{Measured, measure};
+
+use crate::config::{Config, PoolConfig, WorkerConfig};
+use crate::driver::PoolParts;
+use crate::evidence::{EvidenceModel, EvidenceModels};
+
+/// Why a configuration cannot be served.
+#[derive(Debug, Error)]
+pub enum AssemblyError {
+    /// The zoo is at fault.
+    #[error("app {app}: {error}; `switchyard train {app}` makes one")]
+    Zoo {
+        /// The app.
+        app: String,
+        /// What is wrong with its folder.
+        error: Box<ModelError>,
+    },
+    /// The zoo has no such variant, or a card asks for what cannot be served.
+    #[error("{config}: {error}")]
+    Manifest {
+        /// The configuration.
+        config: PathBuf,
+        /// What is wrong.
+        error: ManifestError,
+    },
+    /// The profile asked for cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The measured profile cannot be kept.
+    #[error(transparent)]
+    Keep(#[from] ProfileFileError),
+    /// Nothing could be measured.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+}
+
+/// One pool, before it is started.
+pub struct PoolPlan {
+    /// Its configuration.
+    pub config: PoolConfig,
+    /// Tensors of its apps, in the catalog's order.
+    pub tensors: Vec<AppTensors>,
+    manifest: Manifest,
+    zoo: Vec<ZooApp>,
+    workers: Vec<WorkerConfig>,
+    kinds: Vec<KindToMeasure>,
+}
+
+/// What an app takes and gives on the wire.
+#[derive(Clone, Debug)]
+pub struct AppTensors {
+    /// Inputs of one request.
+    pub inputs: Vec<TensorCard>,
+    /// Outputs of one answer.
+    pub outputs: Vec<TensorCard>,
+}
+
+// === impl PoolPlan ===
+
+impl PoolPlan {
+    /// Reads the zoo for every pool of a configuration.
+    ///
+    /// # Errors
+    /// An app is not in its zoo, or its cards are wrong.
+    pub fn all(config: &Config) -> Result<Vec<Self>, AssemblyError> {
+        config
+            .pools
+            .iter()
+            .map(|pool| Self::read(config, pool))
+            .collect()
+    }
+
+    fn read(config: &Config, pool: &PoolConfig) -> Result<Self, AssemblyError> {
+        let apps = config.apps.iter().filter(|app| pool.apps.contains(&app.name));
+        let mut zoo = Vec::new();
+        let mut choices: Vec<AppChoice> = Vec::new();
+        for app in apps {
+            let found = ZooApp::open(&app.zoo.join(&app.name)).map_err(|error| {
+                AssemblyError::Zoo {
+                    app: app.name.clone(),
+                    error: Box::new(error),
+                }
+            })?;
+            zoo.push(found);
+            choices.push(app.choice());
+        }
+        let tensors = zoo.iter().map(|app| AppTensors {
+            inputs: app.card.inputs.clone(),
+            outputs: app.card.outputs.clone(),
+        });
+        let tensors = tensors.collect();
+        let chosen = Zoo {
+            dir: zoo.first().map(|app| app.dir.clone()).unwrap_or_default(),
+            apps: zoo,
+        };
+        let manifest = Manifest::choose(&chosen, &choices).map_err(|error| {
+            let config = config.source.clone();
+            AssemblyError::Manifest { config, error }
+        })?;
+        let workers = config.workers.iter();
+        let workers: Vec<_> = workers
+            .filter(|worker| pool.workers.contains(&worker.name))
+            .cloned()
+            .collect();
+        Ok(Self {
+            config: pool.clone(),
+            tensors,
+            manifest,
+            zoo: chosen.apps,
+            kinds: kinds(&workers),
+            workers,
+        })
+    }
+
+    /// Joins everything into what a driver starts from.
+    ///
+    /// # Errors
+    /// The evidence model of an app cannot be read.
+    pub fn parts(
+        &self,
+        measured: &Measured,
+        inbox_max: usize,
+    ) -> Result<PoolParts, AssemblyError> {
+        let catalog = Arc::new(self.catalog(measured)?);
+        let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
+        let weights = Weights::new(source);
+        let executors = self.workers.iter().map(|worker| {
+            let budget = worker.memory_bytes();
+            let executor = CandleExecutor::new(Arc::clone(&weights), Device::Cpu, budget);
+            (Box::new(executor) as Box<dyn Executor>, worker.threads)
+        });
+        Ok(PoolParts {
+            name: self.config.name.clone(),
+            scheduler: SchedulerConfig {
+                seed: self.config.seed,
+                pending_max: self.config.pending_max,
+                fault_limit: self.config.fault_limit.into(),
+                patience: Micros::from_millis(self.config.patience_ms),
+                history: self.config.windows_kept,
+            },
+            executors: executors.collect(),
+            evidence: self.evidence()?,
+            inbox_max,
+            catalog,
+        })
+    }
+
+    /// What a policy chooses from.
+    ///
+    /// # Errors
+    /// The profile lacks something that is served.
+    pub fn catalog(&self, measured: &Measured) -> Result<Catalog, AssemblyError> {
+        let kinds: Vec<String> = self.kinds.iter().map(|kind| kind.name.clone()).collect();
+        let workers = self.workers.iter().map(|worker| {
+            let name = kind_of(worker);
+            let kind = kinds.iter().position(|kind| *kind == name).unwrap_or_default();
+            WorkerSpec {
+                name: worker.name.clone(),
+                kind: KindId(kind as u32),
+                memory_bytes: worker.memory_bytes(),
+                queue_max: worker.queue_max,
+                parked_max: worker.parked_max,
+            }
+        });
+        Ok(Catalog {
+            generation: 1,
+            apps: self.manifest.apps.clone(),
+            variants: self.manifest.variants.clone(),
+            workers: workers.collect(),
+            profile: measured.table(self)?,
+            kinds,
+        })
+    }
+
+    fn evidence(&self) -> Result<EvidenceModels, AssemblyError> {
+        self.zoo
+            .iter()
+            .map(|app| {
+                let model = app.sneakpeek().map_err(|error| AssemblyError::Zoo {
+                    app: app.card.name.clone(),
+                    error: Box::new(error),
+                })?;
+                let neighbours = app.card.sneakpeek.as_ref().map_or(0, |card| card.k);
+                Ok(model.map(|model| EvidenceModel { model, neighbours }))
+            })
+            .collect()
+    }
+}
+
+fn kind_of(worker: &WorkerConfig) -> String {
+    kind_name(&Device::Cpu, worker.threads)
+}
+
+/// The kinds among these workers, each once.
+fn kinds(workers: &[WorkerConfig]) -> Vec<KindToMeasure> {
+    let mut kinds: Vec<KindToMeasure> = Vec::new();
+    for worker in workers {
+        let name = kind_of(worker);
+        if !kinds.iter().any(|kind| kind.name == name) {
+            kinds.push(KindToMeasure {
+                name,
+                device: Device::Cpu,
+                threads: worker.threads,
+            });
+        }
+    }
+    kinds
+}

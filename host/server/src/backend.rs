@@ -1,0 +1,216 @@
+//! What the ingress talks to: calls become rows of a pool, their answers become tensors.
+
+mod end;
+mod inputs;
+mod outputs;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use switchyard_core::ids::{AppId, VariantId};
+use switchyard_core::time::Micros;
+use switchyard_models::card;
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+use crate::assembly::AppTensors;
+use crate::driver::{Call, Full, PoolHandle, RowInput, Ticket};
+use crate::ingress::{
+    AppInfo, Backend, Datatype, InferAnswer, InferCall, InferError, TensorSpec, VariantStats,
+};
+use crate::readiness::Readiness;
+use crate::telemetry::{Registry, names};
+
+/// Seconds after which a client that found a queue full may try again.
+const RETRY_AFTER_S: u32 = 1;
+
+/// Every app of every pool, as the ingress sees them.
+pub struct PoolBackend {
+    infos: Vec<AppInfo>,
+    index: HashMap<String, usize>,
+    apps: Vec<ServedApp>,
+    readiness: Arc<Readiness>,
+    registry: Registry,
+}
+
+/// One app and where it is served.
+struct ServedApp {
+    pool: Arc<PoolHandle>,
+    app: AppId,
+    /// The app's variants, in the order of its [`AppInfo`].
+    variants: Vec<VariantId>,
+    slo: Micros,
+    outputs: outputs::Layout,
+}
+
+/// An app whose card names outputs that the server does not make.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("app {app}: outputs: {reason}")]
+pub struct OutputsError {
+    /// The app.
+    pub app: String,
+    /// What is wrong with them.
+    pub reason: String,
+}
+
+/// Tells the driver when a call's future is dropped before its end.
+struct CancelOnDrop<'a> {
+    pool: &'a PoolHandle,
+    ticket: Option<Ticket>,
+}
+
+// === impl PoolBackend ===
+
+impl PoolBackend {
+    /// Joins the apps of these pools.
+    ///
+    /// # Errors
+    /// A card names outputs that the server does not make.
+    pub fn try_new(
+        pools: &[(Arc<PoolHandle>, Vec<AppTensors>)],
+        rows_max: usize,
+        readiness: Arc<Readiness>,
+        registry: Registry,
+    ) -> Result<Self, OutputsError> {
+        let (mut infos, mut apps) = (Vec::new(), Vec::new());
+        for (pool, tensors) in pools {
+            let catalog = pool.catalog();
+            for ((a, app), tensors) in (0..).zip(&catalog.apps).zip(tensors) {
+                let variants = catalog.variants_of(AppId(a));
+                let (ids, names): (Vec<_>, Vec<_>) =
+                    variants.map(|(id, variant)| (id, variant.name.clone())).unzip();
+                infos.push(AppInfo {
+                    name: app.name.clone(),
+                    variants: names,
+                    platform: "candle".to_owned(),
+                    inputs: tensors.inputs.iter().map(spec).collect(),
+                    outputs: tensors.outputs.iter().map(spec).collect(),
+                    max_batch_rows: rows_max,
+                });
+                apps.push(ServedApp {
+                    pool: Arc::clone(pool),
+                    app: AppId(a),
+                    variants: ids,
+                    slo: app.slo,
+                    outputs: outputs::Layout::try_new(&app.name, &tensors.outputs)?,
+                });
+            }
+        }
+        let named = infos.iter().enumerate();
+        Ok(Self {
+            index: named.map(|(i, info)| (info.name.clone(), i)).collect(),
+            infos,
+            apps,
+            readiness,
+            registry,
+        })
+    }
+
+    async fn serve(&self, call: InferCall) -> Result<InferAnswer, InferError> {
+        let unknown = || InferError::NotReady("no such app".to_owned());
+        let app = self.apps.get(call.app).ok_or_else(unknown)?;
+        let pool = &*app.pool;
+        let peek = pool.wants_evidence(app.app.index());
+        let rows = inputs::rows(call.inputs, call.rows, peek).map_err(InferError::Failed)?;
+        let arrival = pool.clock().now();
+        let timeout = call.timeout_us.map_or(app.slo, Micros);
+        let (reply, end) = oneshot::channel();
+        let ticket = pool.ticket();
+        let asked = call.min_accuracy.unwrap_or_default();
+        let call = Call {
+            ticket,
+            app: app.app,
+            pinned: call.variant.and_then(|v| app.variants.get(v).copied()),
+            arrival,
+            deadline: arrival + timeout,
+            priority: call.priority,
+            min_accuracy: asked,
+            rows: SmallVec::<[RowInput; 1]>::from_vec(rows),
+            reply,
+        };
+        pool.submit(call).map_err(|Full { inbox_max }| queue_full("inbox", inbox_max))?;
+        let mut guard = CancelOnDrop {
+            pool,
+            ticket: Some(ticket),
+        };
+        let end = end.await;
+        guard.ticket = None;
+        match end {
+            Ok(Ok(rows)) => end::answer(app, &rows),
+            Ok(Err(error)) => Err(end::error(&error)),
+            // The driver has ended and dropped the call.
+            Err(_) => Err(InferError::Draining),
+        }
+    }
+}
+
+impl Backend for PoolBackend {
+    fn apps(&self) -> &[AppInfo] {
+        &self.infos
+    }
+
+    fn app_index(&self, name: &str) -> Option<usize> {
+        self.index.get(name).copied()
+    }
+
+    fn server_ready(&self) -> Result<(), String> {
+        self.readiness.server()
+    }
+
+    fn app_ready(&self, app: usize, _variant: Option<usize>) -> Result<(), String> {
+        match self.apps.get(app) {
+            Some(app) => self.readiness.pool(app.pool.name()),
+            None => Err("no such app".to_owned()),
+        }
+    }
+
+    fn infer(
+        &self,
+        call: InferCall,
+    ) -> impl Future<Output = Result<InferAnswer, InferError>> + Send {
+        self.serve(call)
+    }
+
+    fn stats(&self, app: usize, variant: usize) -> VariantStats {
+        self.apps
+            .get(app)
+            .and_then(|app| Some(app.pool.stats(*app.variants.get(variant)?)))
+            .unwrap_or_default()
+    }
+
+    fn on_refused(&self, app: Option<usize>, status: u16) {
+        let app = app.and_then(|app| self.infos.get(app));
+        let app = app.map_or("", |app| app.name.as_str());
+        let labels = [("app", app), ("status", &status.to_string())];
+        self.registry.counter(names::REFUSED, labels).increment(1);
+    }
+}
+
+// === impl CancelOnDrop ===
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.pool.cancel(ticket);
+        }
+    }
+}
+
+fn queue_full(queue: &str, bound: usize) -> InferError {
+    InferError::QueueFull {
+        queue: format!("{queue} of {bound}"),
+        retry_after_s: RETRY_AFTER_S,
+    }
+}
+
+fn spec(card: &card::TensorCard) -> TensorSpec {
+    TensorSpec {
+        name: card.name.clone(),
+        datatype: match card.datatype {
+            card::Datatype::Fp32 => Datatype::F32,
+            card::Datatype::Int64 => Datatype::I64,
+        },
+        shape: card.shape.iter().map(|&dim| dim as i64).collect(),
+    }
+}

@@ -1,0 +1,132 @@
+//! Answers of rows as the output tensors that an app's card names.
+
+use smallvec::smallvec;
+use switchyard_models::card::{Datatype, TensorCard};
+
+use super::OutputsError;
+use crate::driver::RowAnswer;
+use crate::ingress::{OutputTensor, Shape, Tensor, TensorData};
+
+/// Class probabilities, FP32.
+const PROBABILITIES: &str = "probabilities";
+/// The most probable class, INT64.
+const LABEL: &str = "label";
+
+/// What each output of an app is made from, in the order of its card.
+pub(super) struct Layout {
+    outputs: Vec<(Kind, Vec<usize>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Probabilities,
+    Label,
+}
+
+// === impl Layout ===
+
+impl Layout {
+    pub(super) fn try_new(app: &str, cards: &[TensorCard]) -> Result<Self, OutputsError> {
+        let outputs = cards.iter().map(|card| {
+            let kind = match (card.name.as_str(), card.datatype) {
+                (PROBABILITIES, Datatype::Fp32) => Kind::Probabilities,
+                (LABEL, Datatype::Int64) => Kind::Label,
+                (name, datatype) => {
+                    let reason = format!(
+                        "`{name}` {datatype:?}: the server makes `{PROBABILITIES}` FP32 and \
+                         `{LABEL}` INT64"
+                    );
+                    let app = app.to_owned();
+                    return Err(OutputsError { app, reason });
+                }
+            };
+            Ok((kind, card.shape.clone()))
+        });
+        Ok(Self {
+            outputs: outputs.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// One tensor per output, one row of it per answer.
+    pub(super) fn tensors(&self, rows: &[RowAnswer]) -> Vec<OutputTensor> {
+        let outputs = self.outputs.iter().enumerate();
+        outputs
+            .map(|(spec, (kind, row_shape))| {
+                let mut shape: Shape = smallvec![rows.len()];
+                shape.extend_from_slice(row_shape);
+                let data = match kind {
+                    Kind::Probabilities => TensorData::F32(probabilities(rows)),
+                    Kind::Label => TensorData::I64(rows.iter().map(label).collect()),
+                };
+                OutputTensor {
+                    spec,
+                    tensor: Tensor { shape, data },
+                }
+            })
+            .collect()
+    }
+}
+
+fn probabilities(rows: &[RowAnswer]) -> Vec<f32> {
+    let each = rows.iter().flat_map(|row| &row.probabilities);
+    each.copied().collect()
+}
+
+/// The most probable class; the first of equals.
+fn label(row: &RowAnswer) -> i64 {
+    let mut best = 0;
+    for (class, probability) in row.probabilities.iter().enumerate() {
+        if *probability > row.probabilities[best] {
+            best = class;
+        }
+    }
+    best as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use switchyard_core::time::Micros;
+
+    use super::*;
+
+    fn card(name: &str, datatype: Datatype, shape: &[usize]) -> TensorCard {
+        TensorCard {
+            name: name.to_owned(),
+            datatype,
+            shape: shape.to_vec(),
+        }
+    }
+
+    fn row(probabilities: &[f32]) -> RowAnswer {
+        RowAnswer {
+            probabilities: probabilities.to_vec(),
+            ran: None,
+            policy: "p@1".into(),
+            window: 1,
+            batch_size: 0,
+            queue: Micros(0),
+            compute: Micros(0),
+            in_time: true,
+        }
+    }
+
+    #[test]
+    fn outputs_follow_the_card() {
+        let cards = [
+            card(LABEL, Datatype::Int64, &[1]),
+            card(PROBABILITIES, Datatype::Fp32, &[3]),
+        ];
+        let layout = Layout::try_new("heart", &cards).unwrap();
+        let tensors = layout.tensors(&[row(&[0.2, 0.7, 0.1]), row(&[0.5, 0.5, 0.0])]);
+        assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 1]);
+        assert_eq!(tensors[0].tensor.data, TensorData::I64(vec![1, 0]));
+        assert_eq!(tensors[1].spec, 1);
+        assert_eq!(tensors[1].tensor.shape.as_slice(), [2, 3]);
+    }
+
+    #[test]
+    fn an_output_that_nobody_makes_is_refused() {
+        let refused = Layout::try_new("heart", &[card("mask", Datatype::Fp32, &[3])]);
+        assert!(refused.is_err_and(|error| error.to_string().contains("`mask`")));
+    }
+}

@@ -1,0 +1,82 @@
+//! The commands of the binary, one file each.
+//!
+//! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
+
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::telemetry::{LogFormat, init_log};
+
+/// What is logged when `RUST_LOG` does not say.
+const LOG_DEFAULT: &str = "info";
+
+/// An inference server whose scheduler is a WebAssembly policy.
+#[derive(Debug, Parser)]
+#[command(name = "switchyard", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// How log lines look; what is logged is up to RUST_LOG
+    #[arg(long, global = true, value_enum, default_value_t)]
+    log: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::ServeArgs),
+}
+
+/// Why a command ended before its work was done.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A check failed: exit code 1.
+    Check(String),
+    /// Bad usage or bad input: exit code 2.
+    Input(String),
+}
+
+// === impl Cli ===
+
+impl Cli {
+    /// Runs the command to its end.
+    ///
+    /// # Safety
+    /// No other thread may run yet: some commands set environment variables that candle reads.
+    pub unsafe fn run(self) -> ExitCode {
+        init_log(self.log, LOG_DEFAULT);
+        let result = match self.command {
+            // SAFETY: the caller promises that no other thread runs.
+            Command::Serve(args) => unsafe { serve::run(&args) },
+        };
+        match result {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report(),
+        }
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Something that was given cannot be used.
+    pub(crate) fn input(error: impl std::fmt::Display) -> Self {
+        Self::Input(error.to_string())
+    }
+
+    /// Something did not come out as it must.
+    pub(crate) fn check(error: impl std::fmt::Display) -> Self {
+        Self::Check(error.to_string())
+    }
+
+    fn report(self) -> ExitCode {
+        let (text, code) = match self {
+            Self::Check(text) => (text, 1),
+            Self::Input(text) => (text, 2),
+        };
+        eprintln!("error: {text}");
+        ExitCode::from(code)
+    }
+}

@@ -1,0 +1,98 @@
+//! `switchyard serve`: run the server until it is told to stop.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use switchyard_executor::threads::{candle_misfit, configure_candle};
+
+use super::Failure;
+use crate::config::Config;
+use crate::server::Server;
+use crate::shutdown;
+
+/// Run the server
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  switchyard serve
+  switchyard serve --config switchyard.toml
+  switchyard serve --policies target/policies --zoo models/zoo --http 127.0.0.1:9000
+
+Stops on SIGTERM or SIGINT, once the requests it has taken are served.")]
+pub(super) struct ServeArgs {
+    /// Configuration file; without one, the shipped demo configuration
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder of policies, in the place of policies.dir
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+    /// Folder of models, in the place of every app's zoo
+    #[arg(long, value_name = "DIR")]
+    zoo: Option<PathBuf>,
+    /// Address of the inference port, in the place of server.http; port 0: a free one
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
+    /// Address of the admin port, in the place of server.admin
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<SocketAddr>,
+}
+
+// === impl ServeArgs ===
+
+impl ServeArgs {
+    fn config(&self) -> Result<Config, Failure> {
+        let mut config = match &self.config {
+            Some(file) => Config::read(file),
+            None => Config::demo(),
+        }
+        .map_err(Failure::input)?;
+        if let Some(policies) = &self.policies {
+            config.policies.dir.clone_from(policies);
+        }
+        if let Some(zoo) = &self.zoo {
+            for app in &mut config.apps {
+                app.zoo.clone_from(zoo);
+            }
+        }
+        config.server.http = self.http.unwrap_or(config.server.http);
+        config.server.admin = self.admin.unwrap_or(config.server.admin);
+        config.check().map_err(Failure::input)?;
+        Ok(config)
+    }
+}
+
+/// Serves until a signal.
+///
+/// # Safety
+/// No other thread may run yet.
+pub(super) unsafe fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let config = args.config()?;
+    let threads = config.workers.iter().map(|worker| worker.threads).max();
+    // SAFETY: the caller promises that no other thread runs.
+    unsafe { configure_candle(threads.unwrap_or(1)) };
+    if let Some(misfit) = candle_misfit(threads.unwrap_or(1)) {
+        tracing::warn!("{misfit}");
+    }
+    let runtime = tokio::runtime::Runtime::new().map_err(Failure::input)?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    let signalled = shutdown::signalled().map_err(Failure::input)?;
+    let started = tokio::task::spawn_blocking(move || Server::start(config));
+    let server = started
+        .await
+        .map_err(Failure::check)?
+        .map_err(Failure::input)?;
+    let listeners = server.listen().await.map_err(Failure::input)?;
+    let http = listeners.http_addr().map_err(Failure::input)?;
+    let admin = listeners.admin_addr().map_err(Failure::input)?;
+    tracing::info!(%http, %admin, "listening");
+    let shutdown = async {
+        let signal = signalled.await;
+        tracing::info!(signal, "draining");
+    };
+    server.serve(listeners, shutdown).await;
+    tracing::info!("stopped");
+    Ok(())
+}

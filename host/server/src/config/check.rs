@@ -1,0 +1,194 @@
+//! What serde cannot see: ranges, doubled names, references.
+
+use std::ops::RangeInclusive;
+
+use super::error::closest;
+use super::{Config, ConfigError, PoolConfig, PriorName, WorkerConfig};
+
+struct Check<'a> {
+    config: &'a Config,
+}
+
+/// Checks everything that needs no file.
+pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
+    let check = Check { config };
+    check.server()?;
+    check.apps()?;
+    check.workers()?;
+    check.pools()?;
+    check.range("policies.history", config.policies.history, 1..=1_024)?;
+    check.range("profile.measure_s", config.profile.measure_s, 1..=3_600)
+}
+
+// === impl Check ===
+
+impl Check<'_> {
+    fn refuse<T>(
+        &self,
+        field: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Result<T, ConfigError> {
+        Err(ConfigError::field(&self.config.source, field, reason))
+    }
+
+    fn range<T: PartialOrd + std::fmt::Display>(
+        &self,
+        field: &str,
+        value: T,
+        range: RangeInclusive<T>,
+    ) -> Result<(), ConfigError> {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        let reason = format!("{value}, must be {} to {}", range.start(), range.end());
+        self.refuse(field, reason)
+    }
+
+    fn server(&self) -> Result<(), ConfigError> {
+        let server = &self.config.server;
+        if !server.admin.ip().is_loopback() {
+            let reason = format!("{}, must be a loopback address", server.admin);
+            return self.refuse("server.admin", reason);
+        }
+        self.range("server.body_max_mb", server.body_max_mb, 1..=4_096)?;
+        self.range("server.header_max_kb", server.header_max_kb, 8..=1_024)?;
+        self.range("server.header_timeout_ms", server.header_timeout_ms, 1..=3_600_000)?;
+        self.range("server.body_timeout_ms", server.body_timeout_ms, 1..=3_600_000)?;
+        self.range("server.connections_max", server.connections_max, 1..=1_000_000)?;
+        self.range("server.rows_max", server.rows_max, 1..=65_536)?;
+        self.range("server.inbox_max", server.inbox_max, 1..=1_000_000)?;
+        self.range("server.drain_timeout_ms", server.drain_timeout_ms, 0..=3_600_000)
+    }
+
+    fn apps(&self) -> Result<(), ConfigError> {
+        let apps = &self.config.apps;
+        self.distinct("app", apps.iter().map(|app| app.name.as_str()))?;
+        for (i, app) in apps.iter().enumerate() {
+            if app.slo_ms.is_some_and(|slo| !(slo.is_finite() && slo >= 0.001)) {
+                return self.refuse(format!("app[{i}].slo_ms"), "must be at least 0.001");
+            }
+            let strong = app.prior == PriorName::Strong;
+            if strong != app.prior_requests.is_some_and(|r| r.is_finite() && r > 0.0) {
+                let reason = "a number above 0 with the strong prior, absent with the others";
+                return self.refuse(format!("app[{i}].prior_requests"), reason);
+            }
+            if app.variants.as_ref().is_some_and(Vec::is_empty) {
+                return self.refuse(
+                    format!("app[{i}].variants"),
+                    "is empty; leave it out for all variants",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn workers(&self) -> Result<(), ConfigError> {
+        let workers = &self.config.workers;
+        self.distinct("worker", workers.iter().map(|worker| worker.name.as_str()))?;
+        for (i, worker) in workers.iter().enumerate() {
+            let WorkerConfig {
+                threads,
+                memory_mb,
+                queue_max,
+                parked_max,
+                ..
+            } = worker;
+            self.range(&format!("worker[{i}].threads"), *threads, 1..=1_024)?;
+            self.range(&format!("worker[{i}].memory_mb"), *memory_mb, 1..=1 << 24)?;
+            self.range(&format!("worker[{i}].queue_max"), *queue_max, 1..=65_536)?;
+            self.range(&format!("worker[{i}].parked_max"), *parked_max, 0..=65_536)?;
+        }
+        Ok(())
+    }
+
+    fn pools(&self) -> Result<(), ConfigError> {
+        let pools = &self.config.pools;
+        self.distinct("pool", pools.iter().map(|pool| pool.name.as_str()))?;
+        for (i, pool) in pools.iter().enumerate() {
+            self.pool(i, pool)?;
+        }
+        let apps = self.config.apps.iter().map(|app| app.name.as_str());
+        self.members("app", "apps", apps, |pool| &pool.apps)?;
+        let workers = self.config.workers.iter().map(|worker| worker.name.as_str());
+        self.members("worker", "workers", workers, |pool| &pool.workers)
+    }
+
+    fn pool(&self, i: usize, pool: &PoolConfig) -> Result<(), ConfigError> {
+        for (field, members) in [("apps", &pool.apps), ("workers", &pool.workers)] {
+            if members.is_empty() {
+                return self.refuse(format!("pool[{i}].{field}"), "is empty");
+            }
+        }
+        if !pool.names_file() && !is_plain_name(&pool.policy) {
+            let reason = format!(
+                "`{}`, must be the name of a policy in policies.dir, or a path to a .wasm file",
+                pool.policy
+            );
+            return self.refuse(format!("pool[{i}].policy"), reason);
+        }
+        let at = |field: &str| format!("pool[{i}].{field}");
+        self.range(&at("window_budget_ms"), pool.window_budget_ms, 1..=60_000)?;
+        self.range(&at("policy_memory_mb"), pool.policy_memory_mb, 1..=4_096)?;
+        self.range(&at("pending_max"), pool.pending_max, 1..=1_000_000)?;
+        self.range(&at("fault_limit.faults"), pool.fault_limit.faults, 1..=1_000_000)?;
+        self.range(&at("fault_limit.windows"), pool.fault_limit.windows, 1..=1_000_000)?;
+        self.range(&at("patience_ms"), pool.patience_ms, 1..=3_600_000)?;
+        self.range(&at("windows_kept"), pool.windows_kept, 1..=4_096)
+    }
+
+    fn distinct<'a>(
+        &self,
+        section: &str,
+        names: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<(), ConfigError> {
+        if names.clone().next().is_none() {
+            return self.refuse(section, format!("there is no [[{section}]]"));
+        }
+        for (i, name) in names.clone().enumerate() {
+            let field = format!("{section}[{i}].name");
+            if name.is_empty() {
+                return self.refuse(field, "is empty");
+            }
+            if names.clone().take(i).any(|before| before == name) {
+                return self.refuse(field, format!("`{name}` is taken by another [[{section}]]"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every name in a pool exists, and every thing is in exactly one pool.
+    fn members<'a>(
+        &self,
+        thing: &str,
+        field: &str,
+        known: impl Iterator<Item = &'a str> + Clone,
+        of: impl Fn(&PoolConfig) -> &Vec<String>,
+    ) -> Result<(), ConfigError> {
+        let mut used: Vec<&str> = Vec::new();
+        for (i, pool) in self.config.pools.iter().enumerate() {
+            for (j, name) in of(pool).iter().enumerate() {
+                let at = format!("pool[{i}].{field}[{j}]");
+                if !known.clone().any(|one| one == name) {
+                    let hint = match closest(name, known.clone()) {
+                        Some(close) => format!("; did you mean `{close}`?"),
+                        None => String::new(),
+                    };
+                    return self.refuse(at, format!("no [[{thing}]] is called `{name}`{hint}"));
+                }
+                if used.contains(&name.as_str()) {
+                    return self.refuse(at, format!("{thing} `{name}` is in a pool already"));
+                }
+                used.push(name);
+            }
+        }
+        match known.clone().position(|name| !used.contains(&name)) {
+            Some(i) => self.refuse(format!("{thing}[{i}]"), "is in no [[pool]]"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A name that stays inside the folder it is looked up in.
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
+}

@@ -1,0 +1,211 @@
+//! The live driver of the scheduling core: one thread per pool, which owns the scheduler and
+//! everything that waits for it, and is reached by typed messages only.
+//!
+//! ```text
+//! calls ---Submit--->  inbox  <---Worker--- worker threads
+//!                        |    <---Evidence- evidence thread
+//!                        v    <---Install-- policy thread
+//!         handle every message, poll until empty, wait for the next
+//! ```
+
+mod answers;
+mod handle;
+mod message;
+mod stats;
+mod status;
+mod thread;
+mod waiters;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use switchyard_core::catalog::Catalog;
+use switchyard_core::{Scheduler, SchedulerConfig};
+use switchyard_executor::{Executor, Worker, WorkerOptions};
+use thiserror::Error;
+
+pub use handle::{Full, PoolHandle};
+pub use message::{Call, CallEnd, CallError, Message, RowAnswer, RowInput, Ticket};
+pub use stats::VariantCounters;
+pub use status::PoolStatus;
+
+use crate::clock::Clock;
+use crate::evidence::{EvidenceModels, EvidenceQueue};
+use crate::readiness::{Awaited, Readiness};
+use crate::telemetry::{PoolMeters, Registry, names};
+
+/// Room in the inbox beyond what calls may fill, so that what ends requests gets through.
+const INBOX_RESERVE: usize = 1_024;
+
+/// Commands to a worker beyond one release for each parked request.
+const WORKER_COMMANDS: usize = 64;
+
+/// What a pool is made of.
+pub struct PoolParts {
+    /// Name in logs, metrics and threads.
+    pub name: String,
+    /// What there is to choose from.
+    pub catalog: Arc<Catalog>,
+    /// Bounds and seed of the scheduler.
+    pub scheduler: SchedulerConfig,
+    /// One executor per worker of the catalog, and the threads it computes with.
+    pub executors: Vec<(Box<dyn Executor>, usize)>,
+    /// How neighbours are counted, by app.
+    pub evidence: EvidenceModels,
+    /// Calls that may wait to be taken in.
+    pub inbox_max: usize,
+}
+
+/// Why a pool could not be started.
+#[derive(Debug, Error)]
+pub enum PoolError {
+    /// The catalog does not hold together.
+    #[error("pool {pool}: {error}")]
+    Catalog {
+        /// The pool.
+        pool: String,
+        /// What is wrong.
+        error: switchyard_core::catalog::CatalogError,
+    },
+    /// The system gives no thread.
+    #[error("pool {pool}: no thread: {error}")]
+    Thread {
+        /// The pool.
+        pool: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// A running pool. Dropping it ends what is left inside and joins its threads.
+pub struct Pool {
+    handle: Arc<PoolHandle>,
+    thread: Option<JoinHandle<()>>,
+}
+
+// === impl Pool ===
+
+impl Pool {
+    /// Starts the driver thread and the worker threads. The native fallback schedules until a
+    /// policy is installed; every variant that fits is made resident meanwhile.
+    ///
+    /// # Errors
+    /// The catalog is refused, or the system gives no thread.
+    pub fn start(
+        parts: PoolParts,
+        clock: Clock,
+        readiness: &Arc<Readiness>,
+        registry: &Registry,
+    ) -> Result<Self, PoolError> {
+        readiness.wait_for(&parts.name, Awaited::Models, "its models are being loaded");
+        let (sender, inbox) = bounded(parts.inbox_max + INBOX_RESERVE);
+        let pool = parts.name.clone();
+        let no_thread = |error| PoolError::Thread {
+            pool: pool.clone(),
+            error,
+        };
+        let handle = Arc::new(PoolHandle::new(&parts, sender.clone(), clock, registry));
+        let driver = build(parts, clock, readiness, registry, (sender, inbox), &handle)?;
+
+        let thread = std::thread::Builder::new()
+            .name(format!("{pool}-driver"))
+            .spawn(move || driver.run())
+            .map_err(no_thread)?;
+        Ok(Self {
+            handle,
+            thread: Some(thread),
+        })
+    }
+
+    /// The way in.
+    pub fn handle(&self) -> &Arc<PoolHandle> {
+        &self.handle
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.handle.send(Message::Stop);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!(pool = self.handle.name(), "the driver thread panicked");
+        }
+    }
+}
+
+fn build(
+    parts: PoolParts,
+    clock: Clock,
+    readiness: &Arc<Readiness>,
+    registry: &Registry,
+    (sender, inbox): (Sender<Message>, Receiver<Message>),
+    handle: &PoolHandle,
+) -> Result<thread::Driver, PoolError> {
+    let PoolParts {
+        name,
+        catalog,
+        scheduler,
+        executors,
+        evidence,
+        ..
+    } = parts;
+    let no_thread = |error| PoolError::Thread {
+        pool: name.clone(),
+        error,
+    };
+    let scheduler =
+        Scheduler::try_new(Arc::clone(&catalog), scheduler).map_err(|error| PoolError::Catalog {
+            pool: name.clone(),
+            error,
+        })?;
+    let workers = spawn_workers(&catalog, executors, &sender).map_err(no_thread)?;
+    let evidence = if evidence.iter().any(Option::is_some) {
+        let skipped = registry.counter(names::EVIDENCE_SKIPPED, [("pool", name.as_str())]);
+        Some(EvidenceQueue::spawn(&name, evidence, sender, skipped).map_err(no_thread)?)
+    } else {
+        None
+    };
+    let meters = PoolMeters::new(registry, &name, &catalog);
+    let counters = Arc::clone(handle.counters());
+    let wants_evidence: Arc<AtomicBool> = Arc::clone(handle.wants_evidence_flag());
+    Ok(thread::Driver::new(
+        name,
+        clock,
+        scheduler,
+        inbox,
+        workers,
+        evidence,
+        meters,
+        counters,
+        wants_evidence,
+        Arc::clone(readiness),
+    ))
+}
+
+fn spawn_workers(
+    catalog: &Catalog,
+    executors: Vec<(Box<dyn Executor>, usize)>,
+    driver: &Sender<Message>,
+) -> io::Result<Vec<Worker>> {
+    let specs = (0..).map(switchyard_core::ids::WorkerId).zip(&catalog.workers);
+    specs
+        .zip(executors)
+        .map(|((id, spec), (executor, threads))| {
+            let options = WorkerOptions {
+                id,
+                name: spec.name.clone(),
+                threads,
+                commands_max: spec.parked_max as usize + WORKER_COMMANDS,
+            };
+            let driver = driver.clone();
+            Worker::spawn(options, executor, move |event| {
+                // An error means that the driver has ended; nobody waits for this any more.
+                let _ = driver.send(Message::Worker(event));
+            })
+        })
+        .collect()
+}

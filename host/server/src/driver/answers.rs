@@ -1,0 +1,80 @@
+//! From the core's reply to the client's answer.
+
+use switchyard_core::event::Reply;
+use switchyard_core::evidence::posterior;
+use switchyard_core::ids::AppId;
+use switchyard_core::request::{Evidence, Outcome};
+use switchyard_core::time::Time;
+use switchyard_core::{Event, Scheduler};
+
+use super::message::{CallError, RowAnswer};
+use super::thread::Driver;
+use super::waiters::Row;
+
+impl Driver {
+    pub(super) fn reply(&mut self, now: Time, reply: Reply) {
+        self.meters.ended(&reply);
+        let Some(row) = self.waiters.take(reply.request) else {
+            return; // Its call has ended already.
+        };
+        match answer(&self.scheduler, &row, &reply) {
+            Ok(answer) => {
+                if let Some((variant, _)) = answer.ran {
+                    self.counters.answered(variant, reply.latency, answer.queue);
+                }
+                self.waiters.answer(&row, answer);
+            }
+            Err(outcome) => {
+                if let (Outcome::Failed(_), Some(variant)) = (&outcome, row.variant) {
+                    self.counters.failed(variant, reply.latency);
+                }
+                let waited = reply.latency;
+                for orphan in self.waiters.fail(&row, CallError { outcome, waited }) {
+                    self.scheduler.handle(now, Event::Cancelled(orphan));
+                }
+            }
+        }
+    }
+}
+
+/// The row's answer, or the outcome that is none.
+fn answer(scheduler: &Scheduler, row: &Row, reply: &Reply) -> Result<RowAnswer, Outcome> {
+    let (ran, in_time, probabilities) = match &reply.outcome {
+        Outcome::Answered {
+            variant,
+            exit,
+            in_time,
+        } => (Some((*variant, *exit)), *in_time, row.probabilities.clone()),
+        Outcome::ShortCircuited { in_time } => {
+            let guess = guess(scheduler, reply.app, reply.evidence.as_ref());
+            (None, *in_time, guess)
+        }
+        other => return Err(other.clone()),
+    };
+    let queue = match &reply.ran {
+        Some(ran) => ran.since.since(row.arrival),
+        None => reply.latency,
+    };
+    let decided = reply.decided.as_ref();
+    Ok(RowAnswer {
+        probabilities,
+        ran,
+        policy: decided.map(|d| d.by.clone()).unwrap_or_default(),
+        window: decided.map_or(0, |d| d.window),
+        batch_size: reply.ran.map_or(0, |ran| ran.size),
+        queue,
+        compute: row.compute,
+        in_time,
+    })
+}
+
+/// What the evidence alone says: the posterior mean (SneakPeek eq. 9).
+fn guess(scheduler: &Scheduler, app: AppId, evidence: Option<&Evidence>) -> Vec<f32> {
+    let Some(app) = scheduler.catalog().app(app) else {
+        return Vec::new();
+    };
+    let mut theta = Vec::new();
+    let counts = evidence.map_or(&[][..], |counts| counts.as_slice());
+    posterior(&app.prior, counts, &mut theta);
+    theta.into_iter().map(|p| p as f32).collect()
+}

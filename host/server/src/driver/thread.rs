@@ -1,0 +1,458 @@
+//! The thread itself: messages in, the core's commands carried out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use switchyard_core::event::{Notice, Run};
+use switchyard_core::guard::Faulted;
+use switchyard_core::ids::{RequestId, VariantId, WorkerId};
+use switchyard_core::policy::{FaultKind, Policy};
+use switchyard_core::request::Request;
+use switchyard_core::time::{Micros, Time};
+use switchyard_core::window::Window;
+use switchyard_core::{Command, Event, Scheduler};
+use switchyard_executor::{
+    Finished, Job, Refused, Residency, Row, Worker, WorkerDown, WorkerEvent,
+};
+use tokio::sync::oneshot;
+
+use super::message::{Call, Message};
+use super::stats::VariantCounters;
+use super::status::PoolStatus;
+use super::waiters::Waiters;
+use crate::clock::Clock;
+use crate::evidence::EvidenceQueue;
+use crate::readiness::{Awaited, Readiness};
+use crate::telemetry::PoolMeters;
+
+/// Messages handled before the scheduler is polled: more of them share a window, but none
+/// waits for ever.
+const MESSAGES_MAX: usize = 1_024;
+
+pub(super) struct Driver {
+    pub(super) name: String,
+    clock: Clock,
+    pub(super) scheduler: Scheduler,
+    pub(super) waiters: Waiters,
+    pub(super) meters: PoolMeters,
+    pub(super) counters: Arc<VariantCounters>,
+    wants_evidence: Arc<AtomicBool>,
+    readiness: Arc<Readiness>,
+    evidence: Option<EvidenceQueue>,
+    next_request: u64,
+    /// Arrivals are stamped by many threads; the core sees them in order.
+    last_arrival: Time,
+    faults: BTreeMap<FaultKind, u64>,
+    last_fault: Option<String>,
+    /// Preloads that have not ended; none once all had.
+    loading: Option<usize>,
+    draining: bool,
+    drained: Vec<oneshot::Sender<()>>,
+    stopping: bool,
+    /// Dropped before the workers: a worker that reports into a full inbox must not wait for
+    /// a thread that waits for it.
+    inbox: Receiver<Message>,
+    workers: Vec<Worker>,
+}
+
+// === impl Driver ===
+
+impl Driver {
+    #[allow(clippy::too_many_arguments)] // One argument per part; called once.
+    pub(super) fn new(
+        name: String,
+        clock: Clock,
+        scheduler: Scheduler,
+        inbox: Receiver<Message>,
+        workers: Vec<Worker>,
+        evidence: Option<EvidenceQueue>,
+        meters: PoolMeters,
+        counters: Arc<VariantCounters>,
+        wants_evidence: Arc<AtomicBool>,
+        readiness: Arc<Readiness>,
+    ) -> Self {
+        Self {
+            name,
+            clock,
+            scheduler,
+            waiters: Waiters::default(),
+            meters,
+            counters,
+            wants_evidence,
+            readiness,
+            evidence,
+            next_request: 0,
+            last_arrival: Time::ZERO,
+            faults: BTreeMap::new(),
+            last_fault: None,
+            loading: None,
+            draining: false,
+            drained: Vec::new(),
+            stopping: false,
+            inbox,
+            workers,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        self.loading = self.preload();
+        while !self.stopping {
+            if self.loading == Some(0) {
+                self.loading = None;
+                self.readiness.arrived(&self.name, Awaited::Models);
+            }
+            let Some(first) = self.wait() else { return };
+            let now = self.clock.now();
+            if let Some(message) = first {
+                self.take(now, message);
+            }
+            for _ in 1..MESSAGES_MAX {
+                let Ok(message) = self.inbox.try_recv() else { break };
+                self.take(now, message);
+            }
+            self.carry_out();
+            self.publish();
+        }
+        self.end();
+    }
+
+    /// The next message, none when it is time itself that something waits for. None at all
+    /// when nobody can send any more.
+    fn wait(&self) -> Option<Option<Message>> {
+        let Some(at) = self.scheduler.next_wakeup() else {
+            return self.inbox.recv().ok().map(Some);
+        };
+        let wait = at.since(self.clock.now());
+        match self.inbox.recv_timeout(wait.into()) {
+            Ok(message) => Some(Some(message)),
+            Err(RecvTimeoutError::Timeout) => Some(None),
+            Err(RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    fn take(&mut self, now: Time, message: Message) {
+        match message {
+            Message::Submit(call) => self.submit(now, call),
+            Message::Cancel(ticket) => {
+                for request in self.waiters.abandon(ticket) {
+                    self.scheduler.handle(now, Event::Cancelled(request));
+                }
+            }
+            Message::Worker(event) => self.worker_event(now, event),
+            Message::Evidence { request, counts } => {
+                let event = Event::Evidence { request, counts };
+                self.scheduler.handle(now, event);
+            }
+            Message::Install(policy, done) => self.install(now, policy, &done),
+            Message::RemovePolicy => {
+                self.wants_evidence.store(false, Ordering::Relaxed);
+                self.scheduler.handle(now, Event::PolicyRemoved);
+            }
+            Message::Windows(most, reply) => {
+                // An error means that whoever asked has gone; so below.
+                let _ = reply.send(self.windows(most));
+            }
+            Message::Decision(window, reply) => {
+                let decision = self.scheduler.history().get(window);
+                let _ = reply.send(decision.cloned().map(Box::new));
+            }
+            Message::Status(reply) => {
+                let _ = reply.send(self.status());
+            }
+            Message::Drain(done) => {
+                self.draining = true;
+                self.drained.push(done);
+                self.scheduler.handle(now, Event::Drain);
+            }
+            Message::Stop => self.stopping = true,
+        }
+    }
+
+    fn submit(&mut self, now: Time, call: Call) {
+        if call.reply.is_closed() {
+            return; // The client left before it was taken in.
+        }
+        self.last_arrival = self.last_arrival.max(call.arrival).min(now);
+        self.waiters.open(call.ticket, call.rows.len(), call.reply);
+        for row in call.rows {
+            self.next_request += 1;
+            let id = RequestId(self.next_request);
+            let arrival = self.last_arrival;
+            self.waiters.add(call.ticket, id, arrival, row.tensors);
+            self.scheduler.handle(
+                now,
+                Event::Arrived(Request {
+                    id,
+                    app: call.app,
+                    arrival,
+                    deadline: call.deadline,
+                    priority: call.priority,
+                    min_accuracy: call.min_accuracy,
+                    pinned: call.pinned,
+                }),
+            );
+            if let (Some(evidence), Some(input)) = (&self.evidence, row.peek) {
+                evidence.offer(id, call.app, input);
+            }
+        }
+    }
+
+    // ---- workers ----------------------------------------------------------------------
+
+    /// Asks every worker for every variant that still fits, so that no client waits for it.
+    /// How many were asked for.
+    fn preload(&self) -> Option<usize> {
+        let catalog = self.scheduler.catalog();
+        let mut asked = 0;
+        for (worker, spec) in self.workers.iter().zip(&catalog.workers) {
+            let mut left = spec.memory_bytes;
+            for (v, variant) in (0..).zip(&catalog.variants) {
+                if variant.memory_bytes <= left && worker.preload(VariantId(v)).is_ok() {
+                    left -= variant.memory_bytes;
+                    asked += 1;
+                }
+            }
+        }
+        Some(asked)
+    }
+
+    fn worker_event(&mut self, now: Time, event: WorkerEvent) {
+        match event {
+            WorkerEvent::Finished(finished) => self.finished(now, finished),
+            WorkerEvent::Preloaded(loaded) => {
+                let worker = loaded.worker;
+                match &loaded.result {
+                    Ok(_) => self.loading = self.loading.map(|left| left.saturating_sub(1)),
+                    Err(error) => {
+                        // A model that cannot be loaded is a mistake of the deployment: the
+                        // pool stays unready, and serves what it can.
+                        tracing::error!(pool = self.name, worker = worker.0, %error, "not loaded");
+                        let reason = error.to_string();
+                        self.readiness.wait_for(&self.name, Awaited::Models, reason);
+                    }
+                }
+                self.residency(now, worker, loaded.residency);
+            }
+            WorkerEvent::Down(WorkerDown { worker, reason }) => {
+                tracing::error!(pool = self.name, worker = worker.0, reason, "worker down");
+                let event = Event::WorkerDown { worker, reason };
+                self.scheduler.handle(now, event);
+            }
+        }
+    }
+
+    fn finished(&mut self, now: Time, finished: Finished) {
+        let Finished { batch, worker, .. } = finished;
+        let output = finished.result.as_ref().ok();
+        let ran = self.waiters.finished(batch, output, finished.compute);
+        if let Some(ran) = ran {
+            let requests = ran.requests.len();
+            self.meters.finished(&finished, requests);
+            self.counters.ran(ran.variant, requests, finished.compute);
+        }
+        self.residency(now, worker, finished.residency);
+        let result = finished.result.map(drop).map_err(|error| error.to_string());
+        if let Err(reason) = &result {
+            tracing::warn!(pool = self.name, worker = worker.0, reason, "batch failed");
+        }
+        self.scheduler.handle(
+            now,
+            Event::Finished {
+                worker,
+                batch,
+                result,
+            },
+        );
+    }
+
+    fn residency(&mut self, now: Time, worker: WorkerId, residency: Residency) {
+        let Residency {
+            resident,
+            free_bytes,
+        } = residency;
+        self.meters.residency(worker, resident.len(), free_bytes);
+        let event = Event::Residency {
+            worker,
+            resident,
+            free_bytes,
+        };
+        self.scheduler.handle(now, event);
+    }
+
+    // ---- commands ---------------------------------------------------------------------
+
+    fn carry_out(&mut self) {
+        loop {
+            let now = self.clock.now();
+            let Some(command) = self.scheduler.poll(now) else {
+                return;
+            };
+            match command {
+                Command::Run(run) => self.start(now, &run),
+                Command::Reply(reply) => self.reply(now, reply),
+                Command::Release { worker, request } => self.release(worker, request),
+                Command::Notice(notice) => self.notice(notice),
+            }
+        }
+    }
+
+    fn start(&mut self, now: Time, run: &Run) {
+        let app = self.scheduler.catalog().variant(run.variant).map(|v| v.app);
+        let rows = run.requests.iter().map(|&request| Row {
+            request,
+            input: match run.from_stage {
+                0 => self.waiters.take_inputs(request),
+                _ => None,
+            },
+        });
+        let job = Job {
+            batch: run.batch,
+            app: app.unwrap_or_default(),
+            variant: run.variant,
+            from_stage: run.from_stage,
+            to_stage: run.to_stage,
+            exit: run.exit,
+            rows: rows.collect(),
+        };
+        let handed_over = match self.workers.get(run.worker.index()) {
+            Some(worker) => worker.run(job).map_err(|refused| match refused {
+                Refused::Full(_) => "the worker's command queue is full",
+                Refused::Down(_) => "the worker is down",
+            }),
+            None => Err("there is no such worker"),
+        };
+        match handed_over {
+            Ok(()) => self.waiters.started(run.batch, run.variant, &run.requests),
+            Err(reason) => {
+                tracing::error!(pool = self.name, worker = run.worker.0, reason, "batch refused");
+                let event = Event::Finished {
+                    worker: run.worker,
+                    batch: run.batch,
+                    result: Err(reason.to_owned()),
+                };
+                self.scheduler.handle(now, event);
+            }
+        }
+    }
+
+    fn release(&self, worker: WorkerId, request: RequestId) {
+        let Some(held) = self.workers.get(worker.index()) else {
+            return;
+        };
+        if let Err(Refused::Full(_)) = held.release(request) {
+            // The queue has room for a release of everything that may be parked.
+            tracing::error!(pool = self.name, worker = worker.0, "release refused: queue full");
+        }
+    }
+
+    // ---- policies ---------------------------------------------------------------------
+
+    fn install(&mut self, now: Time, policy: Box<dyn Policy>, done: &Sender<Micros>) {
+        let wants = policy.description().wants.evidence;
+        let began = Instant::now();
+        self.scheduler.handle(now, Event::PolicyChanged(policy));
+        let took = Micros::from(began.elapsed());
+        self.wants_evidence.store(wants, Ordering::Relaxed);
+        let _ = done.send(took);
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        let pool = &self.name;
+        match notice {
+            Notice::PolicyFaulted(Faulted {
+                policy,
+                fault,
+                taken_off,
+            }) => {
+                let (kind, reason) = (fault.kind.label(), &fault.reason);
+                tracing::warn!(pool, %policy, kind, reason, taken_off, "policy fault");
+                if taken_off {
+                    let by = self.scheduler.policy_label();
+                    tracing::error!(pool, %policy, %by, "policy taken off: served by another");
+                }
+                self.meters.faulted(fault.kind);
+                *self.faults.entry(fault.kind).or_default() += 1;
+                self.last_fault = Some(format!("{policy}: {fault}"));
+            }
+            Notice::PolicySwitched {
+                from,
+                to,
+                state_lost,
+            } => {
+                tracing::debug!(pool, %from, %to, "policy switched");
+                if let Some(fault) = state_lost {
+                    tracing::warn!(pool, %to, %fault, "the policy's state was not handed over");
+                }
+            }
+            Notice::PolicyRemoved { from } => {
+                let by = self.scheduler.policy_label();
+                tracing::error!(pool, %from, %by, "policy removed: the fallback serves");
+            }
+        }
+    }
+
+    fn windows(&self, most: usize) -> Vec<Window> {
+        let kept = self.scheduler.history().iter();
+        let mut windows: Vec<_> = kept.rev().take(most).map(|d| d.window.clone()).collect();
+        windows.reverse();
+        windows
+    }
+
+    // ---- looking in -------------------------------------------------------------------
+
+    fn publish(&mut self) {
+        let (live, pending) = (self.scheduler.live(), self.scheduler.pending());
+        let running = self.waiters.running();
+        let queued = live.saturating_sub(pending + running);
+        let imbalance = self.scheduler.imbalance();
+        self.meters.depth(pending, queued, running, imbalance);
+        if self.draining && live == 0 {
+            for done in self.drained.drain(..) {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    fn status(&self) -> PoolStatus {
+        let ledger = self.scheduler.ledger();
+        let named = |(name, count): (&&str, &u64)| ((*name).to_owned(), *count);
+        PoolStatus {
+            pool: self.name.clone(),
+            policy: self.scheduler.policy_label().to_string(),
+            live: self.scheduler.live(),
+            pending: self.scheduler.pending(),
+            windows: self.scheduler.windows_opened(),
+            accepted: ledger.accepted(),
+            ended: ledger.ended(),
+            imbalance: self.scheduler.imbalance(),
+            outcomes: ledger.by_outcome().iter().map(named).collect(),
+            faults: self
+                .faults
+                .iter()
+                .map(|(kind, count)| (kind.label().to_owned(), *count))
+                .collect(),
+            last_fault: self.last_fault.clone(),
+            draining: self.draining,
+        }
+    }
+
+    // ---- the end ----------------------------------------------------------------------
+
+    /// What is left inside is ended: every accepted request ends, also now.
+    fn end(mut self) {
+        let now = self.clock.now();
+        self.scheduler.handle(now, Event::Drain);
+        for request in self.waiters.all() {
+            self.scheduler.handle(now, Event::Cancelled(request));
+        }
+        self.carry_out();
+        self.publish();
+        let left = self.scheduler.live();
+        if left > 0 || self.scheduler.imbalance() != 0 {
+            tracing::error!(pool = self.name, left, "requests were left at the end");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Who waits for what: inputs until they run, clients until they are answered.
+//!
+//! Owned by the driver thread alone, so there are no locks.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+use switchyard_core::ids::{BatchId, RequestId, VariantId};
+use switchyard_core::time::{Micros, Time};
+use switchyard_executor::{BatchOutput, InputTensor};
+use tokio::sync::oneshot;
+
+use super::message::{CallEnd, CallError, RowAnswer, Ticket};
+
+/// Requests that another end has made pointless; to be cancelled.
+pub(super) type Orphans = SmallVec<[RequestId; 4]>;
+
+/// Rows by request, calls by ticket.
+#[derive(Default)]
+pub(super) struct Waiters {
+    rows: HashMap<RequestId, Row>,
+    calls: HashMap<Ticket, Open>,
+    batches: HashMap<BatchId, Running>,
+}
+
+/// One row of a call: what the core calls a request.
+pub(super) struct Row {
+    call: Ticket,
+    position: usize,
+    inputs: Option<Vec<InputTensor>>,
+    pub(super) arrival: Time,
+    pub(super) probabilities: Vec<f32>,
+    pub(super) compute: Micros,
+    /// The variant that ran it last.
+    pub(super) variant: Option<VariantId>,
+}
+
+struct Open {
+    requests: SmallVec<[RequestId; 1]>,
+    answers: SmallVec<[Option<RowAnswer>; 1]>,
+    unanswered: usize,
+    reply: oneshot::Sender<CallEnd>,
+}
+
+/// A batch that a worker has.
+pub(super) struct Running {
+    pub(super) variant: VariantId,
+    pub(super) requests: Vec<RequestId>,
+}
+
+// === impl Waiters ===
+
+impl Waiters {
+    /// Opens a call of `rows` rows; they follow by [`add`](Self::add).
+    pub(super) fn open(&mut self, ticket: Ticket, rows: usize, reply: oneshot::Sender<CallEnd>) {
+        let open = Open {
+            requests: SmallVec::with_capacity(rows),
+            answers: SmallVec::with_capacity(rows),
+            unanswered: 0,
+            reply,
+        };
+        self.calls.insert(ticket, open);
+    }
+
+    /// Adds the next row of an open call.
+    pub(super) fn add(
+        &mut self,
+        ticket: Ticket,
+        request: RequestId,
+        arrival: Time,
+        inputs: Vec<InputTensor>,
+    ) {
+        let Some(call) = self.calls.get_mut(&ticket) else {
+            return; // Ended by an earlier row; the request is cancelled by its caller.
+        };
+        call.requests.push(request);
+        call.answers.push(None);
+        call.unanswered += 1;
+        let row = Row {
+            call: ticket,
+            position: call.answers.len() - 1,
+            inputs: Some(inputs),
+            arrival,
+            probabilities: Vec::new(),
+            compute: Micros::ZERO,
+            variant: None,
+        };
+        self.rows.insert(request, row);
+    }
+
+    /// Inputs of a request that starts; they are moved out once.
+    pub(super) fn take_inputs(&mut self, request: RequestId) -> Option<Vec<InputTensor>> {
+        self.rows.get_mut(&request)?.inputs.take()
+    }
+
+    /// A worker has a batch.
+    pub(super) fn started(&mut self, batch: BatchId, variant: VariantId, requests: &[RequestId]) {
+        let requests = requests.to_vec();
+        self.batches.insert(batch, Running { variant, requests });
+    }
+
+    /// A worker is done with a batch: its output goes to the rows that are still there.
+    pub(super) fn finished(
+        &mut self,
+        batch: BatchId,
+        output: Option<&BatchOutput>,
+        compute: Micros,
+    ) -> Option<Running> {
+        let running = self.batches.remove(&batch)?;
+        for request in &running.requests {
+            if let Some(row) = self.rows.get_mut(request) {
+                row.compute += compute;
+                row.variant = Some(running.variant);
+            }
+        }
+        let outputs = output.into_iter().flat_map(BatchOutput::rows);
+        for (request, output) in running.requests.iter().zip(outputs) {
+            if let Some(row) = self.rows.get_mut(request) {
+                row.probabilities = output.to_vec();
+            }
+        }
+        Some(running)
+    }
+
+    /// A request has ended; its row.
+    pub(super) fn take(&mut self, request: RequestId) -> Option<Row> {
+        self.rows.remove(&request)
+    }
+
+    /// A row got its answer; the call ends with its last one.
+    pub(super) fn answer(&mut self, row: &Row, answer: RowAnswer) {
+        let Some(call) = self.calls.get_mut(&row.call) else {
+            return;
+        };
+        let Some(slot) = call.answers.get_mut(row.position) else {
+            return;
+        };
+        call.unanswered -= usize::from(slot.is_none());
+        *slot = Some(answer);
+        if call.unanswered == 0
+            && let Some(call) = self.calls.remove(&row.call)
+        {
+            // An error means that the client has gone: nobody misses the answer.
+            let _ = call.reply.send(Ok(call.answers.into_iter().flatten().collect()));
+        }
+    }
+
+    /// A row got none: the call ends with this, and its other rows need not run.
+    pub(super) fn fail(&mut self, row: &Row, error: CallError) -> Orphans {
+        let Some(call) = self.calls.remove(&row.call) else {
+            return Orphans::new();
+        };
+        let _ = call.reply.send(Err(error));
+        self.unended(&call.requests)
+    }
+
+    /// The client has gone: none of its rows needs to run.
+    pub(super) fn abandon(&mut self, ticket: Ticket) -> Orphans {
+        match self.calls.remove(&ticket) {
+            Some(call) => self.unended(&call.requests),
+            None => Orphans::new(),
+        }
+    }
+
+    /// Requests that have not ended, lowest id first.
+    pub(super) fn all(&self) -> Vec<RequestId> {
+        let mut requests: Vec<_> = self.rows.keys().copied().collect();
+        requests.sort_unstable();
+        requests
+    }
+
+    /// Requests in batches that workers have.
+    pub(super) fn running(&self) -> usize {
+        self.batches.values().map(|batch| batch.requests.len()).sum()
+    }
+
+    fn unended(&self, requests: &[RequestId]) -> Orphans {
+        let live = |request: &&RequestId| self.rows.contains_key(request);
+        requests.iter().filter(live).copied().collect()
+    }
+}

@@ -1,0 +1,59 @@
+//! Any policy, with its window calls timed and counted.
+
+use std::time::Instant;
+
+use metrics::Histogram;
+use switchyard_core::catalog::Catalog;
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::{Description, Policy, PolicyFault};
+use switchyard_core::window::Window;
+
+use crate::telemetry::{Registry, names};
+
+/// A policy whose window calls go into metrics.
+pub struct Observed {
+    inner: Box<dyn Policy>,
+    seconds: Histogram,
+    requests: Histogram,
+}
+
+// === impl Observed ===
+
+impl Observed {
+    /// Times `inner` under the pool's name and the policy's label.
+    pub fn new(inner: Box<dyn Policy>, pool: &str, registry: &Registry) -> Self {
+        let policy = inner.description().label();
+        let labels = [("pool", pool), ("policy", policy.as_str())];
+        Self {
+            seconds: registry.histogram(names::WINDOW_TIME, labels),
+            requests: registry.histogram(names::WINDOW_REQUESTS, [("pool", pool)]),
+            inner,
+        }
+    }
+}
+
+impl Policy for Observed {
+    fn description(&self) -> &Description {
+        self.inner.description()
+    }
+
+    fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
+        self.inner.configure(catalog)
+    }
+
+    fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
+        let began = Instant::now();
+        let result = self.inner.schedule(window, plan);
+        self.seconds.record(began.elapsed().as_secs_f64());
+        self.requests.record(window.len() as f64);
+        result
+    }
+
+    fn save(&mut self) -> Result<Vec<u8>, PolicyFault> {
+        self.inner.save()
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), PolicyFault> {
+        self.inner.restore(state)
+    }
+}

@@ -1,0 +1,179 @@
+//! What came of swaps, for the log, the status and whoever asks.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use switchyard_core::time::{Micros, Time};
+use switchyard_policy::{Loaded, PolicyVersion};
+
+/// Swaps kept for the status.
+const SWAPS_KEPT: usize = 64;
+
+/// How an attempt to change the policy ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SwapResult {
+    /// A new version serves.
+    Switched,
+    /// A version that served before serves again.
+    RolledBack,
+    /// The old one serves on.
+    Refused,
+    /// The file is gone and the fallback serves.
+    Removed,
+}
+
+/// One attempt. Times in microseconds, 0 where a step was not reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swap {
+    /// How it ended.
+    pub result: SwapResult,
+    /// When, in microseconds since the server began.
+    pub at_us: u64,
+    /// The component's file.
+    pub file: String,
+    /// `name@version` of the policy, empty when it was not loaded.
+    pub policy: String,
+    /// The first digits of its content hash.
+    pub hash: String,
+    /// Time to compile it, or to find it compiled.
+    pub compile_us: u64,
+    /// It was found compiled.
+    pub cached: bool,
+    /// Time to configure it.
+    pub configure_us: u64,
+    /// Time to try it on recorded windows.
+    pub validate_us: u64,
+    /// Recorded windows it was tried on.
+    pub windows: usize,
+    /// Time the driver took to switch, state handed over.
+    pub switch_us: u64,
+    /// Why it was refused.
+    pub error: Option<String>,
+}
+
+/// A version kept for rollback.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// `name@version`.
+    pub policy: String,
+    /// The whole content hash.
+    pub hash: String,
+    /// The file it came from.
+    pub file: String,
+}
+
+/// What serves, what served and what was tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoliciesStatus {
+    /// The component that is followed.
+    pub file: String,
+    /// The version installed last; none while the fallback serves.
+    pub active: Option<Version>,
+    /// Versions that a rollback can name, latest first.
+    pub history: Vec<Version>,
+    /// The last attempts, oldest first.
+    pub swaps: VecDeque<Swap>,
+}
+
+// === impl SwapResult ===
+
+impl SwapResult {
+    /// Name in metrics and logs.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Switched => "switched",
+            Self::RolledBack => "rolled_back",
+            Self::Refused => "refused",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+// === impl Swap ===
+
+impl Swap {
+    pub(super) fn done(result: SwapResult, at: Time, loaded: &Loaded, switch: Micros) -> Self {
+        let (version, report) = (&loaded.version, &loaded.report);
+        Self {
+            policy: version.label.clone(),
+            hash: version.hash.to_string(),
+            compile_us: report.compile_us,
+            cached: report.cached,
+            configure_us: report.configure_us,
+            validate_us: report.validate_us,
+            windows: report.windows,
+            switch_us: switch.0,
+            ..Self::bare(result, at, &version.file)
+        }
+    }
+
+    pub(super) fn refused(at: Time, file: &Path, error: &str) -> Self {
+        Self {
+            error: Some(error.to_owned()),
+            ..Self::bare(SwapResult::Refused, at, file)
+        }
+    }
+
+    pub(super) fn removed(at: Time, file: &Path) -> Self {
+        Self::bare(SwapResult::Removed, at, file)
+    }
+
+    fn bare(result: SwapResult, at: Time, file: &Path) -> Self {
+        Self {
+            result,
+            at_us: at.0,
+            file: file.display().to_string(),
+            policy: String::new(),
+            hash: String::new(),
+            compile_us: 0,
+            cached: false,
+            configure_us: 0,
+            validate_us: 0,
+            windows: 0,
+            switch_us: 0,
+            error: None,
+        }
+    }
+}
+
+// === impl Version ===
+
+impl From<&PolicyVersion> for Version {
+    fn from(version: &PolicyVersion) -> Self {
+        Self {
+            policy: version.label.clone(),
+            hash: version.hash.to_hex(),
+            file: version.file.display().to_string(),
+        }
+    }
+}
+
+// === impl PoliciesStatus ===
+
+impl PoliciesStatus {
+    pub(super) fn new(file: &Path) -> Self {
+        Self {
+            file: file.display().to_string(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn switched(&mut self, swap: Swap, version: &PolicyVersion) {
+        self.active = Some(version.into());
+        self.tried(swap);
+    }
+
+    pub(super) fn removed(&mut self, swap: Swap) {
+        self.active = None;
+        self.tried(swap);
+    }
+
+    pub(super) fn tried(&mut self, swap: Swap) {
+        if self.swaps.len() == SWAPS_KEPT {
+            self.swaps.pop_front();
+        }
+        self.swaps.push_back(swap);
+    }
+}

@@ -1,0 +1,78 @@
+//! Whether requests would be served now, and if not, why.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a pool waits for before it is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Awaited {
+    /// Its models are being made resident.
+    Models,
+    /// Its policy is not serving yet.
+    Policy,
+}
+
+/// What still keeps each pool from being ready. Shared between those who start things and the
+/// probes that ask.
+#[derive(Debug, Default)]
+pub struct Readiness {
+    waiting: Mutex<BTreeMap<(String, Awaited), String>>,
+}
+
+// === impl Readiness ===
+
+impl Readiness {
+    /// The pool waits for something, with this to say about it.
+    pub fn wait_for(&self, pool: &str, what: Awaited, reason: impl Into<String>) {
+        self.lock().insert((pool.to_owned(), what), reason.into());
+    }
+
+    /// What the pool waited for is there.
+    pub fn arrived(&self, pool: &str, what: Awaited) {
+        self.lock().remove(&(pool.to_owned(), what));
+    }
+
+    /// Whether every pool is ready.
+    ///
+    /// # Errors
+    /// The first pool that is not, and why.
+    pub fn server(&self) -> Result<(), String> {
+        match self.lock().iter().next() {
+            Some(((pool, _), reason)) => Err(format!("pool {pool}: {reason}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether one pool is ready.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn pool(&self, pool: &str) -> Result<(), String> {
+        match self.lock().iter().find(|((name, _), _)| name == pool) {
+            Some((_, reason)) => Err(format!("pool {pool}: {reason}")),
+            None => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, Awaited), String>> {
+        // The map is whole at every point where a panic could strike.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_when_nothing_is_awaited_any_more() {
+        let readiness = Readiness::default();
+        readiness.wait_for("a", Awaited::Models, "models are being loaded");
+        readiness.wait_for("a", Awaited::Policy, "no policy yet");
+        readiness.arrived("a", Awaited::Models);
+        assert_eq!(readiness.server(), Err("pool a: no policy yet".to_owned()));
+        assert_eq!(readiness.pool("b"), Ok(()));
+        readiness.arrived("a", Awaited::Policy);
+        assert_eq!(readiness.server(), Ok(()));
+    }
+}

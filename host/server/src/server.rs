@@ -1,0 +1,259 @@
+//! A whole server: pools, policies, listeners, and the way down.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use switchyard_policy::engine::EngineError;
+use switchyard_policy::loader::{Loader, LoaderOptions};
+use switchyard_policy::{EngineOptions, Limits, PolicyEngine};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::admin::{self, Admin, AdminPool};
+use crate::assembly::{AssemblyError, Measured, PoolPlan};
+use crate::backend::{OutputsError, PoolBackend};
+use crate::clock::Clock;
+use crate::config::{Config, PoolConfig};
+use crate::driver::{Message, Pool, PoolError, PoolHandle};
+use crate::ingress;
+use crate::policies::{Policies, PoliciesError, PoliciesHandle, PoliciesParts};
+use crate::readiness::Readiness;
+use crate::telemetry::Registry;
+
+/// How often recorded samples are folded into histograms.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Everything that serves, before its listeners are opened.
+pub struct Server {
+    // Dropped first: whoever installs policies, then those they are installed in.
+    policies: Vec<Policies>,
+    pools: Vec<Pool>,
+    backend: Arc<PoolBackend>,
+    admin: Admin,
+    config: Config,
+}
+
+/// The sockets of a server.
+pub struct Listeners {
+    http: TcpListener,
+    admin: TcpListener,
+}
+
+/// Why a server could not be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// Zoo or profile are at fault.
+    #[error(transparent)]
+    Assembly(#[from] AssemblyError),
+    /// A card names outputs that the server does not make.
+    #[error(transparent)]
+    Outputs(#[from] OutputsError),
+    /// A pool could not be started.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// There is no wasm engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The folder for compiled policies cannot be used.
+    #[error("policies.cache: {0}")]
+    Cache(#[from] switchyard_policy::cache::CacheError),
+    /// A pool's policies cannot be managed.
+    #[error("pool {pool}: {error}")]
+    Policies {
+        /// The pool.
+        pool: String,
+        /// What is wrong.
+        error: PoliciesError,
+    },
+    /// Metrics could not be set up.
+    #[error("metrics: {0}")]
+    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+    /// An address cannot be listened on.
+    #[error("server.{field}: {address}: {error}")]
+    Listen {
+        /// The field of the configuration.
+        field: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Reads the zoo, reads or measures the profile, starts pools and policies.
+    ///
+    /// # Errors
+    /// Something that was configured cannot be had.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        let plans = PoolPlan::all(&config)?;
+        let measured = Measured::obtain(&config, &plans)?;
+        Self::start_pools(config, &plans, &measured)
+    }
+
+    fn start_pools(
+        config: Config,
+        plans: &[PoolPlan],
+        measured: &Measured,
+    ) -> Result<Self, StartError> {
+        let clock = Clock::start();
+        let registry = Registry::try_new()?;
+        let readiness = Arc::new(Readiness::default());
+        let engine = PolicyEngine::live(&EngineOptions::default())?;
+        let (mut pools, mut policies, mut served) = (Vec::new(), Vec::new(), Vec::new());
+        for plan in plans {
+            let parts = plan.parts(measured, config.server.inbox_max)?;
+            let pool = Pool::start(parts, clock, &readiness, &registry)?;
+            let parts = PoliciesParts {
+                pool: Arc::clone(pool.handle()),
+                file: plan.config.policy_file(&config.policies.dir),
+                settings: plan.config.settings.clone(),
+                loader: loader(&engine, &config, &plan.config)?,
+                history: config.policies.history,
+                readiness: Arc::clone(&readiness),
+                registry: registry.clone(),
+            };
+            let started = Policies::start(parts).map_err(|error| StartError::Policies {
+                pool: plan.config.name.clone(),
+                error,
+            })?;
+            policies.push(started);
+            served.push((Arc::clone(pool.handle()), plan.tensors.clone()));
+            pools.push(pool);
+        }
+        let backend = PoolBackend::try_new(
+            &served,
+            config.server.rows_max,
+            Arc::clone(&readiness),
+            registry.clone(),
+        )?;
+        let admin_pools = pools.iter().zip(&policies).map(|(pool, policies)| AdminPool {
+            pool: Arc::clone(pool.handle()),
+            policies: policies.handle().clone(),
+        });
+        Ok(Self {
+            admin: Admin::new(admin_pools.collect(), readiness, registry, clock),
+            backend: Arc::new(backend),
+            pools,
+            policies,
+            config,
+        })
+    }
+
+    /// Opens the listeners.
+    ///
+    /// # Errors
+    /// An address cannot be listened on; names the field.
+    pub async fn listen(&self) -> Result<Listeners, StartError> {
+        let server = &self.config.server;
+        Ok(Listeners {
+            http: bind("http", server.http).await?,
+            admin: bind("admin", server.admin).await?,
+        })
+    }
+
+    /// The pools' policies, for whoever swaps them from inside the process.
+    pub fn policies(&self) -> Vec<PoliciesHandle> {
+        self.policies.iter().map(|p| p.handle().clone()).collect()
+    }
+
+    /// Serves until `shutdown` completes, then drains: readiness goes off, no request is taken
+    /// any more, what is inside is served for at most the drain timeout.
+    pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) {
+        let registry = self.admin.registry().clone();
+        let upkeep = tokio::spawn(async move {
+            let mut tick = tokio::time::interval(UPKEEP);
+            loop {
+                tick.tick().await;
+                registry.run_upkeep();
+            }
+        });
+        let admin = tokio::spawn(admin::serve(listeners.admin, self.admin));
+        let limits = self.config.server.limits();
+        let drained = ingress::serve(listeners.http, self.backend, limits, shutdown).await;
+        let began = Instant::now();
+        let deadline = began + self.config.server.drain_timeout();
+        let handles = self.pools.iter().map(|pool| Arc::clone(pool.handle()));
+        let empty = drain(handles.collect(), deadline).await;
+        tracing::info!(
+            cut_connections = drained.cut_connections,
+            empty,
+            "drained"
+        );
+        upkeep.abort();
+        admin.abort();
+        // Joining threads blocks; nothing else runs on this runtime any more.
+        drop(self.policies);
+        drop(self.pools);
+    }
+}
+
+// === impl Listeners ===
+
+impl Listeners {
+    /// Where the protocol is spoken.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn http_addr(&self) -> io::Result<SocketAddr> {
+        self.http.local_addr()
+    }
+
+    /// Where metrics and status are.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn admin_addr(&self) -> io::Result<SocketAddr> {
+        self.admin.local_addr()
+    }
+}
+
+fn loader(
+    engine: &PolicyEngine,
+    config: &Config,
+    pool: &PoolConfig,
+) -> Result<Loader, switchyard_policy::cache::CacheError> {
+    let options = LoaderOptions {
+        cache_dir: config.policies.cache.clone(),
+        limits: Limits {
+            window_budget: Duration::from_millis(pool.window_budget_ms),
+            memory_bytes: pool.policy_memory_mb << 20,
+            ..Limits::default()
+        },
+        seed: pool.seed,
+    };
+    Loader::new(engine.clone(), options)
+}
+
+async fn bind(field: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| StartError::Listen {
+            field,
+            address,
+            error,
+        })
+}
+
+/// Drains every pool; false when one was not empty in time.
+async fn drain(pools: Vec<Arc<PoolHandle>>, deadline: Instant) -> bool {
+    let mut waits = Vec::new();
+    for pool in pools {
+        let (done, drained) = oneshot::channel();
+        let sent = tokio::task::spawn_blocking(move || pool.send(Message::Drain(done)));
+        waits.push(async move { sent.await.is_ok() && drained.await.is_ok() });
+    }
+    let all = async {
+        let mut empty = true;
+        for wait in waits {
+            empty &= wait.await;
+        }
+        empty
+    };
+    tokio::time::timeout_at(deadline.into(), all).await.unwrap_or(false)
+}

@@ -1,0 +1,10 @@
+//! What an operator sees: logs on stderr, metrics by name.
+
+mod log;
+pub(crate) mod names;
+mod pool;
+mod registry;
+
+pub use log::{LogFormat, init_log};
+pub use pool::PoolMeters;
+pub use registry::Registry;

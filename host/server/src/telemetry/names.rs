@@ -1,0 +1,49 @@
+//! Names of the metrics. Dashboards and checks rely on them: extend rather than rename.
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+
+pub(crate) const REQUESTS: &str = "switchyard_requests_total";
+pub(crate) const REQUEST_LATENCY: &str = "switchyard_request_latency_seconds";
+pub(crate) const DEADLINE_MISSED: &str = "switchyard_deadline_missed_total";
+pub(crate) const WINDOW_TIME: &str = "switchyard_window_seconds";
+pub(crate) const WINDOW_REQUESTS: &str = "switchyard_window_requests";
+pub(crate) const POLICY_SWAPS: &str = "switchyard_policy_swaps_total";
+pub(crate) const POLICY_FAULTS: &str = "switchyard_policy_faults_total";
+pub(crate) const BATCH_SIZE: &str = "switchyard_batch_size";
+pub(crate) const VARIANT_REQUESTS: &str = "switchyard_variant_requests_total";
+pub(crate) const CACHE_LOADS: &str = "switchyard_model_cache_loads_total";
+pub(crate) const CACHE_LOAD_TIME: &str = "switchyard_model_cache_load_seconds";
+pub(crate) const CACHE_RESIDENT: &str = "switchyard_model_cache_resident";
+pub(crate) const CACHE_FREE: &str = "switchyard_model_cache_free_bytes";
+pub(crate) const QUEUE_DEPTH: &str = "switchyard_queue_depth";
+pub(crate) const LEDGER_IMBALANCE: &str = "switchyard_ledger_imbalance";
+pub(crate) const EVIDENCE_SKIPPED: &str = "switchyard_evidence_skipped_total";
+pub(crate) const REFUSED: &str = "switchyard_refused_total";
+pub(crate) const INBOX_FULL: &str = "switchyard_inbox_full_total";
+
+/// Histograms of durations.
+pub(super) const SECONDS: [&str; 3] = [REQUEST_LATENCY, WINDOW_TIME, CACHE_LOAD_TIME];
+/// Histograms of counts.
+pub(super) const COUNTS: [&str; 2] = [WINDOW_REQUESTS, BATCH_SIZE];
+
+/// Tells the current recorder what each metric means.
+pub(super) fn describe() {
+    describe_counter!(REQUESTS, Unit::Count, "Accepted requests by how they ended");
+    describe_histogram!(REQUEST_LATENCY, Unit::Seconds, "From arrival to answer");
+    describe_counter!(DEADLINE_MISSED, Unit::Count, "Answered or dropped past the deadline");
+    describe_histogram!(WINDOW_TIME, Unit::Seconds, "One window call of the policy");
+    describe_histogram!(WINDOW_REQUESTS, Unit::Count, "Pending requests in a window");
+    describe_counter!(POLICY_SWAPS, Unit::Count, "Attempts to switch the policy, by result");
+    describe_counter!(POLICY_FAULTS, Unit::Count, "Windows that a policy failed, by kind");
+    describe_histogram!(BATCH_SIZE, Unit::Count, "Requests per batch run");
+    describe_counter!(VARIANT_REQUESTS, Unit::Count, "Requests answered per variant and exit");
+    describe_counter!(CACHE_LOADS, Unit::Count, "Model loads per worker");
+    describe_histogram!(CACHE_LOAD_TIME, Unit::Seconds, "Time of a model load");
+    describe_gauge!(CACHE_RESIDENT, Unit::Count, "Variants resident on a worker");
+    describe_gauge!(CACHE_FREE, Unit::Bytes, "Model memory left on a worker");
+    describe_gauge!(QUEUE_DEPTH, Unit::Count, "Requests that wait, by where");
+    describe_gauge!(LEDGER_IMBALANCE, Unit::Count, "Requests lost or answered twice: 0, always");
+    describe_counter!(EVIDENCE_SKIPPED, Unit::Count, "Requests without evidence, its queue full");
+    describe_counter!(REFUSED, Unit::Count, "Requests refused before scheduling, by status");
+    describe_counter!(INBOX_FULL, Unit::Count, "Calls refused because the inbox was full");
+}
