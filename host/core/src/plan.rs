@@ -1,5 +1,5 @@
 //! What a policy decides, untrusted: numbers that may name anything. Only a
-//! [`CheckedPlan`](checked::CheckedPlan) is ever applied.
+//! [`CheckedPlan`] is ever applied.
 
 pub mod checked;
 
