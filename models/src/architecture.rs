@@ -75,7 +75,11 @@ impl Architecture {
                 in_range("stages", spec.stages.len(), DEPTH_MAX)?;
                 for (i, stage) in spec.stages.iter().enumerate() {
                     let at = format!("stages[{i}]");
-                    in_range(&format!("{at}.channels"), stage.channels, HYPER_PARAMETER_MAX)?;
+                    in_range(
+                        &format!("{at}.channels"),
+                        stage.channels,
+                        HYPER_PARAMETER_MAX,
+                    )?;
                     in_range(&format!("{at}.blocks"), stage.blocks, DEPTH_MAX)?;
                     in_range(&format!("{at}.kernel"), stage.kernel, HYPER_PARAMETER_MAX)?;
                     in_range(&format!("{at}.stride"), stage.stride, HYPER_PARAMETER_MAX)?;
@@ -95,7 +99,11 @@ impl Architecture {
 }
 
 fn check_conv(at: &str, conv: &ConvSpec) -> Result<(), BadHyperParameter> {
-    in_range(&format!("{at}.channels"), conv.channels, HYPER_PARAMETER_MAX)?;
+    in_range(
+        &format!("{at}.channels"),
+        conv.channels,
+        HYPER_PARAMETER_MAX,
+    )?;
     in_range(&format!("{at}.stride"), conv.stride, HYPER_PARAMETER_MAX)?;
     in_range(&format!("{at}.kernel"), conv.kernel, HYPER_PARAMETER_MAX)?;
     if !conv.kernel.is_multiple_of(conv.stride) {

@@ -262,7 +262,11 @@ impl VariantCard {
         }
         let classes = self.architecture.classes();
         for (i, exit) in self.exits.iter().enumerate() {
-            let profile = (exit.accuracy, exit.recall.as_slice(), exit.confusion.as_slice());
+            let profile = (
+                exit.accuracy,
+                exit.recall.as_slice(),
+                exit.confusion.as_slice(),
+            );
             check_profile(file, &format!("exits[{i}]"), profile, classes)?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 use crate::layers::{Conv1d, ConvShape, Linear};
-use crate::model::{StagedModel, lift_input};
+use crate::model::{StagedModel, in_slices, lift_input};
 use crate::params::Params;
 
 /// Hyper-parameters of [`Cnn1d`].
@@ -85,10 +85,16 @@ impl StagedModel for Cnn1d {
         let Some(layer) = self.layers.get(stage) else {
             candle_core::bail!("stage {stage} of {}", self.layers.len());
         };
-        if stage == 0 {
-            return layer.forward(&lift_input(x, self.spec.samples)?)?.relu();
-        }
-        layer.forward(x)?.relu()
+        in_slices(
+            x,
+            self.spec.samples * self.spec.layers[stage].channels,
+            |x| {
+                if stage == 0 {
+                    return layer.forward(&lift_input(x, self.spec.samples)?)?.relu();
+                }
+                layer.forward(x)?.relu()
+            },
+        )
     }
 
     fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {

@@ -1,22 +1,18 @@
 //! The two layers everything is built from: a channels-last 1-D convolution and a linear layer.
 //!
-//! Activations are `[batch, length, channels]`. candle 0.11's own `conv1d` builds its im2col
-//! matrix element by element and transposes the result back to channels-first; with the channels
-//! last, the columns are whole rows copied by memcpy and the output needs no transpose. See
-//! `examples/conv.rs` for the two measured side by side.
+//! Activations are `[batch, length, channels]`; see `unfold` for why.
 
 use candle_core::{Result, Tensor};
 
 use crate::error::ModelError;
 use crate::params::{Init, Params};
+use crate::unfold::Window;
 
 /// A "same" convolution with stride: `[batch, length, in]` to `[batch, ceil(length/stride), out]`.
 pub(crate) struct Conv1d {
-    /// `[kernel * in, out]`, rows ordered by (offset, input channel).
+    /// `[kernel * in + 1, out]`: rows ordered by (offset, input channel), then the bias.
     weight: Tensor,
-    bias: Tensor,
-    kernel: usize,
-    stride: usize,
+    window: Window,
 }
 
 /// Shape of a convolution. `kernel` must be a multiple of `stride`.
@@ -39,43 +35,24 @@ impl Conv1d {
         gain: f64,
     ) -> std::result::Result<Self, ModelError> {
         let rows = shape.kernel * shape.input;
+        // The bias starts as small as a weight.
         let init = Init::Normal(gain * (2.0 / rows as f64).sqrt());
+        let name = format!("{name}.weight");
         Ok(Self {
-            weight: params.get(&format!("{name}.weight"), &[rows, shape.output], init)?,
-            bias: params.get(&format!("{name}.bias"), &[shape.output], Init::Zero)?,
-            kernel: shape.kernel,
-            stride: shape.stride,
+            weight: params.get(&name, &[rows + 1, shape.output], init)?,
+            window: Window {
+                kernel: shape.kernel,
+                stride: shape.stride,
+            },
         })
     }
 
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (batch, length, channels) = x.dims3()?;
-        let out_length = length.div_ceil(self.stride);
-        // Folding `stride` neighbouring positions into the channels leaves a convolution of
-        // stride 1 with `taps` offsets.
-        let taps = self.kernel / self.stride;
-        let folded_length = out_length + taps - 1;
-        let left = (self.kernel - self.stride) / 2;
-        let right = folded_length * self.stride - length - left;
-        let rows = batch * folded_length;
-        let folded = x
-            .pad_with_zeros(1, left, right)?
-            .reshape((rows, self.stride * channels))?;
-        // The batch is one long sequence here: a window that straddles two sequences gives a row
-        // that is cut off below. That wastes taps-1 rows per sequence and saves a strided copy.
-        let windows = rows - (taps - 1);
-        let columns = (0..taps)
-            .map(|tap| folded.narrow(0, tap, windows))
-            .collect::<Result<Vec<_>>>()?;
-        let y = Tensor::cat(&columns, 1)?
+        let (batch, length, _) = x.dims3()?;
+        self.window
+            .unfold(x)?
             .matmul(&self.weight)?
-            .broadcast_add(&self.bias)?;
-        if batch == 1 {
-            return y.unsqueeze(0);
-        }
-        y.pad_with_zeros(0, 0, taps - 1)?
-            .reshape((batch, folded_length, ()))?
-            .narrow(1, 0, out_length)
+            .reshape((batch, self.window.count(length), ()))
     }
 }
 
@@ -107,6 +84,9 @@ impl Linear {
 
     /// Mean over the length of `[batch, length, in]`, then the linear map.
     pub(crate) fn forward_pooled(&self, x: &Tensor) -> Result<Tensor> {
-        self.forward(&x.mean(1)?)
+        let (batch, length, _) = x.dims3()?;
+        // As a product: candle reduces over a middle dimension element by element.
+        let mean = Tensor::full(1.0 / length as f32, (batch, 1, length), x.device())?;
+        self.forward(&mean.matmul(x)?.squeeze(1)?)
     }
 }

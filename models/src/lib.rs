@@ -1,16 +1,41 @@
-//! Networks, data and training.
+//! What Switchyard serves: networks, the data they learn from, their training, and the zoo of
+//! shipped weights.
+//!
+//! In the order in which data flows:
+//!
+//! 1. [`heart`] makes labelled heartbeats from a seed: training data, validation data, load.
+//! 2. [`cnn1d`] and [`resnet1d`] are the architectures; [`architecture`] is their closed set.
+//!    All implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in
+//!    `layers` over `unfold`, their tensors come from `params`.
+//! 3. [`train`] fits them and writes cards, weights and evidence.
+//! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
+//! 5. [`evidence`] answers "what do this input's nearest neighbours say", before any network has
+//!    seen it.
+//!
+//! Nothing here knows of requests, time or scheduling. Files are untrusted: whatever is in them,
+//! the answer is a model or a [`ModelError`] that names the file and the field or tensor.
+//!
+//! candle splits elementwise operations above 64 Ki numbers over a pool of spinning threads that
+//! the whole process shares. Inference stays below that size (see `in_slices` in `model`); a
+//! process that trains runs better with `CANDLE_NUM_THREADS=1`, because training already uses a
+//! thread per shard.
+
 pub mod architecture;
 pub mod card;
 pub mod cnn1d;
 mod confusion;
 mod error;
 pub mod evidence;
+pub mod heart;
 mod layers;
 mod model;
 mod params;
 pub mod resnet1d;
+pub mod train;
+mod unfold;
 pub mod zoo;
 
+pub use architecture::Architecture;
 pub use card::{AppCard, VariantCard};
 pub use confusion::Confusion;
 pub use error::ModelError;

@@ -66,3 +66,29 @@ pub(crate) fn lift_input(x: &Tensor, samples: usize) -> Result<Tensor> {
     }
     x.unsqueeze(2)
 }
+
+/// Activations that one pass over a stage may hold on a CPU, in numbers.
+///
+/// Below candle's threshold for its process-wide spinning thread pool, and few enough that the
+/// windows of a convolution stay in the second-level cache.
+const SLICE_ACTIVATIONS: usize = 64 * 1024 - 1;
+
+/// Runs `stage` on slices of a batch and stacks the results; in one go on anything but a CPU.
+///
+/// `width` is the largest number of activations per input.
+pub(crate) fn in_slices(
+    x: &Tensor,
+    width: usize,
+    stage: impl Fn(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let batch = x.dim(0)?;
+    let slice = (SLICE_ACTIVATIONS / width.max(1)).max(1);
+    if batch <= slice || !x.device().is_cpu() {
+        return stage(x);
+    }
+    let slices = (0..batch)
+        .step_by(slice)
+        .map(|from| stage(&x.narrow(0, from, slice.min(batch - from))?))
+        .collect::<Result<Vec<_>>>()?;
+    Tensor::cat(&slices, 0)
+}

@@ -106,7 +106,11 @@ impl Params {
         if let Source::File { file, tensors, .. } = &self.source
             && let Some(name) = tensors.keys().next()
         {
-            return Err(ModelError::tensor(file, name, "not part of the architecture"));
+            return Err(ModelError::tensor(
+                file,
+                name,
+                "not part of the architecture",
+            ));
         }
         Ok(())
     }
@@ -174,7 +178,9 @@ pub(crate) fn write_tensors(
         .iter()
         .map(|(name, tensor)| (name.as_str(), tensor.clone()))
         .collect();
-    candle_core::safetensors::save(&by_name, &partial)
-        .map_err(ModelError::compute(format!("writing {}", partial.display())))?;
+    candle_core::safetensors::save(&by_name, &partial).map_err(ModelError::compute(format!(
+        "writing {}",
+        partial.display()
+    )))?;
     std::fs::rename(&partial, file).map_err(|source| ModelError::io(file, source))
 }

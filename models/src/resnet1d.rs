@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cnn1d::ConvSpec;
 use crate::error::ModelError;
 use crate::layers::{Conv1d, ConvShape, Linear};
-use crate::model::{StagedModel, lift_input};
+use crate::model::{StagedModel, in_slices, lift_input};
 use crate::params::Params;
 
 /// Standard deviation of a block's second convolution, relative to He's.
@@ -124,16 +124,19 @@ impl StagedModel for ResNet1d {
         let Some(blocks) = self.stages.get(stage) else {
             candle_core::bail!("stage {stage} of {}", self.stages.len());
         };
-        let mut x = if stage == 0 {
-            let lifted = lift_input(x, self.spec.samples)?;
-            self.stem.forward(&lifted)?.relu()?
-        } else {
-            x.clone()
-        };
-        for block in blocks {
-            x = block.forward(&x)?;
-        }
-        Ok(x)
+        let positions = self.spec.samples.div_ceil(self.spec.stem.stride);
+        in_slices(x, positions * self.spec.stages[stage].channels, |x| {
+            let mut x = if stage == 0 {
+                let lifted = lift_input(x, self.spec.samples)?;
+                self.stem.forward(&lifted)?.relu()?
+            } else {
+                x.clone()
+            };
+            for block in blocks {
+                x = block.forward(&x)?;
+            }
+            Ok(x)
+        })
     }
 
     fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
@@ -164,7 +167,12 @@ impl Block {
         let second = shape(stage.channels, stage.kernel, 1);
         let skip = if stride != 1 || input != stage.channels {
             let name = format!("{name}.skip");
-            Some(Conv1d::new(params, &name, shape(input, stride, stride), LINEAR_GAIN)?)
+            Some(Conv1d::new(
+                params,
+                &name,
+                shape(input, stride, stride),
+                LINEAR_GAIN,
+            )?)
         } else {
             None
         };

@@ -122,7 +122,10 @@ impl ZooApp {
             return Ok(None);
         };
         let samples = self.card.inputs.first().map_or(0, |input| {
-            input.shape.iter().fold(1, |a: usize, &b| a.saturating_mul(b))
+            input
+                .shape
+                .iter()
+                .fold(1, |a: usize, &b| a.saturating_mul(b))
         });
         let file = self.dir.join(&card.file);
         SneakPeek::open(&file, samples, self.card.classes.len()).map(Some)

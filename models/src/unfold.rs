@@ -1,0 +1,243 @@
+//! Windows of a sequence as rows of a matrix (im2col), the first half of a convolution.
+//!
+//! With channels last, a window is one contiguous run of memory: unfolding is one memcpy per
+//! output position. candle 0.11's own im2col copies element by element and differentiates through
+//! a convolution over the whole length; the composition of its `narrow` and `cat` allocates a full
+//! padded gradient per tap. Both made training several times slower than this.
+
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
+
+/// A "same" window: `ceil(length / stride)` windows of `kernel` positions, zeros outside.
+///
+/// `kernel` must be a multiple of `stride`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub(crate) kernel: usize,
+    pub(crate) stride: usize,
+}
+
+/// `[batch, length, channels]` to `[batch * windows, kernel * channels + 1]`.
+struct Unfold(Window);
+
+/// The transpose of [`Unfold`]: adds every window back onto its positions.
+struct Fold {
+    window: Window,
+    batch: usize,
+    length: usize,
+    channels: usize,
+}
+
+// === impl Window ===
+
+impl Window {
+    /// Windows over a sequence of `length` positions.
+    pub(crate) fn count(&self, length: usize) -> usize {
+        length.div_ceil(self.stride)
+    }
+
+    /// Zeros in front of the sequence.
+    fn left(&self) -> usize {
+        (self.kernel - self.stride) / 2
+    }
+
+    /// `[batch, length, channels]` to `[batch * windows, kernel * channels + 1]`.
+    ///
+    /// The last column is 1 throughout, for the bias: one pass less over the output, and its
+    /// gradient comes from the same product as the weights'.
+    pub(crate) fn unfold(self, x: &Tensor) -> Result<Tensor> {
+        if x.device().is_cpu() {
+            x.contiguous()?.apply_op1(Unfold(self))
+        } else {
+            self.unfold_composed(x)
+        }
+    }
+
+    /// The same from candle's own operations, for devices without a kernel of ours.
+    fn unfold_composed(self, x: &Tensor) -> Result<Tensor> {
+        let (batch, length, channels) = x.dims3()?;
+        let windows = self.count(length);
+        // Folding `stride` neighbouring positions into the channels leaves windows of stride 1.
+        let taps = self.kernel / self.stride;
+        let folded_length = windows + taps - 1;
+        let right = folded_length * self.stride - length - self.left();
+        let folded = x.pad_with_zeros(1, self.left(), right)?.reshape((
+            batch,
+            folded_length,
+            self.stride * channels,
+        ))?;
+        let mut columns = (0..taps)
+            .map(|tap| folded.narrow(1, tap, windows))
+            .collect::<Result<Vec<_>>>()?;
+        columns.push(Tensor::ones((batch, windows, 1), x.dtype(), x.device())?);
+        Tensor::cat(&columns, 2)?.reshape((batch * windows, self.kernel * channels + 1))
+    }
+
+    /// For window `index` over `length` positions: first position, first slot of the window that
+    /// lies inside, and how many do.
+    fn overlap(&self, index: usize, length: usize) -> (usize, usize, usize) {
+        let start = index * self.stride;
+        let slot = self.left().saturating_sub(start);
+        let first = (start + slot).saturating_sub(self.left()).min(length);
+        (first, slot, (self.kernel - slot).min(length - first))
+    }
+}
+
+// === impl Unfold ===
+
+impl CustomOp1 for Unfold {
+    fn name(&self) -> &'static str {
+        "unfold"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let (batch, length, channels) = layout.shape().dims3()?;
+        let source = contiguous(storage, layout)?;
+        let windows = self.0.count(length);
+        let width = self.0.kernel * channels + 1;
+        let mut rows = vec![0f32; batch * windows * width];
+        for b in 0..batch {
+            let sequence = &source[b * length * channels..][..length * channels];
+            let block = &mut rows[b * windows * width..][..windows * width];
+            for (index, row) in block.chunks_exact_mut(width).enumerate() {
+                let (first, slot, count) = self.0.overlap(index, length);
+                row[slot * channels..][..count * channels]
+                    .copy_from_slice(&sequence[first * channels..][..count * channels]);
+                row[width - 1] = 1.0;
+            }
+        }
+        Ok((CpuStorage::F32(rows), (batch * windows, width).into()))
+    }
+
+    fn bwd(&self, arg: &Tensor, _res: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
+        let (batch, length, channels) = arg.dims3()?;
+        let fold = Fold {
+            window: self.0,
+            batch,
+            length,
+            channels,
+        };
+        Ok(Some(grad.contiguous()?.apply_op1_no_bwd(&fold)?))
+    }
+}
+
+// === impl Fold ===
+
+impl CustomOp1 for Fold {
+    fn name(&self) -> &'static str {
+        "fold"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let rows = contiguous(storage, layout)?;
+        let (length, channels) = (self.length, self.channels);
+        let windows = self.window.count(length);
+        let width = self.window.kernel * channels + 1;
+        let mut sums = vec![0f32; self.batch * length * channels];
+        for b in 0..self.batch {
+            let sequence = &mut sums[b * length * channels..][..length * channels];
+            let block = &rows[b * windows * width..][..windows * width];
+            for (index, row) in block.chunks_exact(width).enumerate() {
+                let (first, slot, count) = self.window.overlap(index, length);
+                let part = &row[slot * channels..][..count * channels];
+                for (sum, value) in sequence[first * channels..].iter_mut().zip(part) {
+                    *sum += value;
+                }
+            }
+        }
+        let shape = (self.batch, length, channels).into();
+        Ok((CpuStorage::F32(sums), shape))
+    }
+}
+
+fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
+    let values = storage.as_slice::<f32>()?;
+    match layout.contiguous_offsets() {
+        Some((from, to)) => Ok(&values[from..to]),
+        None => candle_core::bail!("windows need contiguous input"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use candle_core::{Device, Var};
+
+    use super::*;
+
+    const WINDOWS: [Window; 5] = [
+        Window {
+            kernel: 1,
+            stride: 1,
+        },
+        Window {
+            kernel: 5,
+            stride: 1,
+        },
+        Window {
+            kernel: 6,
+            stride: 2,
+        },
+        Window {
+            kernel: 4,
+            stride: 4,
+        },
+        Window {
+            kernel: 16,
+            stride: 4,
+        },
+    ];
+
+    fn rows(tensor: &Tensor) -> Vec<Vec<f32>> {
+        tensor.to_vec2().unwrap()
+    }
+
+    #[test]
+    fn windows_hold_their_neighbourhood() {
+        let x = Tensor::new(&[[[1f32], [2.0], [3.0], [4.0], [5.0]]], &Device::Cpu).unwrap();
+        let three = Window {
+            kernel: 3,
+            stride: 1,
+        };
+        let want = [
+            [0., 1., 2., 1.],
+            [1., 2., 3., 1.],
+            [2., 3., 4., 1.],
+            [3., 4., 5., 1.],
+            [4., 5., 0., 1.],
+        ];
+        assert_eq!(rows(&three.unfold(&x).unwrap()), want);
+        let strided = Window {
+            kernel: 4,
+            stride: 2,
+        };
+        let want = [
+            [0., 1., 2., 3., 1.],
+            [2., 3., 4., 5., 1.],
+            [4., 5., 0., 0., 1.],
+        ];
+        assert_eq!(rows(&strided.unfold(&x).unwrap()), want);
+    }
+
+    #[test]
+    fn forward_and_gradient_equal_the_composed_operations() {
+        // 3 is shorter than some windows, 21 no multiple of any stride.
+        for length in [3, 21] {
+            let x = Var::randn(0f32, 1.0, (2, length, 3), &Device::Cpu).unwrap();
+            for window in WINDOWS {
+                let ours = window.unfold(&x).unwrap();
+                let theirs = window.unfold_composed(&x).unwrap();
+                assert_eq!(rows(&ours), rows(&theirs), "{window:?}");
+                let scale = Tensor::randn(0f32, 1.0, ours.shape(), &Device::Cpu).unwrap();
+                let gradient = |y: &Tensor| -> Vec<f32> {
+                    let sum = (y * &scale).unwrap().sum_all().unwrap();
+                    let gradients = sum.backward().unwrap();
+                    let gradient = gradients.get(&x).unwrap();
+                    gradient.flatten_all().unwrap().to_vec1().unwrap()
+                };
+                for (a, b) in gradient(&ours).iter().zip(gradient(&theirs)) {
+                    assert!((a - b).abs() < 1e-5, "{window:?}: {a} {b}");
+                }
+            }
+        }
+    }
+}
