@@ -124,6 +124,31 @@ pub struct CatalogError {
     pub reason: String,
 }
 
+// === impl Penalty ===
+
+impl Penalty {
+    /// The share of an answer's worth that is lost (gamma of SneakPeek eq. 2), 0 to 1, `after`
+    /// its arrival; `deadline` counts from there too. Zero up to the deadline, then with
+    /// x = (after - deadline) / deadline: 1; min(1, x); 1 / (1 + (x / (1 - x))^-3).
+    pub fn loss(self, deadline: Micros, after: Micros) -> f64 {
+        if after <= deadline {
+            return 0.0;
+        }
+        let x = (after.0 - deadline.0) as f64 / deadline.0 as f64;
+        match self {
+            Self::Step => 1.0,
+            // Also where the deadline is 0 and x infinite.
+            _ if x >= 1.0 => 1.0,
+            Self::Linear => x,
+            Self::Sigmoid => {
+                // With multiplications only: the same bits on every machine.
+                let inverse = (1.0 - x) / x;
+                1.0 / (1.0 + inverse * inverse * inverse)
+            }
+        }
+    }
+}
+
 // === impl Catalog ===
 
 impl Catalog {

@@ -2,7 +2,9 @@
 //!
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
+mod demo;
 mod serve;
+mod train;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::ServeArgs),
+    Demo(demo::DemoArgs),
+    Train(train::TrainArgs),
 }
 
 /// Why a command ended before its work was done.
@@ -50,6 +54,9 @@ impl Cli {
         let result = match self.command {
             // SAFETY: the caller promises that no other thread runs.
             Command::Serve(args) => unsafe { serve::run(&args) },
+            // SAFETY: as above.
+            Command::Demo(args) => unsafe { demo::run(&args) },
+            Command::Train(args) => train::run(&args),
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,8 @@
 //!   neighbours beside it; [`clock`]: its time
 //! - [`policies`]: hot reload, beside the driver; [`observed`]: what policies take
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]
-//! - [`server`] joins them; [`shutdown`] says when to stop; [`commands`] is the command line
+//! - [`server`] joins them; [`shutdown`] says when to stop; [`commands`] is the command line;
+//!   [`demo`] shows it all
 
 pub mod admin;
 pub mod assembly;
@@ -15,6 +16,7 @@ pub mod backend;
 pub mod clock;
 pub mod commands;
 pub mod config;
+pub mod demo;
 pub mod driver;
 pub mod evidence;
 pub mod ingress;

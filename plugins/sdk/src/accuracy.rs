@@ -33,7 +33,11 @@ pub fn posterior(prior: &[f64], counts: Option<&[u32]>) -> Vec<f64> {
 /// Accuracy expected for class probabilities theta (eq. 9): sum of theta_i * recall_i. With
 /// the test set's frequencies as theta it is the profiled accuracy (eq. 7).
 pub fn expected(theta: &[f64], recall: &[f64]) -> f64 {
-    theta.iter().zip(recall).map(|(theta, recall)| theta * recall).sum()
+    theta
+        .iter()
+        .zip(recall)
+        .map(|(theta, recall)| theta * recall)
+        .sum()
 }
 
 /// The class that theta makes more likely than all others together (section 5.3.2:

@@ -61,15 +61,24 @@ impl Catalog {
         let mut by_app = vec![Vec::new(); raw.apps.len()];
         for (id, variant) in (0u32..).map(VariantId).zip(&raw.variants) {
             let of = by_app.get_mut(variant.app as usize).ok_or_else(|| {
-                format!("catalog: variants[{}].app: there is no app {}", id.0, variant.app)
+                format!(
+                    "catalog: variants[{}].app: there is no app {}",
+                    id.0, variant.app
+                )
             })?;
             of.push(id);
             if variant.exits.is_empty() {
                 return Err(format!("catalog: variants[{}].exits: there are none", id.0));
             }
         }
-        if let Some(at) = raw.workers.iter().position(|w| w.kind as usize >= raw.kinds.len()) {
-            return Err(format!("catalog: workers[{at}].kind: there is no such kind"));
+        if let Some(at) = raw
+            .workers
+            .iter()
+            .position(|w| w.kind as usize >= raw.kinds.len())
+        {
+            return Err(format!(
+                "catalog: workers[{at}].kind: there is no such kind"
+            ));
         }
         Ok(Self {
             latencies: LatencyTable::new(&raw),
@@ -169,12 +178,21 @@ impl Catalog {
         exit: Option<ExitId>,
     ) -> &[u64] {
         let exits = &self.variant(variant).raw.exits;
-        let follows = |e: ExitId| exits.get(e.index()).is_some_and(|e| e.after_stage == to_stage);
+        let follows = |e: ExitId| {
+            exits
+                .get(e.index())
+                .is_some_and(|e| e.after_stage == to_stage)
+        };
         if exit.is_some_and(|e| !follows(e)) {
             return &[];
         }
-        self.latencies
-            .run(self.worker(worker).kind(), variant, from_stage, to_stage, exit.is_some())
+        self.latencies.run(
+            self.worker(worker).kind(),
+            variant,
+            from_stage,
+            to_stage,
+            exit.is_some(),
+        )
     }
 
     /// Latency in microseconds of a whole run of a batch, interpolated as the host does it;
@@ -320,7 +338,11 @@ mod tests {
         assert_eq!(run(0, 3, Some(0)), &[60]);
         assert_eq!(run(1, 3, Some(0)), &[50]);
         assert_eq!(run(0, 2, None), &[30]);
-        assert_eq!(run(0, 3, None), &[] as &[u64], "the last stage has only its head");
+        assert_eq!(
+            run(0, 3, None),
+            &[] as &[u64],
+            "the last stage has only its head"
+        );
         assert_eq!(run(0, 2, Some(0)), &[] as &[u64], "exit 0 follows stage 3");
     }
 }

@@ -127,7 +127,11 @@ impl<S: Slot> raw::Guest for S {
     }
 
     fn save() -> Vec<u8> {
-        S::with(|slot| slot.as_ref().map(|runner| runner.policy.save()).unwrap_or_default())
+        S::with(|slot| {
+            slot.as_ref()
+                .map(|runner| runner.policy.save())
+                .unwrap_or_default()
+        })
     }
 
     fn restore(state: Vec<u8>) -> Result<(), String> {

@@ -47,7 +47,9 @@ impl<P: Policy + Send> host::Policy for Native<P> {
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
         convert::window(window, &mut self.window);
-        let decided = configured(&mut self.runner)?.schedule(&self.window).map_err(failed)?;
+        let decided = configured(&mut self.runner)?
+            .schedule(&self.window)
+            .map_err(failed)?;
         convert::plan(decided, plan);
         Ok(())
     }
@@ -57,12 +59,17 @@ impl<P: Policy + Send> host::Policy for Native<P> {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), PolicyFault> {
-        configured(&mut self.runner)?.policy_mut().restore(state).map_err(failed)
+        configured(&mut self.runner)?
+            .policy_mut()
+            .restore(state)
+            .map_err(failed)
     }
 }
 
 fn configured<P>(runner: &mut Option<Runner<P>>) -> Result<&mut Runner<P>, PolicyFault> {
-    runner.as_mut().ok_or_else(|| failed("called before it was configured"))
+    runner
+        .as_mut()
+        .ok_or_else(|| failed("called before it was configured"))
 }
 
 fn failed(reason: impl Into<String>) -> PolicyFault {

@@ -75,7 +75,11 @@ impl<'a> PlanBuilder<'a> {
 
     /// Batches that this plan has for a worker so far.
     pub fn batches_on(&self, worker: WorkerId) -> u32 {
-        self.plan.dispatches.iter().filter(|d| d.worker == worker.0).count() as u32
+        self.plan
+            .dispatches
+            .iter()
+            .filter(|d| d.worker == worker.0)
+            .count() as u32
     }
 
     /// Describes a run on a worker: all stages, answered at the last exit, at the end of the
@@ -209,7 +213,12 @@ impl Run<'_, '_> {
     /// worker has no room for another batch; what was not taken stays pending. Returns how
     /// many were taken, always the first ones.
     pub fn requests<R: Into<RequestId>>(self, requests: impl IntoIterator<Item = R>) -> usize {
-        let size_max = self.builder.window.catalog().variant(self.variant).max_batch as usize;
+        let size_max = self
+            .builder
+            .window
+            .catalog()
+            .variant(self.variant)
+            .max_batch as usize;
         if !self.is_range() {
             return 0;
         }

@@ -23,13 +23,22 @@ pub fn variance(values: &[f64]) -> f64 {
 /// Arithmetic mean, 0 of nothing. Of the priorities of a group's requests it is the group's
 /// priority (eq. 14).
 pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
-    let (sum, count) =
-        values.into_iter().fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
-    if count == 0 { 0.0 } else { sum / f64::from(count) }
+    let (sum, count) = values
+        .into_iter()
+        .fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+    if count == 0 {
+        0.0
+    } else {
+        sum / f64::from(count)
+    }
 }
 
 fn mean_of_squares(values: &[f64], around: f64) -> f64 {
-    mean(values.iter().map(|value| (value - around) * (value - around)))
+    mean(
+        values
+            .iter()
+            .map(|value| (value - around) * (value - around)),
+    )
 }
 
 #[cfg(test)]
@@ -50,7 +59,10 @@ mod tests {
     #[test]
     fn priority_worked_by_hand() {
         // d = 150 ms in seconds: (1 + 0.01) * exp(-0.15) = 1.01 * 0.8607079764250578.
-        close(priority(variance(&[0.7, 0.9]), 150_000, 1e6), 1.01 * 0.860_707_976_425_057_8);
+        close(
+            priority(variance(&[0.7, 0.9]), 150_000, 1e6),
+            1.01 * 0.860_707_976_425_057_8,
+        );
         // At the deadline exp(0) = 1; 20 ms past it, exp(0.02).
         close(priority(0.0, 0, 1e6), 1.0);
         close(priority(0.0, -20_000, 1e6), 1.020_201_340_026_755_8);

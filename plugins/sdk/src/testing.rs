@@ -127,6 +127,9 @@ impl Decisions {
 
     /// Every request dispatched, in order.
     pub fn dispatched(&self) -> Vec<u64> {
-        self.batches.iter().flat_map(|batch| batch.requests.iter().copied()).collect()
+        self.batches
+            .iter()
+            .flat_map(|batch| batch.requests.iter().copied())
+            .collect()
     }
 }

@@ -147,7 +147,11 @@ impl<'a> Window<'a> {
     /// # Panics
     /// The position is past the end.
     pub fn request(&self, index: usize) -> RequestRef<'a> {
-        assert!(index < self.len(), "position {index} of {} pending", self.len());
+        assert!(
+            index < self.len(),
+            "position {index} of {} pending",
+            self.len()
+        );
         RequestRef {
             window: *self,
             at: index,
@@ -155,7 +159,10 @@ impl<'a> Window<'a> {
     }
 
     /// Pending requests of one app, oldest arrival first.
-    pub fn requests_of(&self, app: AppId) -> impl ExactSizeIterator<Item = RequestRef<'a>> + use<'a> {
+    pub fn requests_of(
+        &self,
+        app: AppId,
+    ) -> impl ExactSizeIterator<Item = RequestRef<'a>> + use<'a> {
         let window = *self;
         let positions = self.index.of_app(app);
         positions.iter().map(move |&at| RequestRef {
@@ -167,7 +174,8 @@ impl<'a> Window<'a> {
     /// As [`requests_of`](Self::requests_of) without the parked ones: these may run with any
     /// variant on any worker.
     pub fn fresh_of(&self, app: AppId) -> impl Iterator<Item = RequestRef<'a>> + use<'a> {
-        self.requests_of(app).filter(|request| request.progress().is_none())
+        self.requests_of(app)
+            .filter(|request| request.progress().is_none())
     }
 
     /// Requests that have run some stages and wait on a worker to go on, as runs that can be
@@ -193,7 +201,11 @@ impl<'a> Window<'a> {
     /// # Panics
     /// The id is not of this window's catalog.
     pub fn worker(&self, id: WorkerId) -> WorkerRef<'a> {
-        assert!(id.index() < self.catalog.workers().len(), "no worker {}", id.0);
+        assert!(
+            id.index() < self.catalog.workers().len(),
+            "no worker {}",
+            id.0
+        );
         WorkerRef {
             window: *self,
             at: id.index(),
@@ -210,7 +222,11 @@ impl<'a> Window<'a> {
 
     /// Requests of an app per second over the last 500 ms.
     pub fn arrival_rate(&self, app: AppId) -> f64 {
-        self.raw.arrival_rate.get(app.index()).copied().unwrap_or(0.0)
+        self.raw
+            .arrival_rate
+            .get(app.index())
+            .copied()
+            .unwrap_or(0.0)
     }
 
     /// Requests that are not pending, worker by worker in running order. Empty unless
@@ -276,7 +292,9 @@ impl<'a> RequestRef<'a> {
 
     /// Time left to the deadline, negative once it has passed.
     pub fn slack_us(self) -> i64 {
-        self.deadline_us().wrapping_sub(self.window.raw.now).cast_signed()
+        self.deadline_us()
+            .wrapping_sub(self.window.raw.now)
+            .cast_signed()
     }
 
     /// Time since it arrived.
@@ -351,7 +369,8 @@ impl WorkerRef<'_> {
 
     /// When the running batch began, on the host's clock.
     pub fn running_since_us(&self) -> Option<u64> {
-        self.running_variant().map(|_| self.columns().running_since[self.at])
+        self.running_variant()
+            .map(|_| self.columns().running_since[self.at])
     }
 
     /// Variant of the running batch.

@@ -1,26 +1,36 @@
-//! The SDK looks latencies up exactly as the host does.
+//! The SDK looks latencies up, and values late answers, exactly as the host does.
 #![cfg(feature = "native")]
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
+use switchyard_core::catalog::Penalty;
 use switchyard_core::ids as core;
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
 use switchyard_sdk::bindings::exports::switchyard::policy::scheduling as raw;
 use switchyard_sdk::testing::CatalogBuilder;
-use switchyard_sdk::{Catalog, ExitId, VariantId, WorkerId};
+use switchyard_sdk::{Catalog, ExitId, VariantId, WorkerId, utility};
 
 const STAGES: u32 = 4;
 
 /// From-stage, stages, with a head, batch, latency.
 fn row() -> impl Strategy<Value = (u32, u32, bool, u32, u64)> {
-    (0..STAGES, 1..=STAGES, any::<bool>(), 1u32..10, 1u64..100_000)
+    (
+        0..STAGES,
+        1..=STAGES,
+        any::<bool>(),
+        1u32..10,
+        1u64..100_000,
+    )
         .prop_filter("a range of stages", |(from, len, ..)| from + len <= STAGES)
 }
 
 /// Exits after stages 2 and 4.
 fn exit_after(stage: u32) -> Option<u32> {
-    [2, STAGES].iter().position(|&after| after == stage).map(|exit| exit as u32)
+    [2, STAGES]
+        .iter()
+        .position(|&after| after == stage)
+        .map(|exit| exit as u32)
 }
 
 proptest! {
@@ -55,6 +65,21 @@ proptest! {
                     prop_assert_eq!(ours, theirs.map(|t| t.0), "[{}, {}) {:?} x{}", from, to, exit, batch);
                 }
             }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn late_answers_lose_what_the_host_says(deadline in 0u64..1_000, end in 0u64..3_000) {
+        for (ours, theirs) in [
+            (raw::Penalty::Step, Penalty::Step),
+            (raw::Penalty::Linear, Penalty::Linear),
+            (raw::Penalty::Sigmoid, Penalty::Sigmoid),
+        ] {
+            let ours = utility::loss(ours, deadline, end);
+            let theirs = theirs.loss(Micros(deadline), Micros(end));
+            prop_assert_eq!(ours.to_bits(), theirs.to_bits(), "{} for {}", end, deadline);
         }
     }
 }

@@ -83,7 +83,8 @@ impl LatencyTable {
     fn add_block(&mut self, variant: &raw::ModelVariant, measured: &[Point]) {
         let (base, stages) = (self.runs.len(), variant.stages);
         self.blocks.push((base, stages));
-        self.runs.resize(base + 2 * (stages * stages) as usize, (0, 0));
+        self.runs
+            .resize(base + 2 * (stages * stages) as usize, (0, 0));
         for from in 0..stages {
             // Single stages are the parts of all sums, so they come first.
             for head in [false, true] {
@@ -110,7 +111,8 @@ impl LatencyTable {
         let points = equal_range(measured, (from, to, head), |point| point.range);
         if !points.is_empty() {
             let batches = 1..=variant.max_batch;
-            self.values.extend(batches.map_while(|batch| interpolate(points, batch)));
+            self.values
+                .extend(batches.map_while(|batch| interpolate(points, batch)));
         } else if to > from + 1 {
             // As the host does it: split off the last stage, which carries the head.
             let part = |range| self.runs[base + position(variant.stages, range)];
@@ -134,13 +136,20 @@ fn position(stages: u32, (from, to, head): Range) -> usize {
 /// be dispatched.
 fn measured(catalog: &raw::Catalog) -> Vec<Point> {
     let follows = |row: &raw::ProfileRow| {
-        let exits = catalog.variants.get(row.variant as usize).map(|variant| &variant.exits);
+        let exits = catalog
+            .variants
+            .get(row.variant as usize)
+            .map(|variant| &variant.exits);
         exits.is_some_and(|exits| match row.exit {
             None => true,
-            Some(exit) => exits.get(exit as usize).is_some_and(|e| e.after_stage == row.to_stage),
+            Some(exit) => exits
+                .get(exit as usize)
+                .is_some_and(|e| e.after_stage == row.to_stage),
         })
     };
-    let rows = (0u32..).zip(&catalog.profile).filter(|(_, row)| follows(row));
+    let rows = (0u32..)
+        .zip(&catalog.profile)
+        .filter(|(_, row)| follows(row));
     let mut points: Vec<(u32, Point)> = rows
         .map(|(at, row)| {
             let point = Point {

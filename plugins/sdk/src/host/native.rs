@@ -44,7 +44,12 @@ pub(super) fn log(level: Level, message: &str) {
 }
 
 pub(super) fn read_artifact(name: &str) -> Result<Vec<u8>, ArtifactError> {
-    STAND_IN.with_borrow(|host| host.artifacts.get(name).cloned().ok_or(ArtifactError::NotFound))
+    STAND_IN.with_borrow(|host| {
+        host.artifacts
+            .get(name)
+            .cloned()
+            .ok_or(ArtifactError::NotFound)
+    })
 }
 
 /// `SplitMix64`: every seed gives a full-period stream.
@@ -77,9 +82,16 @@ mod tests {
     fn artifacts_and_log_lines_are_kept() {
         put_artifact("table.json", vec![1, 2]);
         assert!(host::read_artifact("table.json").is_ok_and(|bytes| bytes == [1, 2]));
-        assert!(matches!(host::read_artifact("other"), Err(ArtifactError::NotFound)));
+        assert!(matches!(
+            host::read_artifact("other"),
+            Err(ArtifactError::NotFound)
+        ));
         host::log(Level::Warn, "careful");
-        assert!(take_log().iter().any(|(level, line)| *level == Level::Warn && line == "careful"));
+        assert!(
+            take_log()
+                .iter()
+                .any(|(level, line)| *level == Level::Warn && line == "careful")
+        );
         assert!(take_log().is_empty());
     }
 }

@@ -40,7 +40,11 @@ pub(super) fn catalog(catalog: &core::Catalog) -> raw::Catalog {
         kinds: catalog.kinds.clone(),
         workers: catalog.workers.iter().map(worker).collect(),
         percentile: catalog.profile.percentile(),
-        profile: catalog.profile.rows().map(|row| profile_row(&row)).collect(),
+        profile: catalog
+            .profile
+            .rows()
+            .map(|row| profile_row(&row))
+            .collect(),
         loads: catalog.profile.loads().map(|row| load_row(&row)).collect(),
     }
 }
@@ -165,9 +169,11 @@ pub(super) fn window(window: &from::Window, to: &mut raw::Window) {
     requests(&window.requests, &mut to.requests);
     workers(&window.workers, &mut to.workers);
     placed(&window.placed, &mut to.placed);
-    refill(&mut to.residents, &window.residents, |resident| raw::Resident {
-        worker: resident.worker.0,
-        variant: resident.variant.0,
+    refill(&mut to.residents, &window.residents, |resident| {
+        raw::Resident {
+            worker: resident.worker.0,
+            variant: resident.variant.0,
+        }
     });
     to.arrival_rate.clone_from(&window.arrival_rate);
     refill(&mut to.completions, &window.completions, completion);
@@ -196,11 +202,13 @@ fn requests(requests: &from::Requests, to: &mut raw::Requests) {
     to.min_accuracy.clone_from(&requests.min_accuracy);
     to.evidence_index.clone_from(&requests.evidence_index);
     to.evidence_counts.clone_from(&requests.evidence_counts);
-    refill(&mut to.progress, &requests.progress, |progress| raw::Progress {
-        index: progress.index,
-        worker: progress.worker.0,
-        variant: progress.variant.0,
-        stages_run: progress.stages_run,
+    refill(&mut to.progress, &requests.progress, |progress| {
+        raw::Progress {
+            index: progress.index,
+            worker: progress.worker.0,
+            variant: progress.variant.0,
+            stages_run: progress.stages_run,
+        }
     });
 }
 
@@ -251,14 +259,23 @@ fn refill<A, B>(to: &mut Vec<B>, from: &[A], convert: impl Fn(&A) -> B) {
 
 pub(super) fn plan(decided: raw::Plan, to: &mut Plan) {
     to.clear();
-    to.dispatches.extend(decided.dispatches.iter().map(dispatch));
-    to.members.extend(decided.members.into_iter().map(RequestId));
+    to.dispatches
+        .extend(decided.dispatches.iter().map(dispatch));
+    to.members
+        .extend(decided.members.into_iter().map(RequestId));
     to.revokes.extend(decided.revokes.into_iter().map(BatchId));
-    to.rejects.extend(decided.rejects.into_iter().map(RequestId));
-    to.answers.extend(decided.answers.into_iter().map(RequestId));
+    to.rejects
+        .extend(decided.rejects.into_iter().map(RequestId));
+    to.answers
+        .extend(decided.answers.into_iter().map(RequestId));
     to.routes.extend(decided.routes.iter().map(route));
     to.wake = decided.wake.map(Time);
-    to.reasons.extend(decided.reasons.into_iter().map(|reason| (reason.dispatch, reason.text)));
+    to.reasons.extend(
+        decided
+            .reasons
+            .into_iter()
+            .map(|reason| (reason.dispatch, reason.text)),
+    );
 }
 
 fn dispatch(dispatch: &raw::Dispatch) -> Dispatch {

@@ -110,7 +110,11 @@ impl CatalogBuilder {
     pub fn stages(mut self, stages: u32) -> Self {
         let variant = self.last_variant();
         variant.stages = stages;
-        variant.exits.last_mut().expect("has a last exit").after_stage = stages;
+        variant
+            .exits
+            .last_mut()
+            .expect("has a last exit")
+            .after_stage = stages;
         self
     }
 
@@ -137,14 +141,16 @@ impl CatalogBuilder {
     /// Latency of all whole runs of the variant, batches 1 to the largest:
     /// `base_us + per_request_us * batch`, in proportion to the stages for early exits.
     pub fn latency(mut self, base_us: u64, per_request_us: u64) -> Self {
-        self.linear.push((None, self.variant_index(), base_us, per_request_us));
+        self.linear
+            .push((None, self.variant_index(), base_us, per_request_us));
         self
     }
 
     /// As [`latency`](Self::latency) for one kind of worker.
     pub fn latency_on(mut self, kind: &str, base_us: u64, per_request_us: u64) -> Self {
         let kind = self.kind(kind);
-        self.linear.push((Some(kind), self.variant_index(), base_us, per_request_us));
+        self.linear
+            .push((Some(kind), self.variant_index(), base_us, per_request_us));
         self
     }
 
@@ -200,13 +206,21 @@ impl CatalogBuilder {
 
     /// Batches that may wait in the worker's queue.
     pub fn queue_max(mut self, batches: u32) -> Self {
-        self.raw.workers.last_mut().expect("a worker comes first").queue_max = batches;
+        self.raw
+            .workers
+            .last_mut()
+            .expect("a worker comes first")
+            .queue_max = batches;
         self
     }
 
     /// Memory of the worker.
     pub fn worker_memory_bytes(mut self, bytes: u64) -> Self {
-        self.raw.workers.last_mut().expect("a worker comes first").memory_bytes = bytes;
+        self.raw
+            .workers
+            .last_mut()
+            .expect("a worker comes first")
+            .memory_bytes = bytes;
         self
     }
 
@@ -222,14 +236,24 @@ impl CatalogBuilder {
     pub fn raw(mut self) -> raw::Catalog {
         let kinds = 0..self.raw.kinds.len() as u32;
         for &(kind, variant, base_us, per_request_us) in &self.linear {
-            self.rows.extend(linear_rows(&self.raw, kind, variant, base_us, per_request_us));
+            self.rows.extend(linear_rows(
+                &self.raw,
+                kind,
+                variant,
+                base_us,
+                per_request_us,
+            ));
         }
         for kind in kinds {
             let of_kind = |only: &Option<u32>| only.is_none_or(|only| only == kind);
             let rows = self.rows.iter().filter(|(only, _)| of_kind(only));
-            self.raw.profile.extend(rows.map(|(_, row)| raw::ProfileRow { kind, ..*row }));
+            self.raw
+                .profile
+                .extend(rows.map(|(_, row)| raw::ProfileRow { kind, ..*row }));
             let loads = self.loads.iter().filter(|(only, _)| of_kind(only));
-            self.raw.loads.extend(loads.map(|(_, row)| raw::LoadRow { kind, ..*row }));
+            self.raw
+                .loads
+                .extend(loads.map(|(_, row)| raw::LoadRow { kind, ..*row }));
         }
         self.raw
     }

@@ -11,7 +11,10 @@ use crate::ids::{AppId, VariantId, WorkerId};
 pub fn check(catalog: &Catalog, window: &raw::Window, plan: &raw::Plan) -> Result<(), String> {
     let sizes: u64 = plan.dispatches.iter().map(|d| u64::from(d.size)).sum();
     if sizes != plan.members.len() as u64 {
-        return Err(format!("sizes add up to {sizes}, members to {}", plan.members.len()));
+        return Err(format!(
+            "sizes add up to {sizes}, members to {}",
+            plan.members.len()
+        ));
     }
     check_requests(catalog, window, plan)?;
     let mut start = 0;
@@ -24,7 +27,9 @@ pub fn check(catalog: &Catalog, window: &raw::Window, plan: &raw::Plan) -> Resul
     for worker in catalog.workers() {
         check_room(worker.id, catalog, window, plan)?;
     }
-    plan.routes.iter().try_for_each(|route| check_route(catalog, route))
+    plan.routes
+        .iter()
+        .try_for_each(|route| check_route(catalog, route))
 }
 
 fn position(window: &raw::Window, request: u64) -> Option<usize> {
@@ -34,7 +39,12 @@ fn position(window: &raw::Window, request: u64) -> Option<usize> {
 /// Named once, and pending or in a batch that this plan revokes.
 fn check_requests(catalog: &Catalog, window: &raw::Window, plan: &raw::Plan) -> Result<(), String> {
     let mut named: Vec<u64> = Vec::new();
-    named.extend(plan.members.iter().chain(&plan.rejects).chain(&plan.answers));
+    named.extend(
+        plan.members
+            .iter()
+            .chain(&plan.rejects)
+            .chain(&plan.answers),
+    );
     for &id in &named {
         let revoked = |at: usize| plan.revokes.contains(&window.placed.batch[at]);
         let placed = window.placed.id.iter().position(|&placed| placed == id);
@@ -49,10 +59,18 @@ fn check_requests(catalog: &Catalog, window: &raw::Window, plan: &raw::Plan) -> 
     for &id in &plan.answers {
         let at = position(window, id).ok_or(format!("answers: request {id} is not pending"))?;
         if !window.requests.evidence_index.contains(&(at as u32)) {
-            return Err(format!("answers: the evidence of request {id} is not ready"));
+            return Err(format!(
+                "answers: the evidence of request {id} is not ready"
+            ));
         }
-        if catalog.app(AppId(window.requests.app[at])).sneakpeek.is_none() {
-            return Err(format!("answers: the app of request {id} has no SneakPeek model"));
+        if catalog
+            .app(AppId(window.requests.app[at]))
+            .sneakpeek
+            .is_none()
+        {
+            return Err(format!(
+                "answers: the app of request {id} has no SneakPeek model"
+            ));
         }
     }
     Ok(())
@@ -75,7 +93,10 @@ fn check_dispatch(
         return Err(format!("{} can never hold {}", worker.name, variant.name));
     }
     if dispatch.size == 0 || dispatch.size > variant.max_batch {
-        return Err(format!("size {} is not within 1 to {}", dispatch.size, variant.max_batch));
+        return Err(format!(
+            "size {} is not within 1 to {}",
+            dispatch.size, variant.max_batch
+        ));
     }
     check_stages(dispatch, variant)?;
     for &id in members {
@@ -87,7 +108,10 @@ fn check_dispatch(
 fn check_stages(dispatch: &raw::Dispatch, variant: &raw::ModelVariant) -> Result<(), String> {
     let (from, to) = (dispatch.from_stage, dispatch.to_stage);
     if from >= to || to > variant.stages {
-        return Err(format!("[{from}, {to}) is not a range of {} stages", variant.stages));
+        return Err(format!(
+            "[{from}, {to}) is not a range of {} stages",
+            variant.stages
+        ));
     }
     let Some(exit) = dispatch.exit else {
         return match to == variant.stages {
@@ -97,7 +121,10 @@ fn check_stages(dispatch: &raw::Dispatch, variant: &raw::ModelVariant) -> Result
     };
     match variant.exits.get(exit as usize) {
         Some(found) if found.after_stage == to => Ok(()),
-        Some(found) => Err(format!("{} follows stage {}, not {to}", found.name, found.after_stage)),
+        Some(found) => Err(format!(
+            "{} follows stage {}, not {to}",
+            found.name, found.after_stage
+        )),
         None => Err(format!("{} has no exit {exit}", variant.name)),
     }
 }
@@ -115,7 +142,11 @@ fn check_member(
     if window.requests.app[at] != variant.app {
         return Err(format!("request {id} is of another app"));
     }
-    let progress = window.requests.progress.iter().find(|p| p.index as usize == at);
+    let progress = window
+        .requests
+        .progress
+        .iter()
+        .find(|p| p.index as usize == at);
     let fits = match progress {
         None => dispatch.from_stage == 0,
         Some(p) => {
@@ -138,7 +169,10 @@ fn check_room(
     let spec = catalog.worker(worker);
     let columns = &window.workers;
     let placed = plan.dispatches.iter().filter(|d| d.worker == worker.0);
-    let (mut queued, mut parked) = (columns.queued[worker.index()], columns.parked[worker.index()]);
+    let (mut queued, mut parked) = (
+        columns.queued[worker.index()],
+        columns.parked[worker.index()],
+    );
     for dispatch in placed {
         queued += 1;
         if dispatch.exit.is_none() && dispatch.from_stage == 0 {
@@ -148,10 +182,16 @@ fn check_room(
     let idle = columns.running_variant[worker.index()] == u32::MAX;
     let revoked = plan.revokes.len() as u32;
     if queued > spec.queue_max + u32::from(idle) + revoked {
-        return Err(format!("{} queues at most {} batches", spec.name, spec.queue_max));
+        return Err(format!(
+            "{} queues at most {} batches",
+            spec.name, spec.queue_max
+        ));
     }
     if parked > spec.parked_max.max(columns.parked[worker.index()]) {
-        return Err(format!("{} parks at most {} requests", spec.name, spec.parked_max));
+        return Err(format!(
+            "{} parks at most {} requests",
+            spec.name, spec.parked_max
+        ));
     }
     Ok(())
 }
@@ -170,7 +210,10 @@ fn check_route(catalog: &Catalog, route: &raw::Route) -> Result<(), String> {
         let variant = catalog.variant(VariantId(lane.variant));
         let batches = 1 <= lane.min_batch && lane.min_batch <= lane.max_batch;
         if !batches || lane.max_batch > variant.max_batch || lane.capacity < lane.min_batch {
-            return Err(format!("{at}: a lane's batches are not within 1 to {}", variant.max_batch));
+            return Err(format!(
+                "{at}: a lane's batches are not within 1 to {}",
+                variant.max_batch
+            ));
         }
         if lane.exit as usize >= variant.exits.len() {
             return Err(format!("{at}: {} has no exit {}", variant.name, lane.exit));

@@ -31,7 +31,10 @@ impl<'a> WindowBuilder<'a> {
     /// A window at 1 s on the host's clock, opened by an arrival.
     pub fn new(catalog: &'a Catalog) -> Self {
         let n = catalog.workers().len();
-        let free_memory = catalog.workers().map(|worker| worker.memory_bytes).collect();
+        let free_memory = catalog
+            .workers()
+            .map(|worker| worker.memory_bytes)
+            .collect();
         let window = raw::Window {
             id: 1,
             now: 1_000_000,
@@ -77,7 +80,12 @@ impl<'a> WindowBuilder<'a> {
     /// # Panics
     /// The catalog has no such app.
     pub fn request(mut self, app: &str) -> Self {
-        let app = self.catalog.app_named(app).expect("the catalog has this app").id.0;
+        let app = self
+            .catalog
+            .app_named(app)
+            .expect("the catalog has this app")
+            .id
+            .0;
         self.requests.push(Row {
             id: self.requests.len() as u64 + 1,
             app,
@@ -158,7 +166,9 @@ impl<'a> WindowBuilder<'a> {
 
     /// The worker holds a variant.
     pub fn resident(mut self, worker: u32, variant: u32) -> Self {
-        self.window.residents.push(raw::Resident { worker, variant });
+        self.window
+            .residents
+            .push(raw::Resident { worker, variant });
         self
     }
 
@@ -181,7 +191,9 @@ impl<'a> WindowBuilder<'a> {
             columns.id.push(row.id);
             columns.app.push(row.app);
             columns.arrival.push(row.arrival);
-            columns.deadline.push(row.deadline.unwrap_or(row.arrival + slo));
+            columns
+                .deadline
+                .push(row.deadline.unwrap_or(row.arrival + slo));
             columns.priority.push(row.priority);
             columns.min_accuracy.push(row.min_accuracy);
             if let Some((worker, variant, stages_run)) = row.progress {

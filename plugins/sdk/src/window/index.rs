@@ -49,11 +49,17 @@ impl Index {
     }
 
     pub(super) fn progress_of(&self, request: usize) -> Option<usize> {
-        self.progress.get(request).filter(|&&at| at != NONE).map(|&at| at as usize)
+        self.progress
+            .get(request)
+            .filter(|&&at| at != NONE)
+            .map(|&at| at as usize)
     }
 
     pub(super) fn evidence_of(&self, request: usize) -> Option<usize> {
-        self.evidence.get(request).filter(|&&at| at != NONE).map(|&at| at as usize)
+        self.evidence
+            .get(request)
+            .filter(|&&at| at != NONE)
+            .map(|&at| at as usize)
     }
 
     pub(super) fn holds(&self, worker: WorkerId, variant: VariantId) -> bool {
@@ -105,7 +111,9 @@ impl Index {
         let mut start = 0;
         for &request in &requests.evidence_index {
             let Some(&app) = requests.app.get(request as usize) else {
-                return Err(format!("window: requests.evidence-index: no request {request}"));
+                return Err(format!(
+                    "window: requests.evidence-index: no request {request}"
+                ));
             };
             self.evidence[request as usize] = start;
             start += catalog.app(AppId(app)).classes.len() as u32;
@@ -120,7 +128,8 @@ impl Index {
         self.variants = catalog.variants().len();
         self.resident.clear();
         if !residents.is_empty() {
-            self.resident.resize(catalog.workers().len() * self.variants, false);
+            self.resident
+                .resize(catalog.workers().len() * self.variants, false);
         }
         for resident in residents {
             let at = resident.worker as usize * self.variants + resident.variant as usize;

@@ -1,0 +1,181 @@
+//! Sends requests when they are due, whatever became of earlier ones, and remembers how each
+//! ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{Method, StatusCode, Uri};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::{Instant, timeout};
+
+use super::score::{Answered, End, Outcome};
+use super::workload::Request;
+
+/// Length of the JSON part of a body with binary tensors.
+const JSON_LENGTH: &str = "inference-header-content-length";
+
+/// After this long without an answer a request counts as lost.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends to one app of one server. Clones share connections.
+#[derive(Clone)]
+pub(super) struct Client {
+    http: HttpClient<HttpConnector, Full<Bytes>>,
+    uri: Uri,
+    in_flight: Arc<AtomicU64>,
+}
+
+/// The part of an answer that is looked at.
+#[derive(Deserialize)]
+struct Reply {
+    model_version: String,
+    parameters: ReplyParameters,
+    outputs: Vec<ReplyOutput>,
+}
+
+#[derive(Deserialize)]
+struct ReplyParameters {
+    exit: String,
+    policy: String,
+    short_circuit: bool,
+}
+
+#[derive(Deserialize)]
+struct ReplyOutput {
+    name: String,
+    data: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+struct Complaint {
+    error: String,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Sends to `/v2/models/{app}/infer` at `address`.
+    pub(super) fn new(address: std::net::SocketAddr, app: &str) -> Result<Self, String> {
+        let uri = format!("http://{address}/v2/models/{app}/infer");
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        Ok(Self {
+            http: HttpClient::builder(TokioExecutor::new()).build(connector),
+            uri: uri.parse().map_err(|error| format!("{uri}: {error}"))?,
+            in_flight: Arc::default(),
+        })
+    }
+
+    /// Requests that wait for their end.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Sends without waiting; the outcome goes to `outcomes`.
+    pub(super) fn send(&self, request: Request, due: Instant, outcomes: UnboundedSender<Outcome>) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let client = self.clone();
+        tokio::spawn(async move {
+            let deadline = request.deadline;
+            let end = match timeout(PATIENCE, client.exchange(request)).await {
+                Ok(end) => end,
+                Err(_) => End::Lost(format!("no answer within {} s", PATIENCE.as_secs())),
+            };
+            client.in_flight.fetch_sub(1, Ordering::Relaxed);
+            // An error means that nobody counts any more.
+            let _ = outcomes.send(Outcome {
+                // From when it was due: a late send is the server's loss too, if it held us up.
+                latency: due.elapsed(),
+                deadline,
+                end,
+            });
+        });
+    }
+
+    async fn exchange(&self, request: Request) -> End {
+        let mut post = hyper::Request::new(Full::new(request.body));
+        *post.method_mut() = Method::POST;
+        *post.uri_mut() = self.uri.clone();
+        if let Some(length) = request.json_length {
+            post.headers_mut().insert(JSON_LENGTH, length.into());
+        }
+        let response = match self.http.request(post).await {
+            Ok(response) => response,
+            Err(error) => return End::Lost(error.to_string()),
+        };
+        let status = response.status();
+        let body = match response.into_body().collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) => return End::Lost(error.to_string()),
+        };
+        end_of(status, &body, request.label)
+    }
+}
+
+fn end_of(status: StatusCode, body: &[u8], label: usize) -> End {
+    if status != StatusCode::OK {
+        let error = serde_json::from_slice::<Complaint>(body)
+            .map_or_else(|_| String::from_utf8_lossy(body).into_owned(), |it| it.error);
+        let status = status.as_u16();
+        return End::Refused { status, error };
+    }
+    // An answer that cannot be read is none.
+    let reply: Reply = match serde_json::from_slice(body) {
+        Ok(reply) => reply,
+        Err(error) => return End::Lost(format!("unreadable answer: {error}")),
+    };
+    let labels = reply.outputs.iter().find(|output| output.name == "label");
+    let Some([said]) = labels.map(|output| output.data.as_slice()) else {
+        return End::Lost("an answer without its label".to_owned());
+    };
+    let parameters = reply.parameters;
+    End::Answered(Answered {
+        right: *said == label,
+        policy: parameters.policy,
+        ran: if parameters.short_circuit {
+            "evidence".to_owned()
+        } else {
+            format!("{}:{}", reply.model_version, parameters.exit)
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(status: u16, body: &str) -> End {
+        end_of(StatusCode::from_u16(status).expect("a status"), body.as_bytes(), 3)
+    }
+
+    #[test]
+    fn an_answer_is_right_when_its_label_is() {
+        let body = r#"{"model_name": "heart", "model_version": "cnn",
+            "parameters": {"exit": "final", "policy": "p@1", "short_circuit": false},
+            "outputs": [{"name": "label", "datatype": "INT64", "shape": [1, 1], "data": [3]}]}"#;
+        let End::Answered(answered) = end(200, body) else {
+            panic!("an answer");
+        };
+        assert!(answered.right);
+        assert_eq!((answered.policy.as_str(), answered.ran.as_str()), ("p@1", "cnn:final"));
+        let wrong = body.replace("[3]", "[4]");
+        assert!(matches!(end(200, &wrong), End::Answered(Answered { right: false, .. })));
+        let evidence = body.replace("false", "true");
+        assert!(matches!(end(200, &evidence), End::Answered(it) if it.ran == "evidence"));
+    }
+
+    #[test]
+    fn anything_else_is_told_apart() {
+        let refused = end(429, r#"{"error": "full"}"#);
+        assert!(matches!(refused, End::Refused { status: 429, error } if error == "full"));
+        assert!(matches!(end(200, "{}"), End::Lost(_)));
+        assert!(matches!(end(502, "gateway"), End::Refused { error, .. } if error == "gateway"));
+    }
+}

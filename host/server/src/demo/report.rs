@@ -1,0 +1,294 @@
+//! What the demo showed, for people and for programs.
+
+use std::fmt;
+use std::time::Duration;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use super::score::Score;
+
+/// The least number of swaps that shows anything.
+const SWAPS_MIN: usize = 2;
+
+/// Kinds of answers shown per policy.
+const RAN_SHOWN: usize = 4;
+
+/// Everything the demo found out.
+#[derive(Clone, Debug, Serialize)]
+pub struct DemoReport {
+    /// Offered load, as a share of what the most accurate variant sustains on all workers.
+    pub load: f64,
+    /// The same in requests per second.
+    pub rate_per_s: f64,
+    /// The most accurate variant.
+    pub most_accurate: String,
+    /// One row per policy, on the same arrivals.
+    pub policies: Vec<Row>,
+    /// Requests sent between phases, around swaps; not part of any row.
+    pub between: u64,
+    /// Requests of all kinds that got no answer.
+    pub lost: u64,
+    /// Requests of all kinds that got an error.
+    pub refused: u64,
+    /// One of the errors.
+    pub error: Option<String>,
+    /// Requests that the server's own ledger misses: 0.
+    pub imbalance: i64,
+    /// Swaps in order.
+    pub swaps: Vec<SwapRow>,
+    /// The server drained and stopped when it was told to.
+    pub drained: bool,
+}
+
+/// What one policy made of the arrivals.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its file's name.
+    pub policy: String,
+    /// Requests sent to it.
+    pub requests: u64,
+    /// Answers in time per second.
+    pub goodput_per_s: f64,
+    /// Share of answers with the right label.
+    pub accuracy: f64,
+    /// Right answers, less what they lost by lateness, per request (SneakPeek eq. 2).
+    pub utility: f64,
+    /// Share of requests not answered in time.
+    pub violations: f64,
+    /// Median latency in milliseconds.
+    pub p50_ms: f64,
+    /// 95th percentile.
+    pub p95_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// Requests that got no answer.
+    pub lost: u64,
+    /// Share of answers by what ran: `variant:exit`, or `evidence`.
+    pub ran: Vec<(String, f64)>,
+    /// Share of answers by who decided.
+    pub decided: Vec<(String, f64)>,
+}
+
+/// One swap.
+#[derive(Clone, Debug, Serialize)]
+pub struct SwapRow {
+    /// The policy that served before.
+    pub from: String,
+    /// The policy that serves now.
+    pub to: String,
+    /// Time to compile it.
+    pub compile_us: u64,
+    /// Time to try it on recorded windows.
+    pub validate_us: u64,
+    /// Time in which the driver did nothing else.
+    pub switch_us: u64,
+    /// Requests without an answer when the file was replaced.
+    pub in_flight: u64,
+}
+
+// === impl Row ===
+
+impl Row {
+    pub(super) fn new(policy: &str, score: &Score, time: Duration) -> Self {
+        let [p50_ms, p95_ms, p99_ms] = score.percentiles_ms([0.50, 0.95, 0.99]);
+        Self {
+            policy: policy.to_owned(),
+            requests: score.requests,
+            goodput_per_s: score.goodput_per_s(time),
+            accuracy: score.accuracy(),
+            utility: score.utility(),
+            violations: score.violations(),
+            p50_ms,
+            p95_ms,
+            p99_ms,
+            lost: score.lost,
+            ran: score.ran(),
+            decided: score.policies(),
+        }
+    }
+
+    fn ran_in_words(&self) -> String {
+        let shown = self.ran.iter().take(RAN_SHOWN);
+        let words: Vec<_> = shown
+            .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
+            .collect();
+        words.join(", ")
+    }
+}
+
+// === impl DemoReport ===
+
+impl DemoReport {
+    /// What did not come out as it must; empty when the demo went well.
+    pub fn failures(&self) -> Vec<String> {
+        let mut failures = Vec::new();
+        if self.lost > 0 || self.imbalance != 0 {
+            failures.push(format!(
+                "{} requests lost, the server's ledger misses {}",
+                self.lost, self.imbalance
+            ));
+        }
+        if self.refused > 0 {
+            failures.push(format!("{} requests refused", self.refused));
+        }
+        if let (true, Some(error)) = (self.lost + self.refused > 0, &self.error) {
+            failures.push(format!("one of them with: {error}"));
+        }
+        if self.swaps.len() < SWAPS_MIN {
+            failures.push(format!("{} swaps, wanted {SWAPS_MIN}", self.swaps.len()));
+        }
+        if !self.drained {
+            failures.push("the server did not stop as it should".to_owned());
+        }
+        if let Some((first, others)) = self.policies.split_first() {
+            for other in others.iter().filter(|other| other.utility <= first.utility) {
+                failures.push(format!(
+                    "{}'s utility {:.3} is not above {}'s {:.3}",
+                    other.policy, other.utility, first.policy, first.utility
+                ));
+            }
+        }
+        failures
+    }
+
+    fn policies_table(&self) -> Table {
+        let mut table = bare([
+            "policy", "requests", "goodput/s", "accuracy", "utility", "late", "p50 ms", "p95 ms",
+            "p99 ms", "lost", "ran",
+        ]);
+        for row in &self.policies {
+            table.add_row([
+                row.policy.clone(),
+                row.requests.to_string(),
+                format!("{:.1}", row.goodput_per_s),
+                format!("{:.3}", row.accuracy),
+                format!("{:.3}", row.utility),
+                format!("{:.1} %", row.violations * 100.0),
+                format!("{:.1}", row.p50_ms),
+                format!("{:.1}", row.p95_ms),
+                format!("{:.1}", row.p99_ms),
+                row.lost.to_string(),
+                row.ran_in_words(),
+            ]);
+        }
+        align(&mut table, 1..10);
+        table
+    }
+
+    fn swaps_table(&self) -> Table {
+        let mut table =
+            bare(["swap", "compile ms", "validate ms", "switch us", "in flight"]);
+        let ms = |us: u64| format!("{:.1}", us as f64 / 1e3);
+        for swap in &self.swaps {
+            table.add_row([
+                format!("{} -> {}", swap.from, swap.to),
+                ms(swap.compile_us),
+                ms(swap.validate_us),
+                swap.switch_us.to_string(),
+                swap.in_flight.to_string(),
+            ]);
+        }
+        align(&mut table, 1..5);
+        table
+    }
+}
+
+impl fmt::Display for DemoReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n", self.swaps_table())?;
+        writeln!(f, "{}\n", self.policies_table())?;
+        let compared: u64 = self.policies.iter().map(|row| row.requests).sum();
+        write!(
+            f,
+            "{:.0} requests/s in calm and busy stretches, {:.0} % of what {} sustains; {} swaps \
+             under load; {} of {} requests lost",
+            self.rate_per_s,
+            self.load * 100.0,
+            self.most_accurate,
+            self.swaps.len(),
+            self.lost,
+            compared + self.between,
+        )
+    }
+}
+
+fn bare<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header(header);
+    table
+}
+
+fn align(table: &mut Table, numbers: std::ops::Range<usize>) {
+    for column in numbers {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(policy: &str, utility: f64) -> Row {
+        Row {
+            policy: policy.to_owned(),
+            requests: 1_000,
+            goodput_per_s: 180.25,
+            accuracy: 0.876,
+            utility,
+            violations: 0.125,
+            p50_ms: 40.0,
+            p95_ms: 130.0,
+            p99_ms: 160.0,
+            lost: 0,
+            ran: vec![("resnet:final".to_owned(), 0.75), ("cnn:final".to_owned(), 0.25)],
+            decided: vec![(format!("{policy}@0.1.0"), 1.0)],
+        }
+    }
+
+    fn report() -> DemoReport {
+        let swap = |from: &str, to: &str| SwapRow {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            compile_us: 45_210,
+            validate_us: 900,
+            switch_us: 31,
+            in_flight: 17,
+        };
+        DemoReport {
+            load: 0.9,
+            rate_per_s: 321.7,
+            most_accurate: "resnet".to_owned(),
+            policies: vec![row("fcfs", 0.5), row("sneakpeek", 0.75)],
+            between: 100,
+            lost: 0,
+            refused: 0,
+            error: None,
+            imbalance: 0,
+            swaps: vec![swap("fcfs", "sneakpeek@0.1.0"), swap("sneakpeek", "fcfs@0.1.0")],
+            drained: true,
+        }
+    }
+
+    #[test]
+    fn the_tables_are_for_people() {
+        insta::assert_snapshot!(report().to_string());
+        assert_eq!(report().failures(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_went_wrong_is_said() {
+        let mut bad = report();
+        bad.lost = 2;
+        bad.refused = 1;
+        bad.error = Some("connection closed".to_owned());
+        bad.swaps.pop();
+        bad.drained = false;
+        bad.policies[1].utility = 0.5;
+        insta::assert_snapshot!(bad.failures().join("\n"));
+    }
+}
