@@ -101,7 +101,10 @@ pub async fn serve(listener: TcpListener, admin: Admin) {
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, PROMETHEUS)], admin.registry.render())
+    (
+        [(header::CONTENT_TYPE, PROMETHEUS)],
+        admin.registry.render(),
+    )
 }
 
 async fn status(State(admin): State<Arc<Admin>>) -> Response {
@@ -159,7 +162,9 @@ async fn ask<T: Send + 'static>(
 ) -> Option<T> {
     let (reply, answer) = oneshot::channel();
     let (pool, message) = (Arc::clone(pool), question(reply));
-    tokio::task::spawn_blocking(move || pool.send(message)).await.ok()?;
+    tokio::task::spawn_blocking(move || pool.send(message))
+        .await
+        .ok()?;
     answer.await.ok()
 }
 

@@ -14,9 +14,9 @@ use switchyard_executor::profile::{
     KindToMeasure, MeasureError, ProfileError, ProfileFileError, kind_name,
 };
 use switchyard_executor::{CandleExecutor, Device, Executor, ModelSource, Weights};
+use switchyard_models::ModelError;
 use switchyard_models::card::TensorCard;
 use switchyard_models::zoo::{Zoo, ZooApp};
-use switchyard_models::ModelError;
 use thiserror::Error;
 
 pub use profile::{Measured, measure};
@@ -92,16 +92,18 @@ impl PoolPlan {
     }
 
     fn read(config: &Config, pool: &PoolConfig) -> Result<Self, AssemblyError> {
-        let apps = config.apps.iter().filter(|app| pool.apps.contains(&app.name));
+        let apps = config
+            .apps
+            .iter()
+            .filter(|app| pool.apps.contains(&app.name));
         let mut zoo = Vec::new();
         let mut choices: Vec<AppChoice> = Vec::new();
         for app in apps {
-            let found = ZooApp::open(&app.zoo.join(&app.name)).map_err(|error| {
-                AssemblyError::Zoo {
+            let found =
+                ZooApp::open(&app.zoo.join(&app.name)).map_err(|error| AssemblyError::Zoo {
                     app: app.name.clone(),
                     error: Box::new(error),
-                }
-            })?;
+                })?;
             zoo.push(found);
             choices.push(app.choice());
         }
@@ -137,11 +139,7 @@ impl PoolPlan {
     ///
     /// # Errors
     /// The evidence model of an app cannot be read.
-    pub fn parts(
-        &self,
-        measured: &Measured,
-        inbox_max: usize,
-    ) -> Result<PoolParts, AssemblyError> {
+    pub fn parts(&self, measured: &Measured, inbox_max: usize) -> Result<PoolParts, AssemblyError> {
         let catalog = Arc::new(self.catalog(measured)?);
         let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
         let weights = Weights::new(source);
@@ -174,7 +172,10 @@ impl PoolPlan {
         let kinds: Vec<String> = self.kinds.iter().map(|kind| kind.name.clone()).collect();
         let workers = self.workers.iter().map(|worker| {
             let name = kind_of(worker);
-            let kind = kinds.iter().position(|kind| *kind == name).unwrap_or_default();
+            let kind = kinds
+                .iter()
+                .position(|kind| *kind == name)
+                .unwrap_or_default();
             WorkerSpec {
                 name: worker.name.clone(),
                 kind: KindId(kind as u32),

@@ -78,8 +78,9 @@ impl PoolBackend {
             let catalog = pool.catalog();
             for ((a, app), tensors) in (0..).zip(&catalog.apps).zip(tensors) {
                 let variants = catalog.variants_of(AppId(a));
-                let (ids, names): (Vec<_>, Vec<_>) =
-                    variants.map(|(id, variant)| (id, variant.name.clone())).unzip();
+                let (ids, names): (Vec<_>, Vec<_>) = variants
+                    .map(|(id, variant)| (id, variant.name.clone()))
+                    .unzip();
                 infos.push(AppInfo {
                     name: app.name.clone(),
                     variants: names,
@@ -129,7 +130,8 @@ impl PoolBackend {
             rows: SmallVec::<[RowInput; 1]>::from_vec(rows),
             reply,
         };
-        pool.submit(call).map_err(|Full { inbox_max }| queue_full("inbox", inbox_max))?;
+        pool.submit(call)
+            .map_err(|Full { inbox_max }| queue_full("inbox", inbox_max))?;
         let mut guard = CancelOnDrop {
             pool,
             ticket: Some(ticket),

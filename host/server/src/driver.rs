@@ -157,11 +157,12 @@ fn build(
         pool: name.clone(),
         error,
     };
-    let scheduler =
-        Scheduler::try_new(Arc::clone(&catalog), scheduler).map_err(|error| PoolError::Catalog {
+    let scheduler = Scheduler::try_new(Arc::clone(&catalog), scheduler).map_err(|error| {
+        PoolError::Catalog {
             pool: name.clone(),
             error,
-        })?;
+        }
+    })?;
     let workers = spawn_workers(&catalog, executors, &sender).map_err(no_thread)?;
     let evidence = if evidence.iter().any(Option::is_some) {
         let skipped = registry.counter(names::EVIDENCE_SKIPPED, [("pool", name.as_str())]);
@@ -191,7 +192,9 @@ fn spawn_workers(
     executors: Vec<(Box<dyn Executor>, usize)>,
     driver: &Sender<Message>,
 ) -> io::Result<Vec<Worker>> {
-    let specs = (0..).map(switchyard_core::ids::WorkerId).zip(&catalog.workers);
+    let specs = (0..)
+        .map(switchyard_core::ids::WorkerId)
+        .zip(&catalog.workers);
     specs
         .zip(executors)
         .map(|((id, spec), (executor, threads))| {

@@ -122,7 +122,9 @@ impl Policies {
             status: Arc::clone(&status),
         };
         let pool = parts.pool.name();
-        parts.readiness.wait_for(pool, Awaited::Policy, "its policy is being loaded");
+        parts
+            .readiness
+            .wait_for(pool, Awaited::Policy, "its policy is being loaded");
         let watcher = watch(&parts.file, requests)?;
         let name = format!("{pool}-policies");
         let manager = Manager::new(parts, status);
@@ -245,7 +247,8 @@ impl Manager {
         let file = self.file.clone();
         if let Err(error) = self.swap_file(&file) {
             let reason = format!("no policy: {error}");
-            self.readiness.wait_for(self.pool.name(), Awaited::Policy, reason);
+            self.readiness
+                .wait_for(self.pool.name(), Awaited::Policy, reason);
         }
         for request in inbox {
             // What fails is logged and counted where it happens; replies to whoever has gone
@@ -304,7 +307,9 @@ impl Manager {
         let observed = Observed::new(fresh, self.pool.name(), &self.registry);
         let (done, switched) = bounded(1);
         self.pool.send(Message::Install(Box::new(observed), done));
-        let switch = switched.recv_timeout(DRIVER_PATIENCE).map_err(|_| SwapError::Stopped)?;
+        let switch = switched
+            .recv_timeout(DRIVER_PATIENCE)
+            .map_err(|_| SwapError::Stopped)?;
         Ok((loaded, switch))
     }
 
@@ -367,7 +372,9 @@ impl Manager {
 
     fn count(&self, result: SwapResult) {
         let labels = [("result", result.label())];
-        self.registry.counter(names::POLICY_SWAPS, labels).increment(1);
+        self.registry
+            .counter(names::POLICY_SWAPS, labels)
+            .increment(1);
     }
 
     /// A fault in the trial is a fault like any other, and seen where those are looked for.
@@ -376,7 +383,9 @@ impl Manager {
             && let LoadCause::Window { fault, .. } = &error.cause
         {
             let labels = [("kind", fault.kind.label())];
-            self.registry.counter(names::POLICY_FAULTS, labels).increment(1);
+            self.registry
+                .counter(names::POLICY_FAULTS, labels)
+                .increment(1);
         }
     }
 }

@@ -132,10 +132,13 @@ impl Server {
             Arc::clone(&readiness),
             registry.clone(),
         )?;
-        let admin_pools = pools.iter().zip(&policies).map(|(pool, policies)| AdminPool {
-            pool: Arc::clone(pool.handle()),
-            policies: policies.handle().clone(),
-        });
+        let admin_pools = pools
+            .iter()
+            .zip(&policies)
+            .map(|(pool, policies)| AdminPool {
+                pool: Arc::clone(pool.handle()),
+                policies: policies.handle().clone(),
+            });
         Ok(Self {
             admin: Admin::new(admin_pools.collect(), readiness, registry, clock),
             backend: Arc::new(backend),
@@ -180,11 +183,7 @@ impl Server {
         let deadline = began + self.config.server.drain_timeout();
         let handles = self.pools.iter().map(|pool| Arc::clone(pool.handle()));
         let empty = drain(handles.collect(), deadline).await;
-        tracing::info!(
-            cut_connections = drained.cut_connections,
-            empty,
-            "drained"
-        );
+        tracing::info!(cut_connections = drained.cut_connections, empty, "drained");
         upkeep.abort();
         admin.abort();
         // Joining threads blocks; nothing else runs on this runtime any more.
@@ -255,5 +254,7 @@ async fn drain(pools: Vec<Arc<PoolHandle>>, deadline: Instant) -> bool {
         }
         empty
     };
-    tokio::time::timeout_at(deadline.into(), all).await.unwrap_or(false)
+    tokio::time::timeout_at(deadline.into(), all)
+        .await
+        .unwrap_or(false)
 }

@@ -121,7 +121,9 @@ fn dispatch_json(
     members: &[RequestId],
     reason: Option<&str>,
 ) -> Value {
-    let exit = dispatch.exit.map(|exit| exit_name(catalog, dispatch.variant, exit));
+    let exit = dispatch
+        .exit
+        .map(|exit| exit_name(catalog, dispatch.variant, exit));
     // The profile row that was planned with.
     let kind = catalog.worker(dispatch.worker).map(|worker| worker.kind);
     let expected = kind.and_then(|kind| {
@@ -151,18 +153,26 @@ fn ids(requests: &[RequestId]) -> Vec<u64> {
 }
 
 fn app_name(catalog: &Catalog, id: AppId) -> String {
-    catalog.app(id).map_or_else(|| id.0.to_string(), |app| app.name.clone())
+    catalog
+        .app(id)
+        .map_or_else(|| id.0.to_string(), |app| app.name.clone())
 }
 
 fn variant_name(catalog: &Catalog, id: VariantId) -> String {
-    catalog.variant(id).map_or_else(|| id.0.to_string(), |variant| variant.name.clone())
+    catalog
+        .variant(id)
+        .map_or_else(|| id.0.to_string(), |variant| variant.name.clone())
 }
 
 fn exit_name(catalog: &Catalog, variant: VariantId, id: ExitId) -> String {
-    let exit = catalog.variant(variant).and_then(|variant| variant.exit(id));
+    let exit = catalog
+        .variant(variant)
+        .and_then(|variant| variant.exit(id));
     exit.map_or_else(|| id.0.to_string(), |exit| exit.name.clone())
 }
 
 fn worker_name(catalog: &Catalog, id: WorkerId) -> String {
-    catalog.worker(id).map_or_else(|| id.0.to_string(), |worker| worker.name.clone())
+    catalog
+        .worker(id)
+        .map_or_else(|| id.0.to_string(), |worker| worker.name.clone())
 }

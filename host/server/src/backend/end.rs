@@ -23,7 +23,9 @@ pub(super) fn answer(app: &ServedApp, rows: &[RowAnswer]) -> Result<InferAnswer,
         ran.map_or(SHORT_CIRCUIT, |variant| variant.name.as_str())
     };
     let exit = |row: &RowAnswer| {
-        let ran = row.ran.and_then(|(variant, exit)| catalog.variant(variant)?.exit(exit));
+        let ran = row
+            .ran
+            .and_then(|(variant, exit)| catalog.variant(variant)?.exit(exit));
         ran.map_or(SHORT_CIRCUIT, |exit| exit.name.as_str())
     };
     Ok(InferAnswer {

@@ -89,6 +89,9 @@ mod tests {
             shape: [1, 1].as_slice().into(),
             data: TensorData::Bool(vec![true]),
         };
-        assert_eq!(rows(vec![input], 1, false).unwrap_err(), "no model takes BOOL");
+        assert_eq!(
+            rows(vec![input], 1, false).unwrap_err(),
+            "no model takes BOOL"
+        );
     }
 }

@@ -76,7 +76,12 @@ fn table(report: &TrainReport) -> Table {
         ]);
     }
     if let Some(accuracy) = report.sneakpeek_accuracy {
-        table.add_row(["sneakpeek".to_owned(), String::new(), String::new(), format!("{accuracy:.3}")]);
+        table.add_row([
+            "sneakpeek".to_owned(),
+            String::new(),
+            String::new(),
+            format!("{accuracy:.3}"),
+        ]);
     }
     table
 }

@@ -52,19 +52,38 @@ impl Check<'_> {
         }
         self.range("server.body_max_mb", server.body_max_mb, 1..=4_096)?;
         self.range("server.header_max_kb", server.header_max_kb, 8..=1_024)?;
-        self.range("server.header_timeout_ms", server.header_timeout_ms, 1..=3_600_000)?;
-        self.range("server.body_timeout_ms", server.body_timeout_ms, 1..=3_600_000)?;
-        self.range("server.connections_max", server.connections_max, 1..=1_000_000)?;
+        self.range(
+            "server.header_timeout_ms",
+            server.header_timeout_ms,
+            1..=3_600_000,
+        )?;
+        self.range(
+            "server.body_timeout_ms",
+            server.body_timeout_ms,
+            1..=3_600_000,
+        )?;
+        self.range(
+            "server.connections_max",
+            server.connections_max,
+            1..=1_000_000,
+        )?;
         self.range("server.rows_max", server.rows_max, 1..=65_536)?;
         self.range("server.inbox_max", server.inbox_max, 1..=1_000_000)?;
-        self.range("server.drain_timeout_ms", server.drain_timeout_ms, 0..=3_600_000)
+        self.range(
+            "server.drain_timeout_ms",
+            server.drain_timeout_ms,
+            0..=3_600_000,
+        )
     }
 
     fn apps(&self) -> Result<(), ConfigError> {
         let apps = &self.config.apps;
         self.distinct("app", apps.iter().map(|app| app.name.as_str()))?;
         for (i, app) in apps.iter().enumerate() {
-            if app.slo_ms.is_some_and(|slo| !(slo.is_finite() && slo >= 0.001)) {
+            if app
+                .slo_ms
+                .is_some_and(|slo| !(slo.is_finite() && slo >= 0.001))
+            {
                 return self.refuse(format!("app[{i}].slo_ms"), "must be at least 0.001");
             }
             let strong = app.prior == PriorName::Strong;
@@ -109,7 +128,11 @@ impl Check<'_> {
         }
         let apps = self.config.apps.iter().map(|app| app.name.as_str());
         self.members("app", "apps", apps, |pool| &pool.apps)?;
-        let workers = self.config.workers.iter().map(|worker| worker.name.as_str());
+        let workers = self
+            .config
+            .workers
+            .iter()
+            .map(|worker| worker.name.as_str());
         self.members("worker", "workers", workers, |pool| &pool.workers)
     }
 
@@ -130,8 +153,16 @@ impl Check<'_> {
         self.range(&at("window_budget_ms"), pool.window_budget_ms, 1..=60_000)?;
         self.range(&at("policy_memory_mb"), pool.policy_memory_mb, 1..=4_096)?;
         self.range(&at("pending_max"), pool.pending_max, 1..=1_000_000)?;
-        self.range(&at("fault_limit.faults"), pool.fault_limit.faults, 1..=1_000_000)?;
-        self.range(&at("fault_limit.windows"), pool.fault_limit.windows, 1..=1_000_000)?;
+        self.range(
+            &at("fault_limit.faults"),
+            pool.fault_limit.faults,
+            1..=1_000_000,
+        )?;
+        self.range(
+            &at("fault_limit.windows"),
+            pool.fault_limit.windows,
+            1..=1_000_000,
+        )?;
         self.range(&at("patience_ms"), pool.patience_ms, 1..=3_600_000)?;
         self.range(&at("windows_kept"), pool.windows_kept, 1..=4_096)
     }

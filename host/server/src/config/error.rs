@@ -67,7 +67,11 @@ impl ConfigError {
             None => message.to_owned(),
         };
         let path = error.path().to_string();
-        let field = if path == "." { "top level".to_owned() } else { path };
+        let field = if path == "." {
+            "top level".to_owned()
+        } else {
+            path
+        };
         Self::field(file, field, reason)
     }
 }

@@ -53,8 +53,8 @@ impl ServerProcess {
         let stderr = stderr.ok_or_else(|| DemoError::Server("has no log".to_owned()))?;
         let mut lines = BufReader::new(stderr).lines();
         let listening = timeout(PATIENCE, listening(&mut lines, &tell)).await;
-        let (http, admin) = listening
-            .map_err(|_| DemoError::Server("did not listen in time".to_owned()))??;
+        let (http, admin) =
+            listening.map_err(|_| DemoError::Server("did not listen in time".to_owned()))??;
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 tell(&readable(&line));
@@ -68,7 +68,10 @@ impl ServerProcess {
         let client = Client::builder(TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
         let uri = format!("http://{}/admin/v1/status", self.admin);
         let uri = uri.parse().map_err(failed("has an odd address"))?;
-        let response = client.get(uri).await.map_err(failed("does not say how it is"))?;
+        let response = client
+            .get(uri)
+            .await
+            .map_err(failed("does not say how it is"))?;
         let body = response.into_body().collect().await;
         let body = body.map_err(failed("does not say how it is"))?.to_bytes();
         serde_json::from_slice(&body).map_err(failed("says what cannot be read"))
@@ -96,12 +99,18 @@ impl ServerProcess {
     /// Asks it to stop, and waits until it has drained and is gone.
     pub(super) async fn stop(mut self) -> Result<ExitStatus, DemoError> {
         #[cfg(unix)]
-        if let Some(pid) = self.child.id().and_then(|pid| rustix::process::Pid::from_raw(pid as i32)) {
+        if let Some(pid) = self
+            .child
+            .id()
+            .and_then(|pid| rustix::process::Pid::from_raw(pid as i32))
+        {
             rustix::process::kill_process(pid, rustix::process::Signal::TERM)
                 .map_err(failed("cannot be told to stop"))?;
         }
         #[cfg(not(unix))]
-        self.child.start_kill().map_err(failed("cannot be told to stop"))?;
+        self.child
+            .start_kill()
+            .map_err(failed("cannot be told to stop"))?;
         let stopped = timeout(PATIENCE, self.child.wait()).await;
         stopped
             .map_err(|_| DemoError::Server("did not stop in time".to_owned()))?
@@ -133,10 +142,20 @@ fn readable(line: &str) -> String {
         // Not a log line: said before logging began, or by a panic.
         return line.to_owned();
     };
-    let level = entry.get("level").and_then(Value::as_str).unwrap_or_default();
+    let level = entry
+        .get("level")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let none = Map::new();
-    let fields = entry.get("fields").and_then(Value::as_object).unwrap_or(&none);
-    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let fields = entry
+        .get("fields")
+        .and_then(Value::as_object)
+        .unwrap_or(&none);
+    let plain = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
     let mut words = vec![level.to_owned()];
     words.extend(fields.get("message").map(plain));
     for (name, value) in fields.iter().filter(|(name, _)| *name != "message") {

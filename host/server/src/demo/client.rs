@@ -29,6 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Client {
     http: HttpClient<HttpConnector, Full<Bytes>>,
     uri: Uri,
+    sent: Arc<AtomicU64>,
     in_flight: Arc<AtomicU64>,
 }
 
@@ -69,8 +70,14 @@ impl Client {
         Ok(Self {
             http: HttpClient::builder(TokioExecutor::new()).build(connector),
             uri: uri.parse().map_err(|error| format!("{uri}: {error}"))?,
+            sent: Arc::default(),
             in_flight: Arc::default(),
         })
+    }
+
+    /// Requests sent so far.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// Requests that wait for their end.
@@ -80,6 +87,7 @@ impl Client {
 
     /// Sends without waiting; the outcome goes to `outcomes`.
     pub(super) fn send(&self, request: Request, due: Instant, outcomes: UnboundedSender<Outcome>) {
+        self.sent.fetch_add(1, Ordering::Relaxed);
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         let client = self.clone();
         tokio::spawn(async move {
@@ -121,8 +129,10 @@ impl Client {
 
 fn end_of(status: StatusCode, body: &[u8], label: usize) -> End {
     if status != StatusCode::OK {
-        let error = serde_json::from_slice::<Complaint>(body)
-            .map_or_else(|_| String::from_utf8_lossy(body).into_owned(), |it| it.error);
+        let error = serde_json::from_slice::<Complaint>(body).map_or_else(
+            |_| String::from_utf8_lossy(body).into_owned(),
+            |it| it.error,
+        );
         let status = status.as_u16();
         return End::Refused { status, error };
     }
@@ -152,7 +162,11 @@ mod tests {
     use super::*;
 
     fn end(status: u16, body: &str) -> End {
-        end_of(StatusCode::from_u16(status).expect("a status"), body.as_bytes(), 3)
+        end_of(
+            StatusCode::from_u16(status).expect("a status"),
+            body.as_bytes(),
+            3,
+        )
     }
 
     #[test]
@@ -164,9 +178,15 @@ mod tests {
             panic!("an answer");
         };
         assert!(answered.right);
-        assert_eq!((answered.policy.as_str(), answered.ran.as_str()), ("p@1", "cnn:final"));
+        assert_eq!(
+            (answered.policy.as_str(), answered.ran.as_str()),
+            ("p@1", "cnn:final")
+        );
         let wrong = body.replace("[3]", "[4]");
-        assert!(matches!(end(200, &wrong), End::Answered(Answered { right: false, .. })));
+        assert!(matches!(
+            end(200, &wrong),
+            End::Answered(Answered { right: false, .. })
+        ));
         let evidence = body.replace("false", "true");
         assert!(matches!(end(200, &evidence), End::Answered(it) if it.ran == "evidence"));
     }

@@ -84,8 +84,8 @@ pub struct SwapRow {
     pub validate_us: u64,
     /// Time in which the driver did nothing else.
     pub switch_us: u64,
-    /// Requests without an answer when the file was replaced.
-    pub in_flight: u64,
+    /// Requests that were in flight or came between the new file and the switch.
+    pub meanwhile: u64,
 }
 
 // === impl Row ===
@@ -155,8 +155,17 @@ impl DemoReport {
 
     fn policies_table(&self) -> Table {
         let mut table = bare([
-            "policy", "requests", "goodput/s", "accuracy", "utility", "late", "p50 ms", "p95 ms",
-            "p99 ms", "lost", "ran",
+            "policy",
+            "requests",
+            "goodput/s",
+            "accuracy",
+            "utility",
+            "late",
+            "p50 ms",
+            "p95 ms",
+            "p99 ms",
+            "lost",
+            "ran",
         ]);
         for row in &self.policies {
             table.add_row([
@@ -178,8 +187,13 @@ impl DemoReport {
     }
 
     fn swaps_table(&self) -> Table {
-        let mut table =
-            bare(["swap", "compile ms", "validate ms", "switch us", "in flight"]);
+        let mut table = bare([
+            "swap",
+            "compile ms",
+            "validate ms",
+            "switch us",
+            "requests meanwhile",
+        ]);
         let ms = |us: u64| format!("{:.1}", us as f64 / 1e3);
         for swap in &self.swaps {
             table.add_row([
@@ -187,7 +201,7 @@ impl DemoReport {
                 ms(swap.compile_us),
                 ms(swap.validate_us),
                 swap.switch_us.to_string(),
-                swap.in_flight.to_string(),
+                swap.meanwhile.to_string(),
             ]);
         }
         align(&mut table, 1..5);
@@ -245,7 +259,10 @@ mod tests {
             p95_ms: 130.0,
             p99_ms: 160.0,
             lost: 0,
-            ran: vec![("resnet:final".to_owned(), 0.75), ("cnn:final".to_owned(), 0.25)],
+            ran: vec![
+                ("resnet:final".to_owned(), 0.75),
+                ("cnn:final".to_owned(), 0.25),
+            ],
             decided: vec![(format!("{policy}@0.1.0"), 1.0)],
         }
     }
@@ -257,7 +274,7 @@ mod tests {
             compile_us: 45_210,
             validate_us: 900,
             switch_us: 31,
-            in_flight: 17,
+            meanwhile: 170,
         };
         DemoReport {
             load: 0.9,
@@ -269,7 +286,10 @@ mod tests {
             refused: 0,
             error: None,
             imbalance: 0,
-            swaps: vec![swap("fcfs", "sneakpeek@0.1.0"), swap("sneakpeek", "fcfs@0.1.0")],
+            swaps: vec![
+                swap("fcfs", "sneakpeek@0.1.0"),
+                swap("sneakpeek", "fcfs@0.1.0"),
+            ],
             drained: true,
         }
     }

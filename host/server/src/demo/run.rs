@@ -40,9 +40,10 @@ pub fn run(options: &DemoOptions) -> Result<DemoReport, DemoError> {
 
 async fn show(options: &DemoOptions, stage: Stage) -> Result<DemoReport, DemoError> {
     let bar = progress();
-    let first = options.names.first().ok_or_else(|| {
-        DemoError::Input("there is no policy to show".to_owned())
-    })?;
+    let first = options
+        .names
+        .first()
+        .ok_or_else(|| DemoError::Input("there is no policy to show".to_owned()))?;
     stage.play(first)?;
     let (config, log) = (stage.config(), bar.clone());
     let server = ServerProcess::start(&config, move |line| {
@@ -103,7 +104,7 @@ impl Show {
             let client = &self.client;
             tokio::pin!(swapping);
             loop {
-                let (gap, request) = between.calm();
+                let (gap, request) = between.steady();
                 let due = Instant::now() + gap;
                 tokio::select! {
                     swap = &mut swapping => break swap?,
@@ -132,8 +133,11 @@ impl Show {
         }
         let before = swaps_of(&server.status().await?).len();
         stage.play(new)?;
-        let in_flight = client.in_flight();
-        let status = server.until("switch policies", |it| swaps_of(it).len() > before).await?;
+        let (sent, in_flight) = (client.sent(), client.in_flight());
+        let status = server
+            .until("switch policies", |it| swaps_of(it).len() > before)
+            .await?;
+        let meanwhile = in_flight + client.sent() - sent;
         sleep(AROUND_SWAP).await;
         match swaps_of(&status).last() {
             Some(swap) if swap.result == SwapResult::Switched => Ok(Some(SwapRow {
@@ -142,7 +146,7 @@ impl Show {
                 compile_us: swap.compile_us,
                 validate_us: swap.validate_us,
                 switch_us: swap.switch_us,
-                in_flight,
+                meanwhile,
             })),
             Some(swap) => {
                 let reason = swap.error.as_deref().unwrap_or("no reason given");
@@ -182,11 +186,27 @@ impl Show {
             load: options.load,
             rate_per_s,
             most_accurate: self.stage.most_accurate,
-            policies: scores.map(|(name, score)| Row::new(name, score, time)).collect(),
+            policies: scores
+                .map(|(name, score)| Row::new(name, score, time))
+                .collect(),
             between: self.other.requests,
-            lost: self.scores.iter().chain([&self.other]).map(|score| score.lost).sum(),
-            refused: self.scores.iter().chain([&self.other]).map(|score| score.refused).sum(),
-            error: self.scores.iter().chain([&self.other]).find_map(|score| score.error.clone()),
+            lost: self
+                .scores
+                .iter()
+                .chain([&self.other])
+                .map(|score| score.lost)
+                .sum(),
+            refused: self
+                .scores
+                .iter()
+                .chain([&self.other])
+                .map(|score| score.refused)
+                .sum(),
+            error: self
+                .scores
+                .iter()
+                .chain([&self.other])
+                .find_map(|score| score.error.clone()),
             imbalance: status.pools.iter().map(|pool| pool.driver.imbalance).sum(),
             swaps: self.swaps,
             drained: stopped.success(),

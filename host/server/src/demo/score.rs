@@ -118,7 +118,9 @@ impl Score {
         percentiles.map(|p| {
             let rank = (p * sorted.len() as f64).ceil() as usize;
             let at = rank.clamp(1, sorted.len().max(1)) - 1;
-            sorted.get(at).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
+            sorted
+                .get(at)
+                .map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
         })
     }
 

@@ -46,11 +46,16 @@ impl Stage {
         let config = Config::read(&file).map_err(input)?;
         let plans = PoolPlan::all(&config).map_err(input)?;
         let measured = Measured::obtain(&config, &plans).map_err(input)?;
-        let plan = plans.first().ok_or_else(|| input("the demo configuration has no pool"))?;
+        let plan = plans
+            .first()
+            .ok_or_else(|| input("the demo configuration has no pool"))?;
         let catalog = plan.catalog(&measured).map_err(input)?;
-        let app = catalog.apps.first().ok_or_else(|| input("the zoo has no app"))?;
-        let (capacity_per_s, best) = capacity(&catalog)
-            .ok_or_else(|| input("no worker runs the most accurate variant"))?;
+        let app = catalog
+            .apps
+            .first()
+            .ok_or_else(|| input("the zoo has no app"))?;
+        let (capacity_per_s, best) =
+            capacity(&catalog).ok_or_else(|| input("no worker runs the most accurate variant"))?;
         let live = folder.path().join("policies");
         fs::create_dir(&live).map_err(input)?;
         let stage = Self {
@@ -101,7 +106,10 @@ impl Stage {
     }
 
     fn live(&self, extension: &str) -> PathBuf {
-        self.folder.path().join("policies").join(format!("{LIVE}.{extension}"))
+        self.folder
+            .path()
+            .join("policies")
+            .join(format!("{LIVE}.{extension}"))
     }
 }
 
@@ -113,7 +121,9 @@ fn configuration(options: &DemoOptions, folder: &Path) -> Result<String, DemoErr
     };
     let mut config: Table = DEMO.parse().map_err(input)?;
     let table = |config: &mut Table, name: &str, field: &str, value: Value| {
-        let section = config.entry(name).or_insert_with(|| Value::Table(Table::new()));
+        let section = config
+            .entry(name)
+            .or_insert_with(|| Value::Table(Table::new()));
         // `[[name]]`, or `[name]`.
         let tables = match section {
             Value::Array(tables) => tables.iter_mut().collect(),
@@ -127,8 +137,18 @@ fn configuration(options: &DemoOptions, folder: &Path) -> Result<String, DemoErr
     table(&mut config, "server", "http", free());
     table(&mut config, "server", "admin", free());
     table(&mut config, "app", "zoo", absolute(&options.zoo)?);
-    table(&mut config, "pool", "policy", Value::String(LIVE.to_owned()));
-    table(&mut config, "policies", "dir", absolute(&folder.join("policies"))?);
+    table(
+        &mut config,
+        "pool",
+        "policy",
+        Value::String(LIVE.to_owned()),
+    );
+    table(
+        &mut config,
+        "policies",
+        "dir",
+        absolute(&folder.join("policies"))?,
+    );
     table(&mut config, "profile", "dir", absolute(&options.profiles)?);
     toml::to_string(&config).map_err(input)
 }
@@ -146,7 +166,10 @@ fn capacity(catalog: &Catalog) -> Option<(f64, String)> {
             let latency = catalog.latency(WorkerId(worker), id, best.last_exit(), batch)?;
             Some(f64::from(batch) * 1e6 / latency.0.max(1) as f64)
         };
-        (1..=best.max_batch).filter_map(rate).max_by(f64::total_cmp).unwrap_or(0.0)
+        (1..=best.max_batch)
+            .filter_map(rate)
+            .max_by(f64::total_cmp)
+            .unwrap_or(0.0)
     });
     let rate: f64 = rate.sum();
     (rate > 0.0).then(|| (rate, best.name.clone()))

@@ -63,7 +63,11 @@ impl Workload {
         let mut at = Duration::ZERO;
         loop {
             let stretch = at.as_nanos() / STRETCH.as_nanos();
-            let pace = if stretch.is_multiple_of(2) { CALM } else { BUSY };
+            let pace = if stretch.is_multiple_of(2) {
+                CALM
+            } else {
+                BUSY
+            };
             at += self.gap(pace);
             if at >= length {
                 return requests;
@@ -73,9 +77,9 @@ impl Workload {
         }
     }
 
-    /// The next request of a calm stretch, and the time until it is due.
-    pub(super) fn calm(&mut self) -> (Duration, Request) {
-        let gap = self.gap(CALM);
+    /// The next request at the mean rate, and the time until it is due.
+    pub(super) fn steady(&mut self) -> (Duration, Request) {
+        let gap = self.gap(1.0);
         (gap, self.request(Duration::ZERO))
     }
 

@@ -25,7 +25,9 @@ impl VariantCounters {
 
     /// The counters of one variant; zeros for one that does not exist.
     pub fn get(&self, variant: VariantId) -> VariantStats {
-        self.lock(variant).map(|stats| stats.clone()).unwrap_or_default()
+        self.lock(variant)
+            .map(|stats| stats.clone())
+            .unwrap_or_default()
     }
 
     /// A batch of so many requests ran.
@@ -38,7 +40,10 @@ impl VariantCounters {
         let batch_size = requests as u64;
         let batches = &mut stats.batches;
         let at = batches.partition_point(|batch| batch.batch_size < batch_size);
-        if batches.get(at).is_none_or(|batch| batch.batch_size != batch_size) {
+        if batches
+            .get(at)
+            .is_none_or(|batch| batch.batch_size != batch_size)
+        {
             let fresh = BatchStats {
                 batch_size,
                 ..BatchStats::default()
@@ -79,6 +84,8 @@ fn add(timing: &mut Timing, time: Micros) {
 }
 
 fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

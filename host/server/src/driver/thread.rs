@@ -110,7 +110,9 @@ impl Driver {
                 self.take(now, message);
             }
             for _ in 1..MESSAGES_MAX {
-                let Ok(message) = self.inbox.try_recv() else { break };
+                let Ok(message) = self.inbox.try_recv() else {
+                    break;
+                };
                 self.take(now, message);
             }
             self.carry_out();
@@ -327,7 +329,12 @@ impl Driver {
         match handed_over {
             Ok(()) => self.waiters.started(run.batch, run.variant, &run.requests),
             Err(reason) => {
-                tracing::error!(pool = self.name, worker = run.worker.0, reason, "batch refused");
+                tracing::error!(
+                    pool = self.name,
+                    worker = run.worker.0,
+                    reason,
+                    "batch refused"
+                );
                 let event = Event::Finished {
                     worker: run.worker,
                     batch: run.batch,
@@ -344,7 +351,11 @@ impl Driver {
         };
         if let Err(Refused::Full(_)) = held.release(request) {
             // The queue has room for a release of everything that may be parked.
-            tracing::error!(pool = self.name, worker = worker.0, "release refused: queue full");
+            tracing::error!(
+                pool = self.name,
+                worker = worker.0,
+                "release refused: queue full"
+            );
         }
     }
 

@@ -141,7 +141,9 @@ impl Waiters {
             && let Some(call) = self.calls.remove(&row.call)
         {
             // An error means that the client has gone: nobody misses the answer.
-            let _ = call.reply.send(Ok(call.answers.into_iter().flatten().collect()));
+            let _ = call
+                .reply
+                .send(Ok(call.answers.into_iter().flatten().collect()));
         }
     }
 
@@ -171,7 +173,10 @@ impl Waiters {
 
     /// Requests in batches that workers have.
     pub(super) fn running(&self) -> usize {
-        self.batches.values().map(|batch| batch.requests.len()).sum()
+        self.batches
+            .values()
+            .map(|batch| batch.requests.len())
+            .sum()
     }
 
     fn unended(&self, requests: &[RequestId]) -> Orphans {

@@ -30,20 +30,52 @@ pub(super) const COUNTS: [&str; 2] = [WINDOW_REQUESTS, BATCH_SIZE];
 pub(super) fn describe() {
     describe_counter!(REQUESTS, Unit::Count, "Accepted requests by how they ended");
     describe_histogram!(REQUEST_LATENCY, Unit::Seconds, "From arrival to answer");
-    describe_counter!(DEADLINE_MISSED, Unit::Count, "Answered or dropped past the deadline");
+    describe_counter!(
+        DEADLINE_MISSED,
+        Unit::Count,
+        "Answered or dropped past the deadline"
+    );
     describe_histogram!(WINDOW_TIME, Unit::Seconds, "One window call of the policy");
     describe_histogram!(WINDOW_REQUESTS, Unit::Count, "Pending requests in a window");
-    describe_counter!(POLICY_SWAPS, Unit::Count, "Attempts to switch the policy, by result");
-    describe_counter!(POLICY_FAULTS, Unit::Count, "Windows that a policy failed, by kind");
+    describe_counter!(
+        POLICY_SWAPS,
+        Unit::Count,
+        "Attempts to switch the policy, by result"
+    );
+    describe_counter!(
+        POLICY_FAULTS,
+        Unit::Count,
+        "Windows that a policy failed, by kind"
+    );
     describe_histogram!(BATCH_SIZE, Unit::Count, "Requests per batch run");
-    describe_counter!(VARIANT_REQUESTS, Unit::Count, "Requests answered per variant and exit");
+    describe_counter!(
+        VARIANT_REQUESTS,
+        Unit::Count,
+        "Requests answered per variant and exit"
+    );
     describe_counter!(CACHE_LOADS, Unit::Count, "Model loads per worker");
     describe_histogram!(CACHE_LOAD_TIME, Unit::Seconds, "Time of a model load");
     describe_gauge!(CACHE_RESIDENT, Unit::Count, "Variants resident on a worker");
     describe_gauge!(CACHE_FREE, Unit::Bytes, "Model memory left on a worker");
     describe_gauge!(QUEUE_DEPTH, Unit::Count, "Requests that wait, by where");
-    describe_gauge!(LEDGER_IMBALANCE, Unit::Count, "Requests lost or answered twice: 0, always");
-    describe_counter!(EVIDENCE_SKIPPED, Unit::Count, "Requests without evidence, its queue full");
-    describe_counter!(REFUSED, Unit::Count, "Requests refused before scheduling, by status");
-    describe_counter!(INBOX_FULL, Unit::Count, "Calls refused because the inbox was full");
+    describe_gauge!(
+        LEDGER_IMBALANCE,
+        Unit::Count,
+        "Requests lost or answered twice: 0, always"
+    );
+    describe_counter!(
+        EVIDENCE_SKIPPED,
+        Unit::Count,
+        "Requests without evidence, its queue full"
+    );
+    describe_counter!(
+        REFUSED,
+        Unit::Count,
+        "Requests refused before scheduling, by status"
+    );
+    describe_counter!(
+        INBOX_FULL,
+        Unit::Count,
+        "Calls refused because the inbox was full"
+    );
 }

@@ -54,7 +54,9 @@ impl PoolMeters {
                 .iter()
                 .map(|app| AppMeters::new(registry, &app.name))
                 .collect(),
-            workers: workers.map(|w| WorkerMeters::new(registry, &w.name)).collect(),
+            workers: workers
+                .map(|w| WorkerMeters::new(registry, &w.name))
+                .collect(),
             variants: variants(registry, catalog),
             batch_size: registry.histogram(names::BATCH_SIZE, [("pool", name)]),
             pending: depth("pending"),
@@ -80,7 +82,11 @@ impl PoolMeters {
             })
             .increment(1);
         match reply.outcome {
-            Outcome::Answered { variant, exit, in_time } => {
+            Outcome::Answered {
+                variant,
+                exit,
+                in_time,
+            } => {
                 app.answered(reply, in_time);
                 if let Some(counter) = self.variants.get(&(variant, exit)) {
                     counter.increment(1);
@@ -170,7 +176,11 @@ fn variants(registry: &Registry, catalog: &Catalog) -> BTreeMap<(VariantId, Exit
     for (v, variant) in (0..).zip(&catalog.variants) {
         let app = catalog.app(variant.app).map_or("", |app| app.name.as_str());
         for (e, exit) in (0..).zip(&variant.exits) {
-            let labels = [("app", app), ("variant", &*variant.name), ("exit", &*exit.name)];
+            let labels = [
+                ("app", app),
+                ("variant", &*variant.name),
+                ("exit", &*exit.name),
+            ];
             let counter = registry.counter(names::VARIANT_REQUESTS, labels);
             counters.insert((VariantId(v), ExitId(e)), counter);
         }

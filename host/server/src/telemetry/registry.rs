@@ -12,8 +12,8 @@ use super::names;
 
 /// Bounds of durations in seconds: 20 us, where a window call is, to 10 s.
 const SECONDS: [f64; 18] = [
-    20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.2, 0.5, 1.0,
-    2.0, 5.0, 10.0,
+    20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.2, 0.5,
+    1.0, 2.0, 5.0, 10.0,
 ];
 
 /// Bounds of counts: powers of two.
@@ -54,7 +54,11 @@ impl Registry {
     }
 
     /// The counter of this name and these labels.
-    pub fn counter<const N: usize>(&self, name: &'static str, labels: [(&str, &str); N]) -> Counter {
+    pub fn counter<const N: usize>(
+        &self,
+        name: &'static str,
+        labels: [(&str, &str); N],
+    ) -> Counter {
         let labels = own(labels);
         with_local_recorder(&*self.recorder, || metrics::counter!(name, labels))
     }
