@@ -90,7 +90,12 @@ fn measure(window: &Window) -> Vec<f64> {
         Box::new(|| {
             let (store, window) = (&mut *store.borrow_mut(), black_box(window));
             let plan = guest
-                .call_by_columns(store, window.now, window.request_columns(), window.worker_columns())
+                .call_by_columns(
+                    store,
+                    window.now,
+                    window.request_columns(),
+                    window.worker_columns(),
+                )
                 .unwrap();
             black_box(&plan);
         }),

@@ -33,8 +33,20 @@ struct Pair {
 fn main() {
     let loader = loader();
     let pairs = [
-        pair(&loader, "fcfs", "SWITCHYARD_POLICIES", "policies", Native::<Fcfs>::new("{}")),
-        pair(&loader, "good", "SWITCHYARD_GUESTS", "policies-test", yard::Good::default()),
+        pair(
+            &loader,
+            "fcfs",
+            "SWITCHYARD_POLICIES",
+            "policies",
+            Native::<Fcfs>::new("{}"),
+        ),
+        pair(
+            &loader,
+            "good",
+            "SWITCHYARD_GUESTS",
+            "policies-test",
+            yard::Good::default(),
+        ),
     ];
     println!("policy     | pending | native us |  wasm us | ratio | dispatches");
     println!("---------- | ------- | --------- | -------- | ----- | ----------");
@@ -49,10 +61,17 @@ fn main() {
 fn compare(pair: &Pair, pending: usize) {
     let wants = pair.wasm.borrow().description().wants;
     let window = yard::window(pending, wants);
-    let (plans, dispatches) = (RefCell::new([Plan::default(), Plan::default()]), RefCell::new(0));
+    let (plans, dispatches) = (
+        RefCell::new([Plan::default(), Plan::default()]),
+        RefCell::new(0),
+    );
     let mut calls: [Call<'_>; 2] = [
         Box::new(|| {
-            ask(&mut **pair.native.borrow_mut(), &window, &mut plans.borrow_mut()[0]);
+            ask(
+                &mut **pair.native.borrow_mut(),
+                &window,
+                &mut plans.borrow_mut()[0],
+            );
         }),
         Box::new(|| {
             let plan = &mut plans.borrow_mut()[1];
@@ -63,7 +82,11 @@ fn compare(pair: &Pair, pending: usize) {
     let times = medians_us(&mut calls);
     drop(calls);
     let plans = plans.into_inner();
-    assert_eq!(plans[0], plans[1], "{}: native and wasm decide alike", pair.name);
+    assert_eq!(
+        plans[0], plans[1],
+        "{}: native and wasm decide alike",
+        pair.name
+    );
     println!(
         "{:<10} | {pending:>7} | {:>9.2} | {:>8.2} | {:>5.2} | {:>10}",
         pair.name,
@@ -153,7 +176,11 @@ fn load(loader: &Loader, file: &Path) -> Box<dyn Policy> {
 
 fn component(variable: &str, folder: &str, name: &str) -> PathBuf {
     let folder = std::env::var_os(variable).map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(folder),
+        || {
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../target")
+                .join(folder)
+        },
         PathBuf::from,
     );
     folder.join(format!("{name}.wasm"))

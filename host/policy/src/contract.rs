@@ -1,5 +1,7 @@
 //! Which contract a component speaks, and whether this host speaks it too.
 
+use std::sync::Arc;
+
 use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Description, Policy, PolicyFault};
@@ -9,6 +11,7 @@ use wasmtime::component::Component;
 
 use crate::guest::{Setting, WasmPolicy};
 use crate::host_state::HostState;
+use crate::usage::Usage;
 use crate::v0_1::{self, V0_1};
 
 /// The interface that a policy exports, without its version.
@@ -126,6 +129,9 @@ pub(crate) fn bind(
 pub(crate) trait Recyclable: Policy {
     /// Drops the instance and its state; the random stream starts again from its seed.
     fn recycle(&mut self) -> Result<(), PolicyFault>;
+
+    /// What it has taken so far.
+    fn usage(&self) -> &Arc<Usage>;
 
     /// As the core knows it.
     fn into_policy(self: Box<Self>) -> Box<dyn Policy>;

@@ -1,6 +1,7 @@
 //! A component behind the core's `Policy`: one instance kept from call to call; a fault
 //! costs it the instance, and the next call gets a fresh one, configured as before.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_core::catalog::Catalog;
@@ -15,6 +16,7 @@ use crate::engine::PolicyEngine;
 use crate::fault;
 use crate::host_state::HostState;
 use crate::limits::Limits;
+use crate::usage::Usage;
 
 /// Longest name and version, in bytes; they are labels of metrics.
 const LABEL_BYTES: usize = 64;
@@ -40,6 +42,7 @@ pub(crate) struct WasmPolicy<C: Contract> {
     limits: Limits,
     settings: String,
     description: Description,
+    usage: Arc<Usage>,
     /// The last one configured; a fresh instance is given it again.
     catalog: Option<Catalog>,
     body: Body<C>,
@@ -78,6 +81,7 @@ impl<C: Contract> WasmPolicy<C> {
             engine,
             settings,
             description: Description::default(),
+            usage: Arc::clone(state.usage()),
             catalog: None,
             body: Body::Dead(Box::new(state)),
             limits,
@@ -256,6 +260,10 @@ impl<C: Contract> Recyclable for WasmPolicy<C> {
             Some(catalog) => self.configure(&catalog),
             None => Ok(()),
         }
+    }
+
+    fn usage(&self) -> &Arc<Usage> {
+        &self.usage
     }
 
     fn into_policy(self: Box<Self>) -> Box<dyn Policy> {

@@ -1,5 +1,7 @@
 //! What the host keeps for one policy and hands out through the contract's host calls.
 
+use std::sync::Arc;
+
 use rand::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -7,6 +9,7 @@ use crate::artifacts::{ArtifactError, Artifacts};
 use crate::budget::Budget;
 use crate::fault::truncate;
 use crate::limits::{Limiter, Limits};
+use crate::usage::Usage;
 
 /// Lives in the store; outlives it when the instance is replaced after a fault.
 pub(crate) struct HostState {
@@ -21,6 +24,7 @@ pub(crate) struct HostState {
     seed: u64,
     random: Pcg64,
     log: LogQuota,
+    usage: Arc<Usage>,
 }
 
 struct LogQuota {
@@ -28,7 +32,6 @@ struct LogQuota {
     line_bytes: usize,
     left: u32,
     dropped_in_call: u64,
-    dropped: u64,
 }
 
 /// Severity of a log line, whatever the contract version calls it.
@@ -45,9 +48,10 @@ pub(crate) enum LogLevel {
 
 impl HostState {
     pub(crate) fn new(label: String, artifacts: Artifacts, seed: u64, limits: &Limits) -> Self {
+        let usage = Arc::<Usage>::default();
         Self {
             label,
-            limiter: Limiter::new(limits),
+            limiter: Limiter::new(limits, Arc::clone(&usage)),
             budget: Budget::default(),
             configuring: false,
             artifacts,
@@ -58,8 +62,8 @@ impl HostState {
                 line_bytes: limits.log_line_bytes,
                 left: limits.log_lines,
                 dropped_in_call: 0,
-                dropped: 0,
             },
+            usage,
         }
     }
 
@@ -76,19 +80,19 @@ impl HostState {
     pub(crate) fn end_call(&mut self) {
         let dropped = std::mem::take(&mut self.log.dropped_in_call);
         if dropped > 0 {
-            self.log.dropped += dropped;
+            self.usage.lines_dropped(dropped);
             tracing::debug!(
                 policy = %self.label,
                 dropped,
-                dropped_in_all = self.log.dropped,
+                dropped_in_all = self.usage.log_lines_dropped(),
                 "log lines past the limit of one call"
             );
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn log_lines_dropped(&self) -> u64 {
-        self.log.dropped
+    /// What the policy has taken so far.
+    pub(crate) fn usage(&self) -> &Arc<Usage> {
+        &self.usage
     }
 
     pub(crate) fn log(&mut self, level: LogLevel, mut message: String) {
@@ -143,7 +147,7 @@ mod tests {
             }
             state.end_call();
         }
-        assert_eq!(state.log_lines_dropped(), 4);
+        assert_eq!(state.usage().log_lines_dropped(), 4);
     }
 
     #[test]

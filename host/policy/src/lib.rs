@@ -10,12 +10,14 @@
 //! - [`limits`]: what one policy may take
 //! - `contract` picks the host module for a component's contract version: `v0_1`
 //! - `guest`: an instance behind the core's trait; a fault costs it the instance
+//! - [`conformance`]: windows of every shape, and a yard, that any policy must get through
 //! - [`history`]: the versions that served before, for rollback
 //!
 //! A bad policy never stops the yard: whatever it does becomes a `PolicyFault` or a
 //! [`LoadError`] that names the file, the phase and the reason.
 
 pub mod cache;
+pub mod conformance;
 pub mod engine;
 pub mod history;
 pub mod limits;
@@ -30,11 +32,15 @@ mod contract;
 mod fault;
 mod guest;
 mod host_state;
+mod interface;
+mod usage;
 mod v0_1;
 mod whole;
 
 pub use engine::{EngineOptions, PolicyEngine};
 pub use history::{History, PolicyVersion};
+pub use interface::Interface;
 pub use limits::Limits;
 pub use loader::{LoadError, LoadReport, Loaded, Loader, LoaderOptions};
+pub use usage::Usage;
 pub use watcher::{PolicyFileEvent, WatchOptions, Watcher};

@@ -1,8 +1,11 @@
 //! What one policy may take: time, memory, words.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
+
+use crate::usage::Usage;
 
 /// Bounds of one policy. Everything past one has a stated answer. Time is the policy's own
 /// time on a processor where the system tells it; a call that waits for a processor is cut
@@ -40,6 +43,7 @@ pub(crate) struct Limiter {
     table_entries: usize,
     /// Bytes asked for when growth was refused, since the last call to `take_refused`.
     refused: Option<usize>,
+    usage: Arc<Usage>,
 }
 
 // === impl Limits ===
@@ -64,11 +68,12 @@ impl Default for Limits {
 // === impl Limiter ===
 
 impl Limiter {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
         Self {
             memory_bytes: limits.memory_bytes,
             table_entries: limits.table_entries,
             refused: None,
+            usage,
         }
     }
 
@@ -85,7 +90,9 @@ impl ResourceLimiter for Limiter {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let fits = desired <= self.memory_bytes;
-        if !fits {
+        if fits {
+            self.usage.memory_is(desired);
+        } else {
             self.refused = Some(desired);
         }
         Ok(fits)

@@ -6,6 +6,7 @@ pub use error::{LoadCause, LoadError, Phase};
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use switchyard_core::catalog::Catalog;
@@ -20,8 +21,10 @@ use crate::contract::{self, Recyclable};
 use crate::engine::PolicyEngine;
 use crate::guest::Setting;
 use crate::history::{ContentHash, PolicyVersion};
+use crate::interface::Interface;
 use crate::limits::Limits;
 use crate::settings;
+use crate::usage::Usage;
 use crate::whole::{self, Shape};
 
 /// Loads policies, all with the same engine, limits and seed.
@@ -61,6 +64,10 @@ pub struct Loaded {
     pub version: PolicyVersion,
     /// For the log.
     pub report: LoadReport,
+    /// What it asks of its host.
+    pub interface: Interface,
+    /// What it takes, from its trial on.
+    pub usage: Arc<Usage>,
 }
 
 /// How long each step took, in microseconds.
@@ -173,6 +180,8 @@ impl Loader {
             .map_err(|e| steps.fail(Phase::Configure, e))?;
         report.renew_us = steps.lap_us();
         Ok(Loaded {
+            interface: Interface::of(self.engine.wasmtime(), &component),
+            usage: Arc::clone(policy.usage()),
             policy: policy.into_policy(),
             version,
             report,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use switchyard_sdk::{
-    AppId, Catalog, Description, Events, Policy, PlanBuilder, RequestRef, VariantId, Window,
+    AppId, Catalog, Description, Events, PlanBuilder, Policy, RequestRef, VariantId, Window,
     WorkerId, export_policy, settings,
 };
 
@@ -30,8 +30,12 @@ pub struct Fcfs {
 impl Policy for Fcfs {
     fn describe() -> Description {
         let version = env!("CARGO_PKG_VERSION");
-        Description::new("fcfs", version, "first come, first served, one variant per app")
-            .on(Events::ARRIVAL | Events::WORKER_IDLE)
+        Description::new(
+            "fcfs",
+            version,
+            "first come, first served, one variant per app",
+        )
+        .on(Events::ARRIVAL | Events::WORKER_IDLE)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
@@ -91,11 +95,15 @@ fn batch_of<'a>(
 
 fn most_accurate(catalog: &Catalog, app: AppId) -> Option<VariantId> {
     let variants = catalog.variants_of(app);
-    variants.max_by(|a, b| a.accuracy().total_cmp(&b.accuracy())).map(|variant| variant.id)
+    variants
+        .max_by(|a, b| a.accuracy().total_cmp(&b.accuracy()))
+        .map(|variant| variant.id)
 }
 
 fn named(catalog: &Catalog, app: AppId, name: &str) -> Result<VariantId, String> {
-    let found = catalog.variants_of(app).find(|variant| variant.name == name);
+    let found = catalog
+        .variants_of(app)
+        .find(|variant| variant.name == name);
     found.map(|variant| variant.id).ok_or_else(|| {
         let app = &catalog.app(app).name;
         format!("settings: variants.{app}: it has no variant {name}")

@@ -54,7 +54,10 @@ fn the_oldest_request_chooses_the_app_and_the_rest_of_it_joins() {
 #[test]
 fn a_batch_is_no_larger_than_the_variant_takes() {
     let catalog = catalog();
-    let window = WindowBuilder::new(&catalog).requests(6, "heart").busy(0, 1, 500).build();
+    let window = WindowBuilder::new(&catalog)
+        .requests(6, "heart")
+        .busy(0, 1, 500)
+        .build();
     let decisions = run(&mut policy(&catalog, "{}"), &catalog, &window);
     assert_eq!(decisions.batches, [batch(1, 1, &[1, 2, 3, 4])]);
 }
@@ -64,7 +67,10 @@ fn settings_choose_the_variant() {
     let catalog = catalog();
     let window = WindowBuilder::new(&catalog).request("heart").build();
     let mut chosen = policy(&catalog, r#"{"variants": {"heart": "small"}}"#);
-    assert_eq!(run(&mut chosen, &catalog, &window).batches, [batch(0, 0, &[1])]);
+    assert_eq!(
+        run(&mut chosen, &catalog, &window).batches,
+        [batch(0, 0, &[1])]
+    );
 
     let error = Fcfs::configure(&catalog, r#"{"variants": {"heart": "net"}}"#).unwrap_err();
     assert_eq!(error, "settings: variants.heart: it has no variant net");
@@ -116,7 +122,11 @@ fn parked_requests_go_on_where_they_are() {
         stages: (1, 3),
         ..batch(0, 0, &[2, 4])
     };
-    assert_eq!(decisions.batches, [resumed], "those at the same stage, with the oldest of them");
+    assert_eq!(
+        decisions.batches,
+        [resumed],
+        "those at the same stage, with the oldest of them"
+    );
 }
 
 #[test]

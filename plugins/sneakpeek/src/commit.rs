@@ -20,7 +20,9 @@ pub(crate) fn commit(
         match choice.line {
             None => {
                 let jobs = problem.groups[choice.group].jobs.clone();
-                problem.jobs[jobs].iter().for_each(|job| plan.answer(job.id));
+                problem.jobs[jobs]
+                    .iter()
+                    .for_each(|job| plan.answer(job.id));
             }
             Some(line) => {
                 let reason = reason(problem, choice, how);

@@ -49,7 +49,9 @@ impl Groups {
         self.sums.clear();
         jobs.sort_by(|a, b| {
             let together = (a.app, a.label, a.models).cmp(&(b.app, b.label, b.models));
-            together.then(b.priority.total_cmp(&a.priority)).then(a.id.cmp(&b.id))
+            together
+                .then(b.priority.total_cmp(&a.priority))
+                .then(a.id.cmp(&b.id))
         });
         let mut ranges = cut(jobs, apps);
         while ranges.len() < workers {
@@ -79,7 +81,9 @@ impl Groups {
         if let Some(sneakpeek) = app.sneakpeek().filter(|_| !all_ready) {
             models &= !(1 << sneakpeek);
         }
-        let deadlines = members.iter().map(|job| job.arrival_us.saturating_add(job.due_us));
+        let deadlines = members
+            .iter()
+            .map(|job| job.arrival_us.saturating_add(job.due_us));
         self.list.push(Group {
             app: first.app,
             label: first.label,

@@ -50,7 +50,10 @@ impl Jobs {
         self.lost.clear();
         self.accuracies.clear();
         let now_us = window.now_us();
-        for request in window.requests().filter(|request| request.progress().is_none()) {
+        for request in window
+            .requests()
+            .filter(|request| request.progress().is_none())
+        {
             let app = &apps[request.app().index()];
             let job = self.estimate(request, app, settings);
             let runs_us = match job.has_evidence && app.sneakpeek().is_some() {
@@ -80,7 +83,9 @@ impl Jobs {
                 self.accuracies.extend(models);
                 let runs = &self.accuracies[accuracies..accuracies + app.runs()];
                 spread = variance(runs);
-                class = label(theta).filter(|_| settings.label_split).map(|class| class as u32);
+                class = label(theta)
+                    .filter(|_| settings.label_split)
+                    .map(|class| class as u32);
             }
         }
         Job {

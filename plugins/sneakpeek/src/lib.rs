@@ -25,7 +25,7 @@ mod search;
 mod settings;
 
 use switchyard_sdk::{
-    Catalog, Description, Events, Policy, PlanBuilder, Sights, Window, WorkerRef, export_policy,
+    Catalog, Description, Events, PlanBuilder, Policy, Sights, Window, WorkerRef, export_policy,
 };
 
 use group::Groups;
@@ -53,9 +53,13 @@ pub struct SneakPeek {
 impl Policy for SneakPeek {
     fn describe() -> Description {
         let version = env!("CARGO_PKG_VERSION");
-        Description::new("sneakpeek", version, "grouped, data-aware, best sum of utilities")
-            .on(Events::ARRIVAL | Events::WORKER_IDLE)
-            .wants(Sights::EVIDENCE | Sights::RESIDENTS)
+        Description::new(
+            "sneakpeek",
+            version,
+            "grouped, data-aware, best sum of utilities",
+        )
+        .on(Events::ARRIVAL | Events::WORKER_IDLE)
+        .wants(Sights::EVIDENCE | Sights::RESIDENTS)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
@@ -94,7 +98,11 @@ impl Policy for SneakPeek {
 /// go on first: no other worker can, and they hold its memory.
 fn workers<'a>(window: &Window<'a>, plan: &mut PlanBuilder) -> Vec<WorkerRef<'a>> {
     let takes = |worker: &WorkerRef<'_>| !worker.is_idle() || plan.resume_parked(worker.id()) == 0;
-    window.workers().filter(WorkerRef::is_up).filter(takes).collect()
+    window
+        .workers()
+        .filter(WorkerRef::is_up)
+        .filter(takes)
+        .collect()
 }
 
 // === impl SneakPeek ===
@@ -126,7 +134,10 @@ impl SneakPeek {
     /// Workers that could start something before the lookahead is over.
     fn available(&self, workers: &[WorkerRef], now_us: u64) -> usize {
         let until_us = now_us + self.settings.lookahead_us();
-        workers.iter().filter(|worker| worker.free_at_us() <= until_us).count()
+        workers
+            .iter()
+            .filter(|worker| worker.free_at_us() <= until_us)
+            .count()
     }
 
     /// Under lasting overload there is always something of worth to run. So that the lost
@@ -176,7 +187,10 @@ impl SneakPeek {
         }
         let ahead_us = self.settings.lookahead_us();
         let soon_us = window.now_us() + ahead_us;
-        let later = workers.iter().map(WorkerRef::free_at_us).filter(|&free_us| free_us > soon_us);
+        let later = workers
+            .iter()
+            .map(WorkerRef::free_at_us)
+            .filter(|&free_us| free_us > soon_us);
         if let Some(free_us) = later.min() {
             plan.wake_at(free_us - ahead_us);
         }
@@ -202,9 +216,8 @@ fn solve(settings: &Settings, problem: &Problem<'_>, lines: &[Line]) -> (Schedul
 fn lines(window: &Window, workers: &[WorkerRef], groups: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     for kind in 0..window.catalog().kinds() {
-        let of_kind = |worker: &&WorkerRef<'_>| {
-            window.catalog().worker(worker.id()).kind().index() == kind
-        };
+        let of_kind =
+            |worker: &&WorkerRef<'_>| window.catalog().worker(worker.id()).kind().index() == kind;
         let mut of_kind: Vec<_> = workers.iter().filter(of_kind).collect();
         of_kind.sort_by_key(|worker| (worker.free_at_us(), worker.id()));
         let earliest = of_kind.into_iter().take(groups);

@@ -22,7 +22,10 @@ impl Line {
     /// A worker as the window shows it.
     pub(crate) fn new(worker: WorkerRef<'_>, catalog: &Catalog) -> Self {
         let mut residents = Residents::default();
-        for variant in catalog.variants().filter(|variant| worker.holds(variant.id)) {
+        for variant in catalog
+            .variants()
+            .filter(|variant| worker.holds(variant.id))
+        {
             residents.insert(variant.id);
         }
         let spec = catalog.worker(worker.id());

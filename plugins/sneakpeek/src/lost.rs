@@ -31,7 +31,9 @@ pub(crate) fn run(
     line: &Line,
     plan: &mut PlanBuilder,
 ) -> usize {
-    let runnable = lost.iter().find_map(|job| Some((job, soonest(job, &apps[job.app], line)?)));
+    let runnable = lost
+        .iter()
+        .find_map(|job| Some((job, soonest(job, &apps[job.app], line)?)));
     let Some((first, model)) = runnable else {
         return 0;
     };
@@ -40,10 +42,16 @@ pub(crate) fn run(
         return 0;
     };
     let joins = |job: &Job| job.app == app && job.models & (1 << model) != 0;
-    let batch: Vec<_> = lost.iter().filter(|job| joins(job)).map(|job| job.id).collect();
+    let batch: Vec<_> = lost
+        .iter()
+        .filter(|job| joins(job))
+        .map(|job| job.id)
+        .collect();
     let batch = &batch[..batch.len().min(cost.latencies_us.len())];
     let run = plan.run(line.worker, variant).exit(exit);
-    let taken = run.because("too late to be worth anything").requests(batch.iter().copied());
+    let taken = run
+        .because("too late to be worth anything")
+        .requests(batch.iter().copied());
     let taken = &batch[..taken];
     lost.retain(|job| !taken.contains(&job.id));
     taken.len()

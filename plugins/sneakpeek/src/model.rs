@@ -69,7 +69,10 @@ impl AppModels {
         if catalog.variants().len() > VARIANTS_MAX {
             return Err(format!("catalog: variants: more than {VARIANTS_MAX}"));
         }
-        catalog.apps().map(|app| Self::try_new(catalog, app, settings)).collect()
+        catalog
+            .apps()
+            .map(|app| Self::try_new(catalog, app, settings))
+            .collect()
     }
 
     fn try_new(catalog: &Catalog, app: App<'_>, settings: &Settings) -> Result<Self, String> {
@@ -85,18 +88,33 @@ impl AppModels {
         }
         if models.len() > MODELS_MAX {
             let name = &app.name;
-            return Err(format!("settings: exits: {name} has more than {MODELS_MAX} candidates"));
+            return Err(format!(
+                "settings: exits: {name} has more than {MODELS_MAX} candidates"
+            ));
         }
         let theta = settings.data_aware.then(|| posterior(&app.prior, None));
-        let unseen: Vec<f64> = models.iter().map(|m| m.accuracy(theta.as_deref())).collect();
+        let unseen: Vec<f64> = models
+            .iter()
+            .map(|m| m.accuracy(theta.as_deref()))
+            .collect();
         let costs = || models.iter().flat_map(|model| &model.by_kind);
-        let largest = costs().map(|cost| cost.latencies_us.len()).max().unwrap_or(1);
+        let largest = costs()
+            .map(|cost| cost.latencies_us.len())
+            .max()
+            .unwrap_or(1);
         Ok(Self {
             penalty: app.penalty,
             prior: app.prior.clone(),
             unseen_variance: variance(&unseen[..runs(&models)]),
-            fastest_us: costs().filter_map(|c| c.latencies_us.first()).min().copied().unwrap_or(0),
-            group_max: settings.group_max.unwrap_or(largest).clamp(1, largest.max(1)),
+            fastest_us: costs()
+                .filter_map(|c| c.latencies_us.first())
+                .min()
+                .copied()
+                .unwrap_or(0),
+            group_max: settings
+                .group_max
+                .unwrap_or(largest)
+                .clamp(1, largest.max(1)),
             unseen,
             models,
         })
@@ -113,7 +131,9 @@ impl AppModels {
         // The client's number was rounded to an f32 on its way.
         let reaches = |model: &Model| model.profiled >= min_accuracy - 1e-6;
         let all = self.models.iter().enumerate();
-        let mask = all.filter(|(_, model)| reaches(model)).fold(0, |mask, (i, _)| mask | 1 << i);
+        let mask = all
+            .filter(|(_, model)| reaches(model))
+            .fold(0, |mask, (i, _)| mask | 1 << i);
         if mask == 0 { u64::MAX } else { mask }
     }
 
@@ -125,15 +145,23 @@ impl AppModels {
 }
 
 fn runs(models: &[Model]) -> usize {
-    models.iter().take_while(|model| model.run.is_some()).count()
+    models
+        .iter()
+        .take_while(|model| model.run.is_some())
+        .count()
 }
 
 fn runnable(catalog: &Catalog, app: App<'_>, exits: bool) -> Vec<Model> {
     let mut models = Vec::new();
     for variant in catalog.variants_of(app.id) {
-        for exit in variant.exit_ids().filter(|&exit| exits || exit == variant.last_exit()) {
+        for exit in variant
+            .exit_ids()
+            .filter(|&exit| exits || exit == variant.last_exit())
+        {
             let by_kind = (0..catalog.kinds()).map(|kind| {
-                let of_kind = catalog.workers().find(|worker| worker.kind().index() == kind);
+                let of_kind = catalog
+                    .workers()
+                    .find(|worker| worker.kind().index() == kind);
                 of_kind.map_or_else(Cost::default, |worker| Cost {
                     latencies_us: catalog.latencies_us(worker.id, variant.id, exit).to_vec(),
                     load_us: catalog.load_us(worker.id, variant.id),

@@ -49,7 +49,11 @@ fn best(
     placed.chain(answered).reduce(|best, next| {
         let end_us = |after: &Option<Line>| after.map_or(problem.now_us, |line| line.free_us);
         let equal = (next.0 - best.0).abs() <= EQUAL;
-        let better = if equal { end_us(&next.2) < end_us(&best.2) } else { next.0 > best.0 };
+        let better = if equal {
+            end_us(&next.2) < end_us(&best.2)
+        } else {
+            next.0 > best.0
+        };
         if better { next } else { best }
     })
 }

@@ -79,7 +79,9 @@ impl Problem<'_> {
         batch_max: usize,
     ) -> impl Iterator<Item = Range<usize>> + use<> {
         let Range { start, end } = self.groups[group].jobs;
-        (start..end).step_by(batch_max).map(move |from| from..end.min(from + batch_max))
+        (start..end)
+            .step_by(batch_max)
+            .map(move |from| from..end.min(from + batch_max))
     }
 
     /// Moves `free_us` past the group's batches and sums up their utilities.

@@ -137,7 +137,11 @@ impl Search<'_> {
                 if let Some((utility, after)) = self.problem.place(group, model, line) {
                     let line = Some(at);
                     let choice = Choice { group, model, line };
-                    options.push(Placing { utility, after, choice });
+                    options.push(Placing {
+                        utility,
+                        after,
+                        choice,
+                    });
                 }
             }
             let here = options[before..].iter().map(|placing| placing.utility);
@@ -170,7 +174,9 @@ impl Search<'_> {
 
     fn variant_held(&self, line: &Line, choice: Choice) -> bool {
         let app = &self.problem.apps[self.problem.groups[choice.group].app];
-        app.models[choice.model].run.is_some_and(|(variant, _)| line.holds(variant))
+        app.models[choice.model]
+            .run
+            .is_some_and(|(variant, _)| line.holds(variant))
     }
 
     fn is_unused(&self, line: usize) -> bool {

@@ -70,12 +70,32 @@ impl Settings {
         let settings: Self = parse(json)?;
         let positive = |value: f64| value.is_finite() && value > 0.0;
         let length = |value: f64| value.is_finite() && value >= 0.0;
-        require(positive(settings.window_ms), "window_ms", "must be positive")?;
-        require(length(settings.lookahead_ms), "lookahead_ms", "must not be negative")?;
+        require(
+            positive(settings.window_ms),
+            "window_ms",
+            "must be positive",
+        )?;
+        require(
+            length(settings.lookahead_ms),
+            "lookahead_ms",
+            "must not be negative",
+        )?;
         require(settings.tau <= TAU_MAX, "tau", "must be at most 8")?;
-        require(positive(settings.priority_unit_ms), "priority_unit_ms", "must be positive")?;
-        require(length(settings.lost_wait_ms), "lost_wait_ms", "must not be negative")?;
-        require(settings.group_max != Some(0), "group_max", "must be at least 1")?;
+        require(
+            positive(settings.priority_unit_ms),
+            "priority_unit_ms",
+            "must be positive",
+        )?;
+        require(
+            length(settings.lost_wait_ms),
+            "lost_wait_ms",
+            "must not be negative",
+        )?;
+        require(
+            settings.group_max != Some(0),
+            "group_max",
+            "must be at least 1",
+        )?;
         Ok(settings)
     }
 
@@ -115,7 +135,10 @@ mod tests {
             (r#"{"data_aware": 1}"#, "data_aware"),
         ] {
             let error = Settings::try_new(json).unwrap_err();
-            assert!(error.starts_with(&format!("settings: {field}: ")), "{error}");
+            assert!(
+                error.starts_with(&format!("settings: {field}: ")),
+                "{error}"
+            );
         }
         assert_eq!(Settings::try_new("{}"), Ok(Settings::default()));
     }

@@ -33,7 +33,10 @@ impl Scene {
         jobs.fill(&view, &apps, &settings);
         groups.fill(&mut jobs.live, &jobs.accuracies, &apps, workers);
         Self {
-            lines: view.workers().map(|worker| Line::new(worker, catalog)).collect(),
+            lines: view
+                .workers()
+                .map(|worker| Line::new(worker, catalog))
+                .collect(),
             catalog: catalog.clone(),
             now_us: view.now_us(),
             apps,
@@ -57,7 +60,10 @@ impl Scene {
     /// Ids of the jobs of each group, in order.
     fn members(&self) -> Vec<Vec<u64>> {
         let ids = |group: &group::Group| {
-            self.jobs.live[group.jobs.clone()].iter().map(|job| job.id.0).collect()
+            self.jobs.live[group.jobs.clone()]
+                .iter()
+                .map(|job| job.id.0)
+                .collect()
         };
         self.groups.list.iter().map(ids).collect()
     }

@@ -101,7 +101,9 @@ pub(crate) fn window(pending: usize, wants: Sights) -> Window {
         requests.app.push((n % u64::from(APPS)) as u32);
         requests.arrival.push(arrival);
         // Neither sorted nor random: neighbours differ, the pattern repeats late.
-        requests.deadline.push(arrival + 20_000 + (n * 7_919) % 10_007 * 10);
+        requests
+            .deadline
+            .push(arrival + 20_000 + (n * 7_919) % 10_007 * 10);
         requests.priority.push(0);
         requests.min_accuracy.push(0.0);
         if wants.evidence {

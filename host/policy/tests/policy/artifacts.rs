@@ -14,7 +14,11 @@ fn asks_for(artifact: &str) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("asks.wasm");
     fs::copy(guest("asks-at-wrong-time"), &file).unwrap();
-    fs::write(dir.path().join("asks.toml"), format!("artifact = {artifact:?}\n")).unwrap();
+    fs::write(
+        dir.path().join("asks.toml"),
+        format!("artifact = {artifact:?}\n"),
+    )
+    .unwrap();
     fs::create_dir(dir.path().join("asks")).unwrap();
     fs::write(dir.path().join("asks/table.bin"), [5; 100]).unwrap();
     fs::write(dir.path().join("secret"), [6; 100]).unwrap();
@@ -34,7 +38,10 @@ fn artifacts_are_read_in_configure_and_forbidden_in_schedule() {
     assert_eq!(policy.save().unwrap(), b"table.bin 100", "read whole");
     let fault = ask(policy.as_mut(), &window(1, 1)).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Failed);
-    assert!(fault.reason.contains("artifact table.bin: forbidden"), "{fault}");
+    assert!(
+        fault.reason.contains("artifact table.bin: forbidden"),
+        "{fault}"
+    );
 }
 
 #[test]

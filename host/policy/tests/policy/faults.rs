@@ -16,15 +16,42 @@ const TESTED: &[(&str, Expected)] = &[
     ("chatters", Expected::Serves),
     ("unknown-worker", Expected::Serves),
     ("doubled", Expected::Serves),
-    ("traps", Expected::Fault(FaultKind::Trap, "schedule trapped: wasm `unreachable`")),
-    ("loops", Expected::Fault(FaultKind::Overrun, "schedule was cut at its budget")),
-    ("allocates", Expected::Fault(FaultKind::Memory, "the limit is 16777216")),
-    ("overflows-stack", Expected::Fault(FaultKind::Stack, "schedule overflowed its stack")),
-    ("errs", Expected::Fault(FaultKind::Failed, "schedule: no plan for window")),
-    ("malformed", Expected::Fault(FaultKind::Trap, "schedule broke the contract: list pointer")),
-    ("loops-in-configure", Expected::NotLoaded("configure: overrun: configure was cut")),
-    ("asks-at-wrong-time", Expected::NotLoaded("configure: failed: configure: artifact table.bin: not found")),
-    ("layouts", Expected::NotLoaded("contract: it does not export `switchyard:policy/scheduling`")),
+    (
+        "traps",
+        Expected::Fault(FaultKind::Trap, "schedule trapped: wasm `unreachable`"),
+    ),
+    (
+        "loops",
+        Expected::Fault(FaultKind::Overrun, "schedule was cut at its budget"),
+    ),
+    (
+        "allocates",
+        Expected::Fault(FaultKind::Memory, "the limit is 16777216"),
+    ),
+    (
+        "overflows-stack",
+        Expected::Fault(FaultKind::Stack, "schedule overflowed its stack"),
+    ),
+    (
+        "errs",
+        Expected::Fault(FaultKind::Failed, "schedule: no plan for window"),
+    ),
+    (
+        "malformed",
+        Expected::Fault(FaultKind::Trap, "schedule broke the contract: list pointer"),
+    ),
+    (
+        "loops-in-configure",
+        Expected::NotLoaded("configure: overrun: configure was cut"),
+    ),
+    (
+        "asks-at-wrong-time",
+        Expected::NotLoaded("configure: failed: configure: artifact table.bin: not found"),
+    ),
+    (
+        "layouts",
+        Expected::NotLoaded("contract: it does not export `switchyard:policy/scheduling`"),
+    ),
 ];
 
 enum Expected {
@@ -55,7 +82,9 @@ fn guests_do_what_they_are_for() {
             Expected::Serves => serves(name),
             Expected::Fault(kind, words) => faults(name, *kind, words),
             Expected::NotLoaded(words) => {
-                let error = load(&loader(patient()), &guest(name)).map(|_| ()).unwrap_err();
+                let error = load(&loader(patient()), &guest(name))
+                    .map(|_| ())
+                    .unwrap_err();
                 assert!(error.to_string().contains(words), "{name}: {error}");
             }
         }
@@ -114,11 +143,17 @@ fn a_runaway_is_cut_soon_after_its_budget() {
         let took = began.elapsed();
         assert_eq!(fault.kind, FaultKind::Overrun);
         // A late tick before the first look makes it seem a little early.
-        assert!(took >= Duration::from_millis(4), "cut early, after {took:?}");
+        assert!(
+            took >= Duration::from_millis(4),
+            "cut early, after {took:?}"
+        );
         fastest = fastest.min(took);
     }
     // Generous: other tests share the machine. The benchmark has the true figure.
-    assert!(fastest < Duration::from_millis(50), "cut late, after {fastest:?}");
+    assert!(
+        fastest < Duration::from_millis(50),
+        "cut late, after {fastest:?}"
+    );
 }
 
 #[test]

@@ -40,7 +40,10 @@ fn refusal_of(bytes: &[u8]) -> LoadError {
 fn what_is_not_a_component_is_refused_for_what_it_is() {
     let missing = refused(load(&loader(patient()), "/nowhere/none.wasm".as_ref()));
     assert_eq!(missing.phase, Phase::Read);
-    assert!(missing.to_string().contains("/nowhere/none.wasm: read: "), "{missing}");
+    assert!(
+        missing.to_string().contains("/nowhere/none.wasm: read: "),
+        "{missing}"
+    );
 
     let text = refusal_of(b"#!/bin/sh\necho no\n");
     assert!(matches!(text.cause, LoadCause::NotWasm), "{text}");
@@ -67,7 +70,10 @@ fn a_component_of_another_world_is_told_what_is_missing() {
     ));
     let words = error.to_string();
     assert_eq!(error.phase, Phase::Contract);
-    assert!(words.contains("does not export `switchyard:policy/scheduling`"), "{words}");
+    assert!(
+        words.contains("does not export `switchyard:policy/scheduling`"),
+        "{words}"
+    );
     assert!(words.contains("`other:thing/run@2.0.0`"), "{words}");
 }
 
@@ -78,7 +84,10 @@ fn another_contract_version_is_refused_with_both_versions() {
             "package switchyard:policy@{version}; {SCHEDULING} world w {{ export scheduling; }}"
         )));
         let said = error.to_string();
-        assert!(said.contains(version) && said.contains("speaks 0.1"), "{said}");
+        assert!(
+            said.contains(version) && said.contains("speaks 0.1"),
+            "{said}"
+        );
         assert!(said.contains(words), "{said}");
     }
 }
@@ -89,7 +98,12 @@ fn imports_beyond_the_host_interface_are_refused_by_name() {
         "package switchyard:policy@0.1.0; {SCHEDULING} interface clock {{ now: func() -> u64; }} \
          world w {{ import clock; export scheduling; }}"
     )));
-    assert!(error.to_string().contains("imports `switchyard:policy/clock@0.1.0`"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("imports `switchyard:policy/clock@0.1.0`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -97,7 +111,10 @@ fn right_names_with_wrong_types_are_refused() {
     let error = refusal_of(&made_up(&format!(
         "package switchyard:policy@0.1.0; {SCHEDULING} world w {{ export scheduling; }}"
     )));
-    assert!(error.to_string().contains("does not fit contract 0.1"), "{error}");
+    assert!(
+        error.to_string().contains("does not fit contract 0.1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -123,10 +140,15 @@ fn settings_reach_the_policy_and_their_errors_name_the_line() {
 fn a_policy_is_tried_on_the_windows_and_starts_fresh() {
     let windows: Vec<_> = (1..=5).map(|id| window(id, 4)).collect();
     let mut checked = Vec::new();
-    let loaded = load_tried(&loader(patient()), &guest("good"), &windows, &mut |w, plan| {
-        checked.push((w.id, plan.members.len()));
-        Ok(())
-    });
+    let loaded = load_tried(
+        &loader(patient()),
+        &guest("good"),
+        &windows,
+        &mut |w, plan| {
+            checked.push((w.id, plan.members.len()));
+            Ok(())
+        },
+    );
     let mut loaded = loaded.unwrap();
     assert_eq!(checked, (1..=5).map(|id| (id, 4)).collect::<Vec<_>>());
     assert_eq!(loaded.report.windows, 5);
@@ -137,7 +159,12 @@ fn a_policy_is_tried_on_the_windows_and_starts_fresh() {
 #[test]
 fn a_trial_refuses_faults_and_plans_that_cannot_be_applied() {
     let windows = [window(41, 2)];
-    let error = load_tried(&loader(patient()), &guest("traps"), &windows, &mut |_, _| Ok(()));
+    let error = load_tried(
+        &loader(patient()),
+        &guest("traps"),
+        &windows,
+        &mut |_, _| Ok(()),
+    );
     let error = refused(error);
     assert_eq!(error.phase, Phase::Validate);
     assert!(
@@ -149,7 +176,10 @@ fn a_trial_refuses_faults_and_plans_that_cannot_be_applied() {
         Err("no such worker".to_owned())
     });
     let error = refused(error).to_string();
-    assert!(error.contains("validate: recorded window 41: its plan is refused: no such worker"), "{error}");
+    assert!(
+        error.contains("validate: recorded window 41: its plan is refused: no such worker"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -167,7 +197,13 @@ fn compiled_code_is_found_again_and_bad_code_is_not_used() {
     assert!(!load(&loader(), &good).unwrap().report.cached);
     let mut second = load(&loader(), &good).unwrap();
     assert!(second.report.cached, "another loader on the same directory");
-    assert_eq!(ask(second.policy.as_mut(), &window(1, 2)).unwrap().members.len(), 2);
+    assert_eq!(
+        ask(second.policy.as_mut(), &window(1, 2))
+            .unwrap()
+            .members
+            .len(),
+        2
+    );
     drop(second);
 
     let entries: Vec<_> = fs::read_dir(cache.path().join("code")).unwrap().collect();
@@ -175,7 +211,10 @@ fn compiled_code_is_found_again_and_bad_code_is_not_used() {
     fs::write(entries[0].as_ref().unwrap().path(), b"not code").unwrap();
     let third = load(&loader(), &good).unwrap();
     assert!(!third.report.cached, "compiled again");
-    assert!(load(&loader(), &good).unwrap().report.cached, "and kept again");
+    assert!(
+        load(&loader(), &good).unwrap().report.cached,
+        "and kept again"
+    );
 }
 
 #[test]

@@ -4,9 +4,7 @@ use switchyard_core::plan::Plan;
 use switchyard_core::policy::{FaultKind, Policy};
 use switchyard_policy::{Loader, LoaderOptions};
 
-use crate::support::{
-    ask, engine, guest, load, load_guest, load_tried, patient, window,
-};
+use crate::support::{ask, engine, guest, load, load_guest, load_tried, patient, window};
 
 fn garbage(seed: u64, tried_on: u64) -> Box<dyn Policy> {
     let options = LoaderOptions {
@@ -82,5 +80,8 @@ fn state_larger_than_the_limit_is_a_fault() {
     let loader = Loader::new(engine(), options).unwrap();
     let mut policy = load(&loader, &guest("good")).unwrap().policy;
     let fault = policy.save().unwrap_err();
-    assert!(fault.reason.contains("state of 8 bytes, the limit is 7"), "{fault}");
+    assert!(
+        fault.reason.contains("state of 8 bytes, the limit is 7"),
+        "{fault}"
+    );
 }

@@ -11,7 +11,9 @@ use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{IDLE, Window};
 use switchyard_policy::loader::Trial;
-use switchyard_policy::{EngineOptions, Limits, LoadError, Loaded, Loader, LoaderOptions, PolicyEngine};
+use switchyard_policy::{
+    EngineOptions, Limits, LoadError, Loaded, Loader, LoaderOptions, PolicyEngine,
+};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve};
 

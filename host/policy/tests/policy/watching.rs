@@ -74,7 +74,9 @@ impl Yard {
 }
 
 fn component(name: &str) -> Vec<u8> {
-    made_up(&format!("package a:{name}; world w {{ export f: func(); }}"))
+    made_up(&format!(
+        "package a:{name}; world w {{ export f: func(); }}"
+    ))
 }
 
 #[test]
@@ -120,7 +122,10 @@ fn cp_and_mv_are_reported() {
     yard.shell("mv moved.wasm other.wasm");
     let mut seen = [(); 2].map(|()| yard.events.recv_timeout(PATIENCE).unwrap());
     seen.sort_by_key(|event| matches!(event, Removed(_)));
-    let expected = [Changed(yard.path("other.wasm")), Removed(yard.path("moved.wasm"))];
+    let expected = [
+        Changed(yard.path("other.wasm")),
+        Removed(yard.path("moved.wasm")),
+    ];
     assert_eq!(seen, expected);
 }
 

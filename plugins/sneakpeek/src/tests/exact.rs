@@ -28,7 +28,10 @@ fn a_switch_is_charged_once() {
     let tight = two_apps().worker("cpu").worker_memory_bytes(1_000).build();
     // When the groups a, b, a end, from the start on.
     let ends = |catalog: &Catalog| {
-        let window = WindowBuilder::new(catalog).request("a").request("b").build();
+        let window = WindowBuilder::new(catalog)
+            .request("a")
+            .request("b")
+            .build();
         let scene = Scene::new(catalog, "{}", &window, 1);
         let mut line = scene.lines[0];
         [0, 1, 0].map(|group| {
@@ -41,10 +44,17 @@ fn a_switch_is_charged_once() {
     // Memory for one of them: b takes the place of a, which is loaded again.
     assert_eq!(ends(&tight), [30_000, 60_000, 90_000]);
 
-    let window = WindowBuilder::new(&roomy).request("a").resident(0, 0).build();
+    let window = WindowBuilder::new(&roomy)
+        .request("a")
+        .resident(0, 0)
+        .build();
     let scene = Scene::new(&roomy, "{}", &window, 1);
     let (_, line) = scene.problem().place(0, 0, &scene.lines[0]).unwrap();
-    assert_eq!(line.free_us - scene.now_us, 10_000, "what is resident is not loaded");
+    assert_eq!(
+        line.free_us - scene.now_us,
+        10_000,
+        "what is resident is not loaded"
+    );
 }
 
 #[test]
@@ -99,7 +109,10 @@ fn the_search_beats_the_order_where_the_order_is_wrong() {
         .build();
     let scene = Scene::new(&catalog, "{}", &window, 1);
     let first = order::by_priority(&scene.problem(), &scene.lines);
-    assert_eq!(first.choices.iter().map(|c| c.group).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(
+        first.choices.iter().map(|c| c.group).collect::<Vec<_>>(),
+        [0, 1]
+    );
     close(first.utility, 0.9);
     let (best, complete) = search::exact(&scene.problem(), &scene.lines, first.clone(), 1_000);
     assert!(complete);
@@ -123,10 +136,15 @@ fn the_worker_is_part_of_the_choice() {
     let app = |builder: CatalogBuilder, name| {
         let app = builder.app(name, &["x", "y"]).penalty(Penalty::Step);
         let variant = app.variant(name, &[0.9, 0.9]);
-        variant.latency_on("gpu", 10_000, 0).latency_on("cpu", 30_000, 0)
+        variant
+            .latency_on("gpu", 10_000, 0)
+            .latency_on("cpu", 30_000, 0)
     };
     let catalog = ["a", "b", "c"].into_iter().fold(CatalogBuilder::new(), app);
-    let catalog = catalog.worker_of("slow", "cpu").worker_of("fast", "gpu").build();
+    let catalog = catalog
+        .worker_of("slow", "cpu")
+        .worker_of("fast", "gpu")
+        .build();
     let mut window = WindowBuilder::new(&catalog).all_resident();
     for (app, slack_us) in [("a", 35_000), ("b", 15_000), ("c", 25_000)] {
         window = window.request(app).slack_us(slack_us);
@@ -136,10 +154,17 @@ fn the_worker_is_part_of_the_choice() {
     let (best, _) = search::exact(&scene.problem(), &scene.lines, first, 10_000);
     close(best.utility, 2.7);
     let worker = |group| {
-        let choice = best.choices.iter().find(|choice| choice.group == group).unwrap();
+        let choice = best
+            .choices
+            .iter()
+            .find(|choice| choice.group == group)
+            .unwrap();
         scene.lines[choice.line.unwrap()].worker
     };
-    assert_eq!([worker(0), worker(1), worker(2)], [WorkerId(0), WorkerId(1), WorkerId(1)]);
+    assert_eq!(
+        [worker(0), worker(1), worker(2)],
+        [WorkerId(0), WorkerId(1), WorkerId(1)]
+    );
 }
 
 #[test]
@@ -166,8 +191,14 @@ struct AppCase {
 }
 
 fn app_case() -> impl Strategy<Value = AppCase> {
-    let variant =
-        (0.1..1.0, 0.1..1.0, 1_000u64..60_000, 0u64..5_000, 0u64..30_000, 1u32..4);
+    let variant = (
+        0.1..1.0,
+        0.1..1.0,
+        1_000u64..60_000,
+        0u64..5_000,
+        0u64..30_000,
+        1u32..4,
+    );
     let request = (1_000i64..150_000, proptest::option::of(0u32..6));
     (
         0u8..3,
@@ -193,8 +224,13 @@ fn build(cases: &[AppCase], workers: &[(bool, u64)]) -> (Catalog, raw::Window) {
             catalog = catalog.sneakpeek(5, accuracy);
         }
         for &(x, y, base, more, load, max_batch) in &case.variants {
-            let variant = catalog.variant("v", &[x, y]).max_batch(max_batch).load_us(load);
-            catalog = variant.latency_on("cpu", base, more).latency_on("gpu", base / 3, more);
+            let variant = catalog
+                .variant("v", &[x, y])
+                .max_batch(max_batch)
+                .load_us(load);
+            catalog = variant
+                .latency_on("cpu", base, more)
+                .latency_on("gpu", base / 3, more);
         }
     }
     for (is_gpu, _) in workers {
@@ -203,7 +239,11 @@ fn build(cases: &[AppCase], workers: &[(bool, u64)]) -> (Catalog, raw::Window) {
     let catalog = catalog.build();
     let mut window = WindowBuilder::new(&catalog).resident(0, 0);
     for (worker, &(_, busy_us)) in workers.iter().enumerate() {
-        window = if busy_us > 0 { window.busy(worker, 0, busy_us) } else { window };
+        window = if busy_us > 0 {
+            window.busy(worker, 0, busy_us)
+        } else {
+            window
+        };
     }
     for (i, case) in cases.iter().enumerate() {
         for &(slack_us, evidence) in &case.requests {
@@ -220,8 +260,11 @@ fn build(cases: &[AppCase], workers: &[(bool, u64)]) -> (Catalog, raw::Window) {
 /// The sum of utilities of some choices, worked out without the code under test: from the
 /// catalog, one request after the other.
 fn worth(scene: &Scene, choices: &[Choice]) -> f64 {
-    let mut lines: Vec<(u64, Vec<VariantId>)> =
-        scene.lines.iter().map(|line| (line.free_us, Vec::new())).collect();
+    let mut lines: Vec<(u64, Vec<VariantId>)> = scene
+        .lines
+        .iter()
+        .map(|line| (line.free_us, Vec::new()))
+        .collect();
     let mut sum = 0.0;
     for choice in choices {
         let group = &scene.groups.list[choice.group];
@@ -237,7 +280,10 @@ fn worth(scene: &Scene, choices: &[Choice]) -> f64 {
             count(jobs, scene.now_us);
             continue;
         };
-        let ((variant, exit), worker) = (app.models[choice.model].run.unwrap(), scene.lines[at].worker);
+        let ((variant, exit), worker) = (
+            app.models[choice.model].run.unwrap(),
+            scene.lines[at].worker,
+        );
         let (free_us, loaded) = &mut lines[at];
         if !scene.lines[at].holds(variant) && !loaded.contains(&variant) {
             *free_us += scene.catalog.load_us(worker, variant);
@@ -246,7 +292,10 @@ fn worth(scene: &Scene, choices: &[Choice]) -> f64 {
         let largest = scene.catalog.latencies_us(worker, variant, exit).len();
         for batch in jobs.chunks(largest) {
             let size = batch.len() as u32;
-            *free_us += scene.catalog.latency_us(worker, variant, exit, size).unwrap();
+            *free_us += scene
+                .catalog
+                .latency_us(worker, variant, exit, size)
+                .unwrap();
             count(batch, *free_us);
         }
     }

@@ -78,13 +78,20 @@ fn labels_split_only_where_one_is_likely() {
 #[test]
 fn a_group_is_no_larger_than_the_largest_batch() {
     let catalog = catalog();
-    let window = WindowBuilder::new(&catalog).requests(20, "heart").requests(5, "voice").build();
+    let window = WindowBuilder::new(&catalog)
+        .requests(20, "heart")
+        .requests(5, "voice")
+        .build();
     let sizes = |json: &str, workers| {
         let scene = Scene::new(&catalog, json, &window, workers);
         scene.members().iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert_eq!(sizes("{}", 1), [8, 8, 4, 4, 1]);
-    assert_eq!(sizes(r#"{"group_max": 10}"#, 1), [8, 8, 4, 4, 1], "no batch takes 10");
+    assert_eq!(
+        sizes(r#"{"group_max": 10}"#, 1),
+        [8, 8, 4, 4, 1],
+        "no batch takes 10"
+    );
     assert_eq!(sizes(r#"{"group_max": 7}"#, 1), [7, 7, 6, 4, 1]);
     // Seven workers could start: the largest groups are halved.
     assert_eq!(sizes("{}", 7), [4, 4, 4, 4, 4, 4, 1]);
@@ -99,10 +106,14 @@ fn the_sneakpeek_model_needs_the_evidence_of_all() {
         .latency(1_000, 100)
         .worker("cpu")
         .build();
-    let ready = WindowBuilder::new(&catalog).request("heart").evidence(&[5, 0]);
+    let ready = WindowBuilder::new(&catalog)
+        .request("heart")
+        .evidence(&[5, 0]);
     let answer = |window: WindowBuilder| {
         let json = r#"{"label_split": false}"#;
-        Scene::new(&catalog, json, &window.build(), 1).problem().answer(0)
+        Scene::new(&catalog, json, &window.build(), 1)
+            .problem()
+            .answer(0)
     };
     // Its accuracy is the profiled one, not 5.5 / 6 * 0.95 or any other function of theta.
     assert_eq!(answer(ready.clone()), Some(0.95));

@@ -33,14 +33,25 @@ fn batch(worker: u32, variant: u32, requests: &[u64]) -> Batch {
 fn takes_the_better_model_while_deadlines_allow() {
     let catalog = one_app().build();
     // Slow takes 44 ms for two, so both deadlines of 100 ms are met: 0.9 each.
-    let window = WindowBuilder::new(&catalog).all_resident().requests(2, "heart");
-    assert_eq!(decide(&catalog, "{}", window).batches, [batch(0, 1, &[1, 2])]);
+    let window = WindowBuilder::new(&catalog)
+        .all_resident()
+        .requests(2, "heart");
+    assert_eq!(
+        decide(&catalog, "{}", window).batches,
+        [batch(0, 1, &[1, 2])]
+    );
     // With 30 ms to go slow (42 ms) is late: x = 12 / 30 = 0.4, (0.4 / 0.6)^-3 = 3.375,
     // 0.9 * (1 - 1 / 4.375) = 0.694. Fast (11 ms) is not: 0.8.
-    let window = WindowBuilder::new(&catalog).all_resident().request("heart").slack_us(30_000);
+    let window = WindowBuilder::new(&catalog)
+        .all_resident()
+        .request("heart")
+        .slack_us(30_000);
     assert_eq!(decide(&catalog, "{}", window).batches, [batch(0, 0, &[1])]);
     // With 36 ms it is x = 1 / 6, (1 / 5)^-3 = 125, 0.9 * (1 - 1 / 126) = 0.893: slow.
-    let window = WindowBuilder::new(&catalog).all_resident().request("heart").slack_us(36_000);
+    let window = WindowBuilder::new(&catalog)
+        .all_resident()
+        .request("heart")
+        .slack_us(36_000);
     assert_eq!(decide(&catalog, "{}", window).batches, [batch(0, 1, &[1])]);
 }
 
@@ -77,8 +88,14 @@ fn short_circuits_when_deadlines_are_tight() {
 
     // Never when it is switched off, nor for a request whose evidence is not ready.
     let off = r#"{"short_circuit": false}"#;
-    assert_eq!(decide(&catalog, off, tight(&catalog)).answers, [] as [u64; 0]);
-    let unseen = WindowBuilder::new(&catalog).all_resident().request("heart").slack_us(5_000);
+    assert_eq!(
+        decide(&catalog, off, tight(&catalog)).answers,
+        [] as [u64; 0]
+    );
+    let unseen = WindowBuilder::new(&catalog)
+        .all_resident()
+        .request("heart")
+        .slack_us(5_000);
     assert_eq!(decide(&catalog, "{}", unseen).answers, [] as [u64; 0]);
 }
 
@@ -136,7 +153,10 @@ fn groups_are_split_by_likely_label() {
     // the deadlines are equal: 0.0441 (0, 5), 0.0196 (5, 0), 0.0049 (4, 1).
     let whole = r#"{"lookahead_ms": 100, "label_split": false}"#;
     let window = window.request("heart").evidence(&[5, 0]);
-    assert_eq!(decide(&catalog, whole, window).batches, [batch(0, 0, &[2, 1, 4, 3])]);
+    assert_eq!(
+        decide(&catalog, whole, window).batches,
+        [batch(0, 0, &[2, 1, 4, 3])]
+    );
 }
 
 #[test]
@@ -147,16 +167,27 @@ fn a_client_gets_the_accuracy_it_asks_for_where_some_model_has_it() {
         let window = WindowBuilder::new(&catalog).all_resident().request("heart");
         window.slack_us(12_000).min_accuracy(least)
     };
-    assert_eq!(decide(&catalog, "{}", window(0.0)).batches, [batch(0, 0, &[1])]);
-    assert_eq!(decide(&catalog, "{}", window(0.85)).batches, [batch(0, 1, &[1])]);
+    assert_eq!(
+        decide(&catalog, "{}", window(0.0)).batches,
+        [batch(0, 0, &[1])]
+    );
+    assert_eq!(
+        decide(&catalog, "{}", window(0.85)).batches,
+        [batch(0, 1, &[1])]
+    );
     // Nothing reaches 0.95: the request is treated as any other.
-    assert_eq!(decide(&catalog, "{}", window(0.95)).batches, [batch(0, 0, &[1])]);
+    assert_eq!(
+        decide(&catalog, "{}", window(0.95)).batches,
+        [batch(0, 0, &[1])]
+    );
 }
 
 #[test]
 fn all_idle_workers_get_work() {
     let catalog = one_app().worker("second").worker("third").build();
-    let window = WindowBuilder::new(&catalog).all_resident().requests(5, "heart");
+    let window = WindowBuilder::new(&catalog)
+        .all_resident()
+        .requests(5, "heart");
     let decisions = decide(&catalog, "{}", window);
     let mut workers: Vec<_> = decisions.batches.iter().map(|batch| batch.worker).collect();
     workers.sort_unstable();
@@ -168,19 +199,30 @@ fn all_idle_workers_get_work() {
 fn what_cannot_start_soon_stays_pending() {
     let catalog = one_app().build();
     // Three batches of 8 are due; one starts now, the others would wait.
-    let window = WindowBuilder::new(&catalog).all_resident().requests(24, "heart");
+    let window = WindowBuilder::new(&catalog)
+        .all_resident()
+        .requests(24, "heart");
     let decisions = decide(&catalog, "{}", window);
     assert_eq!(decisions.batches.len(), 1);
-    assert!(decisions.wake_us.is_none(), "the worker's idleness opens the next window");
+    assert!(
+        decisions.wake_us.is_none(),
+        "the worker's idleness opens the next window"
+    );
 
     // Busy for 20 ms: nothing is committed, and a window is asked for 1 ms before that.
-    let window = WindowBuilder::new(&catalog).all_resident().request("heart").busy(0, 0, 20_000);
+    let window = WindowBuilder::new(&catalog)
+        .all_resident()
+        .request("heart")
+        .busy(0, 0, 20_000);
     let decisions = decide(&catalog, "{}", window);
     assert_eq!(decisions.batches, []);
     assert_eq!(decisions.wake_us, Some(1_019_000));
 
     // Busy for 0.5 ms: the next batch is put in its queue.
-    let window = WindowBuilder::new(&catalog).all_resident().request("heart").busy(0, 0, 500);
+    let window = WindowBuilder::new(&catalog)
+        .all_resident()
+        .request("heart")
+        .busy(0, 0, 500);
     assert_eq!(decide(&catalog, "{}", window).batches.len(), 1);
 }
 
@@ -208,7 +250,11 @@ fn evidence_answers_while_all_workers_are_busy() {
         .build();
     let decisions = run(&mut policy, &catalog, &window);
     assert_eq!((decisions.answers, decisions.batches), (vec![1], vec![]));
-    assert_eq!(decisions.wake_us, Some(1_005_000), "the next schedule is made after 5 ms");
+    assert_eq!(
+        decisions.wake_us,
+        Some(1_005_000),
+        "the next schedule is made after 5 ms"
+    );
     // Until then nothing is worked out again.
     assert_eq!(run(&mut policy, &catalog, &window).answers, [] as [u64; 0]);
 }
@@ -226,12 +272,21 @@ fn requests_that_are_too_late_wait_for_an_idle_worker_but_not_for_ever() {
             .request("heart")
     };
     // The live request goes alone; it would be slowed down by the company.
-    assert_eq!(decide(&catalog, "{}", late_by(900_000)).batches, [batch(0, 1, &[2])]);
+    assert_eq!(
+        decide(&catalog, "{}", late_by(900_000)).batches,
+        [batch(0, 1, &[2])]
+    );
     // After `lost_wait_ms` the late one has its turn, once.
     let mut policy = SneakPeek::configure(&catalog, r#"{"lost_wait_ms": 800}"#).unwrap();
     let window = late_by(900_000).build();
-    assert_eq!(run(&mut policy, &catalog, &window).batches, [batch(0, 0, &[1])]);
-    assert_eq!(run(&mut policy, &catalog, &window).batches, [batch(0, 1, &[2])]);
+    assert_eq!(
+        run(&mut policy, &catalog, &window).batches,
+        [batch(0, 0, &[1])]
+    );
+    assert_eq!(
+        run(&mut policy, &catalog, &window).batches,
+        [batch(0, 1, &[2])]
+    );
     // With nothing else to do it goes at once.
     let alone = WindowBuilder::new(&catalog)
         .all_resident()
@@ -273,9 +328,15 @@ fn exits_are_models_of_their_own() {
         .latency(40_000, 0)
         .worker("cpu")
         .build();
-    let window = WindowBuilder::new(&catalog).all_resident().request("heart").slack_us(30_000);
+    let window = WindowBuilder::new(&catalog)
+        .all_resident()
+        .request("heart")
+        .slack_us(30_000);
     let decisions = decide(&catalog, "{}", window.clone());
-    assert_eq!((decisions.batches[0].exit, decisions.batches[0].stages), (Some(0), (0, 1)));
+    assert_eq!(
+        (decisions.batches[0].exit, decisions.batches[0].stages),
+        (Some(0), (0, 1))
+    );
     let decisions = decide(&catalog, r#"{"exits": false}"#, window);
     assert_eq!(decisions.batches[0].exit, Some(1));
 }

@@ -15,11 +15,11 @@ mod bindings {
     });
 }
 
+#[doc(hidden)]
+pub use bindings::export;
 pub use bindings::exports;
 pub use bindings::exports::switchyard::policy::scheduling as contract;
 pub use bindings::switchyard::policy::host;
-#[doc(hidden)]
-pub use bindings::export;
 
 use contract::{Catalog, Description, Dispatch, Events, Plan, Sights, Window};
 

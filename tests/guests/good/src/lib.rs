@@ -47,15 +47,16 @@ impl Subject for Good {
         WINDOWS.set(WINDOWS.get() + 1);
         let mut plan = empty_plan();
         WAYS.with_borrow(|ways| {
-            plan.dispatches.extend(window.requests.app.iter().map(|app| {
-                let way = ways[*app as usize];
-                Dispatch {
-                    variant: way.variant,
-                    to_stage: way.to_stage,
-                    exit: Some(way.exit),
-                    ..alone(0)
-                }
-            }));
+            plan.dispatches
+                .extend(window.requests.app.iter().map(|app| {
+                    let way = ways[*app as usize];
+                    Dispatch {
+                        variant: way.variant,
+                        to_stage: way.to_stage,
+                        exit: Some(way.exit),
+                        ..alone(0)
+                    }
+                }));
         });
         plan.members = window.requests.id;
         Ok(plan)

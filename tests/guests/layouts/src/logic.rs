@@ -31,7 +31,11 @@ pub(crate) fn decide(view: &impl View, latencies: &[u64], mut dispatch: impl FnM
         .collect();
     for request in order {
         let request = request as usize;
-        let Some((worker, begin)) = free_at.iter().copied().enumerate().min_by_key(|(_, at)| *at)
+        let Some((worker, begin)) = free_at
+            .iter()
+            .copied()
+            .enumerate()
+            .min_by_key(|(_, at)| *at)
         else {
             return;
         };
