@@ -34,7 +34,7 @@ enum Source {
     },
     File {
         file: PathBuf,
-        tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+        tensors: RawTensors,
         device: Device,
     },
 }
@@ -140,10 +140,11 @@ fn draw(rng: &mut Pcg64, shape: &[usize], init: Init) -> candle_core::Result<Var
 
 // === tensor files ===
 
+/// Shape and values by name.
+pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+
 /// Reads every tensor of a safetensors file; all must be finite f32.
-pub(crate) fn read_tensors(
-    file: &Path,
-) -> Result<BTreeMap<String, (Vec<usize>, Vec<f32>)>, ModelError> {
+pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
     let bytes = std::fs::read(file).map_err(|source| ModelError::io(file, source))?;
     let parsed = SafeTensors::deserialize(&bytes)
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
