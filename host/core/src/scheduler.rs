@@ -179,7 +179,8 @@ impl Scheduler {
     /// When to poll again even if nothing happens.
     pub fn next_wakeup(&self) -> Option<Time> {
         let expiry = self.table.next_expiry().map(|at| at + Micros(1));
-        [self.trigger.next_time(), expiry]
+        let starving = self.starving_at().map(|(at, _)| at);
+        [self.trigger.next_time(), expiry, starving]
             .into_iter()
             .flatten()
             .min()

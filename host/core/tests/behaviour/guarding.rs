@@ -6,7 +6,7 @@ use switchyard_core::SchedulerConfig;
 use switchyard_core::event::{Event, Notice};
 use switchyard_core::guard::FaultLimit;
 use switchyard_core::policy::FaultKind;
-use switchyard_core::time::Time;
+use switchyard_core::time::{Micros, Time};
 
 use crate::yard::chaos::Useless;
 use crate::yard::driver::Driver;
@@ -85,10 +85,22 @@ fn while_a_periodic_policy_fails_the_fallback_does_not_wait_for_its_period() {
     driver.drain();
     // Served as soon as the first was done, not a period later.
     let (started, _) = driver.runs[1].clone();
-    assert!(
-        started < faulted_at + switchyard_core::time::Micros(10_000),
-        "{started}"
-    );
+    assert!(started < faulted_at + Micros(10_000), "{started}");
+}
+
+/// A driver sleeps until it is told to wake: nothing else may be needed to save a request.
+#[test]
+fn a_sleeping_driver_is_woken_for_a_starving_request() {
+    let config = SchedulerConfig::default();
+    let patience = config.patience;
+    let mut driver = Driver::new(catalog(1), config);
+    driver.give(Event::PolicyChanged(Box::new(Useless::silent())));
+    driver.arrive(request(1, 0, Time::ZERO, 20_000));
+    let wake = driver.scheduler.next_wakeup().expect("somebody waits");
+    assert_eq!(wake, Time(20_000) + patience + Micros(1));
+    driver.advance_to(wake);
+    assert_eq!(driver.runs.len(), 1);
+    assert_eq!(driver.runs[0].0, wake);
 }
 
 #[test]
@@ -117,7 +129,7 @@ fn a_swap_under_load_loses_nothing() {
             driver.give(fcfs(&format!("version-{id}")));
         }
         driver.arrive(request(id, 0, driver.now, 5_000));
-        driver.advance_to(driver.now + switchyard_core::time::Micros(700));
+        driver.advance_to(driver.now + Micros(700));
     }
     driver.drain();
     driver.check_empty();
