@@ -21,13 +21,18 @@ pub struct Interface {
 impl Interface {
     pub(crate) fn of(engine: &Engine, component: &Component) -> Self {
         let ty = component.component_type();
-        let imports = ty.imports(engine).flat_map(|(name, import)| match import.ty {
-            ComponentItem::ComponentInstance(instance) => functions(engine, name, &instance),
-            _ => vec![name.to_owned()],
-        });
+        let imports = ty
+            .imports(engine)
+            .flat_map(|(name, import)| match import.ty {
+                ComponentItem::ComponentInstance(instance) => functions(engine, name, &instance),
+                _ => vec![name.to_owned()],
+            });
         Self {
             imports: imports.collect(),
-            exports: ty.exports(engine).map(|(name, _)| name.to_owned()).collect(),
+            exports: ty
+                .exports(engine)
+                .map(|(name, _)| name.to_owned())
+                .collect(),
         }
     }
 }
@@ -41,5 +46,7 @@ fn functions(
     let functions = instance
         .exports(engine)
         .filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentFunc(_)));
-    functions.map(|(function, _)| format!("{name}#{function}")).collect()
+    functions
+        .map(|(function, _)| format!("{name}#{function}"))
+        .collect()
 }

@@ -113,6 +113,11 @@ impl Loader {
         })
     }
 
+    /// What each policy may take.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Loads `NAME.wasm` with the settings in `NAME.toml` beside it, if any. Takes as long
     /// as compiling takes: not for the serving path.
     ///

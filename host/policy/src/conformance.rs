@@ -1,0 +1,16 @@
+//! What any policy must get through, whatever it is for: windows of every shape, the same
+//! input twice, another catalog, its own state, and a small yard that it has to run.
+//!
+//! [`windows`] are made for any catalog, so that a server can try a new policy on its own as
+//! well as on what it has recorded. [`examine`] does everything there is, on a catalog that
+//! is made for it.
+
+mod catalog;
+mod examine;
+mod moment;
+mod windows;
+mod yard;
+
+pub use catalog::{catalog, changed_catalog};
+pub use examine::{CheckPlan, Examination, Finding, WindowCost, examine};
+pub use windows::{Case, window_of, windows};
