@@ -7,12 +7,14 @@
 mod evaluate;
 mod fit;
 mod heart;
+mod validate;
 
 use std::path::PathBuf;
 
 use indicatif::ProgressBar;
 
 pub use heart::{HEART_VARIANTS, SNEAKPEEK, train_heart};
+pub use validate::validate;
 
 /// What a training run is asked for.
 #[derive(Clone, Debug)]

@@ -135,6 +135,11 @@ impl PoolPlan {
         })
     }
 
+    /// Its apps, as the zoo has them.
+    pub fn apps(&self) -> &[ZooApp] {
+        &self.zoo
+    }
+
     /// Joins everything into what a driver starts from.
     ///
     /// # Errors

@@ -3,13 +3,17 @@
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
 mod demo;
+mod policy;
+mod profile;
 mod serve;
 mod train;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::config::Config;
 use crate::telemetry::{LogFormat, init_log};
 
 /// What is logged when `RUST_LOG` does not say.
@@ -30,6 +34,8 @@ pub struct Cli {
 enum Command {
     Serve(serve::ServeArgs),
     Demo(demo::DemoArgs),
+    Policy(policy::PolicyArgs),
+    Profile(profile::ProfileArgs),
     Train(train::TrainArgs),
 }
 
@@ -56,6 +62,9 @@ impl Cli {
             Command::Serve(args) => unsafe { serve::run(&args) },
             // SAFETY: as above.
             Command::Demo(args) => unsafe { demo::run(&args) },
+            Command::Policy(args) => policy::run(&args),
+            // SAFETY: as above.
+            Command::Profile(args) => unsafe { profile::run(&args) },
             Command::Train(args) => train::run(&args),
         };
         match result {
@@ -63,6 +72,15 @@ impl Cli {
             Err(failure) => failure.report(),
         }
     }
+}
+
+/// Reads a configuration; without a file the shipped one.
+fn read_config(file: Option<&Path>) -> Result<Config, Failure> {
+    match file {
+        Some(file) => Config::read(file),
+        None => Config::demo(),
+    }
+    .map_err(Failure::input)
 }
 
 // === impl Failure ===

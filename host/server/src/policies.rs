@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use switchyard_core::catalog::Catalog;
+use switchyard_core::policy::FaultKind;
 use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
 use switchyard_policy::loader::{LoadCause, LoadError, Loaded, Loader, Trial};
@@ -377,15 +378,20 @@ impl Manager {
             .increment(1);
     }
 
-    /// A fault in the trial is a fault like any other, and seen where those are looked for.
+    /// A window failed in the trial is a fault like any other, and seen where those are
+    /// looked for.
     fn count_fault(&self, error: &SwapError) {
-        if let SwapError::Load(error) = error
-            && let LoadCause::Window { fault, .. } = &error.cause
-        {
-            let labels = [("kind", fault.kind.label())];
-            self.registry
-                .counter(names::POLICY_FAULTS, labels)
-                .increment(1);
-        }
+        let SwapError::Load(error) = error else {
+            return;
+        };
+        let kind = match &error.cause {
+            LoadCause::Window { fault, .. } => fault.kind,
+            LoadCause::Plan { .. } => FaultKind::Refused,
+            _ => return,
+        };
+        let labels = [("kind", kind.label())];
+        self.registry
+            .counter(names::POLICY_FAULTS, labels)
+            .increment(1);
     }
 }

@@ -54,7 +54,11 @@ impl Measured {
             });
         }
         let budget = Duration::from_secs(config.profile.measure_s);
-        let file = measure(pools, budget, "switchyard serve")?;
+        let options = QuickOptions {
+            budget,
+            ..QuickOptions::new("switchyard serve")
+        };
+        let file = measure(pools, &options)?;
         if let Err(error) = file.save(&path) {
             // Serving matters more than keeping it; the next start measures again.
             tracing::warn!(%error, "the measured profile is not kept");
@@ -113,21 +117,20 @@ fn kept(
     }
 }
 
-/// Measures every pool within `budget` in all, with a progress bar on stderr.
+/// Measures every pool, all within the budget, with a progress bar on stderr.
 ///
 /// # Errors
 /// A variant cannot be loaded or run.
 pub fn measure(
     pools: &[PoolPlan],
-    budget: Duration,
-    command: &str,
+    options: &QuickOptions,
 ) -> Result<ProfileFile, MeasureError> {
     let bar = ProgressBar::new(100).with_style(style());
     let mut whole: Option<ProfileFile> = None;
     for pool in pools {
         let options = QuickOptions {
-            budget: budget / u32::try_from(pools.len()).unwrap_or(1).max(1),
-            ..QuickOptions::new(command)
+            budget: options.budget / u32::try_from(pools.len()).unwrap_or(1).max(1),
+            ..options.clone()
         };
         let source: Arc<dyn ModelSource> = Arc::clone(&pool.manifest.source) as _;
         let part = measure_quick(

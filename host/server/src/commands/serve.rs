@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use switchyard_executor::threads::{candle_misfit, configure_candle};
 
-use super::Failure;
+use super::{Failure, read_config};
 use crate::config::Config;
 use crate::server::Server;
 use crate::shutdown;
@@ -41,11 +41,7 @@ pub(super) struct ServeArgs {
 
 impl ServeArgs {
     fn config(&self) -> Result<Config, Failure> {
-        let mut config = match &self.config {
-            Some(file) => Config::read(file),
-            None => Config::demo(),
-        }
-        .map_err(Failure::input)?;
+        let mut config = read_config(self.config.as_deref())?;
         if let Some(policies) = &self.policies {
             config.policies.dir.clone_from(policies);
         }

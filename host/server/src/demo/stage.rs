@@ -146,6 +146,12 @@ fn configuration(options: &DemoOptions, folder: &Path) -> Result<String, DemoErr
     table(
         &mut config,
         "policies",
+        "cache",
+        absolute(&folder.join("compiled"))?,
+    );
+    table(
+        &mut config,
+        "policies",
         "dir",
         absolute(&folder.join("policies"))?,
     );

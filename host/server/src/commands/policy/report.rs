@@ -1,0 +1,262 @@
+//! What `policy check` prints, for people and for programs.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use serde::Serialize;
+use switchyard_core::policy::{Description, Sights, Triggers};
+use switchyard_policy::conformance::{Examination, Finding};
+use switchyard_policy::{Limits, Loaded};
+
+use crate::commands::Failure;
+
+/// The verdict on one component and everything that it rests on.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    file: String,
+    passed: bool,
+    /// Why it fails, each with the case in which it did.
+    reasons: Vec<String>,
+    /// None when it could not be loaded.
+    about: Option<About>,
+    examination: Option<Examination>,
+}
+
+/// What a component says of itself, and what can be read from it.
+#[derive(Debug, Serialize)]
+pub(super) struct About {
+    name: String,
+    version: String,
+    summary: String,
+    /// When it is called.
+    called: Vec<String>,
+    /// What its windows carry beside the requests and workers.
+    sees: Vec<&'static str>,
+    settings: serde_json::Value,
+    bytes: usize,
+    hash: String,
+    imports: Vec<String>,
+    exports: Vec<String>,
+    compile_us: u64,
+    describe_us: u64,
+    configure_us: u64,
+}
+
+/// What the host lets it take.
+pub(super) struct Allowance {
+    window: String,
+    memory: String,
+}
+
+// === impl Report ===
+
+impl Report {
+    pub(super) fn examined(file: &Path, about: About, examination: Examination) -> Self {
+        let failed = examination.findings.iter().filter_map(|Finding { case, failure }| {
+            let failure = failure.as_ref()?;
+            Some(format!("{case}: {failure}"))
+        });
+        Self {
+            file: file.display().to_string(),
+            passed: examination.passed(),
+            reasons: failed.collect(),
+            about: Some(about),
+            examination: Some(examination),
+        }
+    }
+
+    /// It was not loaded; `phase` is how far it came.
+    pub(super) fn refused(file: &Path, phase: &str, cause: &dyn Display) -> Self {
+        Self {
+            file: file.display().to_string(),
+            passed: false,
+            reasons: vec![format!("{phase}: {cause}")],
+            about: None,
+            examination: None,
+        }
+    }
+
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
+        if self.passed {
+            return Ok(());
+        }
+        Err(Failure::check(format!("{}: {}", self.file, self.reasons.join("; "))))
+    }
+
+    pub(super) fn print(&self, allowance: &Allowance, json: bool) -> Result<(), Failure> {
+        if json {
+            println!("{}", serde_json::to_string_pretty(self).map_err(Failure::check)?);
+            return Ok(());
+        }
+        if let Some(about) = &self.about {
+            println!("{about}\n");
+        }
+        if let Some(examination) = &self.examination {
+            println!("{}\n", cases(examination));
+            println!("{}\n", costs(examination, allowance));
+        }
+        if self.passed {
+            println!("passes");
+        } else {
+            println!("fails:");
+            self.reasons.iter().for_each(|reason| println!("  {reason}"));
+        }
+        Ok(())
+    }
+}
+
+fn cases(examination: &Examination) -> Table {
+    let mut table = table(&["case", "outcome"]);
+    for Finding { case, failure } in &examination.findings {
+        table.add_row([*case, failure.as_ref().map_or("passed", |_| "FAILED")]);
+    }
+    table
+}
+
+fn costs(examination: &Examination, allowance: &Allowance) -> Table {
+    let mut table = table(&["window call", "p50", "p99", "limit"]);
+    for cost in &examination.costs {
+        let pending = format!("{} pending", cost.pending);
+        let limit = allowance.window.clone();
+        table.add_row([pending, micros(cost.p50_us), micros(cost.p99_us), limit]);
+    }
+    let peak = mib(examination.memory_peak_bytes);
+    table.add_row(["memory".to_owned(), peak, String::new(), allowance.memory.clone()]);
+    table
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(header);
+    table
+}
+
+fn micros(us: f64) -> String {
+    format!("{us:.1} us")
+}
+
+fn mib(bytes: usize) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+// === impl About ===
+
+impl About {
+    pub(super) fn of(loaded: &Loaded) -> Self {
+        let Description {
+            name,
+            version,
+            summary,
+            ..
+        } = loaded.policy.description().clone();
+        Self {
+            called: called(loaded.policy.description()),
+            sees: sees(loaded.policy.description().wants),
+            name,
+            version,
+            summary,
+            settings: serde_json::from_str(&loaded.version.settings).unwrap_or_default(),
+            bytes: loaded.version.bytes.len(),
+            hash: loaded.version.hash.to_string(),
+            imports: loaded.interface.imports.clone(),
+            exports: loaded.interface.exports.clone(),
+            compile_us: loaded.report.compile_us,
+            describe_us: loaded.report.describe_us,
+            configure_us: loaded.report.configure_us,
+        }
+    }
+
+    /// What the imports allow, in words.
+    fn may(&self) -> String {
+        let words = self.imports.iter().map(|import| match import.rsplit_once('#') {
+            Some((_, "log")) => "write log lines".to_owned(),
+            Some((_, "read-artifact")) => {
+                "read files of its own folder while it is configured".to_owned()
+            }
+            Some((_, "random-u64")) => "draw numbers from the host's seeded stream".to_owned(),
+            _ => format!("call {import}"),
+        });
+        let words: Vec<String> = words.collect();
+        if words.is_empty() { "answer, and nothing else".to_owned() } else { words.join(", ") }
+    }
+}
+
+impl Display for About {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{} {}: {}", self.name, self.version, self.summary)?;
+        let mut lines = table(&["", ""]);
+        lines.set_header(Vec::<String>::new());
+        let none = || "nothing".to_owned();
+        let listed = |list: &[String]| if list.is_empty() { none() } else { list.join(", ") };
+        let sees = if self.sees.is_empty() { none() } else { self.sees.join(", ") };
+        let ms = |us: u64| format!("{:.1} ms", us as f64 / 1e3);
+        let loading = format!(
+            "compiled in {}, described in {}, configured in {}",
+            ms(self.compile_us),
+            ms(self.describe_us),
+            ms(self.configure_us)
+        );
+        let rows = [
+            ("component", format!("{} bytes, {}", self.bytes, self.hash)),
+            ("exports", listed(&self.exports)),
+            ("imports", listed(&self.imports)),
+            ("may", self.may()),
+            ("may not", "see a clock, files, the environment or a network".to_owned()),
+            ("is called", listed(&self.called)),
+            ("also sees", sees),
+            ("settings", self.settings.to_string()),
+            ("loading", loading),
+        ];
+        for (name, value) in rows {
+            lines.add_row([name.to_owned(), value]);
+        }
+        write!(f, "{lines}")
+    }
+}
+
+fn called(description: &Description) -> Vec<String> {
+    let Triggers {
+        arrival,
+        worker_idle,
+        completion,
+        evidence,
+    } = description.on;
+    let named = [
+        (arrival, "on arrival"),
+        (worker_idle, "when a worker is idle"),
+        (completion, "on completion"),
+        (evidence, "when evidence is ready"),
+    ];
+    let mut called: Vec<String> = named
+        .into_iter()
+        .filter(|(wanted, _)| *wanted)
+        .map(|(_, name)| name.to_owned())
+        .collect();
+    if let Some(every) = description.every {
+        called.push(format!("every {every}"));
+    }
+    called
+}
+
+fn sees(wants: Sights) -> Vec<&'static str> {
+    let named = [
+        (wants.evidence, "evidence"),
+        (wants.completions, "completions"),
+        (wants.placed, "placed requests"),
+        (wants.residents, "resident models"),
+    ];
+    named.into_iter().filter(|(wanted, _)| *wanted).map(|(_, name)| name).collect()
+}
+
+// === impl Allowance ===
+
+impl Allowance {
+    pub(super) fn of(limits: &Limits) -> Self {
+        Self {
+            window: format!("{:.1} us", limits.window_budget.as_secs_f64() * 1e6),
+            memory: mib(limits.memory_bytes),
+        }
+    }
+}
