@@ -69,7 +69,8 @@ pub struct Version {
 pub struct PoliciesStatus {
     /// The component that is followed.
     pub file: String,
-    /// The version installed last; none while the fallback serves.
+    /// The version installed last, also once it is taken off for its faults; none when its
+    /// file is gone.
     pub active: Option<Version>,
     /// Versions that a rollback can name, latest first.
     pub history: Vec<Version>,
