@@ -1,0 +1,104 @@
+//! What an operator reads when a configuration is refused: file, field, reason, way out.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use insta::assert_snapshot;
+use switchyard::config::Config;
+
+const GOOD: &str = r#"
+[server]
+http = "127.0.0.1:8000"
+
+[[app]]
+name = "heart"
+
+[[app]]
+name = "fall"
+
+[[worker]]
+name = "cpu-a"
+
+[[worker]]
+name = "cpu-b"
+
+[[pool]]
+name = "main"
+apps = ["heart", "fall"]
+workers = ["cpu-a", "cpu-b"]
+policy = "fcfs"
+"#;
+
+/// What is said when `from` is replaced by `to`.
+fn said(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    said_about(&GOOD.replacen(from, to, 1))
+}
+
+fn said_about(text: &str) -> String {
+    let parsed = Config::parse(text, Path::new("switchyard.toml"), Path::new(""));
+    parsed.unwrap_err().to_string()
+}
+
+#[test]
+fn the_good_one_is_good() {
+    let config = Config::parse(GOOD, Path::new("switchyard.toml"), Path::new("/etc")).unwrap();
+    // Relative paths are seen from the file's folder.
+    assert_eq!(config.apps[0].zoo, Path::new("/etc/models/zoo"));
+    assert_eq!(config.policies.dir, Path::new("/etc/policies"));
+    assert!(Config::demo().is_ok());
+}
+
+#[test]
+fn unknown_fields_are_refused_with_a_suggestion() {
+    assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `windows_kept`, `seed`; did you mean `policy`?");
+    assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml: server.htpp: unknown field `htpp`, expected one of `http`, `admin`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `body_timeout_ms`, `connections_max`, `rows_max`, `inbox_max`, `drain_timeout_ms`; did you mean `http`?");
+    assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `memory_mb`, `queue_max`, `parked_max`");
+    assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
+}
+
+#[test]
+fn missing_fields_and_wrong_types_are_named() {
+    assert_snapshot!(said("policy = \"fcfs\"", ""), @"switchyard.toml: pool[0]: missing field `policy`");
+    assert_snapshot!(said("name = \"cpu-b\"", "name = \"cpu-b\"\nthreads = \"two\""), @r#"switchyard.toml: worker[1].threads: invalid type: string "two", expected usize"#);
+    assert_snapshot!(said("127.0.0.1:8000", "localhost"), @"switchyard.toml: server.http: invalid socket address syntax");
+    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nlate = \"dorp\""), @"switchyard.toml: app[1].late: unknown variant `dorp`, expected `serve` or `drop`; did you mean `drop`?");
+    assert_snapshot!(said("name = \"heart\"", "name = \"heart\"\npenalty = \"cubic\""), @"switchyard.toml: app[0].penalty: unknown variant `cubic`, expected one of `step`, `linear`, `sigmoid`");
+    assert_snapshot!(said("name = \"main\"", "name = main"), @r#"
+    switchyard.toml: TOML parse error at line 18, column 8
+       |
+    18 | name = main
+       |        ^^^^
+    string values must be quoted, expected literal string
+    "#);
+}
+
+#[test]
+fn what_no_type_forbids_is_checked() {
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nthreads = 0"), @"switchyard.toml: worker[0].threads: 0, must be 1 to 1024");
+    assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\""), @"switchyard.toml: server.admin: 0.0.0.0:8002, must be a loopback address");
+    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml: app[1].slo_ms: must be at least 0.001");
+    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nprior = \"strong\""), @"switchyard.toml: app[1].prior_requests: a number above 0 with the strong prior, absent with the others");
+    assert_snapshot!(said("policy = \"fcfs\"", "policy = \"../fcfs\""), @"switchyard.toml: pool[0].policy: `../fcfs`, must be the name of a policy in policies.dir, or a path to a .wasm file");
+    assert_snapshot!(said("policy = \"fcfs\"", "policy = \"fcfs\"\nwindow_budget_ms = 0"), @"switchyard.toml: pool[0].window_budget_ms: 0, must be 1 to 60000");
+}
+
+#[test]
+fn names_refer_to_one_thing_each() {
+    assert_snapshot!(said("name = \"cpu-b\"", "name = \"cpu-a\""), @"switchyard.toml: worker[1].name: `cpu-a` is taken by another [[worker]]");
+    assert_snapshot!(said("\"cpu-a\", \"cpu-b\"]", "\"cpu-a\", \"cpu-c\"]"), @"switchyard.toml: pool[0].workers[1]: no [[worker]] is called `cpu-c`; did you mean `cpu-b`?");
+    assert_snapshot!(said("\"cpu-a\", \"cpu-b\"]", "\"cpu-a\"]"), @"switchyard.toml: worker[1]: is in no [[pool]]");
+    assert_snapshot!(said("[\"heart\", \"fall\"]", "[]"), @"switchyard.toml: pool[0].apps: is empty");
+    let second = "\n[[pool]]\nname = \"second\"\napps = [\"fall\"]\nworkers = [\"cpu-b\"]\npolicy = \"fcfs\"\n";
+    let text = GOOD.replace("[\"heart\", \"fall\"]", "[\"heart\"]") + second;
+    assert_snapshot!(said_about(&text), @"switchyard.toml: pool[1].workers[0]: worker `cpu-b` is in a pool already");
+    assert_snapshot!(said_about(""), @"switchyard.toml: app: there is no [[app]]");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let error = Config::read(Path::new("/nowhere/switchyard.toml")).unwrap_err();
+    assert_snapshot!(error, @"/nowhere/switchyard.toml: cannot be read: No such file or directory (os error 2)");
+}
