@@ -1,0 +1,24 @@
+//! The whole server, proved through its public surface: real HTTP, real models, real
+//! components, and where it says so the real binary.
+
+#![allow(clippy::unwrap_used)]
+#![allow(missing_docs)]
+
+#[path = "common/pypi.rs"]
+mod pypi;
+
+mod live {
+    pub(crate) mod binary;
+    pub(crate) mod client;
+    pub(crate) mod fixture;
+    pub(crate) mod load;
+    pub(crate) mod logs;
+    pub(crate) mod metrics;
+    pub(crate) mod yard;
+
+    mod conservation;
+    mod files;
+    mod guests;
+    mod process;
+    mod swaps;
+}

@@ -1,0 +1,158 @@
+//! The real binary, as an operator starts and stops it.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::fixture::fixture;
+use super::yard::{PATIENCE, Setup};
+
+/// A running `switchyard serve`, killed when dropped.
+pub(crate) struct Process {
+    pub(crate) http: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    child: Child,
+    /// Lines of stderr.
+    said: Arc<Mutex<Vec<String>>>,
+    reading: Option<JoinHandle<()>>,
+    _folder: TempDir,
+}
+
+/// The command, before its arguments.
+pub(crate) fn switchyard() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
+    command.env_remove("RUST_LOG");
+    command
+}
+
+/// Runs `serve` on a file that it should refuse.
+pub(crate) fn serve_file(file: &Path) -> Output {
+    switchyard()
+        .args(["serve", "--config"])
+        .arg(file)
+        .output()
+        .unwrap()
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Starts it and waits until it says where it listens.
+    pub(crate) fn serve(setup: &Setup) -> Self {
+        let folder = TempDir::new().unwrap();
+        setup.furnish(folder.path());
+        let file = folder.path().join("switchyard.toml");
+        std::fs::write(&file, setup.toml(fixture(), folder.path())).unwrap();
+        let mut child = switchyard()
+            .args(["--log", "json", "serve", "--config"])
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let reading = std::thread::spawn({
+            let said = Arc::clone(&said);
+            move || {
+                for line in stderr.lines() {
+                    said.lock().unwrap().push(line.unwrap());
+                }
+            }
+        });
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut process = Self {
+            http: nowhere,
+            admin: nowhere,
+            child,
+            said,
+            reading: Some(reading),
+            _folder: folder,
+        };
+        let listening = process.wait_for_line("listening");
+        let address = |name: &str| listening[name].as_str().unwrap().parse().unwrap();
+        (process.http, process.admin) = (address("http"), address("admin"));
+        process
+    }
+
+    /// The fields of the first line with this message, which must come.
+    pub(crate) fn wait_for_line(&self, message: &str) -> Value {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            if let Some(fields) = self.lines(message).into_iter().next() {
+                return fields;
+            }
+            let said = self.said.lock().unwrap().join("\n");
+            assert!(Instant::now() < give_up, "waited for `{message}`:\n{said}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The fields of all lines with this message so far.
+    pub(crate) fn lines(&self, message: &str) -> Vec<Value> {
+        let said = self.said.lock().unwrap();
+        let lines = said
+            .iter()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let fields = lines.map(|mut line| line["fields"].take());
+        fields
+            .filter(|fields| fields["message"] == message)
+            .collect()
+    }
+
+    /// The messages so far, in order.
+    pub(crate) fn messages(&self) -> Vec<String> {
+        let said = self.said.lock().unwrap();
+        let lines = said
+            .iter()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines
+            .filter_map(|line| Some(line["fields"]["message"].as_str()?.to_owned()))
+            .collect()
+    }
+
+    /// Sends SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let kill = format!("kill -TERM {}", self.child.id());
+        let status = Command::new("sh").args(["-c", &kill]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits for its end; everything it said has been read then.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let give_up = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(
+                Instant::now() < give_up,
+                "it does not end: {:?}",
+                self.messages()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        self.reading.take().unwrap().join().unwrap();
+        status
+    }
+
+    /// What it printed to stdout; after its end.
+    pub(crate) fn printed(&mut self) -> String {
+        std::io::read_to_string(self.child.stdout.take().unwrap()).unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Errors mean that it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,244 @@
+//! Every call ends once, whatever clients do, and the books say so.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::client::{Answer, Client};
+use super::fixture::{APP, beat, beats, guest, policy};
+use super::load::Load;
+use super::yard::{Setup, Yard};
+
+const ANSWERED: [&str; 4] = ["in_time", "late", "short_circuit", "short_circuit_late"];
+
+/// The policy decides nothing, and nobody is impatient: what is accepted stays.
+async fn holding(pool: &'static str, lines: &str) -> Yard {
+    let setup = Setup::new(pool)
+        .policy(guest("chatters"))
+        .app("slo_ms = 3600000");
+    setup.lines(lines).start().await
+}
+
+async fn ended(yard: &Yard, outcomes: &[&str]) -> i64 {
+    let metrics = yard.metrics().await;
+    let ended = |outcome: &&str| {
+        let labels = [("app", APP), ("outcome", *outcome)];
+        metrics.sum("switchyard_requests_total", &labels)
+    };
+    outcomes.iter().map(ended).sum()
+}
+
+/// One request of each kind in turn; its path and body.
+fn kind(nth: u64) -> (String, String) {
+    let infer = |version: &str| format!("/v2/models/{APP}{version}/infer");
+    match nth % 6 {
+        0 | 1 => (infer(""), beat(nth)),
+        2 => (infer("/versions/cnn-small"), beat(nth)),
+        // Its deadline is past before anything can look at it.
+        3 => (infer(""), beats(nth, 1, &json!({"timeout": 1}))),
+        4 => (infer(""), beat(nth).replace("FP32", "INT32")),
+        _ => (infer("/versions/none"), beat(nth)),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_counters_add_up_to_what_was_sent() {
+    let setup = Setup::new("books")
+        .policy(policy("fcfs"))
+        .lines("pending_max = 4");
+    let yard = setup.start().await;
+    let (connections, each) = (24, 18);
+    let clients = (0..connections).map(|c| {
+        let http = yard.http;
+        tokio::spawn(async move {
+            let mut client = Client::connect(http).await;
+            let mut answers = Vec::new();
+            for i in 0..each {
+                let (path, body) = kind(c + i);
+                answers.push(((c + i) % 6, client.send("POST", &path, body).await.unwrap()));
+            }
+            answers
+        })
+    });
+    let mut by_status: BTreeMap<u16, i64> = BTreeMap::new();
+    for client in clients.collect::<Vec<_>>() {
+        for (kind, answer) in client.await.unwrap() {
+            check(kind, &answer);
+            *by_status.entry(answer.status).or_default() += 1;
+        }
+    }
+    let of = |status| by_status.get(&status).copied().unwrap_or(0);
+    let sent = (connections * each) as i64;
+    assert_eq!(by_status.values().sum::<i64>(), sent);
+
+    let pool = yard.settled().await;
+    let metrics = yard.metrics().await;
+    assert_eq!(ended(&yard, &ANSWERED).await, of(200));
+    assert_eq!(ended(&yard, &["queue_full"]).await, of(429));
+    assert_eq!(
+        metrics.sum("switchyard_requests_total", &[]),
+        of(200) + of(429)
+    );
+    assert_eq!(pool.driver.accepted as i64, of(200) + of(429));
+    for status in [400, 404] {
+        let text = status.to_string();
+        let refused = metrics.sum("switchyard_refused_total", &[("status", &text)]);
+        assert_eq!(refused, of(status), "{status}");
+        assert_eq!(refused, sent / 6, "{status}");
+    }
+    let latencies = metrics.sum("switchyard_request_latency_seconds_count", &[("app", APP)]);
+    assert_eq!(latencies, of(200));
+    let answered = metrics.sum("switchyard_variant_requests_total", &[("app", APP)]);
+    assert_eq!(answered, of(200), "none was short-circuited");
+    assert_eq!(metrics.sum("switchyard_queue_depth", &[]), 0);
+    yard.stop().await;
+}
+
+fn check(kind: u64, answer: &Answer) {
+    let expected: &[u16] = match kind {
+        4 => &[400],
+        5 => &[404],
+        _ => &[200, 429],
+    };
+    assert!(expected.contains(&answer.status), "{kind}: {answer:?}");
+    match answer.status {
+        200 => {
+            let body = answer.json();
+            let pinned = kind != 2 || body["model_version"] == "cnn-small";
+            assert!(pinned, "{body}");
+            let met = &body["parameters"]["deadline_met"];
+            assert!(
+                kind != 3 || *met == false,
+                "a deadline that is past is not met: {body}"
+            );
+        }
+        429 => assert_eq!(answer.retry_after.as_deref(), Some("1"), "{answer:?}"),
+        _ => assert!(!answer.error().is_empty()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_queue_sends_clients_away_and_those_who_leave_make_room() {
+    let yard = holding("full", "pending_max = 3").await;
+    let ask = |nth| {
+        let http = yard.http;
+        tokio::spawn(async move { Client::connect(http).await.infer(beat(nth)).await })
+    };
+    let held: Vec<_> = (0..3).map(ask).collect();
+    yard.until("a full queue", |pool| pool.driver.pending == 3)
+        .await;
+    let mut client = yard.client().await;
+    for nth in 0..5 {
+        let answer = client.infer(beat(nth)).await;
+        assert_eq!(answer.status, 429, "{answer:?}");
+        assert_eq!(answer.retry_after.as_deref(), Some("1"));
+        assert!(answer.error().contains("pending requests"), "{answer:?}");
+    }
+    // A call of many rows is refused whole, and its other rows are not left inside.
+    let answer = client.infer(beats(0, 7, &json!({}))).await;
+    assert_eq!(answer.status, 429, "{answer:?}");
+    let pool = yard
+        .until("only what is held", |pool| pool.driver.live == 3)
+        .await;
+    assert_eq!(pool.driver.accepted, 3 + 5 + 7);
+
+    for client in &held {
+        client.abort();
+    }
+    let pool = yard.settled().await;
+    assert_eq!(pool.driver.outcomes.get("cancelled"), Some(&3), "{pool:#?}");
+    let refused = ended(&yard, &["queue_full"]).await;
+    assert_eq!(refused, 5 + 7, "{pool:#?}");
+
+    // There is room again, and it is used.
+    yard.replace(&policy("fcfs"));
+    yard.swap_number(2).await;
+    assert!(client.infer(beat(9)).await.policy().starts_with("fcfs@"));
+    yard.stop().await;
+}
+
+/// Sends a request, or a part of it, and is gone.
+async fn leave(http: SocketAddr, nth: u64) {
+    let body = beat(nth);
+    let length = body.len();
+    let request = format!(
+        "POST /v2/models/{APP}/infer HTTP/1.1\r\nhost: live\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    let mut stream = TcpStream::connect(http).await.unwrap();
+    let sent = match nth % 3 {
+        0 => request.len() / 2,
+        _ => request.len(),
+    };
+    stream.write_all(&request.as_bytes()[..sent]).await.unwrap();
+    if nth % 3 == 2 {
+        // Long enough to be taken in, and perhaps to run.
+        tokio::time::sleep(Duration::from_millis(nth % 10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_go_away_take_nothing_from_those_who_stay() {
+    let yard = Setup::new("leaving")
+        .policy(policy("sneakpeek"))
+        .start()
+        .await;
+    let load = Load::start(yard.http, 2);
+    load.answered_by("sneakpeek@", 5).await;
+    let gone = 90;
+    for leaver in (0..gone)
+        .map(|nth| tokio::spawn(leave(yard.http, nth)))
+        .collect::<Vec<_>>()
+    {
+        leaver.await.unwrap();
+    }
+    load.answered_by("sneakpeek@", 20).await;
+    let tally = load.stop().await;
+    let pool = yard.settled().await;
+    let driver = &pool.driver;
+    assert!(driver.accepted >= tally.sent, "{driver:#?}");
+    // A third never sent all of its body.
+    assert!(
+        driver.accepted <= tally.sent + gone - gone / 3,
+        "{driver:#?}"
+    );
+    let cancelled = ended(&yard, &["cancelled"]).await as u64;
+    let answered = ended(&yard, &ANSWERED).await as u64;
+    assert_eq!(answered + cancelled, driver.accepted, "{driver:#?}");
+    assert!(answered >= tally.sent, "{driver:#?}");
+    yard.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_app_that_drops_tells_the_late_ones() {
+    let setup = Setup::new("dropping")
+        .policy(policy("fcfs"))
+        .app("late = \"drop\"");
+    let yard = setup.start().await;
+    let mut client = yard.client().await;
+    for nth in 0..4 {
+        let answer = client.infer(beats(nth, 1, &json!({"timeout": 1}))).await;
+        assert_eq!(answer.status, 504, "{answer:?}");
+        assert!(answer.error().contains("deadline"), "{answer:?}");
+        let answer = client
+            .infer(beats(nth, 1, &json!({"timeout": 60_000_000})))
+            .await;
+        assert_eq!(
+            answer.json()["parameters"]["deadline_met"],
+            true,
+            "{answer:?}"
+        );
+    }
+    yard.settled().await;
+    assert_eq!(ended(&yard, &["dropped_pending"]).await, 4);
+    assert_eq!(ended(&yard, &["in_time"]).await, 4);
+    let missed = yard
+        .metrics()
+        .await
+        .sum("switchyard_deadline_missed_total", &[("app", APP)]);
+    assert_eq!(missed, 4);
+    yard.stop().await;
+}

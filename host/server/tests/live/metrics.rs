@@ -1,0 +1,47 @@
+//! The Prometheus text format, as far as tests read it.
+
+/// What `/metrics` said.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    samples: Vec<(String, String, f64)>,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    pub(crate) fn parse(text: &str) -> Self {
+        let lines = text
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let samples = lines.map(|line| {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+            (name.to_owned(), labels.to_owned(), value.parse().unwrap())
+        });
+        Self {
+            samples: samples.collect(),
+        }
+    }
+
+    /// The sum over all series of this name that have these labels.
+    pub(crate) fn sum(&self, name: &str, labels: &[(&str, &str)]) -> i64 {
+        let wanted: Vec<_> = labels
+            .iter()
+            .map(|(key, value)| format!("{key}=\"{value}\""))
+            .collect();
+        let has = |labels: &str| wanted.iter().all(|label| labels.contains(label));
+        let found = self
+            .samples
+            .iter()
+            .filter(|(n, labels, _)| n == name && has(labels));
+        found.map(|(_, _, value)| *value as i64).sum()
+    }
+
+    /// As [`sum`](Self::sum), over series whose label begins so.
+    pub(crate) fn sum_like(&self, name: &str, label: &str, begins: &str) -> i64 {
+        let begins = format!("{label}=\"{begins}");
+        let found = self.samples.iter();
+        let found = found.filter(|(n, labels, _)| n == name && labels.contains(&begins));
+        found.map(|(_, _, value)| *value as i64).sum()
+    }
+}

@@ -1,0 +1,149 @@
+//! A policy is replaced while requests come without pause.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use super::fixture::policy;
+use super::load::Load;
+use super::yard::{Setup, Yard};
+use switchyard::policies::SwapResult;
+
+/// The ways in which people put a file in the place of another.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// Written beside it, then renamed.
+    Rename,
+    /// Written over it.
+    Overwrite,
+    /// Written over it in pieces, with pauses in which the file is not whole.
+    Slowly,
+}
+
+const WAYS: [How; 3] = [How::Rename, How::Overwrite, How::Slowly];
+
+impl How {
+    async fn put(self, yard: &Yard, component: &[u8]) {
+        match self {
+            Self::Rename => yard.replace(component),
+            Self::Overwrite => yard.overwrite(component),
+            Self::Slowly => slowly(&yard.policy, component).await,
+        }
+    }
+}
+
+/// A slow disk or network: the pauses are longer than the watcher's debounce.
+async fn slowly(file: &Path, component: &[u8]) {
+    File::create(file).unwrap();
+    for piece in component.chunks(component.len() / 3 + 1) {
+        let mut file = OpenOptions::new().append(true).open(file).unwrap();
+        file.write_all(piece).unwrap();
+        drop(file);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_is_replaced_under_load_and_every_request_is_answered_once() {
+    let labels = ["fcfs@", "sneakpeek@"];
+    let components = [policy("fcfs"), policy("sneakpeek")];
+    let yard = Setup::new("swaps")
+        .policy(components[0].clone())
+        .start()
+        .await;
+    let load = Load::start(yard.http, 4);
+    load.answered_by(labels[0], 20).await;
+
+    let mut swaps = 1;
+    for way in WAYS {
+        for next in [1, 0] {
+            way.put(&yard, &components[next]).await;
+            swaps += 1;
+            let swap = yard.swap_number(swaps).await;
+            assert_eq!(swap.result, SwapResult::Switched, "{way:?}: {swap:?}");
+            assert!(swap.policy.starts_with(labels[next]), "{way:?}: {swap:?}");
+            assert!(swap.compile_us > 0 && swap.validate_us > 0, "{swap:?}");
+            assert!(swap.windows > 0, "tried on recorded windows: {swap:?}");
+            load.answered_by(labels[next], 20).await;
+        }
+    }
+    let tally = load.stop().await;
+    let both = tally.by(labels[0]) + tally.by(labels[1]);
+    assert_eq!(both, tally.sent, "nobody else decided: {tally:?}");
+
+    let pool = yard.settled().await;
+    assert_eq!(pool.driver.accepted, tally.sent);
+    assert_eq!(pool.driver.faults.len(), 0, "{:?}", pool.driver.last_fault);
+    assert_eq!(
+        pool.policies.swaps.len(),
+        swaps,
+        "{:#?}",
+        pool.policies.swaps
+    );
+    assert!(pool.policies.active.unwrap().policy.starts_with(labels[0]));
+    // Two versions, however often they took turns.
+    let history: Vec<_> = pool
+        .policies
+        .history
+        .iter()
+        .map(|v| v.policy.as_str())
+        .collect();
+    assert_eq!(history.len(), 2, "{history:?}");
+
+    let metrics = yard.metrics().await;
+    let switched = metrics.sum("switchyard_policy_swaps_total", &[("result", "switched")]);
+    assert_eq!(switched, swaps as i64);
+    assert_eq!(
+        metrics.sum("switchyard_policy_swaps_total", &[]),
+        swaps as i64
+    );
+    for label in labels {
+        let name = "switchyard_window_seconds_count";
+        let windows = metrics.sum_like(name, "policy", label);
+        assert!(windows > 0, "{label}: {metrics:?}");
+    }
+    let logged = yard.logged("policy switched");
+    assert_eq!(logged.len(), swaps);
+    for (line, swap) in logged.iter().zip(&pool.policies.swaps) {
+        assert_eq!(line["policy"], *swap.policy);
+        assert_eq!(line["compile_us"], swap.compile_us);
+        assert_eq!(line["validate_us"], swap.validate_us);
+        assert_eq!(line["switch_us"], swap.switch_us);
+    }
+    yard.stop().await;
+}
+
+/// Settings are part of a policy: a change of the file beside it is a new version.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_beside_the_component_are_followed() {
+    let yard = Setup::new("settings").policy(policy("fcfs")).start().await;
+    let load = Load::start(yard.http, 2);
+    load.answered_by("fcfs@", 5).await;
+
+    let settings = yard.policy.with_extension("toml");
+    fs::write(&settings, "[variants]\nheart = \"cnn-small\"\n").unwrap();
+    let swap = yard.swap_number(2).await;
+    assert_eq!(swap.result, SwapResult::Switched, "{swap:?}");
+    let mut client = yard.client().await;
+    let answer = client.infer(super::fixture::beat(0)).await.json();
+    assert_eq!(answer["model_version"], "cnn-small");
+
+    fs::write(&settings, "[variants]\nhaert = \"cnn-small\"\n").unwrap();
+    let swap = yard.swap_number(3).await;
+    assert_eq!(swap.result, SwapResult::Refused, "{swap:?}");
+    let reason = swap.error.unwrap();
+    assert!(
+        reason.contains("configure") && reason.contains("haert"),
+        "{reason}"
+    );
+    let answer = client.infer(super::fixture::beat(1)).await.json();
+    assert_eq!(
+        answer["model_version"], "cnn-small",
+        "the old settings hold"
+    );
+
+    load.stop().await;
+    yard.settled().await;
+    yard.stop().await;
+}

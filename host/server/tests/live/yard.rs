@@ -1,0 +1,271 @@
+//! A server in this process, with a policy file that tests replace.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use switchyard::admin::{PoolReport, ServerStatus};
+use switchyard::config::Config;
+use switchyard::policies::Swap;
+use switchyard::server::Server;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::client::{Client, get};
+use super::fixture::{APP, Fixture, fixture};
+use super::logs;
+use super::metrics::Metrics;
+
+/// For whatever must come, on a machine that does other things too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Who serves when no policy can.
+pub(crate) const FALLBACK: &str = "edf-fallback@";
+
+/// What a server is started with. The name of its pool tells its log lines from those of other
+/// tests.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) pool: &'static str,
+    component: Option<Vec<u8>>,
+    server: String,
+    app: String,
+    lines: String,
+}
+
+/// A running server.
+pub(crate) struct Yard {
+    pub(crate) http: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    /// The component that is followed.
+    pub(crate) policy: PathBuf,
+    pool: &'static str,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+    _folder: TempDir,
+}
+
+// === impl Setup ===
+
+impl Setup {
+    pub(crate) fn new(pool: &'static str) -> Self {
+        Self {
+            pool,
+            component: None,
+            server: String::new(),
+            app: String::new(),
+            lines: String::new(),
+        }
+    }
+
+    /// The component that is there at the start.
+    pub(crate) fn policy(mut self, component: Vec<u8>) -> Self {
+        self.component = Some(component);
+        self
+    }
+
+    /// Lines for `[server]`.
+    pub(crate) fn server(mut self, lines: &str) -> Self {
+        self.server = lines.to_owned();
+        self
+    }
+
+    /// Lines for `[[app]]`.
+    pub(crate) fn app(mut self, lines: &str) -> Self {
+        self.app = lines.to_owned();
+        self
+    }
+
+    /// Lines for `[[pool]]`.
+    pub(crate) fn lines(mut self, lines: &str) -> Self {
+        self.lines = lines.to_owned();
+        self
+    }
+
+    /// The configuration as text, policies in `folder`.
+    pub(crate) fn toml(&self, fixture: &Fixture, folder: &Path) -> String {
+        let Self { pool, .. } = self;
+        let zoo = fixture.zoo.display();
+        let profiles = fixture.profiles.display();
+        let folder = folder.display();
+        // A test machine is busy: a budget that is overrun by accident would prove nothing.
+        let budget = if self.lines.contains("window_budget_ms") {
+            ""
+        } else {
+            "window_budget_ms = 500"
+        };
+        format!(
+            r#"
+[server]
+http = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+{server}
+[[app]]
+name = "{APP}"
+zoo = "{zoo}"
+{app}
+[[worker]]
+name = "{pool}-a"
+memory_mb = 64
+[[worker]]
+name = "{pool}-b"
+memory_mb = 64
+[[pool]]
+name = "{pool}"
+apps = ["{APP}"]
+workers = ["{pool}-a", "{pool}-b"]
+policy = "active"
+{budget}
+{lines}
+[policies]
+dir = "{folder}"
+[profile]
+dir = "{profiles}"
+measure_s = 1
+"#,
+            server = self.server,
+            app = self.app,
+            lines = self.lines,
+        )
+    }
+
+    /// The configuration, read and checked.
+    pub(crate) fn config_in(&self, fixture: &Fixture, folder: &Path) -> Config {
+        let text = self.toml(fixture, folder);
+        Config::parse(&text, Path::new("test.toml"), Path::new("")).unwrap()
+    }
+
+    /// Puts the component where the configuration says.
+    pub(crate) fn furnish(&self, folder: &Path) -> PathBuf {
+        let policy = folder.join("active.wasm");
+        if let Some(component) = &self.component {
+            fs::write(&policy, component).unwrap();
+        }
+        policy
+    }
+
+    /// Starts the server and waits until it has its models, and its policy if it was given one.
+    pub(crate) async fn start(self) -> Yard {
+        let yard = self.clone().start_unready().await;
+        if self.component.is_some() {
+            let tried = yard.until("a first policy", |pool| !pool.policies.swaps.is_empty());
+            tried.await;
+        }
+        yard
+    }
+
+    /// Starts the server without waiting for anything.
+    pub(crate) async fn start_unready(self) -> Yard {
+        logs::capture();
+        let folder = TempDir::new().unwrap();
+        let policy = self.furnish(folder.path());
+        let path = folder.path().to_path_buf();
+        let pool = self.pool;
+        let starting =
+            tokio::task::spawn_blocking(move || Server::start(self.config_in(fixture(), &path)));
+        let server = starting.await.unwrap().unwrap();
+        let listeners = server.listen().await.unwrap();
+        let http = listeners.http_addr().unwrap();
+        let admin = listeners.admin_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(listeners, async {
+            let _ = stopped.await;
+        }));
+        Yard {
+            http,
+            admin,
+            policy,
+            pool,
+            stop,
+            serving,
+            _folder: folder,
+        }
+    }
+}
+
+// === impl Yard ===
+
+impl Yard {
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.http).await
+    }
+
+    /// The one pool, as `/admin/v1/status` has it.
+    pub(crate) async fn pool(&self) -> PoolReport {
+        let mut pools = self.status().await.pools;
+        assert_eq!(pools.len(), 1);
+        pools.pop().unwrap()
+    }
+
+    pub(crate) async fn status(&self) -> ServerStatus {
+        serde_json::from_str(&get(self.admin, "/admin/v1/status").await.text).unwrap()
+    }
+
+    pub(crate) async fn metrics(&self) -> Metrics {
+        Metrics::parse(&get(self.admin, "/metrics").await.text)
+    }
+
+    /// Waits for the pool to be as wanted.
+    pub(crate) async fn until(
+        &self,
+        what: &str,
+        wanted: impl Fn(&PoolReport) -> bool,
+    ) -> PoolReport {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            let pool = self.pool().await;
+            if wanted(&pool) {
+                return pool;
+            }
+            assert!(Instant::now() < give_up, "waited for {what}: {pool:#?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits until `count` attempts to change the policy have ended; the last of them.
+    pub(crate) async fn swap_number(&self, count: usize) -> Swap {
+        let pool = self
+            .until("a swap", |pool| pool.policies.swaps.len() >= count)
+            .await;
+        pool.policies.swaps.get(count - 1).unwrap().clone()
+    }
+
+    /// Puts a component in the policy's place, whole at once.
+    pub(crate) fn replace(&self, component: &[u8]) {
+        let beside = self.policy.with_extension("part");
+        fs::write(&beside, component).unwrap();
+        fs::rename(&beside, &self.policy).unwrap();
+    }
+
+    /// Writes a component over the policy, as `cp` does.
+    pub(crate) fn overwrite(&self, component: &[u8]) {
+        fs::write(&self.policy, component).unwrap();
+    }
+
+    /// Fields of this pool's log lines with this message.
+    pub(crate) fn logged(&self, message: &str) -> Vec<serde_json::Value> {
+        logs::lines(self.pool, message)
+    }
+
+    /// Waits until nothing is inside, and checks that whatever was accepted has ended once.
+    pub(crate) async fn settled(&self) -> PoolReport {
+        let pool = self
+            .until("an empty pool", |pool| pool.driver.live == 0)
+            .await;
+        assert_eq!(pool.driver.imbalance, 0);
+        assert_eq!(pool.driver.accepted, pool.driver.ended);
+        assert_eq!(
+            self.metrics().await.sum("switchyard_ledger_imbalance", &[]),
+            0
+        );
+        pool
+    }
+
+    /// Shuts down and waits for the end.
+    pub(crate) async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.serving.await.unwrap();
+    }
+}
