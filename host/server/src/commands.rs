@@ -22,6 +22,14 @@ const LOG_DEFAULT: &str = "info";
 /// An inference server whose scheduler is a WebAssembly policy.
 #[derive(Debug, Parser)]
 #[command(name = "switchyard", version, arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  switchyard serve --config switchyard.toml
+  switchyard policy check target/policies/sneakpeek.wasm
+  switchyard profile --out profiles/here.json
+  switchyard demo --quick
+
+Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a check failed, 2 bad
+usage or bad input.")]
 pub struct Cli {
     /// How log lines look; what is logged is up to RUST_LOG
     #[arg(long, global = true, value_enum, default_value_t)]

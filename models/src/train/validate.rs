@@ -18,7 +18,10 @@ pub fn validate(
     per_class: usize,
 ) -> Result<Vec<Confusion>, ModelError> {
     if app.name != "heart" {
-        let reason = format!("no data of app `{}` can be made; only heart's can", app.name);
+        let reason = format!(
+            "no data of app `{}` can be made; only heart's can",
+            app.name
+        );
         return Err(ModelError::Training(reason));
     }
     let all_per_class = app.validation.samples as usize / app.classes.len().max(1);

@@ -121,10 +121,7 @@ fn kept(
 ///
 /// # Errors
 /// A variant cannot be loaded or run.
-pub fn measure(
-    pools: &[PoolPlan],
-    options: &QuickOptions,
-) -> Result<ProfileFile, MeasureError> {
+pub fn measure(pools: &[PoolPlan], options: &QuickOptions) -> Result<ProfileFile, MeasureError> {
     let bar = ProgressBar::new(100).with_style(style());
     let mut whole: Option<ProfileFile> = None;
     for pool in pools {

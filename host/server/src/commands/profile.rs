@@ -64,7 +64,12 @@ pub(super) unsafe fn run(args: &ProfileArgs) -> Result<(), Failure> {
             app.zoo.clone_from(zoo);
         }
     }
-    let threads = config.workers.iter().map(|worker| worker.threads).max().unwrap_or(1);
+    let threads = config
+        .workers
+        .iter()
+        .map(|worker| worker.threads)
+        .max()
+        .unwrap_or(1);
     // SAFETY: the caller promises that no other thread runs.
     unsafe { configure_candle(threads) };
     if let Some(misfit) = candle_misfit(threads) {

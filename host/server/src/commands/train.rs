@@ -11,6 +11,10 @@ use super::Failure;
 
 /// Make an app's data, train its variants, write weights and model cards
 #[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  switchyard train heart
+  switchyard train heart --quick --out /tmp/zoo/heart")]
 pub(super) struct TrainArgs {
     #[command(subcommand)]
     app: App,
@@ -45,6 +49,13 @@ struct HeartArgs {
 /// Trains and prints what came of it.
 pub(super) fn run(args: &TrainArgs) -> Result<(), Failure> {
     let App::Heart(heart) = &args.app;
+    if heart.out.file_name().is_none_or(|name| name != "heart") {
+        // Found out now, not by whoever opens the zoo after minutes of training.
+        let out = heart.out.display();
+        return Err(Failure::input(format!(
+            "--out: {out}: its last part must be `heart`"
+        )));
+    }
     let options = TrainOptions {
         out: heart.out.clone(),
         seed: heart.seed,

@@ -54,14 +54,10 @@ pub(super) struct Allowance {
 
 impl Report {
     pub(super) fn examined(file: &Path, about: About, examination: Examination) -> Self {
-        let failed = examination.findings.iter().filter_map(|Finding { case, failure }| {
-            let failure = failure.as_ref()?;
-            Some(format!("{case}: {failure}"))
-        });
         Self {
             file: file.display().to_string(),
             passed: examination.passed(),
-            reasons: failed.collect(),
+            reasons: reasons(&examination.findings),
             about: Some(about),
             examination: Some(examination),
         }
@@ -82,29 +78,58 @@ impl Report {
         if self.passed {
             return Ok(());
         }
-        Err(Failure::check(format!("{}: {}", self.file, self.reasons.join("; "))))
+        let first = self.reasons.first().map_or("", String::as_str);
+        let more = match self.reasons.len() {
+            0 | 1 => String::new(),
+            all => format!("; and {} more reasons", all - 1),
+        };
+        Err(Failure::check(format!(
+            "{} fails: {first}{more}",
+            self.file
+        )))
     }
 
     pub(super) fn print(&self, allowance: &Allowance, json: bool) -> Result<(), Failure> {
         if json {
-            println!("{}", serde_json::to_string_pretty(self).map_err(Failure::check)?);
+            println!(
+                "{}",
+                serde_json::to_string_pretty(self).map_err(Failure::check)?
+            );
             return Ok(());
         }
         if let Some(about) = &self.about {
             println!("{about}\n");
         }
         if let Some(examination) = &self.examination {
-            println!("{}\n", cases(examination));
-            println!("{}\n", costs(examination, allowance));
+            println!("{}\n", cases(examination).trim_fmt());
+            println!("{}\n", costs(examination, allowance).trim_fmt());
         }
         if self.passed {
             println!("passes");
         } else {
             println!("fails:");
-            self.reasons.iter().for_each(|reason| println!("  {reason}"));
+            self.reasons
+                .iter()
+                .for_each(|reason| println!("  {reason}"));
         }
         Ok(())
     }
+}
+
+/// Each failure once, with the cases in which it came up.
+fn reasons(findings: &[Finding]) -> Vec<String> {
+    let mut grouped: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Finding { case, failure } in findings {
+        let Some(failure) = failure else { continue };
+        match grouped.iter_mut().find(|(known, _)| known == failure) {
+            Some((_, cases)) => cases.push(case),
+            None => grouped.push((failure, vec![case])),
+        }
+    }
+    grouped
+        .into_iter()
+        .map(|(failure, cases)| format!("{}: {failure}", cases.join(", ")))
+        .collect()
 }
 
 fn cases(examination: &Examination) -> Table {
@@ -123,7 +148,12 @@ fn costs(examination: &Examination, allowance: &Allowance) -> Table {
         table.add_row([pending, micros(cost.p50_us), micros(cost.p99_us), limit]);
     }
     let peak = mib(examination.memory_peak_bytes);
-    table.add_row(["memory".to_owned(), peak, String::new(), allowance.memory.clone()]);
+    table.add_row([
+        "memory".to_owned(),
+        peak,
+        String::new(),
+        allowance.memory.clone(),
+    ]);
     table
 }
 
@@ -170,27 +200,42 @@ impl About {
 
     /// What the imports allow, in words.
     fn may(&self) -> String {
-        let words = self.imports.iter().map(|import| match import.rsplit_once('#') {
-            Some((_, "log")) => "write log lines".to_owned(),
-            Some((_, "read-artifact")) => {
-                "read files of its own folder while it is configured".to_owned()
-            }
-            Some((_, "random-u64")) => "draw numbers from the host's seeded stream".to_owned(),
-            _ => format!("call {import}"),
-        });
+        let words = self
+            .imports
+            .iter()
+            .map(|import| match import.rsplit_once('#') {
+                Some((_, "log")) => "write log lines".to_owned(),
+                Some((_, "read-artifact")) => {
+                    "read files of its own folder while it is configured".to_owned()
+                }
+                Some((_, "random-u64")) => "draw numbers from the host's seeded stream".to_owned(),
+                _ => format!("call {import}"),
+            });
         let words: Vec<String> = words.collect();
-        if words.is_empty() { "answer, and nothing else".to_owned() } else { words.join(", ") }
+        if words.is_empty() {
+            "answer, and nothing else".to_owned()
+        } else {
+            words.join(", ")
+        }
     }
 }
 
 impl Display for About {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{} {}: {}", self.name, self.version, self.summary)?;
-        let mut lines = table(&["", ""]);
-        lines.set_header(Vec::<String>::new());
         let none = || "nothing".to_owned();
-        let listed = |list: &[String]| if list.is_empty() { none() } else { list.join(", ") };
-        let sees = if self.sees.is_empty() { none() } else { self.sees.join(", ") };
+        let listed = |list: &[String]| {
+            if list.is_empty() {
+                none()
+            } else {
+                list.join(", ")
+            }
+        };
+        let sees = if self.sees.is_empty() {
+            none()
+        } else {
+            self.sees.join(", ")
+        };
         let ms = |us: u64| format!("{:.1} ms", us as f64 / 1e3);
         let loading = format!(
             "compiled in {}, described in {}, configured in {}",
@@ -203,16 +248,20 @@ impl Display for About {
             ("exports", listed(&self.exports)),
             ("imports", listed(&self.imports)),
             ("may", self.may()),
-            ("may not", "see a clock, files, the environment or a network".to_owned()),
+            (
+                "may not",
+                "see a clock, files, the environment or a network".to_owned(),
+            ),
             ("is called", listed(&self.called)),
             ("also sees", sees),
             ("settings", self.settings.to_string()),
             ("loading", loading),
         ];
-        for (name, value) in rows {
-            lines.add_row([name.to_owned(), value]);
-        }
-        write!(f, "{lines}")
+        let lines: Vec<String> = rows
+            .iter()
+            .map(|(name, value)| format!("  {name:<10} {value}"))
+            .collect();
+        write!(f, "{}", lines.join("\n"))
     }
 }
 
@@ -247,7 +296,11 @@ fn sees(wants: Sights) -> Vec<&'static str> {
         (wants.placed, "placed requests"),
         (wants.residents, "resident models"),
     ];
-    named.into_iter().filter(|(wanted, _)| *wanted).map(|(_, name)| name).collect()
+    named
+        .into_iter()
+        .filter(|(wanted, _)| *wanted)
+        .map(|(_, name)| name)
+        .collect()
 }
 
 // === impl Allowance ===

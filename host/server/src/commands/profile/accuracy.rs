@@ -51,11 +51,18 @@ impl Accuracies {
         }
         for app in plans.iter().flat_map(PoolPlan::apps) {
             if app.card.name != KNOWN_APP {
-                tracing::info!(app = app.card.name, "its validation set cannot be made here");
+                tracing::info!(
+                    app = app.card.name,
+                    "its validation set cannot be made here"
+                );
                 continue;
             }
             for variant in &app.variants {
-                tracing::info!(app = app.card.name, variant = variant.card.name, "validating");
+                tracing::info!(
+                    app = app.card.name,
+                    variant = variant.card.name,
+                    "validating"
+                );
                 all.add(app, variant, per_class)?;
             }
         }

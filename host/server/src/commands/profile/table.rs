@@ -56,7 +56,10 @@ impl Measurements {
         plans: &[PoolPlan],
         accuracies: Vec<Accuracy>,
     ) -> Self {
-        let rows = file.models.iter().flat_map(|model| rows(file, model, plans));
+        let rows = file
+            .models
+            .iter()
+            .flat_map(|model| rows(file, model, plans));
         Self {
             out: out.display().to_string(),
             rows: rows.collect(),
@@ -66,20 +69,25 @@ impl Measurements {
 
     pub(super) fn print(&self, json: bool) -> Result<(), Failure> {
         if json {
-            println!("{}", serde_json::to_string_pretty(self).map_err(Failure::check)?);
+            println!(
+                "{}",
+                serde_json::to_string_pretty(self).map_err(Failure::check)?
+            );
             return Ok(());
         }
         println!("latencies in ms: p50 / p95 / p99 of a batch\n");
-        println!("{}\n", self.latencies());
+        println!("{}\n", self.latencies().trim_fmt());
         if !self.accuracies.is_empty() {
-            println!("{}\n", self.validated());
+            println!("{}\n", self.validated().trim_fmt());
         }
         println!("written to {}", self.out);
         Ok(())
     }
 
     fn latencies(&self) -> Table {
-        let mut header: Vec<String> = ["kind", "variant", "exit", "accuracy"].map(str::to_owned).to_vec();
+        let mut header: Vec<String> = ["kind", "variant", "exit", "accuracy"]
+            .map(str::to_owned)
+            .to_vec();
         header.extend(SHOWN.map(|batch| format!("batch {batch}")));
         header.extend(["load ms", "MiB"].map(str::to_owned));
         let mut table = table(header);
@@ -100,7 +108,14 @@ impl Measurements {
     }
 
     fn validated(&self) -> Table {
-        let header = ["variant", "exit", "accuracy", "card", "may differ by", "inputs"];
+        let header = [
+            "variant",
+            "exit",
+            "accuracy",
+            "card",
+            "may differ by",
+            "inputs",
+        ];
         let mut table = table(header.map(str::to_owned).to_vec());
         for checked in &self.accuracies {
             table.add_row([
@@ -119,7 +134,9 @@ impl Measurements {
 
 fn table(header: Vec<String>) -> Table {
     let mut table = Table::new();
-    table.load_preset(comfy_table::presets::NOTHING).set_header(header);
+    table
+        .load_preset(comfy_table::presets::NOTHING)
+        .set_header(header);
     table
 }
 
@@ -185,7 +202,10 @@ impl Row {
     fn shown(&self, batch: u32) -> String {
         let found = self.latencies.iter().find(|latency| latency.batch == batch);
         found.map_or("-".to_owned(), |latency| {
-            format!("{:.2} / {:.2} / {:.2}", latency.p50_ms, latency.p95_ms, latency.p99_ms)
+            format!(
+                "{:.2} / {:.2} / {:.2}",
+                latency.p50_ms, latency.p95_ms, latency.p99_ms
+            )
         })
     }
 }
