@@ -242,3 +242,35 @@ async fn an_app_that_drops_tells_the_late_ones() {
     assert_eq!(missed, 4);
     yard.stop().await;
 }
+
+/// A policy that keeps the scheduler busy makes calls queue before it; that queue is bounded too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_scheduler_sends_clients_away_before_it_has_seen_them() {
+    let lines = "window_budget_ms = 1000\nfault_limit = { faults = 2, windows = 100 }";
+    let setup = Setup::new("inbox").policy(guest("loops")).lines(lines);
+    let yard = setup.server("inbox_max = 2").start().await;
+    let ask = |nth| {
+        let http = yard.http;
+        tokio::spawn(async move { Client::connect(http).await.infer(beat(nth)).await })
+    };
+    let mut away = 0;
+    let sent = 16;
+    for asked in (0..sent).map(ask).collect::<Vec<_>>() {
+        let answer = asked.await.unwrap();
+        if answer.status == 429 {
+            away += 1;
+            assert!(answer.error().contains("inbox of 2"), "{answer:?}");
+            assert_eq!(answer.retry_after.as_deref(), Some("1"));
+        } else {
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+    }
+    let pool = yard.settled().await;
+    assert!(away > 0, "{pool:#?}");
+    let metrics = yard.metrics().await;
+    let full = metrics.sum("switchyard_inbox_full_total", &[("pool", "inbox")]);
+    assert_eq!(full, away);
+    assert_eq!(pool.driver.accepted as i64, sent as i64 - away);
+    assert_eq!(ended(&yard, &ANSWERED).await, sent as i64 - away);
+    yard.stop().await;
+}

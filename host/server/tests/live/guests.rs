@@ -8,7 +8,7 @@ use switchyard::policies::SwapResult;
 
 /// Guests that no trial lets through, with the phase that finds them, words of the reason, and
 /// the fault that is counted where it failed a window.
-const REFUSED: [(&str, &str, &str, Option<&str>); 11] = [
+const REFUSED: [(&str, &str, &str, Option<&str>); 12] = [
     (
         "loops",
         "validate",
@@ -39,6 +39,7 @@ const REFUSED: [(&str, &str, &str, Option<&str>); 11] = [
         Some("refused"),
     ),
     ("loops-in-configure", "configure", "overrun", None),
+    ("asks-at-wrong-time", "configure", "artifact", None),
     ("layouts", "contract", "does not export", None),
 ];
 

@@ -147,3 +147,37 @@ async fn settings_beside_the_component_are_followed() {
     yard.settled().await;
     yard.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_served_before_can_be_had_back() {
+    let yard = Setup::new("rollback").policy(policy("fcfs")).start().await;
+    let load = Load::start(yard.http, 2);
+    load.answered_by("fcfs@", 5).await;
+    yard.replace(&policy("sneakpeek"));
+    load.answered_by("sneakpeek@", 5).await;
+    let later = yard.pool().await.policies.active.unwrap();
+
+    let swap = yard.policies.rollback(None).await.unwrap();
+    assert_eq!(swap.result, SwapResult::RolledBack);
+    load.answered_by("fcfs@", 5).await;
+    let digits = later.hash[..8].to_owned();
+    let swap = yard.policies.rollback(Some(digits)).await.unwrap();
+    assert!(swap.policy.starts_with("sneakpeek@"), "{swap:?}");
+    load.answered_by("sneakpeek@", 5).await;
+    let refused = yard.policies.rollback(Some("xyz".to_owned())).await;
+    let reason = refused.unwrap_err().to_string();
+    assert!(
+        reason.contains("no single hash begins with `xyz`"),
+        "{reason}"
+    );
+    load.answered_by("sneakpeek@", 5).await;
+
+    load.stop().await;
+    let pool = yard.settled().await;
+    assert_eq!(pool.policies.active, Some(later));
+    let rolled_back = [("result", "rolled_back")];
+    let metrics = yard.metrics().await;
+    let swaps = metrics.sum("switchyard_policy_swaps_total", &rolled_back);
+    assert_eq!(swaps, 2);
+    yard.stop().await;
+}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use switchyard::admin::{PoolReport, ServerStatus};
 use switchyard::config::Config;
-use switchyard::policies::Swap;
+use switchyard::policies::{PoliciesHandle, Swap};
 use switchyard::server::Server;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -41,6 +41,8 @@ pub(crate) struct Yard {
     pub(crate) admin: SocketAddr,
     /// The component that is followed.
     pub(crate) policy: PathBuf,
+    /// Asks for swaps from inside the process.
+    pub(crate) policies: PoliciesHandle,
     pool: &'static str,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
@@ -169,6 +171,7 @@ measure_s = 1
         let listeners = server.listen().await.unwrap();
         let http = listeners.http_addr().unwrap();
         let admin = listeners.admin_addr().unwrap();
+        let policies = server.policies().pop().unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(listeners, async {
             let _ = stopped.await;
@@ -177,6 +180,7 @@ measure_s = 1
             http,
             admin,
             policy,
+            policies,
             pool,
             stop,
             serving,
