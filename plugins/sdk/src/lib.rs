@@ -61,3 +61,8 @@ pub use ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
 pub use plan::{Lane, PlanBuilder};
 pub use policy::{Description, Events, Policy, Sights};
 pub use window::{RequestRef, Window, WorkerRef};
+
+/// The example in the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
