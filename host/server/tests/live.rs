@@ -1,6 +1,8 @@
 //! The whole server, proved through its public surface: real HTTP, real models, real
 //! components, and where it says so the real binary.
 
+// Signals, and links in the place of files.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]
 

@@ -146,17 +146,19 @@ async fn the_binary_swaps_its_policy_and_logs_how_long_it_took() {
     for time in ["compile_us", "validate_us", "switch_us"] {
         assert!(swaps[1][time].is_u64(), "{time}: {}", swaps[1]);
     }
-    // The way from an answer to the decision behind it.
+    // The way from an answer to the decision behind it, and what the policy saw of the request.
     let mut client = Client::connect(process.http).await;
-    let answer = client
-        .infer(beats(5, 1, &json!({"timeout": 60_000_000})))
-        .await
-        .json();
+    let wishes = json!({"timeout": 60_000_000, "priority": 3, "min_accuracy": 0.25});
+    let answer = client.infer(beats(5, 1, &wishes)).await.json();
     let window = answer["parameters"]["window"].as_u64().unwrap();
-    let decision = get(process.admin, &format!("/admin/v1/windows/{window}"))
-        .await
-        .json();
+    let path = format!("/admin/v1/windows/{window}");
+    let decision = get(process.admin, &path).await.json();
     assert_eq!(decision["by"], answer["parameters"]["policy"]);
+    let seen = decision["requests"].as_array().unwrap();
+    let ours = seen.iter().find(|seen| seen["priority"] == 3).unwrap();
+    assert_eq!(ours["min_accuracy"], 0.25);
+    let time = |name: &str| ours[name].as_u64().unwrap();
+    assert_eq!(time("deadline_us") - time("arrival_us"), 60_000_000);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

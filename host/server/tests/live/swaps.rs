@@ -9,6 +9,7 @@ use super::fixture::policy;
 use super::load::Load;
 use super::yard::{Setup, Yard};
 use switchyard::policies::SwapResult;
+use tempfile::TempDir;
 
 /// The ways in which people put a file in the place of another.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +20,11 @@ enum How {
     Overwrite,
     /// Written over it in pieces, with pauses in which the file is not whole.
     Slowly,
+    /// A link that is moved to another target, as configuration managers do.
+    Relink,
 }
 
-const WAYS: [How; 3] = [How::Rename, How::Overwrite, How::Slowly];
+const WAYS: [How; 4] = [How::Rename, How::Overwrite, How::Slowly, How::Relink];
 
 impl How {
     async fn put(self, yard: &Yard, component: &[u8]) {
@@ -29,6 +32,7 @@ impl How {
             Self::Rename => yard.replace(component),
             Self::Overwrite => yard.overwrite(component),
             Self::Slowly => slowly(&yard.policy, component).await,
+            Self::Relink => relink(&yard.policy, component),
         }
     }
 }
@@ -42,6 +46,16 @@ async fn slowly(file: &Path, component: &[u8]) {
         drop(file);
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
+}
+
+/// Each version in a folder of its own, which nobody watches.
+fn relink(file: &Path, component: &[u8]) {
+    let folder = TempDir::new_in(file.parent().unwrap()).unwrap().keep();
+    let target = folder.join("version.wasm");
+    fs::write(&target, component).unwrap();
+    let link = file.with_extension("link");
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    fs::rename(&link, file).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -179,5 +193,29 @@ async fn a_version_that_served_before_can_be_had_back() {
     let metrics = yard.metrics().await;
     let swaps = metrics.sum("switchyard_policy_swaps_total", &rolled_back);
     assert_eq!(swaps, 2);
+    yard.stop().await;
+}
+
+/// Also by the next process: the code is kept in a folder.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_compiled_before_is_not_compiled_again() {
+    let cache = TempDir::new().unwrap();
+    let lines = format!("cache = \"{}\"", cache.path().display());
+    let setup = Setup::new("cached").policy(policy("fcfs"));
+    let setup = setup.policies(&lines);
+    let yard = setup.clone().start().await;
+    assert!(!yard.swap_number(1).await.cached);
+    yard.replace(&policy("sneakpeek"));
+    assert!(!yard.swap_number(2).await.cached);
+    yard.replace(&policy("fcfs"));
+    assert!(yard.swap_number(3).await.cached);
+    let answer = yard.client().await.infer(super::fixture::beat(0)).await;
+    assert!(answer.policy().starts_with("fcfs@"), "{answer:?}");
+    yard.stop().await;
+
+    let yard = setup.start().await;
+    assert!(yard.swap_number(1).await.cached);
+    let answer = yard.client().await.infer(super::fixture::beat(0)).await;
+    assert!(answer.policy().starts_with("fcfs@"), "{answer:?}");
     yard.stop().await;
 }

@@ -33,6 +33,7 @@ pub(crate) struct Setup {
     server: String,
     app: String,
     lines: String,
+    policies: String,
 }
 
 /// A running server.
@@ -59,6 +60,7 @@ impl Setup {
             server: String::new(),
             app: String::new(),
             lines: String::new(),
+            policies: String::new(),
         }
     }
 
@@ -83,6 +85,12 @@ impl Setup {
     /// Lines for `[[pool]]`.
     pub(crate) fn lines(mut self, lines: &str) -> Self {
         self.lines = lines.to_owned();
+        self
+    }
+
+    /// Lines for `[policies]`.
+    pub(crate) fn policies(mut self, lines: &str) -> Self {
+        self.policies = lines.to_owned();
         self
     }
 
@@ -123,6 +131,7 @@ policy = "active"
 {lines}
 [policies]
 dir = "{folder}"
+{policies}
 [profile]
 dir = "{profiles}"
 measure_s = 1
@@ -130,6 +139,7 @@ measure_s = 1
             server = self.server,
             app = self.app,
             lines = self.lines,
+            policies = self.policies,
         )
     }
 
