@@ -12,5 +12,5 @@ mod windows;
 mod yard;
 
 pub use catalog::{catalog, changed_catalog};
-pub use examine::{CheckPlan, Examination, Finding, WindowCost, examine};
+pub use examine::{CheckPlan, Examination, Finding, WindowCost, check, examine};
 pub use windows::{Case, window_of, windows};

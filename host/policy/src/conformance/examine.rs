@@ -28,6 +28,21 @@ const TIMED_FOR: Duration = Duration::from_millis(250);
 /// State that no policy has written.
 const FOREIGN_STATE: &[u8] = b"not a state of yours";
 
+/// Checks a plan against a whole window: what the host's own check, which asks about idle
+/// workers and fresh requests, leaves out, and then that.
+///
+/// # Errors
+/// Why the plan would be refused.
+pub fn check(
+    catalog: &Arc<Catalog>,
+    window: &Window,
+    plan: &Plan,
+    host: CheckPlan,
+) -> Result<(), String> {
+    let (window, plan) = moment::settle(catalog, window, plan)?;
+    host(catalog, &window, &plan)
+}
+
 /// What came of an examination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Examination {
@@ -156,9 +171,7 @@ impl Examiner<'_> {
         window: &Window,
     ) -> Result<Plan, String> {
         let plan = ask(policy, window).map_err(|fault| fault.to_string())?;
-        let settled = moment::settle(catalog, window, &plan);
-        settled
-            .and_then(|(window, settled)| (self.check)(catalog, &window, &settled))
+        check(catalog, window, &plan, self.check)
             .map_err(|reason| format!("its plan is refused: {reason}"))?;
         Ok(plan)
     }

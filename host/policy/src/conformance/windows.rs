@@ -263,7 +263,7 @@ fn push(window: &mut Window, app: usize, arrival: Time, deadline: Time) {
     requests.priority.push((n % 3) as u32);
     requests
         .min_accuracy
-        .push(if n % 5 == 0 { 0.75 } else { 0.0 });
+        .push(if n.is_multiple_of(5) { 0.75 } else { 0.0 });
 }
 
 /// Neighbours of request `n`: all of one class, or spread.
