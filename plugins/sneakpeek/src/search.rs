@@ -196,12 +196,12 @@ fn later(problem: &Problem<'_>, lines: &[Line]) -> Vec<Vec<f64>> {
     let groups = problem.groups.len();
     let mut rows = vec![vec![f64::NEG_INFINITY; groups]; lines.len() + 1];
     for at in (0..lines.len()).rev() {
-        for group in 0..groups {
+        let row = (0..groups).map(|group| {
             let models = problem.apps[problem.groups[group].app].runs();
             let here = (0..models).filter_map(|model| problem.place(group, model, &lines[at]));
-            rows[at][group] =
-                here.fold(rows[at + 1][group], |best, (utility, _)| best.max(utility));
-        }
+            here.fold(rows[at + 1][group], |best, (utility, _)| best.max(utility))
+        });
+        rows[at] = row.collect();
     }
     rows
 }

@@ -113,7 +113,7 @@ fn encode(samples: &[f32], deadline: Option<Duration>, binary: bool) -> (Bytes, 
         parameters["timeout"] = json!(deadline.as_micros() as u64);
     }
     if binary {
-        input["parameters"] = json!({"binary_data_size": samples.len() * size_of::<f32>()});
+        input["parameters"] = json!({"binary_data_size": size_of_val(samples)});
     } else {
         input["data"] = json!(samples);
     }
