@@ -37,9 +37,13 @@ const TRIAL_WINDOWS: usize = 16;
 /// Requests that may wait for the thread; watchers and operators wait for room.
 const REQUESTS_MAX: usize = 64;
 
-/// How long the driver may take to answer. It answers within a window call; past this it has
+/// How long the driver may take to answer, the windows before that left out; past this it has
 /// ended.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Window calls that may come before the driver looks at its inbox again: of the policy, of
+/// its last good version, and what their outcome leads to.
+const WINDOWS_BEFORE: u32 = 4;
 
 /// What a pool's policies are managed with.
 pub struct PoliciesParts {
@@ -51,6 +55,8 @@ pub struct PoliciesParts {
     pub settings: Option<toml::Table>,
     /// Loads components, under the pool's limits.
     pub loader: Loader,
+    /// Longest time one window call may take; the driver answers nobody meanwhile.
+    pub window_budget: Duration,
     /// Versions kept for rollback.
     pub history: usize,
     /// Told when the first policy serves.
@@ -223,6 +229,8 @@ struct Manager {
     file: PathBuf,
     settings: Option<toml::Table>,
     loader: Loader,
+    /// How long the driver may take to answer.
+    patience: Duration,
     history: History,
     readiness: Arc<Readiness>,
     registry: Registry,
@@ -237,6 +245,7 @@ impl Manager {
             file: parts.file,
             settings: parts.settings,
             loader: parts.loader,
+            patience: DRIVER_PATIENCE + parts.window_budget * WINDOWS_BEFORE,
             history: History::new(parts.history),
             readiness: parts.readiness,
             registry: parts.registry,
@@ -309,7 +318,7 @@ impl Manager {
         let (done, switched) = bounded(1);
         self.pool.send(Message::Install(Box::new(observed), done));
         let switch = switched
-            .recv_timeout(DRIVER_PATIENCE)
+            .recv_timeout(self.patience)
             .map_err(|_| SwapError::Stopped)?;
         Ok((loaded, switch))
     }
@@ -317,7 +326,7 @@ impl Manager {
     fn recorded_windows(&self) -> Option<Vec<Window>> {
         let (reply, windows) = bounded(1);
         self.pool.send(Message::Windows(TRIAL_WINDOWS, reply));
-        windows.recv_timeout(DRIVER_PATIENCE).ok()
+        windows.recv_timeout(self.patience).ok()
     }
 
     /// Logs, counts and keeps what came of an attempt.

@@ -114,6 +114,7 @@ impl Server {
                 file: plan.config.policy_file(&config.policies.dir),
                 settings: plan.config.settings.clone(),
                 loader: loader(&engine, &config, &plan.config)?,
+                window_budget: plan.config.window_budget(),
                 history: config.policies.history,
                 readiness: Arc::clone(&readiness),
                 registry: registry.clone(),
@@ -220,7 +221,7 @@ fn loader(
     let options = LoaderOptions {
         cache_dir: config.policies.cache.clone(),
         limits: Limits {
-            window_budget: Duration::from_millis(pool.window_budget_ms),
+            window_budget: pool.window_budget(),
             memory_bytes: pool.policy_memory_mb << 20,
             ..Limits::default()
         },

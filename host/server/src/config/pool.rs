@@ -1,6 +1,7 @@
 //! `[[pool]]`: apps and workers that one policy schedules.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use switchyard_core::guard::FaultLimit;
@@ -61,6 +62,11 @@ impl PoolConfig {
     /// Whether the policy is given as a file, not as a name.
     pub(super) fn names_file(&self) -> bool {
         self.policy.ends_with(".wasm")
+    }
+
+    /// Longest time one window call may take.
+    pub fn window_budget(&self) -> Duration {
+        Duration::from_millis(self.window_budget_ms)
     }
 
     /// The policy's component, given the watched folder.
