@@ -2,9 +2,9 @@
 //!
 //! One beat is 187 samples at 125 Hz, the layout of the Kaggle cut of MIT-BIH, in millivolts. The
 //! seven classes are those of the SneakPeek paper. Signals follow McSharry et al., "A dynamical
-//! model for generating synthetic electrocardiogram signals" (2003): [`waves`] holds the class
-//! morphologies, [`rhythm`] the patient and the beat intervals, [`dynamics`] integrates the model,
-//! and [`noise`] adds what a cheap electrode adds.
+//! model for generating synthetic electrocardiogram signals" (2003): `waves` holds the class
+//! morphologies, `rhythm` the patient and the beat intervals, `dynamics` integrates the model,
+//! and `noise` adds what a cheap electrode adds.
 //!
 //! Every beat is a function of (seed, index) alone, so data sets can be made on any number of
 //! threads and a load driver can repeat any request.

@@ -110,7 +110,11 @@ mod tests {
         let (dir, artifacts) = folder();
         let absolute = dir.path().join("secret");
         for name in ["", ".", "../secret", "sub/../../secret", "/etc/passwd"] {
-            assert_eq!(artifacts.read(name), Err(ArtifactError::Forbidden), "{name}");
+            assert_eq!(
+                artifacts.read(name),
+                Err(ArtifactError::Forbidden),
+                "{name}"
+            );
         }
         let absolute = absolute.to_str().unwrap();
         assert_eq!(artifacts.read(absolute), Err(ArtifactError::Forbidden));

@@ -197,7 +197,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = CodeCache::open(dir.path().join("cache")).unwrap();
         for i in 0..ENTRIES_MAX + 3 {
-            cache.write(&cache.dir.join(format!("{i}.{EXTENSION}")), b"x").unwrap();
+            cache
+                .write(&cache.dir.join(format!("{i}.{EXTENSION}")), b"x")
+                .unwrap();
         }
         cache.prune().unwrap();
         assert_eq!(std::fs::read_dir(&cache.dir).unwrap().count(), ENTRIES_MAX);

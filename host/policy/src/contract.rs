@@ -193,17 +193,29 @@ mod tests {
 
     #[test]
     fn any_patch_of_a_known_minor_is_accepted() {
-        assert_eq!(check_version(&["switchyard:policy/scheduling@0.1.0"]), Ok(()));
-        assert_eq!(check_version(&["x", "switchyard:policy/scheduling@0.1.7"]), Ok(()));
+        assert_eq!(
+            check_version(&["switchyard:policy/scheduling@0.1.0"]),
+            Ok(())
+        );
+        assert_eq!(
+            check_version(&["x", "switchyard:policy/scheduling@0.1.7"]),
+            Ok(())
+        );
     }
 
     #[test]
     fn refusals_name_both_versions() {
         let newer = refusal("switchyard:policy/scheduling@0.2.0");
-        assert!(newer.contains("0.2.0") && newer.contains("speaks 0.1"), "{newer}");
+        assert!(
+            newer.contains("0.2.0") && newer.contains("speaks 0.1"),
+            "{newer}"
+        );
         assert!(newer.contains("newer minor"), "{newer}");
         let major = refusal("switchyard:policy/scheduling@1.0.0");
-        assert!(major.contains("1.0.0") && major.contains("another major"), "{major}");
+        assert!(
+            major.contains("1.0.0") && major.contains("another major"),
+            "{major}"
+        );
     }
 
     #[test]

@@ -72,8 +72,14 @@ mod tests {
         assert_eq!(kind(Trap::Interrupt.into(), None), FaultKind::Overrun);
         assert_eq!(kind(Trap::OutOfFuel.into(), None), FaultKind::Overrun);
         assert_eq!(kind(Trap::StackOverflow.into(), None), FaultKind::Stack);
-        assert_eq!(kind(Trap::UnreachableCodeReached.into(), None), FaultKind::Trap);
-        assert_eq!(kind(wasmtime::format_err!("bad list"), None), FaultKind::Trap);
+        assert_eq!(
+            kind(Trap::UnreachableCodeReached.into(), None),
+            FaultKind::Trap
+        );
+        assert_eq!(
+            kind(wasmtime::format_err!("bad list"), None),
+            FaultKind::Trap
+        );
     }
 
     #[test]

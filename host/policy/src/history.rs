@@ -158,6 +158,9 @@ mod tests {
 
     #[test]
     fn the_hash_knows_where_parts_end() {
-        assert_ne!(ContentHash::of(&[b"ab", b"c"]), ContentHash::of(&[b"a", b"bc"]));
+        assert_ne!(
+            ContentHash::of(&[b"ab", b"c"]),
+            ContentHash::of(&[b"a", b"bc"])
+        );
     }
 }

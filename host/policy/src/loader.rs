@@ -127,8 +127,8 @@ impl Loader {
         let mut report = LoadReport::default();
         let mut steps = Steps::begin(file);
         let bytes = std::fs::read(file).map_err(|e| steps.fail(Phase::Read, e))?;
-        let settings = settings::read(&settings::beside(file))
-            .map_err(|e| steps.fail(Phase::Settings, e))?;
+        let settings =
+            settings::read(&settings::beside(file)).map_err(|e| steps.fail(Phase::Settings, e))?;
         let version = PolicyVersion {
             hash: ContentHash::of(&[&bytes, settings.as_bytes()]),
             code: ContentHash::of(&[&bytes]),
@@ -222,10 +222,7 @@ impl Loader {
         Setting {
             engine: self.engine.clone(),
             limits: self.limits.clone(),
-            artifacts: Artifacts::new(
-                version.file.with_extension(""),
-                self.limits.artifact_bytes,
-            ),
+            artifacts: Artifacts::new(version.file.with_extension(""), self.limits.artifact_bytes),
             settings: version.settings.clone(),
             seed: self.seed,
             file: name.to_string_lossy().into_owned(),

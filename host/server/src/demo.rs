@@ -1,11 +1,11 @@
 //! The demo: a server of its own, real requests over HTTP, policies swapped under load, and a
 //! table of what each policy made of the same arrivals.
 //!
-//! - [`workload`]: when requests come and what is in them, from a seed
-//! - [`child`]: the server, as its own process, seen through its log and its admin port
-//! - [`client`]: sends requests and remembers how each ended
-//! - [`stage`]: the policy file that is replaced, and its configuration
-//! - [`run`]: rounds, phases and swaps; [`score`]: what came of them; [`report`]: in print
+//! - `workload`: when requests come and what is in them, from a seed
+//! - `child`: the server, as its own process, seen through its log and its admin port
+//! - `client`: sends requests and remembers how each ended
+//! - `stage`: the policy file that is replaced, and its configuration
+//! - `run`: rounds, phases and swaps; `score`: what came of them; `report`: in print
 
 mod child;
 mod client;

@@ -81,12 +81,7 @@ impl Settle {
         again.map(|since| (since + self.debounce).max(now + self.debounce / 2))
     }
 
-    fn look_at(
-        &mut self,
-        policy: &Path,
-        now: Instant,
-        report: &mut impl FnMut(PolicyFileEvent),
-    ) {
+    fn look_at(&mut self, policy: &Path, now: Instant, report: &mut impl FnMut(PolicyFileEvent)) {
         let look = Look::at(policy);
         let as_reported = self.reported.get(policy).cloned().unwrap_or_default();
         if look == as_reported {
