@@ -1,12 +1,12 @@
 //! The Open Inference Protocol v2 over HTTP, on hyper directly.
 //!
-//! Read in data order: a connection ([`server`]) carries a request to one
-//! [`route`]; its body is read under [`Limits`] ([`body`]), unpacked
-//! ([`encoding`]), parsed once into typed tensors ([`request`],
-//! [`json_tensor`], [`binary`]) and checked against the app ([`decode`]).
+//! Read in data order: a connection (`server`) carries a request to one
+//! `route`; its body is read under [`Limits`] (`body`), unpacked
+//! (`encoding`), parsed once into typed tensors (`request`,
+//! `json_tensor`, `binary`) and checked against the app (`decode`).
 //! What comes out is an [`InferCall`] for the [`Backend`], the only thing the
 //! rest of the server has to provide. Its [`InferAnswer`] goes back as JSON or
-//! binary ([`response`]). [`metadata`] answers the questions clients ask
+//! binary (`response`). `metadata` answers the questions clients ask
 //! before they infer.
 //!
 //! Source: kserve/open-inference-protocol, `inference_rest.md`, and Triton's
