@@ -171,7 +171,7 @@ fn queues_full(catalog: &Catalog) -> Window {
 /// The first `count` workers are away.
 fn away(catalog: &Catalog, count: usize) -> Window {
     let mut window = pending(catalog, FEW);
-    for w in 0..count {
+    for w in 0..count.min(catalog.workers.len()) {
         window.workers.up[w] = 0;
         window.workers.free_memory[w] = catalog.workers[w].memory_bytes;
         window
@@ -319,4 +319,91 @@ fn place(window: &mut Window, catalog: &Catalog, w: usize, state: PlacedState) {
         BatchId(n + 1),
         state,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{catalog, changed_catalog};
+    use super::*;
+
+    const ALL: Sights = Sights {
+        evidence: true,
+        completions: true,
+        placed: true,
+        residents: true,
+    };
+
+    /// As the contract has it: columns of equal length, oldest first, every number in place.
+    fn assert_holds_together(catalog: &Catalog, Case { name, window }: &Case) {
+        let requests = &window.requests;
+        let columns = [
+            requests.app.len(),
+            requests.arrival.len(),
+            requests.deadline.len(),
+            requests.priority.len(),
+            requests.min_accuracy.len(),
+        ];
+        assert!(
+            columns.iter().all(|&len| len == window.len()),
+            "{name}: {columns:?}"
+        );
+        assert!(
+            requests.id.is_sorted() && requests.arrival.is_sorted(),
+            "{name}"
+        );
+        assert!(
+            requests.arrival.iter().all(|&at| at <= window.now.0),
+            "{name}"
+        );
+        let classes = requests.evidence_index.iter().map(|&n| {
+            let app = catalog.app(AppId(requests.app[n as usize]));
+            app.map_or(0, |app| app.classes.len())
+        });
+        assert_eq!(
+            classes.sum::<usize>(),
+            requests.evidence_counts.len(),
+            "{name}"
+        );
+        let workers = &window.workers;
+        assert_eq!(workers.up.len(), catalog.workers.len(), "{name}");
+        for (w, spec) in catalog.workers.iter().enumerate() {
+            assert!(workers.queued[w] <= spec.queue_max, "{name}");
+            assert!(workers.free_memory[w] <= spec.memory_bytes, "{name}");
+            let runs = workers.running_variant[w] != IDLE;
+            assert_eq!(runs, workers.busy_until[w] > window.now.0, "{name}");
+        }
+        assert_eq!(window.arrival_rate.len(), catalog.apps.len(), "{name}");
+    }
+
+    #[test]
+    fn every_case_is_a_window_that_a_host_could_send() {
+        for catalog in [catalog(), changed_catalog()] {
+            let cases = windows(&catalog, ALL);
+            cases
+                .iter()
+                .for_each(|case| assert_holds_together(&catalog, case));
+            let named = |name| {
+                let case = cases.iter().find(|case| case.name == name);
+                &case.expect("a case of that name").window
+            };
+            assert!(named("nothing pending").is_empty());
+            assert_eq!(named("a thousand requests").len(), MANY);
+            assert!(!named("requests half run").requests.progress.is_empty());
+            assert!(!named("queues full").placed.id.is_empty());
+            let late = named("every request late");
+            assert!(late.requests.deadline.iter().all(|&at| at < late.now.0));
+        }
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_left_out() {
+        for Case { name, window } in windows(&catalog(), Sights::default()) {
+            assert_eq!(window.placed, Placed::default(), "{name}");
+            assert!(window.requests.evidence_counts.is_empty(), "{name}");
+            assert!(
+                window.completions.is_empty() && window.residents.is_empty(),
+                "{name}"
+            );
+        }
+    }
 }
