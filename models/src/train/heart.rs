@@ -42,6 +42,10 @@ const PROBE_WIDTH: usize = 64;
 const K: usize = 5;
 const JEFFREYS: f64 = 0.5;
 
+/// Normal beats in training for one of each other class. What a network cannot tell apart it gives
+/// to the more frequent class, and the workload is mostly normal.
+const NORMAL_WEIGHT: f64 = 3.0;
+
 /// Streams drawn from the run's seed; beats of one are never beats of another.
 #[derive(Clone, Copy)]
 enum Stream {
@@ -192,7 +196,7 @@ impl<'a> Run<'a> {
             Ok(sum)
         };
         self.progress.begin(name, schedule.steps);
-        let data = self.training_data(effort.normal_weight)?;
+        let data = self.training_data(NORMAL_WEIGHT)?;
         let losses = fit(&vars, schedule, &data, self.progress, &loss)
             .map_err(ModelError::compute(format!("training {name}")))?;
         let confusions = evaluate::per_exit(model.as_ref(), &self.validation)
@@ -214,7 +218,7 @@ impl<'a> Run<'a> {
             max_batch: 32,
             stages: model.stages(),
             exits: exit_cards(model.exits(), &confusions),
-            provenance: self.provenance(schedule, effort.normal_weight),
+            provenance: self.provenance(schedule, NORMAL_WEIGHT),
             architecture,
         };
         write_card(&dir.join(VARIANT_CARD), &card)?;
@@ -318,10 +322,6 @@ struct Effort {
     /// Steps relative to the run's scale: small networks are cheap and slow to settle.
     steps_factor: u64,
     peak_rate: f64,
-    /// Normal beats in training for one of each other class. What a network cannot tell apart it
-    /// gives to the more frequent class, and the workload is mostly normal: the smaller the
-    /// network, the more it should lean that way.
-    normal_weight: f64,
 }
 
 fn recipe(name: &str) -> (&'static str, Architecture, Effort) {
@@ -344,7 +344,6 @@ fn recipe(name: &str) -> (&'static str, Architecture, Effort) {
             Effort {
                 steps_factor: 3,
                 peak_rate: 6e-3,
-                normal_weight: 3.0,
             },
         ),
         "cnn" => (
@@ -358,7 +357,6 @@ fn recipe(name: &str) -> (&'static str, Architecture, Effort) {
             Effort {
                 steps_factor: 2,
                 peak_rate: 3e-3,
-                normal_weight: 2.0,
             },
         ),
         _ => (
@@ -372,7 +370,6 @@ fn recipe(name: &str) -> (&'static str, Architecture, Effort) {
             Effort {
                 steps_factor: 1,
                 peak_rate: 2e-3,
-                normal_weight: 1.5,
             },
         ),
     }
