@@ -86,6 +86,23 @@ pub struct Pool {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Takes a pool off the load balancer when its driver panics: requests inside end with an error
+/// as the thread unwinds, and none should follow.
+struct Alarm {
+    pool: String,
+    readiness: Arc<Readiness>,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let reason = "its scheduler failed; restart the server";
+            self.readiness
+                .wait_for(&self.pool, Awaited::Restart, reason);
+        }
+    }
+}
+
 // === impl Pool ===
 
 impl Pool {
@@ -110,9 +127,16 @@ impl Pool {
         let handle = Arc::new(PoolHandle::new(&parts, sender.clone(), clock, registry));
         let driver = build(parts, clock, readiness, registry, (sender, inbox), &handle)?;
 
+        let alarm = Alarm {
+            pool: pool.clone(),
+            readiness: Arc::clone(readiness),
+        };
         let thread = std::thread::Builder::new()
             .name(format!("{pool}-driver"))
-            .spawn(move || driver.run())
+            .spawn(move || {
+                let _alarm = alarm;
+                driver.run();
+            })
             .map_err(no_thread)?;
         Ok(Self {
             handle,
@@ -211,4 +235,28 @@ fn spawn_workers(
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_panics_is_not_ready() {
+        let readiness = Arc::new(Readiness::default());
+        let alarm = |readiness: &Arc<Readiness>| Alarm {
+            pool: "main".to_owned(),
+            readiness: Arc::clone(readiness),
+        };
+        drop(alarm(&readiness));
+        assert_eq!(readiness.pool("main"), Ok(()));
+        let held = alarm(&readiness);
+        let thread = std::thread::spawn(move || {
+            let _held = held;
+            panic!("as a bug would");
+        });
+        assert!(thread.join().is_err());
+        let error = readiness.pool("main").unwrap_err();
+        assert!(error.contains("restart"), "{error}");
+    }
 }

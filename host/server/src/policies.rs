@@ -17,6 +17,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::FaultKind;
 use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
+use switchyard_policy::conformance;
 use switchyard_policy::loader::{LoadCause, LoadError, Loaded, Loader, Trial};
 use switchyard_policy::watcher::{WatchError, WatchOptions, Watcher};
 use switchyard_policy::{History, PolicyFileEvent};
@@ -310,7 +311,7 @@ impl Manager {
         let trial = Trial {
             catalog,
             windows: &windows,
-            check: &mut |window, plan| check_plan(catalog, window, plan),
+            check: &mut |window, plan| conformance::check(catalog, window, plan, check_plan),
         };
         let mut loaded = load(&self.loader, trial).map_err(Box::new)?;
         let fresh = std::mem::replace(&mut loaded.policy, source::nobody());

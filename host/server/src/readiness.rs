@@ -10,6 +10,8 @@ pub enum Awaited {
     Models,
     /// Its policy is not serving yet.
     Policy,
+    /// Its scheduler has failed; nothing brings it back but a restart.
+    Restart,
 }
 
 /// What still keeps each pool from being ready. Shared between those who start things and the

@@ -22,7 +22,8 @@ struct Scripted {
 /// Checks a plan against the window it was made for.
 ///
 /// The scheduler of the trial has idle workers and empty queues. So what depends on the
-/// moment is left out: batches to take back, and windows with partly run requests.
+/// moment is left out, batches to take back and windows with partly run requests;
+/// [`switchyard_policy::conformance::check`] checks that part first.
 ///
 /// # Errors
 /// Why the plan was refused.
