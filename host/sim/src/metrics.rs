@@ -134,9 +134,9 @@ impl Meters {
         let Some(answer) = answer else {
             return self.cell(app, live.phase).unanswered(&reply.outcome);
         };
-        let waited = reply
-            .ran
-            .map_or(reply.latency, |ran| Micros(reply.latency.0 - now.since(ran.since).0));
+        let waited = reply.ran.map_or(reply.latency, |ran| {
+            Micros(reply.latency.0 - now.since(ran.since).0)
+        });
         let solo_best = self.apps[app.index()].solo_best;
         let loss = catalog.apps[app.index()]
             .penalty

@@ -8,12 +8,16 @@ const DIGITS: u8 = 3;
 /// Values above are counted as this one: a bit more than a day of microseconds.
 const VALUE_MAX: u64 = 1 << 37;
 
-/// A histogram of whole numbers, log-bucketed: percentiles within 0.1 %. Grows with the range
-/// of its values, never with their number.
+/// A histogram of whole numbers, log-bucketed. Grows with the range of its values, never with
+/// their number.
 #[derive(Clone, Debug)]
-pub(crate) struct Histogram(hdrhistogram::Histogram<u64>);
+pub(crate) struct Histogram {
+    buckets: hdrhistogram::Histogram<u64>,
+    max: u64,
+}
 
-/// A distribution of latencies; percentiles within 0.1 %, the mean exact.
+/// A distribution of latencies. Mean and maximum are exact; percentiles are rounded down to the
+/// bucket they fall into, by 0.1 % at most.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
     /// Answers counted.
@@ -36,30 +40,41 @@ pub struct Latencies {
 
 impl Default for Histogram {
     fn default() -> Self {
-        let mut made = hdrhistogram::Histogram::new(DIGITS).expect("3 digits are allowed");
-        made.auto(true);
-        Self(made)
+        let mut buckets = hdrhistogram::Histogram::new(DIGITS).expect("3 digits are allowed");
+        buckets.auto(true);
+        Self { buckets, max: 0 }
     }
 }
 
 impl Histogram {
     pub(crate) fn record(&mut self, value: u64) {
-        self.0.saturating_record(value.min(VALUE_MAX));
+        let value = value.min(VALUE_MAX);
+        self.max = self.max.max(value);
+        if self.buckets.record(value).is_err() {
+            // It cannot grow further on this machine: counted at its end, not lost.
+            self.buckets.saturating_record(value);
+        }
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
         // Both resize themselves, which is the only way in which this could fail.
-        let _ = self.0.add(&other.0);
+        let _ = self.buckets.add(&other.buckets);
+        self.max = self.max.max(other.max);
     }
 
     pub(crate) fn quantile(&self, quantile: f64) -> u64 {
-        self.0.value_at_quantile(quantile)
+        let value = self.buckets.value_at_quantile(quantile);
+        self.buckets.lowest_equivalent(value)
+    }
+
+    pub(crate) fn max(&self) -> u64 {
+        self.max
     }
 
     /// Of latencies in microseconds that add up to `sum_us`.
     pub(crate) fn latencies(&self, sum_us: u64) -> Latencies {
         let ms = |us: u64| us as f64 / 1e3;
-        let count = self.0.len();
+        let count = self.buckets.len();
         if count == 0 {
             return Latencies::default();
         }
@@ -74,7 +89,7 @@ impl Histogram {
             p50_ms: quantile_ms(0.5),
             p95_ms: quantile_ms(0.95),
             p99_ms: quantile_ms(0.99),
-            max_ms: quantile_ms(1.0),
+            max_ms: ms(self.max),
             cdf: shares
                 .into_iter()
                 .map(|share| (quantile_ms(share), share))
@@ -111,7 +126,8 @@ mod tests {
         two.record(5_000_000);
         one.add(&two);
         assert_eq!(one.latencies(5_000_010).count, 2);
-        assert!(one.quantile(1.0) >= 5_000_000);
+        assert_eq!(one.max(), 5_000_000);
+        assert_eq!(one.quantile(0.5), 10);
     }
 
     #[test]
