@@ -1,0 +1,146 @@
+//! Neighbour counts as a real index would give them.
+
+use switchyard_core::catalog::{App, Catalog};
+use switchyard_core::request::Evidence;
+use switchyard_core::time::Micros;
+
+use crate::random::{Purpose, Stream, running_sums};
+use crate::scenario::EvidenceTimes;
+
+/// Draws the votes of k neighbours.
+///
+/// The class with the most votes is the right one as often as the SneakPeek model's recall for
+/// it says, otherwise another by frequency. The other votes agree with it or fall anywhere.
+#[derive(Debug)]
+pub(crate) struct Neighbours {
+    times: EvidenceTimes,
+    /// Running sums of class frequencies, by app.
+    frequencies: Vec<Vec<f64>>,
+    delays: Stream,
+    votes: Stream,
+}
+
+// === impl Neighbours ===
+
+impl Neighbours {
+    pub(crate) fn new(catalog: &Catalog, times: EvidenceTimes, seed: u64) -> Self {
+        let frequencies = |app: &App| running_sums(app.frequencies.iter().copied());
+        Self {
+            times,
+            frequencies: catalog.apps.iter().map(frequencies).collect(),
+            delays: Stream::new(seed, Purpose::Evidence, 0),
+            votes: Stream::new(seed, Purpose::Evidence, 1),
+        }
+    }
+
+    /// From an arrival to its counts.
+    pub(crate) fn delay(&mut self) -> Micros {
+        let jitter = match self.times.jitter_us {
+            Micros::ZERO => 0.0,
+            jitter => jitter.0 as f64 * self.delays.uniform(),
+        };
+        self.times.delay_us + Micros(jitter as u64)
+    }
+
+    /// The counts of a request with this class; none in an app without a SneakPeek model.
+    pub(crate) fn count(
+        &mut self,
+        app: usize,
+        label: usize,
+        catalog: &Catalog,
+    ) -> Option<Evidence> {
+        let spec = &catalog.apps[app];
+        let model = spec.sneakpeek.as_ref()?;
+        let classes = spec.classes.len();
+        let mut counts: Evidence = std::iter::repeat_n(0, classes).collect();
+        if classes == 0 || model.neighbours == 0 {
+            return Some(counts);
+        }
+        let recall = model.recall.get(label).copied().unwrap_or(model.accuracy);
+        let guess = match self.votes.uniform() < recall || classes == 1 {
+            true => label,
+            false => self.other_than(label, app, classes),
+        };
+        counts[guess] += 1;
+        for _ in 1..model.neighbours {
+            let agrees = self.votes.uniform() < self.times.agreement;
+            let vote = match agrees {
+                true => guess,
+                false => self.votes.pick(&self.frequencies[app]),
+            };
+            counts[vote] += 1;
+        }
+        settle(&mut counts, guess);
+        Some(counts)
+    }
+
+    fn other_than(&mut self, label: usize, app: usize, classes: usize) -> usize {
+        let sums = &self.frequencies[app];
+        let before = label.checked_sub(1).map_or(0.0, |at| sums[at]);
+        let own = sums[label] - before;
+        let others = sums[classes - 1] - own;
+        if others <= 0.0 {
+            return (label + 1) % classes;
+        }
+        let at = self.votes.uniform() * others;
+        let at = if at < before { at } else { at + own };
+        let found = sums.partition_point(|&sum| sum <= at).min(classes - 1);
+        // Rounding may fall back onto the label's edge.
+        if found == label {
+            (label + 1) % classes
+        } else {
+            found
+        }
+    }
+}
+
+/// Moves votes until the guess has the most.
+fn settle(counts: &mut Evidence, guess: usize) {
+    while let Some(rival) =
+        (0..counts.len()).find(|&class| class != guess && counts[class] >= counts[guess])
+    {
+        counts[rival] -= 1;
+        counts[guess] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchyard_core::catalog::{Penalty, SneakPeekModel};
+
+    #[test]
+    fn the_best_guess_is_right_as_often_as_the_recall_says() {
+        let app = App {
+            name: "a".to_owned(),
+            classes: ["x", "y", "z"].map(str::to_owned).to_vec(),
+            slo: Micros(1),
+            penalty: Penalty::Step,
+            prior: vec![0.5; 3],
+            frequencies: vec![0.6, 0.3, 0.1],
+            sneakpeek: Some(SneakPeekModel {
+                neighbours: 5,
+                accuracy: 0.7,
+                recall: vec![0.9, 0.5, 0.2],
+            }),
+            drops_late: false,
+        };
+        let catalog = Catalog {
+            apps: vec![app],
+            ..Catalog::default()
+        };
+        let mut neighbours = Neighbours::new(&catalog, EvidenceTimes::default(), 1);
+        for (label, recall) in [(0, 0.9), (1, 0.5), (2, 0.2)] {
+            let mut right = 0;
+            for _ in 0..20_000 {
+                let counts = neighbours.count(0, label, &catalog).unwrap();
+                assert_eq!(counts.iter().sum::<u32>(), 5);
+                let best = counts.iter().max().unwrap();
+                assert_eq!(counts.iter().filter(|c| *c == best).count(), 1, "a tie");
+                right += u32::from(counts[label] == *best);
+            }
+            let got = f64::from(right) / 20_000.0;
+            assert!((got - recall).abs() < 0.02, "class {label}: {got}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Scheduling overhead: what a policy costs the machine it runs on. Host time, so never part
+//! of a [`Report`](crate::metrics::Report); the clock is the caller's.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use switchyard_core::catalog::Catalog;
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::{Description, Policy, PolicyFault};
+use switchyard_core::window::Window;
+
+use crate::metrics::Histogram;
+
+/// A policy whose windows are timed.
+pub struct Timed<C> {
+    inner: Box<dyn Policy>,
+    /// Nanoseconds on any clock that does not go back.
+    clock_ns: C,
+    overhead: Overhead,
+}
+
+/// Where a timed policy's window times go; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Overhead(Arc<Mutex<Tally>>);
+
+#[derive(Debug, Default)]
+struct Tally {
+    sum_ns: u64,
+    count: u64,
+    histogram: Histogram,
+}
+
+/// Host time per window call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WindowTimes {
+    /// Windows timed.
+    pub windows: u64,
+    /// Mean in microseconds.
+    pub mean_us: f64,
+    /// Median in microseconds.
+    pub p50_us: f64,
+    /// 99th percentile in microseconds.
+    pub p99_us: f64,
+    /// Longest in microseconds.
+    pub max_us: f64,
+}
+
+// === impl Timed ===
+
+impl<C: FnMut() -> u64 + Send> Timed<C> {
+    /// Times `inner` by a clock in nanoseconds.
+    pub fn new(inner: Box<dyn Policy>, clock_ns: C, overhead: Overhead) -> Self {
+        Self {
+            inner,
+            clock_ns,
+            overhead,
+        }
+    }
+}
+
+impl<C: FnMut() -> u64 + Send> Policy for Timed<C> {
+    fn description(&self) -> &Description {
+        self.inner.description()
+    }
+
+    fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
+        self.inner.configure(catalog)
+    }
+
+    fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
+        let began_ns = (self.clock_ns)();
+        let answer = self.inner.schedule(window, plan);
+        self.overhead
+            .record((self.clock_ns)().saturating_sub(began_ns));
+        answer
+    }
+
+    fn save(&mut self) -> Result<Vec<u8>, PolicyFault> {
+        self.inner.save()
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), PolicyFault> {
+        self.inner.restore(state)
+    }
+}
+
+// === impl Overhead ===
+
+impl Overhead {
+    fn record(&self, ns: u64) {
+        // A panic elsewhere leaves counts that are still counts.
+        let mut tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.sum_ns += ns;
+        tally.count += 1;
+        tally.histogram.record(ns);
+    }
+
+    /// What was timed so far.
+    pub fn times(&self) -> WindowTimes {
+        let tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let quantile_us = |quantile| tally.histogram.quantile(quantile) as f64 / 1e3;
+        WindowTimes {
+            windows: tally.count,
+            mean_us: tally.sum_ns as f64 / 1e3 / tally.count.max(1) as f64,
+            p50_us: quantile_us(0.5),
+            p99_us: quantile_us(0.99),
+            max_us: tally.histogram.max() as f64 / 1e3,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Runs: one, several policies on the same arrivals, many seeds and parameters in parallel.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use switchyard_core::catalog::Catalog;
+use switchyard_core::policy::{Policy, PolicyFault};
+
+use crate::driver::{Observer, Simulation};
+use crate::metrics::{Estimates, Report};
+use crate::scenario::{Scenario, SimError};
+
+/// Makes a policy anew for each run; native ones and components alike. The runner configures it.
+pub type PolicyFactory =
+    Arc<dyn Fn(&Catalog) -> Result<Box<dyn Policy>, PolicyFault> + Send + Sync>;
+
+/// A policy under a name.
+#[derive(Clone)]
+pub struct Contender {
+    /// Name in results.
+    pub name: String,
+    /// Makes it.
+    pub make: PolicyFactory,
+}
+
+/// A point of a sweep: a scenario under the value that makes it special.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Such as `load=200`.
+    pub name: String,
+    /// What is run there.
+    pub scenario: Scenario,
+}
+
+/// All runs of one policy at one point, by seed in the order asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The point's name.
+    pub point: String,
+    /// The policy's name.
+    pub policy: String,
+    /// One per seed.
+    pub reports: Vec<Report>,
+    /// Means and confidence intervals over the seeds.
+    pub estimates: Estimates,
+}
+
+// === impl Contender ===
+
+impl Contender {
+    /// A policy that a closure makes.
+    pub fn new<P: Policy + 'static>(
+        name: &str,
+        make: impl Fn() -> P + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            make: Arc::new(move |_| Ok(Box::new(make()))),
+        }
+    }
+
+    fn configured(&self, catalog: &Catalog) -> Result<Box<dyn Policy>, SimError> {
+        let made = (self.make)(catalog).and_then(|mut policy| {
+            policy.configure(catalog)?;
+            Ok(policy)
+        });
+        made.map_err(|fault| SimError::Policy {
+            policy: self.name.clone(),
+            fault,
+        })
+    }
+}
+
+/// One run.
+///
+/// # Errors
+/// The scenario makes no sense, the policy cannot be made, or an invariant broke.
+pub fn run(scenario: &Scenario, policy: &Contender, seed: u64) -> Result<Report, SimError> {
+    run_observed(scenario, policy, seed, &mut ())
+}
+
+/// One run that somebody watches.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_observed<O: Observer>(
+    scenario: &Scenario,
+    policy: &Contender,
+    seed: u64,
+    observer: &mut O,
+) -> Result<Report, SimError> {
+    let policy = policy.configured(&scenario.catalog)?;
+    Simulation::try_new(scenario, policy, seed, observer)?.run()
+}
+
+/// Every policy at every point with every seed, in parallel over the cores. A seed makes the
+/// same arrivals, labels and deadlines for every policy. Results come in the order of the
+/// points, then of the policies; `progress` is called after each run, from any thread.
+///
+/// # Errors
+/// The first error in that order.
+pub fn sweep(
+    points: &[Point],
+    policies: &[Contender],
+    seeds: &[u64],
+    progress: &(dyn Fn() + Sync),
+) -> Result<Vec<Outcome>, SimError> {
+    let pairs: Vec<(&Point, &Contender)> = points
+        .iter()
+        .flat_map(|point| policies.iter().map(move |policy| (point, policy)))
+        .collect();
+    let jobs: Vec<(usize, u64)> = (0..pairs.len())
+        .flat_map(|pair| seeds.iter().map(move |&seed| (pair, seed)))
+        .collect();
+    let results: Vec<Result<Report, SimError>> = jobs
+        .par_iter()
+        .map(|&(pair, seed)| {
+            let (point, policy) = pairs[pair];
+            let report = run(&point.scenario, policy, seed);
+            progress();
+            report
+        })
+        .collect();
+    let mut results = results.into_iter();
+    let outcomes = pairs.iter().map(|(point, policy)| {
+        let reports = results.by_ref().take(seeds.len());
+        let reports: Vec<Report> = reports.collect::<Result<_, _>>()?;
+        Ok(Outcome {
+            point: point.name.clone(),
+            policy: policy.name.clone(),
+            estimates: Estimates::over(&reports),
+            reports,
+        })
+    });
+    outcomes.collect()
+}

@@ -1,0 +1,185 @@
+//! Arrival times, drawn one after the other: nothing is kept of those that were.
+
+mod process;
+
+use switchyard_core::catalog::Catalog;
+use switchyard_core::ids::AppId;
+use switchyard_core::time::{Micros, Time};
+
+use crate::random::{Purpose, Stream, running_sums};
+use crate::workload::{Apps, Arrivals, Deadline, Trace, Workload, WorkloadError};
+use process::Process;
+
+/// Phases that are reported apart; longer traces share these evenly.
+pub const PHASES_MAX: usize = 32;
+
+/// Shortest deadline that a law draws.
+const DEADLINE_MIN_US: f64 = 1_000.0;
+
+/// One stream of a workload, at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    process: Process,
+    apps: Vec<AppId>,
+    /// Running sums of the apps' weights; one app needs no draw.
+    weights: Vec<f64>,
+    deadline: Deadline,
+    /// Number of its first phase among all phases of the workload.
+    first_phase: usize,
+    times: Stream,
+    choices: Stream,
+    deadlines: Stream,
+}
+
+/// One arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) at: Time,
+    pub(crate) phase: u32,
+}
+
+// === impl Source ===
+
+impl Source {
+    /// When the next request arrives; none after the last.
+    pub(crate) fn next(&mut self) -> Option<Arrival> {
+        let (at_us, phase) = self.process.next(&mut self.times)?;
+        Some(Arrival {
+            at: Time(at_us as u64),
+            phase: (self.first_phase + phase) as u32,
+        })
+    }
+
+    /// Whose it is.
+    pub(crate) fn app(&mut self) -> AppId {
+        match self.apps[..] {
+            [app] => app,
+            _ => self.apps[self.choices.pick(&self.weights)],
+        }
+    }
+
+    /// How long after its arrival it wants an answer.
+    pub(crate) fn deadline(&mut self, slo: Micros) -> Micros {
+        match self.deadline {
+            Deadline::Slo => slo,
+            Deadline::Scaled(factor) => Micros((slo.0 as f64 * factor) as u64).max(Micros(1)),
+            Deadline::Fixed(length) => length,
+            Deadline::Normal { mean_us, sd_us } => {
+                let us = mean_us.0 as f64 + sd_us.0 as f64 * self.deadlines.normal();
+                Micros(us.max(DEADLINE_MIN_US) as u64)
+            }
+        }
+    }
+}
+
+/// The streams of a workload on a catalog, and the names of all their phases.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) phases: Vec<String>,
+}
+
+// === impl Sources ===
+
+impl Sources {
+    /// Checks the workload against the catalog and reads its traces.
+    pub(crate) fn try_new(
+        workload: &Workload,
+        catalog: &Catalog,
+        seed: u64,
+    ) -> Result<Self, WorkloadError> {
+        if workload.streams.is_empty() {
+            return Err(WorkloadError::value("streams", "is empty"));
+        }
+        let mut made = Self {
+            sources: Vec::new(),
+            phases: Vec::new(),
+        };
+        for stream in &workload.streams {
+            stream.arrivals.validate()?;
+            stream.deadline.validate()?;
+            for (apps, weights) in targets(&stream.apps, catalog)? {
+                made.add(&stream.arrivals, stream.deadline, apps, weights, seed)?;
+            }
+        }
+        Ok(made)
+    }
+
+    fn add(
+        &mut self,
+        arrivals: &Arrivals,
+        deadline: Deadline,
+        apps: Vec<AppId>,
+        weights: Vec<f64>,
+        seed: u64,
+    ) -> Result<(), WorkloadError> {
+        let lane = self.sources.len() as u64;
+        let stream = |purpose| Stream::new(seed, purpose, lane);
+        let loaded;
+        let arrivals = match arrivals {
+            Arrivals::File(path) => {
+                loaded = Arrivals::Trace(Trace::load(path)?);
+                &loaded
+            }
+            given => given,
+        };
+        let process = Process::new(arrivals);
+        let first_phase = self.phases.len();
+        let name = arrivals.label();
+        self.phases.extend(match process.phases() {
+            1 => vec![format!("{lane}:{name}")],
+            several => (0..several)
+                .map(|i| format!("{lane}:{name}[{i}]"))
+                .collect(),
+        });
+        self.sources.push(Source {
+            process,
+            apps,
+            weights,
+            deadline,
+            first_phase,
+            times: stream(Purpose::Arrivals),
+            choices: stream(Purpose::Apps),
+            deadlines: stream(Purpose::Deadlines),
+        });
+        Ok(())
+    }
+}
+
+type Target = (Vec<AppId>, Vec<f64>);
+
+fn targets(apps: &Apps, catalog: &Catalog) -> Result<Vec<Target>, WorkloadError> {
+    let all = || (0..catalog.apps.len() as u32).map(AppId);
+    if catalog.apps.is_empty() {
+        return Err(WorkloadError::value("apps", "the catalog has none"));
+    }
+    match apps {
+        Apps::All => Ok(vec![(all().collect(), running_sums(all().map(|_| 1.0)))]),
+        Apps::Each => Ok(all().map(|app| (vec![app], vec![1.0])).collect()),
+        Apps::Mix(mix) => {
+            for (app, &weight) in mix {
+                if !(weight.is_finite() && weight >= 0.0) {
+                    let reason = format!("{weight} is not a weight");
+                    return Err(WorkloadError::value(format!("mix.{app}"), reason));
+                }
+            }
+            if mix.values().sum::<f64>() <= 0.0 {
+                return Err(WorkloadError::value("mix", "all weights are zero"));
+            }
+            let named = mix.keys().map(|name| app_id(name, catalog));
+            let apps = named.collect::<Result<_, _>>()?;
+            Ok(vec![(apps, running_sums(mix.values().copied()))])
+        }
+    }
+}
+
+fn app_id(name: &str, catalog: &Catalog) -> Result<AppId, WorkloadError> {
+    let found = catalog.apps.iter().position(|app| app.name == name);
+    found.map(|at| AppId(at as u32)).ok_or_else(|| {
+        let known: Vec<&str> = catalog.apps.iter().map(|app| app.name.as_str()).collect();
+        WorkloadError::UnknownApp {
+            app: name.to_owned(),
+            known: known.join(", "),
+        }
+    })
+}

@@ -1,0 +1,403 @@
+//! The arrival processes. Times are microseconds as f64, which holds whole microseconds
+//! exactly for 285 years, so that fractions of gaps are not lost.
+
+use std::sync::Arc;
+
+use super::PHASES_MAX;
+use crate::random::{Stream, running_sums};
+use crate::workload::{Arrivals, Trace};
+
+const SECOND_US: f64 = 1e6;
+
+/// An arrival process and where it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    clock_us: f64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Renewal { gap_us: f64, law: Gap },
+    Markov(Markov),
+    Rates(Rates),
+    Window(Window),
+    Burst(Burst),
+    Times { times: Arc<[u64]>, at: usize },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Gap {
+    Fixed,
+    Exponential,
+    Gamma(f64),
+    Erlang(u32),
+}
+
+/// A Markovian arrival process: in phase i the next transition comes after an exponential
+/// time with the phase's total rate.
+#[derive(Clone, Debug)]
+struct Markov {
+    phase: usize,
+    /// Per phase: mean time to the next transition.
+    hold_us: Vec<f64>,
+    /// Per phase: running sums of the rates of its transitions, first those without an
+    /// arrival to each phase, then those with one.
+    rates: Vec<Vec<f64>>,
+}
+
+/// Piecewise constant rates, Poisson inside.
+#[derive(Clone, Debug)]
+struct Rates {
+    /// Arrivals per microsecond and length in microseconds.
+    segments: Vec<(f64, f64)>,
+    cyclic: bool,
+    at: usize,
+    segment_end_us: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Window {
+    count: usize,
+    length_us: f64,
+    begin_us: f64,
+    /// Of the present window, last to first.
+    left: Vec<f64>,
+}
+
+#[derive(Clone, Debug)]
+struct Burst {
+    /// None: nothing between bursts.
+    gap_us: Option<f64>,
+    next_single_us: Option<f64>,
+    size: u32,
+    every_us: f64,
+    next_burst_us: f64,
+    left: u32,
+}
+
+// === impl Process ===
+
+impl Process {
+    /// From a validated description; traces in files have been read.
+    pub(crate) fn new(arrivals: &Arrivals) -> Self {
+        let renewal = |rate: f64, law| Kind::Renewal {
+            gap_us: SECOND_US / rate,
+            law,
+        };
+        let kind = match arrivals {
+            Arrivals::Poisson { rate } => renewal(*rate, Gap::Exponential),
+            Arrivals::Gamma { rate, shape } => renewal(*rate, Gap::Gamma(*shape)),
+            Arrivals::Erlang { rate, stages } => renewal(*rate, Gap::Erlang(*stages)),
+            Arrivals::Periodic { rate } => renewal(*rate, Gap::Fixed),
+            Arrivals::Mmpp { rates, leave } => Kind::Markov(Markov::modulated(rates, leave)),
+            Arrivals::Map { d0, d1 } => Kind::Markov(Markov::new(d0, d1)),
+            Arrivals::Phases(phases) => {
+                let segments = phases.iter().map(|p| (p.rate, p.length_us.0 as f64));
+                Kind::Rates(Rates::new(segments, true))
+            }
+            Arrivals::Window { count, length_us } => Kind::Window(Window {
+                count: *count as usize,
+                length_us: length_us.0 as f64,
+                begin_us: 0.0,
+                left: Vec::new(),
+            }),
+            Arrivals::Burst {
+                rate,
+                size,
+                every_us,
+            } => Kind::Burst(Burst {
+                gap_us: (*rate > 0.0).then(|| SECOND_US / rate),
+                next_single_us: None,
+                size: *size,
+                every_us: every_us.0 as f64,
+                next_burst_us: every_us.0 as f64,
+                left: *size,
+            }),
+            Arrivals::File(_) => Kind::of_trace(&Trace::default()),
+            Arrivals::Trace(trace) => Kind::of_trace(trace),
+        };
+        Self {
+            clock_us: 0.0,
+            kind,
+        }
+    }
+
+    /// Phases whose requests are reported apart.
+    pub(crate) fn phases(&self) -> usize {
+        match &self.kind {
+            Kind::Markov(markov) => markov.hold_us.len().min(PHASES_MAX),
+            Kind::Rates(rates) => rates.segments.len().min(PHASES_MAX),
+            _ => 1,
+        }
+    }
+
+    /// Time in microseconds and phase of the next arrival; none after the last.
+    pub(crate) fn next(&mut self, random: &mut Stream) -> Option<(f64, usize)> {
+        let now = self.clock_us;
+        let (at_us, phase) = match &mut self.kind {
+            Kind::Renewal { gap_us, law } => (now + *gap_us * law.draw(random), 0),
+            Kind::Markov(markov) => markov.next(now, random),
+            Kind::Rates(rates) => rates.next(now, random)?,
+            Kind::Window(window) => (window.next(random), 0),
+            Kind::Burst(burst) => (burst.next(random), 0),
+            Kind::Times { times, at } => {
+                *at += 1;
+                (*times.get(*at - 1)? as f64, 0)
+            }
+        };
+        self.clock_us = at_us;
+        Some((at_us, phase))
+    }
+}
+
+impl Kind {
+    fn of_trace(trace: &Trace) -> Self {
+        match (&trace.qps, &trace.arrivals_us) {
+            (Some(qps), _) => {
+                let length_us = trace.interval_s.unwrap_or_default() * SECOND_US;
+                Self::Rates(Rates::new(qps.iter().map(|&rate| (rate, length_us)), false))
+            }
+            (None, times) => Self::Times {
+                times: times.as_deref().unwrap_or_default().into(),
+                at: 0,
+            },
+        }
+    }
+}
+
+impl Gap {
+    /// A gap with mean 1.
+    fn draw(self, random: &mut Stream) -> f64 {
+        match self {
+            Self::Fixed => 1.0,
+            Self::Exponential => random.exponential(),
+            Self::Gamma(shape) => random.gamma(shape),
+            Self::Erlang(stages) => {
+                let sum: f64 = (0..stages).map(|_| random.exponential()).sum();
+                sum / f64::from(stages)
+            }
+        }
+    }
+}
+
+// === impl Markov ===
+
+impl Markov {
+    fn modulated(rates: &[f64], leave: &[f64]) -> Self {
+        let phases = rates.len();
+        let matrix = |entry: &dyn Fn(usize, usize) -> f64| -> Vec<Vec<f64>> {
+            let row = |i| (0..phases).map(|j| entry(i, j)).collect();
+            (0..phases).map(row).collect()
+        };
+        let d0 = matrix(&|i, j| if j == (i + 1) % phases { leave[i] } else { 0.0 });
+        let d1 = matrix(&|i, j| if i == j { rates[i] } else { 0.0 });
+        Self::new(&d0, &d1)
+    }
+
+    /// The diagonal of `d0` is implied by the rest and not read.
+    fn new(d0: &[Vec<f64>], d1: &[Vec<f64>]) -> Self {
+        let row = |(i, (row0, row1)): (usize, (&Vec<f64>, &Vec<f64>))| {
+            let silent = row0.iter().enumerate();
+            let silent = silent.map(|(j, &rate)| if i == j { 0.0 } else { rate });
+            running_sums(silent.chain(row1.iter().copied()))
+        };
+        let rates: Vec<Vec<f64>> = d0.iter().zip(d1).enumerate().map(row).collect();
+        let total = |sums: &Vec<f64>| sums.last().copied().unwrap_or(1.0);
+        Self {
+            phase: 0,
+            hold_us: rates.iter().map(|sums| SECOND_US / total(sums)).collect(),
+            rates,
+        }
+    }
+
+    fn next(&mut self, now_us: f64, random: &mut Stream) -> (f64, usize) {
+        let phases = self.hold_us.len();
+        let mut at_us = now_us;
+        loop {
+            let from = self.phase;
+            at_us += self.hold_us[from] * random.exponential();
+            let transition = random.pick(&self.rates[from]);
+            self.phase = transition % phases;
+            if transition >= phases {
+                return (at_us, from.min(PHASES_MAX - 1));
+            }
+        }
+    }
+}
+
+// === impl Rates ===
+
+impl Rates {
+    fn new(segments: impl Iterator<Item = (f64, f64)>, cyclic: bool) -> Self {
+        let segments: Vec<_> = segments
+            .map(|(per_second, length_us)| (per_second / SECOND_US, length_us))
+            .collect();
+        Self {
+            segment_end_us: segments.first().map_or(0.0, |segment| segment.1),
+            segments,
+            cyclic,
+            at: 0,
+        }
+    }
+
+    /// By inversion: an exponential amount of expected arrivals passes until the next one.
+    fn next(&mut self, now_us: f64, random: &mut Stream) -> Option<(f64, usize)> {
+        let mut left = random.exponential();
+        let mut from_us = now_us;
+        loop {
+            let (rate, _) = *self.segments.get(self.at)?;
+            let passes = rate * (self.segment_end_us - from_us);
+            if left < passes {
+                return Some((from_us + left / rate, self.phase()));
+            }
+            left -= passes;
+            from_us = self.segment_end_us;
+            self.at += 1;
+            if self.cyclic && self.at == self.segments.len() {
+                self.at = 0;
+            }
+            self.segment_end_us += self.segments.get(self.at)?.1;
+        }
+    }
+
+    fn phase(&self) -> usize {
+        match self.segments.len() {
+            few if few <= PHASES_MAX => self.at,
+            many => self.at * PHASES_MAX / many,
+        }
+    }
+}
+
+// === impl Window ===
+
+impl Window {
+    fn next(&mut self, random: &mut Stream) -> f64 {
+        if self.left.is_empty() {
+            let begin_us = self.begin_us;
+            let times = (0..self.count).map(|_| begin_us + self.length_us * random.uniform());
+            self.left.extend(times);
+            self.left.sort_by(|a, b| b.total_cmp(a));
+            self.begin_us += self.length_us;
+        }
+        // A window holds one arrival at least.
+        self.left.pop().unwrap_or(self.begin_us)
+    }
+}
+
+// === impl Burst ===
+
+impl Burst {
+    fn next(&mut self, random: &mut Stream) -> f64 {
+        if let (None, Some(gap_us)) = (self.next_single_us, self.gap_us) {
+            self.next_single_us = Some(gap_us * random.exponential());
+        }
+        if let (Some(single_us), Some(gap_us)) = (self.next_single_us, self.gap_us)
+            && single_us < self.next_burst_us
+        {
+            self.next_single_us = Some(single_us + gap_us * random.exponential());
+            return single_us;
+        }
+        let at_us = self.next_burst_us;
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = self.size;
+            self.next_burst_us += self.every_us;
+        }
+        at_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Purpose;
+
+    /// Arrivals of a spec up to a time, as (microseconds, phase).
+    fn draw(spec: &str, until_s: f64) -> Vec<(f64, usize)> {
+        let mut random = Stream::new(11, Purpose::Arrivals, 0);
+        let mut process = Process::new(&spec.parse().unwrap());
+        std::iter::from_fn(|| process.next(&mut random))
+            .take_while(|(at, _)| *at < until_s * SECOND_US)
+            .collect()
+    }
+
+    #[test]
+    fn every_process_keeps_its_rate_and_never_goes_back() {
+        for (spec, rate) in [
+            ("poisson:200", 200.0),
+            ("gamma:200,0.5", 200.0),
+            ("erlang:200,4", 200.0),
+            ("periodic:200", 200.0),
+            ("mmpp:300,100,2,2", 200.0),
+            ("phases:300x100ms,100x100ms", 200.0),
+            ("window:20x100ms", 200.0),
+            ("burst:180,20x1s", 200.0),
+        ] {
+            let drawn = draw(spec, 2_000.0);
+            let got = drawn.len() as f64 / 2_000.0;
+            assert!((got / rate - 1.0).abs() < 0.02, "{spec}: {got} per second");
+            assert!(
+                drawn.windows(2).all(|pair| pair[0].0 <= pair[1].0),
+                "{spec}"
+            );
+        }
+    }
+
+    #[test]
+    fn gaps_vary_as_their_law_says() {
+        for (spec, squared_cv) in [
+            ("poisson:100", 1.0),
+            ("gamma:100,0.25", 4.0),
+            ("erlang:100,4", 0.25),
+        ] {
+            let drawn = draw(spec, 3_000.0);
+            let gaps: Vec<f64> = drawn.windows(2).map(|p| p[1].0 - p[0].0).collect();
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            let squares = gaps.iter().map(|g| (g - mean) * (g - mean)).sum::<f64>();
+            let got = squares / gaps.len() as f64 / (mean * mean);
+            assert!((got / squared_cv - 1.0).abs() < 0.05, "{spec}: {got}");
+        }
+    }
+
+    /// The PPO router's workload: 18 times longer in the normal phase than in the bursty one,
+    /// so the mean rate is (180 * 1 + 10 * 18) / 19.
+    #[test]
+    fn a_modulated_process_holds_its_phases() {
+        let drawn = draw("mmpp:180,10,0.036,0.002", 400_000.0);
+        let rate = drawn.len() as f64 / 400_000.0;
+        assert!((rate / (360.0 / 19.0) - 1.0).abs() < 0.1, "{rate}");
+        let bursty = drawn.iter().filter(|(_, phase)| *phase == 0).count();
+        let share = bursty as f64 / drawn.len() as f64;
+        assert!((share - 0.5).abs() < 0.05, "{share}");
+    }
+
+    #[test]
+    fn windows_hold_exactly_their_count() {
+        let drawn = draw("window:12x100ms", 10.0);
+        let mut counts = [0; 100];
+        for (at, _) in drawn {
+            counts[(at / 1e5) as usize] += 1;
+        }
+        assert_eq!(counts, [12; 100]);
+    }
+
+    #[test]
+    fn a_trace_of_rates_ends_with_its_last_interval() {
+        let trace = Trace {
+            interval_s: Some(10.0),
+            qps: Some(vec![100.0, 0.0, 300.0]),
+            arrivals_us: None,
+        };
+        let mut random = Stream::new(3, Purpose::Arrivals, 0);
+        let mut process = Process::new(&Arrivals::Trace(trace));
+        let mut counts = [0; 3];
+        while let Some((at, phase)) = process.next(&mut random) {
+            assert_eq!((at / 1e7) as usize, phase);
+            counts[phase] += 1;
+        }
+        assert!((900..1_100).contains(&counts[0]), "{counts:?}");
+        assert_eq!(counts[1], 0);
+        assert!((2_800..3_200).contains(&counts[2]), "{counts:?}");
+    }
+}

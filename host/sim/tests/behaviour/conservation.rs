@@ -1,0 +1,160 @@
+//! Every arrival ends once, whatever policies do.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use switchyard_core::policy::{FaultKind, Policy};
+use switchyard_core::time::Micros;
+use switchyard_sim::{Contender, Report, ServiceTimes, run};
+
+use crate::chaos::{Chaos, Useless};
+use crate::policies::edf;
+use crate::yard::{catalog, scenario};
+
+fn check(report: &Report) {
+    let total = &report.total;
+    assert_eq!(total.ended(), total.arrivals);
+    let by_app: u64 = report.apps.iter().map(|app| app.summary.ended()).sum();
+    assert_eq!(by_app, total.arrivals);
+    let by_phase: u64 = report
+        .phases
+        .iter()
+        .map(|phase| phase.summary.ended())
+        .sum();
+    assert!(report.phases.is_empty() || by_phase == total.arrivals);
+    assert_eq!(report.ledger.values().sum::<u64>(), total.arrivals);
+    let served: u64 = report.served.iter().map(|served| served.answered).sum();
+    assert_eq!(served + total.short_circuited, total.answered());
+    let shares = [total.utility, total.goodput_ratio, total.violation_ratio];
+    assert!(
+        shares.iter().all(|share| (0.0..=1.0).contains(share)),
+        "{shares:?}"
+    );
+    let in_time = total.in_time_ratio + total.violation_ratio;
+    assert!((in_time - 1.0).abs() < 1e-9, "{in_time}");
+}
+
+fn workload() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "poisson:400",
+        "*=window:4x20ms@deadline=slo*0.5",
+        "heart=gamma:500,0.3;fall=erlang:200,3",
+        "mmpp:900,10,5,5@mix=heart:3,fall:1",
+        "phases:600x100ms,0x50ms@deadline=normal:10ms,8ms",
+        "burst:0,40x100ms@deadline=3ms",
+        "periodic:333@deadline=100us",
+    ])
+}
+
+fn service() -> impl Strategy<Value = ServiceTimes> {
+    prop::sample::select(vec![
+        ServiceTimes::Profiled,
+        ServiceTimes::Normal { mean: 0.9, cv: 0.5 },
+        ServiceTimes::LogNormal { mean: 1.0, cv: 2.0 },
+        ServiceTimes::Exponential { mean: 1.5 },
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_arrival_ends_once(
+        spec in workload(),
+        service in service(),
+        hostility in 0.0..1.0f64,
+        preload in any::<bool>(),
+        memory_bytes in 1_000..3_000u64,
+        seed in any::<u64>(),
+    ) {
+        let mut catalog = catalog(2);
+        for worker in &mut catalog.workers {
+            worker.memory_bytes = memory_bytes;
+        }
+        let mut scenario = scenario(catalog, spec);
+        scenario.duration = Micros::from_millis(600);
+        scenario.drain_max = Micros::from_millis(5_000);
+        scenario.service = service;
+        scenario.preload = preload;
+        scenario.scheduler.pending_max = 64;
+        let chaos = Contender {
+            name: "chaos".to_owned(),
+            make: Arc::new(move |catalog| {
+                Ok(Box::new(Chaos::new(seed, hostility, catalog)) as Box<dyn Policy>)
+            }),
+        };
+        check(&run(&scenario, &chaos, seed).unwrap());
+    }
+}
+
+#[test]
+fn a_policy_that_never_decides_loses_nothing() {
+    let mut scenario = scenario(catalog(2), "poisson:200");
+    scenario.duration = Micros::from_millis(3_000);
+    let report = run(&scenario, &Contender::new("useless", Useless::silent), 1).unwrap();
+    check(&report);
+    assert!(report.faults["starved"] > 0, "{:?}", report.faults);
+}
+
+#[test]
+fn a_policy_that_always_faults_is_taken_off() {
+    let faulting = Contender::new("faulting", || Useless::faulting(FaultKind::Trap));
+    let report = run(&scenario(catalog(2), "poisson:100"), &faulting, 1).unwrap();
+    check(&report);
+    assert_eq!((report.faults["trap"], report.taken_off), (5, 1));
+    assert!(report.total.in_time_ratio > 0.99, "the fallback serves");
+}
+
+/// A lane that waits for a second request for ever: at the end the fallback finishes.
+#[test]
+fn what_a_policy_leaves_is_served_in_the_end() {
+    use switchyard_core::ids::{AppId, ExitId, VariantId, WorkerId};
+    use switchyard_core::plan::{Lane, Route};
+
+    let lane = Lane {
+        worker: WorkerId(0),
+        variant: VariantId(0),
+        exit: ExitId(0),
+        weight: 1.0,
+        min_batch: 8,
+        max_batch: 8,
+        capacity: 64,
+    };
+    let routed = crate::policies::script("routed", move |window, plan| {
+        if window.because.changed {
+            plan.routes.push(Route {
+                app: AppId(0),
+                lanes: vec![lane],
+            });
+        }
+    });
+    let mut scenario = scenario(catalog(1), "heart=periodic:1000");
+    scenario.requests_max = 803;
+    let report = run(&scenario, &routed, 1).unwrap();
+    check(&report);
+    assert_eq!((report.total.arrivals, report.abandoned), (803, 3));
+    assert_eq!(report.batches.sizes[8], 100);
+}
+
+#[test]
+fn two_hundred_thousand_requests_balance() {
+    let mut scenario = scenario(catalog(8), "mmpp:3000,800,1,1@mix=heart:2,fall:1");
+    scenario.requests_max = 200_000;
+    scenario.duration = Micros(u64::MAX);
+    let report = run(&scenario, &edf(), 1).unwrap();
+    check(&report);
+    assert_eq!(report.total.arrivals, 200_000);
+    assert_eq!(report.phases.len(), 2);
+}
+
+/// `cargo test --release -p switchyard-sim -- --ignored`: the run that issue 4 asks for.
+#[test]
+#[ignore = "10 million requests: minutes without optimisation"]
+fn ten_million_requests_balance() {
+    let mut scenario = scenario(catalog(8), "mmpp:3000,800,1,1@mix=heart:2,fall:1");
+    scenario.requests_max = 10_000_000;
+    scenario.duration = Micros(u64::MAX);
+    let report = run(&scenario, &edf(), 1).unwrap();
+    check(&report);
+    assert_eq!(report.total.arrivals, 10_000_000);
+}

@@ -1,0 +1,80 @@
+//! What batches cost: loads, swaps, percentiles, energy.
+
+use switchyard_core::ids::ExitId;
+use switchyard_core::profile::Profile;
+use switchyard_core::time::Micros;
+use switchyard_sim::{Quantile, ServiceTimes, run};
+
+use crate::policies::first_come;
+use crate::yard::{LOAD, catalog, loads, row, scenario, single_server};
+
+#[test]
+fn a_model_is_paid_for_once_while_it_stays() {
+    let mut cold = scenario(catalog(1), "heart=periodic:50");
+    cold.preload = false;
+    cold.requests_max = 10;
+    let small = first_come([0, 2], [1, 1], [0, 0]);
+    let report = run(&cold, &small, 1).unwrap();
+    let worker = &report.workers[0];
+    assert_eq!((worker.loads, worker.load_us), (1, LOAD.0));
+    assert_eq!(worker.busy_us, 10 * 1_000);
+    assert_eq!(report.total.latency.max_ms, 1.7);
+    cold.preload = true;
+    assert_eq!(run(&cold, &small, 1).unwrap().workers[0].loads, 0);
+}
+
+/// Two models take turns in memory for one: every batch swaps.
+#[test]
+fn too_little_memory_swaps_at_every_turn() {
+    let mut catalog = catalog(1);
+    catalog.workers[0].memory_bytes = 1_999;
+    let mut scenario = scenario(catalog, "heart=periodic:50;fall=periodic:50");
+    scenario.requests_max = 40;
+    let report = run(&scenario, &first_come([0, 2], [1, 1], [0, 0]), 1).unwrap();
+    // `small` was resident at the start: it comes first in the catalog.
+    assert_eq!(report.workers[0].loads, 39);
+    assert_eq!(report.workers[0].load_us, 39 * LOAD.0);
+}
+
+#[test]
+fn percentiles_bound_the_service_times() {
+    let at = |quantile, us| Quantile {
+        quantile,
+        profile: Profile::new(quantile, [row(0, 0, Some(ExitId(0)), 1, us)], []),
+    };
+    let mut scenario = scenario(single_server(10_000), "periodic:20");
+    scenario.requests_max = 200_000;
+    scenario.duration = Micros(u64::MAX);
+    let quantiles = vec![at(0.5, 5_000), at(0.95, 10_000), at(0.99, 20_000)];
+    scenario.service = ServiceTimes::Percentiles(quantiles);
+    let report = run(&scenario, &first_come([0, 0], [1, 1], [0, 0]), 1).unwrap();
+    let latency = &report.total.latency;
+    assert!((latency.p50_ms - 5.0).abs() < 0.1, "{latency:?}");
+    assert!((latency.p95_ms - 10.0).abs() < 0.4, "{latency:?}");
+    assert!((latency.p99_ms - 20.0).abs() < 0.6, "{latency:?}");
+    assert!(latency.max_ms <= 20.0, "{latency:?}");
+}
+
+#[test]
+fn energy_is_summed_where_the_profile_has_it() {
+    let mut catalog = (*single_server(10_000)).clone();
+    let mut measured = row(0, 0, Some(ExitId(0)), 1, 10_000);
+    measured.energy_uj = Some(500_000);
+    catalog.profile = Profile::new(0.95, [measured], loads(1));
+    let mut scenario = scenario(catalog, "periodic:20");
+    scenario.requests_max = 40;
+    let report = run(&scenario, &first_come([0, 0], [1, 1], [0, 0]), 1).unwrap();
+    let energy = report.energy.unwrap();
+    assert_eq!(energy.total_j, 20.0);
+    assert_eq!(energy.per_answer_j, 0.5);
+    assert!((energy.edp_js - 0.5 * 0.01).abs() < 1e-9, "{energy:?}");
+    assert!((energy.ed2p_js2 - 0.5 * 1e-4).abs() < 1e-9, "{energy:?}");
+}
+
+#[test]
+fn a_law_that_is_none_is_refused() {
+    let mut scenario = scenario(single_server(10), "periodic:20");
+    scenario.service = ServiceTimes::Normal { mean: 0.0, cv: 0.1 };
+    let error = run(&scenario, &first_come([0, 0], [1, 1], [0, 0]), 1).unwrap_err();
+    assert_eq!(error.to_string(), "service times: mean: must be positive");
+}

@@ -1,0 +1,15 @@
+//! Behaviour of the simulator, seen through its public surface.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../core/tests/behaviour/yard/chaos.rs"]
+#[allow(dead_code, missing_docs, unreachable_pub)]
+mod chaos;
+mod conservation;
+mod hardware;
+mod policies;
+mod queueing;
+mod repeatable;
+mod reports;
+mod specs;
+mod stages;
+mod yard;

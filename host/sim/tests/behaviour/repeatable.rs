@@ -1,0 +1,80 @@
+//! A run is a function of scenario, policy and seed.
+
+use proptest::prelude::*;
+use switchyard_core::time::Micros;
+use switchyard_sim::{Point, Scenario, ServiceTimes, run, sweep};
+
+use crate::policies::{edf, first_come};
+use crate::yard::{catalog, scenario};
+
+/// Everything random at once.
+fn busy() -> Scenario {
+    let spec = "heart=gamma:300,0.5@deadline=normal:15ms,5ms;*=mmpp:200,20,3,1;burst:50,9x200ms";
+    let mut scenario = scenario(catalog(3), spec);
+    scenario.duration = Micros::from_millis(5_000);
+    scenario.service = ServiceTimes::LogNormal { mean: 0.8, cv: 0.4 };
+    scenario.evidence.jitter_us = Micros(2_000);
+    scenario
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report_bit_for_bit() {
+    let json = |seed| serde_json::to_string(&run(&busy(), &edf(), seed).unwrap()).unwrap();
+    let first = json(1);
+    assert_eq!(first, json(1));
+    assert_ne!(first, json(2), "a seed must make a difference");
+}
+
+#[test]
+fn policies_are_compared_on_the_same_arrivals() {
+    let points = [Point {
+        name: "busy".to_owned(),
+        scenario: busy(),
+    }];
+    let fast = first_come([0, 2], [1, 1], [0, 0]);
+    let outcomes = sweep(&points, &[edf(), fast], &[1, 2, 3], &|| ()).unwrap();
+    assert_eq!(outcomes.len(), 2);
+    for (one, two) in outcomes[0].reports.iter().zip(&outcomes[1].reports) {
+        let arrivals = |report: &switchyard_sim::Report| -> Vec<u64> {
+            let parts = report.apps.iter().chain(&report.phases);
+            parts.map(|part| part.summary.arrivals).collect()
+        };
+        assert_eq!(one.seed, two.seed);
+        assert_eq!(arrivals(one), arrivals(two));
+        assert_ne!(one.total, two.total);
+    }
+    let utility = outcomes[0].estimates.get("utility").unwrap();
+    assert_eq!(utility.runs, 3);
+    assert!(utility.half_width.unwrap() > 0.0);
+}
+
+#[test]
+fn a_sweep_in_parallel_is_the_runs_one_by_one() {
+    let points: Vec<Point> = [100, 300]
+        .map(|load| Point {
+            name: format!("load={load}"),
+            scenario: Scenario {
+                duration: Micros::from_millis(2_000),
+                ..scenario(catalog(2), &format!("poisson:{load}"))
+            },
+        })
+        .to_vec();
+    let outcomes = sweep(&points, &[edf()], &[5, 4], &|| ()).unwrap();
+    let names: Vec<&str> = outcomes.iter().map(|o| o.point.as_str()).collect();
+    assert_eq!(names, ["load=100", "load=300"]);
+    for (outcome, point) in outcomes.iter().zip(&points) {
+        let alone = [5, 4].map(|seed| run(&point.scenario, &edf(), seed).unwrap());
+        assert_eq!(outcome.reports, alone);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_seed_repeats(seed in any::<u64>()) {
+        let mut scenario = busy();
+        scenario.duration = Micros::from_millis(300);
+        prop_assert_eq!(run(&scenario, &edf(), seed), run(&scenario, &edf(), seed));
+    }
+}

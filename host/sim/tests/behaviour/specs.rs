@@ -1,0 +1,270 @@
+//! Workloads as text, as JSON and as traces, and what is said of wrong ones.
+
+use std::fs;
+use std::path::Path;
+
+use switchyard_core::time::Micros;
+use switchyard_sim::workload::{Apps, Arrivals, Deadline, Phase, Trace};
+use switchyard_sim::{Workload, run};
+
+use crate::policies::edf;
+use crate::yard::{catalog, scenario};
+
+#[test]
+fn specs_say_what_they_mean() {
+    let workload: Workload =
+        "heart=poisson:50@deadline=slo*1.5; *=window:12x100ms; phases:180x27.8s,10x500s@mix=heart:2,fall:1@deadline=normal:150ms,20ms"
+            .parse()
+            .unwrap();
+    let [heart, each, mixed] = &workload.streams[..] else {
+        panic!("{workload:?}");
+    };
+    assert_eq!(heart.apps, Apps::Mix([("heart".to_owned(), 1.0)].into()));
+    assert_eq!(heart.arrivals, Arrivals::Poisson { rate: 50.0 });
+    assert_eq!(heart.deadline, Deadline::Scaled(1.5));
+    assert_eq!(each.apps, Apps::Each);
+    let window = Arrivals::Window {
+        count: 12,
+        length_us: Micros(100_000),
+    };
+    assert_eq!(each.arrivals, window);
+    let phase = |rate, us| Phase {
+        rate,
+        length_us: Micros(us),
+    };
+    let phases = vec![phase(180.0, 27_800_000), phase(10.0, 500_000_000)];
+    assert_eq!(mixed.arrivals, Arrivals::Phases(phases));
+    let law = Deadline::Normal {
+        mean_us: Micros(150_000),
+        sd_us: Micros(20_000),
+    };
+    assert_eq!(mixed.deadline, law);
+}
+
+#[test]
+fn json_and_text_mean_the_same() {
+    let json = r#"{"streams": [{
+        "apps": {"mix": {"heart": 1.0}},
+        "arrivals": {"mmpp": {"rates": [180, 10], "leave": [0.036, 0.002]}},
+        "deadline": {"fixed": 300000}
+    }]}"#;
+    let from_json: Workload = serde_json::from_str(json).unwrap();
+    let from_text = "heart=mmpp:180,10,0.036,0.002@deadline=300ms".parse();
+    assert_eq!(Ok(from_json), from_text);
+}
+
+#[test]
+fn wrong_specs_are_named() {
+    for (spec, message) in [
+        ("", "workload: spec: is empty"),
+        (
+            "posson:200",
+            "workload: arrival process: `posson` is none of poisson, gamma, erlang, periodic, mmpp, phases, window, burst, trace (map: as JSON)",
+        ),
+        (
+            "poisson:0",
+            "workload: poisson.rate: must be positive, not 0",
+        ),
+        (
+            "poisson:-3",
+            "workload: poisson.rate: must be positive, not -3",
+        ),
+        (
+            "poisson:nan",
+            "workload: poisson.rate: must be positive, not NaN",
+        ),
+        (
+            "poisson:fast",
+            "workload: poisson.rate: `fast` is not a number",
+        ),
+        ("poisson", "workload: poisson: takes rate, not 0 numbers"),
+        (
+            "gamma:200",
+            "workload: gamma: takes rate, shape, not 1 numbers",
+        ),
+        (
+            "erlang:200,2.5",
+            "workload: erlang.stages: 2.5 is not a whole number",
+        ),
+        (
+            "mmpp:180,10,0.036",
+            "workload: mmpp: takes a rate per phase, then a leaving rate per phase",
+        ),
+        (
+            "mmpp:180,10,0.036,0",
+            "workload: mmpp.leave[1]: must be positive, not 0",
+        ),
+        (
+            "mmpp:0,0,1,1",
+            "workload: mmpp.rates: at least one rate must be positive",
+        ),
+        (
+            "window:12",
+            "workload: window.count: `12` is not COUNTxTIME, such as 12x100ms",
+        ),
+        (
+            "window:12x100",
+            "workload: window.time: `100` is not a time such as 100ms (us, ms, s, m, h)",
+        ),
+        (
+            "window:0x100ms",
+            "workload: window.count: must be positive, not 0",
+        ),
+        (
+            "phases:5x0s",
+            "workload: phases.[0].length_us: must be positive, not 0",
+        ),
+        (
+            "burst:5",
+            "workload: burst: takes a rate and SIZExTIME, such as burst:50,20x1s",
+        ),
+        ("trace:", "workload: trace.file: is missing: trace:FILE"),
+        (
+            "poisson:5@deadline=soon",
+            "workload: deadline.length: `soon` is not a time such as 100ms (us, ms, s, m, h)",
+        ),
+        (
+            "poisson:5@deadline=0ms",
+            "workload: deadline.fixed: must be positive, not 0",
+        ),
+        (
+            "poisson:5@penalty=step",
+            "workload: @penalty=step: `penalty=step` is none of deadline=..., mix=...",
+        ),
+        (
+            "poisson:5@mix=heart",
+            "workload: mix.heart: is not APP:WEIGHT",
+        ),
+    ] {
+        let error = spec.parse::<Workload>().unwrap_err();
+        assert_eq!(error.to_string(), message, "{spec}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_the_catalog_is_named() {
+    for (spec, message) in [
+        (
+            "lung=poisson:5",
+            "workload: there is no app `lung`; there are heart, fall",
+        ),
+        (
+            "poisson:5@mix=heart:0",
+            "workload: mix: all weights are zero",
+        ),
+        (
+            "poisson:5@mix=heart:-1",
+            "workload: mix.heart: -1 is not a weight",
+        ),
+    ] {
+        let error = run(&scenario(catalog(1), spec), &edf(), 1).unwrap_err();
+        assert_eq!(error.to_string(), message, "{spec}");
+    }
+}
+
+#[test]
+fn a_map_must_be_one() {
+    let arrivals = |json: &str| serde_json::from_str::<Arrivals>(json).unwrap();
+    let map = arrivals(r#"{"map": {"d0": [[-3, 1], [0.5, -2]], "d1": [[2, 0], [0, 1.5]]}}"#);
+    assert_eq!(map.validate(), Ok(()));
+    for (json, message) in [
+        (
+            r#"{"map": {"d0": [[-3]], "d1": [[2]]}}"#,
+            "workload: map.d0[0]: with d1[0] must add up to 0, adds up to -1",
+        ),
+        (
+            r#"{"map": {"d0": [[-3, 3]], "d1": [[0]]}}"#,
+            "workload: map.d0[0]: needs 1 numbers, has 2",
+        ),
+        (
+            r#"{"map": {"d0": [], "d1": []}}"#,
+            "workload: map.d1: needs as many rows in d1 as in d0, one or more",
+        ),
+    ] {
+        let error = arrivals(json).validate().unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+fn write(folder: &Path, text: &str) -> String {
+    let file = folder.join("trace.json");
+    fs::write(&file, text).unwrap();
+    format!("trace:{}", file.display())
+}
+
+#[test]
+fn a_trace_of_rates_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    // As in the shared data: a source, an interval, rates.
+    let text = r#"{"source": "a day", "interval_s": 10, "qps": [50.0, 200.0, 0.0, 100.0]}"#;
+    let report = run(
+        &scenario(catalog(4), &write(folder.path(), text)),
+        &edf(),
+        1,
+    )
+    .unwrap();
+    let arrivals: Vec<u64> = report.phases.iter().map(|p| p.summary.arrivals).collect();
+    for (got, want) in arrivals.iter().zip([500.0, 2_000.0, 0.0, 1_000.0]) {
+        assert!((*got as f64 - want).abs() <= 0.1 * want, "{arrivals:?}");
+    }
+    assert!(report.simulated_us < Micros::from_millis(40_100));
+}
+
+#[test]
+fn recorded_arrivals_are_replayed() {
+    let trace = Trace {
+        arrivals_us: Some(vec![10, 10, 40_000, 41_000]),
+        ..Trace::default()
+    };
+    let mut scenario = scenario(catalog(1), "poisson:1");
+    scenario.workload.streams[0].arrivals = Arrivals::Trace(trace);
+    scenario.workload.streams[0].apps = Apps::Mix([("fall".to_owned(), 1.0)].into());
+    let report = run(&scenario, &edf(), 9).unwrap();
+    assert_eq!(report.total.arrivals, 4);
+    // The last one waits for 2 ms of the one before, and runs for 3 ms.
+    assert_eq!(report.simulated_us, Micros(46_000));
+}
+
+#[test]
+fn wrong_traces_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, message) in [
+        ("{}", ".: holds neither `qps` nor `arrivals_us`"),
+        (r#"{"interval_s": 1, "qps": []}"#, "qps: is empty"),
+        (
+            r#"{"interval_s": 1, "qps": [0, 0]}"#,
+            "qps: is zero throughout",
+        ),
+        (
+            r#"{"interval_s": 1, "qps": [5, -1]}"#,
+            "qps[1]: is not a rate",
+        ),
+        (
+            r#"{"interval_s": 0, "qps": [5]}"#,
+            "interval_s: must be positive",
+        ),
+        (r#"{"qps": [5]}"#, "interval_s: is missing"),
+        (
+            r#"{"interval_s": 1, "qps": [5, "x"]}"#,
+            "qps[1]: invalid type: string \"x\", expected f64 at line 1 column 32",
+        ),
+        (r#"{"arrivals_us": []}"#, "arrivals_us: is empty"),
+        (
+            r#"{"arrivals_us": [5, 4]}"#,
+            "arrivals_us[1]: goes back in time",
+        ),
+        (
+            r#"{"arrivals_us": [5], "qps": [1]}"#,
+            ".: holds both `qps` and `arrivals_us`",
+        ),
+    ] {
+        let spec = write(folder.path(), text);
+        let error = run(&scenario(catalog(1), &spec), &edf(), 1).unwrap_err();
+        let file = folder.path().join("trace.json");
+        let expected = format!("trace {}: {message}", file.display());
+        assert_eq!(error.to_string(), expected, "{text}");
+    }
+    let error = run(&scenario(catalog(1), "trace:nowhere.json"), &edf(), 1).unwrap_err();
+    let begins = "trace nowhere.json: .: No such file";
+    assert!(error.to_string().starts_with(begins), "{error}");
+}
