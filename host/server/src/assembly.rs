@@ -155,18 +155,23 @@ impl PoolPlan {
         });
         Ok(PoolParts {
             name: self.config.name.clone(),
-            scheduler: SchedulerConfig {
-                seed: self.config.seed,
-                pending_max: self.config.pending_max,
-                fault_limit: self.config.fault_limit.into(),
-                patience: Micros::from_millis(self.config.patience_ms),
-                history: self.config.windows_kept,
-            },
+            scheduler: self.scheduler(),
             executors: executors.collect(),
             evidence: self.evidence()?,
             inbox_max,
             catalog,
         })
+    }
+
+    /// Bounds and seed of the pool's scheduler.
+    pub fn scheduler(&self) -> SchedulerConfig {
+        SchedulerConfig {
+            seed: self.config.seed,
+            pending_max: self.config.pending_max,
+            fault_limit: self.config.fault_limit.into(),
+            patience: Micros::from_millis(self.config.patience_ms),
+            history: self.config.windows_kept,
+        }
     }
 
     /// What a policy chooses from.

@@ -6,6 +6,7 @@ mod demo;
 mod policy;
 mod profile;
 mod serve;
+mod simulate;
 mod train;
 
 use std::path::Path;
@@ -26,6 +27,8 @@ const LOG_DEFAULT: &str = "info";
   switchyard serve --config switchyard.toml
   switchyard policy check target/policies/sneakpeek.wasm
   switchyard profile --out profiles/here.json
+  switchyard simulate --policy fcfs --policy sneakpeek --workload poisson:400 \\
+      --profile profiles/here.json
   switchyard demo --quick
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a check failed, 2 bad
@@ -41,6 +44,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::ServeArgs),
+    Simulate(simulate::SimulateArgs),
     Demo(demo::DemoArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
@@ -73,6 +77,7 @@ impl Cli {
             Command::Policy(args) => policy::run(&args),
             // SAFETY: as above.
             Command::Profile(args) => unsafe { profile::run(&args) },
+            Command::Simulate(args) => simulate::run(&args),
             Command::Train(args) => train::run(&args),
         };
         match result {
@@ -111,5 +116,13 @@ impl Failure {
         };
         eprintln!("error: {text}");
         ExitCode::from(code)
+    }
+}
+
+/// A command-line value that must be positive.
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if value > 0.0 && f64::is_finite(value) => Ok(value),
+        _ => Err("must be a positive number".to_owned()),
     }
 }

@@ -220,14 +220,19 @@ fn loader(
 ) -> Result<Loader, switchyard_policy::cache::CacheError> {
     let options = LoaderOptions {
         cache_dir: config.policies.cache.clone(),
-        limits: Limits {
-            window_budget: pool.window_budget(),
-            memory_bytes: pool.policy_memory_mb << 20,
-            ..Limits::default()
-        },
+        limits: limits_of(pool),
         seed: pool.seed,
     };
     Loader::new(engine.clone(), options)
+}
+
+/// What a pool's policies may take.
+pub(crate) fn limits_of(pool: &PoolConfig) -> Limits {
+    Limits {
+        window_budget: pool.window_budget(),
+        memory_bytes: pool.policy_memory_mb << 20,
+        ..Limits::default()
+    }
 }
 
 async fn bind(field: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -2,6 +2,7 @@
 //! of its deadlines. As text (see [`spec`]) or as JSON.
 
 mod error;
+mod scale;
 mod spec;
 mod trace;
 

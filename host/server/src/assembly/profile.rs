@@ -72,6 +72,15 @@ impl Measured {
         })
     }
 
+    /// Any machine's profile, to simulate with. Nothing is served from it.
+    pub fn elsewhere(file: ProfileFile, percentile: Percentile, path: &Path) -> Self {
+        Self {
+            file,
+            percentile,
+            path: path.to_path_buf(),
+        }
+    }
+
     pub(super) fn table(&self, pool: &PoolPlan) -> Result<Profile, AssemblyError> {
         Ok(table(&self.file, pool, self.percentile)?)
     }

@@ -29,10 +29,10 @@ pub(super) struct DemoArgs {
     #[arg(long, value_name = "DIR", default_value = "profiles")]
     profiles: PathBuf,
     /// How long each policy serves in each of the two rounds
-    #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = super::positive)]
     seconds: f64,
     /// Offered load, as a share of what the most accurate variant sustains on all workers
-    #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = positive)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = super::positive)]
     load: f64,
     /// Seed of arrivals and inputs
     #[arg(long, default_value_t = 1)]
@@ -82,11 +82,4 @@ fn print(report: &DemoReport, json: bool) -> Result<(), Failure> {
         println!("{report}");
     }
     Ok(())
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(value) if value > 0.0 && f64::is_finite(value) => Ok(value),
-        _ => Err("must be a positive number".to_owned()),
-    }
 }

@@ -1,0 +1,166 @@
+//! `switchyard simulate`: run policies on a workload in virtual time.
+
+mod axis;
+mod contenders;
+mod output;
+mod yard;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use switchyard_core::time::Micros;
+use switchyard_sim::{Point, Scenario, Workload, sweep};
+
+use self::axis::Axis;
+use self::contenders::Contenders;
+use self::output::{Meta, Results};
+use self::yard::{Service, Yard};
+use super::Failure;
+use crate::config::PercentileName;
+
+/// Run policies on a workload in virtual time, all of them on the same arrivals
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  switchyard simulate --policy fcfs --policy sneakpeek --workload poisson:400 \\
+      --profile profiles/here.json
+  switchyard simulate --policy sneakpeek --policy edf --workload window:12x100ms \\
+      --profile profiles/here.json --seeds 5 --sweep load=0.5:1.5:0.25 --json out.json
+  switchyard simulate --policy my-policy.wasm --workload trace:day.json \\
+      --profile profiles/here.json --workers 4 --service percentiles
+
+A policy is NAME, for NAME.wasm in the folder of policies, a path that ends in .wasm, or `edf`,
+the native fallback. Components run on fuel, so that a runaway is cut at the same instruction in
+every run: the same command gives the same figures on every machine.
+
+Workloads: poisson:RATE, gamma:RATE,SHAPE, erlang:RATE,STAGES, periodic:RATE,
+mmpp:RATE,RATE,LEAVE,LEAVE, phases:RATExLENGTH,..., window:COUNTxLENGTH, burst:RATE,SIZExEVERY,
+trace:FILE, or a file of JSON.
+
+A sweep varies one of load (times the workload's rates), deadline (times each app's SLO),
+workers, k (neighbours of the evidence), penalty or prior; values are A,B,C or FROM:TO:STEP.
+
+Exit codes: 0 done, 2 a policy, workload, profile or parameter cannot be used.")]
+pub(super) struct SimulateArgs {
+    /// A policy; may be given again
+    #[arg(long = "policy", value_name = "P", required = true)]
+    policies: Vec<String>,
+    /// What arrives: a spec or a file of JSON
+    #[arg(long, value_name = "W")]
+    workload: String,
+    /// Latencies, of any machine
+    #[arg(long, value_name = "FILE")]
+    profile: PathBuf,
+    /// Configuration whose first pool is simulated; without one, the shipped demo configuration
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder of models, in the place of every app's zoo
+    #[arg(long, value_name = "DIR")]
+    zoo: Option<PathBuf>,
+    /// Folder of policies, in the place of policies.dir
+    #[arg(long = "policies", value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// So many workers, of the configured kinds in turn
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    workers: Option<u32>,
+    /// Virtual seconds in which requests arrive
+    #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = super::positive)]
+    seconds: f64,
+    /// Seed of the first run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Runs per policy, with seeds that follow each other
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    seeds: u64,
+    /// A parameter and its values
+    #[arg(long, value_name = "NAME=VALUES")]
+    sweep: Option<Axis>,
+    /// How long batches take: profiled, percentiles, normal:MEAN,CV, log-normal:MEAN,CV or
+    /// exponential:MEAN, with means as shares of the profile's latency
+    #[arg(long, value_name = "LAW", default_value = "profiled")]
+    service: Service,
+    /// Latencies that policies plan with: p50, p95 or p99
+    #[arg(long, value_name = "P", default_value = "p95", value_parser = percentile)]
+    percentile: PercentileName,
+    /// Models are not resident at the start
+    #[arg(long)]
+    cold: bool,
+    /// Write everything as JSON; `-`: to stdout, in the place of the table
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Simulates and prints.
+pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
+    let yard = Yard::read(args)?;
+    let workload = workload(&args.workload)?;
+    let contenders = Contenders::load(&args.policies, &yard)?;
+    let points = args.points(&yard, &workload)?;
+    let seeds: Vec<u64> = (0..args.seeds).map(|i| args.seed.wrapping_add(i)).collect();
+    let runs = points.len() * contenders.list.len() * seeds.len();
+    let bar = ProgressBar::new(runs as u64).with_style(style());
+    let outcomes = sweep(&points, &contenders.list, &seeds, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let results = Results {
+        meta: Meta {
+            workload: args.workload.clone(),
+            profile: args.profile.display().to_string(),
+            seconds: args.seconds,
+            seeds,
+            workers: yard.catalog.workers.len(),
+            sweep: args.sweep.as_ref().map(|axis| axis.name.label().to_owned()),
+        },
+        outcomes: outcomes.map_err(Failure::input)?,
+    };
+    results.print(args.json.as_deref())
+}
+
+// === impl SimulateArgs ===
+
+impl SimulateArgs {
+    /// One scenario per value of the sweep, or one.
+    fn points(&self, yard: &Yard, workload: &Workload) -> Result<Vec<Point>, Failure> {
+        let base = Scenario {
+            duration: Micros((self.seconds * 1e6) as u64),
+            service: yard.service(&self.service)?,
+            preload: !self.cold,
+            scheduler: yard.scheduler.clone(),
+            ..Scenario::new(yard.catalog.clone(), workload.clone())
+        };
+        match &self.sweep {
+            None => Ok(vec![Point {
+                name: String::new(),
+                scenario: base,
+            }]),
+            Some(axis) => axis.points(&base),
+        }
+    }
+}
+
+/// A spec, or a file of JSON.
+fn workload(text: &str) -> Result<Workload, Failure> {
+    if !text.ends_with(".json") || text.contains(':') {
+        return text.parse().map_err(Failure::input);
+    }
+    let read = std::fs::read_to_string(text);
+    let json = read.map_err(|error| Failure::input(format!("{text}: {error}")))?;
+    let mut json = serde_json::Deserializer::from_str(&json);
+    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let (path, inner) = (error.path().to_string(), error.inner());
+        Failure::input(format!("{text}: {path}: {inner}"))
+    })
+}
+
+fn percentile(text: &str) -> Result<PercentileName, String> {
+    match text {
+        "p50" => Ok(PercentileName::P50),
+        "p95" => Ok(PercentileName::P95),
+        "p99" => Ok(PercentileName::P99),
+        _ => Err("must be p50, p95 or p99".to_owned()),
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("simulating {wide_bar} {pos}/{len} runs {eta}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}

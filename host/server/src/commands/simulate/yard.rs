@@ -1,0 +1,175 @@
+//! What policies are simulated with: the catalog of a configured pool with any machine's
+//! latencies.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::{Catalog, WorkerSpec};
+use switchyard_executor::profile::{Percentile, ProfileFile};
+use switchyard_policy::Limits;
+use switchyard_sim::{Quantile, ServiceTimes};
+
+use super::SimulateArgs;
+use crate::assembly::{Measured, PoolPlan};
+use crate::commands::{Failure, read_config};
+use crate::server::limits_of;
+
+/// A law of service times, as it is typed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Service {
+    /// One that needs nothing else.
+    Law(ServiceTimes),
+    /// Between the profile's own percentiles.
+    Percentiles,
+}
+
+/// One pool, ready to be simulated.
+pub(super) struct Yard {
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) scheduler: SchedulerConfig,
+    pub(super) limits: Limits,
+    pub(super) policies: PathBuf,
+    /// The whole profile at the percentiles it holds.
+    quantiles: Vec<Quantile>,
+}
+
+// === impl Yard ===
+
+impl Yard {
+    pub(super) fn read(args: &SimulateArgs) -> Result<Self, Failure> {
+        let mut config = read_config(args.config.as_deref())?;
+        if let Some(zoo) = &args.zoo {
+            for app in &mut config.apps {
+                app.zoo.clone_from(zoo);
+            }
+        }
+        if let Some(folder) = &args.folder {
+            config.policies.dir.clone_from(folder);
+        }
+        let plans = PoolPlan::all(&config).map_err(Failure::input)?;
+        let plan = plans
+            .first()
+            .ok_or_else(|| Failure::input("the configuration has no pool"))?;
+        let file = ProfileFile::load(&args.profile).map_err(Failure::input)?;
+        let catalog_at = |percentile| {
+            let measured = Measured::elsewhere(file.clone(), percentile, &args.profile);
+            let named = |error| Failure::input(format!("{}: {error}", args.profile.display()));
+            plan.catalog(&measured).map_err(named)
+        };
+        let mut catalog = catalog_at(args.percentile.into())?;
+        if let Some(workers) = args.workers {
+            catalog.workers = repeated(&catalog.workers, workers as usize);
+        }
+        let quantile = |percentile: Percentile| {
+            Ok(Quantile {
+                quantile: percentile.share(),
+                profile: catalog_at(percentile)?.profile,
+            })
+        };
+        let quantiles = [Percentile::P50, Percentile::P95, Percentile::P99];
+        Ok(Self {
+            catalog: Arc::new(catalog),
+            scheduler: SchedulerConfig {
+                // The fewest with which windows reuse their buffers; nobody asks for them.
+                history: 1,
+                ..plan.scheduler()
+            },
+            limits: limits_of(&plan.config),
+            policies: config.policies.dir.clone(),
+            quantiles: quantiles
+                .map(quantile)
+                .into_iter()
+                .collect::<Result<_, Failure>>()?,
+        })
+    }
+
+    /// The law with this profile's numbers.
+    pub(super) fn service(&self, service: &Service) -> Result<ServiceTimes, Failure> {
+        let law = match service {
+            Service::Law(law) => law.clone(),
+            Service::Percentiles => ServiceTimes::Percentiles(self.quantiles.clone()),
+        };
+        law.validate().map_err(Failure::input)?;
+        Ok(law)
+    }
+}
+
+/// So many workers: the given ones in turn, each with a name of its own.
+pub(super) fn repeated(workers: &[WorkerSpec], count: usize) -> Vec<WorkerSpec> {
+    let copies = workers.iter().cycle().take(count).enumerate();
+    copies
+        .map(|(i, worker)| WorkerSpec {
+            name: match i / workers.len() {
+                0 => worker.name.clone(),
+                copy => format!("{}-{}", worker.name, copy + 1),
+            },
+            ..worker.clone()
+        })
+        .collect()
+}
+
+// === impl Service ===
+
+impl FromStr for Service {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (law, numbers) = text.split_once(':').unwrap_or((text, ""));
+        let numbers: Vec<f64> = numbers
+            .split(',')
+            .filter(|word| !word.is_empty())
+            .map(|word| word.parse().map_err(|_| format!("`{word}` is no number")))
+            .collect::<Result<_, _>>()?;
+        match (law, numbers.as_slice()) {
+            ("profiled", []) => Ok(Self::Law(ServiceTimes::Profiled)),
+            ("percentiles", []) => Ok(Self::Percentiles),
+            ("normal", &[mean, cv]) => Ok(Self::Law(ServiceTimes::Normal { mean, cv })),
+            ("log-normal", &[mean, cv]) => Ok(Self::Law(ServiceTimes::LogNormal { mean, cv })),
+            ("exponential", &[mean]) => Ok(Self::Law(ServiceTimes::Exponential { mean })),
+            _ => Err(
+                "must be profiled, percentiles, normal:MEAN,CV, log-normal:MEAN,CV or \
+                 exponential:MEAN"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laws_as_they_are_typed() {
+        let law = |text: &str| text.parse::<Service>();
+        assert_eq!(law("percentiles"), Ok(Service::Percentiles));
+        let normal = ServiceTimes::Normal { mean: 0.8, cv: 0.1 };
+        assert_eq!(law("normal:0.8,0.1"), Ok(Service::Law(normal)));
+        for wrong in [
+            "",
+            "normal",
+            "normal:1",
+            "exponential:x",
+            "profiled:1",
+            "pareto:1,2",
+        ] {
+            assert!(law(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn copies_of_workers_have_names_of_their_own() {
+        let worker = |name: &str| WorkerSpec {
+            name: name.to_owned(),
+            kind: switchyard_core::ids::KindId(0),
+            memory_bytes: 1,
+            queue_max: 1,
+            parked_max: 0,
+        };
+        let many = repeated(&[worker("a"), worker("b")], 5);
+        let names: Vec<_> = many.iter().map(|worker| worker.name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "a-2", "b-2", "a-3"]);
+    }
+}
