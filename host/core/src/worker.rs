@@ -82,6 +82,12 @@ impl Worker {
             && self.lanes.iter().all(|lane| lane.waiting.is_empty())
     }
 
+    /// Runs nothing and has a batch, or requests for one, that it can run now.
+    pub(crate) fn could_start(&self) -> bool {
+        let has_batch = !self.queue.is_empty() || self.lanes.iter().any(LaneQueue::is_ready);
+        self.up && self.running.is_none() && has_batch
+    }
+
     /// When the running batch should end.
     pub(crate) fn busy_until(&self, now: Time) -> Time {
         self.running

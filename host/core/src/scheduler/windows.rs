@@ -221,6 +221,7 @@ impl Scheduler {
         }
         for route in &plan.routes {
             self.routes.install(route, &mut self.workers);
+            self.may_start.extend(0..self.workers.len());
         }
         if !rescue_only {
             self.trigger.set_wake(now, plan.wake);
