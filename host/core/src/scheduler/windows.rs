@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::Scheduler;
-use crate::decision::Decision;
 use crate::event::{Command, Notice};
 use crate::ids::{BatchId, RequestId, VariantId, WorkerId};
 use crate::plan::checked::Yard;
@@ -71,8 +70,9 @@ impl Scheduler {
 
     fn run_window(&mut self, now: Time, because: Causes, rescue_only: bool) {
         self.windows_opened += 1;
-        let (mut window, plan) = self.history.buffers();
-        self.see(now, because, &mut window);
+        let mut decision = self.history.buffers();
+        self.see(now, because, &mut decision.window);
+        let plan = std::mem::take(&mut decision.plan);
         let Self {
             guard,
             table,
@@ -88,7 +88,7 @@ impl Scheduler {
             workers,
         };
         let served = guard.serve(
-            &window,
+            &decision.window,
             rescue_only,
             plan,
             |plan| CheckedPlan::try_new(plan, &yard, scratch),
@@ -98,12 +98,11 @@ impl Scheduler {
             self.out
                 .push_back(Command::Notice(Notice::PolicyFaulted(faulted)));
         }
-        self.apply(now, window.id, &served.by, &served.plan, rescue_only);
-        self.history.record(Decision {
-            window,
-            plan: served.plan.into_plan(),
-            by: served.by,
-        });
+        let window = decision.window.id;
+        self.apply(now, window, &served.by, &served.plan, rescue_only);
+        decision.plan = served.plan.into_plan();
+        decision.by = served.by;
+        self.history.record(decision);
     }
 
     // ---- what the policy sees ---------------------------------------------------------
