@@ -2,7 +2,7 @@
 //! of its deadlines. As text (see [`spec`]) or as JSON.
 
 mod error;
-mod spec;
+pub mod spec;
 mod trace;
 
 use std::collections::BTreeMap;
