@@ -132,6 +132,11 @@ impl Sources {
             }
             given => given,
         };
+        let recorded = recorded(arrivals, catalog)?;
+        if stream.apps == Apps::Each && !recorded.is_empty() {
+            let reason = "recorded requests name their own: not with `*=`";
+            return Err(WorkloadError::value("apps", reason));
+        }
         let process = Process::new(arrivals);
         let first_phase = self.phases.len();
         let name = arrivals.label();
@@ -146,7 +151,7 @@ impl Sources {
             apps,
             weights,
             deadline: stream.deadline,
-            recorded: recorded(arrivals, catalog)?,
+            recorded,
             first_phase,
             times: draws(Purpose::Arrivals),
             choices: draws(Purpose::Apps),
