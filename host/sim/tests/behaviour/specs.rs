@@ -246,6 +246,10 @@ fn recorded_requests_keep_their_apps_and_deadlines() {
     // The fastest variant of `heart` takes 1 ms; `fall` takes exactly its 3 ms.
     assert_eq!((heart.summary.arrivals, heart.summary.late), (1, 1));
     assert_eq!((fall.summary.arrivals, fall.summary.in_time), (2, 2));
+    let each = format!("*={}", write(folder.path(), text));
+    let error = run(&scenario(catalog(1), &each), &edf(), 1).unwrap_err();
+    let message = "workload: apps: recorded requests name their own: not with `*=`";
+    assert_eq!(error.to_string(), message);
     let unknown = write(
         folder.path(),
         r#"{"requests": [{"at_us": 1, "app": "lung"}]}"#,
