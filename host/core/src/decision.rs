@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::window::Window;
 
 /// One window, the plan that was applied, and whose it was.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Decision {
     /// What was seen.
     pub window: Window,
@@ -22,8 +22,11 @@ pub struct Decision {
 /// scheduler records without allocating.
 #[derive(Debug)]
 pub struct History {
-    kept: VecDeque<Decision>,
+    /// Boxed: a decision is a kilobyte of columns' heads, moved with every window.
+    kept: VecDeque<Box<Decision>>,
     capacity: usize,
+    /// A decision that was not kept, for its buffers.
+    spare: Option<Box<Decision>>,
 }
 
 // === impl History ===
@@ -33,36 +36,37 @@ impl History {
         Self {
             kept: VecDeque::with_capacity(capacity),
             capacity,
+            spare: None,
         }
     }
 
-    /// Empty buffers, of the oldest decision once the history is full.
-    pub(crate) fn buffers(&mut self) -> (Window, Plan) {
-        if self.kept.len() < self.capacity {
-            return Default::default();
-        }
-        let Some(oldest) = self.kept.pop_front() else {
-            return Default::default();
+    /// An empty decision with the buffers of the oldest, once the history is full.
+    pub(crate) fn buffers(&mut self) -> Box<Decision> {
+        let oldest = match self.kept.len() < self.capacity {
+            true => None,
+            false => self.spare.take().or_else(|| self.kept.pop_front()),
         };
-        let (mut window, mut plan) = (oldest.window, oldest.plan);
-        window.clear();
-        plan.clear();
-        (window, plan)
+        let mut decision = oldest.unwrap_or_default();
+        decision.window.clear();
+        decision.plan.clear();
+        decision
     }
 
-    pub(crate) fn record(&mut self, decision: Decision) {
+    pub(crate) fn record(&mut self, decision: Box<Decision>) {
         if self.capacity > 0 {
             self.kept.push_back(decision);
+        } else {
+            self.spare = Some(decision);
         }
     }
 
     /// Oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Decision> {
-        self.kept.iter()
+        self.kept.iter().map(Box::as_ref)
     }
 
     /// The decision of one window, if it is still kept.
     pub fn get(&self, window: u64) -> Option<&Decision> {
-        self.kept.iter().rev().find(|d| d.window.id == window)
+        self.iter().rev().find(|d| d.window.id == window)
     }
 }

@@ -88,6 +88,9 @@ pub struct Scheduler {
     draining: bool,
     completions: Vec<Completion>,
     out: VecDeque<Command>,
+    /// Workers to which something happened that may let them start:
+    /// [`poll`](Self::poll) need not look at every worker each time to find out.
+    may_start: Vec<usize>,
     scratch: Scratch,
     faulted: Vec<Faulted>,
     /// Decides for pinned and routed requests.
@@ -123,6 +126,7 @@ impl Scheduler {
             draining: false,
             completions: Vec::new(),
             out: VecDeque::new(),
+            may_start: Vec::new(),
             scratch: Scratch::default(),
             faulted: Vec::new(),
             host: Arc::from(HOST_LABEL),
@@ -270,6 +274,7 @@ impl Scheduler {
         }
         self.routes = Routes::new(catalog.apps.len());
         self.load = LoadMonitor::new(catalog.apps.len());
+        self.may_start.extend(0..self.workers.len());
         self.catalog = catalog;
         for faulted in self.guard.configure(&self.catalog) {
             self.out

@@ -82,6 +82,12 @@ impl Worker {
             && self.lanes.iter().all(|lane| lane.waiting.is_empty())
     }
 
+    /// Runs nothing and has a batch, or requests for one, that it can run now.
+    pub(crate) fn could_start(&self) -> bool {
+        let has_batch = !self.queue.is_empty() || self.lanes.iter().any(LaneQueue::is_ready);
+        self.up && self.running.is_none() && has_batch
+    }
+
     /// When the running batch should end.
     pub(crate) fn busy_until(&self, now: Time) -> Time {
         self.running
@@ -92,9 +98,13 @@ impl Worker {
     /// When the queue should be empty too. Lanes are not counted: how their requests will
     /// be batched is not decided yet.
     pub(crate) fn free_at(&self, now: Time) -> Time {
-        self.queue
-            .iter()
-            .fold(self.busy_until(now), |at, batch| at + batch.expected)
+        let busy_until = self.busy_until(now);
+        // Mostly nothing waits, and every window asks every worker.
+        if self.queue.is_empty() {
+            return busy_until;
+        }
+        let queue = self.queue.iter();
+        queue.fold(busy_until, |at, batch| at + batch.expected)
     }
 
     /// Requests that will be parked here by what runs and waits, beyond those parked now.

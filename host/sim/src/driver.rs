@@ -249,8 +249,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
             return;
         }
         let drawn = &mut self.sources.sources[source as usize];
-        let app = drawn.app();
-        let deadline = drawn.deadline(self.catalog.apps[app.index()].slo);
+        let (app, deadline) = drawn.request(&self.catalog);
         let label = self.classes.pick(&self.labels[app.index()]) as u32;
         let id = self.live.insert(Live {
             deadline,

@@ -15,7 +15,7 @@
 //! - `driver`, `events`: the loop; `hardware`, `evidence`, `live`: what the live server has
 //!   executors, an index and clients for
 //! - [`metrics`]: what a run reports, and what several runs say together
-//! - [`runner`]: runs, sweeps; [`overhead`]: host time of policies
+//! - [`runner`]: runs, sweeps; [`timeline`]: what ran where; [`overhead`]: host time of policies
 
 mod driver;
 mod events;
@@ -28,6 +28,7 @@ pub mod random;
 pub mod runner;
 pub mod scenario;
 mod source;
+pub mod timeline;
 pub mod workload;
 
 pub use driver::Observer;

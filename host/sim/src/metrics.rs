@@ -31,8 +31,9 @@ pub use summary::Summary;
 #[derive(Debug)]
 pub(crate) struct Meters {
     phases: usize,
-    /// One per app and phase: an ending request touches one of them.
-    cells: Vec<Cell>,
+    /// One per app and phase: an ending request touches one of them. Absent where nothing has
+    /// arrived, for a histogram takes 16 kB at least and most streams are of one app.
+    cells: Vec<Option<Box<Cell>>>,
     apps: Vec<AppFacts>,
     /// Per variant and exit.
     served: Vec<Vec<u64>>,
@@ -64,7 +65,7 @@ impl Meters {
         let workers = catalog.workers.iter();
         Self {
             phases,
-            cells: (0..cells).map(|_| Cell::default()).collect(),
+            cells: (0..cells).map(|_| None).collect(),
             apps: apps.map(|app| AppFacts::of(app, catalog)).collect(),
             served: catalog
                 .variants
@@ -86,7 +87,7 @@ impl Meters {
     }
 
     fn cell(&mut self, app: AppId, phase: u32) -> &mut Cell {
-        &mut self.cells[app.index() * self.phases + phase as usize]
+        self.cells[app.index() * self.phases + phase as usize].get_or_insert_default()
     }
 
     pub(crate) fn started(&mut self, run: &Run, cost: Cost) {

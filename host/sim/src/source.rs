@@ -7,14 +7,14 @@ use switchyard_core::ids::AppId;
 use switchyard_core::time::{Micros, Time};
 
 use crate::random::{Purpose, Stream, running_sums};
-use crate::workload::{Apps, Arrivals, Deadline, Trace, Workload, WorkloadError};
+use crate::workload::{self, Apps, Arrivals, Deadline, Trace, Workload, WorkloadError};
 use process::Process;
 
 /// Phases that are reported apart; longer traces share these evenly.
 pub const PHASES_MAX: usize = 32;
 
-/// Shortest deadline that a law draws.
-const DEADLINE_MIN_US: f64 = 1_000.0;
+/// A drawn deadline is never below this share of the mean.
+const DEADLINE_MIN: f64 = 0.1;
 
 /// One stream of a workload, at work.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct Source {
     /// Running sums of the apps' weights; one app needs no draw.
     weights: Vec<f64>,
     deadline: Deadline,
+    /// App and deadline of recorded requests, last to first.
+    recorded: Vec<(AppId, Option<Micros>)>,
     /// Number of its first phase among all phases of the workload.
     first_phase: usize,
     times: Stream,
@@ -50,23 +52,30 @@ impl Source {
         })
     }
 
-    /// Whose it is.
-    pub(crate) fn app(&mut self) -> AppId {
+    /// Whose the request that arrives now is, and how long after its arrival it wants an answer.
+    pub(crate) fn request(&mut self, catalog: &Catalog) -> (AppId, Micros) {
+        let recorded = self.recorded.pop();
+        let (app, given) = recorded.unwrap_or_else(|| (self.app(), None));
+        let slo = catalog.apps[app.index()].slo;
+        (app, given.unwrap_or_else(|| self.deadline(slo)))
+    }
+
+    fn app(&mut self) -> AppId {
         match self.apps[..] {
             [app] => app,
             _ => self.apps[self.choices.pick(&self.weights)],
         }
     }
 
-    /// How long after its arrival it wants an answer.
-    pub(crate) fn deadline(&mut self, slo: Micros) -> Micros {
+    fn deadline(&mut self, slo: Micros) -> Micros {
         match self.deadline {
             Deadline::Slo => slo,
             Deadline::Scaled(factor) => Micros((slo.0 as f64 * factor) as u64).max(Micros(1)),
             Deadline::Fixed(length) => length,
             Deadline::Normal { mean_us, sd_us } => {
-                let us = mean_us.0 as f64 + sd_us.0 as f64 * self.deadlines.normal();
-                Micros(us.max(DEADLINE_MIN_US) as u64)
+                let mean = mean_us.0 as f64;
+                let us = mean + sd_us.0 as f64 * self.deadlines.normal();
+                Micros(us.max(mean * DEADLINE_MIN) as u64).max(Micros(1))
             }
         }
     }
@@ -99,7 +108,7 @@ impl Sources {
             stream.arrivals.validate()?;
             stream.deadline.validate()?;
             for (apps, weights) in targets(&stream.apps, catalog)? {
-                made.add(&stream.arrivals, stream.deadline, apps, weights, seed)?;
+                made.add(stream, apps, weights, catalog, seed)?;
             }
         }
         Ok(made)
@@ -107,22 +116,27 @@ impl Sources {
 
     fn add(
         &mut self,
-        arrivals: &Arrivals,
-        deadline: Deadline,
+        stream: &workload::Stream,
         apps: Vec<AppId>,
         weights: Vec<f64>,
+        catalog: &Catalog,
         seed: u64,
     ) -> Result<(), WorkloadError> {
         let lane = self.sources.len() as u64;
-        let stream = |purpose| Stream::new(seed, purpose, lane);
+        let draws = |purpose| Stream::new(seed, purpose, lane);
         let loaded;
-        let arrivals = match arrivals {
+        let arrivals = match &stream.arrivals {
             Arrivals::File(path) => {
                 loaded = Arrivals::Trace(Trace::load(path)?);
                 &loaded
             }
             given => given,
         };
+        let recorded = recorded(arrivals, catalog)?;
+        if stream.apps == Apps::Each && !recorded.is_empty() {
+            let reason = "recorded requests name their own: not with `*=`";
+            return Err(WorkloadError::value("apps", reason));
+        }
         let process = Process::new(arrivals);
         let first_phase = self.phases.len();
         let name = arrivals.label();
@@ -136,14 +150,28 @@ impl Sources {
             process,
             apps,
             weights,
-            deadline,
+            deadline: stream.deadline,
+            recorded,
             first_phase,
-            times: stream(Purpose::Arrivals),
-            choices: stream(Purpose::Apps),
-            deadlines: stream(Purpose::Deadlines),
+            times: draws(Purpose::Arrivals),
+            choices: draws(Purpose::Apps),
+            deadlines: draws(Purpose::Deadlines),
         });
         Ok(())
     }
+}
+
+fn recorded(
+    arrivals: &Arrivals,
+    catalog: &Catalog,
+) -> Result<Vec<(AppId, Option<Micros>)>, WorkloadError> {
+    let Arrivals::Trace(trace) = arrivals else {
+        return Ok(Vec::new());
+    };
+    let last_to_first = trace.requests.iter().flatten().rev();
+    last_to_first
+        .map(|request| Ok((app_id(&request.app, catalog)?, request.deadline_us)))
+        .collect()
 }
 
 type Target = (Vec<AppId>, Vec<f64>);

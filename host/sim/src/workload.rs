@@ -3,7 +3,7 @@
 
 mod error;
 mod scale;
-mod spec;
+pub mod spec;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use switchyard_core::time::Micros;
 
 pub use error::WorkloadError;
-pub use trace::Trace;
+pub use trace::{Recorded, Trace};
 
 /// All streams of a run. `poisson:200` parses to one stream over all apps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -142,7 +142,7 @@ pub enum Deadline {
     Scaled(f64),
     /// The same for all: `150ms`.
     Fixed(Micros),
-    /// Normal, `normal:150ms,20ms`; never below a millisecond.
+    /// Normal, `normal:150ms,20ms`; never below a tenth of the mean.
     Normal {
         /// Mean in microseconds.
         mean_us: Micros,

@@ -74,8 +74,9 @@ pub(crate) struct Yard<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     ids: Vec<RequestId>,
-    /// Per worker: batches and parked requests after the plan.
+    /// Per worker: batches after the plan.
     queued: Vec<u32>,
+    /// Per worker: parked requests after the plan; empty when the plan parks none.
     parked: Vec<u32>,
 }
 
@@ -98,7 +99,7 @@ impl CheckedPlan {
     }
 
     fn check(plan: &Plan, yard: &Yard<'_>, scratch: &mut Scratch) -> Result<(), PlanError> {
-        scratch.reset(yard);
+        scratch.reset(plan, yard);
         check_members(plan)?;
         check_revokes(plan, yard, scratch)?;
         check_requests(plan, yard, scratch)?;
@@ -121,13 +122,21 @@ impl CheckedPlan {
 }
 
 impl Scratch {
-    fn reset(&mut self, yard: &Yard<'_>) {
+    fn reset(&mut self, plan: &Plan, yard: &Yard<'_>) {
         self.ids.clear();
         self.queued.clear();
         self.parked.clear();
-        for worker in yard.workers {
-            self.queued.push(worker.queue.len() as u32);
-            self.parked.push(worker.parked + worker.will_park());
+        let queued = yard.workers.iter().map(|worker| worker.queue.len() as u32);
+        self.queued.extend(queued);
+        // Counting these looks at every batch there is, and most plans park nothing.
+        if plan
+            .dispatches
+            .iter()
+            .any(|dispatch| dispatch.exit.is_none())
+        {
+            let parked = yard.workers.iter();
+            let parked = parked.map(|worker| worker.parked + worker.will_park());
+            self.parked.extend(parked);
         }
     }
 }
@@ -157,8 +166,9 @@ fn check_revokes(plan: &Plan, yard: &Yard<'_>, scratch: &mut Scratch) -> Result<
         };
         scratch.queued[worker] -= 1;
         let held = yard.workers[worker].queue.iter().find(|b| b.id == batch);
-        if let Some(held) = held.filter(|b| b.exit.is_none() && b.from_stage == 0) {
-            scratch.parked[worker] -= held.members.len() as u32;
+        let held = held.filter(|b| b.exit.is_none() && b.from_stage == 0);
+        if let (Some(held), Some(parked)) = (held, scratch.parked.get_mut(worker)) {
+            *parked -= held.members.len() as u32;
         }
     }
     Ok(())

@@ -112,6 +112,7 @@ impl Scheduler {
             self.reject(now, id, Rejection::LaneFull);
         } else {
             lane.waiting.push_back(id);
+            self.may_start.push(worker.index());
             self.table.set_state(id, State::Lane(worker));
         }
         true

@@ -16,20 +16,31 @@ impl Scheduler {
         batch.expected = worker.expected(&self.catalog, WorkerId(w as u32), &batch);
         let at = worker.queue.len().min(place as usize);
         worker.queue.insert(at, batch);
+        self.may_start.push(w);
         id
     }
 
     /// Every worker that runs nothing takes its next batch, from its queue or a lane.
     pub(super) fn start_workers(&mut self, now: Time) {
-        for w in 0..self.workers.len() {
-            if !self.workers[w].up || self.workers[w].running.is_some() {
-                continue;
+        if !self.may_start.is_empty() {
+            let mut workers = std::mem::take(&mut self.may_start);
+            // In the catalog's order, whatever happened first.
+            workers.sort_unstable();
+            for w in workers.drain(..) {
+                if !self.workers[w].up || self.workers[w].running.is_some() {
+                    continue;
+                }
+                let next = self.workers[w].queue.pop_front();
+                if let Some(batch) = next.or_else(|| self.batch_from_lane(w)) {
+                    self.start(now, w, batch);
+                }
             }
-            let next = self.workers[w].queue.pop_front();
-            if let Some(batch) = next.or_else(|| self.batch_from_lane(w)) {
-                self.start(now, w, batch);
-            }
+            self.may_start = workers;
         }
+        debug_assert!(
+            !self.workers.iter().any(Worker::could_start),
+            "a worker could start and nobody said so"
+        );
     }
 
     /// The lane whose head waits longest, among those with enough for a batch.
@@ -93,6 +104,7 @@ impl Scheduler {
         let Some(running) = held.running.take_if(|running| running.batch.id == batch) else {
             return; // Of a worker that was given up meanwhile.
         };
+        self.may_start.push(worker.index());
         match result {
             Ok(()) => self.settle(now, worker, &running),
             Err(reason) => self.fail(now, &running, &reason),
@@ -198,6 +210,7 @@ impl Scheduler {
         };
         if !held.up {
             *held = Worker::new(spec);
+            self.may_start.push(w);
             self.trigger.happened().completion = true;
             self.rescue.happened().completion = true;
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::Scheduler;
-use crate::decision::Decision;
 use crate::event::{Command, Notice};
 use crate::ids::{BatchId, RequestId, VariantId, WorkerId};
 use crate::plan::checked::Yard;
@@ -11,7 +10,9 @@ use crate::plan::{CheckedPlan, Dispatch};
 use crate::request::{Outcome, Rejection};
 use crate::table::State;
 use crate::time::{Micros, Time};
-use crate::window::{Causes, IDLE, Placed, PlacedState, RequestProgress, Resident, Window};
+use crate::window::{
+    Causes, IDLE, Placed, PlacedState, RequestProgress, Resident, Window, Workers,
+};
 use crate::worker::{Batch, Decided, Members, Worker};
 
 impl Scheduler {
@@ -71,8 +72,9 @@ impl Scheduler {
 
     fn run_window(&mut self, now: Time, because: Causes, rescue_only: bool) {
         self.windows_opened += 1;
-        let (mut window, plan) = self.history.buffers();
-        self.see(now, because, &mut window);
+        let mut decision = self.history.buffers();
+        self.see(now, because, &mut decision.window);
+        let plan = std::mem::take(&mut decision.plan);
         let Self {
             guard,
             table,
@@ -88,7 +90,7 @@ impl Scheduler {
             workers,
         };
         let served = guard.serve(
-            &window,
+            &decision.window,
             rescue_only,
             plan,
             |plan| CheckedPlan::try_new(plan, &yard, scratch),
@@ -98,12 +100,11 @@ impl Scheduler {
             self.out
                 .push_back(Command::Notice(Notice::PolicyFaulted(faulted)));
         }
-        self.apply(now, window.id, &served.by, &served.plan, rescue_only);
-        self.history.record(Decision {
-            window,
-            plan: served.plan.into_plan(),
-            by: served.by,
-        });
+        let window = decision.window.id;
+        self.apply(now, window, &served.by, &served.plan, rescue_only);
+        decision.plan = served.plan.into_plan();
+        decision.by = served.by;
+        self.history.record(decision);
     }
 
     // ---- what the policy sees ---------------------------------------------------------
@@ -114,9 +115,7 @@ impl Scheduler {
         window.now = now;
         window.because = because;
         self.see_requests(window, wants.evidence);
-        for worker in &self.workers {
-            see_worker(worker, now, window);
-        }
+        see_workers(&self.workers, now, &mut window.workers);
         if wants.residents {
             for (w, worker) in (0..).zip(&self.workers) {
                 let resident = worker.resident.iter().map(|&variant| Resident {
@@ -221,6 +220,7 @@ impl Scheduler {
         }
         for route in &plan.routes {
             self.routes.install(route, &mut self.workers);
+            self.may_start.extend(0..self.workers.len());
         }
         if !rescue_only {
             self.trigger.set_wake(now, plan.wake);
@@ -260,17 +260,31 @@ impl Scheduler {
     }
 }
 
-fn see_worker(worker: &Worker, now: Time, window: &mut Window) {
-    let columns = &mut window.workers;
-    let running = worker.running.as_ref();
-    columns.busy_until.push(worker.busy_until(now).0);
-    columns.free_at.push(worker.free_at(now).0);
-    columns.running_since.push(running.map_or(0, |r| r.since.0));
+/// Column by column: the lengths are known, so that no push has to look for room.
+fn see_workers(workers: &[Worker], now: Time, columns: &mut Workers) {
+    let running = |worker: &Worker| {
+        worker.running.as_ref().map_or((0, IDLE), |running| {
+            (running.since.0, running.batch.variant.0)
+        })
+    };
+    columns
+        .busy_until
+        .extend(workers.iter().map(|w| w.busy_until(now).0));
+    columns
+        .free_at
+        .extend(workers.iter().map(|w| w.free_at(now).0));
+    columns
+        .running_since
+        .extend(workers.iter().map(|w| running(w).0));
     columns
         .running_variant
-        .push(running.map_or(IDLE, |r| r.batch.variant.0));
-    columns.queued.push(worker.queue.len() as u32);
-    columns.parked.push(worker.parked);
-    columns.free_memory.push(worker.free_bytes);
-    columns.up.push(u8::from(worker.up));
+        .extend(workers.iter().map(|w| running(w).1));
+    columns
+        .queued
+        .extend(workers.iter().map(|w| w.queue.len() as u32));
+    columns.parked.extend(workers.iter().map(|w| w.parked));
+    columns
+        .free_memory
+        .extend(workers.iter().map(|w| w.free_bytes));
+    columns.up.extend(workers.iter().map(|w| u8::from(w.up)));
 }

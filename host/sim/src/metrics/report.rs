@@ -254,9 +254,12 @@ impl Meters {
     }
 }
 
-fn sum<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Cell {
-    cells.into_iter().fold(Cell::default(), |mut sum, cell| {
-        sum.add(cell);
-        sum
-    })
+fn sum<'a>(cells: impl IntoIterator<Item = &'a Option<Box<Cell>>>) -> Cell {
+    cells
+        .into_iter()
+        .flatten()
+        .fold(Cell::default(), |mut sum, cell| {
+            sum.add(cell);
+            sum
+        })
 }

@@ -64,7 +64,9 @@ impl Trace {
         for rate in self.qps.iter_mut().flatten() {
             *rate *= load;
         }
-        for time_us in self.arrivals_us.iter_mut().flatten() {
+        let recorded = self.requests.iter_mut().flatten();
+        let recorded = recorded.map(|request| &mut request.at_us);
+        for time_us in self.arrivals_us.iter_mut().flatten().chain(recorded) {
             *time_us = (*time_us as f64 / load).round() as u64;
         }
     }

@@ -244,7 +244,7 @@ impl Arguments<'_> {
 
     fn mmpp(&self) -> Result<Arrivals, WorkloadError> {
         let list = self.list();
-        if list.len() < 4 || list.len() % 2 != 0 {
+        if list.len() < 4 || !list.len().is_multiple_of(2) {
             let reason = "takes a rate per phase, then a leaving rate per phase";
             return Err(WorkloadError::value(self.name, reason));
         }

@@ -3,14 +3,17 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use switchyard_core::time::Micros;
 
 use super::WorkloadError;
 
-/// A recorded arrival process, in one of two layouts. Other fields (`source`, say) are ignored.
+/// A recorded arrival process, in one of three layouts. Other fields (`source`, say) are
+/// ignored.
 ///
 /// ```json
 /// {"interval_s": 10, "qps": [1850, 1617]}
 /// {"arrivals_us": [12, 5000, 5000, 7100]}
+/// {"requests": [{"at_us": 12, "app": "heart", "deadline_us": 20000}]}
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
@@ -23,6 +26,23 @@ pub struct Trace {
     /// Arrival times in microseconds, ascending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_us: Option<Vec<u64>>,
+    /// Recorded requests, ascending; they name their apps, so that the stream's own are not
+    /// used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Vec<Recorded>>,
+}
+
+/// One request of recorded traffic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// When it arrived, in microseconds.
+    pub at_us: u64,
+    /// Its app.
+    pub app: String,
+    /// Time from its arrival to its deadline; without one the stream's law applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_us: Option<Micros>,
 }
 
 // === impl Trace ===
@@ -60,29 +80,53 @@ impl Trace {
                 reason: reason.to_owned(),
             })
         };
-        match (&self.qps, &self.arrivals_us) {
-            (None, None) => wrong(".", "holds neither `qps` nor `arrivals_us`"),
-            (Some(_), Some(_)) => wrong(".", "holds both `qps` and `arrivals_us`"),
-            (None, Some(times)) if times.is_empty() => wrong("arrivals_us", "is empty"),
-            (None, Some(times)) => match times.windows(2).position(|pair| pair[1] < pair[0]) {
-                Some(at) => wrong(&format!("arrivals_us[{}]", at + 1), "goes back in time"),
-                None => Ok(()),
+        match (&self.qps, &self.arrivals_us, &self.requests) {
+            (None, None, None) => wrong(".", "holds no `qps`, `arrivals_us` or `requests`"),
+            (Some(qps), None, None) => match rates(self.interval_s, qps) {
+                Ok(()) => Ok(()),
+                Err((field, reason)) => wrong(&field, reason),
             },
-            (Some(qps), None) if qps.is_empty() => wrong("qps", "is empty"),
-            (Some(qps), None) => {
-                let usable = |rate: &f64| rate.is_finite() && *rate >= 0.0;
-                if let Some(at) = qps.iter().position(|rate| !usable(rate)) {
-                    return wrong(&format!("qps[{at}]"), "is not a rate");
-                }
-                if qps.iter().all(|&rate| rate == 0.0) {
-                    return wrong("qps", "is zero throughout");
-                }
-                match self.interval_s {
-                    Some(length) if length.is_finite() && length > 0.0 => Ok(()),
-                    Some(_) => wrong("interval_s", "must be positive"),
-                    None => wrong("interval_s", "is missing"),
-                }
-            }
+            (None, Some(times), None) => match order(times.iter().copied()) {
+                Ok(()) => Ok(()),
+                Err((None, reason)) => wrong("arrivals_us", reason),
+                Err((Some(at), reason)) => wrong(&format!("arrivals_us[{at}]"), reason),
+            },
+            (None, None, Some(requests)) => match order(requests.iter().map(|r| r.at_us)) {
+                Ok(()) => Ok(()),
+                Err((None, reason)) => wrong("requests", reason),
+                Err((Some(at), reason)) => wrong(&format!("requests[{at}].at_us"), reason),
+            },
+            _ => wrong(".", "holds several of `qps`, `arrivals_us` and `requests`"),
         }
     }
+}
+
+fn rates(interval_s: Option<f64>, qps: &[f64]) -> Result<(), (String, &'static str)> {
+    let wrong = |field: &str, reason| Err((field.to_owned(), reason));
+    if qps.is_empty() {
+        return wrong("qps", "is empty");
+    }
+    let usable = |rate: &f64| rate.is_finite() && *rate >= 0.0;
+    if let Some(at) = qps.iter().position(|rate| !usable(rate)) {
+        return wrong(&format!("qps[{at}]"), "is not a rate");
+    }
+    if qps.iter().all(|&rate| rate == 0.0) {
+        return wrong("qps", "is zero throughout");
+    }
+    match interval_s {
+        Some(length) if length.is_finite() && length > 0.0 => Ok(()),
+        Some(_) => wrong("interval_s", "must be positive"),
+        None => wrong("interval_s", "is missing"),
+    }
+}
+
+fn order(times_us: impl Iterator<Item = u64>) -> Result<(), (Option<usize>, &'static str)> {
+    let mut before = None;
+    for (at, time_us) in times_us.enumerate() {
+        if before.is_some_and(|before| time_us < before) {
+            return Err((Some(at), "goes back in time"));
+        }
+        before = Some(time_us);
+    }
+    before.map(|_| ()).ok_or((None, "is empty"))
 }

@@ -2,8 +2,9 @@
 
 use switchyard_core::ids::ExitId;
 use switchyard_core::profile::Profile;
-use switchyard_core::time::Micros;
-use switchyard_sim::{Quantile, ServiceTimes, run};
+use switchyard_core::time::{Micros, Time};
+use switchyard_sim::timeline::Timeline;
+use switchyard_sim::{Quantile, ServiceTimes, run, run_observed};
 
 use crate::policies::first_come;
 use crate::yard::{LOAD, catalog, loads, row, scenario, single_server};
@@ -21,6 +22,30 @@ fn a_model_is_paid_for_once_while_it_stays() {
     assert_eq!(report.total.latency.max_ms, 1.7);
     cold.preload = true;
     assert_eq!(run(&cold, &small, 1).unwrap().workers[0].loads, 0);
+}
+
+/// The same run, seen batch by batch in an interval.
+#[test]
+fn a_timeline_shows_what_ran_where() {
+    let mut cold = scenario(catalog(1), "heart=periodic:50@deadline=500us");
+    cold.preload = false;
+    cold.requests_max = 10;
+    let small = first_come([0, 2], [1, 1], [0, 0]);
+    // Arrivals every 20 ms from 20 ms on; the first one runs until 21.7 ms.
+    let mut timeline = Timeline::new(Time(21_000), Time(60_000));
+    let report = run_observed(&cold, &small, 1, &mut timeline).unwrap();
+    assert_eq!(
+        report,
+        run(&cold, &small, 1).unwrap(),
+        "looking changes nothing"
+    );
+    let bars: Vec<_> = timeline
+        .bars
+        .iter()
+        .map(|b| (b.start.0, b.load.0, b.end.0))
+        .collect();
+    assert_eq!(bars, [(20_000, 700, 21_700), (40_000, 0, 41_000)]);
+    assert_eq!((timeline.violations, timeline.dropped), (2, 0));
 }
 
 /// Two models take turns in memory for one: every batch swaps.

@@ -78,3 +78,30 @@ proptest! {
         prop_assert_eq!(run(&scenario, &edf(), seed), run(&scenario, &edf(), seed));
     }
 }
+
+/// Pinned bits of a run that uses every law of arrivals, deadlines and service: the same on
+/// every machine. They change only with the draws or with what the core does for this policy.
+#[test]
+fn a_run_is_the_same_on_every_machine() {
+    let mut scenario = busy();
+    scenario.service = ServiceTimes::Normal { mean: 0.9, cv: 0.3 };
+    let report = run(&scenario, &first_come([1, 2], [3, 1], [1, 0]), 42).unwrap();
+    let total = &report.total;
+    let bits = [
+        total.arrivals,
+        total.in_time,
+        report.simulated_us.0,
+        report.workers.iter().map(|worker| worker.busy_us).sum(),
+        total.utility.to_bits(),
+        total.latency.mean_ms.to_bits(),
+    ];
+    let pinned = [
+        2_616,
+        1_890,
+        5_013_601,
+        11_857_501,
+        4_605_266_838_949_533_668,
+        4_622_859_178_389_869_597,
+    ];
+    assert_eq!(bits, pinned);
+}

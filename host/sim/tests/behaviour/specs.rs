@@ -186,6 +186,7 @@ fn a_map_must_be_one() {
     }
 }
 
+#[allow(clippy::disallowed_methods)] // A test brings its own traces.
 fn write(folder: &Path, text: &str) -> String {
     let file = folder.join("trace.json");
     fs::write(&file, text).unwrap();
@@ -226,10 +227,52 @@ fn recorded_arrivals_are_replayed() {
 }
 
 #[test]
+fn recorded_requests_keep_their_apps_and_deadlines() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"requests": [
+        {"at_us": 10, "app": "fall"},
+        {"at_us": 50000, "app": "heart", "deadline_us": 900},
+        {"at_us": 90000, "app": "fall", "deadline_us": 3000}
+    ]}"#;
+    let report = run(
+        &scenario(catalog(1), &write(folder.path(), text)),
+        &edf(),
+        1,
+    )
+    .unwrap();
+    let [heart, fall] = &report.apps[..] else {
+        panic!("{report:?}");
+    };
+    // The fastest variant of `heart` takes 1 ms; `fall` takes exactly its 3 ms.
+    assert_eq!((heart.summary.arrivals, heart.summary.late), (1, 1));
+    assert_eq!((fall.summary.arrivals, fall.summary.in_time), (2, 2));
+    let each = format!("*={}", write(folder.path(), text));
+    let error = run(&scenario(catalog(1), &each), &edf(), 1).unwrap_err();
+    let message = "workload: apps: recorded requests name their own: not with `*=`";
+    assert_eq!(error.to_string(), message);
+    let unknown = write(
+        folder.path(),
+        r#"{"requests": [{"at_us": 1, "app": "lung"}]}"#,
+    );
+    let error = run(&scenario(catalog(1), &unknown), &edf(), 1).unwrap_err();
+    let message = "workload: there is no app `lung`; there are heart, fall";
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
 fn wrong_traces_are_named() {
     let folder = tempfile::tempdir().unwrap();
     for (text, message) in [
-        ("{}", ".: holds neither `qps` nor `arrivals_us`"),
+        ("{}", ".: holds no `qps`, `arrivals_us` or `requests`"),
+        (r#"{"requests": []}"#, "requests: is empty"),
+        (
+            r#"{"requests": [{"at_us": 5, "app": "fall"}, {"at_us": 4, "app": "fall"}]}"#,
+            "requests[1].at_us: goes back in time",
+        ),
+        (
+            r#"{"requests": [{"at_us": 5}]}"#,
+            "requests[0]: missing field `app` at line 1 column 26",
+        ),
         (r#"{"interval_s": 1, "qps": []}"#, "qps: is empty"),
         (
             r#"{"interval_s": 1, "qps": [0, 0]}"#,
@@ -255,7 +298,7 @@ fn wrong_traces_are_named() {
         ),
         (
             r#"{"arrivals_us": [5], "qps": [1]}"#,
-            ".: holds both `qps` and `arrivals_us`",
+            ".: holds several of `qps`, `arrivals_us` and `requests`",
         ),
     ] {
         let spec = write(folder.path(), text);
