@@ -86,7 +86,7 @@ pub struct Scheduler {
     relieved: Time,
     batches_made: u64,
     draining: bool,
-    completions: Vec<Completion>,
+    completions: VecDeque<Completion>,
     out: VecDeque<Command>,
     /// Workers to which something happened that may let them start:
     /// [`poll`](Self::poll) need not look at every worker each time to find out.
@@ -124,7 +124,7 @@ impl Scheduler {
             relieved: Time::ZERO,
             batches_made: 0,
             draining: false,
-            completions: Vec::new(),
+            completions: VecDeque::new(),
             out: VecDeque::new(),
             may_start: Vec::new(),
             scratch: Scratch::default(),
@@ -336,13 +336,13 @@ impl Scheduler {
         latency: Micros,
     ) {
         if self.completions.len() == COMPLETIONS_MAX {
-            self.completions.remove(0);
+            self.completions.pop_front();
         }
         let (variant, exit) = match *outcome {
             Outcome::Answered { variant, exit, .. } => (Some(variant), Some(exit)),
             _ => (None, None),
         };
-        self.completions.push(Completion {
+        self.completions.push_back(Completion {
             id,
             app: request.app,
             end: End::from(outcome),

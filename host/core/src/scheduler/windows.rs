@@ -131,7 +131,7 @@ impl Scheduler {
             }
         }
         window.arrival_rate.extend(self.load.rates(now));
-        window.completions.append(&mut self.completions);
+        window.completions.extend(self.completions.drain(..));
     }
 
     fn see_requests(&self, window: &mut Window, evidence: bool) {
