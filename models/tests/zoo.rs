@@ -88,7 +88,18 @@ fn variants_differ_in_accuracy_and_in_classes() {
             .clone()
     };
     let (small, cnn, resnet) = (last("cnn-small"), last("cnn"), last("resnet"));
-    assert!(small.accuracy + 0.05 < cnn.accuracy && cnn.accuracy + 0.02 < resnet.accuracy);
+    assert!(small.accuracy + 0.05 < cnn.accuracy && cnn.accuracy + 0.01 < resnet.accuracy);
+    // On what a monitor sees too, although most of it is normal beats.
+    let seen = |recall: &[f64]| -> f64 {
+        let shares = Mix::workload().shares().iter().copied();
+        shares
+            .zip(recall)
+            .map(|(share, recall)| share * recall)
+            .sum()
+    };
+    let [small_seen, cnn_seen, resnet_seen] =
+        [&small, &cnn, &resnet].map(|exit| seen(&exit.recall));
+    assert!(small_seen < cnn_seen && cnn_seen < resnet_seen);
     let evidence = app.card.sneakpeek.as_ref().unwrap().accuracy;
     assert!((0.5..small.accuracy).contains(&evidence));
     let gap: Vec<f64> = resnet
