@@ -91,7 +91,8 @@ fn variants_differ_in_accuracy_and_in_classes() {
     assert!(small.accuracy + 0.05 < cnn.accuracy && cnn.accuracy + 0.01 < resnet.accuracy);
     // On what a monitor sees too, although most of it is normal beats.
     let seen = |recall: &[f64]| -> f64 {
-        let shares = Mix::workload().shares().iter().copied();
+        let mix = Mix::workload();
+        let shares = mix.shares().iter().copied();
         shares
             .zip(recall)
             .map(|(share, recall)| share * recall)
