@@ -163,6 +163,12 @@ impl PoolPlan {
         })
     }
 
+    /// Shares of the classes that each app's clients are said to send, in the catalog's order.
+    pub fn class_mixes(&self) -> Vec<Vec<f64>> {
+        let cards = self.zoo.iter().map(|app| &app.card);
+        cards.map(|card| card.workload_mix.clone()).collect()
+    }
+
     /// Bounds and seed of the pool's scheduler.
     pub fn scheduler(&self) -> SchedulerConfig {
         SchedulerConfig {

@@ -10,4 +10,5 @@ mod cli {
     mod help;
     mod policy;
     mod profile;
+    mod simulate;
 }

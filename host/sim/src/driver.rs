@@ -81,10 +81,8 @@ impl<'a, O: Observer> Simulation<'a, O> {
         };
         let scheduler = Scheduler::try_new(Arc::clone(&catalog), config)?;
         let sources = Sources::try_new(&scenario.workload, &catalog, seed)?;
-        let labels = catalog
-            .apps
-            .iter()
-            .map(|app| running_sums(app.frequencies.iter().copied()));
+        let labels = scenario.class_shares()?.into_iter();
+        let labels = labels.map(|shares| running_sums(shares.iter().copied()));
         let mut made = Self {
             scheduler,
             now: Time::ZERO,

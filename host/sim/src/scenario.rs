@@ -23,6 +23,9 @@ pub struct Scenario {
     pub duration: Micros,
     /// Arrivals after which they end as well.
     pub requests_max: u64,
+    /// Shares of the classes among an app's requests, by app; an app without any has those of
+    /// its test set.
+    pub class_mixes: Vec<Vec<f64>>,
     /// How long batches take.
     pub service: ServiceTimes,
     /// When evidence is ready, and how much its votes agree.
@@ -59,6 +62,14 @@ pub enum SimError {
     /// The workload makes no sense, or not with this catalog.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// The shares of an app's classes make no sense.
+    #[error("class mix of {app}: {reason}")]
+    ClassMix {
+        /// The app.
+        app: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The law of service times makes no sense.
     #[error(transparent)]
     Service(#[from] ServiceError),
@@ -95,6 +106,7 @@ impl Scenario {
             workload,
             duration: Micros::from_millis(60_000),
             requests_max: u64::MAX,
+            class_mixes: Vec::new(),
             service: ServiceTimes::Profiled,
             evidence: EvidenceTimes::default(),
             preload: true,
@@ -105,6 +117,29 @@ impl Scenario {
             },
             drain_max: Micros::from_millis(60_000),
         }
+    }
+}
+
+impl Scenario {
+    /// Shares of the classes among each app's requests.
+    pub(crate) fn class_shares(&self) -> Result<Vec<&[f64]>, SimError> {
+        let mixes = self.class_mixes.iter().map(Vec::as_slice);
+        let mixes = mixes.chain(std::iter::repeat(&[][..]));
+        let apps = self.catalog.apps.iter().zip(mixes);
+        apps.map(|(app, mix)| {
+            if mix.is_empty() {
+                return Ok(app.frequencies.as_slice());
+            }
+            let usable = mix.iter().all(|share| share.is_finite() && *share >= 0.0);
+            let reason = match mix.len() == app.classes.len() {
+                false => "must have one share per class",
+                true if !usable || mix.iter().sum::<f64>() <= 0.0 => "must be shares",
+                true => return Ok(mix),
+            };
+            let app = app.name.clone();
+            Err(SimError::ClassMix { app, reason })
+        })
+        .collect()
     }
 }
 

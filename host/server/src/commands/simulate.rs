@@ -122,6 +122,7 @@ impl SimulateArgs {
     fn points(&self, yard: &Yard, workload: &Workload) -> Result<Vec<Point>, Failure> {
         let base = Scenario {
             duration: Micros((self.seconds * 1e6) as u64),
+            class_mixes: yard.class_mixes.clone(),
             service: yard.service(&self.service)?,
             preload: !self.cold,
             scheduler: yard.scheduler.clone(),

@@ -29,6 +29,7 @@ pub(super) enum Service {
 pub(super) struct Yard {
     pub(super) catalog: Arc<Catalog>,
     pub(super) scheduler: SchedulerConfig,
+    pub(super) class_mixes: Vec<Vec<f64>>,
     pub(super) limits: Limits,
     pub(super) policies: PathBuf,
     /// The whole profile at the percentiles it holds.
@@ -76,6 +77,7 @@ impl Yard {
                 history: 1,
                 ..plan.scheduler()
             },
+            class_mixes: plan.class_mixes(),
             limits: limits_of(&plan.config),
             policies: config.policies.dir.clone(),
             quantiles: quantiles

@@ -1,0 +1,148 @@
+//! `simulate`: the same command says the same, and what cannot be simulated is named.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::binary::{policy, switchyard};
+
+/// A profile of the shipped models, measured once: what it says is of no matter here.
+fn profile() -> &'static str {
+    static FILE: OnceLock<String> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("simulated.json");
+        let file = file.to_str().unwrap().to_owned();
+        let quick = ["--seconds", "1", "--accuracy", "0"];
+        let ran = switchyard(&[&["profile", "--out", &file][..], &quick].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        file
+    })
+}
+
+fn simulated(more: &[&str]) -> Value {
+    let folder = policy("fcfs");
+    let folder = folder.parent().unwrap().to_str().unwrap();
+    let fixed = [
+        "simulate",
+        "--policies",
+        folder,
+        "--profile",
+        profile(),
+        "--json",
+        "-",
+    ];
+    let ran = switchyard(&[&fixed[..], more].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+const POLICIES: [&str; 6] = [
+    "--policy",
+    "fcfs",
+    "--policy",
+    "sneakpeek",
+    "--policy",
+    "edf",
+];
+
+#[test]
+fn the_same_command_says_the_same() {
+    let run = |seed: &str| {
+        let workload = ["--workload", "gamma:300,0.5", "--seconds", "5"];
+        let law = ["--service", "log-normal:0.9,0.3", "--seed", seed];
+        simulated(&[&POLICIES[..], &workload, &law].concat())
+    };
+    let once = run("3");
+    assert_eq!(once, run("3"));
+    assert_ne!(once, run("4"));
+    let runs = once["runs"].as_array().unwrap();
+    let names: Vec<_> = runs
+        .iter()
+        .map(|run| run["policy"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["fcfs", "sneakpeek", "edf"]);
+    // All of them saw the same arrivals, and answered every one.
+    for run in runs {
+        let total = &run["reports"][0]["total"];
+        assert_eq!(
+            total["arrivals"],
+            runs[0]["reports"][0]["total"]["arrivals"]
+        );
+        let ended = |name: &str| total[name].as_u64().unwrap();
+        assert_eq!(
+            ended("in_time") + ended("late"),
+            ended("arrivals"),
+            "{total}"
+        );
+    }
+}
+
+#[test]
+fn a_sweep_has_a_run_per_policy_and_value() {
+    let sweep = ["--sweep", "load=0.5:1.5:0.5", "--seeds", "2"];
+    let workload = ["--workload", "window:12x100ms", "--seconds", "2"];
+    let swept = simulated(&[&POLICIES[..4], &workload, &sweep].concat());
+    let runs = swept["runs"].as_array().unwrap();
+    let points: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            (
+                run["point"].as_str().unwrap(),
+                run["policy"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let expected = ["load=0.5", "load=1.0", "load=1.5"]
+        .map(|point| [(point, "fcfs"), (point, "sneakpeek")])
+        .concat();
+    assert_eq!(points, expected);
+    let arrivals: Vec<_> = runs
+        .iter()
+        .step_by(2)
+        .map(|run| run["estimates"]["arrivals"]["mean"].as_f64().unwrap())
+        .collect();
+    assert_eq!(
+        arrivals,
+        [120.0, 240.0, 360.0],
+        "12 per 100 ms over 2 s, times the load"
+    );
+    assert_eq!(runs[0]["reports"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_named() {
+    let complaint = |arguments: &[&str]| {
+        let ran = switchyard(&[&["simulate"][..], arguments].concat());
+        assert_eq!(ran.code, Some(2), "{arguments:?}\n{}", ran.stderr);
+        ran.stderr
+    };
+    let with = |policy: &str, workload: &str, profile: &str, more: &[&str]| {
+        let fixed = [
+            "--policy",
+            policy,
+            "--workload",
+            workload,
+            "--profile",
+            profile,
+        ];
+        complaint(&[&fixed[..], more].concat())
+    };
+    let said = with("edf", "poisson:0", profile(), &[]);
+    assert!(said.contains("poisson.rate"), "{said}");
+    let said = with("edf", "trace:no-such.json", profile(), &[]);
+    assert!(said.contains("no-such.json"), "{said}");
+    let said = with("edf", "poisson:1", "no-such-profile.json", &[]);
+    assert!(said.contains("no-such-profile.json"), "{said}");
+    let said = with("no-such.wasm", "poisson:1", profile(), &[]);
+    assert!(said.contains("no-such.wasm"), "{said}");
+    let said = with("edf", "poisson:1", profile(), &["--sweep", "tau=1"]);
+    assert!(said.contains("tau") && said.contains("deadline"), "{said}");
+    let said = with("edf", "poisson:1", profile(), &["--sweep", "penalty=steep"]);
+    assert!(
+        said.contains("penalty=steep") && said.contains("sigmoid"),
+        "{said}"
+    );
+    let said = with("edf", "poisson:1", profile(), &["--policy", "edf"]);
+    assert!(said.contains("twice"), "{said}");
+}
