@@ -84,10 +84,10 @@ fn locate(json: &[u8]) -> ProtocolError {
                 Ok(()) => return ProtocolError::malformed("body", "invalid JSON"),
             },
         };
-    let field = if field == "." {
-        "body".to_owned()
-    } else {
-        field
+    // `?` stands for a key that could not be read: what holds it is at fault.
+    let field = match field.trim_end_matches('?').trim_end_matches('.') {
+        "" => "body".to_owned(),
+        known => known.to_owned(),
     };
     let reason = if error.is_data() {
         error.to_string()
@@ -298,6 +298,11 @@ mod tests {
             (
                 r#"{"inputs":[]} x"#,
                 "body: invalid JSON: trailing characters",
+            ),
+            ("{nope", "body: invalid JSON: key must be a string"),
+            (
+                r#"{"inputs":[{nope"#,
+                "inputs[0]: invalid JSON: key must be a string",
             ),
             (r#"{"inputs":3}"#, "inputs: invalid type: integer `3`"),
             (
