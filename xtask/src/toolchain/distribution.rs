@@ -150,9 +150,12 @@ fn install() -> Result<()> {
         "wasm toolchain: installing the packages {}",
         PACKAGES.join(" ")
     );
-    // A fresh container has no package lists: the first try fails at once, the second does not.
+    // Lists as old as the machine's image name a compiler that is too old, and a fresh container
+    // has none at all. Where they cannot be renewed, those that are there may still do.
+    if let Err(error) = apt_get(root, &["update"]) {
+        eprintln!("wasm toolchain: {error:#}; going on with the package lists as they are");
+    }
     apt_get(root, &install_arguments())
-        .or_else(|_| apt_get(root, &["update"]).and_then(|()| apt_get(root, &install_arguments())))
 }
 
 fn install_arguments() -> Vec<&'static str> {
