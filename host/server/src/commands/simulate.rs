@@ -9,15 +9,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use switchyard_core::time::Micros;
-use switchyard_sim::{Point, Scenario, Workload, sweep};
+use switchyard_core::time::{Micros, Time};
+use switchyard_sim::report::{self, Meta, ReportData};
+use switchyard_sim::timeline::Timeline;
+use switchyard_sim::{Contender, Point, Scenario, Workload, run_observed, sweep};
 
-use self::axis::Axis;
+use self::axis::{Axis, Parameter};
 use self::contenders::Contenders;
-use self::output::{Meta, Results};
 use self::yard::{Service, Yard};
 use super::Failure;
 use crate::config::PercentileName;
+
+/// Length of the timelines in a report, in times of the longest SLO.
+const TIMELINE_SLOS: u64 = 3;
 
 /// Run policies on a workload in virtual time, all of them on the same arrivals
 #[derive(Debug, Args)]
@@ -26,6 +30,8 @@ use crate::config::PercentileName;
       --profile profiles/here.json
   switchyard simulate --policy sneakpeek --policy edf --workload window:12x100ms \\
       --profile profiles/here.json --seeds 5 --sweep load=0.5:1.5:0.25 --json out.json
+  switchyard simulate --policy fcfs --policy edf --workload gamma:400,0.5 \
+      --profile profiles/here.json --sweep load=0.5:2:0.25 --seeds 5 --report target/report
   switchyard simulate --policy my-policy.wasm --workload trace:day.json \\
       --profile profiles/here.json --workers 4 --service percentiles
 
@@ -88,6 +94,9 @@ pub(super) struct SimulateArgs {
     /// Write everything as JSON; `-`: to stdout, in the place of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page of plots, DIR/index.html; it needs no network
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
 }
 
 /// Simulates and prints.
@@ -101,23 +110,67 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let bar = ProgressBar::new(runs as u64).with_style(style());
     let outcomes = sweep(&points, &contenders.list, &seeds, &|| bar.inc(1));
     bar.finish_and_clear();
-    let results = Results {
-        meta: Meta {
-            workload: args.workload.clone(),
-            profile: args.profile.display().to_string(),
-            seconds: args.seconds,
-            seeds,
-            workers: yard.catalog.workers.len(),
-            sweep: args.sweep.as_ref().map(|axis| axis.name.label().to_owned()),
-        },
-        outcomes: outcomes.map_err(Failure::input)?,
-    };
-    results.print(args.json.as_deref())
+    let outcomes = outcomes.map_err(Failure::input)?;
+    let meta = args.meta(&yard, &seeds);
+    let mut data = ReportData::new(meta, &yard.catalog, outcomes);
+    if args.report.is_some() {
+        data = watched(data, &points, &contenders.list, args.seed)?;
+    }
+    output::print(&data, args.json.as_deref(), args.report.as_deref())
+}
+
+/// What ran where in the middle of the middle point, under every policy.
+fn watched(
+    mut data: ReportData,
+    points: &[Point],
+    contenders: &[Contender],
+    seed: u64,
+) -> Result<ReportData, Failure> {
+    let point = &points[points.len() / 2];
+    let slo = point.scenario.catalog.apps.iter().map(|app| app.slo).max();
+    let length = slo.unwrap_or_default().0 * TIMELINE_SLOS;
+    let from = Time(point.scenario.duration.0 / 2);
+    for contender in contenders {
+        let mut seen = Timeline::new(from, from + Micros(length));
+        run_observed(&point.scenario, contender, seed, &mut seen).map_err(Failure::input)?;
+        data = data.with_timeline(&contender.name, &point.name, seed, seen);
+    }
+    Ok(data)
 }
 
 // === impl SimulateArgs ===
 
 impl SimulateArgs {
+    fn meta(&self, yard: &Yard, seeds: &[u64]) -> Meta {
+        let words = std::env::args().skip(1).map(|word| quoted(&word));
+        let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+        let slos = yard
+            .catalog
+            .apps
+            .iter()
+            .map(|app| app.slo.as_secs_f64() * 1e3);
+        let slos: Vec<f64> = slos.collect();
+        let is_fixed = !self.workload.contains("deadline") && !self.workload.ends_with(".json");
+        Meta {
+            title: format!("{} on {}", self.policies.join(", "), self.workload),
+            command: format!("switchyard {}", words.collect::<Vec<_>>().join(" ")),
+            date: now.chars().take_while(|c| *c != 'T').collect(),
+            workload: self.workload.clone(),
+            profile: self.profile.display().to_string(),
+            seconds: self.seconds,
+            seeds: seeds.to_vec(),
+            axis: self.sweep.as_ref().map(|axis| report::Axis {
+                name: axis.name.label().to_owned(),
+                label: axis.name.description().to_owned(),
+            }),
+            deadline_ms: match (slos.as_slice(), &self.sweep) {
+                (_, Some(axis)) if axis.name == Parameter::Deadline => None,
+                (&[slo], _) if is_fixed => Some(slo),
+                _ => None,
+            },
+        }
+    }
+
     /// One scenario per value of the sweep, or one.
     fn points(&self, yard: &Yard, workload: &Workload) -> Result<Vec<Point>, Failure> {
         let base = Scenario {
@@ -150,6 +203,15 @@ fn workload(text: &str) -> Result<Workload, Failure> {
         let (path, inner) = (error.path().to_string(), error.inner());
         Failure::input(format!("{text}: {path}: {inner}"))
     })
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn percentile(text: &str) -> Result<PercentileName, String> {

@@ -64,6 +64,18 @@ impl Parameter {
             Self::Prior => "prior",
         }
     }
+
+    /// Label of an axis, with its unit.
+    pub(super) fn description(self) -> &'static str {
+        match self {
+            Self::Load => "load, times the workload's rates",
+            Self::Deadline => "deadline, times each app's SLO",
+            Self::Workers => "workers",
+            Self::Neighbours => "neighbours of the evidence, k",
+            Self::Penalty => "penalty",
+            Self::Prior => "prior",
+        }
+    }
 }
 
 // === impl Axis ===
