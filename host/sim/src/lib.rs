@@ -16,6 +16,7 @@
 //!   executors, an index and clients for
 //! - [`metrics`]: what a run reports, and what several runs say together
 //! - [`runner`]: runs, sweeps; [`timeline`]: what ran where; [`overhead`]: host time of policies
+//! - [`report`]: outcomes as a table, as data and as a page
 
 mod driver;
 mod events;
@@ -25,6 +26,7 @@ mod live;
 pub mod metrics;
 pub mod overhead;
 pub mod random;
+pub mod report;
 pub mod runner;
 pub mod scenario;
 mod source;

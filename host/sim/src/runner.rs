@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{Policy, PolicyFault};
 
@@ -33,7 +34,7 @@ pub struct Point {
 }
 
 /// All runs of one policy at one point, by seed in the order asked for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The point's name.
     pub point: String,

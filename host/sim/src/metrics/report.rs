@@ -116,6 +116,7 @@ impl Report {
         let energy = self.energy.as_ref();
         let mut scalars = self.total.scalars();
         scalars.extend([
+            ("windows", Some(self.windows as f64)),
             ("batch_size_mean", self.batches.size_mean),
             ("utilisation", self.utilisation()),
             ("energy_per_answer_j", energy.map(|e| e.per_answer_j)),

@@ -1,0 +1,105 @@
+//! First come, first served: idle workers take the oldest requests of the oldest one's app.
+
+use switchyard_core::catalog::Catalog;
+use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
+use switchyard_core::plan::{Dispatch, Plan};
+use switchyard_core::policy::{Description, Policy, PolicyFault, Triggers};
+use switchyard_core::window::{IDLE, Window};
+
+pub(crate) struct FirstCome {
+    description: Description,
+    is_accurate: bool,
+    batch_max: usize,
+    /// By app: what it always runs, as variant, stages and exit.
+    choice: Vec<(VariantId, u32, ExitId)>,
+}
+
+// === impl FirstCome ===
+
+impl FirstCome {
+    /// With the most accurate variant of each app or the least, in batches of so many at most.
+    pub(crate) fn new(is_accurate: bool, batch_max: usize) -> Self {
+        let on = Triggers {
+            arrival: true,
+            worker_idle: true,
+            completion: true,
+            ..Triggers::default()
+        };
+        Self {
+            description: Description {
+                name: "fcfs".to_owned(),
+                on,
+                ..Description::default()
+            },
+            is_accurate,
+            batch_max,
+            choice: Vec::new(),
+        }
+    }
+}
+
+impl Policy for FirstCome {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
+        let sign = if self.is_accurate { 1.0 } else { -1.0 };
+        let apps = (0..catalog.apps.len() as u32).map(AppId);
+        let choice = apps.filter_map(|app| {
+            let of = |(id, variant): (VariantId, &switchyard_core::catalog::Variant)| {
+                let last = variant.last_exit();
+                (
+                    sign * variant.exits[last.index()].accuracy,
+                    id,
+                    variant.stages,
+                    last,
+                )
+            };
+            let best = catalog
+                .variants_of(app)
+                .map(of)
+                .max_by(|a, b| a.0.total_cmp(&b.0));
+            best.map(|(_, variant, stages, exit)| (variant, stages, exit))
+        });
+        self.choice = choice.collect();
+        Ok(())
+    }
+
+    fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
+        let mut waiting: Vec<(RequestId, u32)> = window
+            .requests
+            .id
+            .iter()
+            .zip(&window.requests.app)
+            .map(|(&id, &app)| (RequestId(id), app))
+            .collect();
+        let workers = &window.workers;
+        for worker in 0..workers.up.len() {
+            if workers.running_variant[worker] != IDLE || workers.queued[worker] > 0 {
+                continue;
+            }
+            let Some(&(_, app)) = waiting.first() else {
+                break;
+            };
+            let (variant, to_stage, exit) = self.choice[app as usize];
+            let taken = waiting
+                .iter()
+                .filter(|(_, own)| *own == app)
+                .take(self.batch_max);
+            let batch: Vec<RequestId> = taken.map(|(id, _)| *id).collect();
+            waiting.retain(|(id, _)| !batch.contains(id));
+            let dispatch = Dispatch {
+                worker: WorkerId(worker as u32),
+                variant,
+                from_stage: 0,
+                to_stage,
+                exit: Some(exit),
+                place: 0,
+                size: 0,
+            };
+            plan.dispatch(dispatch, batch);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! Text for people: numbers, and names that may hold anything.
+
+/// A name inside HTML, in text and in quoted attributes.
+pub(super) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // Neither may stand in HTML; a name that holds one is shown to.
+            c if c.is_control() && c != '\n' => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// With commas between thousands.
+pub(super) fn number(value: f64, decimals: usize) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    let plain = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
+    let negative = value < 0.0 && plain.bytes().any(|digit| (b'1'..=b'9').contains(&digit));
+    let mut grouped = String::from(if negative { "−" } else { "" });
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + fraction
+}
+
+/// In as few digits as tell it from its neighbours `step` away; 12,000 and more in thousands.
+pub(super) fn tick(value: f64, step: f64) -> String {
+    let (value, step, suffix) = match value.abs() {
+        large if large >= 10_000_000.0 => (value / 1e6, step / 1e6, "M"),
+        large if large >= 10_000.0 => (value / 1e3, step / 1e3, "k"),
+        _ => (value, step, ""),
+    };
+    let decimals = (0..9).find(|&decimals| {
+        let scaled = step.abs() * power(10.0, decimals);
+        (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1.0)
+    });
+    number(value, decimals.unwrap_or(2) as usize) + suffix
+}
+
+/// A number with three digits that count, for tooltips and text alternatives.
+pub(super) fn brief(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    number(value, decimals)
+}
+
+/// `1 run`, `2 runs`.
+pub(super) fn plural(count: usize, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        _ => format!("{} {many}", number(count as f64, 0)),
+    }
+}
+
+/// At most so many characters, the last one an ellipsis where some are missing.
+pub(super) fn shortened(text: &str, characters_max: usize) -> String {
+    if text.chars().count() <= characters_max {
+        return text.to_owned();
+    }
+    let kept: String = text
+        .chars()
+        .take(characters_max.saturating_sub(1))
+        .collect();
+    kept + "…"
+}
+
+fn power(base: f64, exponent: i32) -> f64 {
+    (0..exponent).fold(1.0, |product, _| product * base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!(number(1_234_567.891, 1), "1,234,567.9");
+        assert_eq!(number(999.0, 0), "999");
+        assert_eq!(number(-1_000.0, 0), "−1,000");
+        assert_eq!(number(-0.000_1, 2), "0.00", "no minus before nothing");
+        assert_eq!(number(f64::NAN, 2), "-");
+    }
+
+    #[test]
+    fn ticks_show_their_step() {
+        assert_eq!(tick(0.5, 0.25), "0.50");
+        assert_eq!(tick(3.0, 1.0), "3");
+        assert_eq!(tick(15_000.0, 5_000.0), "15k");
+        assert_eq!(tick(0.3, 0.1), "0.3");
+    }
+
+    #[test]
+    fn names_cannot_leave_their_place() {
+        assert_eq!(escape("<b>\"&'"), "&lt;b&gt;&quot;&amp;&#39;");
+        assert_eq!(escape("a\u{0}b"), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn long_names_end_in_an_ellipsis() {
+        assert_eq!(shortened("sneakpeek", 9), "sneakpeek");
+        assert_eq!(shortened("sneakpeek", 6), "sneak…");
+    }
+}
