@@ -47,7 +47,7 @@ fn main() {
     println!("{}", folder.join("index.html").display());
 }
 
-const LOADS: [&str; 7] = ["0.4", "0.6", "0.8", "1.0", "1.2", "1.4", "1.6"];
+const LOADS: [&str; 7] = ["0.5", "1.0", "1.5", "2.0", "2.5", "3.0", "3.5"];
 
 fn points(loads: &[&str], is_single: bool) -> Vec<Point> {
     let base = Scenario {
@@ -71,9 +71,9 @@ fn points(loads: &[&str], is_single: bool) -> Vec<Point> {
 fn contenders() -> Vec<Contender> {
     vec![
         Contender::new("edf", EarliestDeadlineFirst::default),
-        Contender::new("fcfs accurate", || FirstCome::new(true, 8)),
-        Contender::new("fcfs fast", || FirstCome::new(false, 8)),
-        Contender::new("fcfs unbatched", || FirstCome::new(false, 1)),
+        Contender::new("fcfs accurate", || FirstCome::new(1.0, 8)),
+        Contender::new("fcfs middle", || FirstCome::new(0.4, 8)),
+        Contender::new("fcfs unbatched", || FirstCome::new(0.4, 1)),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! First come, first served: idle workers take the oldest requests of the oldest one's app.
 
-use switchyard_core::catalog::Catalog;
+use switchyard_core::catalog::{Catalog, Variant};
 use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
 use switchyard_core::policy::{Description, Policy, PolicyFault, Triggers};
@@ -8,7 +8,8 @@ use switchyard_core::window::{IDLE, Window};
 
 pub(crate) struct FirstCome {
     description: Description,
-    is_accurate: bool,
+    /// 0 for the least accurate variant of each app, 1 for the most accurate.
+    accuracy: f64,
     batch_max: usize,
     /// By app: what it always runs, as variant, stages and exit.
     choice: Vec<(VariantId, u32, ExitId)>,
@@ -17,8 +18,8 @@ pub(crate) struct FirstCome {
 // === impl FirstCome ===
 
 impl FirstCome {
-    /// With the most accurate variant of each app or the least, in batches of so many at most.
-    pub(crate) fn new(is_accurate: bool, batch_max: usize) -> Self {
+    /// With variants that stand so high among those of their app, in batches of so many at most.
+    pub(crate) fn new(accuracy: f64, batch_max: usize) -> Self {
         let on = Triggers {
             arrival: true,
             worker_idle: true,
@@ -31,7 +32,7 @@ impl FirstCome {
                 on,
                 ..Description::default()
             },
-            is_accurate,
+            accuracy,
             batch_max,
             choice: Vec::new(),
         }
@@ -44,23 +45,13 @@ impl Policy for FirstCome {
     }
 
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
-        let sign = if self.is_accurate { 1.0 } else { -1.0 };
-        let apps = (0..catalog.apps.len() as u32).map(AppId);
-        let choice = apps.filter_map(|app| {
-            let of = |(id, variant): (VariantId, &switchyard_core::catalog::Variant)| {
-                let last = variant.last_exit();
-                (
-                    sign * variant.exits[last.index()].accuracy,
-                    id,
-                    variant.stages,
-                    last,
-                )
-            };
-            let best = catalog
-                .variants_of(app)
-                .map(of)
-                .max_by(|a, b| a.0.total_cmp(&b.0));
-            best.map(|(_, variant, stages, exit)| (variant, stages, exit))
+        let choice = (0..catalog.apps.len() as u32).map(|app| {
+            let mut own: Vec<_> = catalog.variants_of(AppId(app)).collect();
+            let accuracy = |variant: &Variant| variant.exits[variant.last_exit().index()].accuracy;
+            own.sort_by(|a, b| accuracy(a.1).total_cmp(&accuracy(b.1)));
+            let at = (self.accuracy * (own.len() - 1) as f64).round() as usize;
+            let (id, variant) = own[at];
+            (id, variant.stages, variant.last_exit())
         });
         self.choice = choice.collect();
         Ok(())

@@ -8,7 +8,7 @@ use super::view::View;
 use crate::runner::Outcome;
 
 /// Height of one policy's row, of which columns take `COLUMN` at most.
-const ROW: f64 = 62.0;
+const ROW: f64 = 70.0;
 const COLUMN: f64 = 40.0;
 
 /// Columns at most; sizes share them where there are more.
@@ -31,7 +31,7 @@ pub(super) fn plot(view: &View<'_>, point: usize) -> Option<Figure> {
     let columns = largest.div_ceil(step);
     let mut svg = Svg::new(WIDTH, ROW * rows.len() as f64 + 40.0);
     let (left, width) = (4.0, WIDTH - 8.0);
-    let pitch = (width / columns as f64).min(34.0);
+    let pitch = (width / columns as f64).min(48.0);
     for (at, row) in rows.iter().enumerate() {
         row.draw(&mut svg, view, [left, ROW * (at as f64 + 1.0), pitch], step);
     }

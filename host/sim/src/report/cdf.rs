@@ -28,25 +28,30 @@ pub(super) fn plot(view: &View<'_>, point: usize) -> Option<Figure> {
     let mut svg = Svg::new(WIDTH, HEIGHT);
     frame.draw_y(&mut svg, &frame.y.ticks(4), " %");
     frame.draw_x(&mut svg, &frame.x.ticks(6), "latency, ms");
-    if let Some(deadline) = deadline_ms {
-        let x = frame.x(deadline);
-        svg.line("deadline", (x, frame.top), (x, frame.bottom()));
-        let (x, anchor) = match x > frame.left + frame.width / 2.0 {
-            true => (x - 6.0, Anchor::End),
-            false => (x + 6.0, Anchor::Start),
-        };
-        svg.text("tick halo", (x, frame.bottom() - 8.0), anchor, "deadline");
-    }
     for (policy, steps) in &curves {
         draw(&mut svg, &frame, view, *policy, steps);
     }
+    if let Some(deadline) = deadline_ms {
+        draw_deadline(&mut svg, &frame, deadline);
+    }
     let title = match view.is_sweep() {
         true => view.points[point].name,
-        false => "Latency",
+        false => "All answers",
     };
     let label = in_words(view, point, &curves);
-    let note = "share of answers by the time they took; marks at 50, 95 and 99 %";
+    let note = "share of answers; marks at 50, 95 and 99 %";
     Some(Figure::new(title, note, svg.finish(&label)))
+}
+
+fn draw_deadline(svg: &mut Svg, frame: &Frame, deadline_ms: f64) {
+    let x = frame.x(deadline_ms);
+    svg.line("deadline", (x, frame.top), (x, frame.bottom()));
+    let (x, anchor) = match x > frame.left + frame.width / 2.0 {
+        true => (x - 6.0, Anchor::End),
+        false => (x + 6.0, Anchor::Start),
+    };
+    let y = frame.bottom() - 8.0;
+    svg.text("tick halo", (x, y), anchor, "deadline");
 }
 
 /// The mean over runs of each quantile.

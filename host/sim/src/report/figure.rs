@@ -1,5 +1,6 @@
 //! A plot with its heading.
 
+use super::svg::inline_marker;
 use super::text::escape;
 
 /// Width and height of most drawings. Text is 12 units high, so that it can still be read on a
@@ -14,6 +15,8 @@ pub(super) struct Figure {
     pub(super) note: String,
     /// The drawing.
     pub(super) svg: String,
+    /// The policy that all of it is about.
+    pub(super) policy: Option<usize>,
     /// It takes a line of the page for itself, and is scrolled where that is too narrow.
     pub(super) is_wide: bool,
 }
@@ -26,13 +29,15 @@ impl Figure {
             title: title.to_owned(),
             note: note.to_owned(),
             svg,
+            policy: None,
             is_wide: false,
         }
     }
 
     pub(super) fn html(&self) -> String {
         let (title, note, svg) = (escape(&self.title), escape(&self.note), &self.svg);
-        let head = format!("<figcaption><b>{title}</b> {note}</figcaption>");
+        let mark = self.policy.map_or(String::new(), inline_marker);
+        let head = format!("<figcaption><b>{mark}{title}</b> {note}</figcaption>");
         match self.is_wide {
             false => format!("<figure>{head}{svg}</figure>\n"),
             true => format!(

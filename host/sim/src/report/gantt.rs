@@ -57,6 +57,7 @@ pub(super) fn plot(view: &View<'_>, data: &TimelineData) -> Figure {
     let figure = Figure::new(&title, &gantt.note(), svg.finish(&gantt.in_words()));
     Figure {
         is_wide: true,
+        policy: view.policies.iter().position(|name| *name == data.policy),
         ..figure
     }
 }
@@ -118,7 +119,7 @@ impl<'a> Gantt<'a> {
         Frame {
             left,
             top: 10.0,
-            width: WIDTH - left - 12.0,
+            width: WIDTH - left - 26.0,
             height: row * drawn as f64,
             x: Scale::linear(from, to),
             y: Scale::linear(0.0, 1.0),

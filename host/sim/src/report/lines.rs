@@ -23,7 +23,7 @@ pub(super) fn plot(view: &View<'_>, metric: &Metric) -> Option<Figure> {
     if lines.is_empty() {
         return None;
     }
-    let values = view.axis_values();
+    let values = view.axis.as_deref();
     let is_continuous = values.is_some();
     let frame = frame(view, &lines, values, metric);
     let mut svg = Svg::new(WIDTH, HEIGHT);
@@ -56,19 +56,19 @@ struct Line {
 
 /// Where a point is on the axis: at its value, or at its position.
 fn place(view: &View<'_>, point: usize) -> f64 {
-    match view.axis_values() {
+    match &view.axis {
         Some(values) => values[point],
         None => point as f64,
     }
 }
 
-fn frame(view: &View<'_>, lines: &[Line], values: Option<Vec<f64>>, metric: &Metric) -> Frame {
+fn frame(view: &View<'_>, lines: &[Line], values: Option<&[f64]>, metric: &Metric) -> Frame {
     let widest = lines
         .iter()
         .map(|line| text_width(&line.name(view)))
         .fold(0.0, f64::max);
     let left = 46.0;
-    let x = match &values {
+    let x = match values {
         Some(values) => along(values),
         None => Scale::linear(-0.5, view.points.len() as f64 - 0.5),
     };

@@ -73,7 +73,7 @@ pub const UTILITY: Metric = Metric {
     key: "utility",
     heading: "utility",
     title: "Utility",
-    note: "mean of an arrival: accuracy less what lateness costs",
+    note: "accuracy less what lateness costs",
     factor: 1.0,
     decimals: 3,
     unit: "",
@@ -123,6 +123,18 @@ pub const BATCH: Metric = Metric {
     better: Better::Neither,
 };
 
+/// Time that workers ran batches.
+pub const UTILISATION: Metric = Metric {
+    key: "utilisation",
+    heading: "utilisation %",
+    title: "Utilisation",
+    note: "workers' time in batches",
+    factor: 100.0,
+    decimals: 1,
+    unit: " %",
+    better: Better::Neither,
+};
+
 /// Energy of an answer.
 pub const ENERGY: Metric = Metric {
     key: "energy_per_answer_j",
@@ -141,8 +153,17 @@ pub const COLUMNS: [Metric; 10] = [
 ];
 
 /// The metrics that are plotted against the swept parameter.
-pub(super) const PLOTTED: [Metric; 7] =
-    [UTILITY, GOODPUT, VIOLATIONS, ACCURACY, P99, BATCH, ENERGY];
+pub(super) const PLOTTED: [Metric; 9] = [
+    UTILITY,
+    GOODPUT,
+    VIOLATIONS,
+    ACCURACY,
+    P50,
+    P99,
+    BATCH,
+    UTILISATION,
+    ENERGY,
+];
 
 const fn latency(key: &'static str, heading: &'static str, title: &'static str) -> Metric {
     Metric {

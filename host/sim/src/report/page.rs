@@ -116,10 +116,11 @@ fn answers(view: &View<'_>) -> String {
     if plots.is_empty() {
         return plots;
     }
-    let rest = [
-        ("evidence", "evidence alone"),
-        ("unanswered", "not answered"),
-    ];
+    let mut rest = vec![("unanswered", "not answered")];
+    let mut reports = view.data.runs.iter().flat_map(|run| &run.reports);
+    if reports.any(|report| report.total.short_circuited > 0) {
+        rest.insert(0, ("evidence", "evidence alone"));
+    }
     sections::kinds(view, &rest) + &plots
 }
 
@@ -133,12 +134,19 @@ fn timelines(view: &View<'_>) -> String {
     if plots.is_empty() {
         return plots;
     }
-    let rest = [
-        ("late", "a batch that answered late; late ends"),
-        ("ontime", "ends in time"),
-        ("gone", "ends without an answer"),
-        ("load", "loading a model"),
+    let mut rest = vec![
+        ("late", "answered late"),
+        ("ontime", "ended in time"),
+        ("gone", "ended without an answer"),
     ];
+    let mut bars = view
+        .data
+        .timelines
+        .iter()
+        .flat_map(|timeline| &timeline.bars);
+    if bars.any(|bar| bar.load.0 > 0) {
+        rest.push(("load", "loading a model"));
+    }
     sections::kinds(view, &rest) + &plots
 }
 

@@ -51,8 +51,8 @@ impl Scale {
         }
         let step = step(low, high, parts);
         let (low, high) = (
-            (low / step - 1e-9).floor() * step,
-            (high / step + 1e-9).ceil() * step,
+            (low / step + 1e-9).floor() * step,
+            (high / step - 1e-9).ceil() * step,
         );
         Self::linear(low, high)
     }
@@ -138,7 +138,7 @@ fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
 fn step(low: f64, high: f64, parts: usize) -> f64 {
     let raw = (high - low) / parts.max(1) as f64;
     let power = power_below(raw);
-    let factors = [1.0, 2.0, 5.0, 10.0];
+    let factors = [1.0, 2.0, 2.5, 5.0, 10.0];
     let factor = factors
         .into_iter()
         .find(|factor| factor * power >= raw * 0.999_999);

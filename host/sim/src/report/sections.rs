@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::metric::{ACCURACY, COLUMNS, GOODPUT, Metric, P50, P99, UTILITY, VIOLATIONS};
-use super::shares::inline_marker;
+use super::svg::inline_marker;
 use super::table::{Mark, table};
 use super::text::{brief, escape, number, plural};
 use super::view::View;
@@ -114,7 +114,7 @@ fn framed<'a>(
         .collect();
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\
-         <caption>{caption}</caption><thead><tr><th scope=\"col\">policy</th>{headings}</tr></thead>\n\
+         <caption><span>{caption}</span></caption><thead><tr><th scope=\"col\">policy</th>{headings}</tr></thead>\n\
          {body}</table></div>\n"
     )
 }
@@ -333,7 +333,7 @@ fn catalog(view: &View<'_>) -> String {
     }
     format!(
         "<details><summary>{}, {}, {}</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-         aria-label=\"Catalog\"><table><caption>What there was to choose from.</caption><thead><tr>\
+         aria-label=\"Catalog\"><table><caption><span>What there was to choose from.</span></caption><thead><tr>\
          <th scope=\"col\">variant</th><th scope=\"col\">exits and their accuracies</th>\
          <th scope=\"col\">largest batch</th><th scope=\"col\">memory, MB</th></tr></thead>\n{body}\
          </table></div></details>\n",

@@ -2,7 +2,7 @@
 
 use super::figure::{Figure, WIDTH};
 use super::palette::policy_class;
-use super::svg::{Anchor, Svg, marker_path, text_width};
+use super::svg::{Anchor, Svg, text_width};
 use super::text::{brief, shortened};
 use super::view::View;
 use crate::metrics::{Report, Summary};
@@ -29,9 +29,9 @@ pub(super) fn plot(view: &View<'_>, app_at: usize) -> Option<Figure> {
     if arrived.map(|summary| summary.arrivals).sum::<u64>() == 0 {
         return None;
     }
-    let points = view.points.len();
+    let points = view.barred();
     let block = match view.is_sweep() {
-        true => HEAD + (BAR + GAP) * points as f64 + 6.0,
+        true => HEAD + (BAR + GAP) * points.len() as f64 + 6.0,
         false => BAR + 2.0 * GAP + 2.0,
     };
     let mut svg = Svg::new(WIDTH, block * view.policies.len() as f64 + 22.0);
@@ -40,14 +40,14 @@ pub(super) fn plot(view: &View<'_>, app_at: usize) -> Option<Figure> {
     for policy in 0..view.policies.len() {
         let top = block * policy as f64;
         draw_head(&mut svg, view, policy, left, top);
-        for point in 0..points {
+        for (row, &point) in points.iter().enumerate() {
             let Some(run) = view.run(point, policy) else {
                 continue;
             };
             let parts = parts(view, run, app);
             let y = top
                 + if view.is_sweep() {
-                    HEAD + (BAR + GAP) * point as f64
+                    HEAD + (BAR + GAP) * row as f64
                 } else {
                     GAP
                 };
@@ -194,13 +194,4 @@ fn in_words(run: &Outcome, parts: &[Part]) -> String {
         format!(" at {}", run.point)
     };
     format!("{}{at}: {}", run.policy, told.join(", "))
-}
-
-/// The mark of a policy in a line of text.
-pub(super) fn inline_marker(policy: usize) -> String {
-    let d = marker_path(policy, (7.0, 7.0), 4.6);
-    format!(
-        "<svg class=\"key {}\" viewBox=\"0 0 14 14\" aria-hidden=\"true\"><path class=\"mark\" d=\"{d}\"/></svg>",
-        policy_class(policy)
-    )
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use super::palette::policy_class;
 use super::text::escape;
 
 /// A drawing.
@@ -109,8 +110,17 @@ impl Svg {
     }
 }
 
+/// The mark of a policy in a line of text.
+pub(super) fn inline_marker(policy: usize) -> String {
+    let d = marker_path(policy, (7.0, 7.0), 4.6);
+    format!(
+        "<svg class=\"key {}\" viewBox=\"0 0 14 14\" aria-hidden=\"true\"><path class=\"mark\" d=\"{d}\"/></svg>",
+        policy_class(policy)
+    )
+}
+
 /// The outline of a policy's marker; all have about the same area.
-pub(super) fn marker_path(policy: usize, (x, y): (f64, f64), r: f64) -> String {
+fn marker_path(policy: usize, (x, y): (f64, f64), r: f64) -> String {
     let polygon = |corners: &[(f64, f64)]| {
         let places = corners
             .iter()
@@ -149,7 +159,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// About how wide a text is, in units of a drawing whose text is 12 units high.
+/// About how wide a text is at most, in units of a drawing whose text is 12 units high.
 pub(super) fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * 6.4
+    text.chars().count() as f64 * 7.0
 }

@@ -36,11 +36,11 @@ pub(super) fn number(value: f64, decimals: usize) -> String {
     grouped + fraction
 }
 
-/// In as few digits as tell it from its neighbours `step` away; 12,000 and more in thousands.
+/// In as few digits as tell it from its neighbours `step` away; 10,000 and more in thousands.
 pub(super) fn tick(value: f64, step: f64) -> String {
     let (value, step, suffix) = match value.abs() {
-        large if large >= 10_000_000.0 => (value / 1e6, step / 1e6, "M"),
-        large if large >= 10_000.0 => (value / 1e3, step / 1e3, "k"),
+        large if large >= 10_000_000.0 && step >= 1e5 => (value / 1e6, step / 1e6, "M"),
+        large if large >= 10_000.0 && step >= 1e3 => (value / 1e3, step / 1e3, "k"),
         _ => (value, step, ""),
     };
     let decimals = (0..9).find(|&decimals| {
@@ -53,6 +53,7 @@ pub(super) fn tick(value: f64, step: f64) -> String {
 /// A number with three digits that count, for tooltips and text alternatives.
 pub(super) fn brief(value: f64) -> String {
     let decimals = match value.abs() {
+        0.0 => 0,
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
         size if size >= 1.0 => 2,
@@ -103,6 +104,7 @@ mod tests {
         assert_eq!(tick(0.5, 0.25), "0.50");
         assert_eq!(tick(3.0, 1.0), "3");
         assert_eq!(tick(15_000.0, 5_000.0), "15k");
+        assert_eq!(tick(10_025.0, 25.0), "10,025");
         assert_eq!(tick(0.3, 0.1), "0.3");
     }
 

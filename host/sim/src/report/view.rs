@@ -1,5 +1,7 @@
 //! The data by policy and point, as plots ask for it.
 
+use std::collections::BTreeMap;
+
 use super::data::{ReportData, VariantData};
 use super::metric::Metric;
 use crate::metrics::{Estimate, Report};
@@ -8,6 +10,9 @@ use crate::runner::Outcome;
 /// Points that get plots of their own; of longer sweeps, the first, the middle and the last.
 const FOCUS_MAX: usize = 3;
 
+/// Points that get a bar in each plot of shares.
+const BARS_MAX: usize = 12;
+
 pub(super) struct View<'a> {
     pub(super) data: &'a ReportData,
     /// In the order of their first results: a policy's position is its colour.
@@ -15,6 +20,10 @@ pub(super) struct View<'a> {
     pub(super) points: Vec<PointView<'a>>,
     /// Every way to answer, as the whole report colours them.
     pub(super) kinds: Vec<Kind<'a>>,
+    /// Values of the swept parameter, where all are numbers that grow.
+    pub(super) axis: Option<Vec<f64>>,
+    /// By the names of point and policy.
+    runs: BTreeMap<(&'a str, &'a str), &'a Outcome>,
 }
 
 /// One point of the sweep.
@@ -50,7 +59,10 @@ impl<'a> View<'a> {
     pub(super) fn new(data: &'a ReportData) -> Self {
         let mut policies: Vec<&str> = Vec::new();
         let mut points: Vec<PointView<'_>> = Vec::new();
+        let mut runs = BTreeMap::new();
         for run in &data.runs {
+            runs.entry((run.point.as_str(), run.policy.as_str()))
+                .or_insert(run);
             if !policies.contains(&run.policy.as_str()) {
                 policies.push(&run.policy);
             }
@@ -60,6 +72,8 @@ impl<'a> View<'a> {
         }
         Self {
             kinds: kinds(data),
+            axis: axis(&points),
+            runs,
             data,
             policies,
             points,
@@ -67,10 +81,8 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn run(&self, point: usize, policy: usize) -> Option<&'a Outcome> {
-        let (point, policy) = (self.points[point].name, self.policies[policy]);
-        let runs = &self.data.runs;
-        runs.iter()
-            .find(|run| run.point == point && run.policy == policy)
+        let names = (self.points[point].name, self.policies[policy]);
+        self.runs.get(&names).copied()
     }
 
     /// The value and half interval of a metric, as it is shown.
@@ -92,12 +104,6 @@ impl<'a> View<'a> {
         self.points.len() > 1
     }
 
-    /// Values of the swept parameter, where all are numbers that grow.
-    pub(super) fn axis_values(&self) -> Option<Vec<f64>> {
-        let values: Option<Vec<f64>> = self.points.iter().map(|point| point.value).collect();
-        values.filter(|values| values.windows(2).all(|pair| pair[0] < pair[1]))
-    }
-
     /// What the horizontal axis says.
     pub(super) fn axis_label(&self) -> &'a str {
         match &self.data.meta.axis {
@@ -111,10 +117,20 @@ impl<'a> View<'a> {
 
     /// The points that get plots of their own.
     pub(super) fn focus(&self) -> Vec<usize> {
+        self.picked(FOCUS_MAX)
+    }
+
+    /// The points that get a bar each.
+    pub(super) fn barred(&self) -> Vec<usize> {
+        self.picked(BARS_MAX)
+    }
+
+    /// All points, or so many of them, the first and the last included.
+    fn picked(&self, most: usize) -> Vec<usize> {
         let points = self.points.len();
-        match points <= FOCUS_MAX {
+        match points <= most {
             true => (0..points).collect(),
-            false => vec![0, points / 2, points - 1],
+            false => (0..most).map(|at| at * (points - 1) / (most - 1)).collect(),
         }
     }
 
@@ -163,6 +179,11 @@ impl Kind<'_> {
             None => self.variant.to_owned(),
         }
     }
+}
+
+fn axis(points: &[PointView<'_>]) -> Option<Vec<f64>> {
+    let values: Option<Vec<f64>> = points.iter().map(|point| point.value).collect();
+    values.filter(|values| values.windows(2).all(|pair| pair[0] < pair[1]))
 }
 
 /// App by app, and in each from the least accurate variant to the most accurate.
