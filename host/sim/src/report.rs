@@ -8,7 +8,7 @@
 //!
 //! In data order:
 //! - [`data`]: what a report is made of; [`metric`]: which metrics it shows, and how
-//! - [`table`]: the comparison, which the page shows too
+//! - [`mod@table`]: the comparison, which the page shows too
 //! - `view`: the data by policy and point; `palette`: their colours
 //! - `scale`, `svg`, `frame`, `labels`, `figure`: drawing; `lines`, `dots`, `tradeoff`, `cdf`, `shares`, `batches`,
 //!   `gantt`: one kind of plot each

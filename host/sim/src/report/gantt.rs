@@ -1,5 +1,7 @@
 //! What ran where: a line per worker, a bar per batch, coloured by who answers.
 
+use switchyard_core::ids::ExitId;
+
 use super::data::TimelineData;
 use super::figure::Figure;
 use super::frame::Frame;
@@ -164,7 +166,7 @@ impl<'a> Gantt<'a> {
         let Some((left, right, top, height)) = self.bounds(bar) else {
             return;
         };
-        let exit = bar.exit.map(|exit| exit.index());
+        let exit = bar.exit.map(ExitId::index);
         let kind = self.view.kind_of(bar.variant.index(), exit).unwrap_or(0);
         svg.open(&format!("k{kind}"));
         let begin = self.x(bar.start.0 + bar.load.0).min(right);

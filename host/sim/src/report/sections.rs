@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::metric::{ACCURACY, COLUMNS, GOODPUT, Metric, P50, P99, UTILITY, VIOLATIONS};
+use super::metric::{ACCURACY, COLUMNS, Metric, P50, P99, UTILITY, VIOLATIONS};
 use super::svg::inline_marker;
 use super::table::{Mark, table};
 use super::text::{brief, escape, number, plural};
@@ -12,6 +12,9 @@ use crate::runner::Outcome;
 
 /// The columns of parts of a run: what is known of apps and phases.
 const PART_COLUMNS: [Metric; 5] = [ACCURACY, UTILITY, VIOLATIONS, P50, P99];
+
+/// The apps of a run, or its phases.
+type PartsOf = fn(&Report) -> &[Part];
 
 /// Which colour is whose.
 pub(super) fn legend(view: &View<'_>) -> String {
@@ -63,7 +66,8 @@ pub(super) fn comparison(view: &View<'_>) -> String {
             let (span, name) = (COLUMNS.len() + 1, escape(view.points[point].name));
             let _ = write!(
                 body,
-                "<tr class=\"point\"><th scope=\"rowgroup\" colspan=\"{span}\"><span>{name}</span></th></tr>"
+                "<tr class=\"point\"><th scope=\"rowgroup\" colspan=\"{span}\">\
+                 <span>{name}</span></th></tr>"
             );
         }
         for row in rows {
@@ -90,7 +94,8 @@ pub(super) fn comparison(view: &View<'_>) -> String {
     let marks = match view.policies.len() {
         0 | 1 => "",
         _ => {
-            "<b class=\"best\">Bold</b>: best of its point; <span class=\"tied\">underlined</span>: \
+            "<b class=\"best\">Bold</b>: best of its point; \
+             <span class=\"tied\">underlined</span>: \
               not told apart from it, for their intervals overlap."
         }
     };
@@ -114,7 +119,8 @@ fn framed<'a>(
         .collect();
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\
-         <caption><span>{caption}</span></caption><thead><tr><th scope=\"col\">policy</th>{headings}</tr></thead>\n\
+         <caption><span>{caption}</span></caption><thead><tr>\
+         <th scope=\"col\">policy</th>{headings}</tr></thead>\n\
          {body}</table></div>\n"
     )
 }
@@ -147,7 +153,7 @@ fn cell(metric: &Metric, estimate: Option<Estimate>, mark: Mark) -> String {
 /// Tables of apps and of phases, where there are several, folded.
 pub(super) fn parts(view: &View<'_>) -> String {
     let mut html = String::new();
-    let kinds: [(&str, fn(&Report) -> &[Part]); 2] = [
+    let kinds: [(&str, PartsOf); 2] = [
         ("By app", |report| &report.apps),
         ("By phase of the workload", |report| &report.phases),
     ];
@@ -168,28 +174,20 @@ pub(super) fn parts(view: &View<'_>) -> String {
         let headings = PART_COLUMNS.iter().map(|metric| metric.heading);
         let caption = format!("{title}, means of the runs.");
         let table = framed(title, &caption, headings, &body);
-        let _ = write!(
-            html,
-            "<details><summary>{title}</summary>{table}</details>\n"
-        );
+        let _ = writeln!(html, "<details><summary>{title}</summary>{table}</details>");
     }
     html
 }
 
-fn part_rows(
-    view: &View<'_>,
-    point: usize,
-    name: &str,
-    at: usize,
-    of: fn(&Report) -> &[Part],
-) -> String {
+fn part_rows(view: &View<'_>, point: usize, name: &str, at: usize, of: PartsOf) -> String {
     let (span, name) = (PART_COLUMNS.len() + 1, escape(name));
     let seen = match view.is_sweep() {
         true => format!("{name}, {}", escape(view.points[point].name)),
         false => name,
     };
     let mut body = format!(
-        "<tbody><tr class=\"point\"><th scope=\"rowgroup\" colspan=\"{span}\"><span>{seen}</span></th></tr>"
+        "<tbody><tr class=\"point\"><th scope=\"rowgroup\" colspan=\"{span}\">\
+         <span>{seen}</span></th></tr>"
     );
     for policy in 0..view.policies.len() {
         let Some(run) = view.run(point, policy) else {
@@ -304,8 +302,8 @@ fn catalog(view: &View<'_>) -> String {
         let classes = plural(classes, "class", "classes");
         let _ = write!(
             body,
-            "<tbody><tr class=\"point\"><th scope=\"rowgroup\" colspan=\"4\"><span>{name}: deadline \
-             {slo} ms, {classes}</span></th></tr>"
+            "<tbody><tr class=\"point\"><th scope=\"rowgroup\" colspan=\"4\">\
+             <span>{name}: deadline {slo} ms, {classes}</span></th></tr>"
         );
         for variant in catalog
             .variants
@@ -332,8 +330,9 @@ fn catalog(view: &View<'_>) -> String {
         body += "</tbody>\n";
     }
     format!(
-        "<details><summary>{}, {}, {}</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-         aria-label=\"Catalog\"><table><caption><span>What there was to choose from.</span></caption><thead><tr>\
+        "<details><summary>{}, {}, {}</summary>\
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Catalog\"><table>\
+         <caption><span>What there was to choose from.</span></caption><thead><tr>\
          <th scope=\"col\">variant</th><th scope=\"col\">exits and their accuracies</th>\
          <th scope=\"col\">largest batch</th><th scope=\"col\">memory, MB</th></tr></thead>\n{body}\
          </table></div></details>\n",
@@ -344,14 +343,36 @@ fn catalog(view: &View<'_>) -> String {
 }
 
 fn meanings() -> String {
-    let rows: String = [ACCURACY, UTILITY, VIOLATIONS, GOODPUT]
+    let rows: String = MEANINGS
         .iter()
-        .map(|metric| format!("<dt>{}</dt><dd>{}</dd>", metric.title, metric.note))
+        .map(|(term, text)| format!("<dt>{term}</dt><dd>{text}</dd>"))
         .collect();
-    format!(
-        "<details><summary>What the metrics mean</summary><dl>{rows}\
-         <dt>Expected accuracy</dt><dd>the recall of the exit that answered for the class that the \
-         request has</dd><dt>±</dt><dd>half of the 95 % confidence interval of the mean over the \
-         seeds, by Student's t</dd></dl></details>\n"
-    )
+    format!("<details><summary>What the metrics mean</summary><dl>{rows}</dl></details>\n")
 }
+
+const MEANINGS: [(&str, &str); 7] = [
+    (
+        "Accuracy",
+        "mean over all answers of the recall that the exit which answered has for the class of \
+         the request",
+    ),
+    (
+        "Utility",
+        "that accuracy times what lateness leaves of it by the app's penalty, mean over arrivals; \
+         nothing where there was no answer",
+    ),
+    (
+        "Goodput",
+        "answers by their deadlines per second of virtual time",
+    ),
+    (
+        "Violations",
+        "arrivals that were not answered by their deadlines, whatever became of them",
+    ),
+    ("Latency", "from arrival to answer, of what was answered"),
+    ("Windows", "times that the policy was asked for a plan"),
+    (
+        "±",
+        "half of the 95 % confidence interval of the mean over the seeds, by Student's t",
+    ),
+];

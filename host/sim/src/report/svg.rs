@@ -114,7 +114,8 @@ impl Svg {
 pub(super) fn inline_marker(policy: usize) -> String {
     let d = marker_path(policy, (7.0, 7.0), 4.6);
     format!(
-        "<svg class=\"key {}\" viewBox=\"0 0 14 14\" aria-hidden=\"true\"><path class=\"mark\" d=\"{d}\"/></svg>",
+        "<svg class=\"key {}\" viewBox=\"0 0 14 14\" aria-hidden=\"true\">\
+         <path class=\"mark\" d=\"{d}\"/></svg>",
         policy_class(policy)
     )
 }

@@ -50,16 +50,19 @@ pub(super) fn tick(value: f64, step: f64) -> String {
     number(value, decimals.unwrap_or(2) as usize) + suffix
 }
 
-/// A number with three digits that count, for tooltips and text alternatives.
+/// A number in the three digits that count, for tooltips and text alternatives.
 pub(super) fn brief(value: f64) -> String {
     let decimals = match value.abs() {
-        0.0 => 0,
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
         size if size >= 1.0 => 2,
         _ => 3,
     };
-    number(value, decimals)
+    let text = number(value, decimals);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
 }
 
 /// `1 run`, `2 runs`.
@@ -106,6 +109,12 @@ mod tests {
         assert_eq!(tick(15_000.0, 5_000.0), "15k");
         assert_eq!(tick(10_025.0, 25.0), "10,025");
         assert_eq!(tick(0.3, 0.1), "0.3");
+    }
+
+    #[test]
+    fn brief_numbers_have_the_digits_that_count() {
+        let brief: Vec<String> = [0.0, 0.012_34, 6.0, 13.66, 1_234.5].map(brief).into();
+        assert_eq!(brief, ["0", "0.012", "6", "13.7", "1,234"]);
     }
 
     #[test]
