@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use candle_core::Device;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
+use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
 
 use crate::candle_executor::CandleExecutor;
@@ -94,6 +95,7 @@ impl Bench {
             to_stage: run.to,
             exit: run.exit,
             rows: rows.collect(),
+            soon: Soon::new(),
         };
         let ran = self.executor.run(&mut job);
         ran.result.map(|_| ran.compute)
