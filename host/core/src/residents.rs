@@ -395,11 +395,11 @@ mod tests {
             Err(NoRoom { free_bytes: 40 })
         );
         let small = Need { bytes: 40, ..ahead };
+        assert_eq!(residents.begin_load(small, 1).unwrap().to_vec(), ids(&[1]));
         assert_eq!(
-            residents.begin_load(small, 1).unwrap().to_vec(),
-            ids(&[1])
+            (residents.reserved_bytes(), residents.free_bytes()),
+            (40, 0)
         );
-        assert_eq!((residents.reserved_bytes(), residents.free_bytes()), (40, 0));
         residents.make_room(need(90, &[])).unwrap();
         let late = residents.end_load(VariantId(7), Micros::ZERO, Arc::new(()));
         assert!(!late, "its room was given away");

@@ -195,11 +195,7 @@ impl ModelCache {
     }
 
     /// Holds other weights for a variant from now on; those before, if it was resident.
-    pub(crate) fn replace(
-        &self,
-        variant: VariantId,
-        model: &Arc<LoadedModel>,
-    ) -> Option<Replaced> {
+    pub(crate) fn replace(&self, variant: VariantId, model: &Arc<LoadedModel>) -> Option<Replaced> {
         let mut state = self.state();
         *state.generations.entry(variant).or_default() += 1;
         let held = state.hold(variant, Arc::clone(model));

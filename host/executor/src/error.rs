@@ -97,7 +97,7 @@ pub enum CacheError {
 }
 
 /// Why a model could not be loaded.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[error("{variant}: {reason}")]
 pub struct LoadError {
     /// The variant asked for.

@@ -28,11 +28,11 @@ pub mod trial;
 pub mod worker;
 pub mod zoo;
 
+pub use cache::ModelCache;
 pub use candle_core::Device;
 pub use candle_executor::CandleExecutor;
 pub use error::{CacheError, ExecuteError, LoadError};
 pub use executor::{Executor, Ran};
-pub use cache::ModelCache;
 pub use job::{BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, Residency, Row};
 pub use source::{InputSpec, LoadedModel, ModelSource, Weights};
 pub use synthetic::SyntheticExecutor;

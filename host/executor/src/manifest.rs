@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::job::InputType;
 use crate::source::InputSpec;
-use crate::zoo::{ZooEntry, ZooSource};
+use crate::zoo::{Contract, ZooEntry, ZooSource};
 
 /// Jeffreys' prior for a multinomial: 0.5 per class.
 const JEFFREYS: f64 = 0.5;
@@ -114,6 +114,7 @@ impl Manifest {
                     dir: variant.dir.clone(),
                     input: input.clone(),
                     memory_bytes: core.memory_bytes,
+                    contract: Contract::of(&variant.card),
                 });
                 variants.push(core);
             }

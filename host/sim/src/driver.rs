@@ -112,8 +112,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
     fn begin(&mut self, policy: Box<dyn Policy>) {
         if self.scenario.preload {
             self.hardware.preload(&self.catalog);
-            for worker in (0..self.catalog.workers.len() as u32).map(WorkerId)
-            {
+            for worker in (0..self.catalog.workers.len() as u32).map(WorkerId) {
                 if let Some(event) = self.hardware.residency(worker) {
                     self.scheduler.handle(self.now, event);
                 }
@@ -321,9 +320,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
                     }
                 }
                 Command::Prepare { worker, soon } => {
-                    let end = self
-                        .hardware
-                        .prepare(self.now, worker, soon, &self.catalog);
+                    let end = self.hardware.prepare(self.now, worker, soon, &self.catalog);
                     self.expect_load(worker, end);
                 }
                 Command::Notice(notice) => self.meters.noticed(&notice),

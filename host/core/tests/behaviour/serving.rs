@@ -308,7 +308,10 @@ fn what_waits_behind_a_batch_is_told_ahead_of_time_until_it_is_resident() {
     assert!(driver.prepared.is_empty(), "nothing waits behind it");
     driver.arrive(ask(2, 1));
     let told = vec![(WorkerId(0), vec![VariantId(1)])];
-    assert_eq!(driver.prepared, told, "the policy had no say: the client chose");
+    assert_eq!(
+        driver.prepared, told,
+        "the policy had no say: the client chose"
+    );
     driver.arrive(ask(3, 1));
     assert_eq!(driver.prepared, told, "the list is the same");
     driver.arrive(ask(4, 0));
@@ -324,7 +327,15 @@ fn what_waits_behind_a_batch_is_told_ahead_of_time_until_it_is_resident() {
     let told = driver.prepared.len();
     driver.drain();
     assert_eq!(driver.prepared.len(), told, "all of it is resident");
-    let soon: Vec<_> = driver.runs.iter().map(|(_, run)| run.soon.to_vec()).collect();
-    assert_eq!(soon[1], [VariantId(0)], "what the next batch needs is not evicted for this one");
+    let soon: Vec<_> = driver
+        .runs
+        .iter()
+        .map(|(_, run)| run.soon.to_vec())
+        .collect();
+    assert_eq!(
+        soon[1],
+        [VariantId(0)],
+        "what the next batch needs is not evicted for this one"
+    );
     driver.check_empty();
 }

@@ -50,14 +50,14 @@ fn a_pinned_model_stays() {
 #[test]
 fn a_model_in_use_stays() {
     let weights = Weights::new(ToySource::new(&[60, 60]));
-    let mut cache = ModelCache::new(weights, Device::Cpu, 100);
-    let (in_use, _) = cache.acquire(VariantId(0), 0).unwrap();
+    let cache = ModelCache::new(weights, Device::Cpu, 100);
+    let (in_use, _) = cache.acquire(VariantId(0), &[]).unwrap();
     assert!(matches!(
-        cache.acquire(VariantId(1), 0),
+        cache.acquire(VariantId(1), &[]),
         Err(CacheError::NoRoom { free_bytes: 40, .. })
     ));
     drop(in_use);
-    cache.acquire(VariantId(1), 0).unwrap();
+    cache.acquire(VariantId(1), &[]).unwrap();
     assert_eq!(cache.variants(), [VariantId(1)]);
 }
 

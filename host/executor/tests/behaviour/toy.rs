@@ -8,6 +8,7 @@ use candle_core::{Device, Result, Tensor};
 use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant};
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::profile::Profile;
+use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
 use switchyard_executor::{
     InputSpec, InputTensor, InputType, Job, LoadError, LoadedModel, ModelSource, Row,
@@ -88,10 +89,8 @@ impl ToySource {
     }
 
     fn spec(&self, variant: VariantId) -> std::result::Result<&ToySpec, LoadError> {
-        self.models.get(variant.index()).ok_or_else(|| LoadError {
-            variant: self.name(variant),
-            reason: "no such toy".to_owned(),
-        })
+        let known = self.models.get(variant.index());
+        known.ok_or_else(|| LoadError::new(self.name(variant), "no such toy"))
     }
 }
 
@@ -186,6 +185,7 @@ pub(crate) fn job(requests: &[u64], from_stage: u32, to_stage: u32, exit: Option
         to_stage,
         exit: exit.map(ExitId),
         rows: rows.collect(),
+        soon: Soon::new(),
     }
 }
 
