@@ -28,6 +28,7 @@ mod error;
 pub mod evidence;
 pub mod heart;
 mod layers;
+mod mapped;
 mod model;
 mod params;
 pub mod resnet1d;

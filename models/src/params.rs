@@ -11,6 +11,7 @@ use rand_pcg::Pcg64;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::error::ModelError;
+use crate::mapped::FileBytes;
 
 /// How a parameter starts when there is no file.
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +146,7 @@ pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 /// Reads every tensor of a safetensors file; all must be finite f32.
 pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
-    let bytes = std::fs::read(file).map_err(|source| ModelError::io(file, source))?;
+    let (bytes, before) = FileBytes::open(file)?;
     let parsed = SafeTensors::deserialize(&bytes)
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
     let mut tensors = BTreeMap::new();
@@ -165,6 +166,7 @@ pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
         }
         tensors.insert(name.to_owned(), (view.shape().to_vec(), values));
     }
+    before.unchanged(file)?;
     Ok(tensors)
 }
 

@@ -105,6 +105,11 @@ impl<T> Residents<T> {
         }
     }
 
+    /// Whether the variant is never evicted.
+    pub fn is_pinned(&self, variant: VariantId) -> bool {
+        self.pinned.contains(&variant)
+    }
+
     /// Whether the variant is here.
     pub fn contains(&self, variant: VariantId) -> bool {
         self.entries.iter().any(|entry| entry.variant == variant)

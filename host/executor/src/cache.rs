@@ -177,6 +177,16 @@ impl ModelCache {
         }
     }
 
+    /// What must not go for a variant that somebody asks for ahead of any request: nothing but
+    /// what is pinned and in use if it is pinned itself, else all that is here.
+    pub(crate) fn not_for(&self, variant: VariantId) -> Vec<VariantId> {
+        let state = self.state();
+        if state.residents.is_pinned(variant) {
+            return Vec::new();
+        }
+        state.residents.variants()
+    }
+
     /// Gives back the room of a load that panicked.
     pub(crate) fn abandon(&self, variant: VariantId) {
         self.state().residents.abandon_load(variant);

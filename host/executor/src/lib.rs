@@ -36,4 +36,4 @@ pub use executor::{Executor, Ran};
 pub use job::{BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, Residency, Row};
 pub use source::{InputSpec, LoadedModel, ModelSource, Weights};
 pub use synthetic::SyntheticExecutor;
-pub use worker::{Preloaded, Refused, Worker, WorkerDown, WorkerEvent, WorkerOptions};
+pub use worker::{Preloaded, Refused, Unloaded, Worker, WorkerDown, WorkerEvent, WorkerOptions};

@@ -117,7 +117,9 @@ impl<F: FnMut(WorkerEvent)> Body<F> {
     }
 
     fn preload(&mut self, variant: VariantId) {
-        let result = self.load(variant, &[], 0);
+        // Nothing goes for it, unless it was to stay for ever.
+        let others = self.cache.not_for(variant);
+        let result = self.load(variant, &others, others.len());
         let result = result.map(Option::unwrap_or_default);
         self.report(variant, result, true);
     }

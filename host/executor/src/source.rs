@@ -206,6 +206,11 @@ impl Weights {
         lock(&self.slot(variant, device)).failed = None;
     }
 
+    /// Lets go of weights that are kept although nobody holds them.
+    pub fn forget(&self, variant: VariantId, device: &Device) {
+        lock(&self.slot(variant, device)).kept = None;
+    }
+
     fn slot(&self, variant: VariantId, device: &Device) -> Slot {
         let mut slots = lock(&self.slots);
         Arc::clone(slots.entry((variant, device.location())).or_default())

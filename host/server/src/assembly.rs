@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::{Catalog, WorkerSpec};
-use switchyard_core::ids::KindId;
+use switchyard_core::ids::{KindId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, Manifest, ManifestError};
 use switchyard_executor::profile::{
@@ -22,8 +22,9 @@ use thiserror::Error;
 pub use profile::{Measured, measure};
 
 use crate::config::{Config, PoolConfig, WorkerConfig};
-use crate::driver::PoolParts;
+use crate::driver::{PoolParts, PoolWeights};
 use crate::evidence::{EvidenceModel, EvidenceModels};
+use crate::reloads::FollowedVariant;
 
 /// Why a configuration cannot be served.
 #[derive(Debug, Error)]
@@ -43,6 +44,14 @@ pub enum AssemblyError {
         config: PathBuf,
         /// What is wrong.
         error: ManifestError,
+    },
+    /// A worker is to keep what it cannot.
+    #[error("worker {worker}: pin: {reason}")]
+    Pin {
+        /// The worker.
+        worker: String,
+        /// What is wrong.
+        reason: String,
     },
     /// The profile asked for cannot be used.
     #[error(transparent)]
@@ -148,15 +157,27 @@ impl PoolPlan {
         let catalog = Arc::new(self.catalog(measured)?);
         let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
         let weights = Weights::new(source);
-        let executors = self.workers.iter().map(|worker| {
+        let pinned = self.pinned()?;
+        let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
+        let executors = workers.map(|((worker, spec), pinned)| {
             let budget = worker.memory_bytes();
-            let executor = CandleExecutor::new(Arc::clone(&weights), Device::Cpu, budget);
+            let loads = (0..catalog.variants.len() as u32).map(VariantId);
+            let loads = loads.map(|variant| catalog.profile.load_time(spec.kind, variant));
+            let executor = CandleExecutor::new(Arc::clone(&weights), Device::Cpu, budget)
+                .with_loads(loads.collect());
+            let pinned = pinned.iter().copied();
+            let executor = pinned.fold(executor, CandleExecutor::with_pinned);
             (Box::new(executor) as Box<dyn Executor>, worker.threads)
         });
         Ok(PoolParts {
             name: self.config.name.clone(),
             scheduler: self.scheduler(),
             executors: executors.collect(),
+            weights: PoolWeights {
+                weights,
+                device: Device::Cpu,
+            },
+            pinned,
             evidence: self.evidence()?,
             inbox_max,
             catalog,
@@ -208,6 +229,50 @@ impl PoolPlan {
             profile: measured.table(self)?,
             kinds,
         })
+    }
+
+    /// The variants whose files are followed while serving.
+    pub fn followed(&self) -> Vec<FollowedVariant> {
+        let entries = (0..).map(VariantId).zip(self.manifest.source.entries());
+        entries
+            .map(|(id, entry)| FollowedVariant {
+                id,
+                name: entry.name.clone(),
+                dir: entry.dir.clone(),
+            })
+            .collect()
+    }
+
+    /// The variants that each worker never evicts.
+    fn pinned(&self) -> Result<Vec<Vec<VariantId>>, AssemblyError> {
+        let entries = self.manifest.source.entries();
+        let mut all = Vec::new();
+        for worker in &self.workers {
+            let refuse = |reason: String| AssemblyError::Pin {
+                worker: worker.name.clone(),
+                reason,
+            };
+            let mut pinned = Vec::new();
+            let mut bytes = 0;
+            for name in &worker.pin {
+                let at = entries.iter().position(|entry| entry.name == *name);
+                let Some(at) = at else {
+                    let known: Vec<_> = entries.iter().map(|e| e.name.as_str()).collect();
+                    let known = known.join(", ");
+                    let reason = format!("`{name}` is not served in its pool, which has: {known}");
+                    return Err(refuse(reason));
+                };
+                pinned.push(VariantId(at as u32));
+                bytes += entries[at].memory_bytes;
+            }
+            let budget = worker.memory_bytes();
+            if bytes > budget {
+                let reason = format!("takes {bytes} bytes in all, memory_mb is {budget} bytes");
+                return Err(refuse(reason));
+            }
+            all.push(pinned);
+        }
+        Ok(all)
     }
 
     fn evidence(&self) -> Result<EvidenceModels, AssemblyError> {

@@ -21,6 +21,7 @@ use crate::driver::{Message, Pool, PoolError, PoolHandle};
 use crate::ingress;
 use crate::policies::{Policies, PoliciesError, PoliciesHandle, PoliciesParts};
 use crate::readiness::Readiness;
+use crate::reloads::{Reloads, ReloadsParts};
 use crate::telemetry::Registry;
 
 /// How often recorded samples are folded into histograms.
@@ -30,6 +31,7 @@ const UPKEEP: Duration = Duration::from_secs(5);
 pub struct Server {
     // Dropped first: whoever installs policies, then those they are installed in.
     policies: Vec<Policies>,
+    reloads: Vec<Reloads>,
     pools: Vec<Pool>,
     backend: Arc<PoolBackend>,
     admin: Admin,
@@ -106,9 +108,17 @@ impl Server {
         let readiness = Arc::new(Readiness::default());
         let engine = PolicyEngine::live(&EngineOptions::default())?;
         let (mut pools, mut policies, mut served) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reloads = Vec::new();
         for plan in plans {
             let parts = plan.parts(measured, config.server.inbox_max)?;
+            let weights = parts.weights.clone();
             let pool = Pool::start(parts, clock, &readiness, &registry)?;
+            reloads.push(Reloads::start(ReloadsParts {
+                pool: Arc::clone(pool.handle()),
+                weights,
+                variants: plan.followed(),
+                registry: registry.clone(),
+            }));
             let parts = PoliciesParts {
                 pool: Arc::clone(pool.handle()),
                 file: plan.config.policy_file(&config.policies.dir),
@@ -133,18 +143,22 @@ impl Server {
             Arc::clone(&readiness),
             registry.clone(),
         )?;
-        let admin_pools = pools
-            .iter()
-            .zip(&policies)
-            .map(|(pool, policies)| AdminPool {
-                pool: Arc::clone(pool.handle()),
-                policies: policies.handle().clone(),
-            });
+        let admin_pools =
+            pools
+                .iter()
+                .zip(&policies)
+                .zip(&reloads)
+                .map(|((pool, policies), reloads)| AdminPool {
+                    pool: Arc::clone(pool.handle()),
+                    policies: policies.handle().clone(),
+                    reloads: reloads.log().clone(),
+                });
         Ok(Self {
             admin: Admin::new(admin_pools.collect(), readiness, registry, clock),
             backend: Arc::new(backend),
             pools,
             policies,
+            reloads,
             config,
         })
     }
@@ -189,6 +203,7 @@ impl Server {
         admin.abort();
         // Joining threads blocks; nothing else runs on this runtime any more.
         drop(self.policies);
+        drop(self.reloads);
         drop(self.pools);
     }
 }

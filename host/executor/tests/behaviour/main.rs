@@ -5,6 +5,7 @@ mod cache;
 mod manifest;
 mod measure;
 mod profile;
+mod reload;
 mod staged;
 mod synthetic;
 mod toy;
