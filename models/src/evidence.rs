@@ -41,9 +41,11 @@ impl SneakPeek {
     pub fn open(file: &Path, samples: usize, classes: usize) -> Result<Self, ModelError> {
         let mut tensors = read_tensors(file)?;
         let mut take = |name: &str| {
-            tensors
+            let (shape, values) = tensors
                 .remove(name)
-                .ok_or_else(|| ModelError::tensor(file, name, "missing"))
+                .ok_or_else(|| ModelError::tensor(file, name, "missing"))?;
+            let values = values.map_err(|reason| ModelError::tensor(file, name, reason))?;
+            Ok::<_, ModelError>((shape, values))
         };
         let (projection_shape, projection) = take(PROJECTION)?;
         let (points_shape, points) = take(POINTS)?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use candle_core::{DType, Device, Tensor, Var};
 use rand_distr::{Distribution, Normal};
 use rand_pcg::Pcg64;
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::error::ModelError;
@@ -85,6 +86,7 @@ impl Params {
                 let Some((found, values)) = tensors.remove(name) else {
                     return Err(ModelError::tensor(file, name, "missing"));
                 };
+                let values = values.map_err(|reason| ModelError::tensor(file, name, reason))?;
                 if found != shape {
                     let reason = format!("shape {found:?}, the architecture needs {shape:?}");
                     return Err(ModelError::tensor(file, name, reason));
@@ -94,6 +96,34 @@ impl Params {
         };
         self.count += tensor.elem_count() as u64;
         Ok(tensor)
+    }
+
+    /// Whether the file has a tensor of this name that was not yet handed out.
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        match &self.source {
+            Source::Fresh { .. } => false,
+            Source::File { tensors, .. } => tensors.contains_key(name),
+        }
+    }
+
+    /// Lets go of tensors that are left over and not needed, whatever they hold.
+    pub(crate) fn ignore(&mut self, unneeded: impl Fn(&str) -> bool) {
+        if let Source::File { tensors, .. } = &mut self.source {
+            tensors.retain(|name, _| !unneeded(name));
+        }
+    }
+
+    /// The file `name` in the folder of the weights.
+    ///
+    /// # Errors
+    /// The parameters do not come from a file.
+    pub(crate) fn beside(&self, name: &str) -> Result<PathBuf, ModelError> {
+        match &self.source {
+            Source::File { file, .. } => Ok(file.with_file_name(name)),
+            Source::Fresh { .. } => Err(ModelError::Training(format!(
+                "an architecture that reads {name} cannot be trained here"
+            ))),
+        }
     }
 
     /// Parameters handed out so far.
@@ -140,32 +170,35 @@ fn draw(rng: &mut Pcg64, shape: &[usize], init: Init) -> candle_core::Result<Var
 
 // === tensor files ===
 
-/// Shape and values by name.
-pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+/// Shape and values by name; in the place of values, why there are none.
+pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Result<Vec<f32>, String>)>;
 
-/// Reads every tensor of a safetensors file; all must be finite f32.
+/// Reads every tensor of a safetensors file. One that is not finite f32 is refused where it is
+/// asked for: published files hold counters of other types that nobody needs.
 pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
     let bytes = std::fs::read(file).map_err(|source| ModelError::io(file, source))?;
     let parsed = SafeTensors::deserialize(&bytes)
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
     let mut tensors = BTreeMap::new();
     for (name, view) in parsed.iter() {
-        if view.dtype() != Dtype::F32 {
-            let reason = format!("type {:?}, must be F32", view.dtype());
-            return Err(ModelError::tensor(file, name, reason));
-        }
-        let values: Vec<f32> = view
-            .data()
-            .chunks_exact(size_of::<f32>())
-            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-            .collect();
-        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            let reason = format!("value {at} is {}", values[at]);
-            return Err(ModelError::tensor(file, name, reason));
-        }
-        tensors.insert(name.to_owned(), (view.shape().to_vec(), values));
+        tensors.insert(name.to_owned(), (view.shape().to_vec(), finite_f32(&view)));
     }
     Ok(tensors)
+}
+
+fn finite_f32(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
+    if view.dtype() != Dtype::F32 {
+        return Err(format!("type {:?}, must be F32", view.dtype()));
+    }
+    let values: Vec<f32> = view
+        .data()
+        .chunks_exact(size_of::<f32>())
+        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        .collect();
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(at) => Err(format!("value {at} is {}", values[at])),
+        None => Ok(values),
+    }
 }
 
 /// Writes named f32 tensors as a safetensors file, whole or not at all.
