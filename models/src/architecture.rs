@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bert::{Bert, BertSpec};
 use crate::cnn1d::{Cnn1d, Cnn1dSpec, ConvSpec};
 use crate::error::ModelError;
 use crate::model::StagedModel;
@@ -10,15 +11,17 @@ use crate::resnet1d::{ResNet1d, ResNet1dSpec};
 
 /// Largest value of any single hyper-parameter, so that a hostile card cannot make a shape
 /// overflow.
-const HYPER_PARAMETER_MAX: usize = 1 << 16;
+pub(crate) const HYPER_PARAMETER_MAX: usize = 1 << 16;
 
 /// Most layers or blocks in one list or stage.
-const DEPTH_MAX: usize = 256;
+pub(crate) const DEPTH_MAX: usize = 256;
 
 /// Architecture name and hyper-parameters, as written in `model.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Architecture {
+    /// [`Bert`].
+    Bert(BertSpec),
     /// [`Cnn1d`].
     Cnn1d(Cnn1dSpec),
     /// [`ResNet1d`].
@@ -38,6 +41,7 @@ impl Architecture {
     /// Samples of one input.
     pub fn samples(&self) -> usize {
         match self {
+            Self::Bert(spec) => spec.max_tokens,
             Self::Cnn1d(spec) => spec.samples,
             Self::ResNet1d(spec) => spec.samples,
         }
@@ -46,6 +50,7 @@ impl Architecture {
     /// Classes told apart.
     pub fn classes(&self) -> usize {
         match self {
+            Self::Bert(spec) => spec.classes(),
             Self::Cnn1d(spec) => spec.classes,
             Self::ResNet1d(spec) => spec.classes,
         }
@@ -54,6 +59,7 @@ impl Architecture {
     /// For each exit, how many stages run before it.
     pub fn exits(&self) -> Vec<usize> {
         match self {
+            Self::Bert(spec) => vec![spec.stages()],
             Self::Cnn1d(spec) => vec![spec.layers.len()],
             Self::ResNet1d(spec) => (1..=spec.stages.len()).collect(),
         }
@@ -64,6 +70,7 @@ impl Architecture {
         in_range("samples", self.samples(), HYPER_PARAMETER_MAX)?;
         in_range("classes", self.classes(), HYPER_PARAMETER_MAX)?;
         match self {
+            Self::Bert(spec) => spec.check()?,
             Self::Cnn1d(spec) => {
                 in_range("layers", spec.layers.len(), DEPTH_MAX)?;
                 for (i, layer) in spec.layers.iter().enumerate() {
@@ -92,6 +99,7 @@ impl Architecture {
     /// Builds the network; [`check`](Self::check) must have passed.
     pub(crate) fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError> {
         Ok(match self {
+            Self::Bert(spec) => Box::new(Bert::new(params, spec)?),
             Self::Cnn1d(spec) => Box::new(Cnn1d::new(params, spec)?),
             Self::ResNet1d(spec) => Box::new(ResNet1d::new(params, spec)?),
         })
@@ -115,7 +123,7 @@ fn check_conv(at: &str, conv: &ConvSpec) -> Result<(), BadHyperParameter> {
     Ok(())
 }
 
-fn in_range(field: &str, value: usize, max: usize) -> Result<(), BadHyperParameter> {
+pub(crate) fn in_range(field: &str, value: usize, max: usize) -> Result<(), BadHyperParameter> {
     if (1..=max).contains(&value) {
         return Ok(());
     }

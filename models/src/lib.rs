@@ -21,6 +21,7 @@
 //! thread per shard.
 
 pub mod architecture;
+pub mod bert;
 pub mod card;
 pub mod cnn1d;
 mod confusion;
@@ -31,6 +32,7 @@ mod layers;
 mod model;
 mod params;
 pub mod resnet1d;
+pub mod tokens;
 pub mod train;
 mod unfold;
 pub mod zoo;
@@ -41,4 +43,5 @@ pub use confusion::Confusion;
 pub use error::ModelError;
 pub use evidence::SneakPeek;
 pub use model::StagedModel;
+pub use tokens::Tokenizer;
 pub use zoo::{LoadedVariant, Zoo, load_variant};
