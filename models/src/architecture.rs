@@ -56,6 +56,19 @@ impl Architecture {
         }
     }
 
+    /// Whether requests are texts.
+    pub fn takes_text(&self) -> bool {
+        matches!(self, Self::Bert(_))
+    }
+
+    /// Numbers of an answer that is a vector and no class.
+    pub fn embedding(&self) -> Option<usize> {
+        match self {
+            Self::Bert(spec) => spec.embedding(),
+            _ => None,
+        }
+    }
+
     /// For each exit, how many stages run before it.
     pub fn exits(&self) -> Vec<usize> {
         match self {

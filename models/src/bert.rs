@@ -91,6 +91,11 @@ impl BertSpec {
         self.layers.div_ceil(self.layers_per_stage)
     }
 
+    /// Numbers of an embedding, where that is what it makes.
+    pub(crate) fn embedding(&self) -> Option<usize> {
+        (self.head == HeadKind::SentenceEmbedding).then_some(self.outputs)
+    }
+
     /// Classes told apart; an embedding counts as one.
     pub(crate) fn classes(&self) -> usize {
         match self.head {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use candle_core::Device;
 
-use crate::card::{APP_CARD, AppCard, VARIANT_CARD, VariantCard};
+use crate::card::{APP_CARD, AppCard, Datatype, Task, VARIANT_CARD, VariantCard};
 use crate::error::ModelError;
 use crate::evidence::SneakPeek;
 use crate::model::StagedModel;
@@ -186,8 +186,30 @@ fn check_fit(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), Mo
         let reason = format!("{classes}, the application has {}", app.classes.len());
         return Err(ModelError::field(file, "architecture.classes", reason));
     }
+    let [input] = app.inputs.as_slice() else {
+        let reason = format!("the application has {} inputs", app.inputs.len());
+        return Err(ModelError::field(file, "architecture", reason));
+    };
+    let embeds = variant.architecture.embedding();
+    if embeds.is_some() != (app.task == Task::Embed) {
+        let reason = format!("the application's task is {:?}", app.task);
+        return Err(ModelError::field(file, "architecture", reason));
+    }
+    if let Some(width) = embeds
+        && app.outputs.iter().any(|output| output.shape != [width])
+    {
+        let reason = format!("{width}, the application's output is another shape");
+        return Err(ModelError::field(file, "architecture.outputs", reason));
+    }
+    if variant.architecture.takes_text() {
+        if input.datatype == Datatype::Bytes {
+            return Ok(());
+        }
+        let reason = "takes text, the application's input is not BYTES";
+        return Err(ModelError::field(file, "architecture", reason));
+    }
     let samples = variant.architecture.samples();
-    if app.inputs.len() != 1 || app.inputs[0].shape != [samples] {
+    if input.datatype == Datatype::Bytes || input.shape != [samples] {
         let reason = format!("{samples}, the application's input is another shape");
         return Err(ModelError::field(file, "architecture.samples", reason));
     }
