@@ -30,7 +30,7 @@ use self::embeddings::Embeddings;
 use self::head::Head;
 use self::layer::Layer;
 use self::names::Names;
-use crate::architecture::{BadHyperParameter, DEPTH_MAX, HYPER_PARAMETER_MAX, in_range};
+use crate::architecture::{BadHyperParameter, Spec, check_depth, check_size};
 use crate::error::ModelError;
 use crate::model::{StagedModel, in_slices};
 use crate::params::Params;
@@ -87,37 +87,51 @@ fn two() -> usize {
 // === impl BertSpec ===
 
 impl BertSpec {
-    pub(crate) fn stages(&self) -> usize {
+    fn stages(&self) -> usize {
         self.layers.div_ceil(self.layers_per_stage)
     }
+}
 
-    /// Numbers of an embedding, where that is what it makes.
-    pub(crate) fn embedding(&self) -> Option<usize> {
-        (self.head == HeadKind::SentenceEmbedding).then_some(self.outputs)
+impl Spec for BertSpec {
+    fn samples(&self) -> usize {
+        1
     }
 
-    /// Classes told apart; an embedding counts as one.
-    pub(crate) fn classes(&self) -> usize {
+    fn classes(&self) -> usize {
         match self.head {
             HeadKind::SentenceEmbedding => 1,
             HeadKind::SequenceClassification => self.outputs,
         }
     }
 
-    pub(crate) fn check(&self) -> std::result::Result<(), BadHyperParameter> {
-        in_range("outputs", self.outputs, HYPER_PARAMETER_MAX)?;
-        in_range("layers", self.layers, DEPTH_MAX)?;
-        in_range("layers_per_stage", self.layers_per_stage, DEPTH_MAX)?;
-        if !(TOKENS_MIN..=HYPER_PARAMETER_MAX).contains(&self.max_tokens) {
+    fn takes_text(&self) -> bool {
+        true
+    }
+
+    fn embedding(&self) -> Option<usize> {
+        (self.head == HeadKind::SentenceEmbedding).then_some(self.outputs)
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        vec![self.stages()]
+    }
+
+    fn check(&self) -> std::result::Result<(), BadHyperParameter> {
+        check_size("outputs", self.outputs)?;
+        check_depth("layers", self.layers)?;
+        check_depth("layers_per_stage", self.layers_per_stage)?;
+        check_size("max_tokens", self.max_tokens)?;
+        if self.max_tokens < TOKENS_MIN {
             return Err(BadHyperParameter {
                 field: "max_tokens".to_owned(),
-                reason: format!(
-                    "{} is not in {TOKENS_MIN}..={HYPER_PARAMETER_MAX}",
-                    self.max_tokens
-                ),
+                reason: format!("{} is less than {TOKENS_MIN}", self.max_tokens),
             });
         }
         Ok(())
+    }
+
+    fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
+        Ok(Box::new(Bert::new(params, self)?))
     }
 }
 
