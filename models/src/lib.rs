@@ -22,6 +22,7 @@
 //! thread per shard.
 
 pub mod architecture;
+pub mod bert;
 pub mod card;
 pub mod cnn1d;
 mod confusion;
@@ -41,6 +42,7 @@ mod public;
 pub mod resnet1d;
 pub mod resnet2d;
 mod slicing;
+pub mod tokens;
 pub mod train;
 mod unfold;
 mod unfold2d;
@@ -52,4 +54,5 @@ pub use confusion::Confusion;
 pub use error::ModelError;
 pub use evidence::SneakPeek;
 pub use model::StagedModel;
+pub use tokens::Tokenizer;
 pub use zoo::{LoadedVariant, Zoo, load_variant};
