@@ -59,7 +59,7 @@ impl CandleExecutor {
     fn execute(&mut self, model: &InUse, job: &mut Job) -> Result<BatchOutput, ExecuteError> {
         stages::check(job, model)?;
         if job.from_stage == 0 {
-            let x = batch::assemble(&mut job.rows, &model.input, self.cache.device())?;
+            let x = batch::assemble(&mut job.rows, model, self.cache.device())?;
             return self.run_on(model, model.generation(), job, 0..job.rows.len(), x);
         }
         let from = Progress {

@@ -34,9 +34,9 @@ pub enum TrialError {
 pub fn run(model: &LoadedModel, device: &Device) -> Result<(), TrialError> {
     let mut rows = [Row {
         request: RequestId(0),
-        input: Some(vec![sample(&model.input)]),
+        input: Some(model.inputs.iter().map(sample).collect()),
     }];
-    let mut x = batch::assemble(&mut rows, &model.input, device)?;
+    let mut x = batch::assemble(&mut rows, model, device)?;
     let mut stage = 0;
     for (exit, &after) in model.model.exits().iter().enumerate() {
         x = stages::run(model, stage..after, x)?;
@@ -69,7 +69,7 @@ fn sample(spec: &InputSpec) -> InputTensor {
     let values = (0..spec.row_len()).map(|i| (i * 37) % 101);
     match spec.input_type {
         InputType::F32 => InputTensor::F32(values.map(|v| v as f32 / 101.0 - 0.5).collect()),
-        InputType::I64 => InputTensor::I64(values.map(|v| v as i64).collect()),
-        InputType::Bytes => InputTensor::Bytes(values.map(|v| v as u8).collect()),
+        InputType::I64 => InputTensor::I64(values.map(|v| (v % 2) as i64).collect()),
+        InputType::Bytes => InputTensor::Bytes(values.map(|v| (v % 2) as u8).collect()),
     }
 }

@@ -24,8 +24,10 @@ pub struct ZooEntry {
     pub name: String,
     /// The variant's folder.
     pub dir: PathBuf,
-    /// What stage 0 takes per request.
-    pub input: InputSpec,
+    /// What its app's requests hold.
+    pub inputs: Arc<[InputSpec]>,
+    /// Positions of the inputs that it reads, ascending.
+    pub reads: Vec<usize>,
     /// Bytes its weights take on a device.
     pub memory_bytes: u64,
     /// What the catalog was made from.
@@ -42,6 +44,8 @@ pub struct Contract {
     /// Name and stages before it.
     exits: Vec<(String, usize)>,
     max_batch: usize,
+    /// Names of the inputs that it reads.
+    inputs: Option<Vec<String>>,
 }
 
 // === impl Contract ===
@@ -56,6 +60,7 @@ impl Contract {
             stages: card.stages,
             exits: exits.map(|e| (e.name.clone(), e.after_stage)).collect(),
             max_batch: card.max_batch,
+            inputs: card.inputs.clone(),
         }
     }
 
@@ -66,6 +71,10 @@ impl Contract {
             let exits = exits.iter().map(|(name, after)| format!("{name}@{after}"));
             exits.collect::<Vec<_>>().join(" ")
         };
+        let names = |inputs: &Option<Vec<String>>| {
+            let inputs = inputs.as_ref().map(|inputs| inputs.join(" "));
+            inputs.unwrap_or_else(|| "all".to_owned())
+        };
         let number = |field, then: u64, now: u64| (field, then.to_string(), now.to_string());
         let size = |field, then: usize, now: usize| number(field, then as u64, now as u64);
         let fields = [
@@ -74,6 +83,7 @@ impl Contract {
             size("stages", self.stages, now.stages),
             ("exits", exits(&self.exits), exits(&now.exits)),
             size("max_batch", self.max_batch, now.max_batch),
+            ("inputs", names(&self.inputs), names(&now.inputs)),
         ];
         let departs = fields.iter().find(|(_, then, now)| then != now);
         departs.map(|(field, then, now)| {
@@ -127,7 +137,8 @@ impl ModelSource for ZooSource {
         Ok(LoadedModel {
             name: entry.name.clone(),
             model: loaded.model,
-            input: entry.input.clone(),
+            inputs: Arc::clone(&entry.inputs),
+            reads: entry.reads.clone(),
             bytes: loaded.bytes,
         })
     }

@@ -150,11 +150,12 @@ impl ModelSource for ToySource {
                 exits: spec.exits.clone(),
                 shift: *self.shift.lock().unwrap(),
             }),
-            input: InputSpec {
+            inputs: Arc::new([InputSpec {
                 name: "x".to_owned(),
                 input_type: InputType::F32,
                 row_shape: vec![WIDTH],
-            },
+            }]),
+            reads: vec![0],
             bytes: spec.bytes,
         })
     }
