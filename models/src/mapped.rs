@@ -107,6 +107,9 @@ mod lease {
 
     use memmap2::Mmap;
 
+    /// Which signal tells of a broken lease; `linux/fcntl.h` has it, the libc crate does not.
+    const F_SETSIG: libc::c_int = 10;
+
     /// A mapped file under a lease.
     pub(crate) struct Mapped {
         // Dropped first: the lease ends with the file.
@@ -144,7 +147,7 @@ mod lease {
         let fd = file.as_raw_fd();
         // SAFETY: both calls take integers only, about a file that is open.
         unsafe {
-            libc::fcntl(fd, libc::F_SETSIG, libc::SIGURG) == 0
+            libc::fcntl(fd, F_SETSIG, libc::SIGURG) == 0
                 && libc::fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK) == 0
         }
     }
