@@ -25,6 +25,7 @@ pub mod architecture;
 pub mod card;
 pub mod cnn1d;
 mod confusion;
+mod convolve2d;
 pub mod data;
 mod depthwise;
 mod error;
