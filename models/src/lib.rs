@@ -28,11 +28,13 @@ mod error;
 pub mod evidence;
 pub mod heart;
 mod layers;
+mod logmel;
 mod model;
 mod params;
 pub mod resnet1d;
 pub mod train;
 mod unfold;
+pub mod voice;
 pub mod zoo;
 
 pub use architecture::Architecture;
