@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cnn1d::{Cnn1dSpec, ConvSpec};
 use crate::error::ModelError;
+use crate::lstm::LstmSpec;
+use crate::mobilenet::MobileNetSpec;
 use crate::model::StagedModel;
 use crate::params::Params;
 use crate::resnet1d::ResNet1dSpec;
@@ -24,6 +26,10 @@ const DEPTH_MAX: usize = 256;
 pub enum Architecture {
     /// [`Cnn1d`](crate::cnn1d::Cnn1d).
     Cnn1d(Cnn1dSpec),
+    /// [`Lstm`](crate::lstm::Lstm).
+    Lstm(LstmSpec),
+    /// [`MobileNet`](crate::mobilenet::MobileNet).
+    MobileNet(MobileNetSpec),
     /// [`ResNet1d`](crate::resnet1d::ResNet1d).
     ResNet1d(ResNet1dSpec),
 }
@@ -59,6 +65,8 @@ impl Architecture {
     fn spec(&self) -> &dyn Spec {
         match self {
             Self::Cnn1d(spec) => spec,
+            Self::Lstm(spec) => spec,
+            Self::MobileNet(spec) => spec,
             Self::ResNet1d(spec) => spec,
         }
     }

@@ -3,9 +3,9 @@
 //!
 //! In the order in which data flows:
 //!
-//! 1. [`data`] says what labelled data is; [`heart`] makes heartbeats from a seed: training data,
-//!    validation data, load.
-//! 2. [`cnn1d`] and [`resnet1d`] are the architectures; [`architecture`] is their closed set.
+//! 1. [`data`] says what labelled data is; [`heart`] makes heartbeats and [`voice`] spoken keywords
+//!    from a seed: training data, validation data, load.
+//! 2. [`cnn1d`], [`lstm`], [`mobilenet`] and [`resnet1d`] are the architectures; [`architecture`] is their closed set.
 //!    All implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in
 //!    `layers` over `unfold`, their tensors come from `params`.
 //! 3. [`train`] fits them and writes cards, weights and evidence.
@@ -32,6 +32,8 @@ pub mod features;
 pub mod heart;
 mod layers;
 mod logmel;
+pub mod lstm;
+pub mod mobilenet;
 mod model;
 mod params;
 pub mod resnet1d;

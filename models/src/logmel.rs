@@ -70,6 +70,18 @@ pub(crate) fn features(x: &Tensor) -> Result<Tensor> {
     }
 }
 
+/// [`features`] of a network's input, which must hold `samples` a row.
+///
+/// # Errors
+/// As [`features`], or the rows hold another number.
+pub(crate) fn of_input(x: &Tensor, samples: usize) -> Result<Tensor> {
+    let (_, width) = x.dims2()?;
+    if width != samples {
+        candle_core::bail!("input has {width} samples, the model takes {samples}");
+    }
+    features(x)
+}
+
 /// A clip as one vector for nearest neighbours: where its loudness lies in the bands, at the
 /// start, middle and end of what stands out of it, and on the whole.
 ///

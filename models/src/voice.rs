@@ -19,6 +19,7 @@ mod track;
 use rand::Rng;
 use rand_pcg::Pcg64;
 
+use crate::data::Data;
 use speaker::Speaker;
 use track::Track;
 
@@ -74,6 +75,25 @@ impl Keyword {
             Self::Up => "up",
             Self::Down => "down",
         }
+    }
+}
+
+/// Clips by label.
+pub struct Voice;
+
+impl Data for Voice {
+    fn classes(&self) -> usize {
+        CLASSES
+    }
+
+    fn width(&self) -> usize {
+        SAMPLES
+    }
+
+    fn draw(&self, label: usize, rng: &mut Pcg64) -> Vec<f32> {
+        // A label beyond the last class is none of ours; the first keyword is as good as any.
+        let keyword = Keyword::ALL.get(label).copied();
+        clip(keyword.unwrap_or(Keyword::Yes), rng)
     }
 }
 
