@@ -74,15 +74,22 @@ fn hum(rng: &mut Pcg64) -> Vec<f32> {
     let base_hz = if rng.random() { 50.0 } else { 60.0 } * rng.random_range(0.99..1.01);
     let floor = decibels(FLOOR_DB);
     let mut samples: Vec<f32> = hiss(rng).iter().map(|sample| floor * sample).collect();
-    for harmonic in 1..=HARMONICS {
-        let height = rng.random_range(0.0..1.0) / harmonic as f32;
-        let turn = TAU * base_hz * harmonic as f32 / SAMPLE_RATE_HZ;
-        // A rotating pointer: one sine per harmonic, not one per sample.
-        let (sine, cosine) = turn.sin_cos();
-        let (mut y, mut x) = rng.random_range(0.0..TAU).sin_cos();
-        for sample in &mut samples {
-            *sample += height * y;
-            (x, y) = (x * cosine - y * sine, x * sine + y * cosine);
+    // Rotating pointers: one sine per harmonic, not one per sample. All of them turn together, so
+    // that no sample waits for the one before.
+    let mut heights = [0.0; HARMONICS];
+    let mut turns = [(0.0, 0.0); HARMONICS];
+    let mut pointers = [(0.0, 0.0); HARMONICS];
+    for (at, height) in heights.iter_mut().enumerate() {
+        let harmonic = (at + 1) as f32;
+        *height = rng.random_range(0.0..1.0) / harmonic;
+        turns[at] = (TAU * base_hz * harmonic / SAMPLE_RATE_HZ).sin_cos();
+        pointers[at] = rng.random_range(0.0..TAU).sin_cos();
+    }
+    for sample in &mut samples {
+        for at in 0..HARMONICS {
+            let ((y, x), (sine, cosine)) = (pointers[at], turns[at]);
+            *sample += heights[at] * y;
+            pointers[at] = (x * sine + y * cosine, x * cosine - y * sine);
         }
     }
     samples

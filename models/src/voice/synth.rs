@@ -137,7 +137,8 @@ impl Resonator {
     }
 
     fn tick(&mut self, x: f32) -> f32 {
-        let y = self.gain * x + self.feedback[0] * self.past[0] + self.feedback[1] * self.past[1];
+        // The newest value enters last: the shorter the loop, the more samples overlap.
+        let y = (self.gain * x + self.feedback[1] * self.past[1]) + self.feedback[0] * self.past[0];
         self.past = [y, self.past[0]];
         y
     }
