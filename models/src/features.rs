@@ -17,8 +17,8 @@ pub enum Features {
     /// The numbers of all inputs as they are.
     #[default]
     Raw,
-    /// For 16 kHz audio: log-mel bands pooled over the start, the middle and the end of what
-    /// stands out of a clip. Costs 0.25 ms for a second of audio on one core.
+    /// For 16 kHz audio: log-mel bands, pooled over the quarters of what stands out of a clip.
+    /// Costs 0.25 ms for a second of audio on one core.
     LogMel,
 }
 

@@ -30,6 +30,7 @@ mod depthwise;
 mod error;
 pub mod evidence;
 pub mod features;
+mod fft;
 pub mod heart;
 mod layers;
 mod layers2d;

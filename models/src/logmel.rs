@@ -2,18 +2,18 @@
 //!
 //! Mel frequencies by HTK's formula, `mel = 2595 log10(1 + f / 700)`; triangles of height 1,
 //! evenly spaced in mel between 60 and 7,600 Hz; natural logarithm of the power plus a floor;
-//! less the clip's mean, so that loudness does not matter. Nothing here is trained and no
-//! gradient passes.
+//! less the clip's mean, so that loudness does not matter, and divided by their usual deviation,
+//! so that networks start from numbers around 1. Nothing here is trained and no gradient passes.
 //!
-//! On a CPU two windows share one complex FFT of `rustfft`. Elsewhere the transform is a product
+//! On a CPU two windows share one complex FFT. Elsewhere the transform is a product
 //! with a table of cosines and sines: thirty times the arithmetic, in one matrix product.
 
 use std::f64::consts::TAU;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use candle_core::{CpuStorage, CustomOp1, D, Device, Layout, Result, Shape, Tensor};
-use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftPlanner};
+
+use crate::fft::{Fft, Signal};
 
 /// Samples per second that bands and windows are made for.
 const SAMPLE_RATE_HZ: f64 = 16_000.0;
@@ -46,8 +46,11 @@ const RANGE_HZ: [f64; 2] = [60.0, 7_600.0];
 /// Added to a band's power: 60 dB below a quiet clip's.
 const FLOOR: f32 = 1e-6;
 
+/// What features are divided by: about their standard deviation over speech in noise.
+const SPREAD: f32 = 2.5;
+
 /// Parts into which [`pooled`] cuts a clip.
-const PARTS: usize = 3;
+const PARTS: usize = 4;
 
 /// Numbers that [`pooled`] returns.
 pub(crate) const POOLED: usize = (PARTS + 1) * BANDS;
@@ -82,12 +85,12 @@ pub(crate) fn of_input(x: &Tensor, samples: usize) -> Result<Tensor> {
     features(x)
 }
 
-/// A clip as one vector for nearest neighbours: where its loudness lies in the bands, at the
-/// start, middle and end of what stands out of it, and on the whole.
+/// A clip as one vector for nearest neighbours: the bands of each quarter of what stands out of
+/// it, one after another, then those of the whole clip.
 ///
-/// Parts are cut where a third and two thirds of the loudness above the quietest quarter have
-/// passed, so that it does not matter when a word begins. Costs 0.25 ms for one second of audio
-/// on one core, nearly all of it the features.
+/// Quarters are those of the loudness above the quietest frames', so that it does not matter when
+/// a word begins or how long it lasts. Costs 0.25 ms for one second of audio on one core, nearly
+/// all of it the features.
 pub(crate) fn pooled(samples: &[f32]) -> Vec<f32> {
     let count = frames(samples.len());
     let mut features = vec![0.0; count * BANDS];
@@ -133,13 +136,13 @@ struct Band {
 
 /// What the features are computed with.
 struct Tables {
-    fft: Arc<dyn Fft<f32>>,
+    fft: Fft,
     window: Vec<f32>,
     bands: Vec<Band>,
 }
 
 static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables {
-    fft: FftPlanner::new().plan_fft_forward(POINTS),
+    fft: Fft::new(POINTS),
     window: (0..WINDOW).map(hann).collect(),
     bands: bands(),
 });
@@ -177,23 +180,24 @@ fn bands() -> Vec<Band> {
 impl Tables {
     /// Writes `[frames, 40]` of one clip.
     fn features(&self, samples: &[f32], out: &mut [f32]) {
-        let zero = Complex::new(0.0, 0.0);
-        let mut spectrum = [zero; POINTS];
-        let mut scratch = vec![zero; self.fft.get_inplace_scratch_len()];
+        let mut spectrum = Signal::new(POINTS);
         // Two real windows as the parts of a complex one: their spectra are the symmetric and the
         // antisymmetric half of its spectrum.
         for (pair, out) in out.chunks_mut(2 * BANDS).enumerate() {
-            spectrum.fill(zero);
-            self.window(samples, 2 * pair, |at, value| spectrum[at].re = value);
+            spectrum.re.fill(0.0);
+            spectrum.im.fill(0.0);
+            self.window(samples, 2 * pair, &mut spectrum.re);
             if out.len() > BANDS {
-                self.window(samples, 2 * pair + 1, |at, value| spectrum[at].im = value);
+                self.window(samples, 2 * pair + 1, &mut spectrum.im);
             }
-            self.fft.process_with_scratch(&mut spectrum, &mut scratch);
+            self.fft.forward(&mut spectrum);
+            let Signal { re, im, .. } = &spectrum;
             let mut powers = [[0.0f32; BINS]; 2];
             for bin in 0..BINS {
-                let (a, b) = (spectrum[bin], spectrum[(POINTS - bin) % POINTS].conj());
-                powers[0][bin] = 0.25 * (a + b).norm_sqr();
-                powers[1][bin] = 0.25 * (a - b).norm_sqr();
+                let mirror = (POINTS - bin) % POINTS;
+                let square = |a: f32, b: f32| 0.25 * (a * a + b * b);
+                powers[0][bin] = square(re[bin] + re[mirror], im[bin] - im[mirror]);
+                powers[1][bin] = square(re[bin] - re[mirror], im[bin] + im[mirror]);
             }
             for (frame, powers) in out.chunks_exact_mut(BANDS).zip(&powers) {
                 for (value, band) in frame.iter_mut().zip(&self.bands) {
@@ -204,16 +208,19 @@ impl Tables {
             }
         }
         let mean = out.iter().sum::<f32>() / out.len().max(1) as f32;
-        out.iter_mut().for_each(|value| *value -= mean);
+        for value in out.iter_mut() {
+            *value = (*value - mean) / SPREAD;
+        }
     }
 
-    /// Hands out the windowed samples of frame `frame` that lie inside the clip.
-    fn window(&self, samples: &[f32], frame: usize, mut put: impl FnMut(usize, f32)) {
+    /// Writes the windowed samples of frame `frame` that lie inside the clip.
+    fn window(&self, samples: &[f32], frame: usize, out: &mut [f32]) {
         let start = frame * HOP;
         let skipped = LEFT.saturating_sub(start);
         let inside = samples.get(start + skipped - LEFT..).unwrap_or_default();
-        for (at, (sample, weight)) in inside.iter().zip(&self.window[skipped..]).enumerate() {
-            put(skipped + at, sample * weight);
+        let weights = self.window[skipped..].iter().zip(inside);
+        for (value, (weight, sample)) in out[skipped..].iter_mut().zip(weights) {
+            *value = sample * weight;
         }
     }
 }
@@ -259,9 +266,8 @@ fn composed(x: &Tensor) -> Result<Tensor> {
     let powers = (parts.narrow(1, 0, BINS)? + parts.narrow(1, BINS, BINS)?)?;
     let bands = (powers.matmul(&triangles)? + f64::from(FLOOR))?.log()?;
     let bands = bands.reshape((batch, frames * BANDS))?;
-    bands
-        .broadcast_sub(&bands.mean_keepdim(D::Minus1)?)?
-        .reshape((batch, frames, BANDS))
+    let centred = bands.broadcast_sub(&bands.mean_keepdim(D::Minus1)?)?;
+    (centred / f64::from(SPREAD))?.reshape((batch, frames, BANDS))
 }
 
 /// The windowed Fourier table `[hops * hop, cosines | sines]` and the triangles `[bins, bands]`.

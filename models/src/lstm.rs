@@ -176,3 +176,47 @@ impl Layer {
         recurrence::unroll(&gates.reshape((batch, steps, ()))?, &self.recurrent)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use candle_core::{DType, Device};
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64;
+
+    use super::*;
+
+    fn spec() -> LstmSpec {
+        LstmSpec {
+            samples: 1120,
+            classes: 3,
+            stack: 2,
+            layers: vec![8, 6],
+        }
+    }
+
+    #[test]
+    fn a_rest_of_frames_is_left_out() {
+        // Seven frames: three steps of two.
+        let mut params = Params::fresh(Pcg64::seed_from_u64(1));
+        let model = spec().build(&mut params).unwrap();
+        let x = Tensor::zeros((2, 1120), DType::F32, &Device::Cpu).unwrap();
+        let states = model.run_stage(0, &x).unwrap();
+        assert_eq!(states.dims(), [2, 3, 8]);
+        let states = model.run_stage(1, &states).unwrap();
+        assert_eq!(states.dims(), [2, 3, 6]);
+        assert_eq!(model.head(0, &states).unwrap().dims(), [2, 3]);
+    }
+
+    #[test]
+    fn impossible_hyper_parameters_are_named() {
+        let field = |spec: LstmSpec| spec.check().unwrap_err().field;
+        let stack = |stack| LstmSpec { stack, ..spec() };
+        let layers = |layers| LstmSpec { layers, ..spec() };
+        assert!(spec().check().is_ok());
+        assert_eq!(field(stack(0)), "stack");
+        assert_eq!(field(stack(8)), "stack");
+        assert_eq!(field(layers(vec![])), "layers");
+        assert_eq!(field(layers(vec![8, 0])), "layers[1]");
+    }
+}

@@ -15,6 +15,7 @@ use crate::layers2d::{Conv2d, DepthwiseConv2d, mean_pool};
 use crate::logmel::{self, BANDS};
 use crate::model::{StagedModel, in_slices};
 use crate::params::Params;
+use crate::pointwise::relu;
 use crate::unfold2d::Window2d;
 
 /// Side of every depthwise window, and of the stem's.
@@ -166,7 +167,7 @@ impl MobileNet {
     /// `[batch, samples]` to `[batch, frames / 2, bands / 2, stem]`.
     fn stem(&self, x: &Tensor) -> Result<Tensor> {
         let picture = logmel::of_input(x, self.spec.samples)?.unsqueeze(3)?;
-        self.stem.forward(&picture)?.relu()
+        relu(&self.stem.forward(&picture)?)
     }
 }
 
@@ -200,7 +201,7 @@ impl StagedModel for MobileNet {
         let Some(head) = self.heads.get(exit) else {
             candle_core::bail!("exit {exit} of {}", self.heads.len());
         };
-        head.forward(&mean_pool(&x.relu()?)?)
+        head.forward(&mean_pool(&relu(x)?)?)
     }
 }
 
@@ -247,8 +248,8 @@ impl Stage {
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let x = self.separable.depthwise.forward(x)?.relu()?;
-        let mut x = self.separable.pointwise.forward(&x)?.relu()?;
+        let x = relu(&self.separable.depthwise.forward(x)?)?;
+        let mut x = relu(&self.separable.pointwise.forward(&x)?)?;
         for block in &self.blocks {
             x = block.forward(&x)?;
         }
@@ -283,8 +284,70 @@ impl Block {
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let inner = self.expand.forward(x)?.relu()?;
-        let inner = self.depthwise.forward(&inner)?.relu()?;
+        let inner = relu(&self.expand.forward(x)?)?;
+        let inner = relu(&self.depthwise.forward(&inner)?)?;
         x + self.project.forward(&inner)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use candle_core::{DType, Device};
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64;
+
+    use super::*;
+
+    fn stage(channels: usize, blocks: usize, stride: usize) -> MobileNetStage {
+        MobileNetStage {
+            channels,
+            blocks,
+            stride,
+        }
+    }
+
+    fn spec() -> MobileNetSpec {
+        MobileNetSpec {
+            samples: 1600,
+            classes: 3,
+            stem: 4,
+            expansion: 2,
+            stages: vec![stage(6, 1, 2), stage(8, 2, 1), stage(10, 1, 3)],
+            exits: vec![2, 3],
+        }
+    }
+
+    #[test]
+    fn pictures_shrink_from_stage_to_stage() {
+        let mut params = Params::fresh(Pcg64::seed_from_u64(1));
+        let model = spec().build(&mut params).unwrap();
+        let mut x = Tensor::zeros((2, 1600), DType::F32, &Device::Cpu).unwrap();
+        // 10 frames by 40 bands, half of that after the stem.
+        let shapes = [[2, 3, 10, 6], [2, 3, 10, 8], [2, 1, 4, 10]];
+        for (stage, shape) in shapes.iter().enumerate() {
+            x = model.run_stage(stage, &x).unwrap();
+            assert_eq!(x.dims(), shape);
+        }
+        assert_eq!(model.head(1, &x).unwrap().dims(), [2, 3]);
+        assert_eq!(model.exits(), [2, 3]);
+    }
+
+    #[test]
+    fn impossible_hyper_parameters_are_named() {
+        let field = |spec: MobileNetSpec| spec.check().unwrap_err().field;
+        let exits = |exits| MobileNetSpec { exits, ..spec() };
+        let second = |second| MobileNetSpec {
+            stages: vec![stage(6, 1, 2), second],
+            exits: vec![2],
+            ..spec()
+        };
+        assert!(spec().check().is_ok());
+        for wrong in [vec![], vec![0, 3], vec![3, 3], vec![3, 2], vec![2], vec![4]] {
+            assert_eq!(field(exits(wrong)), "exits");
+        }
+        assert_eq!(field(second(stage(0, 1, 1))), "stages[1].channels");
+        assert_eq!(field(second(stage(6, 0, 1))), "stages[1].blocks");
+        assert_eq!(field(second(stage(6, 1, 0))), "stages[1].stride");
     }
 }

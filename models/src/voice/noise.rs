@@ -12,7 +12,7 @@ use super::track::Track;
 use super::{SAMPLE_RATE_HZ, SAMPLES, decibels, rms, synth, white};
 
 /// Power of the word, reflections included, over the power of the noise.
-const SNR_DB: Range<f32> = -6.0..18.0;
+const SNR_DB: Range<f32> = -10.0..14.0;
 /// People who talk in the background.
 const TALKERS: usize = 2;
 /// Syllables that fill a clip at any speaking rate.

@@ -18,6 +18,9 @@ const UPPER_HZ: [[f32; 2]; 2] = [[3500.0, 250.0], [4500.0, 300.0]];
 /// Level of the breath in front of the tract, so that an aspiration of 1 is as loud as a vowel.
 const BREATH: f32 = 0.3;
 
+/// Level of the noise of a constriction, so that a frication of 1 is as loud as a vowel.
+const FRICATION: f32 = 0.4;
+
 /// Renders a track: 80 samples per frame, scaled to a root mean square of 1.
 pub(super) fn speak(track: &Track, speaker: &Speaker, rng: &mut Pcg64) -> Vec<f32> {
     let mut tract = Tract::new(speaker.tract);
@@ -37,7 +40,7 @@ pub(super) fn speak(track: &Track, speaker: &Speaker, rng: &mut Pcg64) -> Vec<f3
             let noise = white(rng);
             let (pulse, open) = glottis.tick(rng);
             let breath = BREATH * noise * (levels[1] + levels[0] * speaker.breathiness * open);
-            samples.push(tract.tick(levels[0] * pulse + breath, levels[2] * noise));
+            samples.push(tract.tick(levels[0] * pulse + breath, FRICATION * levels[2] * noise));
             for (level, step) in levels.iter_mut().zip(steps) {
                 *level += step;
             }
@@ -74,6 +77,8 @@ struct Tract {
     formants: [Resonator; 3],
     upper: [Resonator; 2],
     constriction: Resonator,
+    /// The last sample of frication noise.
+    before: f32,
 }
 
 // === impl Glottis ===
@@ -125,15 +130,17 @@ impl Resonator {
         self.gain = 1.0 - self.feedback[0] - self.feedback[1];
     }
 
-    /// Alone: the same power of white noise whatever the bandwidth, about unit gain at the peak
-    /// of a wide one.
+    /// Alone and behind a differentiator, as a constriction radiates: about the same power of
+    /// white noise whatever the frequency and the bandwidth.
     fn alone(&mut self, hz: f32, bandwidth_hz: f32) {
         let (radius, cosine) = Self::poles(hz, bandwidth_hz);
         self.feedback = [2.0 * radius * cosine, -radius * radius];
-        // Power gain of a two-pole filter for white noise (Box and Jenkins, AR(2) variance).
+        // Variance of an AR(2) process over that of its noise (Box and Jenkins), and the
+        // differentiator's gain at the centre.
         let [a, b] = self.feedback;
         let power = (1.0 - b) / ((1.0 + b) * ((1.0 - b) * (1.0 - b) - a * a));
-        self.gain = 1.0 / power.sqrt();
+        let rise = 2.0 * (PI * hz / SAMPLE_RATE_HZ).sin();
+        self.gain = 1.0 / (power.sqrt() * rise);
     }
 
     fn tick(&mut self, x: f32) -> f32 {
@@ -156,6 +163,7 @@ impl Tract {
             formants: [Resonator::default(); 3],
             upper,
             constriction: Resonator::default(),
+            before: 0.0,
         }
     }
 
@@ -173,6 +181,8 @@ impl Tract {
         for resonator in self.formants.iter_mut().chain(&mut self.upper) {
             voiced = resonator.tick(voiced);
         }
-        voiced + self.constriction.tick(frication)
+        let rise = frication - self.before;
+        self.before = frication;
+        voiced + self.constriction.tick(rise)
     }
 }

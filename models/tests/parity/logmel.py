@@ -10,7 +10,7 @@ NumPy's own FFT; the Rust test asks for agreement within 1e-4.
 import numpy as np
 
 RATE, HOP, WINDOW, POINTS, BANDS = 16_000, 160, 400, 512, 40
-LOW_HZ, HIGH_HZ, FLOOR = 60.0, 7_600.0, 1e-6
+LOW_HZ, HIGH_HZ, FLOOR, SPREAD = 60.0, 7_600.0, 1e-6, 2.5
 
 
 def clip():
@@ -36,7 +36,7 @@ def features(samples):
     falling = (edges[2:, None] - at) / (edges[2:, None] - edges[1:-1, None])
     triangles = np.maximum(0, np.minimum(rising, falling))
     bands = np.log(power @ triangles.T + FLOOR)
-    return bands - bands.mean()
+    return (bands - bands.mean()) / SPREAD
 
 
 for value in features(clip()).ravel():
