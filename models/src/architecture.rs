@@ -9,6 +9,7 @@ use crate::mobilenet::MobileNetSpec;
 use crate::model::StagedModel;
 use crate::params::Params;
 use crate::resnet1d::ResNet1dSpec;
+use crate::resnet2d::ResNet2dSpec;
 
 /// Largest value of any single hyper-parameter, so that a hostile card cannot make a shape
 /// overflow.
@@ -32,6 +33,8 @@ pub enum Architecture {
     MobileNet(MobileNetSpec),
     /// [`ResNet1d`](crate::resnet1d::ResNet1d).
     ResNet1d(ResNet1dSpec),
+    /// [`ResNet2d`](crate::resnet2d::ResNet2d).
+    ResNet2d(ResNet2dSpec),
 }
 
 /// What every architecture's hyper-parameters say, and how its network is built from them.
@@ -68,6 +71,7 @@ impl Architecture {
             Self::Lstm(spec) => spec,
             Self::MobileNet(spec) => spec,
             Self::ResNet1d(spec) => spec,
+            Self::ResNet2d(spec) => spec,
         }
     }
 

@@ -5,8 +5,8 @@
 //!
 //! 1. [`data`] says what labelled data is; [`heart`] makes heartbeats and [`voice`] spoken keywords
 //!    from a seed: training data, validation data, load.
-//! 2. [`cnn1d`], [`lstm`], [`mobilenet`] and [`resnet1d`] are the architectures; [`architecture`] is their closed set.
-//!    All implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in
+//! 2. [`cnn1d`], [`lstm`], [`mobilenet`], [`resnet1d`] and [`resnet2d`] are the architectures;
+//!    [`architecture`] is their closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in
 //!    `layers` over `unfold`, their tensors come from `params`.
 //! 3. [`train`] fits them and writes cards, weights and evidence.
 //! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
@@ -32,6 +32,7 @@ pub mod evidence;
 pub mod features;
 mod fft;
 pub mod heart;
+pub mod images;
 mod layers;
 mod layers2d;
 mod logmel;
@@ -40,7 +41,10 @@ pub mod mobilenet;
 mod model;
 mod params;
 mod pointwise;
+mod public;
 pub mod resnet1d;
+pub mod resnet2d;
+mod slicing;
 pub mod train;
 mod unfold;
 mod unfold2d;

@@ -1,17 +1,19 @@
 //! The recipes of the shipped applications.
 
 pub(crate) mod heart;
+pub(crate) mod images;
 pub(crate) mod voice;
 
 use super::recipe::Recipe;
 
 /// Every application that can be trained, in order of name.
-pub const APPS: [&str; 2] = ["heart", "voice"];
+pub const APPS: [&str; 3] = ["heart", "images", "voice"];
 
 /// The recipe of application `name`.
 pub fn recipe(name: &str) -> Option<&'static dyn Recipe> {
     match name {
         "heart" => Some(&heart::HeartRecipe),
+        "images" => Some(&images::ImagesRecipe),
         "voice" => Some(&voice::VoiceRecipe),
         _ => None,
     }
