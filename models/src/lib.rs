@@ -26,6 +26,7 @@ pub mod cnn1d;
 mod confusion;
 mod error;
 pub mod evidence;
+pub mod fall;
 pub mod heart;
 mod layers;
 mod model;
