@@ -4,6 +4,7 @@
 //! silently means a default. Every number here was measured by the training run that wrote the
 //! card, on the validation set it names.
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::architecture::Architecture;
 use crate::error::ModelError;
+use crate::features::Features;
 
 /// File name of an application card.
 pub const APP_CARD: &str = "app.toml";
@@ -100,6 +102,9 @@ pub struct ValidationCard {
 pub struct SneakPeekCard {
     /// Embedding and training points, beside the card.
     pub file: String,
+    /// What of a request is embedded.
+    #[serde(default)]
+    pub features: Features,
     /// Neighbours asked for.
     pub k: usize,
     /// Dirichlet alpha per class; 0.5 each is Jeffreys' prior.
@@ -128,6 +133,10 @@ pub struct VariantCard {
     pub max_batch: usize,
     /// Stages in the chain.
     pub stages: usize,
+    /// Names of the application's inputs that it reads, in the application's order; all of them
+    /// when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Vec<String>>,
     /// Architecture and hyper-parameters.
     pub architecture: Architecture,
     /// Where it can answer, shallowest first; the last one is after all stages.
@@ -183,6 +192,35 @@ impl AppCard {
         Ok(card)
     }
 
+    /// Numbers in one request, over all inputs. Saturates.
+    pub fn samples(&self) -> usize {
+        let widths = self.inputs.iter().map(TensorCard::width);
+        widths.fold(0, usize::saturating_add)
+    }
+
+    /// Where the inputs `names` lie among the numbers of a request, in the application's order;
+    /// all inputs for `None`. Neighbouring inputs are joined. `None` when a name is no input or
+    /// comes out of order.
+    pub fn input_ranges<S: AsRef<str>>(&self, names: Option<&[S]>) -> Option<Vec<Range<usize>>> {
+        let Some(names) = names else {
+            return Some(vec![0..self.samples()]);
+        };
+        let mut wanted = names.iter().map(AsRef::as_ref).peekable();
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        let mut from = 0usize;
+        for input in &self.inputs {
+            let to = from.saturating_add(input.width());
+            if wanted.next_if(|name| *name == input.name).is_some() {
+                match ranges.last_mut() {
+                    Some(last) if last.end == from => last.end = to,
+                    _ => ranges.push(from..to),
+                }
+            }
+            from = to;
+        }
+        (wanted.peek().is_none() && !ranges.is_empty()).then_some(ranges)
+    }
+
     fn check(&self, file: &Path) -> Result<(), ModelError> {
         let classes = self.classes.len();
         if classes < 2 {
@@ -203,6 +241,16 @@ impl AppCard {
             Some(sneakpeek) => sneakpeek.check(file, classes),
             None => Ok(()),
         }
+    }
+}
+
+// === impl TensorCard ===
+
+impl TensorCard {
+    /// Numbers in one tensor. Saturates.
+    pub fn width(&self) -> usize {
+        let dimensions = self.shape.iter();
+        dimensions.fold(1, |width: usize, &size| width.saturating_mul(size))
     }
 }
 

@@ -3,6 +3,7 @@
 //! `ZOO/APP/app.toml`, `ZOO/APP/VARIANT/model.toml` and the weights beside it. Opening reads and
 //! checks every card; weights are read when a variant is loaded.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -121,14 +122,9 @@ impl ZooApp {
         let Some(card) = &self.card.sneakpeek else {
             return Ok(None);
         };
-        let samples = self.card.inputs.first().map_or(0, |input| {
-            input
-                .shape
-                .iter()
-                .fold(1, |a: usize, &b| a.saturating_mul(b))
-        });
         let file = self.dir.join(&card.file);
-        SneakPeek::open(&file, samples, self.card.classes.len()).map(Some)
+        let (samples, classes) = (self.card.samples(), self.card.classes.len());
+        SneakPeek::open(&file, card.features.clone(), samples, classes).map(Some)
     }
 }
 
@@ -186,9 +182,20 @@ fn check_fit(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), Mo
         let reason = format!("{classes}, the application has {}", app.classes.len());
         return Err(ModelError::field(file, "architecture.classes", reason));
     }
-    let samples = variant.architecture.samples();
-    if app.inputs.len() != 1 || app.inputs[0].shape != [samples] {
-        let reason = format!("{samples}, the application's input is another shape");
+    let Some(ranges) = app.input_ranges(variant.inputs.as_deref()) else {
+        let known: Vec<&str> = app.inputs.iter().map(|input| input.name.as_str()).collect();
+        let reason = format!(
+            "must be some of the application's inputs, in its order: {}",
+            known.join(", ")
+        );
+        return Err(ModelError::field(file, "inputs", reason));
+    };
+    let (samples, given) = (
+        variant.architecture.samples(),
+        ranges.iter().map(Range::len).sum::<usize>(),
+    );
+    if samples != given {
+        let reason = format!("{samples}, the inputs it reads have {given}");
         return Err(ModelError::field(file, "architecture.samples", reason));
     }
     Ok(())

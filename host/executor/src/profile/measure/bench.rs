@@ -28,7 +28,7 @@ pub(super) struct Bench {
     executor: CandleExecutor,
     app: AppId,
     variant: VariantId,
-    input: InputTensor,
+    input: Vec<InputTensor>,
     /// Bytes its weights take.
     pub(super) memory_bytes: u64,
     /// The longest of the loads.
@@ -58,7 +58,7 @@ impl Bench {
             executor,
             app,
             variant: id,
-            input: sample_input(&model.input),
+            input: model.inputs.iter().map(sample_input).collect(),
             memory_bytes: model.bytes,
             load: longest.max(last),
         })
@@ -84,7 +84,7 @@ impl Bench {
     fn run(&mut self, run: Run, batch: u32) -> Result<Micros, ExecuteError> {
         let rows = (0..u64::from(batch)).map(|request| Row {
             request: RequestId(request),
-            input: (run.from == 0).then(|| vec![self.input.clone()]),
+            input: (run.from == 0).then(|| self.input.clone()),
         });
         let mut job = Job {
             batch: BatchId(0),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use switchyard_models::card::ExitCard;
-use switchyard_models::train::validate;
+use switchyard_models::train::{recipe, validate};
 use switchyard_models::zoo::{ZooApp, ZooVariant};
 use switchyard_models::{Confusion, load_variant};
 
@@ -14,9 +14,6 @@ const STANDARD_ERRORS: f64 = 4.0;
 
 /// What rounding, in cards and on other processors, may do.
 const ROUNDING: f64 = 0.002;
-
-/// The app whose validation set can be made again.
-const KNOWN_APP: &str = "heart";
 
 /// Every exit that was measured, and those that are not what their cards say.
 #[derive(Default)]
@@ -50,7 +47,7 @@ impl Accuracies {
             return Ok(all);
         }
         for app in plans.iter().flat_map(PoolPlan::apps) {
-            if app.card.name != KNOWN_APP {
+            if recipe(&app.card.name).is_none() {
                 tracing::info!(
                     app = app.card.name,
                     "its validation set cannot be made here"
@@ -72,8 +69,8 @@ impl Accuracies {
     fn add(&mut self, app: &ZooApp, variant: &ZooVariant, per_class: usize) -> Result<(), Failure> {
         let device = &switchyard_executor::Device::Cpu;
         let loaded = load_variant(&variant.dir, device).map_err(Failure::input)?;
-        let confusions =
-            validate(&app.card, loaded.model.as_ref(), per_class).map_err(Failure::input)?;
+        let confusions = validate(&app.card, &variant.card, loaded.model.as_ref(), per_class)
+            .map_err(Failure::input)?;
         let set = app.card.validation.samples;
         for (exit, confusion) in variant.card.exits.iter().zip(confusions) {
             let accuracy = Accuracy::new(&app.card.name, &variant.card.name, exit, &confusion, set);
