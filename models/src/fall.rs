@@ -19,6 +19,8 @@ mod space;
 
 use rand_pcg::Pcg64;
 
+use crate::data::Data;
+
 /// Length of a window in seconds, of both inputs.
 pub const WINDOW_S: f64 = 3.0;
 
@@ -58,11 +60,26 @@ pub const CLASS_NAMES: [&str; CLASSES] = ["adl", "fall"];
 /// Share of falls in the workload (SneakPeek, section 6.1).
 pub const FALL_SHARE: f64 = 0.05;
 
-/// One window with `label`: 150 accelerations of 3 axes in g, then 16 frames of 24 x 24 in 0..1.
-pub fn draw(label: usize, rng: &mut Pcg64) -> Vec<f32> {
-    let motion = script::draw(label == FALL, rng);
-    let mut values = Vec::with_capacity(WIDTH);
-    accelerometer::record(&motion, rng, &mut values);
-    camera::film(&motion, rng, &mut values);
-    values
+/// The application's data.
+pub struct Fall;
+
+// === impl Fall ===
+
+impl Data for Fall {
+    fn classes(&self) -> usize {
+        CLASSES
+    }
+
+    fn width(&self) -> usize {
+        WIDTH
+    }
+
+    /// 150 accelerations of 3 axes in g, then 16 frames of 24 x 24 in 0..1.
+    fn draw(&self, label: usize, rng: &mut Pcg64) -> Vec<f32> {
+        let motion = script::draw(label == FALL, rng);
+        let mut values = Vec::with_capacity(WIDTH);
+        accelerometer::record(&motion, rng, &mut values);
+        camera::film(&motion, rng, &mut values);
+        values
+    }
 }
