@@ -82,18 +82,50 @@ impl Params {
                 tensors,
                 device,
             } => {
-                let Some((found, values)) = tensors.remove(name) else {
-                    return Err(ModelError::tensor(file, name, "missing"));
-                };
-                if found != shape {
-                    let reason = format!("shape {found:?}, the architecture needs {shape:?}");
-                    return Err(ModelError::tensor(file, name, reason));
-                }
+                let values = take(file, tensors, name, shape)?;
                 Tensor::from_vec(values, shape, device).map_err(ModelError::compute(name))?
             }
         };
         self.count += tensor.elem_count() as u64;
         Ok(tensor)
+    }
+
+    /// The numbers of parameter `name` in a file, to be turned into another layout.
+    pub(crate) fn values(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+        let values = self.statistics(name, shape)?;
+        self.count += values.len() as u64;
+        Ok(values)
+    }
+
+    /// As [`values`](Self::values) for numbers that were measured, not trained, and that
+    /// [`count`](Self::count) leaves out.
+    pub(crate) fn statistics(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+    ) -> Result<Vec<f32>, ModelError> {
+        match &mut self.source {
+            Source::File { file, tensors, .. } => take(file, tensors, name, shape),
+            Source::Fresh { .. } => Err(ModelError::Training(format!(
+                "tensor `{name}` can only come from a public weights file"
+            ))),
+        }
+    }
+
+    /// The error that tensor `name` of this source was refused for `reason`.
+    pub(crate) fn refused(&self, name: &str, reason: String) -> ModelError {
+        match &self.source {
+            Source::File { file, .. } => ModelError::tensor(file, name, reason),
+            Source::Fresh { .. } => ModelError::Training(format!("tensor `{name}`: {reason}")),
+        }
+    }
+
+    /// Where parameters are placed.
+    pub(crate) fn device(&self) -> &Device {
+        match &self.source {
+            Source::File { device, .. } => device,
+            Source::Fresh { .. } => &Device::Cpu,
+        }
     }
 
     /// Parameters handed out so far.
@@ -124,6 +156,23 @@ impl Params {
     }
 }
 
+/// Takes tensor `name` out of `tensors`.
+fn take(
+    file: &Path,
+    tensors: &mut RawTensors,
+    name: &str,
+    shape: &[usize],
+) -> Result<Vec<f32>, ModelError> {
+    let Some((found, values)) = tensors.remove(name) else {
+        return Err(ModelError::tensor(file, name, "missing"));
+    };
+    if found != shape {
+        let reason = format!("shape {found:?}, the architecture needs {shape:?}");
+        return Err(ModelError::tensor(file, name, reason));
+    }
+    Ok(values)
+}
+
 fn draw(rng: &mut Pcg64, shape: &[usize], init: Init) -> candle_core::Result<Var> {
     let deviation = match init {
         Init::Zero => return Var::zeros(shape, DType::F32, &Device::Cpu),
@@ -143,22 +192,30 @@ fn draw(rng: &mut Pcg64, shape: &[usize], init: Init) -> candle_core::Result<Var
 /// Shape and values by name.
 pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
-/// Reads every tensor of a safetensors file; all must be finite f32.
+/// How PyTorch's batch normalisation names its counter of training batches, which inference does
+/// not need.
+const BATCH_COUNTER: &str = ".num_batches_tracked";
+
+/// Reads every tensor of a safetensors file. All must be finite floats of at most 32 bits, which
+/// are widened to f32; counters of training batches are left out.
 pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
     let bytes = std::fs::read(file).map_err(|source| ModelError::io(file, source))?;
     let parsed = SafeTensors::deserialize(&bytes)
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
     let mut tensors = BTreeMap::new();
     for (name, view) in parsed.iter() {
-        if view.dtype() != Dtype::F32 {
-            let reason = format!("type {:?}, must be F32", view.dtype());
-            return Err(ModelError::tensor(file, name, reason));
+        if view.dtype() == Dtype::I64 && name.ends_with(BATCH_COUNTER) {
+            continue;
         }
-        let values: Vec<f32> = view
-            .data()
-            .chunks_exact(size_of::<f32>())
-            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-            .collect();
+        let values = match view.dtype() {
+            Dtype::F32 => f32_values(view.data()),
+            Dtype::F16 => widened(view.data(), DType::F16, name)?,
+            Dtype::BF16 => widened(view.data(), DType::BF16, name)?,
+            other => {
+                let reason = format!("type {other:?}, must be F32, F16 or BF16");
+                return Err(ModelError::tensor(file, name, reason));
+            }
+        };
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             let reason = format!("value {at} is {}", values[at]);
             return Err(ModelError::tensor(file, name, reason));
@@ -166,6 +223,20 @@ pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
         tensors.insert(name.to_owned(), (view.shape().to_vec(), values));
     }
     Ok(tensors)
+}
+
+fn f32_values(bytes: &[u8]) -> Vec<f32> {
+    bytes
+        .chunks_exact(size_of::<f32>())
+        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        .collect()
+}
+
+fn widened(bytes: &[u8], dtype: DType, name: &str) -> Result<Vec<f32>, ModelError> {
+    let length = bytes.len() / dtype.size_in_bytes();
+    Tensor::from_raw_buffer(bytes, dtype, &[length], &Device::Cpu)
+        .and_then(|narrow| narrow.to_dtype(DType::F32)?.to_vec1())
+        .map_err(ModelError::compute(format!("widening {name}")))
 }
 
 /// Writes named f32 tensors as a safetensors file, whole or not at all.
