@@ -16,10 +16,13 @@ mod figure;
 mod motion;
 mod script;
 mod space;
+mod summary;
 
 use rand_pcg::Pcg64;
 
 use crate::data::Data;
+
+pub(crate) use summary::{SUMMARY, summary};
 
 /// Length of a window in seconds, of both inputs.
 pub const WINDOW_S: f64 = 3.0;

@@ -22,7 +22,7 @@ use crate::model::{StagedModel, in_slices};
 use crate::params::{Init, Params};
 use crate::slicing::stage_ends;
 
-use kernels::{KERNELS, REACH, Plan};
+use kernels::{KERNELS, Plan, REACH};
 use transform::Transform;
 
 pub(crate) use prepare::prepare;
@@ -121,10 +121,7 @@ impl Spec for MiniRocketSpec {
         Ok(())
     }
 
-    fn build(
-        &self,
-        params: &mut Params,
-    ) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
+    fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
         Ok(Box::new(MiniRocket::new(params, self)?))
     }
 }

@@ -46,7 +46,9 @@ pub(crate) fn prepare(
         };
         tensor(CHANNELS, gains)?;
         tensor(BIASES, biases)?;
-        let flat = samples.iter().flat_map(|sample| sample.values.iter().copied());
+        let flat = samples
+            .iter()
+            .flat_map(|sample| sample.values.iter().copied());
         let shape = (samples.len(), spec.length * spec.axes);
         let x = Tensor::from_vec(flat.collect::<Vec<f32>>(), shape, &Device::Cpu)?;
         let of = |name: &str| vars[name].as_tensor().clone();

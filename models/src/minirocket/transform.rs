@@ -245,7 +245,10 @@ mod tests {
         assert_eq!(ours.dims(), theirs.dims());
         let numbers = |t: &Tensor| t.flatten_all().unwrap().to_vec1::<f32>().unwrap();
         let (ours, theirs) = (numbers(&ours), numbers(&theirs));
-        let differing = ours.iter().zip(&theirs).filter(|(a, b)| (*a - *b).abs() > 1e-5);
+        let differing = ours
+            .iter()
+            .zip(&theirs)
+            .filter(|(a, b)| (*a - *b).abs() > 1e-5);
         // Sums in another order may put a moment on the other side of a bias, seldom.
         assert!(differing.count() < ours.len() / 200);
         let mean = ours.iter().sum::<f32>() / ours.len() as f32;
