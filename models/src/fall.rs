@@ -86,3 +86,105 @@ impl Data for Fall {
         values
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Sample, stratified};
+
+    /// Magnitudes of a sample's accelerations, in g.
+    fn magnitudes(sample: &Sample) -> Vec<f32> {
+        let felt = &sample.values[..SAMPLES * AXES];
+        let magnitude = |moment: &[f32]| moment.iter().map(|v| v * v).sum::<f32>().sqrt();
+        felt.chunks_exact(AXES).map(magnitude).collect()
+    }
+
+    fn mean(values: impl ExactSizeIterator<Item = f32>) -> f32 {
+        let count = values.len() as f32;
+        values.sum::<f32>() / count
+    }
+
+    #[test]
+    fn samples_have_their_width_and_range() {
+        for sample in stratified(&Fall, 1, 60) {
+            assert_eq!(sample.values.len(), WIDTH);
+            let (felt, seen) = sample.values.split_at(SAMPLES * AXES);
+            assert!(felt.iter().all(|g| g.abs() <= 8.0));
+            assert!(seen.iter().all(|value| (0.0..=1.0).contains(value)));
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_samples() {
+        assert_eq!(stratified(&Fall, 4, 5), stratified(&Fall, 4, 5));
+        assert_ne!(stratified(&Fall, 4, 5), stratified(&Fall, 5, 5));
+    }
+
+    #[test]
+    fn falls_hit_harder_but_not_all_of_them() {
+        let samples = stratified(&Fall, 2, 300);
+        let peaks: Vec<f32> = samples
+            .iter()
+            .map(|sample| magnitudes(sample).into_iter().fold(0.0, f32::max))
+            .collect();
+        let (daily, falls) = peaks.split_at(300);
+        let (daily_mean, fall_mean) = (mean(daily.iter().copied()), mean(falls.iter().copied()));
+        assert!(fall_mean > 1.4 * daily_mean, "{daily_mean} {fall_mean}");
+        // No threshold on the peak tells them apart: some of each lie beyond the other's mean.
+        assert!(daily.iter().filter(|peak| **peak > fall_mean).count() > 15);
+        assert!(falls.iter().filter(|peak| **peak < daily_mean).count() > 15);
+    }
+
+    #[test]
+    fn at_rest_the_sensor_feels_gravity() {
+        let first = |sample: &Sample| mean(magnitudes(sample)[..20].iter().copied());
+        let samples = stratified(&Fall, 3, 200);
+        let all = mean(samples.iter().map(first));
+        assert!((all - 1.0).abs() < 0.05, "{all}");
+    }
+
+    /// Middle line of a frame's figure, from 0 at the top to 24.
+    fn middle(frame: &[f32]) -> f32 {
+        let weight: f32 = frame.iter().sum();
+        let lines = frame.chunks_exact(SIDE).enumerate();
+        let sum: f32 = lines
+            .map(|(i, line)| i as f32 * line.iter().sum::<f32>())
+            .sum();
+        sum / weight.max(1e-6)
+    }
+
+    #[test]
+    fn who_falls_ends_lower_in_the_picture() {
+        let sunk = |sample: &Sample| {
+            let clip = &sample.values[SAMPLES * AXES..];
+            middle(&clip[CLIP - SIDE * SIDE..]) - middle(&clip[..SIDE * SIDE])
+        };
+        let samples = stratified(&Fall, 6, 300);
+        let daily = mean(samples[..300].iter().map(sunk));
+        let falls = mean(samples[300..].iter().map(sunk));
+        assert!(falls > daily + 1.0 && falls > 1.5, "{daily} {falls}");
+    }
+
+    /// The impact and the lowest frame of a fall come from one motion, so they come together.
+    #[test]
+    fn both_inputs_show_the_same_moment() {
+        let mut together = 0;
+        let samples = stratified(&Fall, 7, 200);
+        let falls = &samples[200..];
+        for sample in falls {
+            let felt = magnitudes(sample);
+            let peak = (0..SAMPLES)
+                .max_by(|&a, &b| felt[a].total_cmp(&felt[b]))
+                .unwrap_or(0);
+            let frames: Vec<f32> = sample.values[SAMPLES * AXES..]
+                .chunks_exact(SIDE * SIDE)
+                .map(middle)
+                .collect();
+            let frame = peak * FRAMES / SAMPLES;
+            let before = mean(frames[..frame.max(1)].iter().copied());
+            let after = mean(frames[frame..].iter().copied());
+            together += usize::from(after > before + 1.0);
+        }
+        assert!(together > 100, "{together} of {}", falls.len());
+    }
+}

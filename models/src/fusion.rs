@@ -197,3 +197,97 @@ fn mean(x: &Tensor) -> Result<Tensor> {
     let weights = Tensor::full(1.0 / positions as f32, (batch, 1, positions), x.device())?;
     weights.matmul(x)?.squeeze(1)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use candle_core::Device;
+    use rand::{Rng, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::x3d::TrunkStage;
+
+    const SENSOR: usize = 20 * 2;
+    const WIDTH: usize = SENSOR + 4 * 64;
+
+    fn model() -> Box<dyn StagedModel> {
+        let layer = |channels| ConvSpec {
+            channels,
+            kernel: 4,
+            stride: 2,
+        };
+        let stage = |channels, stride| TrunkStage {
+            channels,
+            inner: 2 * channels,
+            blocks: 1,
+            stride,
+        };
+        let spec = FusionSpec {
+            classes: 3,
+            sensor: SensorSpec {
+                length: 20,
+                axes: 2,
+                layers: vec![layer(5), layer(7)],
+            },
+            trunk: TrunkSpec {
+                frames: 4,
+                side: 8,
+                every: 1,
+                shrink: 1,
+                stem: 4,
+                stages: vec![stage(4, 1), stage(6, 2)],
+            },
+        };
+        spec.check().unwrap();
+        assert_eq!(spec.samples(), WIDTH);
+        spec.build(&mut Params::fresh(Pcg64::seed_from_u64(1)))
+            .unwrap()
+    }
+
+    fn inputs() -> Vec<f32> {
+        let mut rng = Pcg64::seed_from_u64(2);
+        (0..3 * WIDTH).map(|_| rng.random()).collect()
+    }
+
+    fn answer(model: &dyn StagedModel, values: Vec<f32>) -> Vec<Vec<f32>> {
+        let batch = values.len() / WIDTH;
+        let x = Tensor::from_vec(values, (batch, WIDTH), &Device::Cpu).unwrap();
+        model.forward(0, &x).unwrap().to_vec2().unwrap()
+    }
+
+    #[test]
+    fn both_inputs_reach_the_answer() {
+        let model = model();
+        let whole = answer(model.as_ref(), inputs());
+        for at in [3, SENSOR + 3] {
+            let mut changed = inputs();
+            changed[at] += 1.0;
+            let changed = answer(model.as_ref(), changed);
+            assert_ne!(changed[0], whole[0], "number {at}");
+            assert_eq!(changed[1..], whole[1..], "number {at}");
+        }
+    }
+
+    #[test]
+    fn rows_do_not_depend_on_the_batch() {
+        let model = model();
+        let together = answer(model.as_ref(), inputs());
+        for (i, row) in together.iter().enumerate() {
+            let alone = answer(model.as_ref(), inputs()[i * WIDTH..][..WIDTH].to_vec());
+            let close = alone[0].iter().zip(row).all(|(a, b)| (a - b).abs() < 1e-6);
+            assert!(close, "row {i}: {alone:?} {row:?}");
+        }
+    }
+
+    #[test]
+    fn activations_of_another_stage_are_refused() {
+        let model = model();
+        let x = Tensor::from_vec(inputs(), (3, WIDTH), &Device::Cpu).unwrap();
+        let text = model.run_stage(1, &x).unwrap_err().to_string();
+        assert!(
+            text.contains("stage 1") && text.contains(&WIDTH.to_string()),
+            "{text}"
+        );
+    }
+}

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::architecture::{BadHyperParameter, Spec, check_depth, check_size};
 use crate::error::ModelError;
 use crate::layers::Linear;
-use crate::model::{StagedModel, in_slices};
+use crate::model::StagedModel;
 use crate::params::{Init, Params};
 use crate::slicing::stage_ends;
 
@@ -217,5 +217,144 @@ impl StagedModel for MiniRocket {
             .broadcast_sub(&self.means.detach())?
             .broadcast_mul(&self.scales.detach())?;
         self.head.forward(&standardised)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use candle_core::Device;
+    use rand::{Rng, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::architecture::Architecture;
+    use crate::data::Sample;
+
+    fn spec() -> MiniRocketSpec {
+        MiniRocketSpec {
+            length: 60,
+            axes: 2,
+            classes: 2,
+            features_per_kernel: 6,
+            stages: 2,
+        }
+    }
+
+    /// Noise, with a faster wave in class 1.
+    fn samples(count: usize) -> Vec<Sample> {
+        let mut rng = Pcg64::seed_from_u64(5);
+        let mut draw = |label: usize| {
+            let phase: f32 = rng.random_range(0.0..6.0);
+            let step = if label == 1 { 0.6 } else { 0.4 };
+            let value = |i: usize| (step * (i / 2) as f32 + phase).sin();
+            let values = (0..120).map(|i| value(i) + rng.random_range(-0.5..0.5));
+            Sample {
+                label,
+                values: values.collect(),
+            }
+        };
+        (0..count).map(|i| draw(i % 2)).collect()
+    }
+
+    fn tensor(samples: &[Sample]) -> Tensor {
+        let values: Vec<f32> = samples.iter().flat_map(|s| s.values.clone()).collect();
+        Tensor::from_vec(values, (samples.len(), 120), &Device::Cpu).unwrap()
+    }
+
+    fn prepared() -> MiniRocket {
+        let mut params = Params::fresh(Pcg64::seed_from_u64(1));
+        let model = MiniRocket::new(&mut params, &spec()).unwrap();
+        prepare(&spec(), &params.into_vars(), &samples(20)).unwrap();
+        model
+    }
+
+    /// The state behind the last stage: the features.
+    fn features(model: &MiniRocket, x: &Tensor) -> Vec<Vec<f32>> {
+        let x = model.run_stage(0, x).unwrap();
+        model.run_stage(1, &x).unwrap().to_vec2().unwrap()
+    }
+
+    #[test]
+    fn biases_at_quantiles_spread_the_features() {
+        let model = prepared();
+        let features = features(&model, &tensor(&samples(20)));
+        assert_eq!(features[0].len(), 84 * 6);
+        let constant = (0..84 * 6).filter(|&i| features.iter().all(|f| f[i] == features[0][i]));
+        assert!(constant.count() < 5);
+        let mean: f32 = features.iter().flatten().sum::<f32>() / (20.0 * 84.0 * 6.0);
+        assert!((0.4..0.6).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn features_do_not_depend_on_stages_or_batch() {
+        let model = prepared();
+        let samples = samples(5);
+        let together = features(&model, &tensor(&samples));
+        for (sample, row) in samples.iter().zip(&together) {
+            assert_eq!(
+                features(&model, &tensor(std::slice::from_ref(sample)))[0],
+                *row
+            );
+        }
+        let mut params = Params::fresh(Pcg64::seed_from_u64(1));
+        let whole = MiniRocketSpec {
+            stages: 1,
+            ..spec()
+        };
+        let model = MiniRocket::new(&mut params, &whole).unwrap();
+        prepare(&whole, &params.into_vars(), &self::samples(20)).unwrap();
+        let unsliced = model.run_stage(0, &tensor(&samples)).unwrap();
+        assert_eq!(unsliced.to_vec2::<f32>().unwrap(), together);
+    }
+
+    #[test]
+    fn only_the_head_has_gradients() {
+        let mut params = Params::fresh(Pcg64::seed_from_u64(1));
+        let model = MiniRocket::new(&mut params, &spec()).unwrap();
+        let vars = params.into_vars();
+        prepare(&spec(), &vars, &samples(20)).unwrap();
+        let x = tensor(&samples(4));
+        let x = model
+            .run_stage(1, &model.run_stage(0, &x).unwrap())
+            .unwrap();
+        let loss = model
+            .logits(0, &x)
+            .unwrap()
+            .sqr()
+            .unwrap()
+            .sum_all()
+            .unwrap();
+        let gradients = loss.backward().unwrap();
+        let trained: Vec<&str> = vars
+            .iter()
+            .filter(|(_, var)| gradients.get(var).is_some())
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(trained, ["head.bias", "head.weight"]);
+    }
+
+    #[test]
+    fn bad_hyper_parameters_are_named() {
+        let field = |change: fn(&mut MiniRocketSpec)| {
+            let mut spec = spec();
+            change(&mut spec);
+            Architecture::MiniRocket(spec).check().unwrap_err().field
+        };
+        assert_eq!(field(|s| s.length = 8), "length");
+        assert_eq!(field(|s| s.axes = 0), "samples");
+        assert_eq!(field(|s| s.features_per_kernel = 0), "features_per_kernel");
+        assert_eq!(
+            field(|s| s.features_per_kernel = 781),
+            "features_per_kernel"
+        );
+        assert_eq!(field(|s| s.stages = 40), "stages");
+    }
+
+    #[test]
+    fn nothing_to_prepare_from_is_an_error() {
+        let mut params = Params::fresh(Pcg64::seed_from_u64(1));
+        MiniRocket::new(&mut params, &spec()).unwrap();
+        assert!(prepare(&spec(), &params.into_vars(), &[]).is_err());
     }
 }
