@@ -8,6 +8,7 @@ use crate::error::ModelError;
 use crate::model::StagedModel;
 use crate::params::Params;
 use crate::resnet1d::ResNet1dSpec;
+use crate::resnet2d::ResNet2dSpec;
 
 /// Largest value of any single hyper-parameter, so that a hostile card cannot make a shape
 /// overflow.
@@ -29,6 +30,8 @@ pub enum Architecture {
     Cnn1d(Cnn1dSpec),
     /// [`ResNet1d`](crate::resnet1d::ResNet1d).
     ResNet1d(ResNet1dSpec),
+    /// [`ResNet2d`](crate::resnet2d::ResNet2d).
+    ResNet2d(ResNet2dSpec),
 }
 
 /// What every architecture's hyper-parameters say, and how its network is built from them.
@@ -74,6 +77,7 @@ impl Architecture {
             Self::Bert(spec) => spec,
             Self::Cnn1d(spec) => spec,
             Self::ResNet1d(spec) => spec,
+            Self::ResNet2d(spec) => spec,
         }
     }
 
