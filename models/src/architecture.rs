@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bert::BertSpec;
 use crate::cnn1d::{Cnn1dSpec, ConvSpec};
+use crate::efficientnet::EfficientNetSpec;
 use crate::error::ModelError;
 use crate::model::StagedModel;
 use crate::params::Params;
@@ -28,6 +29,8 @@ pub enum Architecture {
     Bert(BertSpec),
     /// [`Cnn1d`](crate::cnn1d::Cnn1d).
     Cnn1d(Cnn1dSpec),
+    /// [`EfficientNet`](crate::efficientnet::EfficientNet).
+    EfficientNet(EfficientNetSpec),
     /// [`ResNet1d`](crate::resnet1d::ResNet1d).
     ResNet1d(ResNet1dSpec),
     /// [`ResNet2d`](crate::resnet2d::ResNet2d).
@@ -76,6 +79,7 @@ impl Architecture {
         match self {
             Self::Bert(spec) => spec,
             Self::Cnn1d(spec) => spec,
+            Self::EfficientNet(spec) => spec,
             Self::ResNet1d(spec) => spec,
             Self::ResNet2d(spec) => spec,
         }

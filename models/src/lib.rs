@@ -28,6 +28,7 @@ pub mod cnn1d;
 mod confusion;
 pub mod data;
 mod depthwise;
+pub mod efficientnet;
 mod error;
 pub mod evidence;
 pub mod features;

@@ -7,3 +7,4 @@
 
 mod bert;
 mod common;
+mod efficientnet;
