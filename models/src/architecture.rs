@@ -4,11 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::bert::BertSpec;
 use crate::cnn1d::{Cnn1dSpec, ConvSpec};
+use crate::efficientnet::EfficientNetSpec;
 use crate::error::ModelError;
+use crate::fusion::FusionSpec;
+use crate::lstm::LstmSpec;
+use crate::minirocket::MiniRocketSpec;
+use crate::mobilenet::MobileNetSpec;
 use crate::model::StagedModel;
 use crate::params::Params;
 use crate::resnet1d::ResNet1dSpec;
 use crate::resnet2d::ResNet2dSpec;
+use crate::x3d::X3dSpec;
 
 /// Largest value of any single hyper-parameter, so that a hostile card cannot make a shape
 /// overflow.
@@ -28,10 +34,22 @@ pub enum Architecture {
     Bert(BertSpec),
     /// [`Cnn1d`](crate::cnn1d::Cnn1d).
     Cnn1d(Cnn1dSpec),
+    /// [`Lstm`](crate::lstm::Lstm).
+    Lstm(LstmSpec),
+    /// [`MobileNet`](crate::mobilenet::MobileNet).
+    MobileNet(MobileNetSpec),
+    /// [`EfficientNet`](crate::efficientnet::EfficientNet).
+    EfficientNet(EfficientNetSpec),
     /// [`ResNet1d`](crate::resnet1d::ResNet1d).
     ResNet1d(ResNet1dSpec),
     /// [`ResNet2d`](crate::resnet2d::ResNet2d).
     ResNet2d(ResNet2dSpec),
+    /// [`MiniRocket`](crate::minirocket::MiniRocket).
+    MiniRocket(MiniRocketSpec),
+    /// [`X3d`](crate::x3d::X3d).
+    X3d(X3dSpec),
+    /// [`Fusion`](crate::fusion::Fusion).
+    Fusion(FusionSpec),
 }
 
 /// What every architecture's hyper-parameters say, and how its network is built from them.
@@ -76,8 +94,14 @@ impl Architecture {
         match self {
             Self::Bert(spec) => spec,
             Self::Cnn1d(spec) => spec,
+            Self::Lstm(spec) => spec,
+            Self::MobileNet(spec) => spec,
+            Self::EfficientNet(spec) => spec,
             Self::ResNet1d(spec) => spec,
             Self::ResNet2d(spec) => spec,
+            Self::MiniRocket(spec) => spec,
+            Self::X3d(spec) => spec,
+            Self::Fusion(spec) => spec,
         }
     }
 

@@ -226,30 +226,28 @@ pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Result<Vec<f32>, Stri
 /// not need.
 const BATCH_COUNTER: &str = ".num_batches_tracked";
 
-/// Reads every tensor of a safetensors file, widened to f32; counters of training batches are left
-/// out. One that is no finite float of at most 32 bits is refused where it is asked for: published
-/// files hold tensors of other types that nobody needs.
+/// Reads every tensor of a safetensors file; counters of training batches are left out. A tensor
+/// that is not of finite floats of at most 32 bits, which are widened to f32, is refused where it
+/// is asked for: published files hold tables of other types that nobody needs.
 pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
     let (bytes, before) = FileBytes::open(file)?;
     let parsed = SafeTensors::deserialize(&bytes)
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
     let mut tensors = BTreeMap::new();
     for (name, view) in parsed.iter() {
-        if !name.ends_with(BATCH_COUNTER) {
-            tensors.insert(name.to_owned(), (view.shape().to_vec(), finite_f32(&view)));
+        if view.dtype() == Dtype::I64 && name.ends_with(BATCH_COUNTER) {
+            continue;
         }
+        tensors.insert(name.to_owned(), (view.shape().to_vec(), finite(&view)));
     }
     before.unchanged(file)?;
     Ok(tensors)
 }
 
-fn finite_f32(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
+/// The numbers of a tensor, or why there are none.
+fn finite(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
     let values = match view.dtype() {
-        Dtype::F32 => view
-            .data()
-            .chunks_exact(size_of::<f32>())
-            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-            .collect(),
+        Dtype::F32 => f32_values(view.data()),
         Dtype::F16 => widened(view.data(), DType::F16)?,
         Dtype::BF16 => widened(view.data(), DType::BF16)?,
         other => return Err(format!("type {other:?}, must be F32, F16 or BF16")),
@@ -258,6 +256,13 @@ fn finite_f32(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
         Some(at) => Err(format!("value {at} is {}", values[at])),
         None => Ok(values),
     }
+}
+
+fn f32_values(bytes: &[u8]) -> Vec<f32> {
+    bytes
+        .chunks_exact(size_of::<f32>())
+        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        .collect()
 }
 
 fn widened(bytes: &[u8], dtype: DType) -> Result<Vec<f32>, String> {

@@ -69,7 +69,7 @@ impl CandleExecutor {
         let mut output = None;
         let mut begin = 0;
         // One part, unless weights were replaced between the stages of some of the rows.
-        for part in self.parked.take(&job.rows, from)? {
+        for part in self.parked.take(&job.rows, from, &*model.model)? {
             let rows = begin..begin + part.rows;
             begin = rows.end;
             let old = match part.generation == model.generation() {

@@ -113,14 +113,15 @@ impl Parked {
         true
     }
 
-    /// Takes the activations of all rows, in their order: as one batch, or as several where
-    /// neighbours were made by different weights.
+    /// Takes the activations of all rows, in their order: as one batch of `model`, or as several
+    /// where neighbours were made by different weights.
     ///
     /// Nothing is copied when the rows were parked as neighbours of one batch, in this order.
     pub(crate) fn take(
         &mut self,
         rows: &[Row],
         progress: Progress,
+        model: &dyn StagedModel,
     ) -> Result<Vec<Part>, ExecuteError> {
         let mut places = Vec::with_capacity(rows.len());
         for row in rows {
@@ -153,7 +154,7 @@ impl Parked {
         let joined = parts.into_iter().map(|(generation, rows, mut tensors)| {
             let activations = match tensors.len() {
                 1 => tensors.pop(),
-                _ => Tensor::cat(&tensors, 0).ok(),
+                _ => model.join(&tensors).ok(),
             };
             activations.map(|activations| Part {
                 generation,
@@ -260,6 +261,31 @@ mod tests {
         stages_run: 1,
     };
 
+    /// Never run: rows are parked and taken.
+    struct Any;
+
+    impl StagedModel for Any {
+        fn stages(&self) -> usize {
+            2
+        }
+
+        fn exits(&self) -> &[usize] {
+            &[2]
+        }
+
+        fn classes(&self) -> usize {
+            2
+        }
+
+        fn run_stage(&self, _stage: usize, x: &Tensor) -> candle_core::Result<Tensor> {
+            Ok(x.clone())
+        }
+
+        fn logits(&self, _exit: usize, x: &Tensor) -> candle_core::Result<Tensor> {
+            Ok(x.clone())
+        }
+    }
+
     fn rows(requests: &[u64]) -> Vec<Row> {
         requests
             .iter()
@@ -290,7 +316,7 @@ mod tests {
     fn the_whole_group_is_not_copied() {
         let mut parked = Parked::default();
         let tensor = park(&mut parked, &[5, 6], &[1.0, 2.0]);
-        let taken = parked.take(&rows(&[5, 6]), AT_1).unwrap();
+        let taken = parked.take(&rows(&[5, 6]), AT_1, &Any).unwrap();
         assert_eq!(taken.len(), 1);
         assert_eq!(taken[0].activations.id(), tensor.id());
         assert_eq!(parked.bytes(), 0);
@@ -302,7 +328,7 @@ mod tests {
         park(&mut parked, &[1, 2, 3], &[1.0, 1.5, 2.0, 2.5, 3.0, 3.5]);
         park(&mut parked, &[4], &[4.0, 4.5]);
         assert_eq!(parked.bytes(), 8 * 4);
-        let taken = parked.take(&rows(&[3, 4, 1]), AT_1).unwrap();
+        let taken = parked.take(&rows(&[3, 4, 1]), AT_1, &Any).unwrap();
         assert_eq!((taken.len(), taken[0].rows), (1, 3));
         assert_eq!(
             values(&taken[0].activations),
@@ -321,7 +347,7 @@ mod tests {
         let newer = Tensor::from_slice(&[3.0f32], (1, 1), &Device::Cpu).unwrap();
         parked.park([RequestId(3)].into_iter(), AT_1, 1, newer);
         assert!(parked.holds(VariantId(0), 0) && parked.holds(VariantId(0), 1));
-        let taken = parked.take(&rows(&[1, 2, 3]), AT_1).unwrap();
+        let taken = parked.take(&rows(&[1, 2, 3]), AT_1, &Any).unwrap();
         let parts: Vec<_> = taken.iter().map(|p| (p.generation, p.rows)).collect();
         assert_eq!(parts, [(0, 2), (1, 1)]);
         assert!(!parked.holds(VariantId(0), 0));
@@ -344,12 +370,18 @@ mod tests {
             ..AT_1
         };
         assert_eq!(
-            parked.take(&rows(&[1]), at_2).unwrap_err().to_string(),
+            parked
+                .take(&rows(&[1]), at_2, &Any)
+                .unwrap_err()
+                .to_string(),
             "request 1: cannot continue: parked after stage 1 of variant 0, asked for stage 2 of \
              variant 0"
         );
         assert_eq!(
-            parked.take(&rows(&[9]), AT_1).unwrap_err().to_string(),
+            parked
+                .take(&rows(&[9]), AT_1, &Any)
+                .unwrap_err()
+                .to_string(),
             "request 9: cannot continue: not parked here"
         );
     }

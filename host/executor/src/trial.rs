@@ -70,6 +70,7 @@ fn sample(spec: &InputSpec) -> InputTensor {
     match spec.input_type {
         InputType::F32 => InputTensor::F32(values.map(|v| v as f32 / 101.0 - 0.5).collect()),
         InputType::I64 => InputTensor::I64(values.map(|v| (v % 2) as i64).collect()),
+        InputType::Text => InputTensor::Text("a trial of one sentence".to_owned()),
         InputType::Bytes => InputTensor::Bytes(values.map(|v| (v % 2) as u8).collect()),
     }
 }

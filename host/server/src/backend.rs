@@ -95,7 +95,7 @@ impl PoolBackend {
                     app: AppId(a),
                     variants: ids,
                     slo: app.slo,
-                    outputs: outputs::Layout::try_new(&app.name, &tensors.outputs)?,
+                    outputs: outputs::Layout::try_new(&app.name, tensors.task, &tensors.outputs)?,
                 });
             }
         }
@@ -295,6 +295,7 @@ fn spec(card: &card::TensorCard) -> TensorSpec {
         datatype: match card.datatype {
             card::Datatype::Fp32 => Datatype::F32,
             card::Datatype::Int64 => Datatype::I64,
+            card::Datatype::Bytes => Datatype::Bytes,
         },
         shape: card.shape.iter().map(|&dim| dim as i64).collect(),
     }
