@@ -6,6 +6,7 @@
 //! - [`executor`]: the trait; [`candle_executor`] and [`synthetic`] implement it
 //! - [`source`]: where models come from and how workers share them; [`zoo`]: from the model
 //!   zoo; [`cache`]: which of them a worker holds
+//! - [`tally`]: how much memory a batch takes
 //! - [`manifest`]: the zoo's cards as the core's catalog; [`profile`]: how long things take
 //!
 //! candle appears here and in `switchyard-models` only.
@@ -21,6 +22,7 @@ pub mod profile;
 pub mod source;
 mod stages;
 pub mod synthetic;
+pub mod tally;
 pub mod threads;
 pub mod worker;
 pub mod zoo;
