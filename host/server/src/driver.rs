@@ -9,6 +9,7 @@
 //! ```
 
 mod answers;
+mod drift;
 mod handle;
 mod message;
 mod stats;
@@ -23,6 +24,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use switchyard_core::catalog::Catalog;
+use switchyard_core::profile::Profile;
 use switchyard_core::{Scheduler, SchedulerConfig};
 use switchyard_executor::{Executor, Worker, WorkerOptions};
 use thiserror::Error;
@@ -32,6 +34,7 @@ pub use message::{Call, CallEnd, CallError, Message, RowAnswer, RowInput, Ticket
 pub use stats::VariantCounters;
 pub use status::PoolStatus;
 
+use self::drift::Drift;
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
 use crate::readiness::{Awaited, Readiness};
@@ -53,6 +56,10 @@ pub struct PoolParts {
     pub scheduler: SchedulerConfig,
     /// One executor per worker of the catalog, and the threads it computes with.
     pub executors: Vec<(Box<dyn Executor>, usize)>,
+    /// What batches usually take, for comparison with what they do take.
+    pub medians: Profile,
+    /// How far the two may be apart, as a ratio either way.
+    pub drift_ratio: f64,
     /// How neighbours are counted, by app.
     pub evidence: EvidenceModels,
     /// Calls that may wait to be taken in.
@@ -174,6 +181,8 @@ fn build(
         catalog,
         scheduler,
         executors,
+        medians,
+        drift_ratio,
         evidence,
         ..
     } = parts;
@@ -195,6 +204,7 @@ fn build(
         None
     };
     let meters = PoolMeters::new(registry, &name, &catalog);
+    let drift = Drift::new(Arc::clone(&catalog), medians, drift_ratio, registry.clone());
     let counters = Arc::clone(handle.counters());
     let wants_evidence: Arc<AtomicBool> = Arc::clone(handle.wants_evidence_flag());
     Ok(thread::Driver::new(
@@ -205,6 +215,7 @@ fn build(
         workers,
         evidence,
         meters,
+        drift,
         counters,
         wants_evidence,
         Arc::clone(readiness),

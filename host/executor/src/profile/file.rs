@@ -286,9 +286,8 @@ impl ProfileFile {
             }
         }
         for (i, cell) in self.slicing.iter().enumerate() {
-            cell.check().map_err(|(field, reason)| {
-                (format!("slicing[{i}].{field}"), reason.to_owned())
-            })?;
+            cell.check()
+                .map_err(|(field, reason)| (format!("slicing[{i}].{field}"), reason.to_owned()))?;
         }
         let mut cells = HashSet::new();
         for (i, cell) in self.latencies.iter().enumerate() {

@@ -103,7 +103,15 @@ impl Measurement {
         self.runs.len()
     }
 
-    pub(super) fn spent(&self, of: &str) -> Duration {
+    /// Adds to the time that something has taken.
+    pub fn spend(&mut self, on: &str, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let spent = self.spent_us.entry(on.to_owned()).or_default();
+        *spent = spent.saturating_add(time);
+    }
+
+    /// The time that something has taken, with what was spent before an interruption.
+    pub fn spent(&self, of: &str) -> Duration {
         Duration::from_micros(self.spent_us.get(of).copied().unwrap_or_default())
     }
 
@@ -138,7 +146,9 @@ impl Measurement {
     /// Compares medians of samples that were taken in turn.
     fn slicing(&self) -> Vec<SlicingCell> {
         let sliced = self.runs.iter().filter(|run| run.name.sliced);
-        sliced.filter_map(|sliced| self.slicing_of(sliced)).collect()
+        sliced
+            .filter_map(|sliced| self.slicing_of(sliced))
+            .collect()
     }
 
     fn slicing_of(&self, sliced: &SampledRun) -> Option<SlicingCell> {

@@ -98,19 +98,11 @@ mod tests {
 
     #[test]
     fn a_smaller_batch_is_never_slower() {
-        let mut cells = [
-            of(10, 90, 95, 30),
-            of(8, 25, 60, 12),
-            of(12, 26, 40, 13),
-        ];
+        let mut cells = [of(10, 90, 95, 30), of(8, 25, 60, 12), of(12, 26, 40, 13)];
         make_monotone(cells.iter_mut());
         assert_eq!(
             cells,
-            [
-                of(8, 25, 40, 12),
-                of(8, 25, 40, 12),
-                of(12, 26, 40, 13)
-            ]
+            [of(8, 25, 40, 12), of(8, 25, 40, 12), of(12, 26, 40, 13)]
         );
     }
 
@@ -122,7 +114,9 @@ mod tests {
         let spread: Vec<u64> = (0..100).map(|i| 500 + i * 10).collect();
         assert!(!is_settled(&spread, 0.02));
         // One in twenty far out says nothing about the median.
-        let outliers: Vec<u64> = (0..100).map(|i| if i % 20 == 0 { 90_000 } else { 1_000 }).collect();
+        let outliers: Vec<u64> = (0..100)
+            .map(|i| if i % 20 == 0 { 90_000 } else { 1_000 })
+            .collect();
         assert!(is_settled(&outliers, 0.02));
     }
 }

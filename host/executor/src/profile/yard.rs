@@ -33,7 +33,11 @@ impl ProfileFile {
     /// # Errors
     /// Something about an app's variants is missing.
     pub fn to_catalog(&self, percentile: Percentile) -> Result<Catalog, ProfileError> {
-        let apps: Vec<App> = self.apps.iter().map(|app| app_of(&app.name, app.slo_us)).collect();
+        let apps: Vec<App> = self
+            .apps
+            .iter()
+            .map(|app| app_of(&app.name, app.slo_us))
+            .collect();
         let mut kinds: Vec<String> = Vec::new();
         let mut variants: Vec<Variant> = Vec::new();
         for model in &self.models {
@@ -57,13 +61,16 @@ impl ProfileFile {
             variants: &variants,
         };
         let profile = self.to_core(names, percentile)?;
-        let workers = (0..).map(KindId).zip(&kinds).map(|(kind, name)| WorkerSpec {
-            name: name.clone(),
-            kind,
-            memory_bytes: u64::MAX,
-            queue_max: QUEUE_MAX,
-            parked_max: 0,
-        });
+        let workers = (0..)
+            .map(KindId)
+            .zip(&kinds)
+            .map(|(kind, name)| WorkerSpec {
+                name: name.clone(),
+                kind,
+                memory_bytes: u64::MAX,
+                queue_max: QUEUE_MAX,
+                parked_max: 0,
+            });
         Ok(Catalog {
             generation: 1,
             workers: workers.collect(),
@@ -80,9 +87,10 @@ impl ProfileFile {
         (app_name, name): (&str, &str),
         memory_bytes: u64,
     ) -> Result<Variant, ProfileError> {
-        let whole = self.latencies.iter().filter(|cell| {
-            (&*cell.app, &*cell.variant, cell.from_stage) == (app_name, name, 0)
-        });
+        let whole = self
+            .latencies
+            .iter()
+            .filter(|cell| (&*cell.app, &*cell.variant, cell.from_stage) == (app_name, name, 0));
         let mut exits = BTreeMap::new();
         let mut batches = BTreeMap::<&str, u32>::new();
         for cell in whole {

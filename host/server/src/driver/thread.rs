@@ -19,6 +19,7 @@ use switchyard_executor::{
 };
 use tokio::sync::oneshot;
 
+use super::drift::Drift;
 use super::message::{Call, Message};
 use super::stats::VariantCounters;
 use super::status::PoolStatus;
@@ -38,6 +39,7 @@ pub(super) struct Driver {
     pub(super) scheduler: Scheduler,
     pub(super) waiters: Waiters,
     pub(super) meters: PoolMeters,
+    drift: Drift,
     pub(super) counters: Arc<VariantCounters>,
     wants_evidence: Arc<AtomicBool>,
     readiness: Arc<Readiness>,
@@ -70,6 +72,7 @@ impl Driver {
         workers: Vec<Worker>,
         evidence: Option<EvidenceQueue>,
         meters: PoolMeters,
+        drift: Drift,
         counters: Arc<VariantCounters>,
         wants_evidence: Arc<AtomicBool>,
         readiness: Arc<Readiness>,
@@ -80,6 +83,7 @@ impl Driver {
             scheduler,
             waiters: Waiters::default(),
             meters,
+            drift,
             counters,
             wants_evidence,
             readiness,
@@ -254,6 +258,10 @@ impl Driver {
             let requests = ran.requests.len();
             self.meters.finished(&finished, requests);
             self.counters.ran(ran.variant, requests, finished.compute);
+            if finished.result.is_ok() {
+                let pool = &self.name;
+                self.drift.observe(pool, worker, &ran, finished.compute);
+            }
         }
         self.residency(now, worker, finished.residency);
         let result = finished.result.map(drop).map_err(|error| error.to_string());
@@ -327,7 +335,7 @@ impl Driver {
             None => Err("there is no such worker"),
         };
         match handed_over {
-            Ok(()) => self.waiters.started(run.batch, run.variant, &run.requests),
+            Ok(()) => self.waiters.started(run),
             Err(reason) => {
                 tracing::error!(
                     pool = self.name,

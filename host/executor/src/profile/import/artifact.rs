@@ -37,7 +37,10 @@ pub(super) fn read(folder: &Path, table: Option<&Path>) -> Result<Table, ImportE
         }
         1 => {}
         _ => {
-            let tasks: Vec<String> = tasks.iter().map(|task| task.display().to_string()).collect();
+            let tasks: Vec<String> = tasks
+                .iter()
+                .map(|task| task.display().to_string())
+                .collect();
             let reason = format!("holds several tasks, name one: {}", tasks.join(", "));
             return Err(ImportError::layout(folder, reason));
         }

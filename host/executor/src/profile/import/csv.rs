@@ -58,8 +58,15 @@ pub(super) fn read(file: &Path) -> Result<Table, ImportError> {
         let is_same = |other: &&Row| {
             (&other.app, &other.kind, &other.variant) == (&row.app, &row.kind, &row.variant)
         };
-        if rows.iter().filter(is_same).any(|other| other.batch == row.batch) {
-            let reason = format!("variant {}, batch {} is there twice", row.variant, row.batch);
+        if rows
+            .iter()
+            .filter(is_same)
+            .any(|other| other.batch == row.batch)
+        {
+            let reason = format!(
+                "variant {}, batch {} is there twice",
+                row.variant, row.batch
+            );
             return Err(line.fault(reason));
         }
         // Figures of a variant may be said once.
@@ -80,7 +87,11 @@ pub(super) fn read(file: &Path) -> Result<Table, ImportError> {
         });
     }
     if rows.is_empty() {
-        return Err(ImportError::line(file, 1, "there are no lines below the header"));
+        return Err(ImportError::line(
+            file,
+            1,
+            "there are no lines below the header",
+        ));
     }
     Ok(Table {
         rows,
@@ -93,7 +104,9 @@ pub(super) fn read(file: &Path) -> Result<Table, ImportError> {
 
 impl<'a> Lines<'a> {
     pub(super) fn parse(file: &'a Path, text: &str) -> Result<Self, ImportError> {
-        let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+        let mut lines = (1..)
+            .zip(text.lines())
+            .filter(|(_, line)| !line.trim().is_empty());
         let (number, header) = lines
             .next()
             .ok_or_else(|| ImportError::line(file, 1, "there is no header"))?;
@@ -126,7 +139,9 @@ impl<'a> Lines<'a> {
         let fault = |reason: String| Err(ImportError::line(self.file, 1, reason));
         for (i, name) in self.header.iter().enumerate() {
             let is_known = COLUMNS.contains(&name.as_str())
-                || QUANTITIES.iter().any(|quantity| unit_of(name, quantity).is_some());
+                || QUANTITIES
+                    .iter()
+                    .any(|quantity| unit_of(name, quantity).is_some());
             if !is_known {
                 let hint = if QUANTITIES.contains(&name.as_str()) {
                     format!("; its unit is part of its name, such as `{name}_ms`")
@@ -145,7 +160,9 @@ impl<'a> Lines<'a> {
             }
         }
         let is_latency = |name: &String| {
-            QUANTITIES[..3].iter().any(|quantity| unit_of(name, quantity).is_some())
+            QUANTITIES[..3]
+                .iter()
+                .any(|quantity| unit_of(name, quantity).is_some())
         };
         if !self.header.iter().any(is_latency) {
             return fault("a column of latencies is missing, such as `p95_ms`".to_owned());
@@ -228,14 +245,21 @@ impl Line<'_> {
             p95_us: self.time("p95")?,
             p99_us: self.time("p99")?,
         };
-        let latency = given.complete().ok_or_else(|| self.fault("there is no latency"))?;
-        let mib = self.amount("memory_mib")?.map(|mib| mib * f64::from(1 << 20));
+        let latency = given
+            .complete()
+            .ok_or_else(|| self.fault("there is no latency"))?;
+        let mib = self
+            .amount("memory_mib")?
+            .map(|mib| mib * f64::from(1 << 20));
         let mj = self.amount("energy_mj")?.map(|mj| mj * 1e3);
         let whole = |amount: f64| amount.round() as u64;
         Ok(Row {
             app: self.text("app").map(str::to_owned),
             kind: self.text("kind").map(str::to_owned),
-            variant: self.text("variant").ok_or_else(|| missing("variant"))?.to_owned(),
+            variant: self
+                .text("variant")
+                .ok_or_else(|| missing("variant"))?
+                .to_owned(),
             batch,
             samples: self.number("samples")?.unwrap_or(1),
             latency,

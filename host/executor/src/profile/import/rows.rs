@@ -141,9 +141,13 @@ fn filled(run: &[Row], largest: u32) -> Vec<Row> {
 
 /// Slope and start of the least-squares line over batch sizes.
 fn line(run: &[Row], of: impl Fn(&Percentiles) -> u64) -> Option<(f64, f64)> {
-    let points = run.iter().map(|row| (f64::from(row.batch), of(&row.latency) as f64));
+    let points = run
+        .iter()
+        .map(|row| (f64::from(row.batch), of(&row.latency) as f64));
     let n = run.len() as f64;
-    let (x, y) = points.clone().fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));
+    let (x, y) = points
+        .clone()
+        .fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));
     let (x, y) = (x / n, y / n);
     let (above, below) = points.fold((0.0, 0.0), |(above, below), point| {
         let dx = point.0 - x;
@@ -212,7 +216,10 @@ mod tests {
         };
         let finished = table.finished().rows;
         let a: Vec<_> = finished.iter().filter(|row| row.variant == "a").collect();
-        let found: Vec<_> = a.iter().map(|row| (row.batch, row.latency.p95_us, row.samples)).collect();
+        let found: Vec<_> = a
+            .iter()
+            .map(|row| (row.batch, row.latency.p95_us, row.samples))
+            .collect();
         assert_eq!(
             found,
             [
@@ -235,13 +242,21 @@ mod tests {
             fills: false,
         };
         let finished = table.clone().finished().rows;
-        let found: Vec<_> = finished.iter().map(|row| (row.batch, row.latency.p95_us)).collect();
+        let found: Vec<_> = finished
+            .iter()
+            .map(|row| (row.batch, row.latency.p95_us))
+            .collect();
         assert_eq!(found, [(1, 70), (2, 70), (4, 10)]);
         let filling = Table {
             fills: true,
             ..table
         };
-        let b: Vec<_> = filling.finished().rows.into_iter().filter(|row| row.variant == "b").collect();
+        let b: Vec<_> = filling
+            .finished()
+            .rows
+            .into_iter()
+            .filter(|row| row.variant == "b")
+            .collect();
         assert_eq!(b.len(), 1);
     }
 }
