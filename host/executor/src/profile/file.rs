@@ -336,6 +336,9 @@ impl AccuracyCell {
 
 impl SlicingCell {
     fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        if self.batch == 0 {
+            return Err(("batch", "must be at least 1"));
+        }
         if self.cuts == 0 {
             return Err(("cuts", "must be at least 1"));
         }

@@ -83,7 +83,7 @@ fn whole() -> ProfileFile {
             kind: "cpu-1t".to_owned(),
             app: "toy".to_owned(),
             variant: "v0".to_owned(),
-            batch: 1,
+            batch: 2,
             cuts: 2,
             whole_us: 300,
             sliced_us: 330,
@@ -307,6 +307,10 @@ fn what_is_no_profile_is_refused_by_file_field_and_reason() {
         (
             changed("\"to_stage\":1", "\"to_stage\":0"),
             "p.json: field `latencies[0].to_stage`: must follow from_stage",
+        ),
+        (
+            changed("\"batch\":2", "\"batch\":0"),
+            "p.json: field `slicing[0].batch`: must be at least 1",
         ),
         (
             changed("\"ratio\":1.1", "\"ratio\":0.9"),
