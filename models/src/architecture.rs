@@ -2,27 +2,64 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cnn1d::{Cnn1d, Cnn1dSpec, ConvSpec};
+use crate::bert::BertSpec;
+use crate::cnn1d::{Cnn1dSpec, ConvSpec};
 use crate::error::ModelError;
 use crate::model::StagedModel;
 use crate::params::Params;
-use crate::resnet1d::{ResNet1d, ResNet1dSpec};
+use crate::resnet1d::ResNet1dSpec;
+use crate::resnet2d::ResNet2dSpec;
 
 /// Largest value of any single hyper-parameter, so that a hostile card cannot make a shape
 /// overflow.
-const HYPER_PARAMETER_MAX: usize = 1 << 16;
+pub(crate) const HYPER_PARAMETER_MAX: usize = 1 << 16;
+
+/// Most numbers in one request: a 3 x 1,024 x 1,024 image and some.
+const SAMPLES_MAX: usize = 1 << 22;
 
 /// Most layers or blocks in one list or stage.
-const DEPTH_MAX: usize = 256;
+pub(crate) const DEPTH_MAX: usize = 256;
 
 /// Architecture name and hyper-parameters, as written in `model.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Architecture {
-    /// [`Cnn1d`].
+    /// [`Bert`](crate::bert::Bert).
+    Bert(BertSpec),
+    /// [`Cnn1d`](crate::cnn1d::Cnn1d).
     Cnn1d(Cnn1dSpec),
-    /// [`ResNet1d`].
+    /// [`ResNet1d`](crate::resnet1d::ResNet1d).
     ResNet1d(ResNet1dSpec),
+    /// [`ResNet2d`](crate::resnet2d::ResNet2d).
+    ResNet2d(ResNet2dSpec),
+}
+
+/// What every architecture's hyper-parameters say, and how its network is built from them.
+pub(crate) trait Spec {
+    /// Numbers of one request that stage 0 takes, flat; 1 for a text.
+    fn samples(&self) -> usize;
+
+    /// Classes told apart.
+    fn classes(&self) -> usize;
+
+    /// Whether requests are texts.
+    fn takes_text(&self) -> bool {
+        false
+    }
+
+    /// Numbers of an answer that is a vector and no class.
+    fn embedding(&self) -> Option<usize> {
+        None
+    }
+
+    /// For each exit, how many stages run before it.
+    fn exits(&self) -> Vec<usize>;
+
+    /// Checks every hyper-parameter; after this, building cannot overflow or divide by zero.
+    fn check(&self) -> Result<(), BadHyperParameter>;
+
+    /// Builds the network; [`check`](Self::check) must have passed.
+    fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError>;
 }
 
 /// A hyper-parameter that cannot be: dotted path below `architecture`, and why.
@@ -35,77 +72,68 @@ pub(crate) struct BadHyperParameter {
 // === impl Architecture ===
 
 impl Architecture {
-    /// Samples of one input.
-    pub fn samples(&self) -> usize {
+    fn spec(&self) -> &dyn Spec {
         match self {
-            Self::Cnn1d(spec) => spec.samples,
-            Self::ResNet1d(spec) => spec.samples,
+            Self::Bert(spec) => spec,
+            Self::Cnn1d(spec) => spec,
+            Self::ResNet1d(spec) => spec,
+            Self::ResNet2d(spec) => spec,
         }
+    }
+
+    /// Numbers of one request that stage 0 takes, flat; 1 for a text.
+    pub fn samples(&self) -> usize {
+        self.spec().samples()
     }
 
     /// Classes told apart.
     pub fn classes(&self) -> usize {
-        match self {
-            Self::Cnn1d(spec) => spec.classes,
-            Self::ResNet1d(spec) => spec.classes,
-        }
+        self.spec().classes()
+    }
+
+    /// Whether requests are texts.
+    pub fn takes_text(&self) -> bool {
+        self.spec().takes_text()
+    }
+
+    /// Numbers of an answer that is a vector and no class.
+    pub fn embedding(&self) -> Option<usize> {
+        self.spec().embedding()
     }
 
     /// For each exit, how many stages run before it.
     pub fn exits(&self) -> Vec<usize> {
-        match self {
-            Self::Cnn1d(spec) => vec![spec.layers.len()],
-            Self::ResNet1d(spec) => (1..=spec.stages.len()).collect(),
-        }
+        self.spec().exits()
     }
 
     /// Checks every hyper-parameter; after this, building cannot overflow or divide by zero.
     pub(crate) fn check(&self) -> Result<(), BadHyperParameter> {
-        in_range("samples", self.samples(), HYPER_PARAMETER_MAX)?;
+        in_range("samples", self.samples(), SAMPLES_MAX)?;
         in_range("classes", self.classes(), HYPER_PARAMETER_MAX)?;
-        match self {
-            Self::Cnn1d(spec) => {
-                in_range("layers", spec.layers.len(), DEPTH_MAX)?;
-                for (i, layer) in spec.layers.iter().enumerate() {
-                    check_conv(&format!("layers[{i}]"), layer)?;
-                }
-            }
-            Self::ResNet1d(spec) => {
-                check_conv("stem", &spec.stem)?;
-                in_range("stages", spec.stages.len(), DEPTH_MAX)?;
-                for (i, stage) in spec.stages.iter().enumerate() {
-                    let at = format!("stages[{i}]");
-                    in_range(
-                        &format!("{at}.channels"),
-                        stage.channels,
-                        HYPER_PARAMETER_MAX,
-                    )?;
-                    in_range(&format!("{at}.blocks"), stage.blocks, DEPTH_MAX)?;
-                    in_range(&format!("{at}.kernel"), stage.kernel, HYPER_PARAMETER_MAX)?;
-                    in_range(&format!("{at}.stride"), stage.stride, HYPER_PARAMETER_MAX)?;
-                }
-            }
-        }
-        Ok(())
+        self.spec().check()
     }
 
     /// Builds the network; [`check`](Self::check) must have passed.
     pub(crate) fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError> {
-        Ok(match self {
-            Self::Cnn1d(spec) => Box::new(Cnn1d::new(params, spec)?),
-            Self::ResNet1d(spec) => Box::new(ResNet1d::new(params, spec)?),
-        })
+        self.spec().build(params)
     }
 }
 
-fn check_conv(at: &str, conv: &ConvSpec) -> Result<(), BadHyperParameter> {
-    in_range(
-        &format!("{at}.channels"),
-        conv.channels,
-        HYPER_PARAMETER_MAX,
-    )?;
-    in_range(&format!("{at}.stride"), conv.stride, HYPER_PARAMETER_MAX)?;
-    in_range(&format!("{at}.kernel"), conv.kernel, HYPER_PARAMETER_MAX)?;
+/// Checks a hyper-parameter that is a size.
+pub(crate) fn check_size(field: &str, value: usize) -> Result<(), BadHyperParameter> {
+    in_range(field, value, HYPER_PARAMETER_MAX)
+}
+
+/// Checks a number of layers or blocks.
+pub(crate) fn check_depth(field: &str, value: usize) -> Result<(), BadHyperParameter> {
+    in_range(field, value, DEPTH_MAX)
+}
+
+/// Checks a 1-D convolution.
+pub(crate) fn check_conv(at: &str, conv: &ConvSpec) -> Result<(), BadHyperParameter> {
+    check_size(&format!("{at}.channels"), conv.channels)?;
+    check_size(&format!("{at}.stride"), conv.stride)?;
+    check_size(&format!("{at}.kernel"), conv.kernel)?;
     if !conv.kernel.is_multiple_of(conv.stride) {
         return Err(BadHyperParameter {
             field: format!("{at}.kernel"),

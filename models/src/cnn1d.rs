@@ -3,6 +3,7 @@
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::architecture::{BadHyperParameter, Spec, check_conv, check_depth};
 use crate::error::ModelError;
 use crate::layers::{Conv1d, ConvShape, Linear};
 use crate::model::{StagedModel, in_slices, lift_input};
@@ -38,6 +39,34 @@ pub struct Cnn1d {
     layers: Vec<Conv1d>,
     head: Linear,
     exits: [usize; 1],
+}
+
+// === impl Cnn1dSpec ===
+
+impl Spec for Cnn1dSpec {
+    fn samples(&self) -> usize {
+        self.samples
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        vec![self.layers.len()]
+    }
+
+    fn check(&self) -> std::result::Result<(), BadHyperParameter> {
+        check_depth("layers", self.layers.len())?;
+        for (i, layer) in self.layers.iter().enumerate() {
+            check_conv(&format!("layers[{i}]"), layer)?;
+        }
+        Ok(())
+    }
+
+    fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
+        Ok(Box::new(Cnn1d::new(params, self)?))
+    }
 }
 
 // === impl Cnn1d ===

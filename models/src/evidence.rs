@@ -8,9 +8,10 @@
 use std::path::Path;
 
 use crate::error::ModelError;
+use crate::features::Features;
 use crate::params::read_tensors;
 
-/// The embedding matrix `[samples, dimensions]`.
+/// The embedding matrix `[features, dimensions]`.
 pub(crate) const PROJECTION: &str = "projection";
 /// The embedded training points `[points, dimensions]`.
 pub(crate) const POINTS: &str = "points";
@@ -20,10 +21,11 @@ pub(crate) const LABELS: &str = "labels";
 /// Nearest-neighbour evidence over embedded training points.
 #[derive(Clone, Debug)]
 pub struct SneakPeek {
+    features: Features,
     samples: usize,
     dimensions: usize,
     classes: usize,
-    /// `[samples, dimensions]`, row-major.
+    /// `[features, dimensions]`, row-major.
     projection: Vec<f32>,
     /// `[dimensions, points]`: see [`nearest`](Self::nearest).
     columns: Vec<f32>,
@@ -33,25 +35,34 @@ pub struct SneakPeek {
 // === impl SneakPeek ===
 
 impl SneakPeek {
-    /// Reads an embedding file for inputs of `samples` numbers and labels below `classes`.
+    /// Reads an embedding file for `features` of inputs of `samples` numbers and labels below
+    /// `classes`.
     ///
     /// # Errors
     /// The file cannot be read, or a tensor is missing, of the wrong shape, or holds a label that
     /// is no class.
-    pub fn open(file: &Path, samples: usize, classes: usize) -> Result<Self, ModelError> {
+    pub fn open(
+        file: &Path,
+        features: Features,
+        samples: usize,
+        classes: usize,
+    ) -> Result<Self, ModelError> {
+        let width = features.width(samples);
         let mut tensors = read_tensors(file)?;
         let mut take = |name: &str| {
-            tensors
+            let (shape, values) = tensors
                 .remove(name)
-                .ok_or_else(|| ModelError::tensor(file, name, "missing"))
+                .ok_or_else(|| ModelError::tensor(file, name, "missing"))?;
+            let values = values.map_err(|reason| ModelError::tensor(file, name, reason))?;
+            Ok::<_, ModelError>((shape, values))
         };
         let (projection_shape, projection) = take(PROJECTION)?;
         let (points_shape, points) = take(POINTS)?;
         let (labels_shape, labels) = take(LABELS)?;
         let dimensions = match projection_shape[..] {
-            [rows, columns] if rows == samples && columns > 0 => columns,
+            [rows, columns] if rows == width && columns > 0 => columns,
             _ => {
-                let reason = format!("shape {projection_shape:?}, must be [{samples}, _]");
+                let reason = format!("shape {projection_shape:?}, must be [{width}, _]");
                 return Err(ModelError::tensor(file, PROJECTION, reason));
             }
         };
@@ -69,6 +80,7 @@ impl SneakPeek {
             return Err(ModelError::tensor(file, LABELS, reason));
         }
         Ok(Self {
+            features,
             samples,
             dimensions,
             classes,
@@ -110,10 +122,11 @@ impl SneakPeek {
         }
     }
 
-    /// The linear embedding of an input.
+    /// The linear embedding of an input's features.
     fn embed(&self, input: &[f32]) -> Vec<f32> {
+        let features = self.features.of(input);
         let mut embedded = vec![0.0; self.dimensions];
-        for (value, row) in input
+        for (value, row) in features
             .iter()
             .zip(self.projection.chunks_exact(self.dimensions))
         {
@@ -203,7 +216,7 @@ mod tests {
         write_tensors(&file, &tensors).unwrap();
         let rows = values.chunks(DIMENSIONS).map(<[f32]>::to_vec).collect();
         (
-            SneakPeek::open(&file, SAMPLES, CLASSES).unwrap(),
+            SneakPeek::open(&file, Features::Raw, SAMPLES, CLASSES).unwrap(),
             rows,
             labels,
         )

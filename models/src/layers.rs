@@ -78,6 +78,11 @@ impl Linear {
         })
     }
 
+    /// With `weight` `[in, out]` and `bias` `[out]` made elsewhere.
+    pub(crate) fn from_weights(weight: Tensor, bias: Tensor) -> Self {
+        Self { weight, bias }
+    }
+
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.matmul(&self.weight)?.broadcast_add(&self.bias)
     }

@@ -3,14 +3,15 @@
 //!
 //! In the order in which data flows:
 //!
-//! 1. [`heart`] makes labelled heartbeats from a seed: training data, validation data, load.
+//! 1. [`data`] says what labelled data is; [`heart`] makes heartbeats from a seed: training data,
+//!    validation data, load.
 //! 2. [`cnn1d`] and [`resnet1d`] are the architectures; [`architecture`] is their closed set.
 //!    All implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in
 //!    `layers` over `unfold`, their tensors come from `params`.
 //! 3. [`train`] fits them and writes cards, weights and evidence.
 //! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
 //! 5. [`evidence`] answers "what do this input's nearest neighbours say", before any network has
-//!    seen it.
+//!    seen it; [`features`] is what of the input it looks at.
 //!
 //! Nothing here knows of requests, time or scheduling. Files are untrusted: whatever is in them,
 //! the answer is a model or a [`ModelError`] that names the file and the field or tensor.
@@ -21,18 +22,30 @@
 //! thread per shard.
 
 pub mod architecture;
+pub mod bert;
 pub mod card;
 pub mod cnn1d;
 mod confusion;
+pub mod data;
+mod depthwise;
 mod error;
 pub mod evidence;
+pub mod features;
 pub mod heart;
+pub mod images;
 mod layers;
+mod layers2d;
 mod model;
 mod params;
+mod pointwise;
+mod public;
 pub mod resnet1d;
+pub mod resnet2d;
+mod slicing;
+pub mod tokens;
 pub mod train;
 mod unfold;
+mod unfold2d;
 pub mod zoo;
 
 pub use architecture::Architecture;
@@ -41,4 +54,5 @@ pub use confusion::Confusion;
 pub use error::ModelError;
 pub use evidence::SneakPeek;
 pub use model::StagedModel;
+pub use tokens::Tokenizer;
 pub use zoo::{LoadedVariant, Zoo, load_variant};

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use candle_core::{DType, Device, Tensor, Var};
 use rand_distr::{Distribution, Normal};
 use rand_pcg::Pcg64;
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::error::ModelError;
@@ -82,18 +83,78 @@ impl Params {
                 tensors,
                 device,
             } => {
-                let Some((found, values)) = tensors.remove(name) else {
-                    return Err(ModelError::tensor(file, name, "missing"));
-                };
-                if found != shape {
-                    let reason = format!("shape {found:?}, the architecture needs {shape:?}");
-                    return Err(ModelError::tensor(file, name, reason));
-                }
+                let values = take(file, tensors, name, shape)?;
                 Tensor::from_vec(values, shape, device).map_err(ModelError::compute(name))?
             }
         };
         self.count += tensor.elem_count() as u64;
         Ok(tensor)
+    }
+
+    /// The numbers of parameter `name` in a file, to be turned into another layout.
+    pub(crate) fn values(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
+        let values = self.statistics(name, shape)?;
+        self.count += values.len() as u64;
+        Ok(values)
+    }
+
+    /// As [`values`](Self::values) for numbers that were measured, not trained, and that
+    /// [`count`](Self::count) leaves out.
+    pub(crate) fn statistics(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+    ) -> Result<Vec<f32>, ModelError> {
+        match &mut self.source {
+            Source::File { file, tensors, .. } => take(file, tensors, name, shape),
+            Source::Fresh { .. } => Err(ModelError::Training(format!(
+                "tensor `{name}` can only come from a public weights file"
+            ))),
+        }
+    }
+
+    /// Whether the file has a tensor of this name that was not yet handed out.
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        match &self.source {
+            Source::Fresh { .. } => false,
+            Source::File { tensors, .. } => tensors.contains_key(name),
+        }
+    }
+
+    /// Lets go of tensors that are left over and not needed, whatever they hold.
+    pub(crate) fn ignore(&mut self, unneeded: impl Fn(&str) -> bool) {
+        if let Source::File { tensors, .. } = &mut self.source {
+            tensors.retain(|name, _| !unneeded(name));
+        }
+    }
+
+    /// The file `name` in the folder of the weights.
+    ///
+    /// # Errors
+    /// The parameters do not come from a file.
+    pub(crate) fn beside(&self, name: &str) -> Result<PathBuf, ModelError> {
+        match &self.source {
+            Source::File { file, .. } => Ok(file.with_file_name(name)),
+            Source::Fresh { .. } => Err(ModelError::Training(format!(
+                "an architecture that reads {name} cannot be trained here"
+            ))),
+        }
+    }
+
+    /// The error that tensor `name` of this source was refused for `reason`.
+    pub(crate) fn refused(&self, name: &str, reason: String) -> ModelError {
+        match &self.source {
+            Source::File { file, .. } => ModelError::tensor(file, name, reason),
+            Source::Fresh { .. } => ModelError::Training(format!("tensor `{name}`: {reason}")),
+        }
+    }
+
+    /// Where parameters are placed.
+    pub(crate) fn device(&self) -> &Device {
+        match &self.source {
+            Source::File { device, .. } => device,
+            Source::Fresh { .. } => &Device::Cpu,
+        }
     }
 
     /// Parameters handed out so far.
@@ -124,6 +185,23 @@ impl Params {
     }
 }
 
+/// Takes tensor `name` out of `tensors`.
+fn take(
+    file: &Path,
+    tensors: &mut RawTensors,
+    name: &str,
+    shape: &[usize],
+) -> Result<Vec<f32>, ModelError> {
+    let Some((found, values)) = tensors.remove(name) else {
+        return Err(ModelError::tensor(file, name, "missing"));
+    };
+    if found != shape {
+        let reason = format!("shape {found:?}, the architecture needs {shape:?}");
+        return Err(ModelError::tensor(file, name, reason));
+    }
+    values.map_err(|reason| ModelError::tensor(file, name, reason))
+}
+
 fn draw(rng: &mut Pcg64, shape: &[usize], init: Init) -> candle_core::Result<Var> {
     let deviation = match init {
         Init::Zero => return Var::zeros(shape, DType::F32, &Device::Cpu),
@@ -140,32 +218,51 @@ fn draw(rng: &mut Pcg64, shape: &[usize], init: Init) -> candle_core::Result<Var
 
 // === tensor files ===
 
-/// Shape and values by name.
-pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+/// Shape and values by name; in the place of values, why there are none.
+pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Result<Vec<f32>, String>)>;
 
-/// Reads every tensor of a safetensors file; all must be finite f32.
+/// How PyTorch's batch normalisation names its counter of training batches, which inference does
+/// not need.
+const BATCH_COUNTER: &str = ".num_batches_tracked";
+
+/// Reads every tensor of a safetensors file, widened to f32; counters of training batches are left
+/// out. One that is no finite float of at most 32 bits is refused where it is asked for: published
+/// files hold tensors of other types that nobody needs.
 pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
     let bytes = std::fs::read(file).map_err(|source| ModelError::io(file, source))?;
     let parsed = SafeTensors::deserialize(&bytes)
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
     let mut tensors = BTreeMap::new();
     for (name, view) in parsed.iter() {
-        if view.dtype() != Dtype::F32 {
-            let reason = format!("type {:?}, must be F32", view.dtype());
-            return Err(ModelError::tensor(file, name, reason));
+        if !name.ends_with(BATCH_COUNTER) {
+            tensors.insert(name.to_owned(), (view.shape().to_vec(), finite_f32(&view)));
         }
-        let values: Vec<f32> = view
+    }
+    Ok(tensors)
+}
+
+fn finite_f32(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
+    let values = match view.dtype() {
+        Dtype::F32 => view
             .data()
             .chunks_exact(size_of::<f32>())
             .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-            .collect();
-        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            let reason = format!("value {at} is {}", values[at]);
-            return Err(ModelError::tensor(file, name, reason));
-        }
-        tensors.insert(name.to_owned(), (view.shape().to_vec(), values));
+            .collect(),
+        Dtype::F16 => widened(view.data(), DType::F16)?,
+        Dtype::BF16 => widened(view.data(), DType::BF16)?,
+        other => return Err(format!("type {other:?}, must be F32, F16 or BF16")),
+    };
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(at) => Err(format!("value {at} is {}", values[at])),
+        None => Ok(values),
     }
-    Ok(tensors)
+}
+
+fn widened(bytes: &[u8], dtype: DType) -> Result<Vec<f32>, String> {
+    let length = bytes.len() / dtype.size_in_bytes();
+    Tensor::from_raw_buffer(bytes, dtype, &[length], &Device::Cpu)
+        .and_then(|narrow| narrow.to_dtype(DType::F32)?.to_vec1())
+        .map_err(|error| format!("cannot be widened: {error}"))
 }
 
 /// Writes named f32 tensors as a safetensors file, whole or not at all.

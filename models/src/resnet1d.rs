@@ -7,6 +7,7 @@
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::architecture::{BadHyperParameter, Spec, check_conv, check_depth, check_size};
 use crate::cnn1d::ConvSpec;
 use crate::error::ModelError;
 use crate::layers::{Conv1d, ConvShape, Linear};
@@ -62,6 +63,39 @@ struct Block {
     conv2: Conv1d,
     /// Present where the block changes the width or the length.
     skip: Option<Conv1d>,
+}
+
+// === impl ResNet1dSpec ===
+
+impl Spec for ResNet1dSpec {
+    fn samples(&self) -> usize {
+        self.samples
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        (1..=self.stages.len()).collect()
+    }
+
+    fn check(&self) -> std::result::Result<(), BadHyperParameter> {
+        check_conv("stem", &self.stem)?;
+        check_depth("stages", self.stages.len())?;
+        for (i, stage) in self.stages.iter().enumerate() {
+            let at = format!("stages[{i}]");
+            check_size(&format!("{at}.channels"), stage.channels)?;
+            check_depth(&format!("{at}.blocks"), stage.blocks)?;
+            check_size(&format!("{at}.kernel"), stage.kernel)?;
+            check_size(&format!("{at}.stride"), stage.stride)?;
+        }
+        Ok(())
+    }
+
+    fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
+        Ok(Box::new(ResNet1d::new(params, self)?))
+    }
 }
 
 // === impl ResNet1d ===

@@ -1,19 +1,25 @@
 //! Training: from a seed to a folder of the zoo.
 //!
-//! [`train_heart`] is the recipe of the heart application. Every step draws fresh inputs from the
-//! generator, so there is no training set to overfit and no epoch; accuracies are measured on a
-//! validation set from a seed of its own.
+//! A [`Recipe`] says what an application is and which networks to fit; [`train`] is the same run
+//! for all of them. Every step draws fresh inputs from the generator, so there is no training set
+//! to overfit and no epoch; accuracies are measured on a validation set from a seed of its own.
 
+mod cards;
 mod evaluate;
 mod fit;
-mod heart;
+mod recipe;
+mod recipes;
+mod run;
+mod sneakpeek;
 mod validate;
 
 use std::path::PathBuf;
 
 use indicatif::ProgressBar;
 
-pub use heart::{HEART_VARIANTS, SNEAKPEEK, train_heart};
+pub use recipe::{AppFacts, EvidenceRecipe, Prepare, Recipe, Scale, VariantRecipe};
+pub use recipes::{APPS, recipe};
+pub use run::{SNEAKPEEK, parts, train};
 pub use validate::validate;
 
 /// What a training run is asked for.

@@ -3,12 +3,13 @@
 //! `ZOO/APP/app.toml`, `ZOO/APP/VARIANT/model.toml` and the weights beside it. Opening reads and
 //! checks every card; weights are read when a variant is loaded.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use candle_core::Device;
 
-use crate::card::{APP_CARD, AppCard, VARIANT_CARD, VariantCard};
+use crate::card::{APP_CARD, AppCard, Datatype, Task, TensorCard, VARIANT_CARD, VariantCard};
 use crate::error::ModelError;
 use crate::evidence::SneakPeek;
 use crate::model::StagedModel;
@@ -121,14 +122,9 @@ impl ZooApp {
         let Some(card) = &self.card.sneakpeek else {
             return Ok(None);
         };
-        let samples = self.card.inputs.first().map_or(0, |input| {
-            input
-                .shape
-                .iter()
-                .fold(1, |a: usize, &b| a.saturating_mul(b))
-        });
         let file = self.dir.join(&card.file);
-        SneakPeek::open(&file, samples, self.card.classes.len()).map(Some)
+        let (samples, classes) = (self.card.samples(), self.card.classes.len());
+        SneakPeek::open(&file, card.features.clone(), samples, classes).map(Some)
     }
 }
 
@@ -186,10 +182,59 @@ fn check_fit(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), Mo
         let reason = format!("{classes}, the application has {}", app.classes.len());
         return Err(ModelError::field(file, "architecture.classes", reason));
     }
-    let samples = variant.architecture.samples();
-    if app.inputs.len() != 1 || app.inputs[0].shape != [samples] {
-        let reason = format!("{samples}, the application's input is another shape");
+    let Some(ranges) = app.input_ranges(variant.inputs.as_deref()) else {
+        let known: Vec<&str> = app.inputs.iter().map(|input| input.name.as_str()).collect();
+        let reason = format!(
+            "must be some of the application's inputs, in its order: {}",
+            known.join(", ")
+        );
+        return Err(ModelError::field(file, "inputs", reason));
+    };
+    check_task(file, app, variant)?;
+    let (samples, given) = (
+        variant.architecture.samples(),
+        ranges.iter().map(Range::len).sum::<usize>(),
+    );
+    if samples != given {
+        let reason = format!("{samples}, the inputs it reads have {given}");
         return Err(ModelError::field(file, "architecture.samples", reason));
     }
     Ok(())
+}
+
+/// Checks that a variant makes what its application's answers are, from the kind of input it has.
+fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), ModelError> {
+    let embedding = variant.architecture.embedding();
+    if embedding.is_some() != (app.task == Task::Embed) {
+        let reason = format!("does not fit the application's task {:?}", app.task);
+        return Err(ModelError::field(file, "architecture", reason));
+    }
+    if let Some(width) = embedding
+        && app.outputs.iter().any(|output| output.shape != [width])
+    {
+        let reason = format!("{width}, the application's output is another shape");
+        return Err(ModelError::field(file, "architecture.outputs", reason));
+    }
+    let is_read = |input: &&TensorCard| match &variant.inputs {
+        Some(names) => names.contains(&input.name),
+        None => true,
+    };
+    let takes_text = variant.architecture.takes_text();
+    let strange = |input: &TensorCard| (input.datatype == Datatype::Bytes) != takes_text;
+    match app
+        .inputs
+        .iter()
+        .filter(is_read)
+        .find(|input| strange(input))
+    {
+        Some(input) if takes_text => {
+            let reason = format!("takes text, input `{}` is not BYTES", input.name);
+            Err(ModelError::field(file, "architecture", reason))
+        }
+        Some(input) => {
+            let reason = format!("takes numbers, input `{}` is BYTES", input.name);
+            Err(ModelError::field(file, "architecture", reason))
+        }
+        None => Ok(()),
+    }
 }

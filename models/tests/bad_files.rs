@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
+use switchyard_models::features::Features;
 use switchyard_models::{SneakPeek, Zoo, load_variant};
 use tempfile::TempDir;
 
@@ -228,9 +229,9 @@ fn a_variant_must_fit_its_application() {
 fn damaged_evidence_is_refused_with_its_tensor() {
     let (dir, _variant) = copy();
     let file = dir.path().join("heart/sneakpeek.safetensors");
-    assert!(SneakPeek::open(&file, 187, 7).is_ok());
+    assert!(SneakPeek::open(&file, Features::Raw, 187, 7).is_ok());
     let refused = |samples, classes, named: &str| {
-        let text = SneakPeek::open(&file, samples, classes)
+        let text = SneakPeek::open(&file, Features::Raw, samples, classes)
             .unwrap_err()
             .to_string();
         assert!(text.contains(named), "{text}");

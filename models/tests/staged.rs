@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};
-use switchyard_models::heart::{CLASSES, SAMPLES, stratified};
+use switchyard_models::data::stratified;
+use switchyard_models::heart::{CLASSES, Heart, SAMPLES};
 use switchyard_models::{LoadedVariant, Zoo, load_variant};
 
 fn zoo_dir() -> PathBuf {
@@ -22,9 +23,9 @@ fn shipped() -> Vec<LoadedVariant> {
 
 /// 35 beats: more than one slice of every variant, and no multiple of a slice.
 fn batch() -> Tensor {
-    let values: Vec<f32> = stratified(21, 5)
+    let values: Vec<f32> = stratified(&Heart, 21, 5)
         .into_iter()
-        .flat_map(|beat| beat.samples)
+        .flat_map(|beat| beat.values)
         .collect();
     Tensor::from_vec(values, (5 * CLASSES, SAMPLES), &Device::Cpu).unwrap()
 }

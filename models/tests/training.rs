@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use candle_core::Device;
-use switchyard_models::train::{Silent, TrainOptions, train_heart};
+use switchyard_models::train::{Silent, TrainOptions, train};
 use switchyard_models::{Zoo, load_variant};
 
 fn options(out: &std::path::Path, variants: &[&str]) -> TrainOptions {
@@ -18,7 +18,12 @@ fn options(out: &std::path::Path, variants: &[&str]) -> TrainOptions {
 fn a_quick_run_lowers_the_loss_and_writes_a_zoo() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("heart");
-    let report = train_heart(&options(&out, &["cnn-small", "sneakpeek"]), &Silent).unwrap();
+    let report = train(
+        "heart",
+        &options(&out, &["cnn-small", "sneakpeek"]),
+        &Silent,
+    )
+    .unwrap();
     let [small] = &report.variants[..] else {
         panic!("{report:?}");
     };
@@ -34,7 +39,7 @@ fn a_quick_run_lowers_the_loss_and_writes_a_zoo() {
 
     // A later run that leaves the evidence out keeps it in the card.
     let before = app.card.sneakpeek.clone();
-    train_heart(&options(&out, &["cnn-small"]), &Silent).unwrap();
+    train("heart", &options(&out, &["cnn-small"]), &Silent).unwrap();
     let again = Zoo::open(dir.path()).unwrap();
     assert_eq!(again.app("heart").unwrap().card.sneakpeek, before);
 }
@@ -43,7 +48,7 @@ fn a_quick_run_lowers_the_loss_and_writes_a_zoo() {
 fn the_same_seed_writes_the_same_bytes() {
     let read = || {
         let dir = tempfile::tempdir().unwrap();
-        train_heart(&options(dir.path(), &["cnn-small"]), &Silent).unwrap();
+        train("heart", &options(dir.path(), &["cnn-small"]), &Silent).unwrap();
         let file = |name: &str| std::fs::read(dir.path().join("cnn-small").join(name)).unwrap();
         (file("model.toml"), file("weights.safetensors"))
     };
@@ -54,7 +59,7 @@ fn the_same_seed_writes_the_same_bytes() {
 fn an_unknown_variant_is_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("heart");
-    let text = train_heart(&options(&out, &["cnn-large"]), &Silent)
+    let text = train("heart", &options(&out, &["cnn-large"]), &Silent)
         .unwrap_err()
         .to_string();
     assert!(

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use candle_core::{D, Device, Tensor};
-use switchyard_models::heart::{Beat, Generator, Mix, SAMPLES, stratified};
+use switchyard_models::data::{Sample, stratified};
+use switchyard_models::heart::{Heart, SAMPLES, workload_mix};
 use switchyard_models::zoo::ZooApp;
 use switchyard_models::{Confusion, StagedModel, Zoo, load_variant};
 
@@ -17,10 +18,10 @@ fn heart() -> ZooApp {
     zoo.app("heart").unwrap().clone()
 }
 
-fn classify(model: &dyn StagedModel, exit: usize, beats: &[Beat]) -> Confusion {
+fn classify(model: &dyn StagedModel, exit: usize, beats: &[Sample]) -> Confusion {
     let mut confusion = Confusion::new(model.classes());
     for batch in beats.chunks(32) {
-        let values: Vec<f32> = batch.iter().flat_map(|b| b.samples.clone()).collect();
+        let values: Vec<f32> = batch.iter().flat_map(|b| b.values.clone()).collect();
         let x = Tensor::from_vec(values, (batch.len(), SAMPLES), &Device::Cpu).unwrap();
         let probabilities = model.forward(exit, &x).unwrap();
         let labels: Vec<u32> = probabilities.argmax(D::Minus1).unwrap().to_vec1().unwrap();
@@ -33,7 +34,7 @@ fn classify(model: &dyn StagedModel, exit: usize, beats: &[Beat]) -> Confusion {
 
 #[test]
 fn every_exit_reaches_its_card_on_fresh_beats() {
-    let beats = stratified(FRESH_SEED, 300);
+    let beats = stratified(&Heart, FRESH_SEED, 300);
     for variant in heart().variants {
         let loaded = load_variant(&variant.dir, &Device::Cpu).unwrap();
         for (exit, card) in loaded.card.exits.iter().enumerate() {
@@ -55,8 +56,8 @@ fn the_evidence_reaches_its_card_on_fresh_beats() {
     let card = app.card.sneakpeek.unwrap();
     let mut confusion = Confusion::new(sneakpeek.classes());
     let mut counts = Vec::new();
-    for beat in stratified(FRESH_SEED, 300) {
-        sneakpeek.counts(&beat.samples, card.k, &mut counts);
+    for beat in stratified(&Heart, FRESH_SEED, 300) {
+        sneakpeek.counts(&beat.values, card.k, &mut counts);
         assert_eq!(counts.iter().sum::<u32>() as usize, card.k);
         let weight = |i: &usize| card.prior[*i] + f64::from(counts[*i]);
         let best = (0..counts.len())
@@ -91,12 +92,8 @@ fn variants_differ_in_accuracy_and_in_classes() {
     assert!(small.accuracy + 0.05 < cnn.accuracy && cnn.accuracy + 0.01 < resnet.accuracy);
     // On what a monitor sees too, although most of it is normal beats.
     let seen = |recall: &[f64]| -> f64 {
-        let mix = Mix::workload();
-        let shares = mix.shares().iter().copied();
-        shares
-            .zip(recall)
-            .map(|(share, recall)| share * recall)
-            .sum()
+        let shares = workload_mix().into_iter().zip(recall);
+        shares.map(|(share, recall)| share * recall).sum()
     };
     let [small_seen, cnn_seen, resnet_seen] =
         [&small, &cnn, &resnet].map(|exit| seen(&exit.recall));
@@ -119,9 +116,8 @@ fn variants_differ_in_accuracy_and_in_classes() {
 #[test]
 fn the_card_states_the_generators_mix() {
     let app = heart();
-    for (stated, share) in app.card.workload_mix.iter().zip(Mix::workload().shares()) {
+    for (stated, share) in app.card.workload_mix.iter().zip(workload_mix()) {
         assert!((stated - share).abs() < 1e-3);
     }
-    let beat = Generator::new(1, Mix::workload()).next().unwrap();
-    assert_eq!(app.card.inputs[0].shape, [beat.samples.len()]);
+    assert_eq!(app.card.inputs[0].shape, [SAMPLES]);
 }

@@ -4,27 +4,46 @@ use candle_core::{Device, Tensor, WithDType};
 
 use crate::error::ExecuteError;
 use crate::job::{InputTensor, InputType, Row};
-use crate::source::InputSpec;
+use crate::source::{InputSpec, LoadedModel};
 
-/// Builds `[rows, ..row_shape]` and takes the rows' inputs.
+/// Builds `[rows, values]` of what the model reads and takes the rows' inputs.
 ///
-/// A single row's vector becomes the tensor's storage as it is. The values of several rows are
-/// written once, into the buffer that becomes the storage.
+/// The vector of a single row's single input becomes the tensor's storage as it is. Otherwise
+/// values are written once, into the buffer that becomes the storage.
 pub(crate) fn assemble(
     rows: &mut [Row],
-    spec: &InputSpec,
+    model: &LoadedModel,
     device: &Device,
 ) -> Result<Tensor, ExecuteError> {
-    match spec.input_type {
-        InputType::F32 => stack(rows, spec, device, |input| match input {
+    let first = rows.first().map(|row| row.request).unwrap_or_default();
+    let read: Vec<&InputSpec> = model
+        .reads
+        .iter()
+        .filter_map(|&at| model.inputs.get(at))
+        .collect();
+    let Some(types) = read.first().map(|spec| spec.input_type) else {
+        return Err(ExecuteError::job(&model.name, "it reads no input"));
+    };
+    if let Some(other) = read.iter().find(|spec| spec.input_type != types) {
+        let reason = format!("type {:?} beside {types:?}", other.input_type);
+        return Err(ExecuteError::input(first, &other.name, reason));
+    }
+    let width = read.iter().map(|spec| spec.row_len()).sum();
+    let batch = Batch {
+        model,
+        width,
+        device,
+    };
+    match types {
+        InputType::F32 => batch.stack(rows, |input| match input {
             InputTensor::F32(values) => Ok(values),
             other => Err(other),
         }),
-        InputType::I64 => stack(rows, spec, device, |input| match input {
+        InputType::I64 => batch.stack(rows, |input| match input {
             InputTensor::I64(values) => Ok(values),
             other => Err(other),
         }),
-        InputType::Bytes => stack(rows, spec, device, |input| match input {
+        InputType::Bytes => batch.stack(rows, |input| match input {
             InputTensor::Bytes(values) => Ok(values),
             other => Err(other),
         }),
@@ -33,72 +52,140 @@ pub(crate) fn assemble(
 
 type Take<T> = fn(InputTensor) -> Result<Vec<T>, InputTensor>;
 
-fn stack<T: WithDType>(
-    rows: &mut [Row],
-    spec: &InputSpec,
-    device: &Device,
-    take: Take<T>,
-) -> Result<Tensor, ExecuteError> {
-    let first = rows.first().map(|row| row.request).unwrap_or_default();
-    let mut shape = Vec::with_capacity(spec.row_shape.len() + 1);
-    shape.push(rows.len());
-    shape.extend_from_slice(&spec.row_shape);
-    let values = if let [row] = rows {
-        take_values(row, spec, take)?
-    } else {
-        let mut values = Vec::with_capacity(rows.len() * spec.row_len());
-        for row in rows {
-            values.extend_from_slice(&take_values(row, spec, take)?);
-        }
-        values
-    };
-    Tensor::from_vec(values, shape, device)
-        .map_err(|error| ExecuteError::input(first, &spec.name, error.to_string()))
+/// What every row of a batch is put together by.
+struct Batch<'a> {
+    model: &'a LoadedModel,
+    /// Values of one row.
+    width: usize,
+    device: &'a Device,
 }
 
-fn take_values<T>(row: &mut Row, spec: &InputSpec, take: Take<T>) -> Result<Vec<T>, ExecuteError> {
-    let refuse = |reason: String| ExecuteError::input(row.request, &spec.name, reason);
-    let Some(mut inputs) = row.input.take() else {
-        return Err(refuse("missing".to_owned()));
-    };
-    let (1, Some(input)) = (inputs.len(), inputs.pop()) else {
-        return Err(refuse(format!(
-            "{} tensors, the model takes 1",
-            inputs.len()
-        )));
-    };
-    let values = take(input).map_err(|other| {
-        refuse(format!(
-            "type {:?}, the model takes {:?}",
-            other.input_type(),
-            spec.input_type
-        ))
-    })?;
-    if values.len() != spec.row_len() {
-        return Err(refuse(format!(
-            "{} values, the model takes {}",
-            values.len(),
-            spec.row_len()
-        )));
+// === impl Batch ===
+
+impl Batch<'_> {
+    fn stack<T: WithDType>(&self, rows: &mut [Row], take: Take<T>) -> Result<Tensor, ExecuteError> {
+        let first = rows.first().map(|row| row.request).unwrap_or_default();
+        let shape = (rows.len(), self.width);
+        let values = match (rows, self.model.reads.as_slice()) {
+            ([row], &[at]) => {
+                let mut inputs = self.inputs(row)?;
+                self.values(row, at, inputs.swap_remove(at), take)?
+            }
+            (rows, reads) => {
+                let mut all = Vec::with_capacity(rows.len() * self.width);
+                for row in rows {
+                    let inputs = self.inputs(row)?;
+                    for (at, input) in inputs.into_iter().enumerate() {
+                        if reads.contains(&at) {
+                            all.extend_from_slice(&self.values(row, at, input, take)?);
+                        }
+                    }
+                }
+                all
+            }
+        };
+        Tensor::from_vec(values, shape, self.device)
+            .map_err(|error| ExecuteError::input(first, &self.model.name, error.to_string()))
     }
-    Ok(values)
+
+    /// The tensors of a row, as many as the app has inputs.
+    fn inputs(&self, row: &mut Row) -> Result<Vec<InputTensor>, ExecuteError> {
+        let inputs = row.input.take().unwrap_or_default();
+        if let Some(missing) = self.model.inputs.get(inputs.len()) {
+            return Err(ExecuteError::input(row.request, &missing.name, "missing"));
+        }
+        if inputs.len() > self.model.inputs.len() {
+            let (found, known) = (inputs.len(), self.model.inputs.len());
+            let reason = format!("{found} tensors, the app has {known}");
+            return Err(ExecuteError::input(row.request, &self.model.name, reason));
+        }
+        Ok(inputs)
+    }
+
+    fn values<T>(
+        &self,
+        row: &Row,
+        at: usize,
+        input: InputTensor,
+        take: Take<T>,
+    ) -> Result<Vec<T>, ExecuteError> {
+        let spec = &self.model.inputs[at];
+        let refuse = |reason: String| ExecuteError::input(row.request, &spec.name, reason);
+        let values = take(input).map_err(|other| {
+            refuse(format!(
+                "type {:?}, the model takes {:?}",
+                other.input_type(),
+                spec.input_type
+            ))
+        })?;
+        if values.len() != spec.row_len() {
+            return Err(refuse(format!(
+                "{} values, the model takes {}",
+                values.len(),
+                spec.row_len()
+            )));
+        }
+        Ok(values)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::sync::Arc;
+
     use candle_core::{CpuStorage, Storage};
     use switchyard_core::ids::RequestId;
+    use switchyard_models::StagedModel;
 
     use super::*;
 
-    fn spec(row_shape: &[usize]) -> InputSpec {
-        InputSpec {
-            name: "beat".to_owned(),
-            input_type: InputType::F32,
-            row_shape: row_shape.to_vec(),
+    /// Never run: batches are put together, not computed.
+    struct Idle;
+
+    impl StagedModel for Idle {
+        fn stages(&self) -> usize {
+            1
         }
+
+        fn exits(&self) -> &[usize] {
+            &[1]
+        }
+
+        fn classes(&self) -> usize {
+            2
+        }
+
+        fn run_stage(&self, _stage: usize, x: &Tensor) -> candle_core::Result<Tensor> {
+            Ok(x.clone())
+        }
+
+        fn logits(&self, _exit: usize, x: &Tensor) -> candle_core::Result<Tensor> {
+            Ok(x.clone())
+        }
+    }
+
+    fn spec(name: &str, input_type: InputType, row_len: usize) -> InputSpec {
+        InputSpec {
+            name: name.to_owned(),
+            input_type,
+            row_shape: vec![row_len],
+        }
+    }
+
+    fn model(inputs: Vec<InputSpec>, reads: &[usize]) -> LoadedModel {
+        LoadedModel {
+            name: "app/variant".to_owned(),
+            model: Arc::new(Idle),
+            inputs: inputs.into(),
+            reads: reads.to_vec(),
+            bytes: 0,
+        }
+    }
+
+    fn beats(row_len: usize) -> LoadedModel {
+        model(vec![spec("beat", InputType::F32, row_len)], &[0])
     }
 
     fn row(request: u64, values: Vec<f32>) -> Row {
@@ -112,7 +199,7 @@ mod tests {
     fn a_single_row_is_moved_not_copied() {
         let values = vec![1.0, 2.0, 3.0];
         let address = values.as_ptr();
-        let tensor = assemble(&mut [row(1, values)], &spec(&[3]), &Device::Cpu).unwrap();
+        let tensor = assemble(&mut [row(1, values)], &beats(3), &Device::Cpu).unwrap();
         let (storage, _) = tensor.storage_and_layout();
         let Storage::Cpu(CpuStorage::F32(stored)) = &*storage else {
             panic!("not on the CPU");
@@ -123,8 +210,8 @@ mod tests {
     #[test]
     fn several_rows_keep_their_order() {
         let mut rows = [row(1, vec![1.0, 2.0]), row(2, vec![3.0, 4.0])];
-        let tensor = assemble(&mut rows, &spec(&[1, 2]), &Device::Cpu).unwrap();
-        assert_eq!(tensor.dims(), [2, 1, 2]);
+        let tensor = assemble(&mut rows, &beats(2), &Device::Cpu).unwrap();
+        assert_eq!(tensor.dims(), [2, 2]);
         assert_eq!(
             tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap(),
             [1.0, 2.0, 3.0, 4.0]
@@ -133,22 +220,48 @@ mod tests {
 
     #[test]
     fn other_types_are_assembled_alike() {
-        let spec = InputSpec {
-            input_type: InputType::I64,
-            ..spec(&[2])
-        };
+        let tokens = model(vec![spec("tokens", InputType::I64, 2)], &[0]);
         let mut rows = [0, 1].map(|request| Row {
             request: RequestId(request),
             input: Some(vec![InputTensor::I64(vec![7, request as i64])]),
         });
-        let tensor = assemble(&mut rows, &spec, &Device::Cpu).unwrap();
+        let tensor = assemble(&mut rows, &tokens, &Device::Cpu).unwrap();
         assert_eq!(tensor.to_vec2::<i64>().unwrap(), [[7, 0], [7, 1]]);
+    }
+
+    #[test]
+    fn a_model_is_given_what_it_reads_of_several_inputs() {
+        let inputs = || {
+            ["a", "b", "c"]
+                .map(|name| spec(name, InputType::F32, 1))
+                .to_vec()
+        };
+        let rows = || {
+            [1, 2].map(|request| Row {
+                request: RequestId(request),
+                input: Some(
+                    [10.0, 20.0, 30.0]
+                        .map(|base| InputTensor::F32(vec![base + request as f32]))
+                        .to_vec(),
+                ),
+            })
+        };
+        let given = |reads: &[usize], rows: &mut [Row]| {
+            let tensor = assemble(rows, &model(inputs(), reads), &Device::Cpu).unwrap();
+            tensor.to_vec2::<f32>().unwrap()
+        };
+        assert_eq!(given(&[0, 2], &mut rows()), [[11.0, 31.0], [12.0, 32.0]]);
+        assert_eq!(given(&[1], &mut rows()[..1]), [[21.0]]);
+        let mut short = rows();
+        short[1].input.as_mut().unwrap().pop();
+        let refused = assemble(&mut short, &model(inputs(), &[0]), &Device::Cpu).unwrap_err();
+        assert_eq!(refused.to_string(), "request 2: input `c`: missing");
     }
 
     #[test]
     fn a_wrong_input_names_the_request_and_the_input() {
         let refused = |rows: &mut [Row]| {
-            assemble(rows, &spec(&[2]), &Device::Cpu)
+            assemble(rows, &beats(2), &Device::Cpu)
                 .unwrap_err()
                 .to_string()
         };

@@ -43,7 +43,7 @@ impl CandleExecutor {
         stages::check(job, model)?;
         let range = job.from_stage as usize..job.to_stage as usize;
         let x = if job.from_stage == 0 {
-            batch::assemble(&mut job.rows, &model.input, self.cache.device())?
+            batch::assemble(&mut job.rows, model, self.cache.device())?
         } else {
             let from = Progress {
                 variant: job.variant,

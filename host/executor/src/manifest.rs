@@ -27,8 +27,6 @@ pub struct Manifest {
     pub apps: Vec<App>,
     /// App by app.
     pub variants: Vec<Variant>,
-    /// Input of each app's requests, in the order of `apps`.
-    pub inputs: Vec<InputSpec>,
     /// Loads `variants`, by position.
     pub source: Arc<ZooSource>,
 }
@@ -98,7 +96,7 @@ impl Manifest {
     /// # Errors
     /// The zoo has no such app or variant, or a card says something that cannot be served.
     pub fn choose(zoo: &Zoo, choices: &[AppChoice]) -> Result<Self, ManifestError> {
-        let (mut apps, mut variants, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut apps, mut variants) = (Vec::new(), Vec::new());
         let mut entries = Vec::new();
         for (i, choice) in choices.iter().enumerate() {
             let at = format!("app {}", choice.app);
@@ -106,24 +104,23 @@ impl Manifest {
             let app = zoo
                 .app(&choice.app)
                 .ok_or_else(|| unknown(&at, &zoo.dir.display().to_string(), known))?;
-            let input = input_of(&at, app)?;
+            let inputs: Arc<[InputSpec]> = app.card.inputs.iter().map(input_of).collect();
             for variant in chosen_variants(&at, app, choice)? {
                 let core = variant_of(variant, AppId(i as u32));
                 entries.push(ZooEntry {
                     name: format!("{}/{}", choice.app, core.name),
                     dir: variant.dir.clone(),
-                    input: input.clone(),
+                    inputs: Arc::clone(&inputs),
+                    reads: reads(&inputs, variant),
                     memory_bytes: core.memory_bytes,
                 });
                 variants.push(core);
             }
             apps.push(app_of(&at, app, choice)?);
-            inputs.push(input);
         }
         Ok(Self {
             apps,
             variants,
-            inputs,
             source: ZooSource::new(entries),
         })
     }
@@ -224,26 +221,24 @@ fn variant_of(variant: &ZooVariant, app: AppId) -> Variant {
     }
 }
 
-fn input_of(at: &str, app: &ZooApp) -> Result<InputSpec, ManifestError> {
-    let [input] = app.card.inputs.as_slice() else {
-        return Err(ManifestError {
-            field: format!("{at}, inputs"),
-            reason: format!("{} of them, a model takes 1", app.card.inputs.len()),
-        });
-    };
-    let TensorCard {
-        name,
-        datatype,
-        shape,
-    } = input;
-    Ok(InputSpec {
-        name: name.clone(),
-        input_type: match datatype {
+fn input_of(card: &TensorCard) -> InputSpec {
+    InputSpec {
+        name: card.name.clone(),
+        input_type: match card.datatype {
             Datatype::Fp32 => InputType::F32,
             Datatype::Int64 => InputType::I64,
         },
-        row_shape: shape.clone(),
-    })
+        row_shape: card.shape.clone(),
+    }
+}
+
+/// Positions of the inputs that a variant reads; the zoo has checked their names.
+fn reads(inputs: &[InputSpec], variant: &ZooVariant) -> Vec<usize> {
+    let Some(names) = &variant.card.inputs else {
+        return (0..inputs.len()).collect();
+    };
+    let position = |name: &String| inputs.iter().position(|input| input.name == *name);
+    names.iter().filter_map(position).collect()
 }
 
 fn chosen_variants<'a>(

@@ -35,13 +35,16 @@ pub struct LoadedModel {
     pub name: String,
     /// The network.
     pub model: Arc<dyn StagedModel>,
-    /// What stage 0 takes per request.
-    pub input: InputSpec,
+    /// What its app's requests hold.
+    pub inputs: Arc<[InputSpec]>,
+    /// Positions of the inputs that it reads, ascending. Stage 0 takes their values one after
+    /// another, as `[batch, values]`.
+    pub reads: Vec<usize>,
     /// Bytes its weights take on the device.
     pub bytes: u64,
 }
 
-/// The input of one request, as stage 0 takes it.
+/// One input tensor of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputSpec {
     /// Name in messages.

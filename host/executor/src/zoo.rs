@@ -22,8 +22,10 @@ pub struct ZooEntry {
     pub name: String,
     /// The variant's folder.
     pub dir: PathBuf,
-    /// What stage 0 takes per request.
-    pub input: InputSpec,
+    /// What its app's requests hold.
+    pub inputs: Arc<[InputSpec]>,
+    /// Positions of the inputs that it reads, ascending.
+    pub reads: Vec<usize>,
     /// Bytes its weights take on a device.
     pub memory_bytes: u64,
 }
@@ -66,7 +68,8 @@ impl ModelSource for ZooSource {
         Ok(LoadedModel {
             name: entry.name.clone(),
             model: loaded.model,
-            input: entry.input.clone(),
+            inputs: Arc::clone(&entry.inputs),
+            reads: entry.reads.clone(),
             bytes: loaded.bytes,
         })
     }

@@ -1,28 +1,35 @@
 //! Measuring what was trained, on the validation set.
 
+use std::ops::Range;
+
 use candle_core::{D, Result};
 use rayon::prelude::*;
 
 use super::fit::tensors;
+use super::run::read;
 use crate::confusion::Confusion;
+use crate::data::Sample;
 use crate::evidence::SneakPeek;
-use crate::heart::Beat;
 use crate::model::StagedModel;
 
 /// Inputs per batch of an evaluation.
-const BATCH: usize = 100;
+const BATCH: usize = 50;
 
-/// One confusion matrix per exit, shallowest first.
-pub(super) fn per_exit(model: &dyn StagedModel, beats: &[Beat]) -> Result<Vec<Confusion>> {
-    let predictions: Vec<Vec<Vec<u32>>> = beats
+/// One confusion matrix per exit, shallowest first; the model reads `ranges` of each sample.
+pub(super) fn per_exit(
+    model: &dyn StagedModel,
+    samples: &[Sample],
+    ranges: &[Range<usize>],
+) -> Result<Vec<Confusion>> {
+    let predictions: Vec<Vec<Vec<u32>>> = samples
         .par_chunks(BATCH)
-        .map(|batch| predict(model, batch))
+        .map(|batch| predict(model, &read(batch.to_vec(), ranges)))
         .collect::<Result<_>>()?;
     let mut confusions = vec![Confusion::new(model.classes()); model.exits().len()];
-    for (batch, exits) in beats.chunks(BATCH).zip(predictions) {
+    for (batch, exits) in samples.chunks(BATCH).zip(predictions) {
         for (confusion, labels) in confusions.iter_mut().zip(exits) {
-            for (beat, label) in batch.iter().zip(labels) {
-                confusion.record(beat.label, label as usize);
+            for (sample, label) in batch.iter().zip(labels) {
+                confusion.record(sample.label, label as usize);
             }
         }
     }
@@ -30,7 +37,7 @@ pub(super) fn per_exit(model: &dyn StagedModel, beats: &[Beat]) -> Result<Vec<Co
 }
 
 /// Most likely classes per exit.
-fn predict(model: &dyn StagedModel, batch: &[Beat]) -> Result<Vec<Vec<u32>>> {
+fn predict(model: &dyn StagedModel, batch: &[Sample]) -> Result<Vec<Vec<u32>>> {
     let (mut x, _) = tensors(batch)?;
     let mut labels = Vec::with_capacity(model.exits().len());
     for stage in 0..model.stages() {
@@ -48,12 +55,12 @@ pub(super) fn evidence(
     sneakpeek: &SneakPeek,
     k: usize,
     prior: &[f64],
-    beats: &[Beat],
+    samples: &[Sample],
 ) -> Confusion {
-    let labels: Vec<usize> = beats
+    let labels: Vec<usize> = samples
         .par_iter()
-        .map_init(Vec::new, |counts, beat| {
-            sneakpeek.counts(&beat.samples, k, counts);
+        .map_init(Vec::new, |counts, sample| {
+            sneakpeek.counts(&sample.values, k, counts);
             let weight = |label: usize| prior[label] + f64::from(counts[label]);
             (0..counts.len())
                 .rev()
@@ -62,8 +69,8 @@ pub(super) fn evidence(
         })
         .collect();
     let mut confusion = Confusion::new(sneakpeek.classes());
-    for (beat, label) in beats.iter().zip(labels) {
-        confusion.record(beat.label, label);
+    for (sample, label) in samples.iter().zip(labels) {
+        confusion.record(sample.label, label);
     }
     confusion
 }

@@ -8,7 +8,7 @@ use candle_nn::{AdamW, Optimizer, ParamsAdamW};
 use rayon::prelude::*;
 
 use super::Progress;
-use crate::heart::{Beat, Generator};
+use crate::data::Sample;
 
 /// Share of the steps over which the learning rate rises from 0.
 const WARM_UP_SHARE: f64 = 0.05;
@@ -35,10 +35,12 @@ pub(super) struct Losses {
 }
 
 /// Minimises `loss` (mean over a batch of inputs `[n, samples]` and labels `[n]`) over `vars`.
+///
+/// `draw` makes a number of samples from an index on.
 pub(super) fn fit(
     vars: &BTreeMap<String, Var>,
     schedule: Schedule,
-    data: &Generator,
+    draw: &dyn Fn(u64, usize) -> Vec<Sample>,
     progress: &dyn Progress,
     loss: &(dyn Fn(&Tensor, &Tensor) -> Result<Tensor> + Sync),
 ) -> Result<Losses> {
@@ -54,8 +56,8 @@ pub(super) fn fit(
     for step in 0..schedule.steps {
         optimiser.set_learning_rate(rate_at(step, schedule));
         let from = step * schedule.batch as u64;
-        let beats = data.beats(from, schedule.batch);
-        let (value, gradients) = gradient(&beats, &vars, loss)?;
+        let samples = draw(from, schedule.batch);
+        let (value, gradients) = gradient(&samples, &vars, loss)?;
         optimiser.step(&gradients)?;
         history.push(value);
         progress.step(&format!("loss {value:.3}"));
@@ -79,7 +81,7 @@ fn rate_at(step: u64, schedule: Schedule) -> f64 {
     schedule.peak_rate * (FINAL_SHARE + (1.0 - FINAL_SHARE) * cosine)
 }
 
-/// Beats differentiated together, on one thread. Small enough that the windows of a convolution
+/// Samples differentiated together, on one thread. Small enough that the windows of a convolution
 /// stay in the second-level cache and that candle does not split an elementwise operation over
 /// its spinning thread pool; fixed, so that the sum of gradients, and with it the weights, does
 /// not depend on the machine.
@@ -87,15 +89,15 @@ const SHARD: usize = 4;
 
 /// Loss and clipped gradient of a batch.
 fn gradient(
-    beats: &[Beat],
+    samples: &[Sample],
     vars: &[Var],
     loss: &(dyn Fn(&Tensor, &Tensor) -> Result<Tensor> + Sync),
 ) -> Result<(f64, GradStore)> {
-    let shards: Vec<(f64, GradStore)> = beats
+    let shards: Vec<(f64, GradStore)> = samples
         .par_chunks(SHARD)
         .map(|shard| {
             let (inputs, labels) = tensors(shard)?;
-            let share = shard.len() as f64 / beats.len() as f64;
+            let share = shard.len() as f64 / samples.len() as f64;
             let value = (loss(&inputs, &labels)? * share)?;
             let gradients = value.backward()?;
             Ok((f64::from(value.to_scalar::<f32>()?), gradients))
@@ -141,16 +143,16 @@ fn clip(gradients: &mut GradStore, vars: &[Var]) -> Result<()> {
 }
 
 /// Inputs `[n, samples]` f32 and labels `[n]` u32, on the CPU.
-pub(super) fn tensors(beats: &[Beat]) -> Result<(Tensor, Tensor)> {
-    let values: Vec<f32> = beats
+pub(super) fn tensors(samples: &[Sample]) -> Result<(Tensor, Tensor)> {
+    let values: Vec<f32> = samples
         .iter()
-        .flat_map(|beat| beat.samples.iter().copied())
+        .flat_map(|sample| sample.values.iter().copied())
         .collect();
-    let labels: Vec<u32> = beats.iter().map(|beat| beat.label as u32).collect();
-    let width = values.len() / beats.len().max(1);
+    let labels: Vec<u32> = samples.iter().map(|sample| sample.label as u32).collect();
+    let width = values.len() / samples.len().max(1);
     Ok((
-        Tensor::from_vec(values, (beats.len(), width), &Device::Cpu)?,
-        Tensor::from_vec(labels, beats.len(), &Device::Cpu)?,
+        Tensor::from_vec(values, (samples.len(), width), &Device::Cpu)?,
+        Tensor::from_vec(labels, samples.len(), &Device::Cpu)?,
     ))
 }
 

@@ -117,11 +117,12 @@ impl ModelSource for ToySource {
             model: Arc::new(Toy {
                 exits: spec.exits.clone(),
             }),
-            input: InputSpec {
+            inputs: Arc::new([InputSpec {
                 name: "x".to_owned(),
                 input_type: InputType::F32,
                 row_shape: vec![WIDTH],
-            },
+            }]),
+            reads: vec![0],
             bytes: spec.bytes,
         })
     }

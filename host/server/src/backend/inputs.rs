@@ -23,7 +23,7 @@ pub(super) fn rows(inputs: Vec<Tensor>, rows: usize, peek: bool) -> Result<Vec<R
         }
     }
     let rows = split.into_iter().map(|tensors| RowInput {
-        peek: peek.then(|| first_floats(&tensors)).flatten(),
+        peek: peek.then(|| all_floats(&tensors)).flatten(),
         tensors,
     });
     Ok(rows.collect())
@@ -45,11 +45,16 @@ fn deal<T: Clone>(
     }
 }
 
-fn first_floats(tensors: &[InputTensor]) -> Option<Vec<f32>> {
-    match tensors.first() {
-        Some(InputTensor::F32(values)) => Some(values.clone()),
-        _ => None,
+/// A copy of all inputs, one after another; none when some are no floats.
+fn all_floats(tensors: &[InputTensor]) -> Option<Vec<f32>> {
+    let mut all = Vec::with_capacity(tensors.iter().map(InputTensor::len).sum());
+    for tensor in tensors {
+        let InputTensor::F32(values) = tensor else {
+            return None;
+        };
+        all.extend_from_slice(values);
     }
+    Some(all)
 }
 
 #[cfg(test)]
@@ -81,6 +86,13 @@ mod tests {
         assert_eq!(rows[0].tensors, [InputTensor::F32(vec![1.0, 2.0])]);
         assert_eq!(rows[1].tensors, [InputTensor::F32(vec![3.0, 4.0])]);
         assert_eq!(rows[1].peek, Some(vec![3.0, 4.0]));
+    }
+
+    #[test]
+    fn the_copy_holds_all_inputs() {
+        let inputs = vec![tensor(&[1, 1], vec![1.0]), tensor(&[1, 2], vec![2.0, 3.0])];
+        let rows = rows(inputs, 1, true).unwrap();
+        assert_eq!(rows[0].peek, Some(vec![1.0, 2.0, 3.0]));
     }
 
     #[test]

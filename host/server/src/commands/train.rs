@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
-use switchyard_models::train::{TrainOptions, TrainReport, train_heart};
+use switchyard_models::train::{APPS, TrainOptions, TrainReport, train};
 
 use super::Failure;
 
@@ -14,61 +15,51 @@ use super::Failure;
 #[command(arg_required_else_help = true)]
 #[command(after_help = "Examples:
   switchyard train heart
-  switchyard train heart --quick --out /tmp/zoo/heart")]
-pub(super) struct TrainArgs {
-    #[command(subcommand)]
-    app: App,
-}
-
-#[derive(Debug, Subcommand)]
-enum App {
-    Heart(HeartArgs),
-}
-
-/// Heart monitoring: 7 beat classes, beats from a dynamical ECG model
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  switchyard train heart
-  switchyard train heart --out /tmp/zoo/heart --quick
+  switchyard train heart --quick --out /tmp/zoo/heart
   switchyard train heart --seed 7 --variant resnet")]
-struct HeartArgs {
-    /// Folder of the app in a zoo; its last part must be `heart`
-    #[arg(long, value_name = "DIR", default_value = "models/zoo/heart")]
-    out: PathBuf,
+pub(super) struct TrainArgs {
+    /// The app
+    #[arg(value_parser = PossibleValuesParser::new(APPS))]
+    app: String,
+    /// Folder of the app in a zoo; its last part must be the app's name [default: models/zoo/APP]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Seed of weights and data
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Seconds in the place of minutes, poor models in the place of good ones
     #[arg(long)]
     quick: bool,
-    /// Train only this variant; may be given again
+    /// Train only this variant, or `sneakpeek` for the evidence; may be given again
     #[arg(long = "variant", value_name = "NAME")]
     variants: Vec<String>,
 }
 
 /// Trains and prints what came of it.
 pub(super) fn run(args: &TrainArgs) -> Result<(), Failure> {
-    let App::Heart(heart) = &args.app;
-    if heart.out.file_name().is_none_or(|name| name != "heart") {
+    let app = args.app.as_str();
+    let default = || PathBuf::from("models/zoo").join(app);
+    let out = args.out.clone().unwrap_or_else(default);
+    if out.file_name().is_none_or(|name| name != app) {
         // Found out now, not by whoever opens the zoo after minutes of training.
-        let out = heart.out.display();
+        let out = out.display();
         return Err(Failure::input(format!(
-            "--out: {out}: its last part must be `heart`"
+            "--out: {out}: its last part must be `{app}`"
         )));
     }
     let options = TrainOptions {
-        out: heart.out.clone(),
-        seed: heart.seed,
-        quick: heart.quick,
-        variants: (!heart.variants.is_empty()).then(|| heart.variants.clone()),
+        out: out.clone(),
+        seed: args.seed,
+        quick: args.quick,
+        variants: (!args.variants.is_empty()).then(|| args.variants.clone()),
     };
-    let style = ProgressStyle::with_template("{prefix:>10} {wide_bar} {pos}/{len} {msg} {eta}")
+    let style = ProgressStyle::with_template("{prefix:>12} {wide_bar} {pos}/{len} {msg} {eta}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(0).with_style(style);
-    let report = train_heart(&options, &bar).map_err(Failure::input)?;
+    let report = train(app, &options, &bar).map_err(Failure::input)?;
     bar.finish_and_clear();
     println!("{}", table(&report));
-    println!("written to {}", heart.out.display());
+    println!("written to {}", out.display());
     Ok(())
 }
 

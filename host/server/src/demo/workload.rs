@@ -7,7 +7,8 @@ use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Exp1};
 use rand_pcg::Pcg64;
 use serde_json::json;
-use switchyard_models::heart::{Generator, Mix};
+use switchyard_models::data::{Generator, Mix};
+use switchyard_models::heart::{CLASSES, Heart, workload_mix};
 
 /// Calm and busy stretches take turns, each this long.
 const STRETCH: Duration = Duration::from_millis(500);
@@ -36,7 +37,7 @@ pub(super) struct Request {
 
 /// Draws requests for the heart app.
 pub(super) struct Workload {
-    beats: Generator,
+    beats: Generator<'static>,
     rng: Pcg64,
     index: u64,
     slo: Duration,
@@ -48,8 +49,10 @@ pub(super) struct Workload {
 impl Workload {
     /// Requests at a mean rate, in calm and busy stretches.
     pub(super) fn new(seed: u64, rate_per_s: f64, slo: Duration) -> Self {
+        // Its shares are positive and few.
+        let mix = Mix::try_new(&workload_mix()).unwrap_or_else(|_| Mix::balanced(CLASSES));
         Self {
-            beats: Generator::new(seed, Mix::workload()),
+            beats: Generator::new(&Heart, seed, mix),
             rng: Pcg64::seed_from_u64(seed),
             index: 0,
             slo,
@@ -90,11 +93,11 @@ impl Workload {
     }
 
     fn request(&mut self, at: Duration) -> Request {
-        let beat = self.beats.beat(self.index);
+        let beat = self.beats.sample(self.index);
         self.index += 1;
         let deadline = DEADLINES[self.rng.random_range(0..DEADLINES.len())];
         let deadline = deadline.map(|share| self.slo.mul_f64(share));
-        let (body, json_length) = encode(&beat.samples, deadline, self.rng.random());
+        let (body, json_length) = encode(&beat.values, deadline, self.rng.random());
         Request {
             at,
             body,

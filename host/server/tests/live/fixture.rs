@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 
 use serde_json::json;
 use switchyard::assembly::{Measured, PoolPlan};
-use switchyard_models::heart::{Generator, Mix, SAMPLES};
+use switchyard_models::data::{Generator, Mix};
+use switchyard_models::heart::{Heart, SAMPLES, workload_mix};
 
 use super::binary::switchyard;
 use super::yard::Setup;
@@ -124,8 +125,9 @@ fn component(variable: &str, default: &str, name: &str) -> Vec<u8> {
 /// An inference request for `rows` beats, the first of which is the `nth` of the workload.
 /// `parameters` are those of the request.
 pub(crate) fn beats(nth: u64, rows: usize, parameters: &serde_json::Value) -> String {
-    let beats = Generator::new(11, Mix::workload()).beats(nth, rows);
-    let data: Vec<f32> = beats.into_iter().flat_map(|beat| beat.samples).collect();
+    let mix = Mix::try_new(&workload_mix()).unwrap();
+    let beats = Generator::new(&Heart, 11, mix).samples(nth, rows);
+    let data: Vec<f32> = beats.into_iter().flat_map(|beat| beat.values).collect();
     json!({
         "id": format!("beat-{nth}"),
         "parameters": parameters,

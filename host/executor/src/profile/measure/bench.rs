@@ -41,7 +41,7 @@ pub(super) struct Bench {
     executor: CandleExecutor,
     app: AppId,
     variant: VariantId,
-    input: InputTensor,
+    input: Vec<InputTensor>,
     is_on_host: bool,
     /// Bytes its weights take.
     pub(super) memory_bytes: u64,
@@ -74,7 +74,7 @@ impl Bench {
             executor,
             app,
             variant: id,
-            input: sample_input(&model.input),
+            input: model.inputs.iter().map(sample_input).collect(),
             is_on_host: device.is_cpu(),
             memory_bytes: model.bytes,
             load: longest.max(last),
@@ -124,7 +124,7 @@ impl Bench {
     fn job(&self, run: Run, batch: u32) -> Job {
         let rows = (0..u64::from(batch)).map(|request| Row {
             request: RequestId(request),
-            input: (run.from == 0).then(|| vec![self.input.clone()]),
+            input: (run.from == 0).then(|| self.input.clone()),
         });
         Job {
             batch: BatchId(0),

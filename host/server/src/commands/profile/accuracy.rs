@@ -92,7 +92,7 @@ fn validated(
 ) -> Result<Vec<AccuracyCell>, Failure> {
     let device = &switchyard_executor::Device::Cpu;
     let loaded = load_variant(&variant.dir, device).map_err(Failure::input)?;
-    match validate(&app.card, loaded.model.as_ref(), per_class) {
+    match validate(&app.card, &variant.card, loaded.model.as_ref(), per_class) {
         Ok(confusions) => {
             let exits = variant.card.exits.iter().zip(confusions);
             let cell = |(exit, confusion): (&ExitCard, Confusion)| {

@@ -1,0 +1,36 @@
+//! What of a request its evidence embeds.
+//!
+//! A linear embedding of raw samples tells little where a class is a matter of texture or time;
+//! these cheap, fixed functions put such an input into a form in which neighbours mean something.
+//! They run on the ingress path, off the scheduler's: each says what it costs.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// A fixed function from a request's inputs to the numbers that are embedded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Features {
+    /// The numbers of all inputs as they are.
+    #[default]
+    Raw,
+}
+
+// === impl Features ===
+
+impl Features {
+    /// How many numbers come of `samples` input numbers.
+    pub fn width(&self, samples: usize) -> usize {
+        match self {
+            Self::Raw => samples,
+        }
+    }
+
+    /// The features of an input.
+    pub fn of<'a>(&self, input: &'a [f32]) -> Cow<'a, [f32]> {
+        match self {
+            Self::Raw => Cow::Borrowed(input),
+        }
+    }
+}

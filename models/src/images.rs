@@ -1,0 +1,289 @@
+//! The image application's data: small pictures of one figure each, in 24 classes.
+//!
+//! A class is an outline and the pattern that fills it: six of one (`shapes`), four of the other
+//! (`textures`). Patterns are local, outlines are not, and the background has a pattern and small
+//! figures of its own, so an exit that sees little of the picture at once knows little.
+//!
+//! A picture is `[3, 32, 32]`, red, green and blue, each from -1 to 1.
+
+mod shapes;
+mod textures;
+
+use std::f32::consts::TAU;
+
+use rand::Rng;
+use rand_distr::{Distribution, Normal};
+use rand_pcg::Pcg64;
+
+pub use shapes::Outline;
+pub use textures::Pattern;
+
+use crate::data::Data;
+use textures::Texture;
+
+/// Lines and columns of a picture.
+pub const SIZE: usize = 32;
+
+/// Red, green and blue.
+pub const COLOURS: usize = 3;
+
+/// Numbers in one picture.
+pub const SAMPLES: usize = COLOURS * SIZE * SIZE;
+
+/// Number of classes.
+pub const CLASSES: usize = Outline::ALL.len() * Pattern::ALL.len();
+
+/// Half the size of the figure, in pixels.
+const SCALES: [f32; 2] = [8.5, 12.5];
+/// Half the size of a small figure of the background.
+const CLUTTER_SCALES: [f32; 2] = [1.5, 3.5];
+/// Small figures in the background, at most.
+const CLUTTER_MAX: usize = 4;
+/// Period of the figure's pattern, in pixels.
+const PERIODS: [f32; 2] = [4.5, 6.5];
+/// Period of the background's pattern.
+const BACKGROUND_PERIODS: [f32; 2] = [4.0, 9.0];
+/// Contrast of the figure's pattern: distance of its colours from their mean.
+const CONTRASTS: [f32; 2] = [0.35, 0.7];
+/// Contrast of the background's pattern.
+const BACKGROUND_CONTRASTS: [f32; 2] = [0.05, 0.3];
+/// Least distance between the mean colours of figure and background.
+const COLOUR_DISTANCE_MIN: f32 = 0.5;
+/// Standard deviation of the noise on every number.
+const NOISES: [f32; 2] = [0.02, 0.12];
+
+/// The application's data.
+#[derive(Clone, Copy, Debug)]
+pub struct Images;
+
+/// Something drawn over what is below it.
+struct Figure {
+    outline: Outline,
+    centre: [f32; 2],
+    scale: f32,
+    /// Sine and cosine of its rotation.
+    rotation: [f32; 2],
+    surface: Surface,
+}
+
+/// A pattern in two colours.
+struct Surface {
+    texture: Texture,
+    mean: [f32; COLOURS],
+    /// Half the difference of the two colours.
+    contrast: [f32; COLOURS],
+}
+
+/// Name of class `label`, for example `star-striped`.
+pub fn class_name(label: usize) -> String {
+    let (outline, pattern) = parts(label);
+    format!("{}-{}", outline.name(), pattern.name())
+}
+
+/// Outline and pattern of a class; a label beyond the last class counts as the last.
+fn parts(label: usize) -> (Outline, Pattern) {
+    let label = label.min(CLASSES - 1);
+    let patterns = Pattern::ALL.len();
+    (
+        Outline::ALL[label / patterns],
+        Pattern::ALL[label % patterns],
+    )
+}
+
+// === impl Images ===
+
+impl Data for Images {
+    fn classes(&self) -> usize {
+        CLASSES
+    }
+
+    fn width(&self) -> usize {
+        SAMPLES
+    }
+
+    /// `[3, 32, 32]`, from -1 to 1.
+    fn draw(&self, label: usize, rng: &mut Pcg64) -> Vec<f32> {
+        let (outline, pattern) = parts(label);
+        let background = {
+            let pattern = Pattern::ALL[rng.random_range(0..Pattern::ALL.len())];
+            Surface::draw(pattern, BACKGROUND_PERIODS, BACKGROUND_CONTRASTS, rng)
+        };
+        let mut figures: Vec<Figure> = (0..rng.random_range(0..=CLUTTER_MAX))
+            .map(|_| Figure::clutter(rng))
+            .collect();
+        let mut main = Figure::main(outline, pattern, rng);
+        while distance(&main.surface.mean, &background.mean) < COLOUR_DISTANCE_MIN {
+            main.surface.mean = colour(rng);
+        }
+        figures.push(main);
+        let mut pixels = render(&background, &figures);
+        add_noise(&mut pixels, rng);
+        pixels
+    }
+}
+
+fn render(background: &Surface, figures: &[Figure]) -> Vec<f32> {
+    let mut pixels = vec![0f32; SAMPLES];
+    for line in 0..SIZE {
+        for column in 0..SIZE {
+            let (x, y) = (column as f32 + 0.5, line as f32 + 0.5);
+            let mut seen = background.at(x, y);
+            for figure in figures {
+                let cover = figure.cover(x, y);
+                if cover > 0.0 {
+                    let above = figure.surface.at(x, y);
+                    for (seen, above) in seen.iter_mut().zip(above) {
+                        *seen += cover * (above - *seen);
+                    }
+                }
+            }
+            for (channel, value) in seen.into_iter().enumerate() {
+                pixels[(channel * SIZE + line) * SIZE + column] = value;
+            }
+        }
+    }
+    pixels
+}
+
+fn add_noise(pixels: &mut [f32], rng: &mut Pcg64) {
+    let deviation = rng.random_range(NOISES[0]..NOISES[1]);
+    // A deviation drawn from a constant range is always valid.
+    if let Ok(normal) = Normal::new(0.0f32, deviation) {
+        for pixel in pixels {
+            *pixel = (*pixel + normal.sample(rng)).clamp(-1.0, 1.0);
+        }
+    }
+}
+
+// === impl Figure ===
+
+impl Figure {
+    /// The figure that the label speaks of: large, and inside the picture.
+    fn main(outline: Outline, pattern: Pattern, rng: &mut Pcg64) -> Self {
+        let scale = rng.random_range(SCALES[0]..SCALES[1]);
+        let middle = SIZE as f32 / 2.0;
+        let free = middle - scale;
+        Self {
+            outline,
+            centre: [0, 1].map(|_| middle + rng.random_range(-free..free)),
+            scale,
+            rotation: rotation(rng),
+            surface: Surface::draw(pattern, PERIODS, CONTRASTS, rng),
+        }
+    }
+
+    /// A small figure somewhere.
+    fn clutter(rng: &mut Pcg64) -> Self {
+        let outline = Outline::ALL[rng.random_range(0..Outline::ALL.len())];
+        Self {
+            outline,
+            centre: [0, 1].map(|_| rng.random_range(0.0..SIZE as f32)),
+            scale: rng.random_range(CLUTTER_SCALES[0]..CLUTTER_SCALES[1]),
+            rotation: rotation(rng),
+            surface: Surface::draw(Pattern::Plain, PERIODS, CONTRASTS, rng),
+        }
+    }
+
+    /// Share of the pixel around a position that the figure covers.
+    fn cover(&self, x: f32, y: f32) -> f32 {
+        let (x, y) = (x - self.centre[0], y - self.centre[1]);
+        let [sin, cos] = self.rotation;
+        let (u, v) = (x * cos + y * sin, y * cos - x * sin);
+        let distance = self.outline.distance(u / self.scale, v / self.scale) * self.scale;
+        // The edge is one pixel wide.
+        (0.5 - distance).clamp(0.0, 1.0)
+    }
+}
+
+// === impl Surface ===
+
+impl Surface {
+    fn draw(pattern: Pattern, periods: [f32; 2], contrasts: [f32; 2], rng: &mut Pcg64) -> Self {
+        let texture = Texture::draw(pattern, periods, rng);
+        let strength = rng.random_range(contrasts[0]..contrasts[1]);
+        let direction = colour(rng);
+        let length = distance(&direction, &[0.0; COLOURS]).max(f32::EPSILON);
+        Self {
+            texture,
+            mean: colour(rng),
+            contrast: direction.map(|part| part / length * strength),
+        }
+    }
+
+    /// Colour at a position in pixels.
+    fn at(&self, x: f32, y: f32) -> [f32; COLOURS] {
+        let level = self.texture.at(x, y);
+        let mut colour = self.mean;
+        for (part, contrast) in colour.iter_mut().zip(self.contrast) {
+            *part += contrast * level;
+        }
+        colour
+    }
+}
+
+/// A colour, not close to black or white.
+fn colour(rng: &mut Pcg64) -> [f32; COLOURS] {
+    [0; COLOURS].map(|_| rng.random_range(-0.7..0.7))
+}
+
+fn distance(a: &[f32; COLOURS], b: &[f32; COLOURS]) -> f32 {
+    let squares = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b));
+    squares.sum::<f32>().sqrt()
+}
+
+fn rotation(rng: &mut Pcg64) -> [f32; 2] {
+    let (sin, cos) = rng.random_range(0.0..TAU).sin_cos();
+    [sin, cos]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::stratified;
+
+    #[test]
+    fn pictures_are_in_range_and_none_is_blank() {
+        for picture in stratified(&Images, 1, 10) {
+            assert_eq!(picture.values.len(), SAMPLES);
+            assert!(picture.values.iter().all(|v| (-1.0..=1.0).contains(v)));
+            let mean = picture.values.iter().sum::<f32>() / SAMPLES as f32;
+            let spread = picture.values.iter().map(|v| (v - mean).abs()).sum::<f32>();
+            assert!(
+                spread / SAMPLES as f32 > 0.02,
+                "{}",
+                class_name(picture.label)
+            );
+        }
+    }
+
+    #[test]
+    fn classes_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<String> = (0..CLASSES).map(class_name).collect();
+        assert_eq!(names.len(), CLASSES);
+        assert!(names.contains("star-striped"));
+    }
+
+    /// No class has a colour or a place: the nearest class mean is hardly better than chance.
+    #[test]
+    fn classes_are_not_told_apart_by_their_means() {
+        let mut means = vec![vec![0f32; SAMPLES]; CLASSES];
+        for picture in stratified(&Images, 2, 100) {
+            for (mean, value) in means[picture.label].iter_mut().zip(&picture.values) {
+                *mean += value / 100.0;
+            }
+        }
+        let test = stratified(&Images, 3, 20);
+        let squares =
+            |a: &[f32], b: &[f32]| -> f32 { a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum() };
+        let right = test.iter().filter(|picture| {
+            let distance = |class: usize| squares(&means[class], &picture.values);
+            let nearest = (0..CLASSES).min_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+            nearest == Some(picture.label)
+        });
+        let share = right.count() as f64 / test.len() as f64;
+        assert!(
+            share < 3.0 / CLASSES as f64,
+            "nearest mean is right {share}"
+        );
+    }
+}

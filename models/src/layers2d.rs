@@ -1,0 +1,237 @@
+//! Layers over pictures: convolutions, depthwise convolutions and pooling.
+//!
+//! Activations are `[batch, height, width, channels]`; see `unfold2d` for why. A clip's frames may
+//! stand in for the height: a depthwise window of `[frames, 1]` convolves over time.
+
+use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
+
+use crate::depthwise::depthwise;
+use crate::error::ModelError;
+use crate::params::{Init, Params};
+use crate::pointwise::add_bias;
+use crate::unfold2d::{Window2d, contiguous};
+
+/// A convolution over all channels: `[batch, height, width, in]` to
+/// `[batch, lines, columns, out]`.
+pub(crate) struct Conv2d {
+    /// `[positions * in + 1, out]`: rows ordered by (line, column, input channel), then the bias.
+    weight: Tensor,
+    window: Window2d,
+}
+
+/// A convolution of each channel by itself: `[batch, height, width, channels]` to
+/// `[batch, lines, columns, channels]`.
+pub(crate) struct DepthwiseConv2d {
+    /// `[positions + 1, channels]`: rows ordered by (line, column), then the bias.
+    weight: Tensor,
+    window: Window2d,
+}
+
+/// Largest number of each window and channel.
+struct MaxPool(Window2d);
+
+// === impl Conv2d ===
+
+impl Conv2d {
+    /// He initialisation scaled by `gain` (1 in front of a ReLU).
+    pub(crate) fn new(
+        params: &mut Params,
+        name: &str,
+        [input, output]: [usize; 2],
+        window: Window2d,
+        gain: f64,
+    ) -> std::result::Result<Self, ModelError> {
+        let rows = window.positions() * input;
+        // The bias starts as small as a weight.
+        let init = Init::Normal(gain * (2.0 / rows as f64).sqrt());
+        let weight = params.get(&format!("{name}.weight"), &[rows + 1, output], init)?;
+        Ok(Self { weight, window })
+    }
+
+    /// With weights `[positions * in + 1, out]` made elsewhere.
+    pub(crate) fn from_weight(weight: Tensor, window: Window2d) -> Self {
+        Self { weight, window }
+    }
+
+    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (batch, height, width, channels) = x.dims4()?;
+        let [lines, columns] = self.window.output(height, width)?;
+        let product = if self.window.is_identity() {
+            let rows = x.reshape((batch * height * width, channels))?;
+            let product = rows.matmul(&self.weight.narrow(0, 0, channels)?)?;
+            add_bias(&product, &self.weight.get(channels)?)?
+        } else {
+            self.window.unfold(x)?.matmul(&self.weight)?
+        };
+        product.reshape((batch, lines, columns, ()))
+    }
+}
+
+// === impl DepthwiseConv2d ===
+
+impl DepthwiseConv2d {
+    /// He initialisation scaled by `gain` (1 in front of a ReLU).
+    pub(crate) fn new(
+        params: &mut Params,
+        name: &str,
+        channels: usize,
+        window: Window2d,
+        gain: f64,
+    ) -> std::result::Result<Self, ModelError> {
+        let positions = window.positions();
+        let init = Init::Normal(gain * (2.0 / positions as f64).sqrt());
+        let name = format!("{name}.weight");
+        let weight = params.get(&name, &[positions + 1, channels], init)?;
+        Ok(Self { weight, window })
+    }
+
+    /// With weights `[positions + 1, channels]` made elsewhere.
+    pub(crate) fn from_weight(weight: Tensor, window: Window2d) -> Self {
+        Self { weight, window }
+    }
+
+    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        depthwise(x, &self.weight, self.window)
+    }
+}
+
+// === pooling ===
+
+/// Mean over all positions: `[batch, height, width, channels]` to `[batch, channels]`.
+pub(crate) fn mean_pool(x: &Tensor) -> Result<Tensor> {
+    let (batch, height, width, channels) = x.dims4()?;
+    let positions = height * width;
+    // As a product: candle reduces over a middle dimension element by element.
+    let mean = Tensor::full(1.0 / positions as f32, (batch, 1, positions), x.device())?;
+    mean.matmul(&x.reshape((batch, positions, channels))?)?
+        .squeeze(1)
+}
+
+/// Largest number of each window and channel, without a gradient:
+/// `[batch, height, width, channels]` to `[batch, lines, columns, channels]`.
+///
+/// What lies outside the picture counts as 0, so that this is PyTorch's max pooling for inputs
+/// that come from a ReLU.
+pub(crate) fn max_pool(x: &Tensor, window: Window2d) -> Result<Tensor> {
+    if x.device().is_cpu() {
+        return x.contiguous()?.apply_op1_no_bwd(&MaxPool(window));
+    }
+    let taps = window.taps(x)?;
+    let mut largest = taps[0].zeros_like()?;
+    for tap in &taps {
+        largest = largest.maximum(tap)?;
+    }
+    Ok(largest)
+}
+
+impl CustomOp1 for MaxPool {
+    fn name(&self) -> &'static str {
+        "max-pool"
+    }
+
+    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let (batch, height, width, channels) = layout.shape().dims4()?;
+        let source = contiguous(storage, layout)?;
+        let [lines, columns] = self.0.output(height, width)?;
+        let mut largest = vec![0f32; batch * lines * columns * channels];
+        let pictures = source.chunks_exact((height * width * channels).max(1));
+        let outputs = largest.chunks_exact_mut((lines * columns * channels).max(1));
+        for (from, to) in pictures.zip(outputs) {
+            self.0
+                .for_each_run([height, width], [lines, columns], |run| {
+                    let onto = &mut to[run.window * channels..][..channels];
+                    let values = &from[run.position * channels..][..run.count * channels];
+                    for value in values.chunks_exact(channels) {
+                        for (largest, value) in onto.iter_mut().zip(value) {
+                            *largest = largest.max(*value);
+                        }
+                    }
+                });
+        }
+        let shape = (batch, lines, columns, channels).into();
+        Ok((CpuStorage::F32(largest), shape))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use candle_core::{Device, Var};
+
+    use super::*;
+    use crate::unfold2d::Padding;
+
+    fn assert_close(a: &Tensor, b: &Tensor, what: &str) {
+        assert_eq!(a.dims(), b.dims(), "{what}");
+        let numbers = |t: &Tensor| t.flatten_all().and_then(|t| t.to_vec1::<f32>()).unwrap();
+        for (a, b) in numbers(a).iter().zip(numbers(b)) {
+            assert!((a - b).abs() < 1e-4 * (1.0 + b.abs()), "{what}: {a} {b}");
+        }
+    }
+
+    /// [`Conv2d::forward`] by candle's convolution, which is channels first.
+    fn theirs(x: &Tensor, weight: &Tensor, kernel: usize, stride: usize) -> Result<Tensor> {
+        let channels = x.dim(3)?;
+        let rows = kernel * kernel * channels;
+        let taps = weight.narrow(0, 0, rows)?;
+        let taps = taps.reshape((kernel, kernel, channels, ()))?;
+        let taps = taps.permute((3, 2, 0, 1))?.contiguous()?;
+        x.permute((0, 3, 1, 2))?
+            .contiguous()?
+            .conv2d(&taps, (kernel - 1) / 2, stride, 1, 1)?
+            .permute((0, 2, 3, 1))?
+            .broadcast_add(&weight.get(rows)?)
+    }
+
+    #[test]
+    fn forward_and_gradients_equal_candles_convolution() {
+        let x = Var::randn(0f32, 1.0, (2, 10, 8, 3), &Device::Cpu).unwrap();
+        for (kernel, stride) in [(1, 1), (1, 2), (3, 1), (3, 2), (5, 1), (7, 2)] {
+            let what = format!("kernel {kernel}, stride {stride}");
+            let shape = (kernel * kernel * 3 + 1, 4);
+            let weight = Var::randn(0f32, 1.0, shape, &Device::Cpu).unwrap();
+            let window = Window2d::centred(kernel, stride);
+            let conv = Conv2d::from_weight(weight.as_tensor().clone(), window);
+            let ours = conv.forward(&x).unwrap();
+            let theirs = theirs(&x, &weight, kernel, stride).unwrap();
+            assert_close(&ours, &theirs, &what);
+            let scale = Tensor::randn(0f32, 1.0, ours.shape(), &Device::Cpu).unwrap();
+            let gradients = |y: &Tensor| (y * &scale).unwrap().sum_all().unwrap().backward();
+            let (ours, theirs) = (gradients(&ours).unwrap(), gradients(&theirs).unwrap());
+            assert_close(
+                ours.get(&weight).unwrap(),
+                theirs.get(&weight).unwrap(),
+                &what,
+            );
+
+            if stride == 1 {
+                assert_close(ours.get(&x).unwrap(), theirs.get(&x).unwrap(), &what);
+            }
+        }
+    }
+
+    #[test]
+    fn max_pool_takes_the_largest_of_each_window() {
+        let x: Vec<f32> = (1..=16).map(|v| v as f32).collect();
+        let x = Tensor::from_vec(x, (1, 4, 4, 1), &Device::Cpu).unwrap();
+        let pooled = max_pool(&x, Window2d::centred(3, 2)).unwrap();
+        let rows = pooled.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+        assert_eq!(rows, [6., 8., 14., 16.]);
+        let even = Window2d {
+            kernel: [2, 2],
+            stride: [2, 2],
+            padding: Padding::default(),
+        };
+        let pooled = max_pool(&x, even).unwrap();
+        let rows = pooled.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+        assert_eq!(rows, [6., 8., 14., 16.]);
+    }
+
+    #[test]
+    fn mean_pool_averages_each_channel() {
+        let x: Vec<f32> = (0..12).map(|v| v as f32).collect();
+        let x = Tensor::from_vec(x, (1, 2, 3, 2), &Device::Cpu).unwrap();
+        let pooled = mean_pool(&x).unwrap().to_vec2::<f32>().unwrap();
+        assert!((pooled[0][0] - 5.0).abs() < 1e-6 && (pooled[0][1] - 6.0).abs() < 1e-6);
+    }
+}

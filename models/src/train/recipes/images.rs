@@ -1,0 +1,108 @@
+//! The image recipe: three residual networks of one family, with an exit after every group.
+
+use crate::architecture::Architecture;
+use crate::card::{Datatype, Penalty, TensorCard};
+use crate::data::Data;
+use crate::features::Features;
+use crate::images::{CLASSES, COLOURS, Images, SIZE, class_name};
+use crate::resnet2d::{BlockKind, GroupSpec, ResNet2dSpec, StemSpec, TensorLayout};
+use crate::train::recipe::{AppFacts, EvidenceRecipe, Recipe, Scale, VariantRecipe};
+
+/// The image application.
+pub(crate) struct ImagesRecipe;
+
+impl Recipe for ImagesRecipe {
+    fn facts(&self) -> AppFacts {
+        AppFacts {
+            name: "images",
+            summary: "Image recognition: a 32 by 32 RGB picture, each colour from -1 to 1, to one \
+                      of 24 figures and fillings",
+            classes: (0..CLASSES).map(class_name).collect(),
+            slo_ms: 150.0,
+            penalty: Penalty::Sigmoid,
+            workload_mix: vec![1.0 / CLASSES as f64; CLASSES],
+            inputs: vec![TensorCard {
+                name: "image".to_owned(),
+                datatype: Datatype::Fp32,
+                shape: vec![COLOURS, SIZE, SIZE],
+            }],
+        }
+    }
+
+    fn data(&self) -> &dyn Data {
+        &Images
+    }
+
+    fn variants(&self) -> Vec<VariantRecipe> {
+        vec![
+            resnet(
+                "resnet20",
+                "Residual network of 9 blocks, with exits after 3, 6 and 9",
+                3,
+            ),
+            resnet(
+                "resnet32",
+                "Residual network of 15 blocks, with exits after 5, 10 and 15",
+                5,
+            ),
+            resnet(
+                "resnet56",
+                "Residual network of 27 blocks, with exits after 9, 18 and 27",
+                9,
+            ),
+        ]
+    }
+
+    fn evidence(&self) -> EvidenceRecipe {
+        EvidenceRecipe {
+            features: Features::Raw,
+            dimensions: 16,
+            mix: vec![1.0; CLASSES],
+        }
+    }
+
+    fn scale(&self) -> Scale {
+        Scale {
+            steps: 1500,
+            evidence_steps: 1500,
+            batch: 32,
+            validation_per_class: 60,
+            points_per_class: 80,
+        }
+    }
+}
+
+/// A network for pictures of CIFAR's size (He et al., "Deep Residual Learning for Image
+/// Recognition", 2016, section 4.2): three groups of `blocks` basic blocks.
+fn resnet(name: &'static str, summary: &'static str, blocks: usize) -> VariantRecipe {
+    let group = |channels, stride| GroupSpec {
+        channels,
+        blocks,
+        stride,
+    };
+    VariantRecipe {
+        name,
+        summary,
+        architecture: Architecture::ResNet2d(ResNet2dSpec {
+            size: SIZE,
+            classes: CLASSES,
+            layout: TensorLayout::Switchyard,
+            block: BlockKind::Basic,
+            exits: vec![1, 2, 3],
+            slices: 6,
+            stem: StemSpec {
+                channels: 16,
+                kernel: 3,
+                stride: 1,
+                pool: false,
+            },
+            groups: vec![group(16, 1), group(32, 2), group(64, 2)],
+        }),
+        inputs: None,
+        max_batch: 32,
+        mix: vec![1.0; CLASSES],
+        steps_factor: 1.0,
+        peak_rate: 2e-3,
+        prepare: None,
+    }
+}

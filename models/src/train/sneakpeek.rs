@@ -1,0 +1,99 @@
+//! Training the evidence: an embedding in which neighbours share their class.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use candle_core::{DType, Tensor};
+use candle_nn::loss::cross_entropy;
+
+use super::cards::rounded;
+use super::evaluate;
+use super::fit::{Schedule, fit, tensors};
+use super::run::{Run, Stream, stream_seed};
+use crate::card::SneakPeekCard;
+use crate::data::{Sample, stratified};
+use crate::error::ModelError;
+use crate::evidence::{LABELS, POINTS, PROJECTION, SneakPeek};
+use crate::features::Features;
+use crate::layers::Linear;
+use crate::params::{Init, write_tensors};
+
+const EVIDENCE: &str = "sneakpeek.safetensors";
+
+/// Width of the classifier that the embedding is trained with.
+const PROBE_WIDTH: usize = 64;
+/// Neighbours asked for, and Jeffreys' prior: SneakPeek's defaults.
+const K: usize = 5;
+const JEFFREYS: f64 = 0.5;
+
+// === impl Run ===
+
+impl Run<'_> {
+    /// Trains the embedding jointly with a small classifier, embeds fresh samples and measures.
+    pub(super) fn evidence(&self) -> Result<SneakPeekCard, ModelError> {
+        let what = || ModelError::compute("training the evidence");
+        let recipe = self.recipe.evidence();
+        let classes = self.facts.classes.len();
+        let samples = self.recipe.data().width();
+        let width = recipe.features.width(samples);
+        let mut params = self.fresh_params();
+        let spread = Init::Normal((1.0 / width as f64).sqrt());
+        let projection = params.get(PROJECTION, &[width, recipe.dimensions], spread)?;
+        let hidden = Linear::new(&mut params, "probe.hidden", recipe.dimensions, PROBE_WIDTH)?;
+        let output = Linear::new(&mut params, "probe.output", PROBE_WIDTH, classes)?;
+        let loss = |inputs: &Tensor, labels: &Tensor| {
+            let embedded = inputs.matmul(&projection)?;
+            let logits = output.forward(&hidden.forward(&embedded)?.relu()?)?;
+            cross_entropy(&logits, labels)
+        };
+        let schedule = Schedule {
+            steps: self.scale.evidence_steps,
+            batch: self.scale.batch,
+            peak_rate: 3e-3,
+        };
+        self.progress.begin(super::run::SNEAKPEEK, schedule.steps);
+        let vars = params.into_vars();
+        let data = self.training_data(&recipe.mix)?;
+        let draw = |from, count| featured(&recipe.features, data.samples(from, count));
+        fit(&vars, schedule, &draw, self.progress, &loss).map_err(what())?;
+        self.progress.end();
+
+        let seed = stream_seed(self.options.seed, Stream::Evidence);
+        let points = stratified(self.recipe.data(), seed, self.scale.points_per_class);
+        let file = self.options.out.join(EVIDENCE);
+        write_points(&file, &projection, &featured(&recipe.features, points))?;
+        let sneakpeek = SneakPeek::open(&file, recipe.features.clone(), samples, classes)?;
+        let prior = vec![JEFFREYS; classes];
+        let confusion = evaluate::evidence(&sneakpeek, K, &prior, &self.validation);
+        Ok(SneakPeekCard {
+            file: EVIDENCE.to_owned(),
+            features: recipe.features,
+            k: K,
+            prior,
+            accuracy: rounded(confusion.accuracy()),
+            recall: confusion.recall().into_iter().map(rounded).collect(),
+            confusion: confusion.rows().to_vec(),
+        })
+    }
+}
+
+/// The samples as their features.
+fn featured(features: &Features, samples: Vec<Sample>) -> Vec<Sample> {
+    let feature = |sample: Sample| Sample {
+        label: sample.label,
+        values: features.of(&sample.values).into_owned(),
+    };
+    samples.into_iter().map(feature).collect()
+}
+
+fn write_points(file: &Path, projection: &Tensor, points: &[Sample]) -> Result<(), ModelError> {
+    let embed = || -> candle_core::Result<BTreeMap<String, Tensor>> {
+        let (inputs, labels) = tensors(points)?;
+        Ok(BTreeMap::from([
+            (PROJECTION.to_owned(), projection.detach()),
+            (POINTS.to_owned(), inputs.matmul(&projection.detach())?),
+            (LABELS.to_owned(), labels.to_dtype(DType::F32)?),
+        ]))
+    };
+    write_tensors(file, &embed().map_err(ModelError::compute("embedding"))?)
+}
