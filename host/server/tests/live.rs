@@ -19,6 +19,7 @@ mod live {
     pub(crate) mod yard;
 
     mod conservation;
+    mod drift;
     mod files;
     mod guests;
     mod process;
