@@ -7,5 +7,8 @@ mod measure;
 mod profile;
 mod staged;
 mod synthetic;
+mod text;
+#[path = "../../../../models/tests/common/text.rs"]
+mod text_zoo;
 mod toy;
 mod worker;
