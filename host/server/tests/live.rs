@@ -8,6 +8,8 @@
 
 #[path = "common/pypi.rs"]
 mod pypi;
+#[path = "../../../models/tests/common/text.rs"]
+mod text_zoo;
 
 mod live {
     pub(crate) mod binary;
@@ -24,4 +26,5 @@ mod live {
     mod guests;
     mod process;
     mod swaps;
+    mod text;
 }

@@ -9,5 +9,8 @@ mod profile;
 mod reload;
 mod staged;
 mod synthetic;
+mod text;
+#[path = "../../../../models/tests/common/text.rs"]
+mod text_zoo;
 mod toy;
 mod worker;
