@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::cnn1d::{Cnn1dSpec, ConvSpec};
 use crate::error::ModelError;
+use crate::fusion::FusionSpec;
+use crate::minirocket::MiniRocketSpec;
 use crate::model::StagedModel;
 use crate::params::Params;
 use crate::resnet1d::ResNet1dSpec;
 use crate::resnet2d::ResNet2dSpec;
+use crate::x3d::X3dSpec;
 
 /// Largest value of any single hyper-parameter, so that a hostile card cannot make a shape
 /// overflow.
@@ -29,6 +32,12 @@ pub enum Architecture {
     ResNet1d(ResNet1dSpec),
     /// [`ResNet2d`](crate::resnet2d::ResNet2d).
     ResNet2d(ResNet2dSpec),
+    /// [`MiniRocket`](crate::minirocket::MiniRocket).
+    MiniRocket(MiniRocketSpec),
+    /// [`X3d`](crate::x3d::X3d).
+    X3d(X3dSpec),
+    /// [`Fusion`](crate::fusion::Fusion).
+    Fusion(FusionSpec),
 }
 
 /// What every architecture's hyper-parameters say, and how its network is built from them.
@@ -64,6 +73,9 @@ impl Architecture {
             Self::Cnn1d(spec) => spec,
             Self::ResNet1d(spec) => spec,
             Self::ResNet2d(spec) => spec,
+            Self::MiniRocket(spec) => spec,
+            Self::X3d(spec) => spec,
+            Self::Fusion(spec) => spec,
         }
     }
 

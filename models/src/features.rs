@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fall::{SUMMARY, summary};
+
 /// A fixed function from a request's inputs to the numbers that are embedded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -15,6 +17,9 @@ pub enum Features {
     /// The numbers of all inputs as they are.
     #[default]
     Raw,
+    /// Extremes of the accelerations, and place and spread of the silhouettes, of the fall
+    /// application's inputs.
+    Motion,
 }
 
 // === impl Features ===
@@ -24,6 +29,7 @@ impl Features {
     pub fn width(&self, samples: usize) -> usize {
         match self {
             Self::Raw => samples,
+            Self::Motion => SUMMARY,
         }
     }
 
@@ -31,6 +37,7 @@ impl Features {
     pub fn of<'a>(&self, input: &'a [f32]) -> Cow<'a, [f32]> {
         match self {
             Self::Raw => Cow::Borrowed(input),
+            Self::Motion => Cow::Owned(summary(input)),
         }
     }
 }

@@ -1,16 +1,18 @@
 //! The recipes of the shipped applications.
 
+pub(crate) mod fall;
 pub(crate) mod heart;
 pub(crate) mod images;
 
 use super::recipe::Recipe;
 
 /// Every application that can be trained, in order of name.
-pub const APPS: [&str; 2] = ["heart", "images"];
+pub const APPS: [&str; 3] = ["fall", "heart", "images"];
 
 /// The recipe of application `name`.
 pub fn recipe(name: &str) -> Option<&'static dyn Recipe> {
     match name {
+        "fall" => Some(&fall::FallRecipe),
         "heart" => Some(&heart::HeartRecipe),
         "images" => Some(&images::ImagesRecipe),
         _ => None,
