@@ -49,7 +49,7 @@ impl CandleExecutor {
                 variant: job.variant,
                 stages_run: job.from_stage,
             };
-            self.parked.take(&job.rows, from)?
+            self.parked.take(&job.rows, from, &*model.model)?
         };
         let x = stages::run(model, range, x)?;
         match job.exit {

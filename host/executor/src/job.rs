@@ -40,8 +40,10 @@ pub enum InputTensor {
     F32(Vec<f32>),
     /// v2 datatype INT64.
     I64(Vec<i64>),
-    /// v2 datatypes UINT8 and BYTES of fixed length.
+    /// v2 datatype UINT8.
     Bytes(Vec<u8>),
+    /// v2 datatype BYTES: one text.
+    Text(String),
 }
 
 /// What a batch came to.
@@ -93,6 +95,7 @@ impl InputTensor {
             Self::F32(values) => values.len(),
             Self::I64(values) => values.len(),
             Self::Bytes(values) => values.len(),
+            Self::Text(_) => 1,
         }
     }
 
@@ -107,6 +110,7 @@ impl InputTensor {
             Self::F32(_) => InputType::F32,
             Self::I64(_) => InputType::I64,
             Self::Bytes(_) => InputType::Bytes,
+            Self::Text(_) => InputType::Text,
         }
     }
 }
@@ -120,6 +124,8 @@ pub enum InputType {
     I64,
     /// 8-bit unsigned integers.
     Bytes,
+    /// Text.
+    Text,
 }
 
 // === impl BatchOutput ===

@@ -227,6 +227,7 @@ fn input_of(card: &TensorCard) -> InputSpec {
         input_type: match card.datatype {
             Datatype::Fp32 => InputType::F32,
             Datatype::Int64 => InputType::I64,
+            Datatype::Bytes => InputType::Text,
         },
         row_shape: card.shape.clone(),
     }

@@ -94,13 +94,14 @@ impl Parked {
         true
     }
 
-    /// Takes the activations of all rows, in their order, as one batch.
+    /// Takes the activations of all rows, in their order, as one batch of `model`.
     ///
     /// Nothing is copied when the rows were parked as neighbours of one batch, in this order.
     pub(crate) fn take(
         &mut self,
         rows: &[Row],
         progress: Progress,
+        model: &dyn StagedModel,
     ) -> Result<Tensor, ExecuteError> {
         let mut places = Vec::with_capacity(rows.len());
         for row in rows {
@@ -123,7 +124,7 @@ impl Parked {
         }
         let joined = match parts.len() {
             1 => parts.pop(),
-            _ => Tensor::cat(&parts, 0).ok(),
+            _ => model.join(&parts).ok(),
         };
         for row in rows {
             self.release(row.request);
@@ -229,6 +230,31 @@ mod tests {
         stages_run: 1,
     };
 
+    /// Never run: rows are parked and taken.
+    struct Any;
+
+    impl StagedModel for Any {
+        fn stages(&self) -> usize {
+            2
+        }
+
+        fn exits(&self) -> &[usize] {
+            &[2]
+        }
+
+        fn classes(&self) -> usize {
+            2
+        }
+
+        fn run_stage(&self, _stage: usize, x: &Tensor) -> candle_core::Result<Tensor> {
+            Ok(x.clone())
+        }
+
+        fn logits(&self, _exit: usize, x: &Tensor) -> candle_core::Result<Tensor> {
+            Ok(x.clone())
+        }
+    }
+
     fn rows(requests: &[u64]) -> Vec<Row> {
         requests
             .iter()
@@ -258,7 +284,7 @@ mod tests {
     fn the_whole_group_is_not_copied() {
         let mut parked = Parked::default();
         let tensor = park(&mut parked, &[5, 6], &[1.0, 2.0]);
-        let taken = parked.take(&rows(&[5, 6]), AT_1).unwrap();
+        let taken = parked.take(&rows(&[5, 6]), AT_1, &Any).unwrap();
         assert_eq!(taken.id(), tensor.id());
         assert_eq!(parked.bytes(), 0);
     }
@@ -269,7 +295,7 @@ mod tests {
         park(&mut parked, &[1, 2, 3], &[1.0, 1.5, 2.0, 2.5, 3.0, 3.5]);
         park(&mut parked, &[4], &[4.0, 4.5]);
         assert_eq!(parked.bytes(), 8 * 4);
-        let taken = parked.take(&rows(&[3, 4, 1]), AT_1).unwrap();
+        let taken = parked.take(&rows(&[3, 4, 1]), AT_1, &Any).unwrap();
         assert_eq!(values(&taken), [3.0, 3.5, 4.0, 4.5, 1.0, 1.5]);
         assert_eq!(parked.bytes(), 6 * 4, "request 2 keeps its group alive");
         assert!(parked.release(RequestId(2)));
@@ -294,12 +320,18 @@ mod tests {
             ..AT_1
         };
         assert_eq!(
-            parked.take(&rows(&[1]), at_2).unwrap_err().to_string(),
+            parked
+                .take(&rows(&[1]), at_2, &Any)
+                .unwrap_err()
+                .to_string(),
             "request 1: cannot continue: parked after stage 1 of variant 0, asked for stage 2 of \
              variant 0"
         );
         assert_eq!(
-            parked.take(&rows(&[9]), AT_1).unwrap_err().to_string(),
+            parked
+                .take(&rows(&[9]), AT_1, &Any)
+                .unwrap_err()
+                .to_string(),
             "request 9: cannot continue: not parked here"
         );
     }

@@ -15,7 +15,7 @@ use switchyard_executor::profile::{
 };
 use switchyard_executor::{CandleExecutor, Device, Executor, ModelSource, Weights};
 use switchyard_models::ModelError;
-use switchyard_models::card::TensorCard;
+use switchyard_models::card::{Task, TensorCard};
 use switchyard_models::zoo::{Zoo, ZooApp};
 use thiserror::Error;
 
@@ -70,6 +70,8 @@ pub struct PoolPlan {
 /// What an app takes and gives on the wire.
 #[derive(Clone, Debug)]
 pub struct AppTensors {
+    /// What its answers are.
+    pub task: Task,
     /// Inputs of one request.
     pub inputs: Vec<TensorCard>,
     /// Outputs of one answer.
@@ -108,6 +110,7 @@ impl PoolPlan {
             choices.push(app.choice());
         }
         let tensors = zoo.iter().map(|app| AppTensors {
+            task: app.card.task,
             inputs: app.card.inputs.clone(),
             outputs: app.card.outputs.clone(),
         });

@@ -94,7 +94,7 @@ impl PoolBackend {
                     app: AppId(a),
                     variants: ids,
                     slo: app.slo,
-                    outputs: outputs::Layout::try_new(&app.name, &tensors.outputs)?,
+                    outputs: outputs::Layout::try_new(&app.name, tensors.task, &tensors.outputs)?,
                 });
             }
         }
@@ -212,6 +212,7 @@ fn spec(card: &card::TensorCard) -> TensorSpec {
         datatype: match card.datatype {
             card::Datatype::Fp32 => Datatype::F32,
             card::Datatype::Int64 => Datatype::I64,
+            card::Datatype::Bytes => Datatype::Bytes,
         },
         shape: card.shape.iter().map(|&dim| dim as i64).collect(),
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use candle_core::Device;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::time::Micros;
+use switchyard_models::Tokenizer;
 
 use crate::candle_executor::CandleExecutor;
 use crate::error::ExecuteError;
 use crate::executor::Executor;
 use crate::job::{InputTensor, InputType, Job, Row};
-use crate::source::{InputSpec, ModelSource, Weights};
+use crate::source::{InputSpec, LoadedModel, ModelSource, Weights};
 
 /// Loads timed per variant; the longest counts.
 const LOADS: usize = 3;
@@ -58,7 +59,11 @@ impl Bench {
             executor,
             app,
             variant: id,
-            input: model.inputs.iter().map(sample_input).collect(),
+            input: model
+                .inputs
+                .iter()
+                .map(|spec| sample_input(spec, &model))
+                .collect(),
             memory_bytes: model.bytes,
             load: longest.max(last),
         })
@@ -112,13 +117,19 @@ fn load(
     Ok((weights, executor, load))
 }
 
-/// Values without pattern: zeros and denormals can be faster or slower than real data.
-fn sample_input(spec: &InputSpec) -> InputTensor {
+/// Values without pattern: zeros and denormals can be faster or slower than real data. A text is
+/// the longest that is not cut, which takes longest: a plan must hold for any text.
+fn sample_input(spec: &InputSpec, model: &LoadedModel) -> InputTensor {
     let values = (0..spec.row_len()).map(|i| (i * 37) % 101);
     match spec.input_type {
         InputType::F32 => InputTensor::F32(values.map(|v| v as f32 / 101.0 - 0.5).collect()),
         // Small, so that they are valid as indices too.
         InputType::I64 => InputTensor::I64(values.map(|v| (v % 2) as i64).collect()),
         InputType::Bytes => InputTensor::Bytes(values.map(|v| (v % 2) as u8).collect()),
+        InputType::Text => {
+            let tokens = model.model.tokenizer().map_or(1, Tokenizer::max_tokens);
+            // Every word is one token at least.
+            InputTensor::Text("a ".repeat(tokens))
+        }
     }
 }
