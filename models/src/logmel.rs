@@ -102,7 +102,10 @@ pub(crate) fn pooled(samples: &[f32]) -> Vec<f32> {
     let mut sorted = loudness.clone();
     sorted.sort_by(f32::total_cmp);
     let quiet = sorted.get(count / 4).copied().unwrap_or_default();
-    let weights: Vec<f32> = loudness.iter().map(|value| (value - quiet).max(0.0)).collect();
+    let weights: Vec<f32> = loudness
+        .iter()
+        .map(|value| (value - quiet).max(0.0))
+        .collect();
     let total = weights.iter().sum::<f32>().max(f32::MIN_POSITIVE);
 
     let mut pooled = vec![0.0; POOLED];

@@ -111,9 +111,11 @@ impl Lstm {
     fn steps(&self, x: &Tensor) -> Result<Tensor> {
         let frames = logmel::of_input(x, self.spec.samples)?;
         let (batch, steps) = (x.dim(0)?, self.spec.steps());
-        frames
-            .narrow(1, 0, steps * self.spec.stack)?
-            .reshape((batch, steps, self.spec.stack * BANDS))
+        frames.narrow(1, 0, steps * self.spec.stack)?.reshape((
+            batch,
+            steps,
+            self.spec.stack * BANDS,
+        ))
     }
 }
 

@@ -154,7 +154,12 @@ impl MobileNet {
         let mut heads = Vec::with_capacity(spec.exits.len());
         for (i, &after) in spec.exits.iter().enumerate() {
             let channels = spec.stages[after - 1].channels;
-            heads.push(Linear::new(params, &format!("exit{i}"), channels, spec.classes)?);
+            heads.push(Linear::new(
+                params,
+                &format!("exit{i}"),
+                channels,
+                spec.classes,
+            )?);
         }
         Ok(Self {
             spec: spec.clone(),

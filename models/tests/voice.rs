@@ -48,9 +48,19 @@ fn three_variants_of_different_accuracy_are_shipped() {
     let [lstm, large, small] = finals[..] else {
         panic!("{finals:?}");
     };
-    assert_eq!([lstm.0, large.0, small.0], ["lstm", "mobilenet", "mobilenet-s"]);
-    assert!(large.1 > small.1 + 0.02 && large.1 > lstm.1 + 0.02, "{finals:?}");
-    assert!(finals.iter().all(|(_, accuracy)| (0.7..0.99).contains(accuracy)));
+    assert_eq!(
+        [lstm.0, large.0, small.0],
+        ["lstm", "mobilenet", "mobilenet-s"]
+    );
+    assert!(
+        large.1 > small.1 + 0.02 && large.1 > lstm.1 + 0.02,
+        "{finals:?}"
+    );
+    assert!(
+        finals
+            .iter()
+            .all(|(_, accuracy)| (0.7..0.99).contains(accuracy))
+    );
     assert!(variants.iter().all(|variant| variant.card.stages > 1));
     let bytes: u64 = variants.iter().map(|variant| variant.bytes).sum();
     assert!(bytes < 3_000_000, "{bytes}");
@@ -66,7 +76,9 @@ fn shipped_networks_are_as_good_as_their_cards_say() {
             let labels = variant.model.forward(exit, &x).unwrap().argmax(1).unwrap();
             let labels = labels.to_vec1::<u32>().unwrap();
             let right = labels.iter().zip(&samples);
-            let right = right.filter(|(label, s)| **label as usize == s.label).count();
+            let right = right
+                .filter(|(label, s)| **label as usize == s.label)
+                .count();
             let share = right as f64 / samples.len() as f64;
             // Three standard deviations of a share of 120.
             let gap = (share - card.accuracy).abs();

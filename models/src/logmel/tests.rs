@@ -33,7 +33,10 @@ fn loudest(frame: &[f32]) -> usize {
 
 #[test]
 fn features_equal_numpys() {
-    let reference: Vec<f32> = REFERENCE.lines().map(|line| line.parse().unwrap()).collect();
+    let reference: Vec<f32> = REFERENCE
+        .lines()
+        .map(|line| line.parse().unwrap())
+        .collect();
     let ours = matrix(&arithmetic_clip()).concat();
     assert_eq!(ours.len(), reference.len());
     for (at, (ours, theirs)) in ours.iter().zip(&reference).enumerate() {
@@ -45,7 +48,11 @@ fn features_equal_numpys() {
 fn the_product_equals_the_transform() {
     // An odd number of frames, and a last hop that is not full.
     for samples in [1600, 16_000, 1130, 40] {
-        let clip: Vec<f32> = arithmetic_clip().into_iter().cycle().take(samples).collect();
+        let clip: Vec<f32> = arithmetic_clip()
+            .into_iter()
+            .cycle()
+            .take(samples)
+            .collect();
         let x = Tensor::from_vec(clip, (1, samples), &Device::Cpu).unwrap();
         let ours = features(&x).unwrap();
         let theirs = composed(&x).unwrap();
@@ -137,7 +144,10 @@ fn pooling_finds_a_sound_wherever_it_lies() {
     };
     let (early, late) = (sound(1600), sound(11_200));
     assert_eq!(early.len(), POOLED);
-    assert_eq!(loudest(&early[..BANDS]), loudest(&matrix(&tone(500.0, 1600))[5]));
+    assert_eq!(
+        loudest(&early[..BANDS]),
+        loudest(&matrix(&tone(500.0, 1600))[5])
+    );
     let last = &early[(PARTS - 1) * BANDS..PARTS * BANDS];
     assert_eq!(loudest(last), loudest(&matrix(&tone(3000.0, 1600))[5]));
     for (a, b) in early.iter().zip(&late) {

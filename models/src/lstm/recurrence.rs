@@ -24,7 +24,9 @@ pub(super) fn unroll(inputs: &Tensor, weight: &Tensor) -> Result<Tensor> {
         candle_core::bail!("{gates} gate inputs and recurrent weights [{width}, {columns}]");
     }
     if inputs.device().is_cpu() {
-        inputs.contiguous()?.apply_op2(&weight.contiguous()?, Unroll)
+        inputs
+            .contiguous()?
+            .apply_op2(&weight.contiguous()?, Unroll)
     } else {
         composed(inputs, weight)
     }
@@ -197,7 +199,11 @@ impl CustomOp3 for Rewind {
             by_cell.fill(0.0);
             by_hidden.fill(0.0);
             for step in (0..steps).rev() {
-                add_scaled(&mut by_hidden, 1.0, &grad[(b * steps + step) * width..][..width]);
+                add_scaled(
+                    &mut by_hidden,
+                    1.0,
+                    &grad[(b * steps + step) * width..][..width],
+                );
                 let row = &rows[step * columns..][..columns];
                 let by_gates = &mut out[step * columns..][..columns];
                 for at in 0..width {
@@ -249,7 +255,10 @@ mod tests {
     fn one_unit_by_hand() {
         // Width 1, two steps. Gates of step 0: all 0, so i = o = 1/2, f = s(1), g = 0: c = h = 0.
         // Step 1: i = o = s(1), g = tanh(1): c = s(1) tanh(1), h = s(1) tanh(c).
-        let inputs = Tensor::new(&[[[0f32, 0.0, 0.0, 0.0], [1.0, 0.0, 1.0, 1.0]]], &Device::Cpu);
+        let inputs = Tensor::new(
+            &[[[0f32, 0.0, 0.0, 0.0], [1.0, 0.0, 1.0, 1.0]]],
+            &Device::Cpu,
+        );
         let weight = Tensor::new(&[[3f32, 3.0, 3.0, 3.0]], &Device::Cpu).unwrap();
         let states = flat(&unroll(&inputs.unwrap(), &weight).unwrap());
         let open = 1.0 / (1.0 + (-1f32).exp());

@@ -145,10 +145,28 @@ pub(super) fn script(keyword: Keyword) -> &'static [Segment] {
 
 /// Syllables of other people's talk: a consonant and a vowel that is no keyword's.
 pub(super) static CHATTER: [[Segment; 2]; 6] = [
-    [nasal(70.0, [270.0, 1000.0, 2200.0]), vowel(130.0, [270.0, 2290.0, 3010.0])],
-    [closure(60.0, LABIAL, 0.25), vowel(120.0, [390.0, 1990.0, 2550.0])],
-    [noise(90.0, ALVEOLAR, 0.3, HISS), vowel(150.0, [660.0, 1720.0, 2410.0])],
-    [closure(50.0, ALVEOLAR, 0.2), vowel(140.0, [300.0, 870.0, 2240.0])],
-    [noise(20.0, VELAR, 0.4, VELAR_BURST), vowel(160.0, [570.0, 840.0, 2410.0])],
-    [breath(60.0, [490.0, 1350.0, 1690.0]), vowel(110.0, [490.0, 1350.0, 1690.0])],
+    [
+        nasal(70.0, [270.0, 1000.0, 2200.0]),
+        vowel(130.0, [270.0, 2290.0, 3010.0]),
+    ],
+    [
+        closure(60.0, LABIAL, 0.25),
+        vowel(120.0, [390.0, 1990.0, 2550.0]),
+    ],
+    [
+        noise(90.0, ALVEOLAR, 0.3, HISS),
+        vowel(150.0, [660.0, 1720.0, 2410.0]),
+    ],
+    [
+        closure(50.0, ALVEOLAR, 0.2),
+        vowel(140.0, [300.0, 870.0, 2240.0]),
+    ],
+    [
+        noise(20.0, VELAR, 0.4, VELAR_BURST),
+        vowel(160.0, [570.0, 840.0, 2410.0]),
+    ],
+    [
+        breath(60.0, [490.0, 1350.0, 1690.0]),
+        vowel(110.0, [490.0, 1350.0, 1690.0]),
+    ],
 ];

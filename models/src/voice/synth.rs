@@ -33,9 +33,8 @@ pub(super) fn speak(track: &Track, speaker: &Speaker, rng: &mut Pcg64) -> Vec<f3
         glottis.pitch_hz = speaker.pitch_hz * (1.0 + speaker.intonation * place);
         let next = track.frames.get(at + 1).unwrap_or(frame);
         let mut levels = frame.levels;
-        let steps: [f32; 3] = std::array::from_fn(|i| {
-            (next.levels[i] - frame.levels[i]) / FRAME_SAMPLES as f32
-        });
+        let steps: [f32; 3] =
+            std::array::from_fn(|i| (next.levels[i] - frame.levels[i]) / FRAME_SAMPLES as f32);
         for _ in 0..FRAME_SAMPLES {
             let noise = white(rng);
             let (pulse, open) = glottis.tick(rng);

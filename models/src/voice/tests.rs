@@ -105,9 +105,7 @@ fn a_vowel_has_its_formants() {
     for (target_hz, range) in vowel.formants_hz.into_iter().zip(ranges) {
         let strongest = range
             .step_by(100)
-            .max_by(|&a, &b| {
-                power_at(middle, a as f32).total_cmp(&power_at(middle, b as f32))
-            })
+            .max_by(|&a, &b| power_at(middle, a as f32).total_cmp(&power_at(middle, b as f32)))
             .unwrap();
         assert!(
             (strongest as f32 - target_hz).abs() <= 100.0,

@@ -72,9 +72,7 @@ impl Track {
 /// The segment's target in this speaker's tract.
 fn target(segment: &Segment, speaker: &Speaker, rng: &mut Pcg64) -> Frame {
     let mut accent = || 1.0 + speaker.accent * rng.random_range(-1.0..1.0f32);
-    let [f1, f2, f3] = segment
-        .formants_hz
-        .map(|hz| hz * speaker.tract * accent());
+    let [f1, f2, f3] = segment.formants_hz.map(|hz| hz * speaker.tract * accent());
     let [b1, b2, b3] = segment.bandwidths_hz;
     let [centre, width] = segment.frication_hz;
     Frame {

@@ -18,7 +18,9 @@ impl Recipe for VoiceRecipe {
             name: "voice",
             summary: "Voice commands: one second of 16 kHz mono audio in [-1, 1] to one of six \
                       keywords",
-            classes: Keyword::ALL.map(|keyword| keyword.word().to_owned()).to_vec(),
+            classes: Keyword::ALL
+                .map(|keyword| keyword.word().to_owned())
+                .to_vec(),
             slo_ms: 150.0,
             penalty: Penalty::Sigmoid,
             workload_mix: vec![1.0 / CLASSES as f64; CLASSES],
@@ -42,7 +44,11 @@ impl Recipe for VoiceRecipe {
             layers: vec![64, 64],
         });
         let small = mobilenet(16, vec![stage(24, 1), stage(48, 1)], vec![2]);
-        let large = mobilenet(24, vec![stage(32, 2), stage(64, 2), stage(96, 2)], vec![2, 3]);
+        let large = mobilenet(
+            24,
+            vec![stage(32, 2), stage(64, 2), stage(96, 2)],
+            vec![2, 3],
+        );
         vec![
             variant(
                 "lstm",
