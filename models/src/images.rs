@@ -7,6 +7,7 @@
 //! A picture is `[3, 32, 32]`, red, green and blue, each from -1 to 1.
 
 mod shapes;
+mod summary;
 mod textures;
 
 use std::f32::consts::TAU;
@@ -16,6 +17,7 @@ use rand_distr::{Distribution, Normal};
 use rand_pcg::Pcg64;
 
 pub use shapes::Outline;
+pub(crate) use summary::{SUMMARY, summary};
 pub use textures::Pattern;
 
 use crate::data::Data;

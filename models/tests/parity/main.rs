@@ -8,3 +8,4 @@
 mod bert;
 mod common;
 mod efficientnet;
+mod resnet;

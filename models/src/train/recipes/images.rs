@@ -40,35 +40,45 @@ impl Recipe for ImagesRecipe {
                 "resnet20",
                 "Residual network of 9 blocks, with exits after 3, 6 and 9",
                 3,
-                (0.75, 1e-3),
+                (1.0, 1e-3),
             ),
             resnet(
                 "resnet32",
                 "Residual network of 15 blocks, with exits after 5, 10 and 15",
                 5,
-                (1.0, 1e-3),
+                (0.6, 1e-3),
             ),
             resnet(
                 "resnet56",
                 "Residual network of 27 blocks, with exits after 9, 18 and 27",
                 9,
-                (1.2, 8e-4),
+                (0.7, 8e-4),
             ),
         ]
     }
 
+    /// Deep ones go on from the shallow: a new block starts as nearly the identity, so that a
+    /// network with more of them starts where the one with fewer ended.
+    fn starts_from(&self, variant: &str) -> Option<&'static str> {
+        match variant {
+            "resnet32" => Some("resnet20"),
+            "resnet56" => Some("resnet32"),
+            _ => None,
+        }
+    }
+
     fn evidence(&self) -> EvidenceRecipe {
         EvidenceRecipe {
-            features: Features::Raw,
-            dimensions: 16,
+            features: Features::Figure,
+            dimensions: 12,
             mix: vec![1.0; CLASSES],
         }
     }
 
     fn scale(&self) -> Scale {
         Scale {
-            steps: 2000,
-            evidence_steps: 1500,
+            steps: 1500,
+            evidence_steps: 6000,
             batch: 16,
             validation_per_class: 60,
             points_per_class: 80,
