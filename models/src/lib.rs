@@ -42,6 +42,7 @@ mod layers;
 mod layers2d;
 mod logmel;
 pub mod lstm;
+mod mapped;
 pub mod minirocket;
 pub mod mobilenet;
 mod model;

@@ -12,6 +12,7 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::error::ModelError;
+use crate::mapped::FileBytes;
 
 /// How a parameter starts when there is no file.
 #[derive(Clone, Copy, Debug)]
@@ -229,7 +230,7 @@ const BATCH_COUNTER: &str = ".num_batches_tracked";
 /// that is not of finite floats of at most 32 bits, which are widened to f32, is refused where it
 /// is asked for: published files hold tables of other types that nobody needs.
 pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
-    let bytes = std::fs::read(file).map_err(|source| ModelError::io(file, source))?;
+    let (bytes, before) = FileBytes::open(file)?;
     let parsed = SafeTensors::deserialize(&bytes)
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
     let mut tensors = BTreeMap::new();
@@ -239,6 +240,7 @@ pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
         }
         tensors.insert(name.to_owned(), (view.shape().to_vec(), finite(&view)));
     }
+    before.unchanged(file)?;
     Ok(tensors)
 }
 
