@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fall::{SUMMARY, summary};
 use crate::logmel;
 
 /// A fixed function from a request's inputs to the numbers that are embedded.
@@ -20,6 +21,9 @@ pub enum Features {
     /// For 16 kHz audio: log-mel bands, pooled over the quarters of what stands out of a clip.
     /// Costs 0.25 ms for a second of audio on one core.
     LogMel,
+    /// Extremes of the accelerations, and place and spread of the silhouettes, of the fall
+    /// application's inputs.
+    Motion,
 }
 
 // === impl Features ===
@@ -30,6 +34,7 @@ impl Features {
         match self {
             Self::Raw => samples,
             Self::LogMel => logmel::POOLED,
+            Self::Motion => SUMMARY,
         }
     }
 
@@ -38,6 +43,7 @@ impl Features {
         match self {
             Self::Raw => Cow::Borrowed(input),
             Self::LogMel => Cow::Owned(logmel::pooled(input)),
+            Self::Motion => Cow::Owned(summary(input)),
         }
     }
 }

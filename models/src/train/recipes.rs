@@ -1,5 +1,6 @@
 //! The recipes of the shipped applications.
 
+pub(crate) mod fall;
 pub(crate) mod heart;
 pub(crate) mod images;
 pub(crate) mod voice;
@@ -7,11 +8,12 @@ pub(crate) mod voice;
 use super::recipe::Recipe;
 
 /// Every application that can be trained, in order of name.
-pub const APPS: [&str; 3] = ["heart", "images", "voice"];
+pub const APPS: [&str; 4] = ["fall", "heart", "images", "voice"];
 
 /// The recipe of application `name`.
 pub fn recipe(name: &str) -> Option<&'static dyn Recipe> {
     match name {
+        "fall" => Some(&fall::FallRecipe),
         "heart" => Some(&heart::HeartRecipe),
         "images" => Some(&images::ImagesRecipe),
         "voice" => Some(&voice::VoiceRecipe),

@@ -1,0 +1,293 @@
+//! A network over two modalities: what a body feels and what a camera sees of it.
+//!
+//! An X3D trunk reads the clip, a few 1-D convolutions read the accelerometer; their pooled
+//! features are put side by side and one linear head reads both. Fusing this late keeps either
+//! half useful where the other one sees nothing.
+
+use candle_core::{Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::architecture::{BadHyperParameter, Spec, check_conv, check_depth, check_size};
+use crate::cnn1d::ConvSpec;
+use crate::error::ModelError;
+use crate::layers::{Conv1d, ConvShape, Linear};
+use crate::model::{StagedModel, in_slices};
+use crate::params::Params;
+use crate::x3d::{Trunk, TrunkSpec};
+
+/// Hyper-parameters of [`Fusion`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FusionSpec {
+    /// Classes told apart.
+    pub classes: usize,
+    /// What reads the accelerometer, the first part of an input; all of it in stage 0.
+    pub sensor: SensorSpec,
+    /// What reads the clip, the second part.
+    pub trunk: TrunkSpec,
+}
+
+/// Hyper-parameters of the half that reads a window of a sensor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SensorSpec {
+    /// Moments of one window.
+    pub length: usize,
+    /// Numbers per moment, neighbours in memory.
+    pub axes: usize,
+    /// Convolutions in order.
+    pub layers: Vec<ConvSpec>,
+}
+
+/// The network. Its only exit is after the last stage of the trunk.
+pub struct Fusion {
+    spec: FusionSpec,
+    layers: Vec<Conv1d>,
+    trunk: Trunk,
+    head: Linear,
+    exits: [usize; 1],
+}
+
+// === impl FusionSpec ===
+
+impl Spec for FusionSpec {
+    fn samples(&self) -> usize {
+        self.sensor.samples().saturating_add(self.trunk.samples())
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        vec![self.trunk.stages.len()]
+    }
+
+    fn check(&self) -> std::result::Result<(), BadHyperParameter> {
+        self.trunk.check("trunk")?;
+        check_size("sensor.length", self.sensor.length)?;
+        check_size("sensor.axes", self.sensor.axes)?;
+        check_depth("sensor.layers", self.sensor.layers.len())?;
+        for (i, layer) in self.sensor.layers.iter().enumerate() {
+            check_conv(&format!("sensor.layers[{i}]"), layer)?;
+        }
+        Ok(())
+    }
+
+    fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
+        let mut layers = Vec::with_capacity(self.sensor.layers.len());
+        let mut channels = self.sensor.axes;
+        for (i, layer) in self.sensor.layers.iter().enumerate() {
+            let shape = ConvShape {
+                input: channels,
+                output: layer.channels,
+                kernel: layer.kernel,
+                stride: layer.stride,
+            };
+            layers.push(Conv1d::new(
+                params,
+                &format!("sensor.layer{i}"),
+                shape,
+                1.0,
+            )?);
+            channels = layer.channels;
+        }
+        let trunk = Trunk::new(params, "trunk.", &self.trunk)?;
+        let features = channels + self.trunk.channels();
+        Ok(Box::new(Fusion {
+            spec: self.clone(),
+            layers,
+            head: Linear::new(params, "head", features, self.classes)?,
+            exits: [trunk.stages()],
+            trunk,
+        }))
+    }
+}
+
+// === impl SensorSpec ===
+
+impl SensorSpec {
+    fn samples(&self) -> usize {
+        self.length.saturating_mul(self.axes)
+    }
+
+    /// Channels behind the last layer; there is one once the layers are checked.
+    fn channels(&self) -> usize {
+        self.layers.last().map_or(self.axes, |layer| layer.channels)
+    }
+}
+
+// === impl Fusion ===
+
+impl Fusion {
+    /// Flat windows of the sensor to the mean over time of the last layer, `[batch, channels]`.
+    fn feel(&self, windows: &Tensor) -> Result<Tensor> {
+        let SensorSpec { length, axes, .. } = self.spec.sensor;
+        let mut x = windows.reshape(((), length, axes))?;
+        for layer in &self.layers {
+            x = layer.forward(&x)?.relu()?;
+        }
+        mean(&x)
+    }
+}
+
+impl StagedModel for Fusion {
+    fn stages(&self) -> usize {
+        self.trunk.stages()
+    }
+
+    fn exits(&self) -> &[usize] {
+        &self.exits
+    }
+
+    fn classes(&self) -> usize {
+        self.spec.classes
+    }
+
+    /// Between stages, `[batch, sensor features + activations of the trunk]`; behind the last
+    /// stage the trunk's are pooled.
+    fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
+        if stage >= self.stages() {
+            candle_core::bail!("stage {stage} of {}", self.stages());
+        }
+        let (felt, seen) = if stage == 0 {
+            (self.spec.sensor.samples(), self.spec.trunk.samples())
+        } else {
+            let seen = self.trunk.shape_after(stage - 1).iter().product();
+            (self.spec.sensor.channels(), seen)
+        };
+        let (_, width) = x.dims2()?;
+        if width != felt + seen {
+            candle_core::bail!(
+                "stage {stage} takes {} numbers per input, not {width}",
+                felt + seen
+            );
+        }
+        in_slices(x, self.trunk.width(stage), |x| {
+            let mut sensor = x.narrow(1, 0, felt)?.contiguous()?;
+            let mut clip = x.narrow(1, felt, seen)?.contiguous()?;
+            if stage == 0 {
+                sensor = self.feel(&sensor)?;
+            } else {
+                let [frames, lines, columns, channels] = self.trunk.shape_after(stage - 1);
+                clip = clip.reshape(((), frames, lines, columns, channels))?;
+            }
+            let seen = self.trunk.run_stage(stage, &clip)?;
+            let seen = if stage + 1 == self.stages() {
+                mean(&seen.flatten(1, 3)?)?
+            } else {
+                seen.flatten_from(1)?
+            };
+            Tensor::cat(&[&sensor, &seen], 1)
+        })
+    }
+
+    fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
+        if exit != 0 {
+            candle_core::bail!("exit {exit} of 1");
+        }
+        self.head.forward(x)
+    }
+}
+
+/// Mean over the positions of `[batch, positions, channels]`.
+fn mean(x: &Tensor) -> Result<Tensor> {
+    let (batch, positions, _) = x.dims3()?;
+    // As a product: candle reduces over a middle dimension element by element.
+    let weights = Tensor::full(1.0 / positions as f32, (batch, 1, positions), x.device())?;
+    weights.matmul(x)?.squeeze(1)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use candle_core::Device;
+    use rand::{Rng, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::x3d::TrunkStage;
+
+    const SENSOR: usize = 20 * 2;
+    const WIDTH: usize = SENSOR + 4 * 64;
+
+    fn model() -> Box<dyn StagedModel> {
+        let layer = |channels| ConvSpec {
+            channels,
+            kernel: 4,
+            stride: 2,
+        };
+        let stage = |channels, stride| TrunkStage {
+            channels,
+            inner: 2 * channels,
+            blocks: 1,
+            stride,
+        };
+        let spec = FusionSpec {
+            classes: 3,
+            sensor: SensorSpec {
+                length: 20,
+                axes: 2,
+                layers: vec![layer(5), layer(7)],
+            },
+            trunk: TrunkSpec {
+                frames: 4,
+                side: 8,
+                every: 1,
+                shrink: 1,
+                stem: 4,
+                stages: vec![stage(4, 1), stage(6, 2)],
+            },
+        };
+        spec.check().unwrap();
+        assert_eq!(spec.samples(), WIDTH);
+        spec.build(&mut Params::fresh(Pcg64::seed_from_u64(1)))
+            .unwrap()
+    }
+
+    fn inputs() -> Vec<f32> {
+        let mut rng = Pcg64::seed_from_u64(2);
+        (0..3 * WIDTH).map(|_| rng.random()).collect()
+    }
+
+    fn answer(model: &dyn StagedModel, values: Vec<f32>) -> Vec<Vec<f32>> {
+        let batch = values.len() / WIDTH;
+        let x = Tensor::from_vec(values, (batch, WIDTH), &Device::Cpu).unwrap();
+        model.forward(0, &x).unwrap().to_vec2().unwrap()
+    }
+
+    #[test]
+    fn both_inputs_reach_the_answer() {
+        let model = model();
+        let whole = answer(model.as_ref(), inputs());
+        for at in [3, SENSOR + 3] {
+            let mut changed = inputs();
+            changed[at] += 1.0;
+            let changed = answer(model.as_ref(), changed);
+            assert_ne!(changed[0], whole[0], "number {at}");
+            assert_eq!(changed[1..], whole[1..], "number {at}");
+        }
+    }
+
+    #[test]
+    fn rows_do_not_depend_on_the_batch() {
+        let model = model();
+        let together = answer(model.as_ref(), inputs());
+        for (i, row) in together.iter().enumerate() {
+            let alone = answer(model.as_ref(), inputs()[i * WIDTH..][..WIDTH].to_vec());
+            let close = alone[0].iter().zip(row).all(|(a, b)| (a - b).abs() < 1e-6);
+            assert!(close, "row {i}: {alone:?} {row:?}");
+        }
+    }
+
+    #[test]
+    fn activations_of_another_stage_are_refused() {
+        let model = model();
+        let x = Tensor::from_vec(inputs(), (3, WIDTH), &Device::Cpu).unwrap();
+        let text = model.run_stage(1, &x).unwrap_err().to_string();
+        assert!(
+            text.contains("stage 1") && text.contains(&WIDTH.to_string()),
+            "{text}"
+        );
+    }
+}

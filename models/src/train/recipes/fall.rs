@@ -1,0 +1,219 @@
+//! The fall recipe: MiniRocket on the accelerometer, three sizes of X3D on the clip, a fusion of
+//! both.
+
+use std::collections::BTreeMap;
+
+use candle_core::Var;
+
+use crate::architecture::Architecture;
+use crate::card::{Datatype, Penalty, TensorCard};
+use crate::cnn1d::ConvSpec;
+use crate::data::{Data, Sample};
+use crate::error::ModelError;
+use crate::fall::{AXES, CLASS_NAMES, CLASSES, FALL_SHARE, FRAMES, Fall, SAMPLES, SIDE};
+use crate::features::Features;
+use crate::fusion::{FusionSpec, SensorSpec};
+use crate::minirocket::{self, MiniRocketSpec};
+use crate::train::recipe::{AppFacts, EvidenceRecipe, Recipe, Scale, VariantRecipe};
+use crate::x3d::{TrunkSpec, TrunkStage, X3dSpec};
+
+/// Windows without a fall in training for one with a fall. With as many as in the workload (19) a
+/// network learns to say "no fall" to everything that is hard, and recall of falls is what the
+/// application is for; with one, every fifth alarm of the workload's hard sits is a false one.
+const DAILY_WEIGHT: f64 = 2.0;
+
+const ACCELERATION: &str = "acceleration";
+const CLIP: &str = "clip";
+
+/// The fall detection application.
+pub(crate) struct FallRecipe;
+
+impl Recipe for FallRecipe {
+    fn facts(&self) -> AppFacts {
+        let tensor = |name: &str, shape| TensorCard {
+            name: name.to_owned(),
+            datatype: Datatype::Fp32,
+            shape,
+        };
+        AppFacts {
+            name: "fall",
+            summary: "Fall detection: three seconds of one subject, 50 Hz accelerations in g and \
+                      16 silhouettes in 0..1, to whether it fell",
+            classes: CLASS_NAMES.map(str::to_owned).to_vec(),
+            slo_ms: 150.0,
+            penalty: Penalty::Sigmoid,
+            workload_mix: vec![1.0 - FALL_SHARE, FALL_SHARE],
+            inputs: vec![
+                tensor(ACCELERATION, vec![SAMPLES, AXES]),
+                tensor(CLIP, vec![FRAMES, SIDE, SIDE]),
+            ],
+        }
+    }
+
+    fn data(&self) -> &dyn Data {
+        &Fall
+    }
+
+    fn variants(&self) -> Vec<VariantRecipe> {
+        let variant =
+            |name, summary, architecture, inputs, (steps_factor, peak_rate)| VariantRecipe {
+                name,
+                summary,
+                architecture,
+                inputs,
+                max_batch: 32,
+                mix: vec![DAILY_WEIGHT, 1.0],
+                steps_factor,
+                peak_rate,
+                prepare: None,
+            };
+        let clip = || Some(vec![CLIP]);
+        let mut rocket = variant(
+            "minirocket",
+            "MiniRocket: 2,016 fixed features of the accelerometer and a linear classifier",
+            Architecture::MiniRocket(rocket()),
+            Some(vec![ACCELERATION]),
+            (2.0, 1e-3),
+        );
+        rocket.prepare = Some(prepare_rocket);
+        vec![
+            variant(
+                "video-s",
+                "X3D on 4 frames of 12 x 12",
+                video(small(), vec![2]),
+                clip(),
+                (2.0, 4e-3),
+            ),
+            rocket,
+            variant(
+                "video-m",
+                "X3D on 8 frames of 24 x 24",
+                video(medium(), vec![3]),
+                clip(),
+                (1.0, 3e-3),
+            ),
+            variant(
+                "fusion",
+                "X3D on 8 frames and a convolutional network on the accelerometer, one head",
+                Architecture::Fusion(FusionSpec {
+                    classes: CLASSES,
+                    sensor: sensor(),
+                    trunk: medium(),
+                }),
+                None,
+                (1.0, 3e-3),
+            ),
+            variant(
+                "video-l",
+                "X3D on all 16 frames, with an exit after two of its three stages",
+                video(large(), vec![2, 3]),
+                clip(),
+                (1.0, 2e-3),
+            ),
+        ]
+    }
+
+    fn evidence(&self) -> EvidenceRecipe {
+        EvidenceRecipe {
+            features: Features::Motion,
+            dimensions: 12,
+            mix: vec![1.0; CLASSES],
+        }
+    }
+
+    fn scale(&self) -> Scale {
+        Scale {
+            steps: 700,
+            evidence_steps: 1500,
+            batch: 32,
+            validation_per_class: 1000,
+            points_per_class: 1000,
+        }
+    }
+}
+
+fn prepare_rocket(vars: &BTreeMap<String, Var>, samples: &[Sample]) -> Result<(), ModelError> {
+    minirocket::prepare(&rocket(), vars, samples)
+}
+
+fn rocket() -> MiniRocketSpec {
+    MiniRocketSpec {
+        length: SAMPLES,
+        axes: AXES,
+        classes: CLASSES,
+        features_per_kernel: 24,
+        stages: 2,
+    }
+}
+
+fn video(trunk: TrunkSpec, exits: Vec<usize>) -> Architecture {
+    Architecture::X3d(X3dSpec {
+        classes: CLASSES,
+        exits,
+        trunk,
+    })
+}
+
+fn small() -> TrunkSpec {
+    TrunkSpec {
+        every: 4,
+        shrink: 2,
+        ..trunk(8, vec![stage(8, 18, 1, 1), stage(16, 36, 2, 2)])
+    }
+}
+
+fn medium() -> TrunkSpec {
+    TrunkSpec {
+        every: 2,
+        ..trunk(
+            8,
+            vec![stage(8, 18, 1, 1), stage(16, 36, 2, 2), stage(32, 72, 2, 2)],
+        )
+    }
+}
+
+fn large() -> TrunkSpec {
+    trunk(
+        12,
+        vec![
+            stage(12, 28, 2, 1),
+            stage(24, 54, 4, 2),
+            stage(48, 108, 4, 2),
+        ],
+    )
+}
+
+/// A trunk that reads all of the clip.
+fn trunk(stem: usize, stages: Vec<TrunkStage>) -> TrunkSpec {
+    TrunkSpec {
+        frames: FRAMES,
+        side: SIDE,
+        every: 1,
+        shrink: 1,
+        stem,
+        stages,
+    }
+}
+
+fn stage(channels: usize, inner: usize, blocks: usize, stride: usize) -> TrunkStage {
+    TrunkStage {
+        channels,
+        inner,
+        blocks,
+        stride,
+    }
+}
+
+/// Three convolutions, each halving the length.
+fn sensor() -> SensorSpec {
+    let layer = |channels| ConvSpec {
+        channels,
+        kernel: 8,
+        stride: 2,
+    };
+    SensorSpec {
+        length: SAMPLES,
+        axes: AXES,
+        layers: vec![layer(16), layer(24), layer(32)],
+    }
+}

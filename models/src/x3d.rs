@@ -1,0 +1,548 @@
+//! A factorised video network in the manner of X3D.
+//!
+//! Feichtenhofer, "X3D: Expanding Architectures for Efficient Video Recognition" (2020): a stem of
+//! a spatial and a depthwise temporal convolution, then bottleneck blocks that widen pointwise,
+//! filter depthwise in space and time, and narrow pointwise; sizes differ in frames, resolution,
+//! width and depth alike. The 3 x 3 x 3 depthwise filter is factorised once more, into 1 x 3 x 3
+//! and 3 x 1 x 1. Left out: normalisation, for the reason given in `resnet1d`, and the gates of
+//! squeeze and excitation.
+
+use candle_core::{Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::architecture::{BadHyperParameter, Spec, check_depth, check_size};
+use crate::error::ModelError;
+use crate::layers::Linear;
+use crate::layers2d::{Conv2d, DepthwiseConv2d};
+use crate::model::{StagedModel, in_slices};
+use crate::params::Params;
+use crate::unfold2d::{Padding, Window2d};
+
+/// Standard deviation of a block's last convolution, relative to He's.
+const RESIDUAL_GAIN: f64 = 0.1;
+
+/// Standard deviation of a convolution that no ReLU follows, relative to He's.
+const LINEAR_GAIN: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+/// Lines and columns of the spatial filters, and frames of the temporal ones.
+const KERNEL: usize = 3;
+
+/// Hyper-parameters of [`X3d`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct X3dSpec {
+    /// Classes told apart.
+    pub classes: usize,
+    /// For each exit, how many stages of the trunk run before it; the last one is all of them.
+    pub exits: Vec<usize>,
+    /// Everything up to the heads.
+    pub trunk: TrunkSpec,
+}
+
+/// Hyper-parameters of a video trunk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrunkSpec {
+    /// Frames of a clip.
+    pub frames: usize,
+    /// Lines and columns of a frame.
+    pub side: usize,
+    /// Reads the last of every so many frames; divides `frames`.
+    pub every: usize,
+    /// Averages squares of so many lines and columns first; divides `side`.
+    pub shrink: usize,
+    /// Channels of the stem, which halves lines and columns; part of stage 0.
+    pub stem: usize,
+    /// Stages in order.
+    pub stages: Vec<TrunkStage>,
+}
+
+/// A run of bottleneck blocks of one width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrunkStage {
+    /// Channels of every block.
+    pub channels: usize,
+    /// Channels inside every block.
+    pub inner: usize,
+    /// Blocks.
+    pub blocks: usize,
+    /// Lines and columns between windows of the first block.
+    pub stride: usize,
+}
+
+/// The network.
+pub struct X3d {
+    spec: X3dSpec,
+    trunk: Trunk,
+    heads: Vec<Linear>,
+}
+
+/// A video trunk: flat clips in, `[batch, frames, lines, columns, channels]` out.
+pub(crate) struct Trunk {
+    spec: TrunkSpec,
+    stem: Conv2d,
+    stem_time: DepthwiseConv2d,
+    stages: Vec<Vec<Block>>,
+}
+
+/// `relu(skip(x) + narrow(relu(time(space(relu(widen(x)))))))`.
+struct Block {
+    widen: Conv2d,
+    space: DepthwiseConv2d,
+    time: DepthwiseConv2d,
+    narrow: Conv2d,
+    /// Present where the block changes the width or the resolution.
+    skip: Option<Conv2d>,
+}
+
+// === impl X3dSpec ===
+
+impl Spec for X3dSpec {
+    fn samples(&self) -> usize {
+        self.trunk.samples()
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        self.exits.clone()
+    }
+
+    fn check(&self) -> std::result::Result<(), BadHyperParameter> {
+        self.trunk.check("trunk")?;
+        let stages = self.trunk.stages.len();
+        let rising = self.exits.is_sorted_by(|a, b| a < b);
+        if !rising || self.exits.first() == Some(&0) || self.exits.last() != Some(&stages) {
+            return Err(BadHyperParameter {
+                field: "exits".to_owned(),
+                reason: format!("{:?} do not rise from 1 or more to {stages}", self.exits),
+            });
+        }
+        Ok(())
+    }
+
+    fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
+        let trunk = Trunk::new(params, "", &self.trunk)?;
+        let head = |(i, &after): (usize, &usize)| {
+            let channels = self.trunk.stages[after - 1].channels;
+            Linear::new(params, &format!("exit{i}"), channels, self.classes)
+        };
+        Ok(Box::new(X3d {
+            spec: self.clone(),
+            heads: self
+                .exits
+                .iter()
+                .enumerate()
+                .map(head)
+                .collect::<std::result::Result<_, _>>()?,
+            trunk,
+        }))
+    }
+}
+
+// === impl X3d ===
+
+impl StagedModel for X3d {
+    fn stages(&self) -> usize {
+        self.trunk.stages()
+    }
+
+    fn exits(&self) -> &[usize] {
+        &self.spec.exits
+    }
+
+    fn classes(&self) -> usize {
+        self.spec.classes
+    }
+
+    fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
+        if stage >= self.stages() {
+            candle_core::bail!("stage {stage} of {}", self.stages());
+        }
+        in_slices(x, self.trunk.width(stage), |x| {
+            self.trunk.run_stage(stage, x)
+        })
+    }
+
+    fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
+        let Some(head) = self.heads.get(exit) else {
+            candle_core::bail!("exit {exit} of {}", self.heads.len());
+        };
+        head.forward_pooled(&x.flatten(1, 3)?)
+    }
+}
+
+// === impl TrunkSpec ===
+
+impl TrunkSpec {
+    /// Numbers of a clip.
+    pub(crate) fn samples(&self) -> usize {
+        let frame = self.side.saturating_mul(self.side);
+        self.frames.saturating_mul(frame)
+    }
+
+    /// Channels behind the last stage; [`check`](Self::check) must have passed.
+    pub(crate) fn channels(&self) -> usize {
+        self.stages[self.stages.len() - 1].channels
+    }
+
+    /// Checks every hyper-parameter; `at` is where they stand.
+    pub(crate) fn check(&self, at: &str) -> std::result::Result<(), BadHyperParameter> {
+        check_size(&format!("{at}.frames"), self.frames)?;
+        check_size(&format!("{at}.side"), self.side)?;
+        check_divisor(at, "every", self.every, self.frames)?;
+        check_divisor(at, "shrink", self.shrink, self.side)?;
+        check_size(&format!("{at}.stem"), self.stem)?;
+        check_depth(&format!("{at}.stages"), self.stages.len())?;
+        for (i, stage) in self.stages.iter().enumerate() {
+            let at = format!("{at}.stages[{i}]");
+            check_size(&format!("{at}.channels"), stage.channels)?;
+            check_size(&format!("{at}.inner"), stage.inner)?;
+            check_depth(&format!("{at}.blocks"), stage.blocks)?;
+            check_size(&format!("{at}.stride"), stage.stride)?;
+        }
+        Ok(())
+    }
+
+    /// Frames that are read.
+    fn frames_read(&self) -> usize {
+        self.frames / self.every
+    }
+
+    /// Lines and columns before each stage, and behind the last.
+    fn sides(&self) -> Vec<usize> {
+        let mut sides = vec![(self.side / self.shrink).div_ceil(2)];
+        for (i, stage) in self.stages.iter().enumerate() {
+            sides.push(sides[i].div_ceil(stage.stride));
+        }
+        sides
+    }
+}
+
+fn check_divisor(
+    at: &str,
+    field: &str,
+    value: usize,
+    of: usize,
+) -> std::result::Result<(), BadHyperParameter> {
+    let field = format!("{at}.{field}");
+    check_size(&field, value)?;
+    if of.is_multiple_of(value) {
+        return Ok(());
+    }
+    let reason = format!("{value} does not divide {of}");
+    Err(BadHyperParameter { field, reason })
+}
+
+// === impl Trunk ===
+
+impl Trunk {
+    /// The names of its parameters start with `prefix`.
+    pub(crate) fn new(
+        params: &mut Params,
+        prefix: &str,
+        spec: &TrunkSpec,
+    ) -> std::result::Result<Self, ModelError> {
+        let name = |name: &str| format!("{prefix}{name}");
+        let window = Window2d::centred(KERNEL, 2);
+        let stem = Conv2d::new(params, &name("stem"), [1, spec.stem], window, LINEAR_GAIN)?;
+        let over_time = over_time();
+        let stem_time =
+            DepthwiseConv2d::new(params, &name("stem_time"), spec.stem, over_time, 1.0)?;
+        let mut channels = spec.stem;
+        let mut stages = Vec::with_capacity(spec.stages.len());
+        for (i, stage) in spec.stages.iter().enumerate() {
+            let mut blocks = Vec::with_capacity(stage.blocks);
+            for j in 0..stage.blocks {
+                let stride = if j == 0 { stage.stride } else { 1 };
+                let name = name(&format!("stage{i}.block{j}"));
+                blocks.push(Block::new(params, &name, channels, *stage, stride)?);
+                channels = stage.channels;
+            }
+            stages.push(blocks);
+        }
+        Ok(Self {
+            spec: spec.clone(),
+            stem,
+            stem_time,
+            stages,
+        })
+    }
+
+    pub(crate) fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Largest number of activations per clip inside a stage.
+    pub(crate) fn width(&self, stage: usize) -> usize {
+        // The first block widens before it strides.
+        let side = self.spec.sides()[stage];
+        let own = self.spec.stages[stage];
+        self.spec.frames_read() * side * side * own.inner.max(own.channels)
+    }
+
+    /// `[frames, lines, columns, channels]` behind a stage.
+    pub(crate) fn shape_after(&self, stage: usize) -> [usize; 4] {
+        let side = self.spec.sides()[stage + 1];
+        let channels = self.spec.stages[stage].channels;
+        [self.spec.frames_read(), side, side, channels]
+    }
+
+    /// Stage 0 takes flat clips, every other what the one before it returned.
+    pub(crate) fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
+        let mut x = if stage == 0 {
+            self.begin(x)?
+        } else {
+            x.clone()
+        };
+        for block in &self.stages[stage] {
+            x = block.forward(&x)?;
+        }
+        Ok(x)
+    }
+
+    /// From flat clips to what the stem makes of them.
+    fn begin(&self, clips: &Tensor) -> Result<Tensor> {
+        let TrunkSpec {
+            side,
+            every,
+            shrink,
+            ..
+        } = self.spec;
+        let (batch, width) = clips.dims2()?;
+        if width != self.spec.samples() {
+            let samples = self.spec.samples();
+            candle_core::bail!("input has {width} samples, the model takes {samples}");
+        }
+        let frames = self.spec.frames_read();
+        let mut x = clips.reshape((batch * frames, every, side * side))?;
+        x = x.narrow(1, every - 1, 1)?;
+        let small = side / shrink;
+        if shrink > 1 {
+            let squares = (batch * frames * small, shrink, small, shrink);
+            x = x.reshape(squares)?.mean(3)?.mean(1)?;
+        }
+        let x = x.reshape((batch * frames, small, small, 1))?;
+        let x = self.stem.forward(&x)?;
+        let (_, lines, columns, channels) = x.dims4()?;
+        let x = x.reshape((batch, frames, lines * columns, channels))?;
+        self.stem_time
+            .forward(&x)?
+            .relu()?
+            .reshape((batch, frames, lines, columns, channels))
+    }
+}
+
+/// A depthwise window over frames, which stand in for lines.
+fn over_time() -> Window2d {
+    let side = KERNEL / 2;
+    Window2d {
+        kernel: [KERNEL, 1],
+        stride: [1, 1],
+        padding: Padding {
+            top: side,
+            bottom: side,
+            ..Padding::default()
+        },
+    }
+}
+
+// === impl Block ===
+
+impl Block {
+    fn new(
+        params: &mut Params,
+        name: &str,
+        input: usize,
+        stage: TrunkStage,
+        stride: usize,
+    ) -> std::result::Result<Self, ModelError> {
+        let TrunkStage {
+            channels, inner, ..
+        } = stage;
+        let point = Window2d::centred(1, 1);
+        let name = |part: &str| format!("{name}.{part}");
+        let skip = if stride != 1 || input != channels {
+            let window = Window2d::centred(1, stride);
+            let name = name("skip");
+            Some(Conv2d::new(
+                params,
+                &name,
+                [input, channels],
+                window,
+                LINEAR_GAIN,
+            )?)
+        } else {
+            None
+        };
+        let window = Window2d::centred(KERNEL, stride);
+        Ok(Self {
+            widen: Conv2d::new(params, &name("widen"), [input, inner], point, 1.0)?,
+            space: DepthwiseConv2d::new(params, &name("space"), inner, window, LINEAR_GAIN)?,
+            time: DepthwiseConv2d::new(params, &name("time"), inner, over_time(), 1.0)?,
+            narrow: Conv2d::new(
+                params,
+                &name("narrow"),
+                [inner, channels],
+                point,
+                RESIDUAL_GAIN,
+            )?,
+            skip,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (batch, frames, ..) = x.dims5()?;
+        let pictures = x.flatten(0, 1)?;
+        let inner = self.widen.forward(&pictures)?.relu()?;
+        let inner = self.space.forward(&inner)?;
+        let (_, lines, columns, channels) = inner.dims4()?;
+        let over_time = inner.reshape((batch, frames, lines * columns, channels))?;
+        let inner = self.time.forward(&over_time)?.relu()?;
+        // A pointwise convolution does not mind which positions are neighbours.
+        let inner = self.narrow.forward(&inner)?;
+        let skip = match &self.skip {
+            Some(skip) => skip.forward(&pictures)?,
+            None => pictures,
+        };
+        let shape = (batch, frames, lines, columns, ());
+        (skip.reshape(shape)? + inner.reshape(shape)?)?.relu()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use candle_core::Device;
+    use rand::{Rng, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::architecture::Architecture;
+
+    fn spec() -> X3dSpec {
+        let stage = |channels, blocks, stride| TrunkStage {
+            channels,
+            inner: 2 * channels,
+            blocks,
+            stride,
+        };
+        X3dSpec {
+            classes: 3,
+            exits: vec![1, 2],
+            trunk: TrunkSpec {
+                frames: 6,
+                side: 12,
+                every: 2,
+                shrink: 2,
+                stem: 4,
+                stages: vec![stage(4, 1, 1), stage(6, 2, 2)],
+            },
+        }
+    }
+
+    fn model(spec: &X3dSpec) -> Box<dyn StagedModel> {
+        spec.check().unwrap();
+        let mut params = Params::fresh(Pcg64::seed_from_u64(1));
+        spec.build(&mut params).unwrap()
+    }
+
+    /// Random clips.
+    fn clips(count: usize) -> Tensor {
+        let mut rng = Pcg64::seed_from_u64(2);
+        let values: Vec<f32> = (0..count * 6 * 144).map(|_| rng.random()).collect();
+        Tensor::from_vec(values, (count, 6 * 144), &Device::Cpu).unwrap()
+    }
+
+    fn rows(x: &Tensor) -> Vec<Vec<f32>> {
+        x.to_vec2().unwrap()
+    }
+
+    #[test]
+    fn stages_have_the_announced_shapes_and_exits() {
+        let spec = spec();
+        let model = model(&spec);
+        assert_eq!((model.stages(), model.exits()), (2, &[1, 2][..]));
+        let trunk = Trunk::new(&mut Params::fresh(Pcg64::seed_from_u64(1)), "", &spec.trunk);
+        let trunk = trunk.unwrap();
+        let mut x = clips(2);
+        for stage in 0..2 {
+            x = model.run_stage(stage, &x).unwrap();
+            assert_eq!(x.dims()[1..], trunk.shape_after(stage), "stage {stage}");
+            assert_eq!(model.logits(stage, &x).unwrap().dims(), [2, 3]);
+        }
+        assert_eq!(x.dims(), [2, 3, 2, 2, 6]);
+    }
+
+    #[test]
+    fn rows_do_not_depend_on_the_batch() {
+        let model = model(&spec());
+        let x = clips(5);
+        let together = rows(&model.forward(1, &x).unwrap());
+        for (i, row) in together.iter().enumerate() {
+            let alone = rows(&model.forward(1, &x.narrow(0, i, 1).unwrap()).unwrap());
+            let close = alone[0].iter().zip(row).all(|(a, b)| (a - b).abs() < 1e-6);
+            assert!(close, "row {i}: {alone:?} {row:?}");
+        }
+        assert_ne!(together[0], together[1]);
+    }
+
+    #[test]
+    fn only_the_last_of_every_so_many_frames_is_read() {
+        let model = model(&spec());
+        let x = clips(1);
+        let zero = |frame: usize| {
+            let mut values = x.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            values[frame * 144..][..144].fill(0.0);
+            let x = Tensor::from_vec(values, (1, 6 * 144), &Device::Cpu).unwrap();
+            rows(&model.forward(1, &x).unwrap())
+        };
+        let whole = rows(&model.forward(1, &x).unwrap());
+        assert_eq!(zero(2), whole);
+        assert_ne!(zero(3), whole);
+    }
+
+    /// What is before the change of a clip in time must reach the answer differently from what is
+    /// after it: a fall backwards in time is none.
+    #[test]
+    fn the_order_of_frames_matters() {
+        let model = model(&spec());
+        let x = clips(1).reshape((6, 144)).unwrap();
+        let frames: Vec<Tensor> = (0..6).rev().map(|i| x.narrow(0, i, 1).unwrap()).collect();
+        // Pairs are kept in order, so that the same frames are read.
+        let swapped: Vec<&Tensor> = [1, 0, 3, 2, 5, 4].iter().map(|&i| &frames[i]).collect();
+        let reversed = Tensor::cat(&swapped, 0)
+            .unwrap()
+            .reshape((1, 6 * 144))
+            .unwrap();
+        let forth = rows(&model.forward(1, &clips(1)).unwrap());
+        let back = rows(&model.forward(1, &reversed).unwrap());
+        let apart = forth[0]
+            .iter()
+            .zip(&back[0])
+            .any(|(a, b)| (a - b).abs() > 1e-6);
+        assert!(apart, "{forth:?} {back:?}");
+    }
+
+    #[test]
+    fn bad_hyper_parameters_are_named() {
+        let field = |change: fn(&mut X3dSpec)| {
+            let mut spec = spec();
+            change(&mut spec);
+            Architecture::X3d(spec).check().unwrap_err().field
+        };
+        assert_eq!(field(|s| s.trunk.every = 4), "trunk.every");
+        assert_eq!(field(|s| s.trunk.shrink = 0), "trunk.shrink");
+        assert_eq!(
+            field(|s| s.trunk.stages[1].stride = 0),
+            "trunk.stages[1].stride"
+        );
+        assert_eq!(field(|s| s.trunk.stages.clear()), "trunk.stages");
+        assert_eq!(field(|s| s.exits = vec![1]), "exits");
+        assert_eq!(field(|s| s.exits = vec![0, 2]), "exits");
+        assert_eq!(field(|s| s.trunk.side = 1 << 13), "samples");
+    }
+}
