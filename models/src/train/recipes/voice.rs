@@ -61,7 +61,7 @@ impl Recipe for VoiceRecipe {
                 "mobilenet-s",
                 "Narrow MobileNet of two groups of blocks",
                 small,
-                (1.0, 4e-3),
+                (1.5, 4e-3),
             ),
             variant(
                 "mobilenet",
