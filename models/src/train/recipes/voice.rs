@@ -41,7 +41,7 @@ impl Recipe for VoiceRecipe {
             samples: SAMPLES,
             classes: CLASSES,
             stack: 4,
-            layers: vec![64, 64],
+            layers: vec![24, 24],
         });
         let small = mobilenet(16, vec![group(24, 1), group(48, 1)], vec![2], 2);
         let large = mobilenet(
