@@ -2,10 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bert::BertSpec;
 use crate::cnn1d::{Cnn1dSpec, ConvSpec};
+use crate::efficientnet::EfficientNetSpec;
 use crate::error::ModelError;
 use crate::fusion::FusionSpec;
+use crate::lstm::LstmSpec;
 use crate::minirocket::MiniRocketSpec;
+use crate::mobilenet::MobileNetSpec;
 use crate::model::StagedModel;
 use crate::params::Params;
 use crate::resnet1d::ResNet1dSpec;
@@ -14,20 +18,28 @@ use crate::x3d::X3dSpec;
 
 /// Largest value of any single hyper-parameter, so that a hostile card cannot make a shape
 /// overflow.
-const HYPER_PARAMETER_MAX: usize = 1 << 16;
+pub(crate) const HYPER_PARAMETER_MAX: usize = 1 << 16;
 
 /// Most numbers in one request: a 3 x 1,024 x 1,024 image and some.
 const SAMPLES_MAX: usize = 1 << 22;
 
 /// Most layers or blocks in one list or stage.
-const DEPTH_MAX: usize = 256;
+pub(crate) const DEPTH_MAX: usize = 256;
 
 /// Architecture name and hyper-parameters, as written in `model.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Architecture {
+    /// [`Bert`](crate::bert::Bert).
+    Bert(BertSpec),
     /// [`Cnn1d`](crate::cnn1d::Cnn1d).
     Cnn1d(Cnn1dSpec),
+    /// [`Lstm`](crate::lstm::Lstm).
+    Lstm(LstmSpec),
+    /// [`MobileNet`](crate::mobilenet::MobileNet).
+    MobileNet(MobileNetSpec),
+    /// [`EfficientNet`](crate::efficientnet::EfficientNet).
+    EfficientNet(EfficientNetSpec),
     /// [`ResNet1d`](crate::resnet1d::ResNet1d).
     ResNet1d(ResNet1dSpec),
     /// [`ResNet2d`](crate::resnet2d::ResNet2d).
@@ -42,11 +54,21 @@ pub enum Architecture {
 
 /// What every architecture's hyper-parameters say, and how its network is built from them.
 pub(crate) trait Spec {
-    /// Numbers of one request that stage 0 takes, flat.
+    /// Numbers of one request that stage 0 takes, flat; 1 for a text.
     fn samples(&self) -> usize;
 
     /// Classes told apart.
     fn classes(&self) -> usize;
+
+    /// Whether requests are texts.
+    fn takes_text(&self) -> bool {
+        false
+    }
+
+    /// Numbers of an answer that is a vector and no class.
+    fn embedding(&self) -> Option<usize> {
+        None
+    }
 
     /// For each exit, how many stages run before it.
     fn exits(&self) -> Vec<usize>;
@@ -70,7 +92,11 @@ pub(crate) struct BadHyperParameter {
 impl Architecture {
     fn spec(&self) -> &dyn Spec {
         match self {
+            Self::Bert(spec) => spec,
             Self::Cnn1d(spec) => spec,
+            Self::Lstm(spec) => spec,
+            Self::MobileNet(spec) => spec,
+            Self::EfficientNet(spec) => spec,
             Self::ResNet1d(spec) => spec,
             Self::ResNet2d(spec) => spec,
             Self::MiniRocket(spec) => spec,
@@ -79,7 +105,7 @@ impl Architecture {
         }
     }
 
-    /// Numbers of one request that stage 0 takes, flat.
+    /// Numbers of one request that stage 0 takes, flat; 1 for a text.
     pub fn samples(&self) -> usize {
         self.spec().samples()
     }
@@ -87,6 +113,16 @@ impl Architecture {
     /// Classes told apart.
     pub fn classes(&self) -> usize {
         self.spec().classes()
+    }
+
+    /// Whether requests are texts.
+    pub fn takes_text(&self) -> bool {
+        self.spec().takes_text()
+    }
+
+    /// Numbers of an answer that is a vector and no class.
+    pub fn embedding(&self) -> Option<usize> {
+        self.spec().embedding()
     }
 
     /// For each exit, how many stages run before it.

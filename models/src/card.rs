@@ -20,6 +20,12 @@ pub const APP_CARD: &str = "app.toml";
 /// File name of a variant card.
 pub const VARIANT_CARD: &str = "model.toml";
 
+/// The one class of an application that embeds.
+pub const EMBEDDING: &str = "embedding";
+
+/// Most classes that a recall is filled in for; what has more is refused.
+const CLASSES_MAX: usize = 1 << 16;
+
 /// Largest distance of a distribution's sum from 1, and of a rounded figure from its recount.
 const TOLERANCE: f64 = 1e-3;
 
@@ -31,22 +37,46 @@ pub struct AppCard {
     pub name: String,
     /// One line for people.
     pub summary: String,
-    /// Class names; a label is an index into this list.
+    /// What its answers are.
+    #[serde(default, skip_serializing_if = "Task::is_classify")]
+    pub task: Task,
+    /// Class names; a label is an index into this list. Once read, an application that embeds
+    /// has the one class [`EMBEDDING`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<String>,
+    /// File beside the card with a class name per line, in the place of `classes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes_file: Option<String>,
     /// Default time from arrival to deadline, in milliseconds.
     pub slo_ms: f64,
     /// Shape of the penalty for a late answer.
     pub penalty: Penalty,
-    /// Share of each class in the workload the application expects; sums to 1.
+    /// Share of each class in the workload the application expects; sums to 1. A card without it
+    /// expects all alike.
+    #[serde(default)]
     pub workload_mix: Vec<f64>,
     /// Input tensors of one request.
     pub inputs: Vec<TensorCard>,
     /// Output tensors of one answer.
     pub outputs: Vec<TensorCard>,
-    /// The set on which accuracies and recalls were measured.
+    /// The set on which accuracies and recalls were measured. A card without it says nothing of
+    /// its size and takes all classes to be equally frequent.
+    #[serde(default)]
     pub validation: ValidationCard,
     /// Nearest-neighbour evidence, where the application has it.
     pub sneakpeek: Option<SneakPeekCard>,
+}
+
+/// What an application's answers are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// One of its classes.
+    #[default]
+    Classify,
+    /// A vector, to be compared with others. Whoever schedules sees one class, whose recall is
+    /// the accuracy.
+    Embed,
 }
 
 /// Penalty of an answer after its deadline (SneakPeek eq. 2).
@@ -82,10 +112,13 @@ pub enum Datatype {
     /// 64-bit signed integer.
     #[serde(rename = "INT64")]
     Int64,
+    /// A string; as an input, UTF-8 text.
+    #[serde(rename = "BYTES")]
+    Bytes,
 }
 
 /// The validation set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValidationCard {
     /// Inputs in the set.
@@ -155,24 +188,31 @@ pub struct ExitCard {
     pub after_stage: usize,
     /// Share of right answers.
     pub accuracy: f64,
-    /// Recall per class.
+    /// Recall per class. Where a card has none, as for public weights, it is read as the accuracy
+    /// for every class.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recall: Vec<f64>,
-    /// Confusion matrix, rows by true class.
+    /// Confusion matrix, rows by true class; empty where nothing is known but accuracy and
+    /// recall.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confusion: Vec<Vec<u64>>,
 }
 
 /// What to run to get the same weights again. Carries no date, so that a repeated run writes the
-/// same bytes.
+/// same bytes. Public weights have no seed, steps and batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// Command line.
     pub command: String,
     /// Seed of the run.
+    #[serde(default)]
     pub seed: u64,
     /// Optimiser steps taken.
+    #[serde(default)]
     pub steps: u64,
     /// Inputs per step, each drawn afresh.
+    #[serde(default)]
     pub batch: usize,
     /// Where the data came from.
     pub data: String,
@@ -187,9 +227,39 @@ impl AppCard {
     /// The file cannot be read, is not TOML, has a field unknown, missing or of an impossible
     /// value.
     pub fn read(file: &Path) -> Result<Self, ModelError> {
-        let card: Self = read_toml(file)?;
+        let mut card: Self = read_toml(file)?;
+        card.complete(file)?;
         card.check(file)?;
         Ok(card)
+    }
+
+    /// Fills in what a card may leave out.
+    fn complete(&mut self, file: &Path) -> Result<(), ModelError> {
+        match (&self.classes_file, self.task) {
+            (_, Task::Embed) if !self.classes.is_empty() || self.classes_file.is_some() => {
+                let reason = "an application that embeds has none";
+                return Err(ModelError::field(file, "classes", reason));
+            }
+            (_, Task::Embed) => self.classes = vec![EMBEDDING.to_owned()],
+            (Some(_), Task::Classify) if !self.classes.is_empty() => {
+                let reason = "is set beside classes";
+                return Err(ModelError::field(file, "classes_file", reason));
+            }
+            (Some(labels), Task::Classify) => {
+                check_file_name(file, "classes_file", labels)?;
+                self.classes = read_classes(&file.with_file_name(labels))?;
+            }
+            (None, Task::Classify) => {}
+        }
+        let classes = self.classes.len();
+        let even = vec![1.0 / classes.max(1) as f64; classes];
+        if self.workload_mix.is_empty() {
+            self.workload_mix.clone_from(&even);
+        }
+        if self.validation == ValidationCard::default() {
+            self.validation.frequencies = even;
+        }
+        Ok(())
     }
 
     /// Numbers in one request, over all inputs. Saturates.
@@ -223,7 +293,7 @@ impl AppCard {
 
     fn check(&self, file: &Path) -> Result<(), ModelError> {
         let classes = self.classes.len();
-        if classes < 2 {
+        if classes < 2 && self.task == Task::Classify {
             return Err(ModelError::field(file, "classes", "needs at least 2"));
         }
         if !(self.slo_ms.is_finite() && self.slo_ms > 0.0) {
@@ -237,10 +307,28 @@ impl AppCard {
                 return Err(ModelError::field(file, field, "is empty"));
             }
         }
+        for (i, input) in self.inputs.iter().enumerate() {
+            if input.datatype == Datatype::Bytes && input.shape != [1] {
+                let reason = format!("{:?}, must be [1]: one text per request", input.shape);
+                return Err(ModelError::field(
+                    file,
+                    format!("inputs[{i}].shape"),
+                    reason,
+                ));
+            }
+        }
         match &self.sneakpeek {
             Some(sneakpeek) => sneakpeek.check(file, classes),
             None => Ok(()),
         }
+    }
+}
+
+// === impl Task ===
+
+impl Task {
+    fn is_classify(&self) -> bool {
+        *self == Self::Classify
     }
 }
 
@@ -284,7 +372,13 @@ impl VariantCard {
     /// # Errors
     /// As [`AppCard::read`].
     pub fn read(file: &Path) -> Result<Self, ModelError> {
-        let card: Self = read_toml(file)?;
+        let mut card: Self = read_toml(file)?;
+        let classes = card.architecture.classes();
+        for exit in &mut card.exits {
+            if exit.recall.is_empty() && exit.confusion.is_empty() && classes <= CLASSES_MAX {
+                exit.recall = vec![exit.accuracy; classes];
+            }
+        }
         card.check(file)?;
         Ok(card)
     }
@@ -331,6 +425,19 @@ fn read_toml<T: DeserializeOwned>(file: &Path) -> Result<T, ModelError> {
     })
 }
 
+/// The lines of a file of class names.
+fn read_classes(file: &Path) -> Result<Vec<String>, ModelError> {
+    let text = std::fs::read_to_string(file).map_err(|source| ModelError::io(file, source))?;
+    let names: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
+    match names.iter().position(String::is_empty) {
+        Some(at) => {
+            let line = format!("line {}", at + 1);
+            Err(ModelError::field(file, line, "has no class name"))
+        }
+        None => Ok(names),
+    }
+}
+
 /// Refuses anything but a plain file name, so that a card cannot reach outside its folder.
 fn check_file_name(card: &Path, field: &str, name: &str) -> Result<(), ModelError> {
     if Path::new(name).file_name() == Some(name.as_ref()) {
@@ -359,13 +466,26 @@ fn check_distribution(
     Ok(())
 }
 
-/// Checks that a confusion matrix is square and that accuracy and recall follow from it.
+/// Checks that a confusion matrix is square and that accuracy and recall follow from it. Without
+/// a matrix, that both are shares.
 fn check_profile(
     file: &Path,
     at: &str,
     (accuracy, recall, confusion): (f64, &[f64], &[Vec<u64>]),
     classes: usize,
 ) -> Result<(), ModelError> {
+    if confusion.is_empty() {
+        let is_share = |share: &f64| (0.0..=1.0).contains(share);
+        if !is_share(&accuracy) {
+            let reason = format!("{accuracy} is not between 0 and 1");
+            return Err(ModelError::field(file, format!("{at}.accuracy"), reason));
+        }
+        if recall.len() != classes || !recall.iter().all(is_share) {
+            let reason = format!("needs {classes} numbers between 0 and 1");
+            return Err(ModelError::field(file, format!("{at}.recall"), reason));
+        }
+        return Ok(());
+    }
     if confusion.len() != classes || confusion.iter().any(|row| row.len() != classes) {
         let reason = format!("must be {classes} by {classes}");
         return Err(ModelError::field(file, format!("{at}.confusion"), reason));

@@ -50,9 +50,11 @@ impl SneakPeek {
         let width = features.width(samples);
         let mut tensors = read_tensors(file)?;
         let mut take = |name: &str| {
-            tensors
+            let (shape, values) = tensors
                 .remove(name)
-                .ok_or_else(|| ModelError::tensor(file, name, "missing"))
+                .ok_or_else(|| ModelError::tensor(file, name, "missing"))?;
+            let values = values.map_err(|reason| ModelError::tensor(file, name, reason))?;
+            Ok::<_, ModelError>((shape, values))
         };
         let (projection_shape, projection) = take(PROJECTION)?;
         let (points_shape, points) = take(POINTS)?;

@@ -43,14 +43,16 @@ const CLUTTER_MAX: usize = 4;
 const PERIODS: [f32; 2] = [4.5, 6.5];
 /// Period of the background's pattern.
 const BACKGROUND_PERIODS: [f32; 2] = [4.0, 9.0];
-/// Contrast of the figure's pattern: distance of its colours from their mean.
-const CONTRASTS: [f32; 2] = [0.35, 0.7];
-/// Contrast of the background's pattern.
-const BACKGROUND_CONTRASTS: [f32; 2] = [0.05, 0.3];
-/// Least distance between the mean colours of figure and background.
-const COLOUR_DISTANCE_MIN: f32 = 0.5;
+/// Brightness of the figure, and how far its pattern goes from it.
+const LEVELS: [f32; 2] = [0.2, 0.6];
+const CONTRASTS: [f32; 2] = [0.3, 0.5];
+/// Brightness of the background, and how far its pattern goes from it.
+const BACKGROUND_LEVELS: [f32; 2] = [-0.8, -0.3];
+const BACKGROUND_CONTRASTS: [f32; 2] = [0.05, 0.25];
+/// Largest distance of a colour from grey.
+const TINT: f32 = 0.25;
 /// Standard deviation of the noise on every number.
-const NOISES: [f32; 2] = [0.02, 0.12];
+const NOISES: [f32; 2] = [0.02, 0.1];
 
 /// The application's data.
 #[derive(Clone, Copy, Debug)]
@@ -69,9 +71,10 @@ struct Figure {
 /// A pattern in two colours.
 struct Surface {
     texture: Texture,
-    mean: [f32; COLOURS],
-    /// Half the difference of the two colours.
-    contrast: [f32; COLOURS],
+    /// Their mean.
+    colour: [f32; COLOURS],
+    /// How far each is from it.
+    contrast: f32,
 }
 
 /// Name of class `label`, for example `star-striped`.
@@ -106,16 +109,13 @@ impl Data for Images {
         let (outline, pattern) = parts(label);
         let background = {
             let pattern = Pattern::ALL[rng.random_range(0..Pattern::ALL.len())];
-            Surface::draw(pattern, BACKGROUND_PERIODS, BACKGROUND_CONTRASTS, rng)
+            let ranges = [BACKGROUND_PERIODS, BACKGROUND_LEVELS, BACKGROUND_CONTRASTS];
+            Surface::draw(pattern, ranges, rng)
         };
         let mut figures: Vec<Figure> = (0..rng.random_range(0..=CLUTTER_MAX))
             .map(|_| Figure::clutter(rng))
             .collect();
-        let mut main = Figure::main(outline, pattern, rng);
-        while distance(&main.surface.mean, &background.mean) < COLOUR_DISTANCE_MIN {
-            main.surface.mean = colour(rng);
-        }
-        figures.push(main);
+        figures.push(Figure::main(outline, pattern, rng));
         let mut pixels = render(&background, &figures);
         add_noise(&mut pixels, rng);
         pixels
@@ -168,7 +168,7 @@ impl Figure {
             centre: [0, 1].map(|_| middle + rng.random_range(-free..free)),
             scale,
             rotation: rotation(rng),
-            surface: Surface::draw(pattern, PERIODS, CONTRASTS, rng),
+            surface: Surface::draw(pattern, [PERIODS, LEVELS, CONTRASTS], rng),
         }
     }
 
@@ -180,7 +180,7 @@ impl Figure {
             centre: [0, 1].map(|_| rng.random_range(0.0..SIZE as f32)),
             scale: rng.random_range(CLUTTER_SCALES[0]..CLUTTER_SCALES[1]),
             rotation: rotation(rng),
-            surface: Surface::draw(Pattern::Plain, PERIODS, CONTRASTS, rng),
+            surface: Surface::draw(Pattern::Plain, [PERIODS, LEVELS, CONTRASTS], rng),
         }
     }
 
@@ -198,37 +198,26 @@ impl Figure {
 // === impl Surface ===
 
 impl Surface {
-    fn draw(pattern: Pattern, periods: [f32; 2], contrasts: [f32; 2], rng: &mut Pcg64) -> Self {
+    /// `pattern` with a period, a brightness and a contrast from these ranges.
+    fn draw(
+        pattern: Pattern,
+        [periods, levels, contrasts]: [[f32; 2]; 3],
+        rng: &mut Pcg64,
+    ) -> Self {
         let texture = Texture::draw(pattern, periods, rng);
-        let strength = rng.random_range(contrasts[0]..contrasts[1]);
-        let direction = colour(rng);
-        let length = distance(&direction, &[0.0; COLOURS]).max(f32::EPSILON);
+        let level = rng.random_range(levels[0]..levels[1]);
         Self {
             texture,
-            mean: colour(rng),
-            contrast: direction.map(|part| part / length * strength),
+            colour: [0; COLOURS].map(|_| level + rng.random_range(-TINT..TINT)),
+            contrast: rng.random_range(contrasts[0]..contrasts[1]),
         }
     }
 
     /// Colour at a position in pixels.
     fn at(&self, x: f32, y: f32) -> [f32; COLOURS] {
-        let level = self.texture.at(x, y);
-        let mut colour = self.mean;
-        for (part, contrast) in colour.iter_mut().zip(self.contrast) {
-            *part += contrast * level;
-        }
-        colour
+        let level = self.contrast * self.texture.at(x, y);
+        self.colour.map(|part| part + level)
     }
-}
-
-/// A colour, not close to black or white.
-fn colour(rng: &mut Pcg64) -> [f32; COLOURS] {
-    [0; COLOURS].map(|_| rng.random_range(-0.7..0.7))
-}
-
-fn distance(a: &[f32; COLOURS], b: &[f32; COLOURS]) -> f32 {
-    let squares = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b));
-    squares.sum::<f32>().sqrt()
 }
 
 fn rotation(rng: &mut Pcg64) -> [f32; 2] {

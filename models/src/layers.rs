@@ -6,6 +6,7 @@ use candle_core::{Result, Tensor};
 
 use crate::error::ModelError;
 use crate::params::{Init, Params};
+use crate::pointwise::add_bias;
 use crate::unfold::Window;
 
 /// A "same" convolution with stride: `[batch, length, in]` to `[batch, ceil(length/stride), out]`.
@@ -84,7 +85,7 @@ impl Linear {
     }
 
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.matmul(&self.weight)?.broadcast_add(&self.bias)
+        add_bias(&x.matmul(&self.weight)?, &self.bias)
     }
 
     /// Mean over the length of `[batch, length, in]`, then the linear map.

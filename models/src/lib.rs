@@ -3,10 +3,10 @@
 //!
 //! In the order in which data flows:
 //!
-//! 1. [`data`] says what labelled data is; [`heart`] makes heartbeats from a seed: training data,
-//!    validation data, load.
-//! 2. [`cnn1d`] and [`resnet1d`] are the architectures; [`architecture`] is their closed set.
-//!    All implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in
+//! 1. [`data`] says what labelled data is; [`heart`] makes heartbeats and [`voice`] spoken keywords
+//!    from a seed: training data, validation data, load.
+//! 2. [`cnn1d`], [`lstm`], [`mobilenet`], [`resnet1d`] and [`resnet2d`] are the architectures;
+//!    [`architecture`] is their closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in
 //!    `layers` over `unfold`, their tensors come from `params`.
 //! 3. [`train`] fits them and writes cards, weights and evidence.
 //! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
@@ -22,21 +22,29 @@
 //! thread per shard.
 
 pub mod architecture;
+pub mod bert;
 pub mod card;
 pub mod cnn1d;
 mod confusion;
+mod convolve2d;
 pub mod data;
 mod depthwise;
+pub mod efficientnet;
 mod error;
 pub mod evidence;
 pub mod fall;
 pub mod features;
+mod fft;
 pub mod fusion;
 pub mod heart;
 pub mod images;
 mod layers;
 mod layers2d;
+mod logmel;
+pub mod lstm;
+mod mapped;
 pub mod minirocket;
+pub mod mobilenet;
 mod model;
 mod params;
 mod pointwise;
@@ -44,9 +52,11 @@ mod public;
 pub mod resnet1d;
 pub mod resnet2d;
 mod slicing;
+pub mod tokens;
 pub mod train;
 mod unfold;
 mod unfold2d;
+pub mod voice;
 pub mod x3d;
 pub mod zoo;
 
@@ -56,4 +66,5 @@ pub use confusion::Confusion;
 pub use error::ModelError;
 pub use evidence::SneakPeek;
 pub use model::StagedModel;
+pub use tokens::Tokenizer;
 pub use zoo::{LoadedVariant, Zoo, load_variant};

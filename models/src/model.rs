@@ -2,6 +2,8 @@
 
 use candle_core::{Result, Tensor};
 
+use crate::tokens::Tokenizer;
+
 /// A network cut into stages, with an answer possible after some of them.
 ///
 /// Early exit, model slicing and preemption at layer boundaries are one mechanism: run stages
@@ -21,7 +23,8 @@ pub trait StagedModel: Send + Sync {
 
     /// Runs one stage on a batch.
     ///
-    /// Stage 0 takes `[batch, samples]` f32; every other stage takes what the stage before it
+    /// Stage 0 takes `[batch, samples]` f32, or token ids where there is a
+    /// [`tokenizer`](Self::tokenizer); every other stage takes what the stage before it
     /// returned. Batches may be stacked and split along dimension 0 between stages.
     ///
     /// # Errors
@@ -40,6 +43,19 @@ pub trait StagedModel: Send + Sync {
     /// As [`logits`](Self::logits).
     fn head(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
         candle_nn::ops::softmax_last_dim(&self.logits(exit, x)?)
+    }
+
+    /// Joins activations that left the same stage in different batches into one batch.
+    ///
+    /// # Errors
+    /// Their shapes differ in what cannot be reconciled.
+    fn join(&self, parts: &[Tensor]) -> Result<Tensor> {
+        Tensor::cat(parts, 0)
+    }
+
+    /// What makes the input of stage 0 from text, where the network takes text.
+    fn tokenizer(&self) -> Option<&Tokenizer> {
+        None
     }
 
     /// Runs a whole batch `[batch, samples]` to an exit and returns its probabilities.

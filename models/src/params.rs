@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use candle_core::{DType, Device, Tensor, Var};
 use rand_distr::{Distribution, Normal};
 use rand_pcg::Pcg64;
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::error::ModelError;
+use crate::mapped::FileBytes;
 
 /// How a parameter starts when there is no file.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +114,34 @@ impl Params {
         }
     }
 
+    /// Whether the file has a tensor of this name that was not yet handed out.
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        match &self.source {
+            Source::Fresh { .. } => false,
+            Source::File { tensors, .. } => tensors.contains_key(name),
+        }
+    }
+
+    /// Lets go of tensors that are left over and not needed, whatever they hold.
+    pub(crate) fn ignore(&mut self, unneeded: impl Fn(&str) -> bool) {
+        if let Source::File { tensors, .. } = &mut self.source {
+            tensors.retain(|name, _| !unneeded(name));
+        }
+    }
+
+    /// The file `name` in the folder of the weights.
+    ///
+    /// # Errors
+    /// The parameters do not come from a file.
+    pub(crate) fn beside(&self, name: &str) -> Result<PathBuf, ModelError> {
+        match &self.source {
+            Source::File { file, .. } => Ok(file.with_file_name(name)),
+            Source::Fresh { .. } => Err(ModelError::Training(format!(
+                "an architecture that reads {name} cannot be trained here"
+            ))),
+        }
+    }
+
     /// The error that tensor `name` of this source was refused for `reason`.
     pub(crate) fn refused(&self, name: &str, reason: String) -> ModelError {
         match &self.source {
@@ -170,7 +200,7 @@ fn take(
         let reason = format!("shape {found:?}, the architecture needs {shape:?}");
         return Err(ModelError::tensor(file, name, reason));
     }
-    Ok(values)
+    values.map_err(|reason| ModelError::tensor(file, name, reason))
 }
 
 fn draw(rng: &mut Pcg64, shape: &[usize], init: Init) -> candle_core::Result<Var> {
@@ -189,17 +219,18 @@ fn draw(rng: &mut Pcg64, shape: &[usize], init: Init) -> candle_core::Result<Var
 
 // === tensor files ===
 
-/// Shape and values by name.
-pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+/// Shape and values by name; in the place of values, why there are none.
+pub(crate) type RawTensors = BTreeMap<String, (Vec<usize>, Result<Vec<f32>, String>)>;
 
 /// How PyTorch's batch normalisation names its counter of training batches, which inference does
 /// not need.
 const BATCH_COUNTER: &str = ".num_batches_tracked";
 
-/// Reads every tensor of a safetensors file. All must be finite floats of at most 32 bits, which
-/// are widened to f32; counters of training batches are left out.
+/// Reads every tensor of a safetensors file; counters of training batches are left out. A tensor
+/// that is not of finite floats of at most 32 bits, which are widened to f32, is refused where it
+/// is asked for: published files hold tables of other types that nobody needs.
 pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
-    let bytes = std::fs::read(file).map_err(|source| ModelError::io(file, source))?;
+    let (bytes, before) = FileBytes::open(file)?;
     let parsed = SafeTensors::deserialize(&bytes)
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
     let mut tensors = BTreeMap::new();
@@ -207,22 +238,24 @@ pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
         if view.dtype() == Dtype::I64 && name.ends_with(BATCH_COUNTER) {
             continue;
         }
-        let values = match view.dtype() {
-            Dtype::F32 => f32_values(view.data()),
-            Dtype::F16 => widened(view.data(), DType::F16, name)?,
-            Dtype::BF16 => widened(view.data(), DType::BF16, name)?,
-            other => {
-                let reason = format!("type {other:?}, must be F32, F16 or BF16");
-                return Err(ModelError::tensor(file, name, reason));
-            }
-        };
-        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            let reason = format!("value {at} is {}", values[at]);
-            return Err(ModelError::tensor(file, name, reason));
-        }
-        tensors.insert(name.to_owned(), (view.shape().to_vec(), values));
+        tensors.insert(name.to_owned(), (view.shape().to_vec(), finite(&view)));
     }
+    before.unchanged(file)?;
     Ok(tensors)
+}
+
+/// The numbers of a tensor, or why there are none.
+fn finite(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
+    let values = match view.dtype() {
+        Dtype::F32 => f32_values(view.data()),
+        Dtype::F16 => widened(view.data(), DType::F16)?,
+        Dtype::BF16 => widened(view.data(), DType::BF16)?,
+        other => return Err(format!("type {other:?}, must be F32, F16 or BF16")),
+    };
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(at) => Err(format!("value {at} is {}", values[at])),
+        None => Ok(values),
+    }
 }
 
 fn f32_values(bytes: &[u8]) -> Vec<f32> {
@@ -232,11 +265,11 @@ fn f32_values(bytes: &[u8]) -> Vec<f32> {
         .collect()
 }
 
-fn widened(bytes: &[u8], dtype: DType, name: &str) -> Result<Vec<f32>, ModelError> {
+fn widened(bytes: &[u8], dtype: DType) -> Result<Vec<f32>, String> {
     let length = bytes.len() / dtype.size_in_bytes();
     Tensor::from_raw_buffer(bytes, dtype, &[length], &Device::Cpu)
         .and_then(|narrow| narrow.to_dtype(DType::F32)?.to_vec1())
-        .map_err(ModelError::compute(format!("widening {name}")))
+        .map_err(|error| format!("cannot be widened: {error}"))
 }
 
 /// Writes named f32 tensors as a safetensors file, whole or not at all.

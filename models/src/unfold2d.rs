@@ -4,7 +4,9 @@
 //! line is one contiguous run of memory, copied at once. See `unfold` for why candle's own way is
 //! not used.
 
-use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
+use std::ops::Range;
+
+use candle_core::{CpuStorage, Layout, Result, Tensor};
 
 /// Where windows lie on a picture. Outside the picture there are zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +41,14 @@ pub(crate) struct Run {
     pub(crate) count: usize,
 }
 
-/// `[batch, height, width, channels]` to `[batch * windows, kernel * channels + 1]`.
-struct Unfold2d(Window2d);
-
-/// The transpose of [`Unfold2d`]: adds every window back onto its positions.
-struct Fold2d {
+/// Windows over a batch of pictures, counted picture by picture and line by line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Windows {
     window: Window2d,
-    shape: [usize; 4],
+    /// Lines and columns of a picture, and channels.
+    picture: [usize; 3],
+    /// Lines and columns of windows over a picture.
+    output: [usize; 2],
 }
 
 // === impl Window2d ===
@@ -98,31 +101,6 @@ impl Window2d {
         Ok([0, 1].map(|axis| (padded[axis] - self.kernel[axis]) / self.stride[axis] + 1))
     }
 
-    /// `[batch, height, width, channels]` to `[batch * windows, kernel * channels + 1]`; columns
-    /// ordered by (line, column, channel).
-    ///
-    /// The last column is 1 throughout, for the bias: one pass less over the output, and its
-    /// gradient comes from the same product as the weights'.
-    pub(crate) fn unfold(self, x: &Tensor) -> Result<Tensor> {
-        if x.device().is_cpu() {
-            x.contiguous()?.apply_op1(Unfold2d(self))
-        } else {
-            self.unfold_composed(x)
-        }
-    }
-
-    /// The same from candle's own operations, for devices without a kernel of ours.
-    fn unfold_composed(self, x: &Tensor) -> Result<Tensor> {
-        let mut columns = self.taps(x)?;
-        let (batch, height, width, _) = columns[0].dims4()?;
-        columns.push(Tensor::ones(
-            (batch, height, width, 1),
-            x.dtype(),
-            x.device(),
-        )?);
-        Tensor::cat(&columns, 3)?.flatten_to(2)
-    }
-
     /// For each position of the window, in order, what all windows have there:
     /// `[batch, lines, columns, channels]` of windows. From candle's own operations.
     pub(crate) fn taps(self, x: &Tensor) -> Result<Vec<Tensor>> {
@@ -168,9 +146,9 @@ impl Window2d {
         mut visit: impl FnMut(Run),
     ) {
         for line in 0..lines {
-            let (first_y, slot_y, count_y) = self.overlap(0, self.padding.top, line, height);
+            let (first_y, slot_y, count_y) = self.overlap(0, line, height);
             for column in 0..columns {
-                let (first_x, slot_x, count) = self.overlap(1, self.padding.left, column, width);
+                let (first_x, slot_x, count) = self.overlap(1, column, width);
                 for y in 0..count_y {
                     visit(Run {
                         window: line * columns + column,
@@ -185,13 +163,8 @@ impl Window2d {
 
     /// Along one axis, for window `index` over `length` positions: first position, first slot of
     /// the window that lies inside, and how many do.
-    fn overlap(
-        &self,
-        axis: usize,
-        before: usize,
-        index: usize,
-        length: usize,
-    ) -> (usize, usize, usize) {
+    fn overlap(&self, axis: usize, index: usize, length: usize) -> (usize, usize, usize) {
+        let before = [self.padding.top, self.padding.left][axis];
         let start = index * self.stride[axis];
         let slot = before.saturating_sub(start).min(self.kernel[axis]);
         let first = (start + slot).saturating_sub(before).min(length);
@@ -199,73 +172,94 @@ impl Window2d {
     }
 }
 
-// === impl Unfold2d ===
+// === impl Windows ===
 
-impl CustomOp1 for Unfold2d {
-    fn name(&self) -> &'static str {
-        "unfold2d"
+impl Windows {
+    /// The windows over pictures of `height` lines, `width` columns and `channels`.
+    ///
+    /// # Errors
+    /// The picture with its padding is smaller than a window.
+    pub(crate) fn new(window: Window2d, [height, width, channels]: [usize; 3]) -> Result<Self> {
+        Ok(Self {
+            window,
+            picture: [height, width, channels],
+            output: window.output(height, width)?,
+        })
     }
 
-    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let (batch, height, width, channels) = layout.shape().dims4()?;
-        let source = contiguous(storage, layout)?;
-        let output = self.0.output(height, width)?;
-        let windows = output[0] * output[1];
-        let row = self.0.positions() * channels + 1;
-        let picture = height * width * channels;
-        let mut rows = vec![0f32; batch * windows * row];
-        for b in 0..batch {
-            let from = &source[b * picture..][..picture];
-            let to = &mut rows[b * windows * row..][..windows * row];
-            self.0.for_each_run([height, width], output, |run| {
-                let values = run.count * channels;
-                to[run.window * row + run.slot * channels..][..values]
-                    .copy_from_slice(&from[run.position * channels..][..values]);
-            });
+    /// Numbers in one picture.
+    fn picture_len(&self) -> usize {
+        self.picture.iter().product()
+    }
+
+    /// Windows over one picture.
+    pub(crate) fn per_picture(&self) -> usize {
+        self.output[0] * self.output[1]
+    }
+
+    /// Numbers that a window covers.
+    pub(crate) fn width(&self) -> usize {
+        self.window.positions() * self.picture[2]
+    }
+
+    /// The windows `range` of `pictures` as rows of `[range, width + 1]`; columns ordered by
+    /// (line, column, channel).
+    ///
+    /// The last column is 1 throughout, for the bias: one pass less over the product, and its
+    /// gradient comes from the same product as the weights'.
+    pub(crate) fn unfold(&self, pictures: &[f32], range: Range<usize>) -> Vec<f32> {
+        let [height, width, channels] = self.picture;
+        let kernel_x = self.window.kernel[1];
+        let mut rows = Vec::with_capacity(range.len() * (self.width() + 1));
+        for index in range {
+            let (picture, line, column) = self.place(index);
+            let picture = &pictures[picture * self.picture_len()..][..self.picture_len()];
+            let (first_y, slot_y, count_y) = self.window.overlap(0, line, height);
+            let (first_x, slot_x, count_x) = self.window.overlap(1, column, width);
+            let end = rows.len() + self.width();
+            rows.resize(rows.len() + slot_y * kernel_x * channels, 0.0);
+            for y in first_y..first_y + count_y {
+                let run = &picture[(y * width + first_x) * channels..][..count_x * channels];
+                if count_x == kernel_x {
+                    rows.extend_from_slice(run);
+                } else {
+                    rows.resize(rows.len() + slot_x * channels, 0.0);
+                    rows.extend_from_slice(run);
+                    let right = kernel_x - slot_x - count_x;
+                    rows.resize(rows.len() + right * channels, 0.0);
+                }
+            }
+            // What of the window lies below the picture.
+            rows.resize(end, 0.0);
+            rows.push(1.0);
         }
-        for row in rows.chunks_exact_mut(row) {
-            row[row.len() - 1] = 1.0;
-        }
-        Ok((CpuStorage::F32(rows), (batch * windows, row).into()))
+        rows
     }
 
-    fn bwd(&self, arg: &Tensor, _res: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        let fold = Fold2d {
-            window: self.0,
-            shape: arg.dims4()?.into(),
-        };
-        Ok(Some(grad.contiguous()?.apply_op1_no_bwd(&fold)?))
-    }
-}
-
-// === impl Fold2d ===
-
-impl CustomOp1 for Fold2d {
-    fn name(&self) -> &'static str {
-        "fold2d"
-    }
-
-    fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let rows = contiguous(storage, layout)?;
-        let [batch, height, width, channels] = self.shape;
-        let output = self.window.output(height, width)?;
-        let windows = output[0] * output[1];
-        let row = self.window.positions() * channels + 1;
-        let picture = height * width * channels;
-        let mut sums = vec![0f32; batch * picture];
-        for b in 0..batch {
-            let from = &rows[b * windows * row..][..windows * row];
-            let to = &mut sums[b * picture..][..picture];
-            self.window.for_each_run([height, width], output, |run| {
-                let values = run.count * channels;
-                let part = &from[run.window * row + run.slot * channels..][..values];
-                let onto = &mut to[run.position * channels..][..values];
-                for (sum, value) in onto.iter_mut().zip(part) {
+    /// The transpose of [`unfold`](Self::unfold) without its last column: adds rows of
+    /// `[range, width]` back onto the positions of `pictures`.
+    pub(crate) fn fold(&self, rows: &[f32], range: Range<usize>, pictures: &mut [f32]) {
+        let [height, width, channels] = self.picture;
+        let kernel_x = self.window.kernel[1];
+        for (index, row) in range.zip(rows.chunks_exact(self.width())) {
+            let (picture, line, column) = self.place(index);
+            let picture = &mut pictures[picture * self.picture_len()..][..self.picture_len()];
+            let (first_y, slot_y, count_y) = self.window.overlap(0, line, height);
+            let (first_x, slot_x, count_x) = self.window.overlap(1, column, width);
+            for y in 0..count_y {
+                let part = &row[((slot_y + y) * kernel_x + slot_x) * channels..];
+                let onto = &mut picture[((first_y + y) * width + first_x) * channels..];
+                for (sum, value) in onto[..count_x * channels].iter_mut().zip(part) {
                     *sum += value;
                 }
-            });
+            }
         }
-        Ok((CpuStorage::F32(sums), self.shape.as_slice().into()))
+    }
+
+    /// Picture, line and column of a window.
+    fn place(&self, index: usize) -> (usize, usize, usize) {
+        let (picture, window) = (index / self.per_picture(), index % self.per_picture());
+        (picture, window / self.output[1], window % self.output[1])
     }
 }
 
@@ -281,7 +275,7 @@ pub(crate) fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use candle_core::{Device, Var};
+    use candle_core::Device;
 
     use super::*;
 
@@ -316,50 +310,69 @@ mod tests {
     #[test]
     fn windows_hold_their_neighbourhood() {
         let x: Vec<f32> = (1..=9).map(|v| v as f32).collect();
-        let x = Tensor::from_vec(x, (1, 3, 3, 1), &Device::Cpu).unwrap();
-        let rows = Window2d::centred(3, 2).unfold(&x).unwrap();
+        let windows = Windows::new(Window2d::centred(3, 2), [3, 3, 1]).unwrap();
         let want = [
             [0., 0., 0., 0., 1., 2., 0., 4., 5., 1.],
             [0., 0., 0., 2., 3., 0., 5., 6., 0., 1.],
             [0., 4., 5., 0., 7., 8., 0., 0., 0., 1.],
             [5., 6., 0., 8., 9., 0., 0., 0., 0., 1.],
         ];
-        assert_eq!(rows.to_vec2::<f32>().unwrap(), want);
+        assert_eq!(windows.unfold(&x, 0..4), want.concat());
+        assert_eq!(windows.unfold(&x, 1..3), want[1..3].concat());
     }
 
     #[test]
-    fn forward_and_gradient_equal_the_composed_operations() {
+    fn rows_equal_the_composed_taps() {
         for (height, width) in [(4, 4), (9, 6)] {
-            let x = Var::randn(0f32, 1.0, (2, height, width, 3), &Device::Cpu).unwrap();
+            let x = Tensor::randn(0f32, 1.0, (2, height, width, 3), &Device::Cpu).unwrap();
+            let numbers = x.flatten_all().unwrap().to_vec1().unwrap();
             for window in windows() {
-                let ours = window.unfold(&x).unwrap();
-                let theirs = window.unfold_composed(&x).unwrap();
-                assert_eq!(
-                    ours.to_vec2::<f32>().unwrap(),
-                    theirs.to_vec2::<f32>().unwrap(),
-                    "{window:?}"
-                );
-                let scale = Tensor::randn(0f32, 1.0, ours.shape(), &Device::Cpu).unwrap();
-                let gradient = |y: &Tensor| -> Vec<f32> {
-                    let sum = (y * &scale).unwrap().sum_all().unwrap();
-                    let gradients = sum.backward().unwrap();
-                    let gradient = gradients.get(&x).unwrap();
-                    gradient.flatten_all().unwrap().to_vec1().unwrap()
-                };
-                for (a, b) in gradient(&ours).iter().zip(gradient(&theirs)) {
-                    assert!((a - b).abs() < 1e-5, "{window:?}: {a} {b}");
+                let windows = Windows::new(window, [height, width, 3]).unwrap();
+                let count = 2 * windows.per_picture();
+                let taps = Tensor::cat(&window.taps(&x).unwrap(), 3).unwrap();
+                let taps = taps.flatten_to(2).unwrap().to_vec2::<f32>().unwrap();
+                let rows = windows.unfold(&numbers, 0..count);
+                for (row, taps) in rows.chunks_exact(windows.width() + 1).zip(&taps) {
+                    assert_eq!(row.split_last().unwrap(), (&1.0, &taps[..]), "{window:?}");
                 }
+                assert_eq!(taps.len(), count);
             }
+        }
+    }
+
+    /// `<unfold(x), y> = <x, fold(y)>`, block by block.
+    #[test]
+    fn folding_is_the_transpose_of_unfolding() {
+        let random = |n: usize| -> Vec<f32> {
+            let numbers = Tensor::randn(0f32, 1.0, n, &Device::Cpu).unwrap();
+            numbers.to_vec1().unwrap()
+        };
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        for window in windows() {
+            let windows = Windows::new(window, [9, 6, 3]).unwrap();
+            let (count, width) = (2 * windows.per_picture(), windows.width());
+            let (x, y) = (random(2 * 9 * 6 * 3), random(count * width));
+            let mut folded = vec![0.0; x.len()];
+            let middle = count / 3;
+            for range in [0..middle, middle..count] {
+                let rows = &y[range.start * width..range.end * width];
+                windows.fold(rows, range, &mut folded);
+            }
+            let rows = windows.unfold(&x, 0..count);
+            let products = rows.chunks_exact(width + 1).zip(y.chunks_exact(width));
+            let forward: f32 = products.map(|(row, y)| dot(&row[..width], y)).sum();
+            let backward = dot(&x, &folded);
+            assert!(
+                (forward - backward).abs() < 1e-2,
+                "{window:?}: {forward} {backward}"
+            );
         }
     }
 
     #[test]
     fn a_picture_smaller_than_its_window_is_an_error() {
-        let x = Tensor::zeros((1, 2, 8, 1), candle_core::DType::F32, &Device::Cpu).unwrap();
-        let text = lopsided([3, 3], [1, 1], [0; 4])
-            .unfold(&x)
-            .unwrap_err()
-            .to_string();
+        let window = lopsided([3, 3], [1, 1], [0; 4]);
+        let text = Windows::new(window, [2, 8, 1]).unwrap_err().to_string();
         assert!(text.contains("2 by 8"), "{text}");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use candle_core::Device;
 
-use crate::card::{APP_CARD, AppCard, VARIANT_CARD, VariantCard};
+use crate::card::{APP_CARD, AppCard, Datatype, Task, TensorCard, VARIANT_CARD, VariantCard};
 use crate::error::ModelError;
 use crate::evidence::SneakPeek;
 use crate::model::StagedModel;
@@ -190,6 +190,7 @@ fn check_fit(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), Mo
         );
         return Err(ModelError::field(file, "inputs", reason));
     };
+    check_task(file, app, variant)?;
     let (samples, given) = (
         variant.architecture.samples(),
         ranges.iter().map(Range::len).sum::<usize>(),
@@ -199,4 +200,41 @@ fn check_fit(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), Mo
         return Err(ModelError::field(file, "architecture.samples", reason));
     }
     Ok(())
+}
+
+/// Checks that a variant makes what its application's answers are, from the kind of input it has.
+fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), ModelError> {
+    let embedding = variant.architecture.embedding();
+    if embedding.is_some() != (app.task == Task::Embed) {
+        let reason = format!("does not fit the application's task {:?}", app.task);
+        return Err(ModelError::field(file, "architecture", reason));
+    }
+    if let Some(width) = embedding
+        && app.outputs.iter().any(|output| output.shape != [width])
+    {
+        let reason = format!("{width}, the application's output is another shape");
+        return Err(ModelError::field(file, "architecture.outputs", reason));
+    }
+    let is_read = |input: &&TensorCard| match &variant.inputs {
+        Some(names) => names.contains(&input.name),
+        None => true,
+    };
+    let takes_text = variant.architecture.takes_text();
+    let strange = |input: &TensorCard| (input.datatype == Datatype::Bytes) != takes_text;
+    match app
+        .inputs
+        .iter()
+        .filter(is_read)
+        .find(|input| strange(input))
+    {
+        Some(input) if takes_text => {
+            let reason = format!("takes text, input `{}` is not BYTES", input.name);
+            Err(ModelError::field(file, "architecture", reason))
+        }
+        Some(input) => {
+            let reason = format!("takes numbers, input `{}` is BYTES", input.name);
+            Err(ModelError::field(file, "architecture", reason))
+        }
+        None => Ok(()),
+    }
 }

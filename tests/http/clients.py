@@ -289,8 +289,35 @@ def wrong_requests_are_refused_by_field(client, metadata):
     truncated._parameters["binary_data_size"] -= 3
     refused(400, "inputs[0]", lambda: client.infer(app, [truncated]))
 
-    refused(400, "load", lambda: client.load_model(app))
-    refused(400, "unload", lambda: client.unload_model(app))
+    refused(404, "no-such-app", lambda: client.load_model("no-such-app"))
+    refused(404, "no-such-app", lambda: client.unload_model("no-such-app"))
+    refused(400, "parameters.config", lambda: client.load_model(app, config="{}"))
+    weights = {"file:1/model.bin": b"weights"}
+    refused(400, "parameters.", lambda: client.load_model(app, config="{}", files=weights))
+
+
+def an_app_is_unloaded_and_loaded_again(client, metadata):
+    app = metadata["name"]
+
+    def states():
+        index = client.get_model_repository_index()
+        return {entry["state"] for entry in index if entry["name"] == app}
+
+    def infer():
+        return client.infer(app, triton_inputs(rows_of(metadata, 1), True))
+
+    assert states() == {"READY"}
+    client.unload_model(app, unload_dependents=True)
+    assert not client.is_model_ready(app)
+    assert states() <= {"UNLOADING", "UNAVAILABLE"}, states()
+    refused(503, "unloaded", infer)
+    assert client.is_server_live()
+    client.load_model(app)
+    assert client.is_model_ready(app)
+    assert states() == {"READY"}
+    check_outputs(metadata, infer(), 1)
+    client.load_model(app)
+    assert client.is_model_ready(app), "a load of what is there changes nothing"
 
 
 def a_body_of_100_megabytes_is_refused(client, metadata):
@@ -315,6 +342,7 @@ TRITON_CHECKS = [
     scheduling_parameters_are_taken,
     many_at_once_are_all_answered,
     wrong_requests_are_refused_by_field,
+    an_app_is_unloaded_and_loaded_again,
     a_body_of_100_megabytes_is_refused,
 ]
 

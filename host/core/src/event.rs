@@ -7,6 +7,7 @@ use crate::guard::Faulted;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::policy::{Policy, PolicyFault};
 use crate::request::{Evidence, Outcome, Request};
+use crate::residents::Soon;
 use crate::time::{Micros, Time};
 use crate::worker::{Decided, Members};
 
@@ -75,6 +76,14 @@ pub enum Command {
         /// Whose they are.
         request: RequestId,
     },
+    /// Load ahead what the batches that wait behind the running one need, in this order: a hint.
+    /// Comes when something of it is not resident, and again when the list changes.
+    Prepare {
+        /// The worker.
+        worker: WorkerId,
+        /// The variants.
+        soon: Soon,
+    },
     /// Something for the operator.
     Notice(Notice),
 }
@@ -96,6 +105,8 @@ pub struct Run {
     pub exit: Option<ExitId>,
     /// The requests, in the batch's order.
     pub requests: Members,
+    /// What the batches behind it need: the last to be evicted for it.
+    pub soon: Soon,
 }
 
 /// The end of one request.

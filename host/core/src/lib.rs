@@ -14,6 +14,7 @@
 //! - [`policy`]: the trait that decides; [`plan`]: what it decided, untrusted until checked;
 //!   [`guard`]: who decides when it fails
 //! - `table`, [`worker`], `route`: where every request is; [`ledger`]: that none is lost
+//! - [`residents`]: which variants a worker holds, for whoever drives the core
 //! - [`decision`]: what was seen and done, kept for a while
 
 pub mod catalog;
@@ -28,6 +29,7 @@ pub mod plan;
 pub mod policy;
 pub mod profile;
 pub mod request;
+pub mod residents;
 mod route;
 pub mod scheduler;
 mod table;

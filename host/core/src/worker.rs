@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::catalog::{Catalog, WorkerSpec};
 use crate::ids::{BatchId, ExitId, RequestId, VariantId, WorkerId};
+use crate::residents::{SOON_MAX, Soon};
 use crate::route::LaneQueue;
 use crate::time::{Micros, Time};
 
@@ -55,6 +56,8 @@ pub(crate) struct Worker {
     pub(crate) lanes: Vec<LaneQueue>,
     pub(crate) resident: Vec<VariantId>,
     pub(crate) free_bytes: u64,
+    /// What the driver was last asked to load ahead.
+    pub(crate) prepared: Soon,
     /// Requests whose activations are here.
     pub(crate) parked: u32,
 }
@@ -70,6 +73,7 @@ impl Worker {
             lanes: Vec::new(),
             resident: Vec::new(),
             free_bytes: spec.memory_bytes,
+            prepared: Soon::new(),
             parked: 0,
         }
     }
@@ -105,6 +109,22 @@ impl Worker {
         }
         let queue = self.queue.iter();
         queue.fold(busy_until, |at, batch| at + batch.expected)
+    }
+
+    /// Variants of what waits here, queue before lanes, each once.
+    pub(crate) fn soon(&self) -> Soon {
+        let queued = self.queue.iter().map(|batch| batch.variant);
+        let lanes = self.lanes.iter().filter(|lane| !lane.waiting.is_empty());
+        let mut soon = Soon::new();
+        for variant in queued.chain(lanes.map(|lane| lane.variant)) {
+            if soon.len() == SOON_MAX {
+                break;
+            }
+            if !soon.contains(&variant) {
+                soon.push(variant);
+            }
+        }
+        soon
     }
 
     /// Requests that will be parked here by what runs and waits, beyond those parked now.

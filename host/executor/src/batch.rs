@@ -1,12 +1,14 @@
 //! From the inputs of requests to the tensor of a batch.
 
 use candle_core::{Device, Tensor, WithDType};
+use switchyard_models::tokens::stack;
 
 use crate::error::ExecuteError;
 use crate::job::{InputTensor, InputType, Row};
 use crate::source::{InputSpec, LoadedModel};
 
-/// Builds `[rows, values]` of what the model reads and takes the rows' inputs.
+/// Builds `[rows, values]` of what the model reads and takes the rows' inputs. Texts become token
+/// ids, `[rows, tokens of the longest]`.
 ///
 /// The vector of a single row's single input becomes the tensor's storage as it is. Otherwise
 /// values are written once, into the buffer that becomes the storage.
@@ -47,6 +49,7 @@ pub(crate) fn assemble(
             InputTensor::Bytes(values) => Ok(values),
             other => Err(other),
         }),
+        InputType::Text => batch.tokens(rows),
     }
 }
 
@@ -85,6 +88,31 @@ impl Batch<'_> {
             }
         };
         Tensor::from_vec(values, shape, self.device)
+            .map_err(|error| ExecuteError::input(first, &self.model.name, error.to_string()))
+    }
+
+    /// The token ids of the rows' texts.
+    fn tokens(&self, rows: &mut [Row]) -> Result<Tensor, ExecuteError> {
+        let first = rows.first().map(|row| row.request).unwrap_or_default();
+        let (Some(tokenizer), &[at]) = (self.model.model.tokenizer(), self.model.reads.as_slice())
+        else {
+            return Err(ExecuteError::job(
+                &self.model.name,
+                "it does not take one text",
+            ));
+        };
+        let mut texts = Vec::with_capacity(rows.len());
+        for row in rows {
+            let input = self.inputs(row)?.swap_remove(at);
+            let text = self.values(row, at, input, |input| match input {
+                InputTensor::Text(text) => Ok(vec![text]),
+                other => Err(other),
+            })?;
+            let ids = tokenizer.ids(&text.concat());
+            let name = &self.model.inputs[at].name;
+            texts.push(ids.map_err(|reason| ExecuteError::input(row.request, name, reason))?);
+        }
+        stack(&texts, self.device)
             .map_err(|error| ExecuteError::input(first, &self.model.name, error.to_string()))
     }
 

@@ -1,5 +1,6 @@
 //! Batches on candle: assembly, model cache, stages, exits, parking.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use switchyard_core::ids::{RequestId, VariantId};
 use switchyard_core::time::Micros;
 
 use crate::batch;
-use crate::cache::{InUse, ModelCache};
+use crate::cache::{InUse, ModelCache, Replaced};
 use crate::error::{CacheError, ExecuteError};
 use crate::executor::{Executor, Ran};
 use crate::job::{BatchOutput, Job, Residency};
@@ -17,8 +18,16 @@ use crate::stages::{self, Parked, Progress};
 
 /// Runs batches with candle on one device.
 pub struct CandleExecutor {
-    cache: ModelCache,
+    cache: Arc<ModelCache>,
     parked: Parked,
+    /// Weights that were replaced while activations of theirs were parked.
+    superseded: Vec<Superseded>,
+}
+
+struct Superseded {
+    variant: VariantId,
+    generation: u64,
+    model: Arc<LoadedModel>,
 }
 
 // === impl CandleExecutor ===
@@ -27,41 +36,89 @@ impl CandleExecutor {
     /// An executor that holds at most `budget_bytes` of models and parked activations.
     pub fn new(weights: Arc<Weights>, device: Device, budget_bytes: u64) -> Self {
         Self {
-            cache: ModelCache::new(weights, device, budget_bytes),
+            cache: Arc::new(ModelCache::new(weights, device, budget_bytes)),
             parked: Parked::default(),
+            superseded: Vec::new(),
         }
     }
 
     /// Never evicts this variant once it is loaded.
     #[must_use]
-    pub fn with_pinned(mut self, variant: VariantId) -> Self {
+    pub fn with_pinned(self, variant: VariantId) -> Self {
         self.cache.pin(variant);
         self
     }
 
-    fn execute(&mut self, model: &LoadedModel, job: &mut Job) -> Result<BatchOutput, ExecuteError> {
+    /// Weighs load times by variant when something must be evicted.
+    #[must_use]
+    pub fn with_loads(self, loads: Vec<Micros>) -> Self {
+        self.cache.set_loads(loads);
+        self
+    }
+
+    fn execute(&mut self, model: &InUse, job: &mut Job) -> Result<BatchOutput, ExecuteError> {
         stages::check(job, model)?;
-        let range = job.from_stage as usize..job.to_stage as usize;
-        let x = if job.from_stage == 0 {
-            batch::assemble(&mut job.rows, model, self.cache.device())?
-        } else {
-            let from = Progress {
-                variant: job.variant,
-                stages_run: job.from_stage,
-            };
-            self.parked.take(&job.rows, from)?
-        };
-        let x = stages::run(model, range, x)?;
-        match job.exit {
-            Some(exit) => answer(model, exit.index(), &x, job.rows.len()),
-            None => self.park(model, job, &x),
+        if job.from_stage == 0 {
+            let x = batch::assemble(&mut job.rows, model, self.cache.device())?;
+            return self.run_on(model, model.generation(), job, 0..job.rows.len(), x);
         }
+        let from = Progress {
+            variant: job.variant,
+            stages_run: job.from_stage,
+        };
+        let mut output = None;
+        let mut begin = 0;
+        // One part, unless weights were replaced between the stages of some of the rows.
+        for part in self.parked.take(&job.rows, from, &*model.model)? {
+            let rows = begin..begin + part.rows;
+            begin = rows.end;
+            let old = match part.generation == model.generation() {
+                true => None,
+                false => Some(self.superseded(job, part.generation)?),
+            };
+            let weights = old.as_deref().unwrap_or(model);
+            let ran = self.run_on(weights, part.generation, job, rows, part.activations)?;
+            output = Some(match output {
+                None => ran,
+                Some(before) => join(before, ran),
+            });
+        }
+        output.ok_or_else(|| ExecuteError::job(&model.name, "a batch without requests"))
+    }
+
+    /// Runs the job's stages for some of its rows.
+    fn run_on(
+        &mut self,
+        model: &LoadedModel,
+        generation: u64,
+        job: &Job,
+        rows: Range<usize>,
+        x: Tensor,
+    ) -> Result<BatchOutput, ExecuteError> {
+        let stages = job.from_stage as usize..job.to_stage as usize;
+        let x = stages::run(model, stages, x)?;
+        match job.exit {
+            Some(exit) => answer(model, exit.index(), &x, rows.len()),
+            None => self.park(model, generation, job, rows, &x),
+        }
+    }
+
+    fn superseded(&self, job: &Job, generation: u64) -> Result<Arc<LoadedModel>, ExecuteError> {
+        let mut kept = self.superseded.iter();
+        let kept = kept.find(|s| (s.variant, s.generation) == (job.variant, generation));
+        kept.map(|s| Arc::clone(&s.model)).ok_or_else(|| {
+            let first = job.rows.first().map(|row| row.request).unwrap_or_default();
+            let reason = "its weights were evicted and then replaced";
+            ExecuteError::not_parked(first, reason)
+        })
     }
 
     fn park(
         &mut self,
         model: &LoadedModel,
+        generation: u64,
         job: &Job,
+        rows: Range<usize>,
         x: &Tensor,
     ) -> Result<BatchOutput, ExecuteError> {
         // A strided view would keep more memory than is accounted. The device may still be
@@ -70,28 +127,38 @@ impl CandleExecutor {
             .contiguous()
             .and_then(|x| self.cache.device().synchronize().map(|()| x))
             .map_err(|error| ExecuteError::compute(&model.name, "parking", &error))?;
-        if activations.dims().first() != Some(&job.rows.len()) {
-            let reason = format!(
-                "gave {:?} for {} requests",
-                activations.dims(),
-                job.rows.len()
-            );
+        if activations.dims().first() != Some(&rows.len()) {
+            let reason = format!("gave {:?} for {} requests", activations.dims(), rows.len());
             return Err(ExecuteError::job(&model.name, reason));
         }
         let progress = Progress {
             variant: job.variant,
             stages_run: job.to_stage,
         };
-        let requests = job.rows.iter().map(|row| row.request);
-        self.parked.park(requests, progress, activations);
+        let requests = job.rows[rows].iter().map(|row| row.request);
+        self.parked
+            .park(requests, progress, generation, activations);
         Ok(BatchOutput::Parked)
+    }
+
+    /// After anything that parks or releases: weights that nobody needs any more go, and the
+    /// cache learns how much of the budget is not its own.
+    fn account(&mut self) {
+        if !self.superseded.is_empty() {
+            let parked = &self.parked;
+            self.superseded
+                .retain(|s| parked.holds(s.variant, s.generation));
+        }
+        let superseded: u64 = self.superseded.iter().map(|s| s.model.bytes).sum();
+        self.cache
+            .set_parked_bytes(self.parked.bytes() + superseded);
     }
 }
 
 impl Executor for CandleExecutor {
     fn run(&mut self, job: &mut Job) -> Ran {
         let start = Instant::now();
-        let (acquired, load) = match self.cache.acquire(job.variant, self.parked.bytes()) {
+        let (acquired, load) = match self.cache.acquire(job.variant, &job.soon) {
             Ok((model, load)) => (Ok(model), load),
             Err(error) => (Err(error.into()), Micros::from(start.elapsed())),
         };
@@ -103,6 +170,7 @@ impl Executor for CandleExecutor {
                 self.parked.release(row.request);
             }
         }
+        self.account();
         Ran {
             result,
             compute: Micros::from(start.elapsed()),
@@ -112,19 +180,53 @@ impl Executor for CandleExecutor {
 
     fn release(&mut self, request: RequestId) {
         self.parked.release(request);
+        self.account();
     }
 
     fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError> {
-        let (_, load) = self.cache.acquire(variant, self.parked.bytes())?;
+        let (_, load) = self.cache.acquire(variant, &[])?;
         Ok(load)
     }
 
     fn residency(&self) -> Residency {
-        Residency {
-            resident: self.cache.variants(),
-            free_bytes: self.cache.free_bytes().saturating_sub(self.parked.bytes()),
-        }
+        self.cache.residency()
     }
+
+    fn unload(&mut self, variant: VariantId) {
+        self.cache.unload(variant);
+    }
+
+    fn replace(&mut self, variant: VariantId, model: &Arc<LoadedModel>) {
+        if let Some(Replaced { generation, model }) = self.cache.replace(variant, model)
+            && self.parked.holds(variant, generation)
+        {
+            self.superseded.push(Superseded {
+                variant,
+                generation,
+                model,
+            });
+        }
+        self.account();
+    }
+
+    fn models(&self) -> Option<Arc<ModelCache>> {
+        Some(Arc::clone(&self.cache))
+    }
+}
+
+/// The outputs of two parts of one batch, the first part's rows first.
+fn join(mut first: BatchOutput, second: BatchOutput) -> BatchOutput {
+    if let (
+        BatchOutput::Answered { probabilities, .. },
+        BatchOutput::Answered {
+            probabilities: more,
+            ..
+        },
+    ) = (&mut first, &second)
+    {
+        probabilities.extend_from_slice(more);
+    }
+    first
 }
 
 /// Runs the head of an exit and copies its few numbers to the host.

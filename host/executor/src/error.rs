@@ -97,18 +97,47 @@ pub enum CacheError {
 }
 
 /// Why a model could not be loaded.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[error("{variant}: {reason}")]
 pub struct LoadError {
     /// The variant asked for.
     pub variant: String,
     /// What the source said; names the file and the field.
     pub reason: String,
+    /// Nothing was tried this time: the last attempt failed so, and the next one is not due.
+    pub repeated: bool,
+}
+
+// === impl LoadError ===
+
+impl LoadError {
+    /// A load that was tried and failed.
+    pub fn new(variant: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            variant: variant.into(),
+            reason: reason.into(),
+            repeated: false,
+        }
+    }
+}
+
+// === impl CacheError ===
+
+impl CacheError {
+    /// Whether it only says again what an earlier attempt has said.
+    pub fn is_repeated(&self) -> bool {
+        matches!(self, Self::Load(LoadError { repeated: true, .. }))
+    }
 }
 
 // === impl ExecuteError ===
 
 impl ExecuteError {
+    /// Whether it only says again what an earlier batch has said.
+    pub fn is_repeated(&self) -> bool {
+        matches!(self, Self::Cache(error) if error.is_repeated())
+    }
+
     /// Whether the worker cannot run anything after this.
     pub fn is_fatal(&self) -> bool {
         matches!(self, Self::DeviceLost { .. })

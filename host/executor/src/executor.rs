@@ -1,10 +1,14 @@
 //! The one thing a worker thread knows about what it runs.
 
+use std::sync::Arc;
+
 use switchyard_core::ids::{RequestId, VariantId};
 use switchyard_core::time::Micros;
 
+use crate::cache::ModelCache;
 use crate::error::{CacheError, ExecuteError};
 use crate::job::{BatchOutput, Job, Residency};
+use crate::source::LoadedModel;
 
 /// Runs one batch at a time.
 ///
@@ -27,6 +31,23 @@ pub trait Executor: Send {
 
     /// What the memory holds.
     fn residency(&self) -> Residency;
+
+    /// Lets go of a variant, pinned or not. Nothing is done where there are no models.
+    fn unload(&mut self, variant: VariantId) {
+        let _ = variant;
+    }
+
+    /// Runs batches on other weights of a variant from now on, if it is resident. What is parked
+    /// goes on with the weights it began with. Nothing is done where there are no models.
+    fn replace(&mut self, variant: VariantId, model: &Arc<LoadedModel>) {
+        let _ = (variant, model);
+    }
+
+    /// The models, for the thread that loads beside the batches; none where there is nothing to
+    /// load.
+    fn models(&self) -> Option<Arc<ModelCache>> {
+        None
+    }
 }
 
 /// What came of running a [`Job`].

@@ -1,6 +1,7 @@
 //! What goes to a worker and what comes back.
 
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
 
 use crate::error::ExecuteError;
@@ -22,6 +23,8 @@ pub struct Job {
     pub exit: Option<ExitId>,
     /// The requests, in the order in which they are answered.
     pub rows: Vec<Row>,
+    /// What the batches behind this one need: the last to be evicted for it.
+    pub soon: Soon,
 }
 
 /// One request of a batch.
@@ -40,8 +43,10 @@ pub enum InputTensor {
     F32(Vec<f32>),
     /// v2 datatype INT64.
     I64(Vec<i64>),
-    /// v2 datatypes UINT8 and BYTES of fixed length.
+    /// v2 datatype UINT8.
     Bytes(Vec<u8>),
+    /// v2 datatype BYTES: one text.
+    Text(String),
 }
 
 /// What a batch came to.
@@ -82,6 +87,26 @@ pub struct Residency {
     pub resident: Vec<VariantId>,
     /// Budget that neither a model nor parked activations use.
     pub free_bytes: u64,
+    /// Grows from one look at this worker to the next. Two threads look: what arrives with a
+    /// lower number than the last is old.
+    pub version: u64,
+    /// What the cache has done since the start.
+    pub counts: CacheCounts,
+}
+
+/// What a worker's model cache has done since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounts {
+    /// Batches whose variant was resident.
+    pub hits: u64,
+    /// Batches that had to wait for a load.
+    pub misses: u64,
+    /// Variants that went to make room.
+    pub evictions: u64,
+    /// Variants made resident, for a batch or ahead of one.
+    pub loads: u64,
+    /// Loads that failed.
+    pub load_errors: u64,
 }
 
 // === impl InputTensor ===
@@ -93,6 +118,7 @@ impl InputTensor {
             Self::F32(values) => values.len(),
             Self::I64(values) => values.len(),
             Self::Bytes(values) => values.len(),
+            Self::Text(_) => 1,
         }
     }
 
@@ -107,6 +133,7 @@ impl InputTensor {
             Self::F32(_) => InputType::F32,
             Self::I64(_) => InputType::I64,
             Self::Bytes(_) => InputType::Bytes,
+            Self::Text(_) => InputType::Text,
         }
     }
 }
@@ -120,6 +147,8 @@ pub enum InputType {
     I64,
     /// 8-bit unsigned integers.
     Bytes,
+    /// Text.
+    Text,
 }
 
 // === impl BatchOutput ===

@@ -5,7 +5,9 @@
 //! - [`worker`]: a thread that owns an executor; [`threads`]: how candle shares the cores
 //! - [`executor`]: the trait; [`candle_executor`] and [`synthetic`] implement it
 //! - [`source`]: where models come from and how workers share them; [`zoo`]: from the model
-//!   zoo; [`cache`]: which of them a worker holds
+//!   zoo; [`cache`]: which of them a worker holds; `loader`: loads beside the batches;
+//!   [`trial`]: what a model must do before it serves
+//! - [`tally`]: how much memory a batch takes
 //! - [`manifest`]: the zoo's cards as the core's catalog; [`profile`]: how long things take
 //!
 //! candle appears here and in `switchyard-models` only.
@@ -16,20 +18,24 @@ pub mod candle_executor;
 pub mod error;
 pub mod executor;
 pub mod job;
+mod loader;
 pub mod manifest;
 pub mod profile;
 pub mod source;
 mod stages;
 pub mod synthetic;
+pub mod tally;
 pub mod threads;
+pub mod trial;
 pub mod worker;
 pub mod zoo;
 
+pub use cache::ModelCache;
 pub use candle_core::Device;
 pub use candle_executor::CandleExecutor;
 pub use error::{CacheError, ExecuteError, LoadError};
 pub use executor::{Executor, Ran};
-pub use job::{BatchOutput, Finished, InputTensor, InputType, Job, Residency, Row};
+pub use job::{BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, Residency, Row};
 pub use source::{InputSpec, LoadedModel, ModelSource, Weights};
 pub use synthetic::SyntheticExecutor;
-pub use worker::{Refused, Worker, WorkerDown, WorkerEvent, WorkerOptions};
+pub use worker::{Preloaded, Refused, Unloaded, Worker, WorkerDown, WorkerEvent, WorkerOptions};

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::job::InputType;
 use crate::source::InputSpec;
-use crate::zoo::{ZooEntry, ZooSource};
+use crate::zoo::{Contract, ZooEntry, ZooSource};
 
 /// Jeffreys' prior for a multinomial: 0.5 per class.
 const JEFFREYS: f64 = 0.5;
@@ -113,6 +113,7 @@ impl Manifest {
                     inputs: Arc::clone(&inputs),
                     reads: reads(&inputs, variant),
                     memory_bytes: core.memory_bytes,
+                    contract: Contract::of(&variant.card),
                 });
                 variants.push(core);
             }
@@ -227,6 +228,7 @@ fn input_of(card: &TensorCard) -> InputSpec {
         input_type: match card.datatype {
             Datatype::Fp32 => InputType::F32,
             Datatype::Int64 => InputType::I64,
+            Datatype::Bytes => InputType::Text,
         },
         row_shape: card.shape.clone(),
     }

@@ -1,7 +1,9 @@
 //! Where models come from, and how the workers of one process share them.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use candle_core::{Device, DeviceLocation};
 use switchyard_core::ids::VariantId;
@@ -9,6 +11,8 @@ use switchyard_models::StagedModel;
 
 use crate::error::LoadError;
 use crate::job::InputType;
+use crate::trial;
+use crate::worker::panic_text;
 
 /// Loads variants by their id. An id means the same variant for as long as the source lives: a
 /// catalog that numbers its variants anew needs a new source and new workers.
@@ -66,7 +70,30 @@ pub struct Weights {
 }
 
 /// Locked while loading, so that the second worker waits for the first one's weights.
-type Slot = Arc<Mutex<Weak<LoadedModel>>>;
+type Slot = Arc<Mutex<Shared>>;
+
+/// One variant on one device.
+#[derive(Default)]
+struct Shared {
+    live: Weak<LoadedModel>,
+    /// Kept while what is on disk is worse: good weights that were refused a successor would
+    /// otherwise be lost with their eviction.
+    kept: Option<Arc<LoadedModel>>,
+    failed: Option<Failure>,
+}
+
+/// The last attempt to load failed.
+struct Failure {
+    error: LoadError,
+    /// Until then nothing is tried.
+    until: Instant,
+    pause: Duration,
+}
+
+/// After a load has failed the next attempt is this far away, then twice as far each time ...
+const PAUSE: Duration = Duration::from_secs(1);
+/// ... up to this.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 // === impl InputSpec ===
 
@@ -104,20 +131,108 @@ impl Weights {
     /// The variant on this device, read only if no worker holds it.
     ///
     /// # Errors
-    /// A file or a field of it is at fault.
+    /// A file or a field of it is at fault. For a while after that the same error is given again
+    /// without a look at the files, marked as [`LoadError::repeated`].
     pub fn load(&self, variant: VariantId, device: &Device) -> Result<Arc<LoadedModel>, LoadError> {
-        let slot = Arc::clone(
-            lock(&self.slots)
-                .entry((variant, device.location()))
-                .or_default(),
-        );
-        let mut slot = lock(&slot);
-        if let Some(model) = slot.upgrade() {
+        let slot = self.slot(variant, device);
+        let mut shared = lock(&slot);
+        if let Some(model) = shared.live.upgrade() {
             return Ok(model);
         }
-        let model = Arc::new(self.source.load(variant, device)?);
-        *slot = Arc::downgrade(&model);
-        Ok(model)
+        if let Some(failed) = shared.failed.as_ref().filter(|f| Instant::now() < f.until) {
+            return Err(LoadError {
+                repeated: true,
+                ..failed.error.clone()
+            });
+        }
+        match self.source.load(variant, device) {
+            Ok(model) => {
+                let model = Arc::new(model);
+                shared.live = Arc::downgrade(&model);
+                shared.failed = None;
+                Ok(model)
+            }
+            Err(error) => {
+                shared.fail(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads the variant anew beside what serves, tries it, and has it loaded from now on; for
+    /// whoever holds the old weights to be told of ([`Worker::replace`]).
+    ///
+    /// When it is refused, the old weights are kept, resident or not, for as long as somebody
+    /// holds them now.
+    ///
+    /// [`Worker::replace`]: crate::worker::Worker::replace
+    ///
+    /// # Errors
+    /// A file or a field of it is at fault, or the model does not do what it must.
+    pub fn renew(
+        &self,
+        variant: VariantId,
+        device: &Device,
+    ) -> Result<Arc<LoadedModel>, LoadError> {
+        let read = || {
+            let model = self.source.load(variant, device)?;
+            trial::run(&model, device)
+                .map_err(|error| LoadError::new(&model.name, format!("a trial run: {error}")))?;
+            Ok(Arc::new(model))
+        };
+        // Not under the slot's lock: nobody who wants the old weights waits for this.
+        let read = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+            let reason = format!("a trial run panicked: {}", panic_text(&*panic));
+            Err(LoadError::new(self.name(variant), reason))
+        });
+        let slot = self.slot(variant, device);
+        let mut shared = lock(&slot);
+        match read {
+            Ok(model) => {
+                shared.live = Arc::downgrade(&model);
+                shared.kept = None;
+                shared.failed = None;
+                Ok(model)
+            }
+            Err(error) => {
+                shared.kept = shared.live.upgrade();
+                if shared.kept.is_none() {
+                    shared.fail(&error);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets that a load has failed: somebody says that it is worth another attempt.
+    pub fn forgive(&self, variant: VariantId, device: &Device) {
+        lock(&self.slot(variant, device)).failed = None;
+    }
+
+    /// Lets go of weights that are kept although nobody holds them.
+    pub fn forget(&self, variant: VariantId, device: &Device) {
+        lock(&self.slot(variant, device)).kept = None;
+    }
+
+    fn slot(&self, variant: VariantId, device: &Device) -> Slot {
+        let mut slots = lock(&self.slots);
+        Arc::clone(slots.entry((variant, device.location())).or_default())
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn fail(&mut self, error: &LoadError) {
+        let pause = match &self.failed {
+            Some(before) => (before.pause * 2).min(PAUSE_MAX),
+            None => PAUSE,
+        };
+        self.failed = Some(Failure {
+            error: error.clone(),
+            until: Instant::now() + pause,
+            pause,
+        });
     }
 }
 

@@ -38,11 +38,22 @@ struct Place {
 
 struct Group {
     progress: Progress,
+    /// Which of the variant's weights made them.
+    generation: u64,
     /// `[rows, ..]`, contiguous.
     activations: Tensor,
     /// Rows that still wait.
     live: usize,
     bytes: u64,
+}
+
+/// Rows of a batch that go on with the same weights.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) generation: u64,
+    pub(crate) rows: usize,
+    /// `[rows, ..]`.
+    pub(crate) activations: Tensor,
 }
 
 // === impl Parked ===
@@ -58,6 +69,7 @@ impl Parked {
         &mut self,
         requests: impl Iterator<Item = RequestId>,
         progress: Progress,
+        generation: u64,
         activations: Tensor,
     ) {
         let group = self.next_group;
@@ -72,11 +84,18 @@ impl Parked {
         self.bytes += bytes;
         let parked = Group {
             progress,
+            generation,
             activations,
             live,
             bytes,
         };
         self.groups.insert(group, parked);
+    }
+
+    /// Whether activations of these weights are parked.
+    pub(crate) fn holds(&self, variant: VariantId, generation: u64) -> bool {
+        let mut groups = self.groups.values();
+        groups.any(|group| (group.progress.variant, group.generation) == (variant, generation))
     }
 
     /// Forgets a request. Returns whether it was parked.
@@ -94,44 +113,57 @@ impl Parked {
         true
     }
 
-    /// Takes the activations of all rows, in their order, as one batch.
+    /// Takes the activations of all rows, in their order: as one batch of `model`, or as several
+    /// where neighbours were made by different weights.
     ///
     /// Nothing is copied when the rows were parked as neighbours of one batch, in this order.
     pub(crate) fn take(
         &mut self,
         rows: &[Row],
         progress: Progress,
-    ) -> Result<Tensor, ExecuteError> {
+        model: &dyn StagedModel,
+    ) -> Result<Vec<Part>, ExecuteError> {
         let mut places = Vec::with_capacity(rows.len());
         for row in rows {
             places.push(self.find(row.request, progress)?);
         }
-        let mut parts = Vec::new();
+        let refuse = |at: usize, reason: &str| {
+            let request = rows.get(at).map(|row| row.request).unwrap_or_default();
+            ExecuteError::not_parked(request, reason)
+        };
+        let mut parts: Vec<(u64, usize, Vec<Tensor>)> = Vec::new();
         for run in neighbours(&places) {
             let place = places[run.start];
             let Some(group) = self.groups.get(&place.group) else {
-                return Err(ExecuteError::not_parked(
-                    rows[run.start].request,
-                    "not parked here",
-                ));
+                return Err(refuse(run.start, "not parked here"));
             };
             // The whole group comes out of this as it is: candle hands back the same tensor.
-            let part = group.activations.narrow(0, place.index, run.len());
-            parts.push(part.map_err(|error| {
-                ExecuteError::not_parked(rows[run.start].request, error.to_string())
-            })?);
+            let tensor = group.activations.narrow(0, place.index, run.len());
+            let tensor = tensor.map_err(|error| refuse(run.start, &error.to_string()))?;
+            match parts.last_mut() {
+                Some((generation, rows, tensors)) if *generation == group.generation => {
+                    *rows += run.len();
+                    tensors.push(tensor);
+                }
+                _ => parts.push((group.generation, run.len(), vec![tensor])),
+            }
         }
-        let joined = match parts.len() {
-            1 => parts.pop(),
-            _ => Tensor::cat(&parts, 0).ok(),
-        };
         for row in rows {
             self.release(row.request);
         }
-        joined.ok_or_else(|| {
-            let first = rows.first().map(|row| row.request).unwrap_or_default();
-            ExecuteError::not_parked(first, "parked activations of different shapes")
-        })
+        let joined = parts.into_iter().map(|(generation, rows, mut tensors)| {
+            let activations = match tensors.len() {
+                1 => tensors.pop(),
+                _ => model.join(&tensors).ok(),
+            };
+            activations.map(|activations| Part {
+                generation,
+                rows,
+                activations,
+            })
+        });
+        let joined: Option<Vec<Part>> = joined.collect();
+        joined.ok_or_else(|| refuse(0, "parked activations of different shapes"))
     }
 
     fn find(&self, request: RequestId, wanted: Progress) -> Result<Place, ExecuteError> {
@@ -229,6 +261,31 @@ mod tests {
         stages_run: 1,
     };
 
+    /// Never run: rows are parked and taken.
+    struct Any;
+
+    impl StagedModel for Any {
+        fn stages(&self) -> usize {
+            2
+        }
+
+        fn exits(&self) -> &[usize] {
+            &[2]
+        }
+
+        fn classes(&self) -> usize {
+            2
+        }
+
+        fn run_stage(&self, _stage: usize, x: &Tensor) -> candle_core::Result<Tensor> {
+            Ok(x.clone())
+        }
+
+        fn logits(&self, _exit: usize, x: &Tensor) -> candle_core::Result<Tensor> {
+            Ok(x.clone())
+        }
+    }
+
     fn rows(requests: &[u64]) -> Vec<Row> {
         requests
             .iter()
@@ -245,6 +302,7 @@ mod tests {
         parked.park(
             requests.iter().copied().map(RequestId),
             AT_1,
+            0,
             tensor.clone(),
         );
         tensor
@@ -258,8 +316,9 @@ mod tests {
     fn the_whole_group_is_not_copied() {
         let mut parked = Parked::default();
         let tensor = park(&mut parked, &[5, 6], &[1.0, 2.0]);
-        let taken = parked.take(&rows(&[5, 6]), AT_1).unwrap();
-        assert_eq!(taken.id(), tensor.id());
+        let taken = parked.take(&rows(&[5, 6]), AT_1, &Any).unwrap();
+        assert_eq!(taken.len(), 1);
+        assert_eq!(taken[0].activations.id(), tensor.id());
         assert_eq!(parked.bytes(), 0);
     }
 
@@ -269,12 +328,29 @@ mod tests {
         park(&mut parked, &[1, 2, 3], &[1.0, 1.5, 2.0, 2.5, 3.0, 3.5]);
         park(&mut parked, &[4], &[4.0, 4.5]);
         assert_eq!(parked.bytes(), 8 * 4);
-        let taken = parked.take(&rows(&[3, 4, 1]), AT_1).unwrap();
-        assert_eq!(values(&taken), [3.0, 3.5, 4.0, 4.5, 1.0, 1.5]);
+        let taken = parked.take(&rows(&[3, 4, 1]), AT_1, &Any).unwrap();
+        assert_eq!((taken.len(), taken[0].rows), (1, 3));
+        assert_eq!(
+            values(&taken[0].activations),
+            [3.0, 3.5, 4.0, 4.5, 1.0, 1.5]
+        );
         assert_eq!(parked.bytes(), 6 * 4, "request 2 keeps its group alive");
         assert!(parked.release(RequestId(2)));
         assert_eq!(parked.bytes(), 0);
         assert!(!parked.release(RequestId(2)));
+    }
+
+    #[test]
+    fn rows_of_different_weights_come_apart() {
+        let mut parked = Parked::default();
+        park(&mut parked, &[1, 2], &[1.0, 2.0]);
+        let newer = Tensor::from_slice(&[3.0f32], (1, 1), &Device::Cpu).unwrap();
+        parked.park([RequestId(3)].into_iter(), AT_1, 1, newer);
+        assert!(parked.holds(VariantId(0), 0) && parked.holds(VariantId(0), 1));
+        let taken = parked.take(&rows(&[1, 2, 3]), AT_1, &Any).unwrap();
+        let parts: Vec<_> = taken.iter().map(|p| (p.generation, p.rows)).collect();
+        assert_eq!(parts, [(0, 2), (1, 1)]);
+        assert!(!parked.holds(VariantId(0), 0));
     }
 
     #[test]
@@ -294,12 +370,18 @@ mod tests {
             ..AT_1
         };
         assert_eq!(
-            parked.take(&rows(&[1]), at_2).unwrap_err().to_string(),
+            parked
+                .take(&rows(&[1]), at_2, &Any)
+                .unwrap_err()
+                .to_string(),
             "request 1: cannot continue: parked after stage 1 of variant 0, asked for stage 2 of \
              variant 0"
         );
         assert_eq!(
-            parked.take(&rows(&[9]), AT_1).unwrap_err().to_string(),
+            parked
+                .take(&rows(&[9]), AT_1, &Any)
+                .unwrap_err()
+                .to_string(),
             "request 9: cannot continue: not parked here"
         );
     }

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{ExitId, KindId, RequestId, VariantId};
+use switchyard_core::residents::{Need, Residents};
 use switchyard_core::time::Micros;
 
-use crate::cache::Residents;
 use crate::error::{CacheError, ExecuteError, LoadError};
 use crate::executor::{Executor, Ran};
-use crate::job::{BatchOutput, Job, Residency};
+use crate::job::{BatchOutput, CacheCounts, Job, Residency};
 use crate::stages::Progress;
 
 /// Probability of the class a synthetic answer names; the others share the rest.
@@ -49,6 +49,7 @@ pub struct SyntheticExecutor {
     kind: KindId,
     pace: Pace,
     residents: Residents<()>,
+    counts: CacheCounts,
     parked: HashMap<RequestId, Progress>,
     fault: FaultOf,
 }
@@ -63,6 +64,7 @@ impl SyntheticExecutor {
             kind,
             pace,
             residents: Residents::new(budget_bytes),
+            counts: CacheCounts::default(),
             parked: HashMap::new(),
             fault: Box::new(|_| None),
         }
@@ -78,31 +80,43 @@ impl SyntheticExecutor {
         self
     }
 
-    fn make_resident(&mut self, variant: VariantId) -> Result<Micros, CacheError> {
+    fn make_resident(
+        &mut self,
+        variant: VariantId,
+        soon: &[VariantId],
+    ) -> Result<Micros, CacheError> {
         if self.residents.touch(variant).is_some() {
+            self.counts.hits += 1;
             return Ok(Micros::ZERO);
         }
         let start = Instant::now();
         let Some(known) = self.catalog.variant(variant) else {
-            let error = LoadError {
-                variant: format!("variant {}", variant.0),
-                reason: "not in the catalog".to_owned(),
-            };
-            return Err(error.into());
+            let name = format!("variant {}", variant.0);
+            return Err(LoadError::new(name, "not in the catalog").into());
         };
         let bytes = known.memory_bytes;
         let budget_bytes = self.residents.budget_bytes();
         // Nothing is pinned or used between batches, so only the budget itself can be too small.
-        self.residents
-            .make_room(bytes, 0)
+        self.counts.misses += 1;
+        let need = Need {
+            variant,
+            bytes,
+            parked_bytes: 0,
+            soon,
+        };
+        let evicted = self
+            .residents
+            .make_room(need)
             .map_err(|_| CacheError::TooLarge {
                 variant: known.name.clone(),
                 bytes,
                 budget_bytes,
             })?;
-        self.pace
-            .pass(start, self.catalog.profile.load_time(self.kind, variant));
-        self.residents.insert(variant, bytes, Arc::new(()));
+        let load = self.catalog.profile.load_time(self.kind, variant);
+        self.pace.pass(start, load);
+        self.residents.insert(variant, bytes, load, Arc::new(()));
+        self.counts.evictions += evicted.len() as u64;
+        self.counts.loads += 1;
         Ok(Micros::from(start.elapsed()))
     }
 
@@ -169,7 +183,7 @@ impl SyntheticExecutor {
 
 impl Executor for SyntheticExecutor {
     fn run(&mut self, job: &mut Job) -> Ran {
-        let loaded = self.make_resident(job.variant);
+        let loaded = self.make_resident(job.variant, &job.soon);
         let start = Instant::now();
         let (result, load) = match loaded {
             Ok(load) => (self.execute(job), load),
@@ -192,16 +206,20 @@ impl Executor for SyntheticExecutor {
     }
 
     fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError> {
-        self.make_resident(variant)
+        self.make_resident(variant, &[])
+    }
+
+    fn unload(&mut self, variant: VariantId) {
+        self.residents.remove(variant);
     }
 
     fn residency(&self) -> Residency {
         Residency {
             resident: self.residents.variants(),
-            free_bytes: self
-                .residents
-                .budget_bytes()
-                .saturating_sub(self.residents.resident_bytes()),
+            free_bytes: self.residents.free_bytes(),
+            // One thread looks, so that every look is the last.
+            version: 0,
+            counts: self.counts,
         }
     }
 }

@@ -9,12 +9,15 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use switchyard_core::ids::{BatchId, RequestId, VariantId, WorkerId};
+use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
 use thiserror::Error;
 
 use crate::error::{CacheError, ExecuteError, LoadError};
 use crate::executor::{Executor, Ran};
 use crate::job::{Finished, Job, Residency};
+use crate::loader::{Loader, NotTaken};
+use crate::source::LoadedModel;
 use crate::threads;
 
 /// How a worker is set up.
@@ -32,27 +35,42 @@ pub struct WorkerOptions {
     pub commands_max: usize,
 }
 
-/// What a worker tells, from its own thread.
+/// What a worker tells, from its own threads.
 #[derive(Debug)]
 pub enum WorkerEvent {
     /// A batch has ended.
     Finished(Finished),
-    /// A preload has ended.
+    /// A load that was asked for, or one ahead of time, has ended.
     Preloaded(Preloaded),
+    /// A variant was let go of.
+    Unloaded(Unloaded),
     /// The worker is lost. The batch at fault has been reported before; what waits, and what is
     /// still sent, is failed with [`ExecuteError::Stopped`].
     Down(WorkerDown),
 }
 
-/// The end of a preload.
+/// The end of a load beside the batches.
 #[derive(Debug)]
 pub struct Preloaded {
     /// Where.
     pub worker: WorkerId,
     /// What was asked for.
     pub variant: VariantId,
-    /// The time it took, or why it is not resident.
+    /// The time it took, zero when it was resident; or why it is not.
     pub result: Result<Micros, CacheError>,
+    /// Somebody asked for it by [`Worker::preload`].
+    pub asked: bool,
+    /// What the worker's memory holds now.
+    pub residency: Residency,
+}
+
+/// The end of an unload.
+#[derive(Debug)]
+pub struct Unloaded {
+    /// Where.
+    pub worker: WorkerId,
+    /// What went.
+    pub variant: VariantId,
     /// What the worker's memory holds now.
     pub residency: Residency,
 }
@@ -77,12 +95,13 @@ pub enum Refused<T> {
     Down(T),
 }
 
-/// A thread with an executor. Dropping it lets the running batch end, fails what waits with
+/// A thread with an executor, and one that loads models beside it. Dropping it lets the running batch end, fails what waits with
 /// [`ExecuteError::Stopped`], and joins the thread.
 #[derive(Debug)]
 pub struct Worker {
     options: WorkerOptions,
     commands: Option<Sender<Command>>,
+    loader: Option<Loader>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -92,12 +111,24 @@ enum Command {
     Run(Job),
     Release(RequestId),
     Preload(VariantId),
+    Unload(VariantId),
+    Replace(VariantId, Weights),
+}
+
+/// So that a command can be shown.
+struct Weights(Arc<LoadedModel>);
+
+impl std::fmt::Debug for Weights {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.name)
+    }
 }
 
 // === impl Worker ===
 
 impl Worker {
-    /// Starts the thread. `on_event` is called on it, so it should only pass the event on.
+    /// Starts the threads. `on_event` is called on them, each with a clone of its own, so it should
+    /// only pass the event on.
     ///
     /// The executor runs inside a rayon pool of the worker's own, see [`threads`].
     ///
@@ -106,11 +137,21 @@ impl Worker {
     pub fn spawn(
         options: WorkerOptions,
         executor: Box<dyn Executor>,
-        on_event: impl FnMut(WorkerEvent) + Send + 'static,
+        on_event: impl FnMut(WorkerEvent) + Clone + Send + 'static,
     ) -> std::io::Result<Self> {
         let pool = threads::pool(&options.name, options.threads)?;
         let (commands, inbox) = bounded(options.commands_max.max(1));
         let stopping = Arc::new(AtomicBool::new(false));
+        let loader = match executor.models() {
+            Some(cache) => Some(Loader::spawn(
+                options.id,
+                &options.name,
+                options.commands_max,
+                cache,
+                on_event.clone(),
+            )?),
+            None => None,
+        };
         let body = Body {
             id: options.id,
             executor,
@@ -125,6 +166,7 @@ impl Worker {
         Ok(Self {
             options,
             commands: Some(commands),
+            loader,
             stopping,
             thread: Some(thread),
         })
@@ -157,13 +199,50 @@ impl Worker {
             .map_err(|refused| refused.map(|_| request))
     }
 
-    /// Makes a variant resident, after the batches handed over before this; a [`Preloaded`]
-    /// follows.
+    /// Makes a variant resident beside the batches; a [`Preloaded`] follows. An executor that
+    /// has no models to load beside does so after the batches handed over before this.
     ///
     /// # Errors
     /// The command was not taken.
     pub fn preload(&self, variant: VariantId) -> Result<(), Refused<VariantId>> {
-        self.send(Command::Preload(variant))
+        match &self.loader {
+            Some(loader) => loader.preload(variant).map_err(|not| match not {
+                NotTaken::Full => Refused::Full(variant),
+                NotTaken::Down => Refused::Down(variant),
+            }),
+            None => self
+                .send(Command::Preload(variant))
+                .map_err(|refused| refused.map(|_| variant)),
+        }
+    }
+
+    /// Says what the batches that wait need, so that it is loaded while others compute. A hint:
+    /// one too many is dropped.
+    pub fn prepare(&self, soon: Soon) {
+        if let Some(loader) = &self.loader {
+            let _ = loader.prepare(soon);
+        }
+    }
+
+    /// Lets go of a variant, pinned or not, after the batches handed over before this.
+    ///
+    /// # Errors
+    /// The command was not taken.
+    pub fn unload(&self, variant: VariantId) -> Result<(), Refused<VariantId>> {
+        self.send(Command::Unload(variant))
+            .map_err(|refused| refused.map(|_| variant))
+    }
+
+    /// Runs the batches handed over after this on other weights of a variant.
+    ///
+    /// # Errors
+    /// The command was not taken.
+    pub fn replace(
+        &self,
+        variant: VariantId,
+        model: Arc<LoadedModel>,
+    ) -> Result<(), Refused<VariantId>> {
+        self.send(Command::Replace(variant, Weights(model)))
             .map_err(|refused| refused.map(|_| variant))
     }
 
@@ -182,6 +261,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.commands = None;
+        self.loader = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -230,6 +310,13 @@ impl<F: FnMut(WorkerEvent)> Body<F> {
                 }
                 Command::Release(request) => self.executor.release(request),
                 Command::Preload(variant) => self.preload(variant),
+                Command::Unload(variant) => {
+                    self.executor.unload(variant);
+                    self.report_residency(variant);
+                }
+                Command::Replace(variant, Weights(model)) => {
+                    self.executor.replace(variant, &model);
+                }
             }
         }
     }
@@ -263,16 +350,23 @@ impl<F: FnMut(WorkerEvent)> Body<F> {
         let executor = &mut self.executor;
         let loaded = catch_unwind(AssertUnwindSafe(|| executor.preload(variant)));
         let result = loaded.unwrap_or_else(|panic| {
-            let error = LoadError {
-                variant: format!("variant {}", variant.0),
-                reason: format!("the load panicked: {}", panic_text(&*panic)),
-            };
-            Err(error.into())
+            let reason = format!("the load panicked: {}", panic_text(&*panic));
+            Err(LoadError::new(format!("variant {}", variant.0), reason).into())
         });
         let event = WorkerEvent::Preloaded(Preloaded {
             worker: self.id,
             variant,
             result,
+            asked: true,
+            residency: self.executor.residency(),
+        });
+        (self.on_event)(event);
+    }
+
+    fn report_residency(&mut self, variant: VariantId) {
+        let event = WorkerEvent::Unloaded(Unloaded {
+            worker: self.id,
+            variant,
             residency: self.executor.residency(),
         });
         (self.on_event)(event);
@@ -298,8 +392,8 @@ impl<F: FnMut(WorkerEvent)> Body<F> {
                 self.report(job.batch, ran);
             }
             Command::Release(request) => self.executor.release(request),
-            // Nobody waits for a preload of a worker that ends.
-            Command::Preload(_) => {}
+            // Nobody waits for these of a worker that ends.
+            Command::Preload(_) | Command::Unload(_) | Command::Replace(..) => {}
         }
     }
 
@@ -316,7 +410,7 @@ impl<F: FnMut(WorkerEvent)> Body<F> {
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

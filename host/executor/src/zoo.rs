@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use candle_core::Device;
 use switchyard_core::ids::VariantId;
+use switchyard_models::VariantCard;
+use switchyard_models::card::VARIANT_CARD;
 
 use crate::error::LoadError;
 use crate::source::{InputSpec, LoadedModel, ModelSource};
@@ -28,20 +30,85 @@ pub struct ZooEntry {
     pub reads: Vec<usize>,
     /// Bytes its weights take on a device.
     pub memory_bytes: u64,
+    /// What the catalog was made from.
+    pub contract: Contract,
+}
+
+/// What of a card the catalog, the profile and the requests under way rely on: a variant that is
+/// read again must still be like this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contract {
+    parameters: u64,
+    classes: usize,
+    stages: usize,
+    /// Name and stages before it.
+    exits: Vec<(String, usize)>,
+    max_batch: usize,
+    /// Names of the inputs that it reads.
+    inputs: Option<Vec<String>>,
+}
+
+// === impl Contract ===
+
+impl Contract {
+    /// What is relied on of this card.
+    pub fn of(card: &VariantCard) -> Self {
+        let exits = card.exits.iter();
+        Self {
+            parameters: card.parameters,
+            classes: card.architecture.classes(),
+            stages: card.stages,
+            exits: exits.map(|e| (e.name.clone(), e.after_stage)).collect(),
+            max_batch: card.max_batch,
+            inputs: card.inputs.clone(),
+        }
+    }
+
+    /// The first field in which another card departs from this, in words.
+    fn departure(&self, card: &VariantCard) -> Option<String> {
+        let now = Self::of(card);
+        let exits = |exits: &[(String, usize)]| {
+            let exits = exits.iter().map(|(name, after)| format!("{name}@{after}"));
+            exits.collect::<Vec<_>>().join(" ")
+        };
+        let names = |inputs: &Option<Vec<String>>| {
+            let inputs = inputs.as_ref().map(|inputs| inputs.join(" "));
+            inputs.unwrap_or_else(|| "all".to_owned())
+        };
+        let number = |field, then: u64, now: u64| (field, then.to_string(), now.to_string());
+        let size = |field, then: usize, now: usize| number(field, then as u64, now as u64);
+        let fields = [
+            number("parameters", self.parameters, now.parameters),
+            size("architecture.classes", self.classes, now.classes),
+            size("stages", self.stages, now.stages),
+            ("exits", exits(&self.exits), exits(&now.exits)),
+            size("max_batch", self.max_batch, now.max_batch),
+            ("inputs", names(&self.inputs), names(&now.inputs)),
+        ];
+        let departs = fields.iter().find(|(_, then, now)| then != now);
+        departs.map(|(field, then, now)| {
+            format!("`{field}` is {now} now, the server started with {then}: restart it")
+        })
+    }
 }
 
 // === impl ZooSource ===
 
 impl ZooSource {
+    /// Where each variant is, by position.
+    pub fn entries(&self) -> &[ZooEntry] {
+        &self.entries
+    }
+
     /// A source of these variants.
     pub fn new(entries: Vec<ZooEntry>) -> Arc<Self> {
         Arc::new(Self { entries })
     }
 
     fn entry(&self, variant: VariantId) -> Result<&ZooEntry, LoadError> {
-        self.entries.get(variant.index()).ok_or_else(|| LoadError {
-            variant: self.name(variant),
-            reason: format!("not one of the {} variants known", self.entries.len()),
+        self.entries.get(variant.index()).ok_or_else(|| {
+            let reason = format!("not one of the {} variants known", self.entries.len());
+            LoadError::new(self.name(variant), reason)
         })
     }
 }
@@ -60,11 +127,13 @@ impl ModelSource for ZooSource {
 
     fn load(&self, variant: VariantId, device: &Device) -> Result<LoadedModel, LoadError> {
         let entry = self.entry(variant)?;
-        let loaded =
-            switchyard_models::load_variant(&entry.dir, device).map_err(|error| LoadError {
-                variant: entry.name.clone(),
-                reason: error.to_string(),
-            })?;
+        let loaded = switchyard_models::load_variant(&entry.dir, device)
+            .map_err(|error| LoadError::new(&entry.name, error.to_string()))?;
+        if let Some(departure) = entry.contract.departure(&loaded.card) {
+            let card = entry.dir.join(VARIANT_CARD);
+            let reason = format!("{}: {departure}", card.display());
+            return Err(LoadError::new(&entry.name, reason));
+        }
         Ok(LoadedModel {
             name: entry.name.clone(),
             model: loaded.model,

@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::driver::{Message, PoolHandle, PoolStatus};
 use crate::policies::{PoliciesHandle, PoliciesStatus};
 use crate::readiness::Readiness;
+use crate::reloads::{Reload, ReloadLog};
 use crate::telemetry::Registry;
 
 /// The media type of the Prometheus text format.
@@ -36,6 +37,8 @@ pub struct AdminPool {
     pub pool: Arc<PoolHandle>,
     /// Its policies.
     pub policies: PoliciesHandle,
+    /// What came of changed weights.
+    pub reloads: ReloadLog,
 }
 
 /// `GET /admin/v1/status`.
@@ -61,6 +64,8 @@ pub struct PoolReport {
     pub driver: PoolStatus,
     /// Versions and swaps.
     pub policies: PoliciesStatus,
+    /// Changed weights and what came of them, oldest first.
+    pub reloads: Vec<Reload>,
 }
 
 // === impl Admin ===
@@ -116,6 +121,7 @@ async fn status(State(admin): State<Arc<Admin>>) -> Response {
         pools.push(PoolReport {
             driver,
             policies: pool.policies.status(),
+            reloads: pool.reloads.entries(),
         });
     }
     let waits_for = admin.readiness.server().err();

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::{Catalog, WorkerSpec};
-use switchyard_core::ids::KindId;
+use switchyard_core::catalog::{Catalog, Variant, WorkerSpec};
+use switchyard_core::ids::{KindId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, Manifest, ManifestError};
 use switchyard_executor::profile::{
@@ -15,15 +15,16 @@ use switchyard_executor::profile::{
 };
 use switchyard_executor::{CandleExecutor, Device, Executor, ModelSource, Weights};
 use switchyard_models::ModelError;
-use switchyard_models::card::TensorCard;
+use switchyard_models::card::{Task, TensorCard};
 use switchyard_models::zoo::{Zoo, ZooApp};
 use thiserror::Error;
 
 pub use profile::{Measured, measure};
 
 use crate::config::{Config, PoolConfig, WorkerConfig};
-use crate::driver::PoolParts;
+use crate::driver::{PoolParts, PoolWeights};
 use crate::evidence::{EvidenceModel, EvidenceModels};
+use crate::reloads::FollowedVariant;
 
 /// Why a configuration cannot be served.
 #[derive(Debug, Error)]
@@ -43,6 +44,14 @@ pub enum AssemblyError {
         config: PathBuf,
         /// What is wrong.
         error: ManifestError,
+    },
+    /// A worker is to keep what it cannot.
+    #[error("worker {worker}: pin: {reason}")]
+    Pin {
+        /// The worker.
+        worker: String,
+        /// What is wrong.
+        reason: String,
     },
     /// The profile asked for cannot be used.
     #[error(transparent)]
@@ -70,6 +79,8 @@ pub struct PoolPlan {
 /// What an app takes and gives on the wire.
 #[derive(Clone, Debug)]
 pub struct AppTensors {
+    /// What its answers are.
+    pub task: Task,
     /// Inputs of one request.
     pub inputs: Vec<TensorCard>,
     /// Outputs of one answer.
@@ -91,6 +102,18 @@ impl PoolPlan {
             .collect()
     }
 
+    /// Reads the zoo for the first pool of a configuration.
+    ///
+    /// # Errors
+    /// As [`all`](Self::all).
+    ///
+    /// # Panics
+    /// There is no pool; a checked configuration has one.
+    pub fn first(config: &Config) -> Result<Self, AssemblyError> {
+        let pool = config.pools.first();
+        Self::read(config, pool.expect("a checked configuration has a pool"))
+    }
+
     fn read(config: &Config, pool: &PoolConfig) -> Result<Self, AssemblyError> {
         let apps = config
             .apps
@@ -108,6 +131,7 @@ impl PoolPlan {
             choices.push(app.choice());
         }
         let tensors = zoo.iter().map(|app| AppTensors {
+            task: app.card.task,
             inputs: app.card.inputs.clone(),
             outputs: app.card.outputs.clone(),
         });
@@ -144,19 +168,38 @@ impl PoolPlan {
     ///
     /// # Errors
     /// The evidence model of an app cannot be read.
-    pub fn parts(&self, measured: &Measured, inbox_max: usize) -> Result<PoolParts, AssemblyError> {
+    pub fn parts(
+        &self,
+        measured: &Measured,
+        inbox_max: usize,
+        drift_ratio: f64,
+    ) -> Result<PoolParts, AssemblyError> {
         let catalog = Arc::new(self.catalog(measured)?);
         let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
         let weights = Weights::new(source);
-        let executors = self.workers.iter().map(|worker| {
+        let pinned = self.pinned()?;
+        let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
+        let executors = workers.map(|((worker, spec), pinned)| {
             let budget = worker.memory_bytes();
-            let executor = CandleExecutor::new(Arc::clone(&weights), Device::Cpu, budget);
+            let loads = (0..catalog.variants.len() as u32).map(VariantId);
+            let loads = loads.map(|variant| catalog.profile.load_time(spec.kind, variant));
+            let executor = CandleExecutor::new(Arc::clone(&weights), Device::Cpu, budget)
+                .with_loads(loads.collect());
+            let pinned = pinned.iter().copied();
+            let executor = pinned.fold(executor, CandleExecutor::with_pinned);
             (Box::new(executor) as Box<dyn Executor>, worker.threads)
         });
         Ok(PoolParts {
             name: self.config.name.clone(),
             scheduler: self.scheduler(),
             executors: executors.collect(),
+            weights: PoolWeights {
+                weights,
+                device: Device::Cpu,
+            },
+            pinned,
+            medians: measured.medians(self)?,
+            drift_ratio,
             evidence: self.evidence()?,
             inbox_max,
             catalog,
@@ -171,13 +214,32 @@ impl PoolPlan {
 
     /// Bounds and seed of the pool's scheduler.
     pub fn scheduler(&self) -> SchedulerConfig {
-        SchedulerConfig {
-            seed: self.config.seed,
-            pending_max: self.config.pending_max,
-            fault_limit: self.config.fault_limit.into(),
-            patience: Micros::from_millis(self.config.patience_ms),
-            history: self.config.windows_kept,
-        }
+        scheduler_of(&self.config)
+    }
+
+    /// What is measured, a line each: worker kinds, variants, and what cells depend on.
+    pub fn subjects(&self) -> Vec<String> {
+        let Manifest { apps, variants, .. } = &self.manifest;
+        let line = |kind: &KindToMeasure, variant: &Variant| {
+            let app = apps.get(variant.app.index()).map_or("", |app| &app.name);
+            let exits = variant.exits.iter().map(|exit| {
+                let accuracy = exit.accuracy;
+                format!("{} after {} ({accuracy})", exit.name, exit.after_stage)
+            });
+            format!(
+                "{} {app}/{}: {} stages, {} bytes, batches to {}, exits {}",
+                kind.name,
+                variant.name,
+                variant.stages,
+                variant.memory_bytes,
+                variant.max_batch,
+                exits.collect::<Vec<_>>().join(", ")
+            )
+        };
+        let kinds = self.kinds.iter();
+        kinds
+            .flat_map(|kind| variants.iter().map(move |variant| line(kind, variant)))
+            .collect()
     }
 
     /// What a policy chooses from.
@@ -210,6 +272,50 @@ impl PoolPlan {
         })
     }
 
+    /// The variants whose files are followed while serving.
+    pub fn followed(&self) -> Vec<FollowedVariant> {
+        let entries = (0..).map(VariantId).zip(self.manifest.source.entries());
+        entries
+            .map(|(id, entry)| FollowedVariant {
+                id,
+                name: entry.name.clone(),
+                dir: entry.dir.clone(),
+            })
+            .collect()
+    }
+
+    /// The variants that each worker never evicts.
+    fn pinned(&self) -> Result<Vec<Vec<VariantId>>, AssemblyError> {
+        let entries = self.manifest.source.entries();
+        let mut all = Vec::new();
+        for worker in &self.workers {
+            let refuse = |reason: String| AssemblyError::Pin {
+                worker: worker.name.clone(),
+                reason,
+            };
+            let mut pinned = Vec::new();
+            let mut bytes = 0;
+            for name in &worker.pin {
+                let at = entries.iter().position(|entry| entry.name == *name);
+                let Some(at) = at else {
+                    let known: Vec<_> = entries.iter().map(|e| e.name.as_str()).collect();
+                    let known = known.join(", ");
+                    let reason = format!("`{name}` is not served in its pool, which has: {known}");
+                    return Err(refuse(reason));
+                };
+                pinned.push(VariantId(at as u32));
+                bytes += entries[at].memory_bytes;
+            }
+            let budget = worker.memory_bytes();
+            if bytes > budget {
+                let reason = format!("takes {bytes} bytes in all, memory_mb is {budget} bytes");
+                return Err(refuse(reason));
+            }
+            all.push(pinned);
+        }
+        Ok(all)
+    }
+
     fn evidence(&self) -> Result<EvidenceModels, AssemblyError> {
         self.zoo
             .iter()
@@ -222,6 +328,17 @@ impl PoolPlan {
                 Ok(model.map(|model| EvidenceModel { model, neighbours }))
             })
             .collect()
+    }
+}
+
+/// Bounds and seed of a pool's scheduler.
+pub fn scheduler_of(pool: &PoolConfig) -> SchedulerConfig {
+    SchedulerConfig {
+        seed: pool.seed,
+        pending_max: pool.pending_max,
+        fault_limit: pool.fault_limit.into(),
+        patience: Micros::from_millis(pool.patience_ms),
+        history: pool.windows_kept,
     }
 }
 

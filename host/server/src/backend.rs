@@ -15,9 +15,10 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::assembly::AppTensors;
-use crate::driver::{Call, Full, PoolHandle, RowInput, Ticket};
+use crate::driver::{AppState, Call, Full, Message, PoolHandle, RowInput, Ticket};
 use crate::ingress::{
-    AppInfo, Backend, Datatype, InferAnswer, InferCall, InferError, TensorSpec, VariantStats,
+    AppInfo, Backend, Control, Datatype, InferAnswer, InferCall, InferError, TensorSpec,
+    VariantStats,
 };
 use crate::readiness::Readiness;
 use crate::telemetry::{Registry, names};
@@ -94,7 +95,7 @@ impl PoolBackend {
                     app: AppId(a),
                     variants: ids,
                     slo: app.slo,
-                    outputs: outputs::Layout::try_new(&app.name, &tensors.outputs)?,
+                    outputs: outputs::Layout::try_new(&app.name, tensors.task, &tensors.outputs)?,
                 });
             }
         }
@@ -108,10 +109,63 @@ impl PoolBackend {
         })
     }
 
+    /// What becomes of an app's models, or of one variant, and why it is not ready.
+    fn state(&self, app: usize, variant: Option<usize>) -> (AppState, String) {
+        let Some(app) = self.apps.get(app) else {
+            return (AppState::Unloaded, "no such app".to_owned());
+        };
+        let models = app.pool.models();
+        let state = models.app(app.app);
+        if state != AppState::Ready {
+            return (state, app.unavailable());
+        }
+        let variant = variant.and_then(|v| app.variants.get(v).copied());
+        if let Some(reason) = variant.and_then(|variant| models.failure(variant)) {
+            return (AppState::Unloaded, reason);
+        }
+        match self.readiness.pool(app.pool.name()) {
+            Ok(()) => (AppState::Ready, String::new()),
+            Err(reason) => (AppState::Unloaded, reason),
+        }
+    }
+
+    async fn turn(&self, app: usize, verb: Control) -> Result<(), InferError> {
+        let unknown = || InferError::NotReady("no such app".to_owned());
+        let served = self.apps.get(app).ok_or_else(unknown)?;
+        let (pool, app) = (Arc::clone(&served.pool), served.app);
+        let send = |message| {
+            let pool = Arc::clone(&pool);
+            tokio::task::spawn_blocking(move || pool.send(message))
+        };
+        // An answer that does not come: the driver has ended, and with it the pool.
+        let ended = |_| InferError::Draining;
+        match verb {
+            Control::Load => {
+                let (done, end) = oneshot::channel();
+                send(Message::Load(app, done))
+                    .await
+                    .map_err(|_| InferError::Draining)?;
+                end.await.map_err(ended)?.map_err(InferError::Failed)
+            }
+            Control::Unload => {
+                // Before the driver knows: whoever is told that it is done sees no later answer.
+                pool.models().begin_unload(app);
+                let (known, taken) = oneshot::channel();
+                send(Message::Unload(app, known))
+                    .await
+                    .map_err(|_| InferError::Draining)?;
+                taken.await.map_err(ended)
+            }
+        }
+    }
+
     async fn serve(&self, call: InferCall) -> Result<InferAnswer, InferError> {
         let unknown = || InferError::NotReady("no such app".to_owned());
         let app = self.apps.get(call.app).ok_or_else(unknown)?;
         let pool = &*app.pool;
+        if !pool.models().serves(app.app) {
+            return Err(InferError::NotReady(app.unavailable()));
+        }
         let peek = pool.wants_evidence(app.app.index());
         let rows = inputs::rows(call.inputs, call.rows, peek).map_err(InferError::Failed)?;
         let arrival = pool.clock().now();
@@ -160,11 +214,24 @@ impl Backend for PoolBackend {
         self.readiness.server()
     }
 
-    fn app_ready(&self, app: usize, _variant: Option<usize>) -> Result<(), String> {
-        match self.apps.get(app) {
-            Some(app) => self.readiness.pool(app.pool.name()),
-            None => Err("no such app".to_owned()),
+    fn app_ready(&self, app: usize, variant: Option<usize>) -> Result<(), String> {
+        match self.state(app, variant) {
+            (AppState::Ready, _) => Ok(()),
+            (_, reason) => Err(reason),
         }
+    }
+
+    fn app_state(&self, app: usize, variant: usize) -> (&'static str, String) {
+        let (state, reason) = self.state(app, Some(variant));
+        (state.label(), reason)
+    }
+
+    fn control(
+        &self,
+        app: usize,
+        verb: Control,
+    ) -> impl Future<Output = Result<(), InferError>> + Send {
+        self.turn(app, verb)
     }
 
     fn infer(
@@ -186,6 +253,22 @@ impl Backend for PoolBackend {
         let app = app.map_or("", |app| app.name.as_str());
         let labels = [("app", app), ("status", &status.to_string())];
         self.registry.counter(names::REFUSED, labels).increment(1);
+    }
+}
+
+// === impl ServedApp ===
+
+impl ServedApp {
+    /// Why its requests are not taken.
+    fn unavailable(&self) -> String {
+        let known = self.pool.catalog().app(self.app);
+        let name = known.map_or("", |app| app.name.as_str());
+        match self.pool.models().app(self.app) {
+            AppState::Loading => format!("app {name} is being loaded"),
+            AppState::Unloading | AppState::Unloaded | AppState::Ready => format!(
+                "app {name} is unloaded: POST /v2/repository/models/{name}/load brings it back"
+            ),
+        }
     }
 }
 
@@ -212,6 +295,7 @@ fn spec(card: &card::TensorCard) -> TensorSpec {
         datatype: match card.datatype {
             card::Datatype::Fp32 => Datatype::F32,
             card::Datatype::Int64 => Datatype::I64,
+            card::Datatype::Bytes => Datatype::Bytes,
         },
         shape: card.shape.iter().map(|&dim| dim as i64).collect(),
     }

@@ -9,8 +9,10 @@
 //! ```
 
 mod answers;
+mod drift;
 mod handle;
 mod message;
+mod models;
 mod stats;
 mod status;
 mod thread;
@@ -23,15 +25,19 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use switchyard_core::catalog::Catalog;
+use switchyard_core::ids::VariantId;
+use switchyard_core::profile::Profile;
 use switchyard_core::{Scheduler, SchedulerConfig};
-use switchyard_executor::{Executor, Worker, WorkerOptions};
+use switchyard_executor::{Device, Executor, Weights, Worker, WorkerOptions};
 use thiserror::Error;
 
 pub use handle::{Full, PoolHandle};
 pub use message::{Call, CallEnd, CallError, Message, RowAnswer, RowInput, Ticket};
+pub use models::{AppState, LoadEnd, ModelStates};
 pub use stats::VariantCounters;
-pub use status::PoolStatus;
+pub use status::{PoolStatus, ResidentStatus, WorkerStatus};
 
+use self::drift::Drift;
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
 use crate::readiness::{Awaited, Readiness};
@@ -53,10 +59,41 @@ pub struct PoolParts {
     pub scheduler: SchedulerConfig,
     /// One executor per worker of the catalog, and the threads it computes with.
     pub executors: Vec<(Box<dyn Executor>, usize)>,
+    /// Variants that each worker never evicts.
+    pub pinned: Vec<Vec<VariantId>>,
+    /// The weights that the executors share.
+    pub weights: PoolWeights,
+    /// What batches usually take, for comparison with what they do take.
+    pub medians: Profile,
+    /// How far the two may be apart, as a ratio either way.
+    pub drift_ratio: f64,
     /// How neighbours are counted, by app.
     pub evidence: EvidenceModels,
     /// Calls that may wait to be taken in.
     pub inbox_max: usize,
+}
+
+/// The weights of a pool, on the device that its workers compute on.
+#[derive(Clone)]
+pub struct PoolWeights {
+    /// Shared by its executors.
+    pub weights: Arc<Weights>,
+    /// Where they are.
+    pub device: Device,
+}
+
+// === impl PoolWeights ===
+
+impl PoolWeights {
+    /// A load that has failed may be tried again now.
+    fn forgive(&self, variant: VariantId) {
+        self.weights.forgive(variant, &self.device);
+    }
+
+    /// Weights that are kept although no worker holds them may go.
+    fn forget(&self, variant: VariantId) {
+        self.weights.forget(variant, &self.device);
+    }
 }
 
 /// Why a pool could not be started.
@@ -174,6 +211,10 @@ fn build(
         catalog,
         scheduler,
         executors,
+        pinned,
+        weights,
+        medians,
+        drift_ratio,
         evidence,
         ..
     } = parts;
@@ -195,6 +236,7 @@ fn build(
         None
     };
     let meters = PoolMeters::new(registry, &name, &catalog);
+    let drift = Drift::new(Arc::clone(&catalog), medians, drift_ratio, registry.clone());
     let counters = Arc::clone(handle.counters());
     let wants_evidence: Arc<AtomicBool> = Arc::clone(handle.wants_evidence_flag());
     Ok(thread::Driver::new(
@@ -205,9 +247,15 @@ fn build(
         workers,
         evidence,
         meters,
+        drift,
         counters,
         wants_evidence,
         Arc::clone(readiness),
+        thread::Models {
+            pinned,
+            weights,
+            states: Arc::clone(handle.models()),
+        },
     ))
 }
 
@@ -226,7 +274,10 @@ fn spawn_workers(
                 id,
                 name: spec.name.clone(),
                 threads,
-                commands_max: spec.parked_max as usize + WORKER_COMMANDS,
+                // A replacement and an unload of every variant may wait beside the rest.
+                commands_max: spec.parked_max as usize
+                    + 2 * catalog.variants.len()
+                    + WORKER_COMMANDS,
             };
             let driver = driver.clone();
             Worker::spawn(options, executor, move |event| {

@@ -16,6 +16,7 @@
 mod backend;
 mod binary;
 mod body;
+mod control;
 mod decode;
 mod encoding;
 mod error;
@@ -35,8 +36,8 @@ mod service;
 mod tensor;
 
 pub use backend::{
-    AppInfo, Backend, BatchStats, InferAnswer, InferCall, InferError, OutputTensor, TensorSpec,
-    Timing, VariantStats,
+    AppInfo, Backend, BatchStats, Control, InferAnswer, InferCall, InferError, OutputTensor,
+    TensorSpec, Timing, VariantStats,
 };
 pub use error::ProtocolError;
 pub use limits::Limits;

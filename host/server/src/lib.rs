@@ -23,6 +23,7 @@ pub mod ingress;
 pub mod observed;
 pub mod policies;
 pub mod readiness;
+pub mod reloads;
 pub mod server;
 pub mod shutdown;
 pub mod telemetry;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use switchyard_executor::profile::MeasureError;
 use switchyard_policy::engine::EngineError;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, Limits, PolicyEngine};
@@ -16,20 +17,23 @@ use crate::admin::{self, Admin, AdminPool};
 use crate::assembly::{AssemblyError, Measured, PoolPlan};
 use crate::backend::{OutputsError, PoolBackend};
 use crate::clock::Clock;
-use crate::config::{Config, PoolConfig};
+use crate::config::{Config, PoolConfig, ServerConfig};
 use crate::driver::{Message, Pool, PoolError, PoolHandle};
 use crate::ingress;
 use crate::policies::{Policies, PoliciesError, PoliciesHandle, PoliciesParts};
 use crate::readiness::Readiness;
+use crate::reloads::{Reloads, ReloadsParts};
+use crate::shutdown::Cancel;
 use crate::telemetry::Registry;
 
 /// How often recorded samples are folded into histograms.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Everything that serves, before its listeners are opened.
+/// Everything that serves, before it does.
 pub struct Server {
     // Dropped first: whoever installs policies, then those they are installed in.
     policies: Vec<Policies>,
+    reloads: Vec<Reloads>,
     pools: Vec<Pool>,
     backend: Arc<PoolBackend>,
     admin: Admin,
@@ -83,6 +87,18 @@ pub enum StartError {
     },
 }
 
+// === impl StartError ===
+
+impl StartError {
+    /// Whether nothing is wrong but that it was not to go on.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            Self::Assembly(AssemblyError::Measure(MeasureError::Cancelled))
+        )
+    }
+}
+
 // === impl Server ===
 
 impl Server {
@@ -91,8 +107,16 @@ impl Server {
     /// # Errors
     /// Something that was configured cannot be had.
     pub fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_unless(config, &Cancel::default())
+    }
+
+    /// As [`start`](Self::start), unless it is cancelled while it measures.
+    ///
+    /// # Errors
+    /// Also when it was cancelled.
+    pub fn start_unless(config: Config, cancel: &Cancel) -> Result<Self, StartError> {
         let plans = PoolPlan::all(&config)?;
-        let measured = Measured::obtain(&config, &plans)?;
+        let measured = Measured::obtain_unless(&config, &plans, cancel)?;
         Self::start_pools(config, &plans, &measured)
     }
 
@@ -106,9 +130,21 @@ impl Server {
         let readiness = Arc::new(Readiness::default());
         let engine = PolicyEngine::live(&EngineOptions::default())?;
         let (mut pools, mut policies, mut served) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reloads = Vec::new();
         for plan in plans {
-            let parts = plan.parts(measured, config.server.inbox_max)?;
+            let parts = plan.parts(
+                measured,
+                config.server.inbox_max,
+                config.profile.drift_ratio,
+            )?;
+            let weights = parts.weights.clone();
             let pool = Pool::start(parts, clock, &readiness, &registry)?;
+            reloads.push(Reloads::start(ReloadsParts {
+                pool: Arc::clone(pool.handle()),
+                weights,
+                variants: plan.followed(),
+                registry: registry.clone(),
+            }));
             let parts = PoliciesParts {
                 pool: Arc::clone(pool.handle()),
                 file: plan.config.policy_file(&config.policies.dir),
@@ -133,31 +169,23 @@ impl Server {
             Arc::clone(&readiness),
             registry.clone(),
         )?;
-        let admin_pools = pools
-            .iter()
-            .zip(&policies)
-            .map(|(pool, policies)| AdminPool {
-                pool: Arc::clone(pool.handle()),
-                policies: policies.handle().clone(),
-            });
+        let admin_pools =
+            pools
+                .iter()
+                .zip(&policies)
+                .zip(&reloads)
+                .map(|((pool, policies), reloads)| AdminPool {
+                    pool: Arc::clone(pool.handle()),
+                    policies: policies.handle().clone(),
+                    reloads: reloads.log().clone(),
+                });
         Ok(Self {
             admin: Admin::new(admin_pools.collect(), readiness, registry, clock),
             backend: Arc::new(backend),
             pools,
             policies,
+            reloads,
             config,
-        })
-    }
-
-    /// Opens the listeners.
-    ///
-    /// # Errors
-    /// An address cannot be listened on; names the field.
-    pub async fn listen(&self) -> Result<Listeners, StartError> {
-        let server = &self.config.server;
-        Ok(Listeners {
-            http: bind("http", server.http).await?,
-            admin: bind("admin", server.admin).await?,
         })
     }
 
@@ -189,6 +217,7 @@ impl Server {
         admin.abort();
         // Joining threads blocks; nothing else runs on this runtime any more.
         drop(self.policies);
+        drop(self.reloads);
         drop(self.pools);
     }
 }
@@ -196,6 +225,18 @@ impl Server {
 // === impl Listeners ===
 
 impl Listeners {
+    /// Opens them. Before a server is started they keep its addresses: a client that connects
+    /// waits.
+    ///
+    /// # Errors
+    /// An address cannot be listened on; names the field.
+    pub async fn bind(server: &ServerConfig) -> Result<Self, StartError> {
+        Ok(Self {
+            http: bind("http", server.http).await?,
+            admin: bind("admin", server.admin).await?,
+        })
+    }
+
     /// Where the protocol is spoken.
     ///
     /// # Errors

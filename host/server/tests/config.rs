@@ -55,7 +55,7 @@ fn unknown_fields_are_refused_with_a_suggestion() {
     assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `windows_kept`, `seed`; did you mean `policy`?");
     assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml: server.htpp: unknown field `htpp`, expected one of `http`, `admin`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `body_timeout_ms`, `connections_max`, `rows_max`, `inbox_max`, `drain_timeout_ms`; did you mean `http`?");
     assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
-    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `memory_mb`, `queue_max`, `parked_max`");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `memory_mb`, `pin`, `queue_max`, `parked_max`");
     assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
 }
 
@@ -95,6 +95,19 @@ fn names_refer_to_one_thing_each() {
     let text = GOOD.replace("[\"heart\", \"fall\"]", "[\"heart\"]") + second;
     assert_snapshot!(said_about(&text), @"switchyard.toml: pool[1].workers[0]: worker `cpu-b` is in a pool already");
     assert_snapshot!(said_about(""), @"switchyard.toml: app: there is no [[app]]");
+}
+
+#[test]
+fn pins_name_variants_of_apps_that_are_served() {
+    let pin = |pins: &str| {
+        said(
+            "name = \"cpu-a\"",
+            &format!("name = \"cpu-a\"\npin = [{pins}]"),
+        )
+    };
+    assert_snapshot!(pin("\"heart\""), @"switchyard.toml: worker[0].pin[0]: `heart`, must be `app/variant`");
+    assert_snapshot!(pin("\"heart/cnn\", \"hart/cnn\""), @"switchyard.toml: worker[0].pin[1]: no [[app]] is called `hart`; did you mean `heart`?");
+    assert_snapshot!(pin("\"heart/cnn\", \"heart/cnn\""), @"switchyard.toml: worker[0].pin[1]: `heart/cnn` is there already");
 }
 
 #[test]

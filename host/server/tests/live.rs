@@ -8,6 +8,8 @@
 
 #[path = "common/pypi.rs"]
 mod pypi;
+#[path = "../../../models/tests/common/text.rs"]
+mod text_zoo;
 
 mod live {
     pub(crate) mod binary;
@@ -19,8 +21,10 @@ mod live {
     pub(crate) mod yard;
 
     mod conservation;
+    mod drift;
     mod files;
     mod guests;
     mod process;
     mod swaps;
+    mod text;
 }

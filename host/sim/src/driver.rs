@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::event::{Command, Event, Reply, Run};
-use switchyard_core::ids::{AppId, RequestId};
+use switchyard_core::ids::{AppId, RequestId, WorkerId};
 use switchyard_core::policy::Policy;
 use switchyard_core::request::Request;
 use switchyard_core::time::{Micros, Time};
@@ -112,8 +112,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
     fn begin(&mut self, policy: Box<dyn Policy>) {
         if self.scenario.preload {
             self.hardware.preload(&self.catalog);
-            for worker in (0..self.catalog.workers.len() as u32).map(switchyard_core::ids::WorkerId)
-            {
+            for worker in (0..self.catalog.workers.len() as u32).map(WorkerId) {
                 if let Some(event) = self.hardware.residency(worker) {
                     self.scheduler.handle(self.now, event);
                 }
@@ -210,6 +209,13 @@ impl<'a, O: Observer> Simulation<'a, O> {
                     self.scheduler.handle(self.now, event);
                 }
             }
+            Happening::Loaded(worker) => {
+                let end = self.hardware.loaded(self.now, worker, &self.catalog);
+                self.expect_load(worker, end);
+                if let Some(event) = self.hardware.residency(worker) {
+                    self.scheduler.handle(self.now, event);
+                }
+            }
             Happening::Finished(worker) => {
                 // As the live driver tells it: what is resident first.
                 if let Some(event) = self.hardware.residency(worker) {
@@ -289,6 +295,12 @@ impl<'a, O: Observer> Simulation<'a, O> {
             .push(self.now + self.neighbours.delay(), happening);
     }
 
+    fn expect_load(&mut self, worker: WorkerId, end: Option<Time>) {
+        if let Some(end) = end {
+            self.events.push(end, Happening::Loaded(worker));
+        }
+    }
+
     // ---- what the scheduler says ------------------------------------------------------
 
     fn carry_out(&mut self) -> Result<(), SimError> {
@@ -306,6 +318,10 @@ impl<'a, O: Observer> Simulation<'a, O> {
                     if let Some(live) = live.filter(|live| live.parked == Some(worker)) {
                         live.parked = None;
                     }
+                }
+                Command::Prepare { worker, soon } => {
+                    let end = self.hardware.prepare(self.now, worker, soon, &self.catalog);
+                    self.expect_load(worker, end);
                 }
                 Command::Notice(notice) => self.meters.noticed(&notice),
             }
@@ -331,7 +347,8 @@ impl<'a, O: Observer> Simulation<'a, O> {
             // running request nowhere.
             live.parked = run.exit.is_none().then_some(run.worker);
         }
-        let cost = self.hardware.start(run, &self.catalog, &mut self.service)?;
+        let service = &mut self.service;
+        let cost = self.hardware.start(self.now, run, &self.catalog, service)?;
         let end = self.now + (cost.load + cost.service).max(Micros(1));
         self.events.push(end, Happening::Finished(run.worker));
         self.meters.started(run, cost);

@@ -17,6 +17,8 @@ pub(crate) enum Happening {
         app: AppId,
         label: u32,
     },
+    /// A worker's load beside its batches ends.
+    Loaded(WorkerId),
     /// A worker's batch ends.
     Finished(WorkerId),
 }

@@ -4,15 +4,16 @@ mod cells;
 mod memory;
 mod service;
 
-use switchyard_core::catalog::Catalog;
+use switchyard_core::catalog::{Catalog, WorkerSpec};
 use switchyard_core::event::{Event, Run};
-use switchyard_core::ids::{BatchId, VariantId, WorkerId};
-use switchyard_core::time::Micros;
+use switchyard_core::ids::{BatchId, KindId, VariantId, WorkerId};
+use switchyard_core::residents::Soon;
+use switchyard_core::time::{Micros, Time};
 use thiserror::Error;
 
 use crate::random::Stream;
 use cells::Cells;
-use memory::Memory;
+use memory::{InUse, Load, Memory};
 
 pub use service::{Quantile, ServiceError, ServiceTimes};
 
@@ -58,8 +59,9 @@ pub(crate) struct Hardware {
 
 #[derive(Debug)]
 struct WorkerState {
+    kind: KindId,
     memory: Memory,
-    running: Option<BatchId>,
+    running: Option<(BatchId, InUse)>,
     /// The models have changed since the core was told.
     untold: bool,
 }
@@ -69,19 +71,16 @@ struct WorkerState {
 impl Hardware {
     /// Idle workers without models.
     pub(crate) fn new(catalog: &Catalog, service: ServiceTimes) -> Self {
-        let worker = |memory_bytes| WorkerState {
-            memory: Memory::new(memory_bytes),
+        let worker = |spec: &WorkerSpec| WorkerState {
+            kind: spec.kind,
+            memory: Memory::new(spec.memory_bytes),
             running: None,
             untold: false,
         };
         Self {
             cells: Cells::new(catalog),
             service,
-            workers: catalog
-                .workers
-                .iter()
-                .map(|w| worker(w.memory_bytes))
-                .collect(),
+            workers: catalog.workers.iter().map(worker).collect(),
         }
     }
 
@@ -89,9 +88,10 @@ impl Hardware {
     /// when it starts.
     pub(crate) fn preload(&mut self, catalog: &Catalog) {
         for worker in &mut self.workers {
-            for (v, variant) in (0..).zip(&catalog.variants) {
-                if variant.memory_bytes <= worker.memory.free_bytes() {
-                    worker.memory.acquire(VariantId(v), variant.memory_bytes);
+            for v in (0..catalog.variants.len() as u32).map(VariantId) {
+                let load = load_of(catalog, worker.kind, v);
+                if load.bytes <= worker.memory.free_bytes() {
+                    worker.memory.acquire(Time::ZERO, v, load, &[]);
                     worker.untold = true;
                 }
             }
@@ -101,6 +101,7 @@ impl Hardware {
     /// Starts a batch and says what it will take.
     pub(crate) fn start(
         &mut self,
+        now: Time,
         run: &Run,
         catalog: &Catalog,
         random: &mut Stream,
@@ -113,13 +114,11 @@ impl Hardware {
             worker.running.is_none(),
             "a worker was given a second batch"
         );
-        worker.running = Some(run.batch);
-        let bytes = catalog.variants[run.variant.index()].memory_bytes;
-        let mut load = Micros::ZERO;
-        if worker.memory.acquire(run.variant, bytes) {
-            worker.untold = true;
-            load = catalog.profile.load_time(kind, run.variant);
-        }
+        let of = load_of(catalog, kind, run.variant);
+        let resident = worker.memory.holds(run.variant);
+        let (in_use, load) = worker.memory.acquire(now, run.variant, of, &run.soon);
+        worker.running = Some((run.batch, in_use));
+        worker.untold |= !resident;
         Ok(Cost {
             load,
             service: self.service.draw(cell.latency, kind, run, random),
@@ -129,7 +128,35 @@ impl Hardware {
 
     /// Ends a worker's batch.
     pub(crate) fn finish(&mut self, worker: WorkerId) -> Option<BatchId> {
-        self.workers[worker.index()].running.take()
+        let (batch, _) = self.workers[worker.index()].running.take()?;
+        Some(batch)
+    }
+
+    /// A worker is told what it will need; when a load that begins for it ends.
+    pub(crate) fn prepare(
+        &mut self,
+        now: Time,
+        worker: WorkerId,
+        soon: Soon,
+        catalog: &Catalog,
+    ) -> Option<Time> {
+        let held = &mut self.workers[worker.index()];
+        let kind = held.kind;
+        held.memory
+            .prepare(now, soon, |v| load_of(catalog, kind, v))
+    }
+
+    /// A load ahead of time has ended; when the next one does.
+    pub(crate) fn loaded(
+        &mut self,
+        now: Time,
+        worker: WorkerId,
+        catalog: &Catalog,
+    ) -> Option<Time> {
+        let held = &mut self.workers[worker.index()];
+        let kind = held.kind;
+        held.untold = true;
+        held.memory.loaded(now, |v| load_of(catalog, kind, v))
     }
 
     /// What the core must be told of a worker's models, if they have changed.
@@ -140,6 +167,13 @@ impl Hardware {
             resident: held.memory.variants(),
             free_bytes: held.memory.free_bytes(),
         })
+    }
+}
+
+fn load_of(catalog: &Catalog, kind: KindId, variant: VariantId) -> Load {
+    Load {
+        bytes: catalog.variants[variant.index()].memory_bytes,
+        time: catalog.profile.load_time(kind, variant),
     }
 }
 

@@ -155,6 +155,7 @@ impl Observer for Timeline {
 mod tests {
     use switchyard_core::event::Ran;
     use switchyard_core::ids::{AppId, RequestId};
+    use switchyard_core::residents::Soon;
 
     use super::*;
 
@@ -167,6 +168,7 @@ mod tests {
             to_stage: 1,
             exit: Some(ExitId(0)),
             requests: std::iter::once(RequestId(batch)).collect(),
+            soon: Soon::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::recipe::AppFacts;
-use crate::card::{AppCard, Datatype, ExitCard, SneakPeekCard, TensorCard, ValidationCard};
+use crate::card::{AppCard, Datatype, ExitCard, SneakPeekCard, Task, TensorCard, ValidationCard};
 use crate::confusion::Confusion;
 use crate::error::ModelError;
 
@@ -26,7 +26,9 @@ pub(super) fn app(
     AppCard {
         name: facts.name.to_owned(),
         summary: facts.summary.to_owned(),
+        task: Task::Classify,
         classes: facts.classes.clone(),
+        classes_file: None,
         slo_ms: facts.slo_ms,
         penalty: facts.penalty,
         workload_mix: facts.workload_mix.iter().copied().map(rounded).collect(),

@@ -3,11 +3,12 @@
 pub(crate) mod fall;
 pub(crate) mod heart;
 pub(crate) mod images;
+pub(crate) mod voice;
 
 use super::recipe::Recipe;
 
 /// Every application that can be trained, in order of name.
-pub const APPS: [&str; 3] = ["fall", "heart", "images"];
+pub const APPS: [&str; 4] = ["fall", "heart", "images", "voice"];
 
 /// The recipe of application `name`.
 pub fn recipe(name: &str) -> Option<&'static dyn Recipe> {
@@ -15,6 +16,7 @@ pub fn recipe(name: &str) -> Option<&'static dyn Recipe> {
         "fall" => Some(&fall::FallRecipe),
         "heart" => Some(&heart::HeartRecipe),
         "images" => Some(&images::ImagesRecipe),
+        "voice" => Some(&voice::VoiceRecipe),
         _ => None,
     }
 }

@@ -20,19 +20,38 @@ impl Scheduler {
         id
     }
 
+    /// Says what the batches behind a running one need, where that is not resident: it can be
+    /// loaded while the other one computes.
+    fn prepare(&mut self, w: usize) {
+        let worker = &mut self.workers[w];
+        if worker.running.is_none() || worker.queue.is_empty() && worker.lanes.is_empty() {
+            return;
+        }
+        let soon = worker.soon();
+        let missing = soon.iter().any(|v| !worker.resident.contains(v));
+        if missing && soon != worker.prepared {
+            worker.prepared.clone_from(&soon);
+            let worker = WorkerId(w as u32);
+            self.out.push_back(Command::Prepare { worker, soon });
+        }
+    }
+
     /// Every worker that runs nothing takes its next batch, from its queue or a lane.
     pub(super) fn start_workers(&mut self, now: Time) {
         if !self.may_start.is_empty() {
             let mut workers = std::mem::take(&mut self.may_start);
             // In the catalog's order, whatever happened first.
             workers.sort_unstable();
+            workers.dedup();
             for w in workers.drain(..) {
                 if !self.workers[w].up || self.workers[w].running.is_some() {
+                    self.prepare(w);
                     continue;
                 }
                 let next = self.workers[w].queue.pop_front();
                 if let Some(batch) = next.or_else(|| self.batch_from_lane(w)) {
                     self.start(now, w, batch);
+                    self.prepare(w);
                 }
             }
             self.may_start = workers;
@@ -83,7 +102,9 @@ impl Scheduler {
             to_stage: batch.to_stage,
             exit: batch.exit,
             requests: batch.members.clone(),
+            soon: self.workers[w].soon(),
         }));
+        self.workers[w].prepared.clear();
         self.workers[w].running = Some(Running {
             expected_end: now + batch.expected,
             since: now,

@@ -296,3 +296,46 @@ fn the_window_shows_workers_placements_residents_and_completions() {
     assert_eq!(window.completions.len(), 1);
     assert_eq!(window.completions[0].latency, Micros(1_000));
 }
+
+#[test]
+fn what_waits_behind_a_batch_is_told_ahead_of_time_until_it_is_resident() {
+    let mut driver = driver(1);
+    let ask = |id, variant| switchyard_core::request::Request {
+        pinned: Some(VariantId(variant)),
+        ..request(id, 0, Time::ZERO, 20_000)
+    };
+    driver.arrive(ask(1, 0));
+    assert!(driver.prepared.is_empty(), "nothing waits behind it");
+    driver.arrive(ask(2, 1));
+    let told = vec![(WorkerId(0), vec![VariantId(1)])];
+    assert_eq!(
+        driver.prepared, told,
+        "the policy had no say: the client chose"
+    );
+    driver.arrive(ask(3, 1));
+    assert_eq!(driver.prepared, told, "the list is the same");
+    driver.arrive(ask(4, 0));
+    assert_eq!(
+        driver.prepared.last().unwrap().1,
+        [VariantId(1), VariantId(0)]
+    );
+    driver.give(Event::Residency {
+        worker: WorkerId(0),
+        resident: vec![VariantId(0), VariantId(1)],
+        free_bytes: 0,
+    });
+    let told = driver.prepared.len();
+    driver.drain();
+    assert_eq!(driver.prepared.len(), told, "all of it is resident");
+    let soon: Vec<_> = driver
+        .runs
+        .iter()
+        .map(|(_, run)| run.soon.to_vec())
+        .collect();
+    assert_eq!(
+        soon[1],
+        [VariantId(0)],
+        "what the next batch needs is not evicted for this one"
+    );
+    driver.check_empty();
+}

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use switchyard_core::ids::VariantId;
+use switchyard_core::time::Micros;
 use switchyard_executor::cache::ModelCache;
 use switchyard_executor::{CacheError, CandleExecutor, Device, Executor, Weights};
 
@@ -50,14 +51,14 @@ fn a_pinned_model_stays() {
 #[test]
 fn a_model_in_use_stays() {
     let weights = Weights::new(ToySource::new(&[60, 60]));
-    let mut cache = ModelCache::new(weights, Device::Cpu, 100);
-    let (in_use, _) = cache.acquire(VariantId(0), 0).unwrap();
+    let cache = ModelCache::new(weights, Device::Cpu, 100);
+    let (in_use, _) = cache.acquire(VariantId(0), &[]).unwrap();
     assert!(matches!(
-        cache.acquire(VariantId(1), 0),
+        cache.acquire(VariantId(1), &[]),
         Err(CacheError::NoRoom { free_bytes: 40, .. })
     ));
     drop(in_use);
-    cache.acquire(VariantId(1), 0).unwrap();
+    cache.acquire(VariantId(1), &[]).unwrap();
     assert_eq!(cache.variants(), [VariantId(1)]);
 }
 
@@ -145,4 +146,60 @@ fn workers_share_weights_and_account_them_each() {
         2,
         "the last holder freed them"
     );
+}
+
+#[test]
+fn what_the_next_batches_need_outlives_what_was_used_last() {
+    let weights = Weights::new(ToySource::new(&[40, 40, 40]));
+    let mut executor = CandleExecutor::new(weights, Device::Cpu, 100);
+    for variant in [0, 1] {
+        executor.run(&mut job_of(variant, 1)).result.unwrap();
+    }
+    let mut job = job_of(2, 1);
+    job.soon.push(VariantId(0));
+    executor.run(&mut job).result.unwrap();
+    assert_eq!(resident(&executor), [0, 2]);
+    let counts = executor.residency().counts;
+    assert_eq!((counts.hits, counts.misses), (0, 3));
+    assert_eq!((counts.loads, counts.evictions), (3, 1));
+}
+
+#[test]
+fn what_is_slow_to_load_outlives_what_was_used_last() {
+    let weights = Weights::new(ToySource::new(&[40, 40, 40]));
+    let loads = [9_000, 10, 10].map(Micros);
+    let mut executor = CandleExecutor::new(weights, Device::Cpu, 100).with_loads(loads.into());
+    for variant in [0, 1, 2] {
+        executor.run(&mut job_of(variant, 1)).result.unwrap();
+    }
+    assert_eq!(resident(&executor), [0, 2]);
+}
+
+#[test]
+fn a_load_that_failed_is_not_tried_again_at_once() {
+    let source = ToySource::new(&[10]);
+    source.break_it("its weights are cut off");
+    let weights = Weights::new(source.clone());
+    let mut executor = CandleExecutor::new(weights.clone(), Device::Cpu, 100);
+    let first = executor.run(&mut job_of(0, 1)).result.unwrap_err();
+    assert!(!first.is_repeated(), "{first}");
+    source.mend();
+    let second = executor.run(&mut job_of(0, 2)).result.unwrap_err();
+    assert!(second.is_repeated(), "{second}");
+    assert_eq!(second.to_string(), first.to_string(), "with the same words");
+    assert_eq!(executor.residency().counts.load_errors, 1);
+    weights.forgive(VariantId(0), &Device::Cpu);
+    executor.run(&mut job_of(0, 3)).result.unwrap();
+    assert_eq!(source.loads(), 1);
+}
+
+#[test]
+fn an_unloaded_model_frees_its_memory_even_if_it_was_pinned() {
+    let weights = Weights::new(ToySource::new(&[40]));
+    let mut executor = CandleExecutor::new(weights, Device::Cpu, 100).with_pinned(VariantId(0));
+    executor.preload(VariantId(0)).unwrap();
+    executor.unload(VariantId(0));
+    assert_eq!(resident(&executor), [0_u32; 0]);
+    assert_eq!(executor.residency().free_bytes, 100);
+    executor.run(&mut job_of(0, 1)).result.unwrap();
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use candle_core::{Device, Tensor};
 use switchyard_core::catalog::Penalty;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
+use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, Manifest, Prior};
 use switchyard_executor::{
@@ -195,6 +196,7 @@ fn job(requests: &[u64]) -> Job {
         to_stage: 1,
         exit: Some(ExitId(0)),
         rows: rows.collect(),
+        soon: Soon::new(),
     }
 }
 

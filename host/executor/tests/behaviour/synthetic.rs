@@ -144,7 +144,7 @@ fn a_lost_device_takes_the_worker_down_and_loses_no_batch() {
                 Err(ExecuteError::Stopped) => "stopped".to_owned(),
                 Err(error) => error.to_string(),
             },
-            WorkerEvent::Preloaded(_) => unreachable!("nothing is preloaded here"),
+            other => unreachable!("nothing is loaded or unloaded here: {other:?}"),
         });
     }
     let expected = [

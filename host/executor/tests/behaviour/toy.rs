@@ -1,13 +1,14 @@
 //! Tiny models that are made by hand, and jobs for them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use candle_core::{Device, Result, Tensor};
 use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant};
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::profile::Profile;
+use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
 use switchyard_executor::{
     InputSpec, InputTensor, InputType, Job, LoadError, LoadedModel, ModelSource, Row,
@@ -23,6 +24,8 @@ pub(crate) const POISON: f32 = 1e9;
 /// Stage i computes `relu(x * (i + 1) + 0.5)`.
 pub(crate) struct Toy {
     exits: Vec<usize>,
+    /// Added in every stage: what tells one toy's weights from another's.
+    shift: f32,
 }
 
 impl StagedModel for Toy {
@@ -41,7 +44,8 @@ impl StagedModel for Toy {
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
         let largest: f32 = x.max_all()?.to_scalar()?;
         assert!(largest < POISON, "toy poisoned in stage {stage}");
-        x.affine((stage + 1) as f64, 0.5)?.relu()
+        x.affine((stage + 1) as f64, 0.5 + f64::from(self.shift))?
+            .relu()
     }
 
     fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
@@ -56,6 +60,10 @@ impl StagedModel for Toy {
 pub(crate) struct ToySource {
     pub(crate) models: Vec<ToySpec>,
     pub(crate) loads: AtomicUsize,
+    shift: Mutex<f32>,
+    broken: Mutex<Option<String>>,
+    /// A load waits for this when it is there.
+    pub(crate) gate: Mutex<Option<Arc<Barrier>>>,
 }
 
 #[derive(Clone)]
@@ -80,7 +88,25 @@ impl ToySource {
         Arc::new(Self {
             models,
             loads: AtomicUsize::new(0),
+            shift: Mutex::new(0.0),
+            broken: Mutex::new(None),
+            gate: Mutex::new(None),
         })
+    }
+
+    /// What is loaded from now on has other weights.
+    pub(crate) fn shift(&self, shift: f32) {
+        *self.shift.lock().unwrap() = shift;
+    }
+
+    /// Loads fail from now on ...
+    pub(crate) fn break_it(&self, reason: &str) {
+        *self.broken.lock().unwrap() = Some(reason.to_owned());
+    }
+
+    /// ... until now.
+    pub(crate) fn mend(&self) {
+        *self.broken.lock().unwrap() = None;
     }
 
     pub(crate) fn loads(&self) -> usize {
@@ -88,10 +114,8 @@ impl ToySource {
     }
 
     fn spec(&self, variant: VariantId) -> std::result::Result<&ToySpec, LoadError> {
-        self.models.get(variant.index()).ok_or_else(|| LoadError {
-            variant: self.name(variant),
-            reason: "no such toy".to_owned(),
-        })
+        let known = self.models.get(variant.index());
+        known.ok_or_else(|| LoadError::new(self.name(variant), "no such toy"))
     }
 }
 
@@ -110,12 +134,21 @@ impl ModelSource for ToySource {
         _device: &Device,
     ) -> std::result::Result<LoadedModel, LoadError> {
         let spec = self.spec(variant)?;
+        let gate = self.gate.lock().unwrap().clone();
+        if let Some(gate) = gate {
+            gate.wait();
+            gate.wait();
+        }
         std::thread::sleep(spec.load);
+        if let Some(reason) = &*self.broken.lock().unwrap() {
+            return Err(LoadError::new(self.name(variant), reason));
+        }
         self.loads.fetch_add(1, Ordering::Relaxed);
         Ok(LoadedModel {
             name: self.name(variant),
             model: Arc::new(Toy {
                 exits: spec.exits.clone(),
+                shift: *self.shift.lock().unwrap(),
             }),
             inputs: Arc::new([InputSpec {
                 name: "x".to_owned(),
@@ -187,6 +220,7 @@ pub(crate) fn job(requests: &[u64], from_stage: u32, to_stage: u32, exit: Option
         to_stage,
         exit: exit.map(ExitId),
         rows: rows.collect(),
+        soon: Soon::new(),
     }
 }
 

@@ -8,10 +8,10 @@ use switchyard_core::ids::{BatchId, RequestId, VariantId, WorkerId};
 use switchyard_core::time::Micros;
 use switchyard_executor::{
     BatchOutput, CacheError, CandleExecutor, Device, ExecuteError, Executor, Finished, InputTensor,
-    Job, Ran, Refused, Residency, Weights, Worker, WorkerEvent, WorkerOptions,
+    Job, Preloaded, Ran, Refused, Residency, Weights, Worker, WorkerEvent, WorkerOptions,
 };
 
-use crate::toy::{POISON, ToySource, WIDTH, job};
+use crate::toy::{POISON, ToySource, WIDTH, job, job_of};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -214,4 +214,104 @@ fn dropping_ends_what_runs_and_fails_what_waits() {
     finished(&told).result.unwrap();
     assert!(matches!(finished(&told).result, Err(ExecuteError::Stopped)));
     assert!(told.recv().is_err(), "the thread is gone");
+}
+
+fn preloaded(event: WorkerEvent) -> Preloaded {
+    match event {
+        WorkerEvent::Preloaded(preloaded) => preloaded,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_the_next_batch_needs_is_loaded_while_another_runs() {
+    let source = ToySource::new(&[40, 40]);
+    let executor = CandleExecutor::new(Weights::new(source.clone()), Device::Cpu, 100);
+    let (worker, told) = spawn(executor, 8);
+    worker.run(job_of(0, 1)).unwrap();
+    finished(&told).result.unwrap();
+    let gate = Arc::new(Barrier::new(2));
+    *source.gate.lock().unwrap() = Some(Arc::clone(&gate));
+    worker.prepare(std::iter::once(VariantId(1)).collect());
+    gate.wait(); // Its load is under way ...
+    worker.run(job_of(0, 2)).unwrap();
+    // ... and a batch that does not need it is not held up by it.
+    let beside = finished(&told);
+    beside.result.unwrap();
+    assert_eq!(beside.load, Micros::ZERO);
+    assert_eq!(beside.residency.resident, [VariantId(0)]);
+    assert_eq!(beside.residency.free_bytes, 20, "its room is taken already");
+    *source.gate.lock().unwrap() = None;
+    gate.wait();
+    let ahead = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    assert!(!ahead.asked && ahead.result.unwrap() > Micros::ZERO);
+    assert!(ahead.residency.version > beside.residency.version);
+    worker.run(job_of(1, 3)).unwrap();
+    assert_eq!(finished(&told).load, Micros::ZERO, "it was there in time");
+    assert_eq!(source.loads(), 2);
+}
+
+#[test]
+fn a_batch_whose_load_is_under_way_takes_it_over() {
+    let source = ToySource::new(&[40]);
+    let executor = CandleExecutor::new(Weights::new(source.clone()), Device::Cpu, 100);
+    let (worker, told) = spawn(executor, 8);
+    let gate = Arc::new(Barrier::new(2));
+    *source.gate.lock().unwrap() = Some(Arc::clone(&gate));
+    worker.prepare(std::iter::once(VariantId(0)).collect());
+    gate.wait();
+    *source.gate.lock().unwrap() = None;
+    worker.run(job_of(0, 1)).unwrap();
+    gate.wait();
+    let finished = finished(&told);
+    finished.result.unwrap();
+    assert_eq!(source.loads(), 1);
+    assert_eq!(finished.residency.free_bytes, 60, "it is accounted once");
+}
+
+#[test]
+fn what_is_prepared_evicts_nothing_that_is_needed_sooner() {
+    let source = ToySource::new(&[60, 60, 30]);
+    let executor = CandleExecutor::new(Weights::new(source), Device::Cpu, 100);
+    let (worker, told) = spawn(executor, 8);
+    worker.run(job_of(0, 1)).unwrap();
+    finished(&told).result.unwrap();
+    // 1 does not fit beside 0, which is needed before it; 2 does.
+    worker.prepare([0, 1, 2].into_iter().map(VariantId).collect());
+    let ahead = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    assert_eq!(ahead.variant, VariantId(2));
+    assert_eq!(ahead.residency.resident, [VariantId(0), VariantId(2)]);
+}
+
+#[test]
+fn a_load_ahead_that_fails_is_told_once_and_evicts_nothing_twice() {
+    let source = ToySource::new(&[40, 40]);
+    let executor = CandleExecutor::new(Weights::new(source.clone()), Device::Cpu, 100);
+    let (worker, told) = spawn(executor, 8);
+    source.break_it("cut off");
+    for _ in 0..3 {
+        worker.prepare(std::iter::once(VariantId(1)).collect());
+    }
+    let failed = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    assert_eq!(failed.result.unwrap_err().to_string(), "toy/v1: cut off");
+    source.mend();
+    worker.run(job_of(0, 1)).unwrap();
+    finished(&told).result.unwrap();
+    drop(worker);
+    assert!(told.try_recv().is_err(), "it was told before");
+}
+
+#[test]
+fn an_unload_follows_the_batches_before_it_and_is_told() {
+    let (worker, told) = spawn(candle(), 8);
+    worker.run(job(&[1], 0, 3, Some(1))).unwrap();
+    worker.unload(VariantId(0)).unwrap();
+    assert_eq!(finished(&told).residency.resident, [VariantId(0)]);
+    match told.recv_timeout(PATIENCE).unwrap() {
+        WorkerEvent::Unloaded(unloaded) => {
+            assert_eq!(unloaded.variant, VariantId(0));
+            assert_eq!(unloaded.residency.resident, []);
+        }
+        other => panic!("{other:?}"),
+    }
 }

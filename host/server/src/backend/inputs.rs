@@ -19,6 +19,7 @@ pub(super) fn rows(inputs: Vec<Tensor>, rows: usize, peek: bool) -> Result<Vec<R
             TensorData::F32(values) => deal(values, &mut split, InputTensor::F32),
             TensorData::I64(values) => deal(values, &mut split, InputTensor::I64),
             TensorData::U8(values) => deal(values, &mut split, InputTensor::Bytes),
+            TensorData::Bytes(texts) => deal_texts(texts, &mut split)?,
             other => return Err(format!("no model takes {}", other.datatype().name())),
         }
     }
@@ -43,6 +44,19 @@ fn deal<T: Clone>(
     for (i, row) in rows.iter_mut().enumerate() {
         row.push(wrap(values[i * length..(i + 1) * length].to_vec()));
     }
+}
+
+/// One text per row.
+fn deal_texts(texts: Vec<Vec<u8>>, rows: &mut [Vec<InputTensor>]) -> Result<(), String> {
+    if texts.len() != rows.len() {
+        return Err(format!("{} texts for {} rows", texts.len(), rows.len()));
+    }
+    for (text, row) in texts.into_iter().zip(rows) {
+        // The ingress has checked it.
+        let text = String::from_utf8(text).map_err(|error| error.to_string())?;
+        row.push(InputTensor::Text(text));
+    }
+    Ok(())
 }
 
 /// A copy of all inputs, one after another; none when some are no floats.
@@ -93,6 +107,18 @@ mod tests {
         let inputs = vec![tensor(&[1, 1], vec![1.0]), tensor(&[1, 2], vec![2.0, 3.0])];
         let rows = rows(inputs, 1, true).unwrap();
         assert_eq!(rows[0].peek, Some(vec![1.0, 2.0, 3.0]));
+    }
+
+    #[test]
+    fn each_row_has_its_text() {
+        let texts = Tensor {
+            shape: [2, 1].as_slice().into(),
+            data: TensorData::Bytes(vec!["Zürich".into(), Vec::new()]),
+        };
+        let rows = rows(vec![texts], 2, true).unwrap();
+        assert_eq!(rows[0].tensors, [InputTensor::Text("Zürich".to_owned())]);
+        assert_eq!(rows[1].tensors, [InputTensor::Text(String::new())]);
+        assert_eq!(rows[0].peek, None);
     }
 
     #[test]

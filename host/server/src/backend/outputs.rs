@@ -1,7 +1,7 @@
 //! Answers of rows as the output tensors that an app's card names.
 
 use smallvec::smallvec;
-use switchyard_models::card::{Datatype, TensorCard};
+use switchyard_models::card::{Datatype, Task, TensorCard};
 
 use super::OutputsError;
 use crate::driver::RowAnswer;
@@ -12,6 +12,9 @@ const PROBABILITIES: &str = "probabilities";
 /// The most probable class, INT64.
 const LABEL: &str = "label";
 
+/// The vector of an app that embeds, FP32.
+const EMBEDDING: &str = "embedding";
+
 /// What each output of an app is made from, in the order of its card.
 pub(super) struct Layout {
     outputs: Vec<(Kind, Vec<usize>)>,
@@ -19,23 +22,30 @@ pub(super) struct Layout {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Probabilities,
+    /// The numbers of an answer as they are: class probabilities or an embedding.
+    Answer,
     Label,
 }
 
 // === impl Layout ===
 
 impl Layout {
-    pub(super) fn try_new(app: &str, cards: &[TensorCard]) -> Result<Self, OutputsError> {
+    pub(super) fn try_new(
+        app: &str,
+        task: Task,
+        cards: &[TensorCard],
+    ) -> Result<Self, OutputsError> {
         let outputs = cards.iter().map(|card| {
-            let kind = match (card.name.as_str(), card.datatype) {
-                (PROBABILITIES, Datatype::Fp32) => Kind::Probabilities,
-                (LABEL, Datatype::Int64) => Kind::Label,
-                (name, datatype) => {
-                    let reason = format!(
-                        "`{name}` {datatype:?}: the server makes `{PROBABILITIES}` FP32 and \
-                         `{LABEL}` INT64"
-                    );
+            let kind = match (task, card.name.as_str(), card.datatype) {
+                (Task::Classify, PROBABILITIES, Datatype::Fp32)
+                | (Task::Embed, EMBEDDING, Datatype::Fp32) => Kind::Answer,
+                (Task::Classify, LABEL, Datatype::Int64) => Kind::Label,
+                (_, name, datatype) => {
+                    let made = match task {
+                        Task::Classify => "`probabilities` FP32 and `label` INT64",
+                        Task::Embed => "`embedding` FP32",
+                    };
+                    let reason = format!("`{name}` {datatype:?}: the server makes {made}");
                     let app = app.to_owned();
                     return Err(OutputsError { app, reason });
                 }
@@ -55,7 +65,7 @@ impl Layout {
                 let mut shape: Shape = smallvec![rows.len()];
                 shape.extend_from_slice(row_shape);
                 let data = match kind {
-                    Kind::Probabilities => TensorData::F32(probabilities(rows)),
+                    Kind::Answer => TensorData::F32(answers(rows)),
                     Kind::Label => TensorData::I64(rows.iter().map(label).collect()),
                 };
                 OutputTensor {
@@ -67,7 +77,7 @@ impl Layout {
     }
 }
 
-fn probabilities(rows: &[RowAnswer]) -> Vec<f32> {
+fn answers(rows: &[RowAnswer]) -> Vec<f32> {
     let each = rows.iter().flat_map(|row| &row.probabilities);
     each.copied().collect()
 }
@@ -116,7 +126,7 @@ mod tests {
             card(LABEL, Datatype::Int64, &[1]),
             card(PROBABILITIES, Datatype::Fp32, &[3]),
         ];
-        let layout = Layout::try_new("heart", &cards).unwrap();
+        let layout = Layout::try_new("heart", Task::Classify, &cards).unwrap();
         let tensors = layout.tensors(&[row(&[0.2, 0.7, 0.1]), row(&[0.5, 0.5, 0.0])]);
         assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 1]);
         assert_eq!(tensors[0].tensor.data, TensorData::I64(vec![1, 0]));
@@ -125,8 +135,24 @@ mod tests {
     }
 
     #[test]
+    fn an_embedding_is_sent_as_it_is() {
+        let cards = [card(EMBEDDING, Datatype::Fp32, &[2])];
+        let layout = Layout::try_new("minilm", Task::Embed, &cards).unwrap();
+        let tensors = layout.tensors(&[row(&[0.6, -0.8]), row(&[1.0, 0.0])]);
+        assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 2]);
+        let sent = TensorData::F32(vec![0.6, -0.8, 1.0, 0.0]);
+        assert_eq!(tensors[0].tensor.data, sent);
+    }
+
+    #[test]
     fn an_output_that_nobody_makes_is_refused() {
-        let refused = Layout::try_new("heart", &[card("mask", Datatype::Fp32, &[3])]);
-        assert!(refused.is_err_and(|error| error.to_string().contains("`mask`")));
+        for (task, name) in [
+            (Task::Classify, "mask"),
+            (Task::Classify, EMBEDDING),
+            (Task::Embed, PROBABILITIES),
+        ] {
+            let refused = Layout::try_new("heart", task, &[card(name, Datatype::Fp32, &[3])]);
+            assert!(refused.is_err_and(|error| error.to_string().contains(name)));
+        }
     }
 }

@@ -17,7 +17,12 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     check.workers()?;
     check.pools()?;
     check.range("policies.history", config.policies.history, 1..=1_024)?;
-    check.range("profile.measure_s", config.profile.measure_s, 1..=3_600)
+    check.range("profile.measure_s", config.profile.measure_s, 1..=3_600)?;
+    check.range(
+        "profile.drift_ratio",
+        config.profile.drift_ratio,
+        1.05..=100.0,
+    )
 }
 
 // === impl Check ===
@@ -108,14 +113,38 @@ impl Check<'_> {
             let WorkerConfig {
                 threads,
                 memory_mb,
+                pin,
                 queue_max,
                 parked_max,
                 ..
             } = worker;
             self.range(&format!("worker[{i}].threads"), *threads, 1..=1_024)?;
             self.range(&format!("worker[{i}].memory_mb"), *memory_mb, 1..=1 << 24)?;
+            self.pins(i, pin)?;
             self.range(&format!("worker[{i}].queue_max"), *queue_max, 1..=65_536)?;
             self.range(&format!("worker[{i}].parked_max"), *parked_max, 0..=65_536)?;
+        }
+        Ok(())
+    }
+
+    /// Which variants there are is seen when the zoo is read.
+    fn pins(&self, i: usize, pins: &[String]) -> Result<(), ConfigError> {
+        for (j, pin) in pins.iter().enumerate() {
+            let at = format!("worker[{i}].pin[{j}]");
+            let Some((app, _)) = pin.split_once('/') else {
+                return self.refuse(at, format!("`{pin}`, must be `app/variant`"));
+            };
+            let mut known = self.config.apps.iter().map(|app| app.name.as_str());
+            if !known.clone().any(|name| name == app) {
+                let hint = match closest(app, known.by_ref()) {
+                    Some(close) => format!("; did you mean `{close}`?"),
+                    None => String::new(),
+                };
+                return self.refuse(at, format!("no [[app]] is called `{app}`{hint}"));
+            }
+            if pins[..j].contains(pin) {
+                return self.refuse(at, format!("`{pin}` is there already"));
+            }
         }
         Ok(())
     }

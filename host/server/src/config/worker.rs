@@ -17,6 +17,9 @@ pub struct WorkerConfig {
     /// Budget for resident models and parked activations, in MiB.
     #[serde(default = "default_memory_mb")]
     pub memory_mb: u64,
+    /// Variants that stay resident once loaded, as `app/variant`; they are loaded first.
+    #[serde(default)]
+    pub pin: Vec<String>,
     /// Batches that may wait in its queue.
     #[serde(default = "default_queue_max")]
     pub queue_max: u32,

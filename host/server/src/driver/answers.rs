@@ -14,6 +14,7 @@ use super::waiters::Row;
 impl Driver {
     pub(super) fn reply(&mut self, now: Time, reply: Reply) {
         self.meters.ended(&reply);
+        self.went(reply.app);
         let Some(row) = self.waiters.take(reply.request) else {
             return; // Its call has ended already.
         };

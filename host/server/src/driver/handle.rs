@@ -9,6 +9,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::VariantId;
 
 use super::message::{Call, Message, Ticket};
+use super::models::ModelStates;
 use super::stats::VariantCounters;
 use super::{INBOX_RESERVE, PoolParts};
 use crate::clock::Clock;
@@ -25,6 +26,7 @@ pub struct PoolHandle {
     wants_evidence: Arc<AtomicBool>,
     has_evidence: Vec<bool>,
     counters: Arc<VariantCounters>,
+    models: Arc<ModelStates>,
     refused: Counter,
 }
 
@@ -55,6 +57,7 @@ impl PoolHandle {
             wants_evidence: Arc::new(AtomicBool::new(false)),
             has_evidence: parts.evidence.iter().map(Option::is_some).collect(),
             counters: Arc::new(VariantCounters::new(parts.catalog.variants.len())),
+            models: Arc::new(ModelStates::new(parts.catalog.apps.len())),
         }
     }
 
@@ -119,6 +122,11 @@ impl PoolHandle {
     /// Counters of one variant.
     pub fn stats(&self, variant: VariantId) -> VariantStats {
         self.counters.get(variant)
+    }
+
+    /// What becomes of its apps' models.
+    pub fn models(&self) -> &Arc<ModelStates> {
+        &self.models
     }
 
     pub(super) fn counters(&self) -> &Arc<VariantCounters> {

@@ -10,9 +10,10 @@ use switchyard_core::policy::Policy;
 use switchyard_core::request::{Evidence, Outcome};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
-use switchyard_executor::{InputTensor, WorkerEvent};
+use switchyard_executor::{InputTensor, LoadedModel, WorkerEvent};
 use tokio::sync::oneshot;
 
+use super::models::LoadEnd;
 use super::status::PoolStatus;
 
 /// Names a call until it ends: given by the handle, so that a client that goes away can name
@@ -49,6 +50,12 @@ pub enum Message {
     Decision(u64, oneshot::Sender<Option<Box<Decision>>>),
     /// How the pool is doing.
     Status(oneshot::Sender<PoolStatus>),
+    /// Make an app's variants resident where there is room, and serve it.
+    Load(AppId, LoadEnd),
+    /// Let an app's variants go once its requests have ended; answered when this is known.
+    Unload(AppId, oneshot::Sender<()>),
+    /// Run a variant on other weights from the next batch on.
+    Replace(VariantId, Arc<LoadedModel>),
     /// Accept nothing new; answered when nothing is left inside.
     Drain(oneshot::Sender<()>),
     /// End everything that is left, then the thread.

@@ -31,4 +31,32 @@ pub struct PoolStatus {
     pub last_fault: Option<String>,
     /// No request is accepted any more.
     pub draining: bool,
+    /// What becomes of each app's models, in the words of the repository index.
+    pub apps: BTreeMap<String, String>,
+    /// What each worker holds.
+    pub workers: Vec<WorkerStatus>,
+}
+
+/// A worker's model memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkerStatus {
+    /// Its name.
+    pub name: String,
+    /// Its budget.
+    pub memory_bytes: u64,
+    /// What neither models nor parked activations take of it.
+    pub free_bytes: u64,
+    /// Its models.
+    pub resident: Vec<ResidentStatus>,
+}
+
+/// A model on a worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResidentStatus {
+    /// `app/variant`.
+    pub variant: String,
+    /// What it takes.
+    pub bytes: u64,
+    /// It is never evicted.
+    pub pinned: bool,
 }

@@ -15,17 +15,20 @@ use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
 use switchyard_core::{Command, Event, Scheduler};
 use switchyard_executor::{
-    Finished, Job, Refused, Residency, Row, Worker, WorkerDown, WorkerEvent,
+    ExecuteError, Finished, Job, Refused, Residency, Row, Unloaded, Worker, WorkerDown, WorkerEvent,
 };
 use tokio::sync::oneshot;
 
+use super::PoolWeights;
+use super::drift::Drift;
 use super::message::{Call, Message};
+use super::models::{AppModels, ModelStates, WorkerModels};
 use super::stats::VariantCounters;
 use super::status::PoolStatus;
 use super::waiters::Waiters;
 use crate::clock::Clock;
 use crate::evidence::EvidenceQueue;
-use crate::readiness::{Awaited, Readiness};
+use crate::readiness::Readiness;
 use crate::telemetry::PoolMeters;
 
 /// Messages handled before the scheduler is polled: more of them share a window, but none
@@ -38,24 +41,38 @@ pub(super) struct Driver {
     pub(super) scheduler: Scheduler,
     pub(super) waiters: Waiters,
     pub(super) meters: PoolMeters,
+    drift: Drift,
     pub(super) counters: Arc<VariantCounters>,
     wants_evidence: Arc<AtomicBool>,
-    readiness: Arc<Readiness>,
+    pub(super) readiness: Arc<Readiness>,
     evidence: Option<EvidenceQueue>,
     next_request: u64,
     /// Arrivals are stamped by many threads; the core sees them in order.
     last_arrival: Time,
     faults: BTreeMap<FaultKind, u64>,
     last_fault: Option<String>,
-    /// Preloads that have not ended; none once all had.
-    loading: Option<usize>,
+    /// What was asked for at the start has not all come.
+    pub(super) starting: bool,
+    /// By app.
+    pub(super) models: Vec<AppModels>,
+    /// By worker.
+    pub(super) held: Vec<WorkerModels>,
+    pub(super) weights: PoolWeights,
+    pub(super) states: Arc<ModelStates>,
     draining: bool,
     drained: Vec<oneshot::Sender<()>>,
     stopping: bool,
     /// Dropped before the workers: a worker that reports into a full inbox must not wait for
     /// a thread that waits for it.
     inbox: Receiver<Message>,
-    workers: Vec<Worker>,
+    pub(super) workers: Vec<Worker>,
+}
+
+/// What a driver is told of its models.
+pub(super) struct Models {
+    pub(super) pinned: Vec<Vec<VariantId>>,
+    pub(super) weights: PoolWeights,
+    pub(super) states: Arc<ModelStates>,
 }
 
 // === impl Driver ===
@@ -70,16 +87,36 @@ impl Driver {
         workers: Vec<Worker>,
         evidence: Option<EvidenceQueue>,
         meters: PoolMeters,
+        drift: Drift,
         counters: Arc<VariantCounters>,
         wants_evidence: Arc<AtomicBool>,
         readiness: Arc<Readiness>,
+        models: Models,
     ) -> Self {
+        let Models {
+            pinned,
+            weights,
+            states,
+        } = models;
+        let apps = scheduler.catalog().apps.len();
+        let holding = |pinned| WorkerModels {
+            pinned,
+            ..WorkerModels::default()
+        };
         Self {
+            starting: false,
+            models: std::iter::repeat_with(AppModels::default)
+                .take(apps)
+                .collect(),
+            held: pinned.into_iter().map(holding).collect(),
+            weights,
+            states,
             name,
             clock,
             scheduler,
             waiters: Waiters::default(),
             meters,
+            drift,
             counters,
             wants_evidence,
             readiness,
@@ -88,7 +125,6 @@ impl Driver {
             last_arrival: Time::ZERO,
             faults: BTreeMap::new(),
             last_fault: None,
-            loading: None,
             draining: false,
             drained: Vec::new(),
             stopping: false,
@@ -98,12 +134,8 @@ impl Driver {
     }
 
     pub(super) fn run(mut self) {
-        self.loading = self.preload();
+        self.load_all();
         while !self.stopping {
-            if self.loading == Some(0) {
-                self.loading = None;
-                self.readiness.arrived(&self.name, Awaited::Models);
-            }
             let Some(first) = self.wait() else { return };
             let now = self.clock.now();
             if let Some(message) = first {
@@ -164,6 +196,12 @@ impl Driver {
             Message::Status(reply) => {
                 let _ = reply.send(self.status());
             }
+            Message::Load(app, done) => self.load_app(app, done),
+            Message::Unload(app, known) => {
+                self.unload_app(app);
+                let _ = known.send(());
+            }
+            Message::Replace(variant, model) => self.replace(variant, &model),
             Message::Drain(done) => {
                 self.draining = true;
                 self.drained.push(done);
@@ -184,6 +222,7 @@ impl Driver {
             let id = RequestId(self.next_request);
             let arrival = self.last_arrival;
             self.waiters.add(call.ticket, id, arrival, row.tensors);
+            self.came(call.app);
             self.scheduler.handle(
                 now,
                 Event::Arrived(Request {
@@ -204,39 +243,17 @@ impl Driver {
 
     // ---- workers ----------------------------------------------------------------------
 
-    /// Asks every worker for every variant that still fits, so that no client waits for it.
-    /// How many were asked for.
-    fn preload(&self) -> Option<usize> {
-        let catalog = self.scheduler.catalog();
-        let mut asked = 0;
-        for (worker, spec) in self.workers.iter().zip(&catalog.workers) {
-            let mut left = spec.memory_bytes;
-            for (v, variant) in (0..).zip(&catalog.variants) {
-                if variant.memory_bytes <= left && worker.preload(VariantId(v)).is_ok() {
-                    left -= variant.memory_bytes;
-                    asked += 1;
-                }
-            }
-        }
-        Some(asked)
-    }
-
     fn worker_event(&mut self, now: Time, event: WorkerEvent) {
         match event {
             WorkerEvent::Finished(finished) => self.finished(now, finished),
-            WorkerEvent::Preloaded(loaded) => {
-                let worker = loaded.worker;
-                match &loaded.result {
-                    Ok(_) => self.loading = self.loading.map(|left| left.saturating_sub(1)),
-                    Err(error) => {
-                        // A model that cannot be loaded is a mistake of the deployment: the
-                        // pool stays unready, and serves what it can.
-                        tracing::error!(pool = self.name, worker = worker.0, %error, "not loaded");
-                        let reason = error.to_string();
-                        self.readiness.wait_for(&self.name, Awaited::Models, reason);
-                    }
-                }
-                self.residency(now, worker, loaded.residency);
+            WorkerEvent::Preloaded(loaded) => self.loaded(now, loaded),
+            WorkerEvent::Unloaded(Unloaded {
+                worker,
+                variant,
+                residency,
+            }) => {
+                self.residency(now, worker, residency);
+                self.unloaded(variant);
             }
             WorkerEvent::Down(WorkerDown { worker, reason }) => {
                 tracing::error!(pool = self.name, worker = worker.0, reason, "worker down");
@@ -252,12 +269,25 @@ impl Driver {
         let ran = self.waiters.finished(batch, output, finished.compute);
         if let Some(ran) = ran {
             let requests = ran.requests.len();
-            self.meters.finished(&finished, requests);
+            self.meters.finished(requests);
+            if finished.result.is_ok() {
+                self.meters.loaded(worker, ran.variant, finished.load);
+            }
             self.counters.ran(ran.variant, requests, finished.compute);
+            if finished.result.is_ok() {
+                let pool = &self.name;
+                self.drift.observe(pool, worker, &ran, finished.compute);
+            }
         }
         self.residency(now, worker, finished.residency);
+        let repeated = finished
+            .result
+            .as_ref()
+            .is_err_and(ExecuteError::is_repeated);
         let result = finished.result.map(drop).map_err(|error| error.to_string());
-        if let Err(reason) = &result {
+        if let Err(reason) = &result
+            && !repeated
+        {
             tracing::warn!(pool = self.name, worker = worker.0, reason, "batch failed");
         }
         self.scheduler.handle(
@@ -270,17 +300,20 @@ impl Driver {
         );
     }
 
-    fn residency(&mut self, now: Time, worker: WorkerId, residency: Residency) {
-        let Residency {
-            resident,
-            free_bytes,
-        } = residency;
-        self.meters.residency(worker, resident.len(), free_bytes);
+    pub(super) fn residency(&mut self, now: Time, worker: WorkerId, residency: Residency) {
+        let Some(held) = self.held.get_mut(worker.index()) else {
+            return;
+        };
+        if residency.version < held.holds.version {
+            return; // Two threads tell of one worker, and the other one was faster.
+        }
+        self.meters.residency(worker, &residency);
         let event = Event::Residency {
             worker,
-            resident,
-            free_bytes,
+            resident: residency.resident.clone(),
+            free_bytes: residency.free_bytes,
         };
+        held.holds = residency;
         self.scheduler.handle(now, event);
     }
 
@@ -296,6 +329,11 @@ impl Driver {
                 Command::Run(run) => self.start(now, &run),
                 Command::Reply(reply) => self.reply(now, reply),
                 Command::Release { worker, request } => self.release(worker, request),
+                Command::Prepare { worker, soon } => {
+                    if let Some(worker) = self.workers.get(worker.index()) {
+                        worker.prepare(soon);
+                    }
+                }
                 Command::Notice(notice) => self.notice(notice),
             }
         }
@@ -318,6 +356,7 @@ impl Driver {
             to_stage: run.to_stage,
             exit: run.exit,
             rows: rows.collect(),
+            soon: run.soon.clone(),
         };
         let handed_over = match self.workers.get(run.worker.index()) {
             Some(worker) => worker.run(job).map_err(|refused| match refused {
@@ -327,7 +366,7 @@ impl Driver {
             None => Err("there is no such worker"),
         };
         match handed_over {
-            Ok(()) => self.waiters.started(run.batch, run.variant, &run.requests),
+            Ok(()) => self.waiters.started(run),
             Err(reason) => {
                 tracing::error!(
                     pool = self.name,
@@ -447,6 +486,8 @@ impl Driver {
                 .collect(),
             last_fault: self.last_fault.clone(),
             draining: self.draining,
+            apps: self.app_status(),
+            workers: self.worker_status(),
         }
     }
 

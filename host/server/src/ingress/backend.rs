@@ -30,6 +30,25 @@ pub trait Backend: Send + Sync + 'static {
     /// The reason why not.
     fn app_ready(&self, app: usize, variant: Option<usize>) -> Result<(), String>;
 
+    /// The state of a variant in the words of the repository index, and why it is not `READY`.
+    fn app_state(&self, app: usize, variant: usize) -> (&'static str, String) {
+        match self.app_ready(app, Some(variant)) {
+            Ok(()) => ("READY", String::new()),
+            Err(reason) => ("UNAVAILABLE", reason),
+        }
+    }
+
+    /// Loads an app, which is ready when this ends well, or unloads it: then none of its
+    /// requests is taken any more, and those that were are answered.
+    ///
+    /// # Errors
+    /// Why it is not loaded.
+    fn control(
+        &self,
+        app: usize,
+        verb: Control,
+    ) -> impl Future<Output = Result<(), InferError>> + Send;
+
     /// Schedules and runs one request.
     ///
     /// The future is dropped when the client goes away; an implementation may
@@ -48,6 +67,15 @@ pub trait Backend: Send + Sync + 'static {
     /// Told of each request the ingress itself refused as wrong, which the
     /// scheduler never saw, with the HTTP status the client got.
     fn on_refused(&self, _app: Option<usize>, _status: u16) {}
+}
+
+/// What the repository is asked to do with an app.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Make it ready.
+    Load,
+    /// Free its memory.
+    Unload,
 }
 
 /// What an app takes and gives, as its metadata tells it.

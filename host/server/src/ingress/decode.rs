@@ -5,6 +5,7 @@
 
 mod outputs;
 mod raw;
+mod text;
 
 use hyper::header::HeaderName;
 use smallvec::SmallVec;
@@ -237,6 +238,7 @@ fn decode_input(
             json_data(data, spec.datatype, count).map_err(|reason| malformed("data", reason))?
         }
     };
+    text::check(&data).map_err(|reason| malformed("data", reason))?;
     Ok(Tensor {
         shape: input.shape,
         data,

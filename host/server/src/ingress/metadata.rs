@@ -165,10 +165,7 @@ pub(super) fn repository_index<B: Backend>(backend: &B, ready_only: bool) -> Vec
     let mut entries = Vec::new();
     for (app_index, app) in backend.apps().iter().enumerate() {
         for (variant_index, variant) in app.variants.iter().enumerate() {
-            let (state, reason) = match backend.app_ready(app_index, Some(variant_index)) {
-                Ok(()) => ("READY", String::new()),
-                Err(reason) => ("UNAVAILABLE", reason),
-            };
+            let (state, reason) = backend.app_state(app_index, variant_index);
             if state == "READY" || !ready_only {
                 entries.push(json!({
                     "name": app.name,

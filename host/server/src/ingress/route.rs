@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
+use super::backend::Control;
 use super::error::ProtocolError;
 
 /// One endpoint as the API description lists it.
@@ -60,7 +61,7 @@ pub(super) enum Route<'a> {
     RepositoryIndex,
     RepositoryControl {
         app: Cow<'a, str>,
-        verb: ControlVerb,
+        verb: Control,
     },
     App {
         app: Cow<'a, str>,
@@ -77,22 +78,6 @@ pub(super) enum AppAction {
     Config,
     Stats,
     Infer,
-}
-
-/// What the repository is asked to do with an app.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ControlVerb {
-    Load,
-    Unload,
-}
-
-impl ControlVerb {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::Unload => "unload",
-        }
-    }
 }
 
 impl<'a> Route<'a> {
@@ -147,8 +132,8 @@ impl<'a> Route<'a> {
 
     fn parse_control(rest: &'a str) -> Result<Option<Self>, ProtocolError> {
         let (app, verb) = match rest.rsplit_once('/') {
-            Some((app, "load")) => (app, ControlVerb::Load),
-            Some((app, "unload")) => (app, ControlVerb::Unload),
+            Some((app, "load")) => (app, Control::Load),
+            Some((app, "unload")) => (app, Control::Unload),
             _ => return Ok(None),
         };
         if app.is_empty() {
@@ -186,8 +171,8 @@ impl<'a> Route<'a> {
             }
             Self::RepositoryIndex => 14,
             Self::RepositoryControl { verb, .. } => match verb {
-                ControlVerb::Load => 15,
-                ControlVerb::Unload => 16,
+                Control::Load => 15,
+                Control::Unload => 16,
             },
         };
         ENDPOINTS[index]

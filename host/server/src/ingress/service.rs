@@ -8,14 +8,15 @@ use hyper::body::{Body, Incoming};
 use hyper::{Method, Request, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::backend::{AppInfo, Backend, InferError};
+use super::backend::{AppInfo, Backend, Control, InferError};
 use super::body;
+use super::control::ControlRequest;
 use super::error::{Failure, ProtocolError};
 use super::infer::infer;
 use super::limits::Limits;
 use super::metadata;
 use super::reply::{Reply, json, with_body};
-use super::route::{AppAction, ControlVerb, Endpoint, Route};
+use super::route::{AppAction, Endpoint, Route};
 
 /// What all connections share.
 pub(super) struct Service<B> {
@@ -90,8 +91,10 @@ impl<B: Backend> Service<B> {
             }
             Route::RepositoryIndex => self.repository_index(body).await,
             Route::RepositoryControl { app: name, verb } => {
-                *app = Some(self.app(&name)?);
-                Err(control_refused(verb).into())
+                let index = self.app(&name)?;
+                *app = Some(index);
+                self.not_draining()?;
+                self.control(index, verb, body).await
             }
         }
     }
@@ -146,6 +149,18 @@ impl<B: Backend> Service<B> {
         }
     }
 
+    async fn control(
+        &self,
+        app: usize,
+        verb: Control,
+        body: &mut Incoming,
+    ) -> Result<Reply, Failure> {
+        let body = body::read(body, &self.limits).await?;
+        ControlRequest::check(&body, verb)?;
+        self.backend.control(app, verb).await?;
+        Ok(fixed(b"{}"))
+    }
+
     async fn repository_index(&self, body: &mut Incoming) -> Result<Reply, Failure> {
         let body = body::read(body, &self.limits).await?;
         let query = if body.is_empty() {
@@ -196,14 +211,6 @@ fn find_variant(app: &AppInfo, name: &str) -> Result<usize, ProtocolError> {
         name: name.to_owned(),
         known: app.variants.join(", "),
     })
-}
-
-fn control_refused(verb: ControlVerb) -> ProtocolError {
-    let verb = verb.name();
-    ProtocolError::malformed(
-        "path",
-        format!("{verb} is not supported: apps and variants come from the configuration file"),
-    )
 }
 
 fn fixed(body: &'static [u8]) -> Reply {

@@ -15,10 +15,19 @@ pub(crate) const CACHE_LOADS: &str = "switchyard_model_cache_loads_total";
 pub(crate) const CACHE_LOAD_TIME: &str = "switchyard_model_cache_load_seconds";
 pub(crate) const CACHE_RESIDENT: &str = "switchyard_model_cache_resident";
 pub(crate) const CACHE_FREE: &str = "switchyard_model_cache_free_bytes";
+pub(crate) const CACHE_BYTES: &str = "switchyard_model_cache_resident_bytes";
+pub(crate) const CACHE_HITS: &str = "switchyard_model_cache_hits_total";
+pub(crate) const CACHE_MISSES: &str = "switchyard_model_cache_misses_total";
+pub(crate) const CACHE_EVICTIONS: &str = "switchyard_model_cache_evictions_total";
+pub(crate) const CACHE_LOAD_ERRORS: &str = "switchyard_model_cache_load_errors_total";
+pub(crate) const CACHE_LOAD_RATIO: &str = "switchyard_model_cache_load_ratio";
+pub(crate) const CACHE_RELOADS: &str = "switchyard_model_cache_reloads_total";
 pub(crate) const QUEUE_DEPTH: &str = "switchyard_queue_depth";
 pub(crate) const LEDGER_IMBALANCE: &str = "switchyard_ledger_imbalance";
 pub(crate) const EVIDENCE_SKIPPED: &str = "switchyard_evidence_skipped_total";
 pub(crate) const REFUSED: &str = "switchyard_refused_total";
+pub(crate) const DRIFT_RATIO: &str = "switchyard_profile_drift_ratio";
+pub(crate) const DRIFT_EPISODES: &str = "switchyard_profile_drift_episodes_total";
 pub(crate) const INBOX_FULL: &str = "switchyard_inbox_full_total";
 
 /// Histograms of durations.
@@ -57,6 +66,36 @@ pub(super) fn describe() {
     describe_histogram!(CACHE_LOAD_TIME, Unit::Seconds, "Time of a model load");
     describe_gauge!(CACHE_RESIDENT, Unit::Count, "Variants resident on a worker");
     describe_gauge!(CACHE_FREE, Unit::Bytes, "Model memory left on a worker");
+    describe_gauge!(
+        CACHE_BYTES,
+        Unit::Bytes,
+        "Model memory that variants take on a worker"
+    );
+    describe_counter!(
+        CACHE_HITS,
+        Unit::Count,
+        "Batches whose variant was resident"
+    );
+    describe_counter!(
+        CACHE_MISSES,
+        Unit::Count,
+        "Batches that waited for a model load"
+    );
+    describe_counter!(
+        CACHE_EVICTIONS,
+        Unit::Count,
+        "Variants evicted to make room"
+    );
+    describe_counter!(CACHE_LOAD_ERRORS, Unit::Count, "Model loads that failed");
+    describe_gauge!(
+        CACHE_LOAD_RATIO,
+        "Time of the last load of a variant over the time policies are told"
+    );
+    describe_counter!(
+        CACHE_RELOADS,
+        Unit::Count,
+        "Changed weights taken in while serving, by variant and result"
+    );
     describe_gauge!(QUEUE_DEPTH, Unit::Count, "Requests that wait, by where");
     describe_gauge!(
         LEDGER_IMBALANCE,
@@ -77,5 +116,15 @@ pub(super) fn describe() {
         INBOX_FULL,
         Unit::Count,
         "Calls refused because the inbox was full"
+    );
+    describe_gauge!(
+        DRIFT_RATIO,
+        Unit::Count,
+        "Observed over profiled latency, of the batches furthest from the profile"
+    );
+    describe_counter!(
+        DRIFT_EPISODES,
+        Unit::Count,
+        "Times that a worker's latencies of a variant left the profile"
     );
 }

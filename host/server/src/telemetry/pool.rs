@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use metrics::{Counter, Gauge, Histogram};
-use switchyard_core::catalog::Catalog;
+use switchyard_core::catalog::{Catalog, Variant};
 use switchyard_core::event::Reply;
 use switchyard_core::ids::{ExitId, VariantId, WorkerId};
 use switchyard_core::policy::FaultKind;
 use switchyard_core::request::Outcome;
-use switchyard_executor::Finished;
+use switchyard_core::time::Micros;
+use switchyard_executor::Residency;
 
 use super::names;
 use super::registry::Registry;
@@ -19,6 +20,7 @@ pub struct PoolMeters {
     apps: Vec<AppMeters>,
     workers: Vec<WorkerMeters>,
     variants: BTreeMap<(VariantId, ExitId), Counter>,
+    memory: Vec<VariantMemory>,
     batch_size: Histogram,
     pending: Gauge,
     queued: Gauge,
@@ -35,10 +37,25 @@ struct AppMeters {
 }
 
 struct WorkerMeters {
+    name: String,
     loads: Counter,
     load_time: Histogram,
     resident: Gauge,
+    resident_bytes: Gauge,
     free_bytes: Gauge,
+    hits: Counter,
+    misses: Counter,
+    evictions: Counter,
+    load_errors: Counter,
+}
+
+/// A variant, as far as its memory goes.
+struct VariantMemory {
+    /// `app/variant`.
+    name: String,
+    bytes: u64,
+    /// Load time that policies are told, by worker.
+    told: Vec<Micros>,
 }
 
 // === impl PoolMeters ===
@@ -58,6 +75,11 @@ impl PoolMeters {
                 .map(|w| WorkerMeters::new(registry, &w.name))
                 .collect(),
             variants: variants(registry, catalog),
+            memory: (0..)
+                .map(VariantId)
+                .zip(&catalog.variants)
+                .map(|(id, variant)| VariantMemory::new(id, variant, catalog))
+                .collect(),
             batch_size: registry.histogram(names::BATCH_SIZE, [("pool", name)]),
             pending: depth("pending"),
             queued: depth("queued"),
@@ -99,23 +121,43 @@ impl PoolMeters {
     }
 
     /// A worker is done with a batch of so many requests.
-    pub(crate) fn finished(&self, finished: &Finished, requests: usize) {
+    pub(crate) fn finished(&self, requests: usize) {
         self.batch_size.record(requests as f64);
-        let Some(worker) = self.workers.get(finished.worker.index()) else {
+    }
+
+    /// A worker has made a variant resident, in this time.
+    pub(crate) fn loaded(&self, worker: WorkerId, variant: VariantId, took: Micros) {
+        let known = self.memory.get(variant.index());
+        let (Some(meters), Some(known)) = (self.workers.get(worker.index()), known) else {
             return;
         };
-        if finished.load.0 > 0 {
-            worker.loads.increment(1);
-            worker.load_time.record(finished.load.as_secs_f64());
+        if took == Micros::ZERO {
+            return; // It was there already.
+        }
+        meters.load_time.record(took.as_secs_f64());
+        let told = known.told.get(worker.index()).copied().unwrap_or_default();
+        if told > Micros::ZERO {
+            let labels = [("worker", meters.name.as_str()), ("variant", &known.name)];
+            let ratio = self.registry.gauge(names::CACHE_LOAD_RATIO, labels);
+            ratio.set(took.0 as f64 / told.0 as f64);
         }
     }
 
     /// What a worker holds has changed.
-    pub(crate) fn residency(&self, worker: WorkerId, resident: usize, free_bytes: u64) {
-        if let Some(worker) = self.workers.get(worker.index()) {
-            worker.resident.set(resident as f64);
-            worker.free_bytes.set(free_bytes as f64);
-        }
+    pub(crate) fn residency(&self, worker: WorkerId, holds: &Residency) {
+        let Some(worker) = self.workers.get(worker.index()) else {
+            return;
+        };
+        let bytes = |variant: &VariantId| self.memory.get(variant.index()).map_or(0, |v| v.bytes);
+        let resident: u64 = holds.resident.iter().map(bytes).sum();
+        worker.resident.set(holds.resident.len() as f64);
+        worker.resident_bytes.set(resident as f64);
+        worker.free_bytes.set(holds.free_bytes as f64);
+        worker.hits.absolute(holds.counts.hits);
+        worker.misses.absolute(holds.counts.misses);
+        worker.evictions.absolute(holds.counts.evictions);
+        worker.loads.absolute(holds.counts.loads);
+        worker.load_errors.absolute(holds.counts.load_errors);
     }
 
     /// A policy failed a window.
@@ -133,6 +175,22 @@ impl PoolMeters {
         self.queued.set(queued as f64);
         self.running.set(running as f64);
         self.imbalance.set(imbalance as f64);
+    }
+}
+
+// === impl VariantMemory ===
+
+impl VariantMemory {
+    fn new(id: VariantId, variant: &Variant, catalog: &Catalog) -> Self {
+        let app = catalog.app(variant.app).map_or("", |app| app.name.as_str());
+        let workers = catalog.workers.iter();
+        Self {
+            name: format!("{app}/{}", variant.name),
+            bytes: variant.memory_bytes,
+            told: workers
+                .map(|worker| catalog.profile.load_time(worker.kind, id))
+                .collect(),
+        }
     }
 }
 
@@ -163,9 +221,15 @@ impl WorkerMeters {
     fn new(registry: &Registry, name: &str) -> Self {
         let labels = [("worker", name)];
         Self {
+            name: name.to_owned(),
             loads: registry.counter(names::CACHE_LOADS, labels),
             load_time: registry.histogram(names::CACHE_LOAD_TIME, labels),
             resident: registry.gauge(names::CACHE_RESIDENT, labels),
+            resident_bytes: registry.gauge(names::CACHE_BYTES, labels),
+            hits: registry.counter(names::CACHE_HITS, labels),
+            misses: registry.counter(names::CACHE_MISSES, labels),
+            evictions: registry.counter(names::CACHE_EVICTIONS, labels),
+            load_errors: registry.counter(names::CACHE_LOAD_ERRORS, labels),
             free_bytes: registry.gauge(names::CACHE_FREE, labels),
         }
     }

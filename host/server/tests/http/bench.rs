@@ -12,8 +12,8 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use switchyard::ingress::{
-    AppInfo, Backend, BatchStats, Datatype, Drained, InferAnswer, InferCall, InferError, Limits,
-    OutputTensor, TensorData, TensorSpec, Timing, VariantStats, serve,
+    AppInfo, Backend, BatchStats, Control, Datatype, Drained, InferAnswer, InferCall, InferError,
+    Limits, OutputTensor, TensorData, TensorSpec, Timing, VariantStats, serve,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
@@ -32,6 +32,8 @@ pub(crate) struct Bench {
     pub(crate) gate: Semaphore,
     /// Calls to `gate` that have arrived.
     pub(crate) waiting: AtomicUsize,
+    /// Apps that were unloaded.
+    unloaded: Mutex<[bool; 4]>,
     /// Rows answered, per app and variant.
     rows: Mutex<[[u64; 2]; 4]>,
 }
@@ -81,6 +83,7 @@ impl Bench {
             ready: AtomicBool::new(true),
             gate: Semaphore::new(0),
             waiting: AtomicUsize::new(0),
+            unloaded: Mutex::default(),
             rows: Mutex::default(),
         }
     }
@@ -143,13 +146,27 @@ impl Backend for Bench {
     }
 
     fn app_ready(&self, app: usize, variant: Option<usize>) -> Result<(), String> {
+        if self.unloaded.lock().unwrap()[app] {
+            return Err("it is unloaded".to_owned());
+        }
         if app == FAILING && variant == Some(1) {
             return Err("variant \"large\" does not fit any worker".to_owned());
         }
         self.server_ready()
     }
 
+    async fn control(&self, app: usize, verb: Control) -> Result<(), InferError> {
+        if app == FAILING {
+            return Err(InferError::Failed("its weights are cut off".to_owned()));
+        }
+        self.unloaded.lock().unwrap()[app] = verb == Control::Unload;
+        Ok(())
+    }
+
     async fn infer(&self, call: InferCall) -> Result<InferAnswer, InferError> {
+        if self.unloaded.lock().unwrap()[call.app] {
+            return Err(InferError::NotReady("it is unloaded".to_owned()));
+        }
         *self.last_call.lock().unwrap() = Some(call.clone());
         match (call.app, call.priority) {
             (GATE, _) => {

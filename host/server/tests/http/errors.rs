@@ -124,8 +124,24 @@ const WRONG: &[(&str, Wrong)] = &[
         "wrong method on metadata",
         at("DELETE", "/v2/models/linear"),
     ),
-    ("load", at("POST", "/v2/repository/models/linear/load")),
-    ("unload", at("POST", "/v2/repository/models/linear/unload")),
+    (
+        "load with weights",
+        Wrong {
+            body: r#"{"parameters": {"file:1/model.bin": "AA=="}}"#,
+            ..at("POST", "/v2/repository/models/linear/load")
+        },
+    ),
+    (
+        "unload with a parameter of the wrong type",
+        Wrong {
+            body: r#"{"parameters": {"unload_dependents": "yes"}}"#,
+            ..at("POST", "/v2/repository/models/linear/unload")
+        },
+    ),
+    (
+        "load that fails",
+        at("POST", "/v2/repository/models/failing/load"),
+    ),
     (
         "load of an unknown app",
         at("POST", "/v2/repository/models/liver/load"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::event::{Command, Event, Notice, Reply, Run};
-use switchyard_core::ids::{RequestId, WorkerId};
+use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::request::Request;
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::{Scheduler, SchedulerConfig};
@@ -16,6 +16,8 @@ pub struct Driver {
     pub replies: BTreeMap<RequestId, Reply>,
     pub runs: Vec<(Time, Run)>,
     pub notices: Vec<Notice>,
+    /// What was to be loaded ahead.
+    pub prepared: Vec<(WorkerId, Vec<VariantId>)>,
     /// Every command as text, to compare two runs.
     pub log: Vec<String>,
     arrived: BTreeSet<RequestId>,
@@ -31,6 +33,7 @@ impl Driver {
             replies: BTreeMap::new(),
             runs: Vec::new(),
             notices: Vec::new(),
+            prepared: Vec::new(),
             log: Vec::new(),
             arrived: BTreeSet::new(),
             running: BTreeMap::new(),
@@ -143,6 +146,7 @@ impl Driver {
                         self.parked.remove(&request);
                     }
                 }
+                Command::Prepare { worker, soon } => self.prepared.push((worker, soon.to_vec())),
                 Command::Notice(notice) => self.notices.push(notice),
             }
         }

@@ -1,7 +1,7 @@
 //! Raw requests: no JSON, one tensor.
 
 use super::outputs::wanted_outputs;
-use super::{DecodedRequest, JSON_LENGTH_FIELD, Target, check_shape};
+use super::{DecodedRequest, JSON_LENGTH_FIELD, Target, check_shape, text};
 use crate::ingress::backend::{InferCall, TensorSpec};
 use crate::ingress::binary;
 use crate::ingress::error::ProtocolError;
@@ -31,6 +31,7 @@ pub(super) fn decode_raw_request(
         let reason = format!("a raw BYTES body is one element, {shape:?} has {count}");
         return Err(malformed(reason));
     };
+    text::check(&data).map_err(malformed)?;
     Ok(DecodedRequest {
         call: InferCall {
             app: target.app_index,

@@ -325,6 +325,33 @@ fn a_raw_bytes_body_is_one_element() {
 }
 
 #[test]
+fn a_text_is_utf8_and_not_too_long() {
+    let app = app(vec![spec("text", Datatype::Bytes, &[1])]);
+    let json = |text: &str| {
+        let inputs =
+            format!(r#"[{{"name":"text","shape":[1,1],"datatype":"BYTES","data":["{text}"]}}]"#);
+        decode_json(&app, &inputs)
+    };
+    let decoded = json("Gr\u{fc}ezi").unwrap();
+    assert_eq!(
+        decoded.call.inputs[0].data,
+        TensorData::Bytes(vec!["Gr\u{fc}ezi".into()])
+    );
+    assert_eq!(
+        json(&"a".repeat(65_537)).unwrap_err().to_string(),
+        "inputs[0].data: element 0: a text of 65537 bytes, the limit is 65536"
+    );
+    let error = decode_as(&app, Framing::Raw, b"caf\xe9").unwrap_err();
+    assert_eq!(error.status(), 400);
+    assert!(
+        error
+            .to_string()
+            .starts_with("body: element 0: no UTF-8 text"),
+        "{error}"
+    );
+}
+
+#[test]
 fn the_framing_header_is_a_number() {
     assert_eq!(Framing::from_header(None), Ok(Framing::Json));
     assert_eq!(Framing::from_header(Some(b"0")), Ok(Framing::Raw));

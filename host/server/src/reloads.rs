@@ -1,0 +1,175 @@
+//! Hot reload of weights: a thread per pool that sees when the files of a variant change, reads
+//! them beside what serves, tries them, and has them run from the next batch on.
+//!
+//! What fails at any step leaves the old weights serving and says why. Batches that run keep the
+//! weights they began with; so do requests that are parked between two stages.
+
+mod watch;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use switchyard_core::ids::VariantId;
+
+use crate::driver::{Message, PoolHandle, PoolWeights};
+use crate::telemetry::{Registry, names};
+use watch::Watch;
+
+/// Reloads that are remembered.
+const KEPT: usize = 64;
+
+/// What a pool's weights are followed with.
+pub struct ReloadsParts {
+    /// The pool.
+    pub pool: Arc<PoolHandle>,
+    /// Its weights.
+    pub weights: PoolWeights,
+    /// The variants that are followed, with their folders.
+    pub variants: Vec<FollowedVariant>,
+    /// Where reloads are counted.
+    pub registry: Registry,
+}
+
+/// A variant and its files.
+#[derive(Clone, Debug)]
+pub struct FollowedVariant {
+    /// Which one.
+    pub id: VariantId,
+    /// `app/variant`.
+    pub name: String,
+    /// Its folder.
+    pub dir: PathBuf,
+}
+
+/// Follows a pool's weights until dropped.
+pub struct Reloads {
+    log: ReloadLog,
+    _watch: Option<Watch>,
+}
+
+/// What came of the last reloads, oldest first. Clones see the same.
+#[derive(Clone, Default)]
+pub struct ReloadLog(Arc<Mutex<VecDeque<Reload>>>);
+
+/// Changed weights, and what came of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reload {
+    /// `app/variant`.
+    pub variant: String,
+    /// Microseconds from the server's start to its end.
+    pub at_us: u64,
+    /// Microseconds that reading and trying took.
+    pub took_us: u64,
+    /// Why the old weights serve on; none when they do not.
+    pub error: Option<String>,
+}
+
+// === impl Reloads ===
+
+impl Reloads {
+    /// Follows the files from now on. Where they cannot be followed the log says so, and a
+    /// change takes a restart: weights that are there are served all the same.
+    pub fn start(parts: ReloadsParts) -> Self {
+        let log = ReloadLog::default();
+        let pool = parts.pool.name().to_owned();
+        let dirs: BTreeMap<VariantId, PathBuf> = parts
+            .variants
+            .iter()
+            .map(|v| (v.id, v.dir.clone()))
+            .collect();
+        let renewer = Renewer {
+            log: log.clone(),
+            parts,
+        };
+        let watch = Watch::start(&pool, dirs, move |variant| renewer.renew(variant));
+        let watch = watch.inspect_err(|error| {
+            tracing::error!(pool, %error, "weights are not followed: changes take a restart");
+        });
+        Self {
+            log,
+            _watch: watch.ok(),
+        }
+    }
+
+    /// What came of the last reloads.
+    pub fn log(&self) -> &ReloadLog {
+        &self.log
+    }
+}
+
+// === impl ReloadLog ===
+
+impl ReloadLog {
+    /// Oldest first.
+    pub fn entries(&self) -> Vec<Reload> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn push(&self, reload: Reload) {
+        let mut entries = self.lock();
+        if entries.len() == KEPT {
+            entries.pop_front();
+        }
+        entries.push_back(reload);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Reload>> {
+        // Whole at every point where a panic could strike.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === the renewer ===
+
+struct Renewer {
+    parts: ReloadsParts,
+    log: ReloadLog,
+}
+
+impl Renewer {
+    fn renew(&self, variant: VariantId) {
+        let ReloadsParts {
+            pool,
+            weights,
+            variants,
+            registry,
+        } = &self.parts;
+        let named = variants.iter().find(|followed| followed.id == variant);
+        let name = named.map_or("", |followed| followed.name.as_str());
+        let began = pool.clock().now();
+        let renewed = weights.weights.renew(variant, &weights.device);
+        let at = pool.clock().now();
+        let took = at.since(began);
+        let result = match &renewed {
+            Ok(_) => "switched",
+            Err(_) => "refused",
+        };
+        let labels = [("variant", name), ("result", result)];
+        registry.counter(names::CACHE_RELOADS, labels).increment(1);
+        let mut error = None;
+        let pool_name = pool.name();
+        match renewed {
+            Ok(model) => {
+                tracing::info!(
+                    pool = pool_name,
+                    variant = name,
+                    took_us = took.0,
+                    "weights changed: the new ones serve"
+                );
+                pool.send(Message::Replace(variant, model));
+            }
+            Err(refused) => {
+                tracing::error!(pool = pool_name, variant = name, error = %refused, "weights refused: the old ones serve on");
+                error = Some(refused.to_string());
+            }
+        }
+        self.log.push(Reload {
+            variant: name.to_owned(),
+            at_us: at.0,
+            took_us: took.0,
+            error,
+        });
+    }
+}

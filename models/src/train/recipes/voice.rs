@@ -1,0 +1,130 @@
+//! The voice recipe: an LSTM and two MobileNets over log-mel features.
+
+use crate::architecture::Architecture;
+use crate::card::{Datatype, Penalty, TensorCard};
+use crate::data::Data;
+use crate::features::Features;
+use crate::lstm::LstmSpec;
+use crate::mobilenet::{MobileNetSpec, MobileNetStage};
+use crate::train::recipe::{AppFacts, EvidenceRecipe, Recipe, Scale, VariantRecipe};
+use crate::voice::{CLASSES, Keyword, SAMPLES, Voice};
+
+/// The voice application.
+pub(crate) struct VoiceRecipe;
+
+impl Recipe for VoiceRecipe {
+    fn facts(&self) -> AppFacts {
+        AppFacts {
+            name: "voice",
+            summary: "Voice commands: one second of 16 kHz mono audio in [-1, 1] to one of six \
+                      keywords",
+            classes: Keyword::ALL
+                .map(|keyword| keyword.word().to_owned())
+                .to_vec(),
+            slo_ms: 150.0,
+            penalty: Penalty::Sigmoid,
+            workload_mix: vec![1.0 / CLASSES as f64; CLASSES],
+            inputs: vec![TensorCard {
+                name: "audio".to_owned(),
+                datatype: Datatype::Fp32,
+                shape: vec![SAMPLES],
+            }],
+        }
+    }
+
+    fn data(&self) -> &dyn Data {
+        &Voice
+    }
+
+    fn variants(&self) -> Vec<VariantRecipe> {
+        let lstm = Architecture::Lstm(LstmSpec {
+            samples: SAMPLES,
+            classes: CLASSES,
+            stack: 4,
+            layers: vec![64, 64],
+        });
+        let small = mobilenet(16, vec![stage(24, 1), stage(48, 1)], vec![2]);
+        let large = mobilenet(
+            24,
+            vec![stage(32, 2), stage(64, 2), stage(96, 2)],
+            vec![2, 3],
+        );
+        vec![
+            variant(
+                "lstm",
+                "Two LSTM layers over 40 ms steps",
+                lstm,
+                (1.0, 4e-3),
+            ),
+            variant(
+                "mobilenet-s",
+                "Narrow MobileNet of two stages",
+                small,
+                (1.0, 4e-3),
+            ),
+            variant(
+                "mobilenet",
+                "MobileNet of three stages, with an exit after the second",
+                large,
+                (1.0, 3e-3),
+            ),
+        ]
+    }
+
+    fn evidence(&self) -> EvidenceRecipe {
+        EvidenceRecipe {
+            features: Features::LogMel,
+            dimensions: 12,
+            mix: vec![1.0; CLASSES],
+        }
+    }
+
+    fn scale(&self) -> Scale {
+        Scale {
+            steps: 1600,
+            evidence_steps: 1600,
+            batch: 32,
+            validation_per_class: 500,
+            points_per_class: 333,
+        }
+    }
+}
+
+fn variant(
+    name: &'static str,
+    summary: &'static str,
+    architecture: Architecture,
+    (steps_factor, peak_rate): (f64, f64),
+) -> VariantRecipe {
+    VariantRecipe {
+        name,
+        summary,
+        architecture,
+        inputs: None,
+        max_batch: 32,
+        mix: vec![1.0; CLASSES],
+        steps_factor,
+        peak_rate,
+        prepare: None,
+    }
+}
+
+fn mobilenet(stem: usize, stages: Vec<MobileNetStage>, exits: Vec<usize>) -> Architecture {
+    Architecture::MobileNet(MobileNetSpec {
+        samples: SAMPLES,
+        classes: CLASSES,
+        stem,
+        expansion: 2,
+        stages,
+        exits,
+    })
+}
+
+/// A stage that halves the picture.
+fn stage(channels: usize, blocks: usize) -> MobileNetStage {
+    MobileNetStage {
+        channels,
+        blocks,
+        stride: 2,
+    }
+}

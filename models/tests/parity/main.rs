@@ -1,0 +1,14 @@
+//! Networks with public weights against implementations of their own in NumPy.
+//!
+//! The weights are a hash of tensor name and index, computed alike here and in the scripts; what
+//! the scripts printed lies beside them. Weights are written in the public naming and loaded as
+//! any published model is.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/text.rs"]
+mod text;
+
+mod bad_files;
+mod bert;
+mod common;
+mod efficientnet;
