@@ -21,6 +21,7 @@ mod live {
     mod conservation;
     mod files;
     mod guests;
+    mod models;
     mod process;
     mod swaps;
 }
