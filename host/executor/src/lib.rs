@@ -7,6 +7,7 @@
 //! - [`source`]: where models come from and how workers share them; [`zoo`]: from the model
 //!   zoo; [`cache`]: which of them a worker holds; `loader`: loads beside the batches;
 //!   [`trial`]: what a model must do before it serves
+//! - [`tally`]: how much memory a batch takes
 //! - [`manifest`]: the zoo's cards as the core's catalog; [`profile`]: how long things take
 //!
 //! candle appears here and in `switchyard-models` only.
@@ -23,6 +24,7 @@ pub mod profile;
 pub mod source;
 mod stages;
 pub mod synthetic;
+pub mod tally;
 pub mod threads;
 pub mod trial;
 pub mod worker;

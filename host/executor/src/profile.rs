@@ -3,8 +3,9 @@
 //! A profile belongs to the machine it was measured on. [`ProfileFile::matches_machine`] is what
 //! keeps another machine's latencies from being used silently.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::SystemTime;
 
 use switchyard_core::catalog::{App, Variant};
 use switchyard_core::ids::{ExitId, KindId, VariantId};
@@ -13,16 +14,24 @@ use switchyard_core::time::Micros;
 
 mod error;
 mod file;
+pub mod import;
 mod machine;
 mod measure;
+mod measurement;
 mod samples;
+mod yard;
 
 pub use error::{ProfileError, ProfileFileError, ProfileMismatch};
-pub use file::{LatencyCell, Made, ModelCell, ProfileFile, SCHEMA};
+pub use file::{
+    AccuracyCell, AccuracySource, AppCell, LatencyCell, Made, ModelCell, ProfileFile, SCHEMA,
+    SCHEMA_OLDEST, SlicingCell,
+};
 pub use machine::Machine;
 pub use measure::{
-    KindToMeasure, MeasureError, MeasureProgress, QuickOptions, kind_name, measure_quick,
+    KindToMeasure, MeasureError, MeasureOptions, MeasureProgress, Subject, Watch, kind_name,
+    measure,
 };
+pub use measurement::{Measurement, MeasurementId, Unfinished};
 
 /// Which of the measured percentiles a policy plans with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +54,31 @@ pub struct Names<'a> {
     pub apps: &'a [App],
     /// Variants of all apps.
     pub variants: &'a [Variant],
+}
+
+// === impl Made ===
+
+impl Made {
+    /// Now, by this command and this build.
+    pub fn now(command: impl Into<String>) -> Self {
+        Self {
+            date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            command: command.into(),
+            versions: versions(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Of this build, as far as latencies depend on them.
+pub fn versions() -> BTreeMap<String, String> {
+    [
+        ("switchyard", env!("CARGO_PKG_VERSION")),
+        ("candle", env!("SWITCHYARD_CANDLE")),
+        ("rustc", env!("SWITCHYARD_RUSTC")),
+    ]
+    .map(|(name, version)| (name.to_owned(), version.to_owned()))
+    .into()
 }
 
 // === impl Percentile ===

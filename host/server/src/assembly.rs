@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::{Catalog, WorkerSpec};
+use switchyard_core::catalog::{Catalog, Variant, WorkerSpec};
 use switchyard_core::ids::{KindId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, Manifest, ManifestError};
@@ -102,6 +102,18 @@ impl PoolPlan {
             .collect()
     }
 
+    /// Reads the zoo for the first pool of a configuration.
+    ///
+    /// # Errors
+    /// As [`all`](Self::all).
+    ///
+    /// # Panics
+    /// There is no pool; a checked configuration has one.
+    pub fn first(config: &Config) -> Result<Self, AssemblyError> {
+        let pool = config.pools.first();
+        Self::read(config, pool.expect("a checked configuration has a pool"))
+    }
+
     fn read(config: &Config, pool: &PoolConfig) -> Result<Self, AssemblyError> {
         let apps = config
             .apps
@@ -156,7 +168,12 @@ impl PoolPlan {
     ///
     /// # Errors
     /// The evidence model of an app cannot be read.
-    pub fn parts(&self, measured: &Measured, inbox_max: usize) -> Result<PoolParts, AssemblyError> {
+    pub fn parts(
+        &self,
+        measured: &Measured,
+        inbox_max: usize,
+        drift_ratio: f64,
+    ) -> Result<PoolParts, AssemblyError> {
         let catalog = Arc::new(self.catalog(measured)?);
         let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
         let weights = Weights::new(source);
@@ -181,6 +198,8 @@ impl PoolPlan {
                 device: Device::Cpu,
             },
             pinned,
+            medians: measured.medians(self)?,
+            drift_ratio,
             evidence: self.evidence()?,
             inbox_max,
             catalog,
@@ -195,13 +214,32 @@ impl PoolPlan {
 
     /// Bounds and seed of the pool's scheduler.
     pub fn scheduler(&self) -> SchedulerConfig {
-        SchedulerConfig {
-            seed: self.config.seed,
-            pending_max: self.config.pending_max,
-            fault_limit: self.config.fault_limit.into(),
-            patience: Micros::from_millis(self.config.patience_ms),
-            history: self.config.windows_kept,
-        }
+        scheduler_of(&self.config)
+    }
+
+    /// What is measured, a line each: worker kinds, variants, and what cells depend on.
+    pub fn subjects(&self) -> Vec<String> {
+        let Manifest { apps, variants, .. } = &self.manifest;
+        let line = |kind: &KindToMeasure, variant: &Variant| {
+            let app = apps.get(variant.app.index()).map_or("", |app| &app.name);
+            let exits = variant.exits.iter().map(|exit| {
+                let accuracy = exit.accuracy;
+                format!("{} after {} ({accuracy})", exit.name, exit.after_stage)
+            });
+            format!(
+                "{} {app}/{}: {} stages, {} bytes, batches to {}, exits {}",
+                kind.name,
+                variant.name,
+                variant.stages,
+                variant.memory_bytes,
+                variant.max_batch,
+                exits.collect::<Vec<_>>().join(", ")
+            )
+        };
+        let kinds = self.kinds.iter();
+        kinds
+            .flat_map(|kind| variants.iter().map(move |variant| line(kind, variant)))
+            .collect()
     }
 
     /// What a policy chooses from.
@@ -290,6 +328,17 @@ impl PoolPlan {
                 Ok(model.map(|model| EvidenceModel { model, neighbours }))
             })
             .collect()
+    }
+}
+
+/// Bounds and seed of a pool's scheduler.
+pub fn scheduler_of(pool: &PoolConfig) -> SchedulerConfig {
+    SchedulerConfig {
+        seed: pool.seed,
+        pending_max: pool.pending_max,
+        fault_limit: pool.fault_limit.into(),
+        patience: Micros::from_millis(pool.patience_ms),
+        history: pool.windows_kept,
     }
 }
 

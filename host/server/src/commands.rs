@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
 mod demo;
+mod models;
 mod policy;
 mod profile;
 mod serve;
@@ -48,6 +49,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
+    Models(models::ModelsArgs),
     Train(train::TrainArgs),
 }
 
@@ -77,6 +79,7 @@ impl Cli {
             Command::Policy(args) => policy::run(&args),
             // SAFETY: as above.
             Command::Profile(args) => unsafe { profile::run(&args) },
+            Command::Models(args) => models::run(&args),
             Command::Simulate(args) => simulate::run(&args),
             Command::Train(args) => train::run(&args),
         };

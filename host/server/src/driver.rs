@@ -9,6 +9,7 @@
 //! ```
 
 mod answers;
+mod drift;
 mod handle;
 mod message;
 mod models;
@@ -25,6 +26,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::VariantId;
+use switchyard_core::profile::Profile;
 use switchyard_core::{Scheduler, SchedulerConfig};
 use switchyard_executor::{Device, Executor, Weights, Worker, WorkerOptions};
 use thiserror::Error;
@@ -35,6 +37,7 @@ pub use models::{AppState, LoadEnd, ModelStates};
 pub use stats::VariantCounters;
 pub use status::{PoolStatus, ResidentStatus, WorkerStatus};
 
+use self::drift::Drift;
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
 use crate::readiness::{Awaited, Readiness};
@@ -60,6 +63,10 @@ pub struct PoolParts {
     pub pinned: Vec<Vec<VariantId>>,
     /// The weights that the executors share.
     pub weights: PoolWeights,
+    /// What batches usually take, for comparison with what they do take.
+    pub medians: Profile,
+    /// How far the two may be apart, as a ratio either way.
+    pub drift_ratio: f64,
     /// How neighbours are counted, by app.
     pub evidence: EvidenceModels,
     /// Calls that may wait to be taken in.
@@ -206,6 +213,8 @@ fn build(
         executors,
         pinned,
         weights,
+        medians,
+        drift_ratio,
         evidence,
         ..
     } = parts;
@@ -227,6 +236,7 @@ fn build(
         None
     };
     let meters = PoolMeters::new(registry, &name, &catalog);
+    let drift = Drift::new(Arc::clone(&catalog), medians, drift_ratio, registry.clone());
     let counters = Arc::clone(handle.counters());
     let wants_evidence: Arc<AtomicBool> = Arc::clone(handle.wants_evidence_flag());
     Ok(thread::Driver::new(
@@ -237,6 +247,7 @@ fn build(
         workers,
         evidence,
         meters,
+        drift,
         counters,
         wants_evidence,
         Arc::clone(readiness),

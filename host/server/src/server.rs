@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use switchyard_executor::profile::MeasureError;
 use switchyard_policy::engine::EngineError;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, Limits, PolicyEngine};
@@ -16,18 +17,19 @@ use crate::admin::{self, Admin, AdminPool};
 use crate::assembly::{AssemblyError, Measured, PoolPlan};
 use crate::backend::{OutputsError, PoolBackend};
 use crate::clock::Clock;
-use crate::config::{Config, PoolConfig};
+use crate::config::{Config, PoolConfig, ServerConfig};
 use crate::driver::{Message, Pool, PoolError, PoolHandle};
 use crate::ingress;
 use crate::policies::{Policies, PoliciesError, PoliciesHandle, PoliciesParts};
 use crate::readiness::Readiness;
 use crate::reloads::{Reloads, ReloadsParts};
+use crate::shutdown::Cancel;
 use crate::telemetry::Registry;
 
 /// How often recorded samples are folded into histograms.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Everything that serves, before its listeners are opened.
+/// Everything that serves, before it does.
 pub struct Server {
     // Dropped first: whoever installs policies, then those they are installed in.
     policies: Vec<Policies>,
@@ -85,6 +87,18 @@ pub enum StartError {
     },
 }
 
+// === impl StartError ===
+
+impl StartError {
+    /// Whether nothing is wrong but that it was not to go on.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            Self::Assembly(AssemblyError::Measure(MeasureError::Cancelled))
+        )
+    }
+}
+
 // === impl Server ===
 
 impl Server {
@@ -93,8 +107,16 @@ impl Server {
     /// # Errors
     /// Something that was configured cannot be had.
     pub fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_unless(config, &Cancel::default())
+    }
+
+    /// As [`start`](Self::start), unless it is cancelled while it measures.
+    ///
+    /// # Errors
+    /// Also when it was cancelled.
+    pub fn start_unless(config: Config, cancel: &Cancel) -> Result<Self, StartError> {
         let plans = PoolPlan::all(&config)?;
-        let measured = Measured::obtain(&config, &plans)?;
+        let measured = Measured::obtain_unless(&config, &plans, cancel)?;
         Self::start_pools(config, &plans, &measured)
     }
 
@@ -110,7 +132,11 @@ impl Server {
         let (mut pools, mut policies, mut served) = (Vec::new(), Vec::new(), Vec::new());
         let mut reloads = Vec::new();
         for plan in plans {
-            let parts = plan.parts(measured, config.server.inbox_max)?;
+            let parts = plan.parts(
+                measured,
+                config.server.inbox_max,
+                config.profile.drift_ratio,
+            )?;
             let weights = parts.weights.clone();
             let pool = Pool::start(parts, clock, &readiness, &registry)?;
             reloads.push(Reloads::start(ReloadsParts {
@@ -163,18 +189,6 @@ impl Server {
         })
     }
 
-    /// Opens the listeners.
-    ///
-    /// # Errors
-    /// An address cannot be listened on; names the field.
-    pub async fn listen(&self) -> Result<Listeners, StartError> {
-        let server = &self.config.server;
-        Ok(Listeners {
-            http: bind("http", server.http).await?,
-            admin: bind("admin", server.admin).await?,
-        })
-    }
-
     /// The pools' policies, for whoever swaps them from inside the process.
     pub fn policies(&self) -> Vec<PoliciesHandle> {
         self.policies.iter().map(|p| p.handle().clone()).collect()
@@ -211,6 +225,18 @@ impl Server {
 // === impl Listeners ===
 
 impl Listeners {
+    /// Opens them. Before a server is started they keep its addresses: a client that connects
+    /// waits.
+    ///
+    /// # Errors
+    /// An address cannot be listened on; names the field.
+    pub async fn bind(server: &ServerConfig) -> Result<Self, StartError> {
+        Ok(Self {
+            http: bind("http", server.http).await?,
+            admin: bind("admin", server.admin).await?,
+        })
+    }
+
     /// Where the protocol is spoken.
     ///
     /// # Errors

@@ -1,5 +1,26 @@
 //! When to stop: SIGTERM or SIGINT.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tells long work on another thread to stop. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+// === impl Cancel ===
+
+impl Cancel {
+    /// It should stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it should.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Completes when the process is asked to stop.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ mod cli {
     mod codes;
     mod configuration;
     mod help;
+    mod models;
     mod policy;
     mod profile;
     mod simulate;

@@ -8,6 +8,8 @@
 
 #[path = "common/pypi.rs"]
 mod pypi;
+#[path = "../../../models/tests/common/text.rs"]
+mod text_zoo;
 
 mod live {
     pub(crate) mod binary;
@@ -19,9 +21,11 @@ mod live {
     pub(crate) mod yard;
 
     mod conservation;
+    mod drift;
     mod files;
     mod guests;
     mod models;
     mod process;
     mod swaps;
+    mod text;
 }

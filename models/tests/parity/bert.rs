@@ -9,12 +9,12 @@ use switchyard_models::{LoadedVariant, load_variant};
 use tempfile::TempDir;
 
 use crate::common::{Tensors, distance, fan_in_scale, numbers, recorded};
+use crate::text::{VOCABULARY, tokenizer};
 
 /// Agreement asked for.
 const TOLERANCE: f64 = 1e-4;
 
 const CLASSES: usize = 5;
-const VOCABULARY: usize = 100;
 
 /// Words that `bert.py` has too; the third text is cut there.
 const TEXTS: [&str; 4] = [
@@ -27,7 +27,7 @@ const MAX_TOKENS: usize = 13;
 
 /// A model as `bert.py` has it.
 #[derive(Clone, Copy)]
-struct Case {
+pub(crate) struct Case {
     name: &'static str,
     model_type: &'static str,
     embeds: bool,
@@ -43,7 +43,7 @@ struct Case {
     greek: bool,
 }
 
-const BERT: Case = Case {
+pub(crate) const BERT: Case = Case {
     name: "bert-embedding",
     model_type: "bert",
     embeds: true,
@@ -214,41 +214,6 @@ impl Writer<'_> {
     }
 }
 
-/// A tokenizer of words `w4` to `w99`, as BERT's published ones are built.
-fn tokenizer() -> serde_json::Value {
-    let special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"];
-    let words = special.iter().map(|word| (*word).to_owned());
-    let words = words.chain((special.len()..VOCABULARY).map(|i| format!("w{i}")));
-    let vocabulary: serde_json::Map<_, _> = words.enumerate().map(|(i, w)| (w, json!(i))).collect();
-    let added = special.iter().enumerate().map(|(id, content)| {
-        json!({"id": id, "content": content, "single_word": false, "lstrip": false,
-               "rstrip": false, "normalized": false, "special": true})
-    });
-    let wrapped = |name: &str, id: usize| json!({"id": name, "ids": [id], "tokens": [name]});
-    let around = json!([
-        {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
-        {"Sequence": {"id": "A", "type_id": 0}},
-        {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
-    ]);
-    json!({
-        "version": "1.0",
-        // Of the kind that published files have, and that the server replaces.
-        "truncation": {"max_length": 4, "strategy": "LongestFirst", "stride": 0,
-                       "direction": "Right"},
-        "padding": {"strategy": {"Fixed": 4}, "direction": "Right", "pad_to_multiple_of": null,
-                    "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"},
-        "added_tokens": added.collect::<Vec<_>>(),
-        "normalizer": {"type": "BertNormalizer", "clean_text": true,
-                       "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {"type": "TemplateProcessing", "single": around, "pair": around,
-            "special_tokens": {"[CLS]": wrapped("[CLS]", 2), "[SEP]": wrapped("[SEP]", 3)}},
-        "decoder": null,
-        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-                  "max_input_chars_per_word": 100, "vocab": vocabulary},
-    })
-}
-
 fn config(case: &Case) -> serde_json::Value {
     if case.model_type == "distilbert" {
         return json!({
@@ -269,7 +234,7 @@ fn config(case: &Case) -> serde_json::Value {
 }
 
 /// A variant's folder, as it comes from a hub but for `model.toml`.
-fn write(dir: &Path, case: &Case) {
+pub(crate) fn write(dir: &Path, case: &Case) {
     let mut writer = Writer {
         case,
         tensors: Tensors::default(),

@@ -16,7 +16,7 @@ const IMAGES: usize = 2;
 
 /// A model as `efficientnet.py` has it.
 #[derive(Clone, Copy)]
-struct Case {
+pub(crate) struct Case {
     name: &'static str,
     /// Channels behind the stem, of each group, and in front of the head.
     stem: usize,
@@ -27,7 +27,7 @@ struct Case {
     layout: &'static str,
 }
 
-const B0: Case = Case {
+pub(crate) const B0: Case = Case {
     name: "b0",
     stem: 32,
     channels: [16, 24, 40, 80, 112, 192, 320],
@@ -158,7 +158,7 @@ impl Writer {
     }
 }
 
-fn write(dir: &Path, case: &Case) {
+pub(crate) fn write(dir: &Path, case: &Case) {
     let mut writer = Writer {
         torchvision: case.layout == "torchvision",
         tensors: Tensors::default(),

@@ -5,6 +5,10 @@
 //! any published model is.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../common/text.rs"]
+mod text;
+
+mod bad_files;
 mod bert;
 mod common;
 mod efficientnet;

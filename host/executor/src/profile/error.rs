@@ -33,14 +33,19 @@ pub enum ProfileFileError {
         source: std::io::Error,
     },
     /// It is written for another version of the host.
-    #[error("{}: field `schema`: {found}, this version reads {supported}", file.display())]
+    #[error(
+        "{}: field `schema`: {found}, this version reads {oldest} to {newest}",
+        file.display()
+    )]
     Schema {
         /// Which file.
         file: PathBuf,
         /// Its schema.
         found: u64,
-        /// The one schema that is read.
-        supported: u64,
+        /// The oldest schema that is read.
+        oldest: u64,
+        /// The newest.
+        newest: u64,
     },
     /// It is not JSON, or a field is unknown, missing or wrong.
     #[error("{}: field `{field}`: {reason}", file.display())]

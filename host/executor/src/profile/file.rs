@@ -1,6 +1,7 @@
-//! The profile file, schema 1: JSON, latencies in microseconds.
+//! The profile file, schema 2: JSON, latencies in microseconds. Schema 1, which has no accuracies,
+//! means or slicing overheads, is still read.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::error::ProfileFileError;
 use super::machine::Machine;
 
-/// The one schema that is read and written.
-pub const SCHEMA: u64 = 1;
+/// The schema that is written.
+pub const SCHEMA: u64 = 2;
+
+/// The oldest schema that is still read; what it lacks is absent then.
+pub const SCHEMA_OLDEST: u64 = 1;
+
+/// Largest distance of a stated share or ratio from what it follows from.
+const TOLERANCE: f64 = 1e-3;
 
 /// A measured profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,8 +30,17 @@ pub struct ProfileFile {
     pub made: Made,
     /// Where it was measured.
     pub machine: Machine,
+    /// The apps of a profile that was imported: no zoo knows them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apps: Vec<AppCell>,
     /// One entry per worker kind and variant.
     pub models: Vec<ModelCell>,
+    /// One entry per variant and exit.
+    #[serde(default)]
+    pub accuracies: Vec<AccuracyCell>,
+    /// One entry per worker kind, variant of several stages, and batch.
+    #[serde(default)]
+    pub slicing: Vec<SlicingCell>,
     /// One entry per worker kind, variant, run and batch.
     pub latencies: Vec<LatencyCell>,
 }
@@ -37,6 +53,22 @@ pub struct Made {
     pub date: String,
     /// The command that measured it.
     pub command: String,
+    /// Of what measured it: `switchyard`, `candle`, `rustc`.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// What a reader should know, such as where figures come from that were not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// An app that only this profile knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppCell {
+    /// Its name.
+    pub name: String,
+    /// Deadline of a request that names none, from its arrival.
+    pub slo_us: u64,
 }
 
 /// What holding a variant takes.
@@ -51,8 +83,82 @@ pub struct ModelCell {
     pub variant: String,
     /// Bytes its weights take on the device.
     pub memory_bytes: u64,
+    /// Most bytes that a batch of the largest size held beside the weights, inputs left out, as
+    /// the allocator counted them. Absent where nobody counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation_bytes: Option<u64>,
     /// Time to make it resident, the longest measured.
     pub load_us: u64,
+    /// Trained numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<u64>,
+    /// Stages that it can be cut into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<u32>,
+}
+
+/// How often one exit of a variant is right. The same on every kind of worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccuracyCell {
+    /// The app.
+    pub app: String,
+    /// The variant.
+    pub variant: String,
+    /// The exit.
+    pub exit: String,
+    /// Where the figures are from.
+    pub source: AccuracySource,
+    /// Inputs they rest on; 0: unknown.
+    pub samples: u64,
+    /// Share of right answers on the validation set, 0 to 1.
+    pub accuracy: f64,
+    /// The same on the class mix that the app expects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload_accuracy: Option<f64>,
+    /// Recall per class, 0 to 1; empty where it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recall: Vec<f64>,
+    /// Rows by true class; empty where it is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confusion: Vec<Vec<u64>>,
+}
+
+/// Where accuracies are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccuracySource {
+    /// Measured with the latencies, on the app's validation set.
+    Measured,
+    /// The variant's card says so: the validation set cannot be made here.
+    Card,
+    /// The table that was imported says so.
+    Imported,
+}
+
+/// What cutting a variant into its stages costs: all stages one by one, activations parked
+/// between them, against the same stages in one go, at the median.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlicingCell {
+    /// Worker kind, such as `cpu-1t`.
+    pub kind: String,
+    /// The app.
+    pub app: String,
+    /// The variant.
+    pub variant: String,
+    /// Requests in the batch.
+    pub batch: u32,
+    /// Cuts, one fewer than there are stages.
+    pub cuts: u32,
+    /// All stages and the last exit's head in one go.
+    pub whole_us: u64,
+    /// The sum of the stages, each run by itself, and the head.
+    pub sliced_us: u64,
+    /// `sliced_us / whole_us`.
+    pub ratio: f64,
+    /// `(sliced_us - whole_us) / cuts`. Noise can make it negative.
+    pub cut_us: f64,
 }
 
 /// How long one run of one batch takes.
@@ -74,8 +180,11 @@ pub struct LatencyCell {
     pub exit: Option<String>,
     /// Requests in the batch.
     pub batch: u32,
-    /// Repetitions the percentiles rest on.
+    /// Repetitions the percentiles rest on; 0: not measured but filled in by an importer.
     pub samples: u32,
+    /// Mean, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_us: Option<u64>,
     /// Median.
     pub p50_us: u64,
     /// 95th percentile.
@@ -99,19 +208,21 @@ impl ProfileFile {
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// It cannot be read, is no profile of this schema, or has a field that makes no sense.
+    /// It cannot be read, is no profile of a schema that is read, or has a field that makes no sense.
     pub fn load(path: &Path) -> Result<Self, ProfileFileError> {
         let text =
             std::fs::read_to_string(path).map_err(|source| ProfileFileError::io(path, source))?;
         let found = parse::<SchemaOnly>(path, &text)?.schema;
-        if found != SCHEMA {
+        if !(SCHEMA_OLDEST..=SCHEMA).contains(&found) {
             return Err(ProfileFileError::Schema {
                 file: path.to_path_buf(),
                 found,
-                supported: SCHEMA,
+                oldest: SCHEMA_OLDEST,
+                newest: SCHEMA,
             });
         }
-        let profile: Self = parse(path, &text)?;
+        let mut profile: Self = parse(path, &text)?;
+        profile.schema = SCHEMA;
         profile
             .check()
             .map_err(|(field, reason)| ProfileFileError::field(path, field, reason))?;
@@ -141,11 +252,20 @@ impl ProfileFile {
     pub fn to_json(&self) -> String {
         let made = line(&self.made);
         let machine = line(&self.machine);
-        let models = lines(&self.models);
-        let latencies = lines(&self.latencies);
+        let apps = match lines(&self.apps) {
+            none if none.is_empty() => none,
+            apps => format!("  \"apps\": [{apps}],\n"),
+        };
+        let lists = [
+            ("models", lines(&self.models)),
+            ("accuracies", lines(&self.accuracies)),
+            ("slicing", lines(&self.slicing)),
+            ("latencies", lines(&self.latencies)),
+        ]
+        .map(|(name, lines)| format!("  \"{name}\": [{lines}]"))
+        .join(",\n");
         format!(
-            "{{\n  \"schema\": {},\n  \"made\": {made},\n  \"machine\": {machine},\n  \
-             \"models\": [{models}],\n  \"latencies\": [{latencies}]\n}}\n",
+            "{{\n  \"schema\": {},\n  \"made\": {made},\n  \"machine\": {machine},\n{apps}{lists}\n}}\n",
             self.schema
         )
     }
@@ -157,6 +277,18 @@ impl ProfileFile {
                 return Err((format!("models[{i}]"), "measured twice".to_owned()));
             }
         }
+        let mut exits = HashSet::new();
+        for (i, cell) in self.accuracies.iter().enumerate() {
+            cell.check()
+                .map_err(|(field, reason)| (format!("accuracies[{i}].{field}"), reason))?;
+            if !exits.insert((&cell.app, &cell.variant, &cell.exit)) {
+                return Err((format!("accuracies[{i}]"), "measured twice".to_owned()));
+            }
+        }
+        for (i, cell) in self.slicing.iter().enumerate() {
+            cell.check()
+                .map_err(|(field, reason)| (format!("slicing[{i}].{field}"), reason.to_owned()))?;
+        }
         let mut cells = HashSet::new();
         for (i, cell) in self.latencies.iter().enumerate() {
             cell.check().map_err(|(field, reason)| {
@@ -165,6 +297,57 @@ impl ProfileFile {
             if !cells.insert(cell.key()) {
                 return Err((format!("latencies[{i}]"), "measured twice".to_owned()));
             }
+        }
+        Ok(())
+    }
+}
+
+// === impl AccuracyCell ===
+
+impl AccuracyCell {
+    /// Of the class mix: the recalls, weighted.
+    pub fn on_mix(recall: &[f64], mix: &[f64]) -> Option<f64> {
+        let fits = !recall.is_empty() && recall.len() == mix.len();
+        fits.then(|| recall.iter().zip(mix).map(|(r, share)| r * share).sum())
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let shares = [("accuracy", Some(self.accuracy))]
+            .into_iter()
+            .chain([("workload_accuracy", self.workload_accuracy)])
+            .chain(self.recall.iter().map(|&recall| ("recall", Some(recall))));
+        for (field, share) in shares {
+            if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+                return Err((field, "must be 0 to 1".to_owned()));
+            }
+        }
+        let classes = self.confusion.len();
+        if self.confusion.iter().any(|row| row.len() != classes) {
+            return Err(("confusion", format!("must be {classes} by {classes}")));
+        }
+        if classes > 0 && self.recall.len() != classes {
+            return Err(("recall", format!("needs {classes} numbers")));
+        }
+        Ok(())
+    }
+}
+
+// === impl SlicingCell ===
+
+impl SlicingCell {
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        if self.batch == 0 {
+            return Err(("batch", "must be at least 1"));
+        }
+        if self.cuts == 0 {
+            return Err(("cuts", "must be at least 1"));
+        }
+        if self.whole_us == 0 {
+            return Err(("whole_us", "must be at least 1"));
+        }
+        let ratio = self.sliced_us as f64 / self.whole_us as f64;
+        if (self.ratio - ratio).abs() > TOLERANCE {
+            return Err(("ratio", "must be sliced_us / whole_us"));
         }
         Ok(())
     }
@@ -212,7 +395,7 @@ impl LatencyCell {
 /// Path of what is wrong when no field is.
 const WHOLE_FILE: &str = ".";
 
-fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ProfileFileError> {
+pub(super) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ProfileFileError> {
     let mut json = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = match error.path().to_string() {
@@ -242,6 +425,18 @@ fn lines<T: Serialize>(values: &[T]) -> String {
 }
 
 // === writing ===
+
+/// Writes a text beside the file, then in its place: a reader never sees half of it. It may be
+/// lost when the machine goes down.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), ProfileFileError> {
+    let partial = partial_path(path);
+    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
+    written.map_err(|source| {
+        // Best effort, as above.
+        let _ = std::fs::remove_file(&partial);
+        ProfileFileError::io(path, source)
+    })
+}
 
 /// Beside the file, since a rename is atomic within one file system only. Two processes that
 /// measure at once must not write into each other's.

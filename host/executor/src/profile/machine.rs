@@ -31,6 +31,16 @@ impl Machine {
         }
     }
 
+    /// No machine that anybody has: what was measured elsewhere is not served from.
+    pub fn elsewhere() -> Self {
+        Self {
+            cpu: "elsewhere (imported)".to_owned(),
+            cores: 1,
+            arch: "unknown".to_owned(),
+            os: "unknown".to_owned(),
+        }
+    }
+
     /// Name of its profile in a folder of profiles, such as `intel-r-xeon-r-2c-x86-64.json`.
     pub fn file_name(&self) -> String {
         let words = format!("{} {}c {} {}", self.cpu, self.cores, self.arch, self.os);

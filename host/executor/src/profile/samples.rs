@@ -1,11 +1,12 @@
 //! From repeated measurements to percentiles.
 
-/// Percentiles of one cell, in microseconds.
+/// Percentiles and mean of one cell, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Percentiles {
     pub(crate) p50_us: u64,
     pub(crate) p95_us: u64,
     pub(crate) p99_us: u64,
+    pub(crate) mean_us: u64,
 }
 
 /// Percentiles by nearest rank: the smallest sample that at least the given share of all samples
@@ -25,7 +26,31 @@ pub(crate) fn percentiles(mut samples_us: Vec<u64>) -> Percentiles {
         p50_us: rank(50),
         p95_us: rank(95),
         p99_us: rank(99),
+        mean_us: mean(&samples_us).max(1),
     }
+}
+
+/// Rounded to the nearest; 0 of none.
+fn mean(samples_us: &[u64]) -> u64 {
+    let count = samples_us.len() as u64;
+    let sum: u64 = samples_us.iter().sum();
+    (sum + count / 2).checked_div(count).unwrap_or_default()
+}
+
+/// Whether the median is known to within this share of itself, with 95 % confidence: by the order
+/// statistics that enclose it, whatever the distribution is.
+pub(crate) fn is_settled(samples_us: &[u64], within: f64) -> bool {
+    let n = samples_us.len();
+    if n < 10 {
+        return false;
+    }
+    let mut sorted = samples_us.to_vec();
+    sorted.sort_unstable();
+    // Ranks that a binomial of n draws stays between: n / 2 +- 1.96 sqrt(n) / 2.
+    let half = (0.98 * (n as f64).sqrt()).ceil() as usize;
+    let (low, high) = (n / 2 - half.min(n / 2), (n / 2 + half).min(n - 1));
+    let spread = sorted[high] - sorted[low];
+    spread as f64 <= 2.0 * within * sorted[n / 2] as f64
 }
 
 /// Lowers each cell to the smallest after it. A smaller batch never takes longer than a larger
@@ -40,6 +65,7 @@ pub(crate) fn make_monotone<'a>(
             cell.p50_us = cell.p50_us.min(ceiling.p50_us);
             cell.p95_us = cell.p95_us.min(ceiling.p95_us);
             cell.p99_us = cell.p99_us.min(ceiling.p99_us);
+            cell.mean_us = cell.mean_us.min(ceiling.mean_us);
         }
         ceiling = Some(*cell);
     }
@@ -49,26 +75,48 @@ pub(crate) fn make_monotone<'a>(
 mod tests {
     use super::*;
 
-    fn of(p50_us: u64, p95_us: u64, p99_us: u64) -> Percentiles {
+    fn of(p50_us: u64, p95_us: u64, p99_us: u64, mean_us: u64) -> Percentiles {
         Percentiles {
             p50_us,
             p95_us,
             p99_us,
+            mean_us,
         }
     }
 
     #[test]
     fn takes_the_nearest_rank() {
-        assert_eq!(percentiles((1..=100).rev().collect()), of(50, 95, 99));
-        assert_eq!(percentiles((1..=20).collect()), of(10, 19, 20));
-        assert_eq!(percentiles(vec![3, 1, 2]), of(2, 3, 3));
-        assert_eq!(percentiles(vec![0]), of(1, 1, 1));
+        assert_eq!(
+            percentiles((1..=100).rev().collect()),
+            of(50, 95, 99, 51),
+            "the mean is 50.5"
+        );
+        assert_eq!(percentiles((1..=20).collect()), of(10, 19, 20, 11));
+        assert_eq!(percentiles(vec![3, 1, 2]), of(2, 3, 3, 2));
+        assert_eq!(percentiles(vec![0]), of(1, 1, 1, 1));
     }
 
     #[test]
     fn a_smaller_batch_is_never_slower() {
-        let mut cells = [of(10, 90, 95), of(8, 25, 60), of(12, 26, 40)];
+        let mut cells = [of(10, 90, 95, 30), of(8, 25, 60, 12), of(12, 26, 40, 13)];
         make_monotone(cells.iter_mut());
-        assert_eq!(cells, [of(8, 25, 40), of(8, 25, 40), of(12, 26, 40)]);
+        assert_eq!(
+            cells,
+            [of(8, 25, 40, 12), of(8, 25, 40, 12), of(12, 26, 40, 13)]
+        );
+    }
+
+    #[test]
+    fn a_median_settles_when_its_neighbours_agree() {
+        let alike: Vec<u64> = (0..100).map(|i| 1_000 + i % 3).collect();
+        assert!(is_settled(&alike, 0.02));
+        assert!(!is_settled(&alike[..9], 0.02), "too few to say");
+        let spread: Vec<u64> = (0..100).map(|i| 500 + i * 10).collect();
+        assert!(!is_settled(&spread, 0.02));
+        // One in twenty far out says nothing about the median.
+        let outliers: Vec<u64> = (0..100)
+            .map(|i| if i % 20 == 0 { 90_000 } else { 1_000 })
+            .collect();
+        assert!(is_settled(&outliers, 0.02));
     }
 }

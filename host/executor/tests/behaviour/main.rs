@@ -2,11 +2,15 @@
 #![allow(clippy::unwrap_used)]
 
 mod cache;
+mod import;
 mod manifest;
 mod measure;
 mod profile;
 mod reload;
 mod staged;
 mod synthetic;
+mod text;
+#[path = "../../../../models/tests/common/text.rs"]
+mod text_zoo;
 mod toy;
 mod worker;

@@ -1,20 +1,60 @@
-//! The quick measurement, on tiny models.
+//! Measuring, on tiny models.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use switchyard_core::catalog::Catalog;
 use switchyard_executor::profile::{
-    KindToMeasure, Machine, Names, Percentile, QuickOptions, kind_name, measure_quick,
+    KindToMeasure, Machine, Made, MeasureError, MeasureOptions, MeasureProgress, Measurement,
+    MeasurementId, Names, Percentile, ProfileFile, Subject, Unfinished, Watch, kind_name, measure,
 };
 use switchyard_executor::{Device, ModelSource};
 
 use crate::toy::{self, ToySource, ToySpec};
 
-fn options(budget: Duration) -> QuickOptions {
-    QuickOptions {
+fn options(budget: Duration) -> MeasureOptions {
+    MeasureOptions {
         budget,
+        samples_min: 20,
         samples_max: 20,
-        ..QuickOptions::new("cargo test")
+        ..MeasureOptions::quick()
+    }
+}
+
+fn subject<'a>(
+    source: &'a Arc<dyn ModelSource>,
+    catalog: &'a Catalog,
+    kinds: &'a [KindToMeasure],
+) -> Subject<'a> {
+    Subject {
+        source,
+        apps: &catalog.apps,
+        variants: &catalog.variants,
+        kinds,
+    }
+}
+
+fn file(measurement: &Measurement) -> ProfileFile {
+    measurement.to_file(Made::now("cargo test"), Machine::detect())
+}
+
+/// Stops after so many looks.
+struct Impatient {
+    looks: std::cell::Cell<u32>,
+    kept: Option<Measurement>,
+}
+
+impl Watch for Impatient {
+    fn progress(&mut self, _progress: MeasureProgress<'_>) {}
+
+    fn keep(&mut self, measurement: &Measurement) {
+        self.kept = Some(measurement.clone());
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let left = self.looks.get();
+        self.looks.set(left.saturating_sub(1));
+        left == 0
     }
 }
 
@@ -46,27 +86,48 @@ fn a_measurement_covers_what_is_served() {
     catalog.kinds = kinds().into_iter().map(|kind| kind.name).collect();
     let source: Arc<dyn ModelSource> = toys.clone();
     let mut last = 0.0;
-    let measured = measure_quick(
-        &source,
-        &catalog.apps,
-        &catalog.variants,
-        &kinds(),
+    let mut measurement = Measurement::default();
+    let kinds = kinds();
+    measure(
+        subject(&source, &catalog, &kinds),
         &options(Duration::from_secs(1)),
-        &mut |progress| {
+        &mut measurement,
+        &mut |progress: MeasureProgress<'_>| {
             assert!((last..=1.0).contains(&progress.share), "{progress:?}");
             last = progress.share;
         },
     )
     .unwrap();
+    let measured = file(&measurement);
     // Batches 1, 2, 4, 8. Two whole runs, two stages to park after, one last stage with its
     // head; one whole run.
     let cells = 2 * 4 * (5 + 1);
     assert_eq!(measured.latencies.len(), cells);
+    for cell in &measured.latencies {
+        assert!(cell.samples > 0 && cell.mean_us.is_some(), "{cell:?}");
+    }
+    // One figure per kind and batch of the variant that has stages, all of them positive.
+    assert_eq!(measured.slicing.len(), 2 * 4);
+    for cell in &measured.slicing {
+        assert_eq!((cell.variant.as_str(), cell.cuts), ("v0", 2));
+        assert!(
+            cell.whole_us > 0 && cell.sliced_us > 0 && cell.ratio > 0.0,
+            "{cell:?}"
+        );
+    }
     assert!(last > 0.0);
     assert_eq!(measured.machine, Machine::detect());
     assert_eq!(measured.made.command, "cargo test");
     assert_eq!(measured.models.len(), 4);
     assert_eq!(measured.models[0].memory_bytes, 40);
+    assert_eq!(measured.models[0].stages, Some(3));
+    // This process has no counting allocator.
+    assert_eq!(measured.models[0].activation_bytes, None);
+    assert!(
+        measured.made.versions["candle"].starts_with("0."),
+        "{:?}",
+        measured.made
+    );
     assert!(
         measured.models[0].load_us >= 5_000,
         "{:?}",
@@ -96,16 +157,12 @@ fn a_spent_budget_still_measures_every_cell_once() {
     let toys = ToySource::new(&[40]);
     let catalog = toy::catalog(&toys);
     let source: Arc<dyn ModelSource> = toys;
-    let start = Instant::now();
-    let measured = measure_quick(
-        &source,
-        &catalog.apps,
-        &catalog.variants,
-        &kinds(),
-        &options(Duration::ZERO),
-        &mut |_| {},
-    )
-    .unwrap();
+    let (start, kinds) = (Instant::now(), kinds());
+    let mut measurement = Measurement::default();
+    let nobody = &mut |_: MeasureProgress<'_>| {};
+    let subject = subject(&source, &catalog, &kinds);
+    measure(subject, &options(Duration::ZERO), &mut measurement, nobody).unwrap();
+    let measured = file(&measurement);
     assert_eq!(measured.latencies.len(), 2 * 4 * 5);
     assert!(measured.latencies.iter().all(|cell| cell.samples == 1));
     assert!(start.elapsed() < Duration::from_secs(5));
@@ -118,14 +175,90 @@ fn a_model_that_cannot_be_loaded_is_named() {
     let twin = catalog.variants[0].clone();
     catalog.variants.push(twin);
     let source: Arc<dyn ModelSource> = toys;
-    let error = measure_quick(
-        &source,
-        &catalog.apps,
-        &catalog.variants,
-        &kinds(),
-        &options(Duration::ZERO),
-        &mut |_| {},
-    )
-    .unwrap_err();
+    let kinds = kinds();
+    let subject = subject(&source, &catalog, &kinds);
+    let nobody = &mut |_: MeasureProgress<'_>| {};
+    let mut measurement = Measurement::default();
+    let options = options(Duration::ZERO);
+    let error = measure(subject, &options, &mut measurement, nobody).unwrap_err();
     assert_eq!(error.to_string(), "measuring cpu-1t: toy/v1: no such toy");
+}
+
+#[test]
+fn an_interrupted_measurement_goes_on_where_it_stopped() {
+    let toys = ToySource::new(&[40]);
+    let catalog = toy::catalog(&toys);
+    let source: Arc<dyn ModelSource> = toys.clone();
+    let kinds = kinds();
+    let subject = subject(&source, &catalog, &kinds);
+    let options = options(Duration::from_secs(20));
+    let mut watch = Impatient {
+        looks: std::cell::Cell::new(30),
+        kept: None,
+    };
+    let mut measurement = Measurement::default();
+    let stopped = measure(subject, &options, &mut measurement, &mut watch);
+    assert!(
+        matches!(stopped, Err(MeasureError::Cancelled)),
+        "{stopped:?}"
+    );
+    let cells = measurement.cells();
+    assert!(cells > 0, "something was measured");
+    assert_eq!(watch.kept.as_ref(), Some(&measurement), "and handed out");
+    assert!(
+        file(&measurement).latencies.len() < 2 * 4 * 5,
+        "but not everything"
+    );
+
+    // Through the file, as another process would.
+    let folder = tempfile::tempdir().unwrap();
+    let id = MeasurementId {
+        command: "cargo test".to_owned(),
+        machine: Machine::detect(),
+        versions: switchyard_executor::profile::versions(),
+        subjects: vec!["cpu-1t toy/v0".to_owned()],
+    };
+    let unfinished = Unfinished::new(&folder.path().join("p.json"), id.clone());
+    assert_eq!(unfinished.read(), Ok(None));
+    unfinished.keep(&measurement).unwrap();
+    let mut continued = unfinished.read().unwrap().unwrap();
+    assert_eq!(continued, measurement);
+    let loads = toys.loads.load(std::sync::atomic::Ordering::Relaxed);
+    let nobody = &mut |_: MeasureProgress<'_>| {};
+    measure(subject, &options, &mut continued, nobody).unwrap();
+    let again = toys.loads.load(std::sync::atomic::Ordering::Relaxed) - loads;
+    assert_eq!(again, 1 + 3, "known on the first kind, timed on the second");
+    let whole = file(&continued);
+    assert_eq!(whole.latencies.len(), 2 * 4 * 5);
+    assert_eq!(
+        whole.models[0], measurement.models[0],
+        "kept, not measured again"
+    );
+
+    // Complete: nothing is sampled any more.
+    let before = continued.clone();
+    measure(subject, &options, &mut continued, nobody).unwrap();
+    assert_eq!(file(&continued).latencies, file(&before).latencies);
+
+    // Another measurement's is left alone, and said.
+    for (change, said) in [
+        (
+            (|id| id.command.push_str(" --more")) as fn(&mut MeasurementId),
+            "by `cargo test`",
+        ),
+        (|id| id.machine.cores += 1, "on "),
+        (|id| id.subjects.clear(), "of other variants"),
+        (|id| id.versions.clear(), "with "),
+    ] {
+        let mut other = id.clone();
+        change(&mut other);
+        let other = Unfinished::new(&folder.path().join("p.json"), other);
+        let why = other.read().unwrap_err();
+        assert!(
+            why.contains("p.json.unfinished: measured ") && why.contains(said),
+            "{why}"
+        );
+    }
+    unfinished.remove();
+    assert_eq!(unfinished.read(), Ok(None));
 }

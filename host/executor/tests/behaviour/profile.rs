@@ -1,6 +1,6 @@
 //! The profile file: round trip, refusals by field, the machine it belongs to, the core's table.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -8,7 +8,8 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{ExitId, KindId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::profile::{
-    LatencyCell, Machine, Made, ModelCell, Names, Percentile, ProfileError, ProfileFile,
+    AccuracyCell, AccuracySource, AppCell, LatencyCell, Machine, Made, ModelCell, Names,
+    Percentile, ProfileError, ProfileFile, SlicingCell,
 };
 
 use crate::toy::{self, ToySource};
@@ -33,6 +34,7 @@ fn cell(to_stage: u32, exit: Option<&str>, batch: u32) -> LatencyCell {
         exit: exit.map(str::to_owned),
         batch,
         samples: 20,
+        mean_us: Some(p50_us + 5),
         p50_us,
         p95_us: p50_us + 10,
         p99_us: p50_us + 20,
@@ -40,21 +42,53 @@ fn cell(to_stage: u32, exit: Option<&str>, batch: u32) -> LatencyCell {
     }
 }
 
+fn accuracy(exit: &str, accuracy: f64) -> AccuracyCell {
+    AccuracyCell {
+        app: "toy".to_owned(),
+        variant: "v0".to_owned(),
+        exit: exit.to_owned(),
+        source: AccuracySource::Measured,
+        samples: 40,
+        accuracy,
+        workload_accuracy: Some(0.8),
+        recall: vec![accuracy, accuracy],
+        confusion: vec![vec![15, 5], vec![5, 15]],
+    }
+}
+
 /// Covers the whole runs of `toy/v0` to its two exits.
 fn whole() -> ProfileFile {
     ProfileFile {
-        schema: 1,
+        schema: 2,
         made: Made {
             date: "2025-11-20T22:43:00Z".to_owned(),
             command: "switchyard profile".to_owned(),
+            versions: BTreeMap::from([("switchyard".to_owned(), "0.1.0".to_owned())]),
+            notes: Vec::new(),
         },
         machine: machine(),
+        apps: Vec::new(),
         models: vec![ModelCell {
             kind: "cpu-1t".to_owned(),
             app: "toy".to_owned(),
             variant: "v0".to_owned(),
             memory_bytes: 40,
+            activation_bytes: Some(16),
             load_us: 700,
+            parameters: Some(10),
+            stages: Some(3),
+        }],
+        accuracies: vec![accuracy("after1", 0.75), accuracy("after3", 0.9)],
+        slicing: vec![SlicingCell {
+            kind: "cpu-1t".to_owned(),
+            app: "toy".to_owned(),
+            variant: "v0".to_owned(),
+            batch: 2,
+            cuts: 2,
+            whole_us: 300,
+            sliced_us: 330,
+            ratio: 1.1,
+            cut_us: 15.0,
         }],
         latencies: vec![
             cell(1, Some("after1"), 1),
@@ -243,8 +277,8 @@ fn what_is_no_profile_is_refused_by_file_field_and_reason() {
             "p.json: field `.`: trailing characters",
         ),
         (
-            changed("\"schema\": 1", "\"schema\": 2"),
-            "p.json: field `schema`: 2, this version reads 1",
+            changed("\"schema\": 2", "\"schema\": 3"),
+            "p.json: field `schema`: 3, this version reads 1 to 2",
         ),
         (
             changed("\"cores\":2", "\"cores\":\"two\""),
@@ -273,6 +307,29 @@ fn what_is_no_profile_is_refused_by_file_field_and_reason() {
         (
             changed("\"to_stage\":1", "\"to_stage\":0"),
             "p.json: field `latencies[0].to_stage`: must follow from_stage",
+        ),
+        (
+            changed("\"batch\":2", "\"batch\":0"),
+            "p.json: field `slicing[0].batch`: must be at least 1",
+        ),
+        (
+            changed("\"ratio\":1.1", "\"ratio\":0.9"),
+            "p.json: field `slicing[0].ratio`: must be sliced_us / whole_us",
+        ),
+        (
+            changed("\"accuracy\":0.75", "\"accuracy\":75.0"),
+            "p.json: field `accuracies[0].accuracy`: must be 0 to 1",
+        ),
+        (
+            changed("[[15,5],[5,15]]", "[[15,5],[5]]"),
+            "p.json: field `accuracies[0].confusion`: must be 2 by 2",
+        ),
+        (
+            changed(
+                "\"exit\":\"after3\",\"source\"",
+                "\"exit\":\"after1\",\"source\"",
+            ),
+            "p.json: field `accuracies[1]`: measured twice",
         ),
     ];
     for (found, start) in starts {
@@ -307,26 +364,61 @@ fn keys(value: &Value) -> BTreeSet<String> {
 
 #[test]
 fn the_published_schema_is_what_is_written() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles/schema-1.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles/schema-2.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut profile = whole();
     profile.latencies.truncate(2);
     profile.latencies[0].energy_uj = Some(1);
     profile.latencies[1].exit = None;
+    profile.latencies[1].mean_us = None;
+    profile.models.push(ModelCell {
+        variant: "v1".to_owned(),
+        activation_bytes: None,
+        parameters: None,
+        stages: None,
+        ..profile.models[0].clone()
+    });
+    profile.accuracies[1] = AccuracyCell {
+        workload_accuracy: None,
+        recall: Vec::new(),
+        confusion: Vec::new(),
+        ..profile.accuracies[1].clone()
+    };
+    let least: Value = serde_json::from_str(&profile.to_json()).unwrap();
+    profile.made.notes.push("made up".to_owned());
+    profile.apps.push(AppCell {
+        name: "toy".to_owned(),
+        slo_us: 1,
+    });
     let written: Value = serde_json::from_str(&profile.to_json()).unwrap();
     assert_eq!(schema["properties"]["schema"]["const"], written["schema"]);
     for (schema, most, least) in [
-        (&schema, &written, &written),
-        (&schema["$defs"]["made"], &written["made"], &written["made"]),
+        (&schema, &written, &least),
+        (&schema["$defs"]["made"], &written["made"], &least["made"]),
         (
             &schema["$defs"]["machine"],
             &written["machine"],
             &written["machine"],
         ),
         (
+            &schema["$defs"]["app"],
+            &written["apps"][0],
+            &written["apps"][0],
+        ),
+        (
             &schema["$defs"]["model"],
             &written["models"][0],
-            &written["models"][0],
+            &written["models"][1],
+        ),
+        (
+            &schema["$defs"]["accuracy"],
+            &written["accuracies"][0],
+            &written["accuracies"][1],
+        ),
+        (
+            &schema["$defs"]["slicing"],
+            &written["slicing"][0],
+            &written["slicing"][0],
         ),
         (
             &schema["$defs"]["latency"],
@@ -336,4 +428,72 @@ fn the_published_schema_is_what_is_written() {
     ] {
         assert_eq!(fields(schema), (keys(most), keys(least)));
     }
+}
+
+#[test]
+fn a_file_of_the_first_schema_is_still_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.json");
+    let first = r#"{
+  "schema": 1,
+  "made": {"date":"2025-11-20T22:43:00Z","command":"switchyard profile"},
+  "machine": {"cpu":"Toy CPU","cores":2,"arch":"x86_64","os":"linux"},
+  "models": [
+    {"kind":"cpu-1t","app":"toy","variant":"v0","memory_bytes":40,"load_us":700}
+  ],
+  "latencies": [
+    {"kind":"cpu-1t","app":"toy","variant":"v0","from_stage":0,"to_stage":1,"exit":"after1","batch":1,"samples":20,"p50_us":100,"p95_us":110,"p99_us":120}
+  ]
+}
+"#;
+    std::fs::write(&path, first).unwrap();
+    let read = ProfileFile::load(&path).unwrap();
+    assert_eq!((read.latencies.len(), read.latencies[0].mean_us), (1, None));
+    assert!(read.accuracies.is_empty() && read.slicing.is_empty());
+    // What is written from it is of the newest schema.
+    read.save(&path).unwrap();
+    assert_eq!(ProfileFile::load(&path).unwrap(), read);
+    assert_eq!(read.schema, 2);
+}
+
+#[test]
+fn a_profile_that_brings_its_apps_makes_a_catalog() {
+    let mut profile = whole();
+    profile.models[0].kind = "gpu".to_owned();
+    profile
+        .latencies
+        .iter_mut()
+        .for_each(|cell| cell.kind = "gpu".to_owned());
+    let missing = profile.to_catalog(Percentile::P95).unwrap_err().to_string();
+    assert_eq!(missing, "profile: not measured: app toy of variant v0");
+    profile.apps.push(AppCell {
+        name: "toy".to_owned(),
+        slo_us: 5_000,
+    });
+    assert!(profile.has_apps());
+    let catalog = profile.to_catalog(Percentile::P95).unwrap();
+    catalog.validate().unwrap();
+    let variant = &catalog.variants[0];
+    assert_eq!((variant.stages, variant.max_batch), (3, 8));
+    let exits: Vec<_> = variant
+        .exits
+        .iter()
+        .map(|exit| (exit.after_stage, exit.accuracy))
+        .collect();
+    assert_eq!(exits, [(1, 0.75), (3, 0.9)]);
+    assert_eq!(catalog.kinds, ["gpu"]);
+    assert_eq!(catalog.apps[0].slo, Micros(5_000));
+    let latency = catalog.latency(
+        switchyard_core::ids::WorkerId(0),
+        VariantId(0),
+        ExitId(1),
+        8,
+    );
+    assert_eq!(latency, Some(Micros(2_410)));
+    profile.accuracies.pop();
+    let missing = profile.to_catalog(Percentile::P95).unwrap_err().to_string();
+    assert_eq!(
+        missing,
+        "profile: not measured: variant toy/v0, accuracy of exit after3"
+    );
 }

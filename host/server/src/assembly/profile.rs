@@ -8,12 +8,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use switchyard_core::profile::Profile;
 use switchyard_executor::ModelSource;
 use switchyard_executor::profile::{
-    Machine, MeasureError, Names, Percentile, ProfileError, ProfileFile, QuickOptions,
-    measure_quick,
+    Machine, Made, MeasureError, MeasureOptions, MeasureProgress, Measurement, Names, Percentile,
+    ProfileError, ProfileFile, Subject, Unfinished, Watch,
 };
 
 use super::{AssemblyError, PoolPlan};
 use crate::config::Config;
+use crate::shutdown::Cancel;
 
 /// The profile in use.
 pub struct Measured {
@@ -33,6 +34,18 @@ impl Measured {
     /// # Errors
     /// A file that was asked for by name cannot be used, or measuring failed.
     pub fn obtain(config: &Config, pools: &[PoolPlan]) -> Result<Self, AssemblyError> {
+        Self::obtain_unless(config, pools, &Cancel::default())
+    }
+
+    /// As [`obtain`](Self::obtain), unless it is cancelled while it measures.
+    ///
+    /// # Errors
+    /// Also when it was cancelled.
+    pub fn obtain_unless(
+        config: &Config,
+        pools: &[PoolPlan],
+        cancel: &Cancel,
+    ) -> Result<Self, AssemblyError> {
         let percentile = config.profile.percentile.into();
         let machine = Machine::detect();
         if let Some(path) = &config.profile.file {
@@ -54,11 +67,13 @@ impl Measured {
             });
         }
         let budget = Duration::from_secs(config.profile.measure_s);
-        let options = QuickOptions {
+        let options = MeasureOptions {
             budget,
-            ..QuickOptions::new("switchyard serve")
+            ..MeasureOptions::quick()
         };
-        let file = measure(pools, &options)?;
+        let mut measurement = Measurement::default();
+        measure(pools, &options, &mut measurement, None, cancel)?;
+        let file = measurement.to_file(Made::now("switchyard serve"), machine);
         if let Err(error) = file.save(&path) {
             // Serving matters more than keeping it; the next start measures again.
             tracing::warn!(%error, "the measured profile is not kept");
@@ -83,6 +98,11 @@ impl Measured {
 
     pub(super) fn table(&self, pool: &PoolPlan) -> Result<Profile, AssemblyError> {
         Ok(table(&self.file, pool, self.percentile)?)
+    }
+
+    /// What batches usually take: what observed latencies are compared with.
+    pub(super) fn medians(&self, pool: &PoolPlan) -> Result<Profile, AssemblyError> {
+        Ok(table(&self.file, pool, Percentile::P50)?)
     }
 }
 
@@ -126,40 +146,80 @@ fn kept(
     }
 }
 
-/// Measures every pool, all within the budget, with a progress bar on stderr.
+/// A progress bar on stderr over all pools, and a file to go on from.
+struct Watcher<'a> {
+    bar: ProgressBar,
+    /// Position of the pool, and how many there are.
+    pool: (usize, usize),
+    unfinished: Option<&'a Unfinished>,
+    cancel: &'a Cancel,
+}
+
+/// Measures every pool into `measurement`, all within the budget, with a progress bar on stderr;
+/// now and then into the file of an unfinished measurement too.
 ///
 /// # Errors
-/// A variant cannot be loaded or run.
-pub fn measure(pools: &[PoolPlan], options: &QuickOptions) -> Result<ProfileFile, MeasureError> {
-    let bar = ProgressBar::new(100).with_style(style());
-    let mut whole: Option<ProfileFile> = None;
-    for pool in pools {
-        let options = QuickOptions {
-            budget: options.budget / u32::try_from(pools.len()).unwrap_or(1).max(1),
-            ..options.clone()
-        };
+/// A variant cannot be loaded or run, or it was cancelled.
+pub fn measure(
+    pools: &[PoolPlan],
+    options: &MeasureOptions,
+    measurement: &mut Measurement,
+    unfinished: Option<&Unfinished>,
+    cancel: &Cancel,
+) -> Result<(), MeasureError> {
+    let options = MeasureOptions {
+        budget: options.budget / u32::try_from(pools.len()).unwrap_or(1).max(1),
+        ..options.clone()
+    };
+    let mut watcher = Watcher {
+        bar: ProgressBar::new(100).with_style(style()),
+        pool: (0, pools.len()),
+        unfinished,
+        cancel,
+    };
+    for (i, pool) in pools.iter().enumerate() {
+        watcher.pool.0 = i;
         let source: Arc<dyn ModelSource> = Arc::clone(&pool.manifest.source) as _;
-        let part = measure_quick(
-            &source,
-            &pool.manifest.apps,
-            &pool.manifest.variants,
-            &pool.kinds,
-            &options,
-            &mut |progress| {
-                bar.set_position((progress.share * 100.0) as u64);
-                bar.set_message(format!("{} on {}", progress.variant, progress.kind));
-            },
-        )?;
-        match &mut whole {
-            None => whole = Some(part),
-            Some(whole) => {
-                whole.models.extend(part.models);
-                whole.latencies.extend(part.latencies);
-            }
+        let subject = Subject {
+            source: &source,
+            apps: &pool.manifest.apps,
+            variants: &pool.manifest.variants,
+            kinds: &pool.kinds,
+        };
+        switchyard_executor::profile::measure(subject, &options, measurement, &mut watcher)?;
+    }
+    watcher.bar.finish_and_clear();
+    for model in &mut measurement.models {
+        let mut apps = pools.iter().flat_map(PoolPlan::apps);
+        let app = apps.find(|app| app.card.name == model.app);
+        let variant = app.and_then(|app| app.variant(&model.variant));
+        model.parameters = variant.map(|variant| variant.card.parameters);
+    }
+    Ok(())
+}
+
+// === impl Watcher ===
+
+impl Watch for Watcher<'_> {
+    fn progress(&mut self, progress: MeasureProgress<'_>) {
+        let (pool, pools) = self.pool;
+        let share = (pool as f64 + progress.share) / pools as f64;
+        self.bar.set_position((share * 100.0) as u64);
+        let at = format!("{} on {}", progress.variant, progress.kind);
+        self.bar.set_message(at);
+    }
+
+    fn keep(&mut self, measurement: &Measurement) {
+        if let Some(unfinished) = self.unfinished
+            && let Err(error) = unfinished.keep(measurement)
+        {
+            tracing::warn!(%error, "an interruption would lose what was measured");
         }
     }
-    bar.finish_and_clear();
-    Ok(whole.expect("a checked configuration has a pool"))
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
 }
 
 fn style() -> ProgressStyle {

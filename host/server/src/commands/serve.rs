@@ -8,8 +8,8 @@ use switchyard_executor::threads::{candle_misfit, configure_candle};
 
 use super::{Failure, read_config};
 use crate::config::Config;
-use crate::server::Server;
-use crate::shutdown;
+use crate::server::{Listeners, Server};
+use crate::shutdown::{self, Cancel};
 
 /// Run the server
 #[derive(Debug, Args)]
@@ -18,7 +18,8 @@ use crate::shutdown;
   switchyard serve --config switchyard.toml
   switchyard serve --policies target/policies --zoo models/zoo --http 127.0.0.1:9000
 
-Stops on SIGTERM or SIGINT, once the requests it has taken are served.")]
+Its addresses are taken first, then models and profile are read; where no profile of this machine
+fits, one is measured. Stops on SIGTERM or SIGINT, once the requests it has taken are served.")]
 pub(super) struct ServeArgs {
     /// Configuration file; without one, the shipped demo configuration
     #[arg(long, value_name = "FILE")]
@@ -74,13 +75,31 @@ pub(super) unsafe fn run(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {
-    let signalled = shutdown::signalled().map_err(Failure::input)?;
-    let started = tokio::task::spawn_blocking(move || Server::start(config));
-    let server = started
+    let mut signalled = Box::pin(shutdown::signalled().map_err(Failure::input)?);
+    // First of all: a start may measure for a while, only to find that its port is taken.
+    let listeners = Listeners::bind(&config.server)
         .await
-        .map_err(Failure::check)?
         .map_err(Failure::input)?;
-    let listeners = server.listen().await.map_err(Failure::input)?;
+    let cancel = Cancel::default();
+    let starting = tokio::task::spawn_blocking({
+        let cancel = cancel.clone();
+        move || Server::start_unless(config, &cancel)
+    });
+    tokio::pin!(starting);
+    let started = tokio::select! {
+        started = &mut starting => started,
+        signal = &mut signalled => {
+            tracing::info!(signal, "stopping before the start is complete");
+            cancel.cancel();
+            starting.await.map_err(Failure::check)?.map_or_else(
+                |error| if error.is_cancelled() { Ok(()) } else { Err(Failure::input(error)) },
+                |_server| Ok(()),
+            )?;
+            tracing::info!("stopped");
+            return Ok(());
+        }
+    };
+    let server = started.map_err(Failure::check)?.map_err(Failure::input)?;
     let http = listeners.http_addr().map_err(Failure::input)?;
     let admin = listeners.admin_addr().map_err(Failure::input)?;
     tracing::info!(%http, %admin, "listening");

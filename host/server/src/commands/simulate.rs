@@ -57,7 +57,8 @@ pub(super) struct SimulateArgs {
     /// Latencies, of any machine
     #[arg(long, value_name = "FILE")]
     profile: PathBuf,
-    /// Configuration whose first pool is simulated; without one, the shipped demo configuration
+    /// Configuration whose first pool is simulated; without one, the apps that an imported profile
+    /// brings, else the shipped demo configuration
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Folder of models, in the place of every app's zoo

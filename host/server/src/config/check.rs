@@ -17,7 +17,12 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     check.workers()?;
     check.pools()?;
     check.range("policies.history", config.policies.history, 1..=1_024)?;
-    check.range("profile.measure_s", config.profile.measure_s, 1..=3_600)
+    check.range("profile.measure_s", config.profile.measure_s, 1..=3_600)?;
+    check.range(
+        "profile.drift_ratio",
+        config.profile.drift_ratio,
+        1.05..=100.0,
+    )
 }
 
 // === impl Check ===

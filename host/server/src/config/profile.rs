@@ -6,7 +6,7 @@ use serde::Deserialize;
 use switchyard_executor::profile::Percentile;
 
 /// Which profile is used.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProfileConfig {
     /// The file; absent: the one of this machine in `dir`, measured if there is none.
@@ -17,6 +17,9 @@ pub struct ProfileConfig {
     pub percentile: PercentileName,
     /// Time that measuring may take where no profile fits.
     pub measure_s: u64,
+    /// How far, as a ratio either way, observed latencies may be from the profile's median before
+    /// somebody is told.
+    pub drift_ratio: f64,
 }
 
 /// The percentiles that profiles hold.
@@ -53,6 +56,7 @@ impl Default for ProfileConfig {
             dir: PathBuf::from("profiles"),
             percentile: PercentileName::default(),
             measure_s: 10,
+            drift_ratio: 1.5,
         }
     }
 }

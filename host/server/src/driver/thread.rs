@@ -20,6 +20,7 @@ use switchyard_executor::{
 use tokio::sync::oneshot;
 
 use super::PoolWeights;
+use super::drift::Drift;
 use super::message::{Call, Message};
 use super::models::{AppModels, ModelStates, WorkerModels};
 use super::stats::VariantCounters;
@@ -40,6 +41,7 @@ pub(super) struct Driver {
     pub(super) scheduler: Scheduler,
     pub(super) waiters: Waiters,
     pub(super) meters: PoolMeters,
+    drift: Drift,
     pub(super) counters: Arc<VariantCounters>,
     wants_evidence: Arc<AtomicBool>,
     pub(super) readiness: Arc<Readiness>,
@@ -85,6 +87,7 @@ impl Driver {
         workers: Vec<Worker>,
         evidence: Option<EvidenceQueue>,
         meters: PoolMeters,
+        drift: Drift,
         counters: Arc<VariantCounters>,
         wants_evidence: Arc<AtomicBool>,
         readiness: Arc<Readiness>,
@@ -113,6 +116,7 @@ impl Driver {
             scheduler,
             waiters: Waiters::default(),
             meters,
+            drift,
             counters,
             wants_evidence,
             readiness,
@@ -270,6 +274,10 @@ impl Driver {
                 self.meters.loaded(worker, ran.variant, finished.load);
             }
             self.counters.ran(ran.variant, requests, finished.compute);
+            if finished.result.is_ok() {
+                let pool = &self.name;
+                self.drift.observe(pool, worker, &ran, finished.compute);
+            }
         }
         self.residency(now, worker, finished.residency);
         let repeated = finished
@@ -358,7 +366,7 @@ impl Driver {
             None => Err("there is no such worker"),
         };
         match handed_over {
-            Ok(()) => self.waiters.started(run.batch, run.variant, &run.requests),
+            Ok(()) => self.waiters.started(run),
             Err(reason) => {
                 tracing::error!(
                     pool = self.name,

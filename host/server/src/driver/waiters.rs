@@ -5,7 +5,8 @@
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
-use switchyard_core::ids::{BatchId, RequestId, VariantId};
+use switchyard_core::event::Run;
+use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::time::{Micros, Time};
 use switchyard_executor::{BatchOutput, InputTensor};
 use tokio::sync::oneshot;
@@ -45,6 +46,9 @@ struct Open {
 /// A batch that a worker has.
 pub(super) struct Running {
     pub(super) variant: VariantId,
+    pub(super) from_stage: u32,
+    pub(super) to_stage: u32,
+    pub(super) exit: Option<ExitId>,
     pub(super) requests: Vec<RequestId>,
 }
 
@@ -94,9 +98,15 @@ impl Waiters {
     }
 
     /// A worker has a batch.
-    pub(super) fn started(&mut self, batch: BatchId, variant: VariantId, requests: &[RequestId]) {
-        let requests = requests.to_vec();
-        self.batches.insert(batch, Running { variant, requests });
+    pub(super) fn started(&mut self, run: &Run) {
+        let running = Running {
+            variant: run.variant,
+            from_stage: run.from_stage,
+            to_stage: run.to_stage,
+            exit: run.exit,
+            requests: run.requests.to_vec(),
+        };
+        self.batches.insert(run.batch, running);
     }
 
     /// A worker is done with a batch: its output goes to the rows that are still there.

@@ -26,6 +26,8 @@ pub(crate) const QUEUE_DEPTH: &str = "switchyard_queue_depth";
 pub(crate) const LEDGER_IMBALANCE: &str = "switchyard_ledger_imbalance";
 pub(crate) const EVIDENCE_SKIPPED: &str = "switchyard_evidence_skipped_total";
 pub(crate) const REFUSED: &str = "switchyard_refused_total";
+pub(crate) const DRIFT_RATIO: &str = "switchyard_profile_drift_ratio";
+pub(crate) const DRIFT_EPISODES: &str = "switchyard_profile_drift_episodes_total";
 pub(crate) const INBOX_FULL: &str = "switchyard_inbox_full_total";
 
 /// Histograms of durations.
@@ -114,5 +116,15 @@ pub(super) fn describe() {
         INBOX_FULL,
         Unit::Count,
         "Calls refused because the inbox was full"
+    );
+    describe_gauge!(
+        DRIFT_RATIO,
+        Unit::Count,
+        "Observed over profiled latency, of the batches furthest from the profile"
+    );
+    describe_counter!(
+        DRIFT_EPISODES,
+        Unit::Count,
+        "Times that a worker's latencies of a variant left the profile"
     );
 }

@@ -10,10 +10,10 @@ pub(super) struct Ran {
     pub(super) stderr: String,
 }
 
-/// Runs `switchyard` at the root of the repository.
-pub(super) fn switchyard(arguments: &[&str]) -> Ran {
+/// `switchyard` at the root of the repository, before its arguments.
+pub(super) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
-    command.args(arguments).current_dir(root());
+    command.current_dir(root());
     for variable in [
         "COLUMNS",
         "RUST_LOG",
@@ -22,11 +22,16 @@ pub(super) fn switchyard(arguments: &[&str]) -> Ran {
     ] {
         command.env_remove(variable);
     }
+    command
+}
+
+/// Runs `switchyard` at the root of the repository.
+pub(super) fn switchyard(arguments: &[&str]) -> Ran {
     let Output {
         status,
         stdout,
         stderr,
-    } = command.output().unwrap();
+    } = command().args(arguments).output().unwrap();
     Ran {
         code: status.code(),
         stdout: String::from_utf8(stdout).unwrap(),

@@ -1,12 +1,15 @@
-//! `profile`: measures the shipped models, and holds their cards to what they say.
+//! `profile`: measures the shipped models, and holds their cards to what they say; goes on where
+//! it was interrupted; imports what others measured.
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use switchyard_executor::profile::{Machine, ProfileFile};
+use switchyard_executor::profile::{AccuracySource, Machine, ProfileFile};
 
-use super::binary::{root, switchyard};
+use super::binary::{command, root, switchyard};
 
 #[test]
 fn shipped_models_are_measured_and_as_good_as_their_cards_say() {
@@ -32,6 +35,28 @@ fn shipped_models_are_measured_and_as_good_as_their_cards_say() {
         "{:?}",
         file.made
     );
+
+    assert!(file.made.versions.contains_key("candle"), "{:?}", file.made);
+    // The binary's allocator counts: what a batch takes is known.
+    for model in &file.models {
+        assert!(
+            model.activation_bytes.is_some_and(|bytes| bytes > 0),
+            "{model:?}"
+        );
+        assert!(model.parameters.is_some_and(|count| count > 0), "{model:?}");
+    }
+    // One variant has stages; it is measured cut at every batch size.
+    assert!(!file.slicing.is_empty());
+    assert!(file.slicing.iter().all(|cell| cell.variant == "resnet"));
+    assert_eq!(file.accuracies.len(), 5);
+    for cell in &file.accuracies {
+        assert_eq!((cell.source, cell.samples), (AccuracySource::Measured, 140));
+        assert_eq!((cell.confusion.len(), cell.recall.len()), (7, 7));
+        let mix = cell.workload_accuracy.unwrap();
+        assert!((0.3..=1.0).contains(&mix), "{cell:?}");
+    }
+    let left: Vec<_> = fs::read_dir(out.parent().unwrap()).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing but the profile: {left:?}");
 
     let printed: Value = serde_json::from_str(&ran.stdout).unwrap();
     let rows = printed["rows"].as_array().unwrap();
@@ -96,6 +121,117 @@ fn a_card_that_promises_too_much_is_found_out() {
         "{}",
         ran.stdout
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_goes_on_with_the_same_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("here.json");
+    let unfinished = folder.path().join("here.json.unfinished");
+    let arguments = |seconds: &'static str| {
+        let out = out.to_str().unwrap().to_owned();
+        ["profile", "--seconds", seconds, "--accuracy", "0", "--out"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([out])
+            .collect::<Vec<_>>()
+    };
+    let mut child = command().args(arguments("5")).spawn().unwrap();
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while !unfinished.exists() {
+        assert!(Instant::now() < give_up, "nothing is kept");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let kill = format!("kill -TERM {}", child.id());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &kill])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(unfinished.exists() && !out.exists());
+
+    // Another command is another measurement.
+    let words = arguments("4");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let kept = fs::read(&unfinished).unwrap();
+    let other = switchyard(&words);
+    assert_eq!(other.code, Some(0), "{}", other.stderr);
+    assert!(other.stderr.contains("starting anew"), "{}", other.stderr);
+
+    fs::write(&unfinished, kept).unwrap();
+    let words = arguments("5");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let same = switchyard(&words);
+    assert_eq!(same.code, Some(0), "{}", same.stderr);
+    assert!(
+        same.stderr.contains("going on where it was interrupted"),
+        "{}",
+        same.stderr
+    );
+    let file = ProfileFile::load(&out).unwrap();
+    assert!(
+        file.accuracies
+            .iter()
+            .all(|cell| cell.source == AccuracySource::Card)
+    );
+    assert!(!unfinished.exists());
+}
+
+/// Small public layouts, which the importer's own tests read too.
+fn layout(name: &str) -> String {
+    let file = root().join("host/executor/tests/layouts").join(name);
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_imported_profile_can_be_simulated_but_not_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for from in ["artifact", "summary.json", "plain.csv"] {
+        let out = path("imported.json");
+        let imported = switchyard(&["profile", "import", &layout(from), "--out", &out, "--json"]);
+        assert_eq!(imported.code, Some(0), "{from}: {}", imported.stderr);
+        let printed: Value = serde_json::from_str(&imported.stdout).unwrap();
+        assert_eq!(
+            printed["variants"].as_array().unwrap().len(),
+            2,
+            "{printed}"
+        );
+        let simulated = switchyard(&[
+            "simulate",
+            "--policy",
+            "edf",
+            "--workload",
+            "poisson:20",
+            "--seconds",
+            "5",
+            "--workers",
+            "6",
+            "--profile",
+            &out,
+            "--json",
+            "-",
+        ]);
+        assert_eq!(simulated.code, Some(0), "{from}: {}", simulated.stderr);
+        let simulated: Value = serde_json::from_str(&simulated.stdout).unwrap();
+        let total = &simulated["runs"][0]["reports"][0]["total"];
+        assert!(total["in_time"].as_u64().unwrap() > 0, "{from}: {total}");
+        let file = ProfileFile::load(Path::new(&out)).unwrap();
+        let refused = file.matches_machine(&Machine::detect()).unwrap_err();
+        assert_eq!(refused.field, "machine.cpu");
+    }
+    let csv = path("bad.csv");
+    fs::write(&csv, "variant,batch,p95_ms,accuracy\na,1,2,0.5\na,2,x,\n").unwrap();
+    let out = path("never.json");
+    let refused = switchyard(&["profile", "import", &csv, "--out", &out]);
+    assert_eq!(refused.code, Some(2));
+    let said = format!("error: {csv}:3: column `p95_ms`: `x` is no such number\n");
+    assert_eq!(refused.stderr, said);
+    assert!(!Path::new(&out).exists());
 }
 
 /// A card whose confusion matrix has only right answers.

@@ -50,9 +50,18 @@ impl Process {
         setup.furnish(folder.path());
         let file = folder.path().join("switchyard.toml");
         std::fs::write(&file, setup.toml(fixture(), folder.path())).unwrap();
+        let mut process = Self::start(&file, folder);
+        let listening = process.wait_for_line("listening");
+        let address = |name: &str| listening[name].as_str().unwrap().parse().unwrap();
+        (process.http, process.admin) = (address("http"), address("admin"));
+        process
+    }
+
+    /// Starts it on a file without waiting for anything. It keeps the folder.
+    pub(crate) fn start(file: &Path, folder: TempDir) -> Self {
         let mut child = switchyard()
             .args(["--log", "json", "serve", "--config"])
-            .arg(&file)
+            .arg(file)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -68,18 +77,14 @@ impl Process {
             }
         });
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut process = Self {
+        Self {
             http: nowhere,
             admin: nowhere,
             child,
             said,
             reading: Some(reading),
             _folder: folder,
-        };
-        let listening = process.wait_for_line("listening");
-        let address = |name: &str| listening[name].as_str().unwrap().parse().unwrap();
-        (process.http, process.admin) = (address("http"), address("admin"));
-        process
+        }
     }
 
     /// The fields of the first line with this message, which must come.

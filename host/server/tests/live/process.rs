@@ -180,6 +180,40 @@ fn refused(text: &str) -> String {
     said.replace(&*folder.path().to_string_lossy(), "DIR")
 }
 
+/// The same, but no profile has been measured yet, and measuring takes ten minutes.
+fn unmeasured(toml: &str, folder: &Path) -> String {
+    let profiles = fixture().profiles.to_string_lossy();
+    let changed = toml.replace(&*profiles, &folder.join("none").to_string_lossy());
+    changed.replace("measure_s = 1\n", "measure_s = 600\n")
+}
+
+#[test]
+fn sigterm_ends_a_start_that_measures() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("switchyard.toml");
+    let toml = Setup::new("unmeasured").toml(fixture(), folder.path());
+    std::fs::write(&file, unmeasured(&toml, folder.path())).unwrap();
+    let mut process = Process::start(&file, TempDir::new().unwrap());
+    process.wait_for_line("no profile of this machine yet: measuring one");
+    process.terminate();
+    let status = process.ended();
+    assert_eq!(status.code(), Some(0), "{:?}", process.messages());
+    let messages = process.messages();
+    assert_eq!(
+        messages.last().map(String::as_str),
+        Some("stopped"),
+        "{messages:?}"
+    );
+    assert!(
+        !messages.iter().any(|message| message == "listening"),
+        "{messages:?}"
+    );
+    assert!(
+        !folder.path().join("none").exists(),
+        "half a profile is none"
+    );
+}
+
 #[test]
 fn what_cannot_be_served_is_said_with_exit_code_2() {
     let folder = TempDir::new().unwrap();
@@ -218,6 +252,13 @@ fn what_cannot_be_served_is_said_with_exit_code_2() {
         let said = refused(&good.replace(&free, &format!("{field} = \"{address}\"")));
         let words = format!("error: server.{field}: {address}: Address already in use");
         assert!(said.contains(&words), "{said}");
+        // Also where measuring would take ten minutes: it is said before.
+        let unmeasured = unmeasured(&good, folder.path());
+        let said = refused(&unmeasured.replace(&free, &format!("{field} = \"{address}\"")));
+        assert!(
+            said.contains(&words) && !said.contains("measuring"),
+            "{said}"
+        );
     }
 
     let output = serve_file(Path::new("/nowhere/switchyard.toml"));

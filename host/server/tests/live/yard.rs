@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use switchyard::admin::{PoolReport, ServerStatus};
 use switchyard::config::Config;
 use switchyard::policies::{PoliciesHandle, Swap};
-use switchyard::server::Server;
+use switchyard::server::{Listeners, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -36,6 +36,7 @@ pub(crate) struct Setup {
     worker: String,
     lines: String,
     policies: String,
+    profile: String,
 }
 
 /// A running server.
@@ -65,6 +66,7 @@ impl Setup {
             worker: String::new(),
             lines: String::new(),
             policies: String::new(),
+            profile: String::new(),
         }
     }
 
@@ -107,6 +109,12 @@ impl Setup {
     /// Lines for `[policies]`.
     pub(crate) fn policies(mut self, lines: &str) -> Self {
         self.policies = lines.to_owned();
+        self
+    }
+
+    /// Lines for `[profile]`.
+    pub(crate) fn profile(mut self, lines: &str) -> Self {
+        self.profile = lines.to_owned();
         self
     }
 
@@ -153,12 +161,14 @@ dir = "{folder}"
 [profile]
 dir = "{profiles}"
 measure_s = 1
+{profile}
 "#,
             server = self.server,
             app = self.app,
             lines = self.lines,
             worker = self.worker,
             policies = self.policies,
+            profile = self.profile,
         )
     }
 
@@ -194,10 +204,11 @@ measure_s = 1
         let policy = self.furnish(folder.path());
         let path = folder.path().to_path_buf();
         let pool = self.pool;
-        let starting =
-            tokio::task::spawn_blocking(move || Server::start(self.config_in(fixture(), &path)));
+        let config = tokio::task::spawn_blocking(move || self.config_in(fixture(), &path));
+        let config = config.await.unwrap();
+        let listeners = Listeners::bind(&config.server).await.unwrap();
+        let starting = tokio::task::spawn_blocking(move || Server::start(config));
         let server = starting.await.unwrap().unwrap();
-        let listeners = server.listen().await.unwrap();
         let http = listeners.http_addr().unwrap();
         let admin = listeners.admin_addr().unwrap();
         let policies = server.policies().pop().unwrap();

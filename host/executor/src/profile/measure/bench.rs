@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use candle_core::Device;
+use switchyard_core::catalog::Variant;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
@@ -13,6 +14,7 @@ use crate::error::ExecuteError;
 use crate::executor::Executor;
 use crate::job::{InputTensor, InputType, Job, Row};
 use crate::source::{InputSpec, LoadedModel, ModelSource, Weights};
+use crate::tally;
 
 /// Loads timed per variant; the longest counts.
 const LOADS: usize = 3;
@@ -25,12 +27,24 @@ pub(super) struct Run {
     pub(super) exit: Option<ExitId>,
 }
 
+impl Run {
+    /// One stage, after which requests are parked.
+    pub(super) fn stage(from: u32) -> Self {
+        Self {
+            from,
+            to: from + 1,
+            exit: None,
+        }
+    }
+}
+
 /// A loaded variant and an input for it.
 pub(super) struct Bench {
     executor: CandleExecutor,
     app: AppId,
     variant: VariantId,
     input: Vec<InputTensor>,
+    is_on_host: bool,
     /// Bytes its weights take.
     pub(super) memory_bytes: u64,
     /// The longest of the loads.
@@ -40,15 +54,17 @@ pub(super) struct Bench {
 // === impl Bench ===
 
 impl Bench {
-    /// Loads the variant `app` has at position `id`, anew each time.
+    /// Loads the variant `app` has at position `id`: once, or anew a few times to see how long it
+    /// takes.
     pub(super) fn open(
         source: &Arc<dyn ModelSource>,
         device: &Device,
         app: AppId,
         id: VariantId,
+        once: bool,
     ) -> Result<Self, ExecuteError> {
         let mut longest = Micros::ZERO;
-        for _ in 1..LOADS {
+        for _ in 1..if once { 1 } else { LOADS } {
             longest = longest.max(load(source, device, id)?.2);
         }
         let (weights, executor, last) = load(source, device, id)?;
@@ -65,34 +81,58 @@ impl Bench {
                 .iter()
                 .map(|spec| sample_input(spec, &model))
                 .collect(),
+            is_on_host: device.is_cpu(),
             memory_bytes: model.bytes,
             load: longest.max(last),
         })
     }
 
-    /// Runs once and returns the time of the run itself, without the stages before it.
-    pub(super) fn time(&mut self, run: Run, batch: u32) -> Result<Micros, ExecuteError> {
-        if run.from > 0 {
-            let before = Run {
-                from: 0,
-                to: run.from,
-                exit: None,
-            };
-            self.run(before, batch)?;
+    /// Runs stages that follow each other, the last of them with an exit's head, and gives the
+    /// time that each took. Between them the requests are parked.
+    pub(super) fn time(
+        &mut self,
+        runs: impl Iterator<Item = Run>,
+        batch: u32,
+        mut each: impl FnMut(Micros),
+    ) -> Result<(), ExecuteError> {
+        for run in runs {
+            let mut job = self.job(run, batch);
+            each(self.run(&mut job)?);
         }
-        let latency = self.run(run, batch)?;
+        // After an answer nothing is parked; a run without an exit leaves its requests behind.
         for request in 0..u64::from(batch) {
             self.executor.release(RequestId(request));
         }
-        Ok(latency)
+        Ok(())
     }
 
-    fn run(&mut self, run: Run, batch: u32) -> Result<Micros, ExecuteError> {
+    /// Most bytes that the variant's largest batch holds beside the weights, inputs left out.
+    /// Only the host's memory can be counted.
+    pub(super) fn activations(&mut self, variant: &Variant) -> Result<Option<u64>, ExecuteError> {
+        let whole = Run {
+            from: 0,
+            to: variant.stages,
+            exit: Some(variant.last_exit()),
+        };
+        // Buffers that live on are not the batch's.
+        self.run(&mut self.job(whole, variant.max_batch))?;
+        let mut job = self.job(whole, variant.max_batch);
+        let (ran, peak) = tally::peak_of(|| self.run(&mut job));
+        ran?;
+        Ok(peak.filter(|_| self.is_on_host))
+    }
+
+    fn run(&mut self, job: &mut Job) -> Result<Micros, ExecuteError> {
+        let ran = self.executor.run(job);
+        ran.result.map(|_| ran.compute)
+    }
+
+    fn job(&self, run: Run, batch: u32) -> Job {
         let rows = (0..u64::from(batch)).map(|request| Row {
             request: RequestId(request),
             input: (run.from == 0).then(|| self.input.clone()),
         });
-        let mut job = Job {
+        Job {
             batch: BatchId(0),
             app: self.app,
             variant: self.variant,
@@ -101,9 +141,7 @@ impl Bench {
             exit: run.exit,
             rows: rows.collect(),
             soon: Soon::new(),
-        };
-        let ran = self.executor.run(&mut job);
-        ran.result.map(|_| ran.compute)
+        }
     }
 }
 

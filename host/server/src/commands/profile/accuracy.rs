@@ -1,19 +1,28 @@
 //! Accuracies, measured again and held to what the cards say.
 
+use std::time::Instant;
+
 use serde::Serialize;
-use switchyard_models::card::ExitCard;
-use switchyard_models::train::{recipe, validate};
+use switchyard_executor::profile::{
+    AccuracyCell, AccuracySource, MeasureError, Measurement, Unfinished,
+};
+use switchyard_models::card::{AppCard, ExitCard};
+use switchyard_models::train::validate;
 use switchyard_models::zoo::{ZooApp, ZooVariant};
-use switchyard_models::{Confusion, load_variant};
+use switchyard_models::{Confusion, ModelError, load_variant};
 
 use crate::assembly::PoolPlan;
 use crate::commands::Failure;
+use crate::shutdown::Cancel;
 
 /// Standard errors that a sample may be off by chance: one in 15,000 is further.
 const STANDARD_ERRORS: f64 = 4.0;
 
 /// What rounding, in cards and on other processors, may do.
 const ROUNDING: f64 = 0.002;
+
+/// Under which name the time it takes is kept.
+pub(super) const ACCOUNT: &str = "accuracies";
 
 /// Every exit that was measured, and those that are not what their cards say.
 #[derive(Default)]
@@ -37,64 +46,148 @@ pub(super) struct Accuracy {
     pub(super) confusion: Vec<Vec<u64>>,
 }
 
+/// Puts the accuracies of every variant that is served into `measurement`, unless they are there:
+/// measured on `per_class` inputs of each class, or the card's where none are asked for or the
+/// validation set cannot be made.
+pub(super) fn measure(
+    plans: &[PoolPlan],
+    per_class: usize,
+    measurement: &mut Measurement,
+    unfinished: &Unfinished,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    for (app, variant) in served(plans) {
+        let (app_name, name) = (&app.card.name, &variant.card.name);
+        let is_known = |cell: &AccuracyCell| (&cell.app, &cell.variant) == (app_name, name);
+        if measurement.accuracies.iter().any(is_known) {
+            continue;
+        }
+        if cancel.is_cancelled() {
+            return Err(Failure::check(MeasureError::Cancelled));
+        }
+        let began = Instant::now();
+        let cells = if per_class == 0 {
+            of_card(app, variant)
+        } else {
+            tracing::info!(app = app_name, variant = name, "validating");
+            validated(app, variant, per_class)?
+        };
+        measurement.accuracies.extend(cells);
+        measurement.spend(ACCOUNT, began.elapsed());
+        unfinished.keep(measurement).map_err(Failure::input)?;
+    }
+    Ok(())
+}
+
+/// Every variant that is served, with its app.
+fn served(plans: &[PoolPlan]) -> impl Iterator<Item = (&ZooApp, &ZooVariant)> {
+    let apps = plans.iter().flat_map(PoolPlan::apps);
+    apps.flat_map(|app| app.variants.iter().map(move |variant| (app, variant)))
+}
+
+fn validated(
+    app: &ZooApp,
+    variant: &ZooVariant,
+    per_class: usize,
+) -> Result<Vec<AccuracyCell>, Failure> {
+    let device = &switchyard_executor::Device::Cpu;
+    let loaded = load_variant(&variant.dir, device).map_err(Failure::input)?;
+    match validate(&app.card, &variant.card, loaded.model.as_ref(), per_class) {
+        Ok(confusions) => {
+            let exits = variant.card.exits.iter().zip(confusions);
+            let cell = |(exit, confusion): (&ExitCard, Confusion)| {
+                measured(&app.card, &variant.card.name, exit, &confusion)
+            };
+            Ok(exits.map(cell).collect())
+        }
+        // Nobody can make its data here, such as that of public weights.
+        Err(ModelError::Training(reason)) => {
+            tracing::info!(
+                app = app.card.name,
+                reason,
+                "accuracies are as its cards say"
+            );
+            Ok(of_card(app, variant))
+        }
+        Err(error) => Err(Failure::input(error)),
+    }
+}
+
+fn measured(app: &AppCard, variant: &str, exit: &ExitCard, confusion: &Confusion) -> AccuracyCell {
+    let rows = confusion.rows();
+    let recall = confusion.recall();
+    // As many of each class may have been taken as of any other; the set has its own shares.
+    let frequencies = &app.validation.frequencies;
+    let all_seen = rows.iter().all(|row| row.iter().any(|&count| count > 0));
+    let on_set = AccuracyCell::on_mix(&recall, frequencies).filter(|_| all_seen);
+    AccuracyCell {
+        app: app.name.clone(),
+        variant: variant.to_owned(),
+        exit: exit.name.clone(),
+        source: AccuracySource::Measured,
+        samples: rows.iter().flatten().sum(),
+        accuracy: on_set.unwrap_or_else(|| confusion.accuracy()),
+        workload_accuracy: AccuracyCell::on_mix(&recall, &app.workload_mix),
+        recall,
+        confusion: rows.to_vec(),
+    }
+}
+
+fn of_card(app: &ZooApp, variant: &ZooVariant) -> Vec<AccuracyCell> {
+    let exits = variant.card.exits.iter();
+    exits
+        .map(|exit| AccuracyCell {
+            app: app.card.name.clone(),
+            variant: variant.card.name.clone(),
+            exit: exit.name.clone(),
+            source: AccuracySource::Card,
+            samples: exit.confusion.iter().flatten().sum(),
+            accuracy: exit.accuracy,
+            workload_accuracy: AccuracyCell::on_mix(&exit.recall, &app.card.workload_mix),
+            recall: exit.recall.clone(),
+            confusion: exit.confusion.clone(),
+        })
+        .collect()
+}
+
 // === impl Accuracies ===
 
 impl Accuracies {
-    /// Measures every variant that is served on `per_class` inputs of each class.
-    pub(super) fn measure(plans: &[PoolPlan], per_class: usize) -> Result<Self, Failure> {
+    /// Holds what was measured to the cards.
+    pub(super) fn check(plans: &[PoolPlan], cells: &[AccuracyCell]) -> Self {
         let mut all = Self::default();
-        if per_class == 0 {
-            return Ok(all);
-        }
-        for app in plans.iter().flat_map(PoolPlan::apps) {
-            if recipe(&app.card.name).is_none() {
-                tracing::info!(
-                    app = app.card.name,
-                    "its validation set cannot be made here"
-                );
-                continue;
-            }
-            for variant in &app.variants {
-                tracing::info!(
-                    app = app.card.name,
-                    variant = variant.card.name,
-                    "validating"
-                );
-                all.add(app, variant, per_class)?;
+        for (app, variant) in served(plans) {
+            for exit in &variant.card.exits {
+                let is_it = |cell: &&AccuracyCell| {
+                    (&cell.app, &cell.variant, &cell.exit)
+                        == (&app.card.name, &variant.card.name, &exit.name)
+                        && cell.source == AccuracySource::Measured
+                };
+                if let Some(cell) = cells.iter().find(is_it) {
+                    let set = app.card.validation.samples;
+                    let accuracy = Accuracy::new(cell, exit, set);
+                    all.misses.extend(accuracy.miss());
+                    all.checked.push(accuracy);
+                }
             }
         }
-        Ok(all)
-    }
-
-    fn add(&mut self, app: &ZooApp, variant: &ZooVariant, per_class: usize) -> Result<(), Failure> {
-        let device = &switchyard_executor::Device::Cpu;
-        let loaded = load_variant(&variant.dir, device).map_err(Failure::input)?;
-        let confusions = validate(&app.card, &variant.card, loaded.model.as_ref(), per_class)
-            .map_err(Failure::input)?;
-        let set = app.card.validation.samples;
-        for (exit, confusion) in variant.card.exits.iter().zip(confusions) {
-            let accuracy = Accuracy::new(&app.card.name, &variant.card.name, exit, &confusion, set);
-            self.misses.extend(accuracy.miss());
-            self.checked.push(accuracy);
-        }
-        Ok(())
+        all
     }
 }
 
 // === impl Accuracy ===
 
 impl Accuracy {
-    fn new(app: &str, variant: &str, exit: &ExitCard, confusion: &Confusion, set: u64) -> Self {
-        let samples = confusion.rows().iter().flatten().sum();
+    fn new(cell: &AccuracyCell, exit: &ExitCard, set: u64) -> Self {
         Self {
-            app: app.to_owned(),
-            variant: variant.to_owned(),
+            app: cell.app.clone(),
+            variant: cell.variant.clone(),
             exit: exit.name.clone(),
             card: exit.accuracy,
-            measured: confusion.accuracy(),
-            tolerance: tolerance(exit.accuracy, samples, set),
-            samples,
-            confusion: confusion.rows().to_vec(),
+            measured: cell.accuracy,
+            tolerance: tolerance(exit.accuracy, cell.samples, set),
+            samples: cell.samples,
+            confusion: cell.confusion.clone(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
-use switchyard_executor::profile::{LatencyCell, ModelCell, ProfileFile};
+use switchyard_executor::profile::{LatencyCell, ModelCell, ProfileFile, SlicingCell};
 use switchyard_models::card::ExitCard;
 
 use super::accuracy::Accuracy;
@@ -21,6 +21,7 @@ pub(super) struct Measurements {
     out: String,
     rows: Vec<Row>,
     accuracies: Vec<Accuracy>,
+    slicing: Vec<SlicingCell>,
 }
 
 /// One exit of one variant on one kind of worker.
@@ -35,6 +36,8 @@ struct Row {
     latencies: Vec<Latency>,
     load_ms: f64,
     memory_mib: f64,
+    /// What the largest batch takes beside the weights.
+    activation_mib: Option<f64>,
 }
 
 /// Of one batch size, through all stages up to the exit.
@@ -64,6 +67,7 @@ impl Measurements {
             out: out.display().to_string(),
             rows: rows.collect(),
             accuracies,
+            slicing: file.slicing.clone(),
         }
     }
 
@@ -80,6 +84,10 @@ impl Measurements {
         if !self.accuracies.is_empty() {
             println!("{}\n", self.validated().trim_fmt());
         }
+        if !self.slicing.is_empty() {
+            println!("stage by stage, parked between them, against all stages in one go\n");
+            println!("{}\n", self.sliced().trim_fmt());
+        }
         println!("written to {}", self.out);
         Ok(())
     }
@@ -89,7 +97,7 @@ impl Measurements {
             .map(str::to_owned)
             .to_vec();
         header.extend(SHOWN.map(|batch| format!("batch {batch}")));
-        header.extend(["load ms", "MiB"].map(str::to_owned));
+        header.extend(["load ms", "MiB", "+ batch MiB"].map(str::to_owned));
         let mut table = table(header);
         for row in &self.rows {
             let mut cells = vec![
@@ -101,9 +109,43 @@ impl Measurements {
             cells.extend(SHOWN.map(|batch| row.shown(batch)));
             cells.push(format!("{:.1}", row.load_ms));
             cells.push(format!("{:.2}", row.memory_mib));
+            cells.push(
+                row.activation_mib
+                    .map_or("-".to_owned(), |mib| format!("{mib:.2}")),
+            );
             table.add_row(cells);
         }
         align(&mut table, 3);
+        table
+    }
+
+    fn sliced(&self) -> Table {
+        let header = [
+            "kind",
+            "variant",
+            "batch",
+            "whole us",
+            "sliced us",
+            "ratio",
+            "us a cut",
+        ];
+        let mut table = table(header.map(str::to_owned).to_vec());
+        for cell in self
+            .slicing
+            .iter()
+            .filter(|cell| SHOWN.contains(&cell.batch))
+        {
+            table.add_row([
+                cell.kind.clone(),
+                format!("{}/{}", cell.app, cell.variant),
+                cell.batch.to_string(),
+                cell.whole_us.to_string(),
+                cell.sliced_us.to_string(),
+                format!("{:.3}", cell.ratio),
+                format!("{:.1}", cell.cut_us),
+            ]);
+        }
+        align(&mut table, 2);
         table
     }
 
@@ -161,7 +203,8 @@ fn rows(file: &ProfileFile, model: &ModelCell, plans: &[PoolPlan]) -> Vec<Row> {
             accuracy: exit.accuracy,
             latencies: latencies(file, model, &exit.name),
             load_ms: ms(model.load_us),
-            memory_mib: model.memory_bytes as f64 / f64::from(1 << 20),
+            memory_mib: mib(model.memory_bytes),
+            activation_mib: model.activation_bytes.map(mib),
         })
         .collect()
 }
@@ -190,6 +233,10 @@ fn latencies(file: &ProfileFile, model: &ModelCell, exit: &str) -> Vec<Latency> 
             samples: cell.samples,
         })
         .collect()
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 fn ms(us: u64) -> f64 {

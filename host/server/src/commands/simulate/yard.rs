@@ -1,5 +1,5 @@
 //! What policies are simulated with: the catalog of a configured pool with any machine's
-//! latencies.
+//! latencies, or that of an imported profile.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use switchyard_policy::Limits;
 use switchyard_sim::{Quantile, ServiceTimes};
 
 use super::SimulateArgs;
-use crate::assembly::{Measured, PoolPlan};
+use crate::assembly::{Measured, PoolPlan, scheduler_of};
 use crate::commands::{Failure, read_config};
 use crate::server::limits_of;
 
@@ -49,15 +49,26 @@ impl Yard {
         if let Some(folder) = &args.folder {
             config.policies.dir.clone_from(folder);
         }
-        let plans = PoolPlan::all(&config).map_err(Failure::input)?;
-        let plan = plans
+        let file = ProfileFile::load(&args.profile).map_err(Failure::input)?;
+        let named = |error: &dyn std::fmt::Display| {
+            Failure::input(format!("{}: {error}", args.profile.display()))
+        };
+        let pool = config
+            .pools
             .first()
             .ok_or_else(|| Failure::input("the configuration has no pool"))?;
-        let file = ProfileFile::load(&args.profile).map_err(Failure::input)?;
-        let catalog_at = |percentile| {
-            let measured = Measured::elsewhere(file.clone(), percentile, &args.profile);
-            let named = |error| Failure::input(format!("{}: {error}", args.profile.display()));
-            plan.catalog(&measured).map_err(named)
+        // An imported profile brings its own apps: no zoo has them.
+        let plan = if file.has_apps() && args.config.is_none() {
+            None
+        } else {
+            Some(PoolPlan::first(&config).map_err(Failure::input)?)
+        };
+        let catalog_at = |percentile| match &plan {
+            Some(plan) => {
+                let measured = Measured::elsewhere(file.clone(), percentile, &args.profile);
+                plan.catalog(&measured).map_err(|error| named(&error))
+            }
+            None => file.to_catalog(percentile).map_err(|error| named(&error)),
         };
         let mut catalog = catalog_at(args.percentile.into())?;
         if let Some(workers) = args.workers {
@@ -75,10 +86,10 @@ impl Yard {
             scheduler: SchedulerConfig {
                 // The fewest with which windows reuse their buffers; nobody asks for them.
                 history: 1,
-                ..plan.scheduler()
+                ..scheduler_of(pool)
             },
-            class_mixes: plan.class_mixes(),
-            limits: limits_of(&plan.config),
+            class_mixes: plan.as_ref().map(PoolPlan::class_mixes).unwrap_or_default(),
+            limits: limits_of(pool),
             policies: config.policies.dir.clone(),
             quantiles: quantiles
                 .map(quantile)

@@ -1,0 +1,69 @@
+//! `models`: the page follows from a profile, to the letter.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::binary::switchyard;
+
+/// Two apps on one kind, with exits, stages, a card's accuracies, and gaps.
+const PROFILE: &str = "host/server/tests/cli/fixtures/profile.json";
+
+#[test]
+fn the_page_follows_from_the_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("docs/models.md");
+    let arguments = [
+        "models",
+        "--profile",
+        PROFILE,
+        "--markdown",
+        page.to_str().unwrap(),
+    ];
+    let ran = switchyard(&arguments);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let written = fs::read_to_string(&page).unwrap();
+    assert_snapshot!("models_page", written);
+    let table = ran.stdout.replace(page.to_str().unwrap(), "PAGE");
+    assert_snapshot!("models_table", table);
+
+    // Again, around what somebody has written meanwhile.
+    let edited = written.replace("# Models\n", "# Models\n\nMine.\n") + "\nMine too.\n";
+    fs::write(&page, edited.replace("sliced, 1", "gone")).unwrap();
+    assert_eq!(switchyard(&arguments).code, Some(0));
+    assert_eq!(fs::read_to_string(&page).unwrap(), edited);
+}
+
+#[test]
+fn a_page_without_marks_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("mine.md");
+    fs::write(&page, "mine\n").unwrap();
+    let ran = switchyard(&[
+        "models",
+        "--profile",
+        PROFILE,
+        "--markdown",
+        page.to_str().unwrap(),
+    ]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("mine.md: has no line `<!-- begin"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(fs::read_to_string(&page).unwrap(), "mine\n");
+}
+
+#[test]
+fn programs_get_json() {
+    let ran = switchyard(&["models", "--profile", PROFILE, "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let sheet: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let resnet = &sheet["apps"][0]["variants"][1];
+    assert_eq!(resnet["variant"], "resnet");
+    assert_eq!(resnet["exits"].as_array().unwrap().len(), 2);
+    assert_eq!(resnet["exits"][1]["recall_min"], 0.6);
+    assert_eq!(resnet["slicing"][0]["ratio"], 1.06);
+}

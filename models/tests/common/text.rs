@@ -1,0 +1,234 @@
+//! Zoos of small text encoders with made-up weights, in Hugging Face's layout.
+//!
+//! Needs nothing of its crate, so that the tests of other crates can include it.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+/// Words the tokenizer knows: four special ones, then `w4`, `w5` and so on.
+pub(crate) const VOCABULARY: usize = 100;
+
+/// Numbers of an embedding.
+pub(crate) const HIDDEN: usize = 16;
+
+const WIDE: usize = 32;
+const LAYERS: usize = 3;
+const POSITIONS: usize = 32;
+
+/// Tokens that a text is cut to.
+pub(crate) const MAX_TOKENS: usize = 24;
+
+/// What the answers of an application are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// One of three classes, named in a file.
+    Classes,
+    /// An embedding.
+    Embeddings,
+}
+
+/// An application of these variants.
+pub(crate) fn write_app(zoo: &Path, name: &str, answers: Answers, variants: &[&str]) {
+    let dir = zoo.join(name);
+    std::fs::create_dir_all(&dir).unwrap();
+    let (task, outputs) = match answers {
+        Answers::Classes => {
+            std::fs::write(dir.join("labels.txt"), "good\nbad\nso so\n").unwrap();
+            let outputs = r#"
+[[outputs]]
+name = "probabilities"
+datatype = "FP32"
+shape = [3]
+
+[[outputs]]
+name = "label"
+datatype = "INT64"
+shape = [1]
+"#;
+            (
+                "task = \"classify\"\nclasses_file = \"labels.txt\"",
+                outputs.to_owned(),
+            )
+        }
+        Answers::Embeddings => {
+            let outputs = format!(
+                "[[outputs]]\nname = \"embedding\"\ndatatype = \"FP32\"\nshape = [{HIDDEN}]\n"
+            );
+            ("task = \"embed\"", outputs)
+        }
+    };
+    let card = format!(
+        r#"name = "{name}"
+summary = "A test"
+{task}
+slo_ms = 5000.0
+penalty = "step"
+
+[[inputs]]
+name = "text"
+datatype = "BYTES"
+shape = [1]
+{outputs}"#
+    );
+    std::fs::write(dir.join("app.toml"), card).unwrap();
+    for variant in variants {
+        write_variant(&dir.join(variant), variant, answers);
+    }
+}
+
+fn write_variant(dir: &Path, name: &str, answers: Answers) {
+    std::fs::create_dir_all(dir).unwrap();
+    let tensors = tensors(answers);
+    let parameters: usize = tensors.iter().map(|(_, shape)| size(shape)).sum();
+    write_tensors(&dir.join("model.safetensors"), &tensors);
+    let config = json!({
+        "model_type": "bert", "vocab_size": VOCABULARY, "hidden_size": HIDDEN,
+        "num_hidden_layers": LAYERS, "num_attention_heads": 2, "intermediate_size": WIDE,
+        "hidden_act": "gelu", "max_position_embeddings": POSITIONS, "type_vocab_size": 2,
+        "layer_norm_eps": 1e-12, "pad_token_id": 0,
+    });
+    std::fs::write(dir.join("config.json"), config.to_string()).unwrap();
+    std::fs::write(dir.join("tokenizer.json"), tokenizer().to_string()).unwrap();
+    let (head, outputs) = match answers {
+        Answers::Classes => ("sequence-classification", 3),
+        Answers::Embeddings => ("sentence-embedding", HIDDEN),
+    };
+    let card = format!(
+        r#"name = "{name}"
+summary = "A test"
+weights = "model.safetensors"
+parameters = {parameters}
+max_batch = 4
+stages = 2
+
+[architecture]
+kind = "bert"
+head = "{head}"
+outputs = {outputs}
+layers = {LAYERS}
+max_tokens = {MAX_TOKENS}
+
+[[exits]]
+name = "final"
+after_stage = 2
+accuracy = 0.8
+
+[provenance]
+command = "none"
+data = "none"
+"#
+    );
+    std::fs::write(dir.join("model.toml"), card).unwrap();
+}
+
+/// A tokenizer as BERT's published ones are built.
+pub(crate) fn tokenizer() -> Value {
+    let special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"];
+    let words = special.iter().map(|word| (*word).to_owned());
+    let words = words.chain((special.len()..VOCABULARY).map(|i| format!("w{i}")));
+    let vocabulary: Map<_, _> = words
+        .enumerate()
+        .map(|(i, word)| (word, json!(i)))
+        .collect();
+    let added = special.iter().enumerate().map(|(id, content)| {
+        json!({"id": id, "content": content, "single_word": false, "lstrip": false,
+               "rstrip": false, "normalized": false, "special": true})
+    });
+    let wrapped = |name: &str, id: usize| json!({"id": name, "ids": [id], "tokens": [name]});
+    let around = json!([
+        {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+        {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+    ]);
+    json!({
+        "version": "1.0",
+        // Of the kind that published files have, and that the server replaces.
+        "truncation": {"max_length": 4, "strategy": "LongestFirst", "stride": 0,
+                       "direction": "Right"},
+        "padding": {"strategy": {"Fixed": 4}, "direction": "Right", "pad_to_multiple_of": null,
+                    "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"},
+        "added_tokens": added.collect::<Vec<_>>(),
+        "normalizer": {"type": "BertNormalizer", "clean_text": true,
+                       "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "TemplateProcessing", "single": around, "pair": around,
+            "special_tokens": {"[CLS]": wrapped("[CLS]", 2), "[SEP]": wrapped("[SEP]", 3)}},
+        "decoder": null,
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                  "max_input_chars_per_word": 100, "vocab": vocabulary},
+    })
+}
+
+// === weights ===
+
+fn tensors(answers: Answers) -> Vec<(String, Vec<usize>)> {
+    let mut tensors = Vec::new();
+    let mut add = |name: String, shape: &[usize]| tensors.push((name, shape.to_vec()));
+    for (table, rows) in [
+        ("word", VOCABULARY),
+        ("position", POSITIONS),
+        ("token_type", 2),
+    ] {
+        add(
+            format!("embeddings.{table}_embeddings.weight"),
+            &[rows, HIDDEN],
+        );
+    }
+    let mut layers = vec![("embeddings.LayerNorm".to_owned(), None)];
+    for i in 0..LAYERS {
+        let at = |part: &str| format!("encoder.layer.{i}.{part}");
+        let square = Some([HIDDEN, HIDDEN]);
+        layers.extend([
+            (at("attention.self.query"), square),
+            (at("attention.self.key"), square),
+            (at("attention.self.value"), square),
+            (at("attention.output.dense"), square),
+            (at("attention.output.LayerNorm"), None),
+            (at("intermediate.dense"), Some([WIDE, HIDDEN])),
+            (at("output.dense"), Some([HIDDEN, WIDE])),
+            (at("output.LayerNorm"), None),
+        ]);
+    }
+    if answers == Answers::Classes {
+        layers.push(("pooler.dense".to_owned(), Some([HIDDEN, HIDDEN])));
+        layers.push(("classifier".to_owned(), Some([3, HIDDEN])));
+    }
+    for (name, shape) in layers {
+        let output = shape.map_or(HIDDEN, |[output, _]| output);
+        add(format!("{name}.bias"), &[output]);
+        match shape {
+            Some(shape) => add(format!("{name}.weight"), &shape),
+            None => add(format!("{name}.weight"), &[output]),
+        }
+    }
+    tensors
+}
+
+fn size(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// A safetensors file: the length of a header, the header, the numbers.
+fn write_tensors(file: &Path, tensors: &[(String, Vec<usize>)]) {
+    let mut header = Map::new();
+    let mut values: Vec<u8> = Vec::new();
+    for (name, shape) in tensors {
+        let from = values.len();
+        for i in 0..size(shape) {
+            let mixed = ((i + name.len() * 7_919) as u32).wrapping_mul(2_654_435_761) >> 8;
+            let value = mixed as f32 / (1 << 23) as f32 - 1.0;
+            values.extend((0.5 * value).to_le_bytes());
+        }
+        let entry = json!({"dtype": "F32", "shape": shape, "data_offsets": [from, values.len()]});
+        header.insert(name.clone(), entry);
+    }
+    let mut header = Value::Object(header).to_string();
+    while header.len() % 8 != 0 {
+        header.push(' ');
+    }
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    bytes.extend(values);
+    std::fs::write(file, bytes).unwrap();
+}
