@@ -1,10 +1,12 @@
 //! Residual networks against `resnet.py`.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
 use serde_json::Value;
 use switchyard_models::load_variant;
+use tempfile::TempDir;
 
 use crate::common::{Tensors, distance, fan_in_scale, numbers, recorded, value};
 
@@ -12,6 +14,8 @@ use crate::common::{Tensors, distance, fan_in_scale, numbers, recorded, value};
 const TOLERANCE: f64 = 1e-4;
 
 const IMAGES: usize = 2;
+
+const WEIGHTS: &str = "model.safetensors";
 
 /// Collects the tensors of one network, and counts its parameters.
 #[derive(Default)]
@@ -182,7 +186,7 @@ fn check(name: &str, writer: &Writer, shape: &Shape) {
 }
 
 fn write(dir: &Path, writer: &Writer, shape: &Shape) {
-    writer.tensors.save(&dir.join("model.safetensors"));
+    writer.tensors.save(&dir.join(WEIGHTS));
     std::fs::write(dir.join("model.toml"), card(shape, writer.parameters)).unwrap();
 }
 
@@ -255,4 +259,106 @@ fn networks_of_our_own_layout() {
     own("resnet20", 3);
     own("resnet32", 5);
     own("resnet56", 9);
+}
+
+// === damaged files ===
+
+const SMALL: Shape = Shape {
+    size: 16,
+    classes: 3,
+    layout: "torchvision",
+    block: "bottleneck",
+    stem: "{ channels = 64, kernel = 7, stride = 2, pool = true }",
+    groups: &[[64, 1, 1], [128, 1, 2]],
+    exits: &[1, 2],
+    after: &[1, 2],
+};
+
+/// A small network whose tensors `change` has changed.
+fn small(change: impl FnOnce(&mut HashMap<String, Tensor>)) -> TempDir {
+    let mut writer = Writer::default();
+    writer.public(&[1, 1], SMALL.exits, SMALL.classes);
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &writer, &SMALL);
+    let file = dir.path().join(WEIGHTS);
+    let mut tensors = candle_core::safetensors::load(&file, &Device::Cpu).unwrap();
+    change(&mut tensors);
+    candle_core::safetensors::save(&tensors, &file).unwrap();
+    dir
+}
+
+fn refused(dir: &Path, part: &str) {
+    let Err(error) = load_variant(dir, &Device::Cpu) else {
+        panic!("loaded in spite of {part}");
+    };
+    assert!(error.to_string().contains(part), "{part}: {error}");
+}
+
+#[test]
+fn a_tensor_of_a_resnet_is_named() {
+    let name = "layer2.0.downsample.1.running_mean";
+    let dir = small(|tensors| drop(tensors.remove(name)));
+    refused(dir.path(), &format!("`{name}`: missing"));
+
+    let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &Device::Cpu).unwrap();
+    let name = "exit1.fc.weight";
+    let dir = small(|tensors| drop(tensors.insert(name.to_owned(), zeros(&[256, 3]))));
+    refused(dir.path(), &format!("`{name}`: shape [256, 3]"));
+
+    let name = "layer1.1.conv1.weight";
+    let dir = small(|tensors| drop(tensors.insert(name.to_owned(), zeros(&[1]))));
+    refused(dir.path(), &format!("`{name}`: not part"));
+
+    let name = "bn1.weight";
+    let whole = Tensor::zeros(64, DType::I64, &Device::Cpu).unwrap();
+    let dir = small(|tensors| drop(tensors.insert(name.to_owned(), whole)));
+    refused(dir.path(), &format!("`{name}`: type I64"));
+}
+
+#[test]
+fn half_floats_give_nearly_the_same_answers() {
+    let x = Tensor::randn(0f32, 1.0, (2, 3 * 16 * 16), &Device::Cpu).unwrap();
+    let answer = |dtype: DType| -> Vec<f32> {
+        let dir = small(|tensors| {
+            for tensor in tensors.values_mut().filter(|t| t.dtype() == DType::F32) {
+                *tensor = tensor.to_dtype(dtype).unwrap();
+            }
+        });
+        let loaded = load_variant(dir.path(), &Device::Cpu).unwrap();
+        let rows = loaded.model.forward(1, &x).unwrap();
+        rows.flatten_all().unwrap().to_vec1().unwrap()
+    };
+    let full = answer(DType::F32);
+    for dtype in [DType::F16, DType::BF16] {
+        for (a, b) in answer(dtype).iter().zip(&full) {
+            assert!((a - b).abs() < 0.02, "{dtype:?}: {a} {b}");
+        }
+    }
+}
+
+#[test]
+fn a_hyper_parameter_is_named() {
+    let cases = [
+        ("size = 16", "size = 0", "architecture.size"),
+        ("kernel = 7", "kernel = 6", "architecture.stem.kernel"),
+        ("exits = [1, 2]", "exits = [2, 1]", "architecture.exits"),
+        ("exits = [1, 2]", "exits = [1]", "architecture.exits"),
+        ("exits = [1, 2]", "exits = [0, 2]", "architecture.exits"),
+        (
+            "blocks = 1, stride = 2",
+            "blocks = 0, stride = 2",
+            "groups[1].blocks",
+        ),
+        ("stride = 2 }]", "stride = 0 }]", "groups[1].stride"),
+        ("\"bottleneck\"", "\"funnel\"", "funnel"),
+        ("stages = 2", "stages = 3", "stages"),
+    ];
+    for (from, to, part) in cases {
+        let dir = small(|_| ());
+        let card = dir.path().join("model.toml");
+        let text = std::fs::read_to_string(&card).unwrap();
+        assert!(text.contains(from), "{from}");
+        std::fs::write(&card, text.replacen(from, to, 1)).unwrap();
+        refused(dir.path(), part);
+    }
 }
