@@ -19,7 +19,7 @@ pub enum Features {
     #[default]
     Raw,
     /// For 16 kHz audio: log-mel bands, pooled over the quarters of what stands out of a clip.
-    /// Costs 0.25 ms for a second of audio on one core.
+    /// Costs about 0.3 ms for a second of audio on one core.
     LogMel,
     /// Outline and filling of the figure in a picture of the image application, whichever way it
     /// is turned.

@@ -89,8 +89,8 @@ pub(crate) fn of_input(x: &Tensor, samples: usize) -> Result<Tensor> {
 /// it, one after another, then those of the whole clip.
 ///
 /// Quarters are those of the loudness above the quietest frames', so that it does not matter when
-/// a word begins or how long it lasts. Costs 0.25 ms for one second of audio on one core, nearly
-/// all of it the features.
+/// a word begins or how long it lasts. Costs about 0.3 ms for one second of audio on one core,
+/// nearly all of it the features.
 pub(crate) fn pooled(samples: &[f32]) -> Vec<f32> {
     let count = frames(samples.len());
     let mut features = vec![0.0; count * BANDS];

@@ -107,7 +107,7 @@ fn loudness_does_not_matter() {
         assert!((a - b).abs() < 1e-2, "{a} {b}");
     }
     let silence = matrix(&[0.0; 800]).concat();
-    assert!(silence.iter().all(|value| *value == 0.0));
+    assert!(silence.iter().all(|value| value.abs() < 1e-3));
 }
 
 #[test]
@@ -128,16 +128,11 @@ fn wrong_shapes_are_errors() {
 #[test]
 fn pooling_finds_a_sound_wherever_it_lies() {
     let sound = |start: usize| {
-        let mut clip: Vec<f32> = arithmetic_clip()
-            .into_iter()
-            .cycle()
-            .take(16_000)
-            .map(|sample| sample * 1e-3)
-            .collect();
+        let mut clip = vec![0.0; 16_000];
         for (at, sample) in tone(500.0, 1600).into_iter().enumerate() {
             clip[start + at] += sample;
         }
-        for (at, sample) in tone(3000.0, 1600).into_iter().enumerate() {
+        for (at, sample) in tone(3000.0, 2200).into_iter().enumerate() {
             clip[start + 1600 + at] += sample;
         }
         pooled(&clip)
@@ -151,7 +146,7 @@ fn pooling_finds_a_sound_wherever_it_lies() {
     let last = &early[(PARTS - 1) * BANDS..PARTS * BANDS];
     assert_eq!(loudest(last), loudest(&matrix(&tone(3000.0, 1600))[5]));
     for (a, b) in early.iter().zip(&late) {
-        assert!((a - b).abs() < 0.3, "{a} {b}");
+        assert!((a - b).abs() < 0.01, "{a} {b}");
     }
     assert!(pooled(&[]).iter().all(|value| *value == 0.0));
     assert!(pooled(&[0.0; 16_000]).iter().all(|value| value.is_finite()));
