@@ -1,8 +1,9 @@
 //! A network over two modalities: what a body feels and what a camera sees of it.
 //!
-//! An X3D trunk reads the clip, a few 1-D convolutions read the accelerometer; their pooled
-//! features are put side by side and one linear head reads both. Fusing this late keeps either
-//! half useful where the other one sees nothing.
+//! An X3D trunk reads the clip; a few 1-D convolutions read the sensor's axes and, because where
+//! up is differs from sensor to sensor, their magnitude. Pooled features are put side by side and
+//! one linear head reads both. Fusing this late keeps either half useful where the other one sees
+//! nothing.
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -76,7 +77,7 @@ impl Spec for FusionSpec {
 
     fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
         let mut layers = Vec::with_capacity(self.sensor.layers.len());
-        let mut channels = self.sensor.axes;
+        let mut channels = self.sensor.axes + 1;
         for (i, layer) in self.sensor.layers.iter().enumerate() {
             let shape = ConvShape {
                 input: channels,
@@ -93,7 +94,7 @@ impl Spec for FusionSpec {
             channels = layer.channels;
         }
         let trunk = Trunk::new(params, "trunk.", &self.trunk)?;
-        let features = channels + self.trunk.channels();
+        let features = channels + self.trunk.features(self.trunk.stages.len() - 1);
         Ok(Box::new(Fusion {
             spec: self.clone(),
             layers,
@@ -113,7 +114,9 @@ impl SensorSpec {
 
     /// Channels behind the last layer; there is one once the layers are checked.
     fn channels(&self) -> usize {
-        self.layers.last().map_or(self.axes, |layer| layer.channels)
+        self.layers
+            .last()
+            .map_or(self.axes + 1, |layer| layer.channels)
     }
 }
 
@@ -123,11 +126,16 @@ impl Fusion {
     /// Flat windows of the sensor to the mean over time of the last layer, `[batch, channels]`.
     fn feel(&self, windows: &Tensor) -> Result<Tensor> {
         let SensorSpec { length, axes, .. } = self.spec.sensor;
-        let mut x = windows.reshape(((), length, axes))?;
+        let x = windows.reshape(((), length, axes))?;
+        let magnitude = x.sqr()?.sum_keepdim(2)?.sqrt()?;
+        let mut x = Tensor::cat(&[&x, &magnitude], 2)?;
         for layer in &self.layers {
             x = layer.forward(&x)?.relu()?;
         }
-        mean(&x)
+        let (batch, positions, _) = x.dims3()?;
+        // As a product: candle reduces over a middle dimension element by element.
+        let mean = Tensor::full(1.0 / positions as f32, (batch, 1, positions), x.device())?;
+        mean.matmul(&x)?.squeeze(1)
     }
 }
 
@@ -174,7 +182,7 @@ impl StagedModel for Fusion {
             }
             let seen = self.trunk.run_stage(stage, &clip)?;
             let seen = if stage + 1 == self.stages() {
-                mean(&seen.flatten(1, 3)?)?
+                self.trunk.pool(&seen)?
             } else {
                 seen.flatten_from(1)?
             };
@@ -188,14 +196,6 @@ impl StagedModel for Fusion {
         }
         self.head.forward(x)
     }
-}
-
-/// Mean over the positions of `[batch, positions, channels]`.
-fn mean(x: &Tensor) -> Result<Tensor> {
-    let (batch, positions, _) = x.dims3()?;
-    // As a product: candle reduces over a middle dimension element by element.
-    let weights = Tensor::full(1.0 / positions as f32, (batch, 1, positions), x.device())?;
-    weights.matmul(x)?.squeeze(1)
 }
 
 #[cfg(test)]
@@ -235,6 +235,7 @@ mod tests {
                 side: 8,
                 every: 1,
                 shrink: 1,
+                segments: 2,
                 stem: 4,
                 stages: vec![stage(4, 1), stage(6, 2)],
             },

@@ -5,7 +5,8 @@
 //! filter depthwise in space and time, and narrow pointwise; sizes differ in frames, resolution,
 //! width and depth alike. The 3 x 3 x 3 depthwise filter is factorised once more, into 1 x 3 x 3
 //! and 3 x 1 x 1. Left out: normalisation, for the reason given in `resnet1d`, and the gates of
-//! squeeze and excitation.
+//! squeeze and excitation. Heads do not average over everything: what is low in the picture and
+//! late in the clip means something else than what is high and early, and a clip is short.
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,8 @@ pub struct TrunkSpec {
     pub every: usize,
     /// Averages squares of so many lines and columns first; divides `side`.
     pub shrink: usize,
+    /// Parts of a clip, in time, that a head tells apart; divides the frames read.
+    pub segments: usize,
     /// Channels of the stem, which halves lines and columns; part of stage 0.
     pub stem: usize,
     /// Stages in order.
@@ -127,8 +130,8 @@ impl Spec for X3dSpec {
     fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
         let trunk = Trunk::new(params, "", &self.trunk)?;
         let head = |(i, &after): (usize, &usize)| {
-            let channels = self.trunk.stages[after - 1].channels;
-            Linear::new(params, &format!("exit{i}"), channels, self.classes)
+            let features = self.trunk.features(after - 1);
+            Linear::new(params, &format!("exit{i}"), features, self.classes)
         };
         Ok(Box::new(X3d {
             spec: self.clone(),
@@ -171,7 +174,7 @@ impl StagedModel for X3d {
         let Some(head) = self.heads.get(exit) else {
             candle_core::bail!("exit {exit} of {}", self.heads.len());
         };
-        head.forward_pooled(&x.flatten(1, 3)?)
+        head.forward(&self.trunk.pool(x)?)
     }
 }
 
@@ -184,9 +187,9 @@ impl TrunkSpec {
         self.frames.saturating_mul(frame)
     }
 
-    /// Channels behind the last stage; [`check`](Self::check) must have passed.
-    pub(crate) fn channels(&self) -> usize {
-        self.stages[self.stages.len() - 1].channels
+    /// Numbers that a head behind a stage reads; [`check`](Self::check) must have passed.
+    pub(crate) fn features(&self, stage: usize) -> usize {
+        self.segments * self.sides()[stage + 1] * self.stages[stage].channels
     }
 
     /// Checks every hyper-parameter; `at` is where they stand.
@@ -195,6 +198,7 @@ impl TrunkSpec {
         check_size(&format!("{at}.side"), self.side)?;
         check_divisor(at, "every", self.every, self.frames)?;
         check_divisor(at, "shrink", self.shrink, self.side)?;
+        check_divisor(at, "segments", self.segments, self.frames_read())?;
         check_size(&format!("{at}.stem"), self.stem)?;
         check_depth(&format!("{at}.stages"), self.stages.len())?;
         for (i, stage) in self.stages.iter().enumerate() {
@@ -302,6 +306,26 @@ impl Trunk {
             x = block.forward(&x)?;
         }
         Ok(x)
+    }
+
+    /// What a head reads of activations: means over the frames of a segment and the columns of a
+    /// line, `[batch, segments * lines * channels]`.
+    pub(crate) fn pool(&self, x: &Tensor) -> Result<Tensor> {
+        let (batch, frames, lines, columns, _) = x.dims5()?;
+        let segments = self.spec.segments;
+        let (rows, positions) = (segments * lines, frames * lines * columns);
+        // As a product: candle reduces over a middle dimension element by element.
+        let share = segments as f32 / (frames * columns) as f32;
+        let mut weights = vec![0.0; rows * positions];
+        for position in 0..positions {
+            let (frame, line) = (position / (lines * columns), position / columns % lines);
+            let row = frame * segments / frames * lines + line;
+            weights[row * positions + position] = share;
+        }
+        let weights = Tensor::from_vec(weights, (1, rows, positions), x.device())?;
+        weights
+            .broadcast_matmul(&x.flatten(1, 3)?)?
+            .reshape((batch, ()))
     }
 
     /// From flat clips to what the stem makes of them.
@@ -438,6 +462,7 @@ mod tests {
                 side: 12,
                 every: 2,
                 shrink: 2,
+                segments: 3,
                 stem: 4,
                 stages: vec![stage(4, 1, 1), stage(6, 2, 2)],
             },
@@ -505,6 +530,20 @@ mod tests {
         assert_ne!(zero(3), whole);
     }
 
+    #[test]
+    fn a_head_tells_segments_and_lines_apart() {
+        let trunk = Trunk::new(
+            &mut Params::fresh(Pcg64::seed_from_u64(1)),
+            "",
+            &spec().trunk,
+        );
+        // 3 frames of 2 x 2, one channel, numbered.
+        let values: Vec<f32> = (0..12).map(|v| v as f32).collect();
+        let x = Tensor::from_vec(values, (1, 3, 2, 2, 1), &Device::Cpu).unwrap();
+        let pooled = rows(&trunk.unwrap().pool(&x).unwrap());
+        assert_eq!(pooled, [[0.5, 2.5, 4.5, 6.5, 8.5, 10.5]]);
+    }
+
     /// What is before the change of a clip in time must reach the answer differently from what is
     /// after it: a fall backwards in time is none.
     #[test]
@@ -536,6 +575,7 @@ mod tests {
         };
         assert_eq!(field(|s| s.trunk.every = 4), "trunk.every");
         assert_eq!(field(|s| s.trunk.shrink = 0), "trunk.shrink");
+        assert_eq!(field(|s| s.trunk.segments = 2), "trunk.segments");
         assert_eq!(
             field(|s| s.trunk.stages[1].stride = 0),
             "trunk.stages[1].stride"

@@ -15,9 +15,9 @@ use super::{FRAMES, SIDE, WINDOW_S};
 const PIXELS: usize = SIDE * SIDE;
 
 /// Share of clips with a piece of furniture between camera and subject.
-const OCCLUDED: f64 = 0.35;
+const OCCLUDED: f64 = 0.3;
 /// Share of clips from a room so dark that the segmentation guesses.
-const DARK: f64 = 0.15;
+const DARK: f64 = 0.1;
 /// Share of clips with something else that moves: a pet, a curtain, a shadow.
 const GHOST: f64 = 0.15;
 /// Share of frames that arrive late, so that the one before is shown again.

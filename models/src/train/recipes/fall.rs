@@ -102,14 +102,14 @@ impl Recipe for FallRecipe {
                     trunk: medium(),
                 }),
                 None,
-                (1.0, 3e-3),
+                (1.5, 3e-3),
             ),
             variant(
                 "video-l",
                 "X3D on all 16 frames, with an exit after two of its three stages",
                 video(large(), vec![2, 3]),
                 clip(),
-                (1.0, 2e-3),
+                (1.0, 3e-3),
             ),
         ]
     }
@@ -124,7 +124,7 @@ impl Recipe for FallRecipe {
 
     fn scale(&self) -> Scale {
         Scale {
-            steps: 700,
+            steps: 600,
             evidence_steps: 1500,
             batch: 32,
             validation_per_class: 1000,
@@ -191,6 +191,7 @@ fn trunk(stem: usize, stages: Vec<TrunkStage>) -> TrunkSpec {
         side: SIDE,
         every: 1,
         shrink: 1,
+        segments: 4,
         stem,
         stages,
     }
@@ -215,6 +216,6 @@ fn sensor() -> SensorSpec {
     SensorSpec {
         length: SAMPLES,
         axes: AXES,
-        layers: vec![layer(16), layer(24), layer(32)],
+        layers: vec![layer(24), layer(32), layer(48)],
     }
 }
