@@ -288,7 +288,7 @@ impl Driver {
                 bytes: catalog.variant(variant).map_or(0, |v| v.memory_bytes),
                 pinned: held.pinned.contains(&variant),
             });
-            variants.collect()
+            variants.collect::<Vec<_>>()
         };
         workers
             .map(|(spec, held)| WorkerStatus {

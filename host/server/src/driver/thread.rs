@@ -270,11 +270,9 @@ impl Driver {
         if let Some(ran) = ran {
             let requests = ran.requests.len();
             self.meters.finished(requests);
-            if finished.result.is_ok() {
-                self.meters.loaded(worker, ran.variant, finished.load);
-            }
             self.counters.ran(ran.variant, requests, finished.compute);
             if finished.result.is_ok() {
+                self.meters.loaded(worker, ran.variant, finished.load);
                 let pool = &self.name;
                 self.drift.observe(pool, worker, &ran, finished.compute);
             }

@@ -137,7 +137,10 @@ impl PoolMeters {
         meters.load_time.record(took.as_secs_f64());
         let told = known.told.get(worker.index()).copied().unwrap_or_default();
         if told > Micros::ZERO {
-            let labels = [("worker", meters.name.as_str()), ("variant", &known.name)];
+            let labels = [
+                ("worker", meters.name.as_str()),
+                ("variant", known.name.as_str()),
+            ];
             let ratio = self.registry.gauge(names::CACHE_LOAD_RATIO, labels);
             ratio.set(took.0 as f64 / told.0 as f64);
         }
