@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use switchyard::config::Config;
-use switchyard::server::Server;
+use switchyard::server::{Listeners, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -58,9 +58,9 @@ impl Texts {
         write_app(zoo.path(), "mood", Answers::Classes, &["one", "two"]);
         write_app(zoo.path(), "sense", Answers::Embeddings, &["one"]);
         let config = config(zoo.path());
+        let listeners = Listeners::bind(&config.server).await.unwrap();
         let starting = tokio::task::spawn_blocking(move || Server::start(config));
         let server = starting.await.unwrap().unwrap();
-        let listeners = server.listen().await.unwrap();
         let http = listeners.http_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(listeners, async {
