@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
+use switchyard_core::residents::Soon;
 use switchyard_executor::executor::Executor;
 use switchyard_executor::manifest::Manifest;
-use switchyard_executor::profile::{KindToMeasure, QuickOptions, measure_quick};
+use switchyard_executor::profile::{
+    KindToMeasure, Machine, Made, MeasureOptions, MeasureProgress, Measurement, Subject, measure,
+};
 use switchyard_executor::{
     BatchOutput, CandleExecutor, Device, InputTensor, Job, ModelSource, Row, Weights,
 };
@@ -44,6 +47,7 @@ fn job(variant: VariantId, [from, to]: [u32; 2], rows: &[(u64, &str)]) -> Job {
         to_stage: to,
         exit: (to == 2).then_some(ExitId(0)),
         rows: rows.collect(),
+        soon: Soon::new(),
     }
 }
 
@@ -134,24 +138,25 @@ fn encoders_are_measured_with_their_longest_text() {
     let dir = tempfile::tempdir().unwrap();
     let manifest = zoo(dir.path());
     let source: Arc<dyn ModelSource> = Arc::clone(&manifest.source) as _;
-    let options = QuickOptions {
+    let options = MeasureOptions {
         budget: Duration::from_millis(50),
-        ..QuickOptions::new("test")
+        ..MeasureOptions::quick()
     };
     let kind = KindToMeasure {
         name: "cpu-1t".to_owned(),
         device: Device::Cpu,
         threads: 1,
     };
-    let file = measure_quick(
-        &source,
-        &manifest.apps,
-        &manifest.variants,
-        &[kind],
-        &options,
-        &mut |_| {},
-    )
-    .unwrap();
+    let subject = Subject {
+        source: &source,
+        apps: &manifest.apps,
+        variants: &manifest.variants,
+        kinds: &[kind],
+    };
+    let mut measured = Measurement::default();
+    let nobody = &mut |_: MeasureProgress<'_>| {};
+    measure(subject, &options, &mut measured, nobody).unwrap();
+    let file = measured.to_file(Made::now("cargo test"), Machine::detect());
     assert_eq!(file.models.len(), 2);
     // The whole run, the first stage and the last, for batches of 1, 2 and 4.
     assert_eq!(file.latencies.len(), 2 * 3 * 3);
