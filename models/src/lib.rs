@@ -5,9 +5,11 @@
 //!
 //! 1. [`data`] says what labelled data is; [`heart`] makes heartbeats and [`voice`] spoken keywords
 //!    from a seed: training data, validation data, load.
-//! 2. [`cnn1d`], [`lstm`], [`mobilenet`], [`resnet1d`] and [`resnet2d`] are the architectures;
-//!    [`architecture`] is their closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in
-//!    `layers` over `unfold`, their tensors come from `params`.
+//! 2. [`cnn1d`], [`lstm`], [`mobilenet`], [`resnet1d`] and [`resnet2d`] are the architectures that
+//!    are trained here; [`bert`], [`efficientnet`] and again [`resnet2d`] take public weights as
+//!    they are published. [`architecture`] is their closed set. All implement [`StagedModel`]: a
+//!    chain of stages with exits. Their convolution lives in `layers` over `unfold`, their
+//!    tensors come from `params`; [`tokens`] makes the input of those that read text.
 //! 3. [`train`] fits them and writes cards, weights and evidence.
 //! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
 //! 5. [`evidence`] answers "what do this input's nearest neighbours say", before any network has
