@@ -149,6 +149,21 @@ pub struct SneakPeekCard {
     pub recall: Vec<f64>,
     /// Its confusion matrix, rows by true class.
     pub confusion: Vec<Vec<u64>>,
+    /// What the embedding's own classifier does in the neighbours' place; absent in cards of
+    /// former versions.
+    pub vote: Option<VoteCard>,
+}
+
+/// A small classifier as evidence (SneakPeek section 4): a single vote per request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VoteCard {
+    /// Profiled accuracy on the validation set.
+    pub accuracy: f64,
+    /// Its recall per class.
+    pub recall: Vec<f64>,
+    /// Its confusion matrix, rows by true class.
+    pub confusion: Vec<Vec<u64>>,
 }
 
 /// `models/zoo/APP/VARIANT/model.toml`: one variant.
@@ -356,12 +371,21 @@ impl SneakPeekCard {
             let reason = format!("needs {classes} numbers above 0");
             return Err(ModelError::field(file, "sneakpeek.prior", reason));
         }
-        check_profile(
-            file,
-            "sneakpeek",
-            (self.accuracy, &self.recall, &self.confusion),
-            classes,
-        )
+        let neighbours = (
+            self.accuracy,
+            self.recall.as_slice(),
+            self.confusion.as_slice(),
+        );
+        check_profile(file, "sneakpeek", neighbours, classes)?;
+        let Some(vote) = &self.vote else {
+            return Ok(());
+        };
+        let vote = (
+            vote.accuracy,
+            vote.recall.as_slice(),
+            vote.confusion.as_slice(),
+        );
+        check_profile(file, "sneakpeek.vote", vote, classes)
     }
 }
 

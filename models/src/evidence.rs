@@ -1,15 +1,23 @@
-//! SneakPeek evidence: label counts of a request's nearest neighbours.
+//! SneakPeek evidence: what is known of a request's class before any network has seen it.
 //!
-//! A request is projected by a learned linear embedding; its k nearest training points vote with
-//! their labels. The counts are the multinomial observation y of SneakPeek's Dirichlet posterior
-//! (eq. 9-11). The training points are balanced over the classes, so the counts carry what the
-//! input says and the prior carries how frequent a class is.
+//! A request is projected by a learned linear embedding of its [`Features`]. Its k nearest training
+//! points then vote with their labels ([`counts`](SneakPeek::counts)), or a small classifier casts
+//! a single vote ([`vote`](SneakPeek::vote)). Either way the counts are the multinomial observation
+//! y of SneakPeek's Dirichlet posterior (eq. 9-11). The training points are balanced over the
+//! classes, so the counts carry what the input says and the prior carries how frequent a class is.
+
+mod neighbours;
+mod probe;
 
 use std::path::Path;
 
+use self::neighbours::Neighbours;
+use self::probe::Probe;
 use crate::error::ModelError;
 use crate::features::Features;
-use crate::params::read_tensors;
+use crate::params::{RawTensors, read_tensors};
+
+pub(crate) use self::probe::{HIDDEN, OUTPUT};
 
 /// The embedding matrix `[features, dimensions]`.
 pub(crate) const PROJECTION: &str = "projection";
@@ -18,25 +26,24 @@ pub(crate) const POINTS: &str = "points";
 /// Their labels `[points]`, as f32 like every tensor of the zoo.
 pub(crate) const LABELS: &str = "labels";
 
-/// Nearest-neighbour evidence over embedded training points.
+/// The evidence of one application.
 #[derive(Clone, Debug)]
 pub struct SneakPeek {
     features: Features,
     samples: usize,
-    dimensions: usize,
     classes: usize,
+    dimensions: usize,
     /// `[features, dimensions]`, row-major.
     projection: Vec<f32>,
-    /// `[dimensions, points]`: see [`nearest`](Self::nearest).
-    columns: Vec<f32>,
-    labels: Vec<usize>,
+    neighbours: Neighbours,
+    probe: Option<Probe>,
 }
 
 // === impl SneakPeek ===
 
 impl SneakPeek {
     /// Reads an embedding file for `features` of inputs of `samples` numbers and labels below
-    /// `classes`.
+    /// `classes`. The classifier is optional: files of former versions have none.
     ///
     /// # Errors
     /// The file cannot be read, or a tensor is missing, of the wrong shape, or holds a label that
@@ -47,46 +54,27 @@ impl SneakPeek {
         samples: usize,
         classes: usize,
     ) -> Result<Self, ModelError> {
-        let width = features.width(samples);
-        let mut tensors = read_tensors(file)?;
-        let mut take = |name: &str| {
-            let (shape, values) = tensors
-                .remove(name)
-                .ok_or_else(|| ModelError::tensor(file, name, "missing"))?;
-            let values = values.map_err(|reason| ModelError::tensor(file, name, reason))?;
-            Ok::<_, ModelError>((shape, values))
+        let mut tensors = Tensors {
+            file,
+            tensors: read_tensors(file)?,
         };
-        let (projection_shape, projection) = take(PROJECTION)?;
-        let (points_shape, points) = take(POINTS)?;
-        let (labels_shape, labels) = take(LABELS)?;
-        let dimensions = match projection_shape[..] {
+        let width = features.width(samples);
+        let (shape, projection) = tensors.take(PROJECTION)?;
+        let dimensions = match shape[..] {
             [rows, columns] if rows == width && columns > 0 => columns,
             _ => {
-                let reason = format!("shape {projection_shape:?}, must be [{width}, _]");
+                let reason = format!("shape {shape:?}, must be [{width}, _]");
                 return Err(ModelError::tensor(file, PROJECTION, reason));
             }
         };
-        if points_shape.len() != 2 || points_shape[1] != dimensions || points_shape[0] == 0 {
-            let reason = format!("shape {points_shape:?}, must be [_, {dimensions}]");
-            return Err(ModelError::tensor(file, POINTS, reason));
-        }
-        if labels_shape != points_shape[..1] {
-            let reason = format!("shape {labels_shape:?}, must be [{}]", points_shape[0]);
-            return Err(ModelError::tensor(file, LABELS, reason));
-        }
-        let is_class = |label: &f32| label.fract() == 0.0 && (0.0..classes as f32).contains(label);
-        if let Some(label) = labels.iter().find(|label| !is_class(label)) {
-            let reason = format!("{label} is not one of {classes} classes");
-            return Err(ModelError::tensor(file, LABELS, reason));
-        }
         Ok(Self {
             features,
             samples,
-            dimensions,
             classes,
+            dimensions,
             projection,
-            columns: transposed(&points, dimensions),
-            labels: labels.iter().map(|&label| label as usize).collect(),
+            neighbours: Neighbours::read(&mut tensors, dimensions, classes)?,
+            probe: Probe::read(&mut tensors, dimensions, classes)?,
         })
     }
 
@@ -102,23 +90,40 @@ impl SneakPeek {
 
     /// Training points searched.
     pub fn points(&self) -> usize {
-        self.labels.len()
+        self.neighbours.points()
+    }
+
+    /// Whether there is a classifier to [`vote`](Self::vote).
+    pub fn votes(&self) -> bool {
+        self.probe.is_some()
     }
 
     /// Writes into `out`, per class, how many of the `k` nearest training points carry it.
     ///
     /// Distance is Euclidean in the embedding; ties go to the earlier point. With fewer than `k`
-    /// points all of them count. `input` must hold [`samples`](Self::samples) numbers: values
-    /// beyond that are ignored, missing ones count as 0. Inputs with a number that is not finite
-    /// have no neighbours; all counts are 0.
+    /// points all of them count. The search is exact up to
+    /// `EXACT_POINTS_MAX` points (2^14) and approximate above (HNSW).
+    /// `input` must hold [`samples`](Self::samples) numbers: values beyond that are ignored,
+    /// missing ones count as 0. Inputs with a number that is not finite have no neighbours; all
+    /// counts are 0.
     pub fn counts(&self, input: &[f32], k: usize, out: &mut Vec<u32>) {
         out.clear();
         out.resize(self.classes, 0);
-        if k == 0 || !input.iter().all(|value| value.is_finite()) {
-            return;
+        if k > 0 && input.iter().all(|value| value.is_finite()) {
+            self.neighbours.count(self.embed(input), k, out);
         }
-        for point in self.nearest(&self.embed(input), k) {
-            out[self.labels[point]] += 1;
+    }
+
+    /// Writes into `out` the classifier's vote: 1 for its most likely class, 0 for the others. All
+    /// 0 for an input with a number that is not finite, or without a classifier.
+    pub fn vote(&self, input: &[f32], out: &mut Vec<u32>) {
+        out.clear();
+        out.resize(self.classes, 0);
+        if let Some(probe) = &self.probe
+            && input.iter().all(|value| value.is_finite())
+            && let Some(count) = out.get_mut(probe.classify(&self.embed(input)))
+        {
+            *count = 1;
         }
     }
 
@@ -136,39 +141,36 @@ impl SneakPeek {
         }
         embedded
     }
-
-    /// Indices of the `k` points nearest to `query`, nearest first.
-    ///
-    /// An exact scan, one dimension at a time so that it runs over whole vector registers. With
-    /// 2,002 points in 12 dimensions it takes 2 us where the `kdtree` crate takes 11: so many
-    /// dimensions leave a tree little to prune.
-    fn nearest(&self, query: &[f32], k: usize) -> Vec<usize> {
-        let mut distances = vec![0.0; self.points()];
-        for (column, &at) in self.columns.chunks_exact(self.points()).zip(query) {
-            for (distance, value) in distances.iter_mut().zip(column) {
-                *distance += (value - at) * (value - at);
-            }
-        }
-        let mut best: Vec<(f32, usize)> = Vec::with_capacity(k.min(self.points()) + 1);
-        let mut worst = f32::INFINITY;
-        for (index, &distance) in distances.iter().enumerate() {
-            if best.len() == k && distance >= worst {
-                continue;
-            }
-            let at = best.partition_point(|&(nearer, _)| nearer <= distance);
-            best.insert(at, (distance, index));
-            best.truncate(k);
-            worst = best.last().map_or(f32::INFINITY, |&(last, _)| last);
-        }
-        best.into_iter().map(|(_, index)| index).collect()
-    }
 }
 
-/// `[rows, width]` to `[width, rows]`.
-fn transposed(rows: &[f32], width: usize) -> Vec<f32> {
-    (0..width)
-        .flat_map(|column| rows.iter().skip(column).step_by(width).copied())
-        .collect()
+/// The tensors of an evidence file that nobody has taken yet.
+struct Tensors<'a> {
+    file: &'a Path,
+    tensors: RawTensors,
+}
+
+// === impl Tensors ===
+
+impl Tensors<'_> {
+    /// Shape and numbers of a tensor.
+    fn take(&mut self, name: &str) -> Result<(Vec<usize>, Vec<f32>), ModelError> {
+        let (shape, values) = self
+            .tensors
+            .remove(name)
+            .ok_or_else(|| ModelError::tensor(self.file, name, "missing"))?;
+        let values = values.map_err(|reason| ModelError::tensor(self.file, name, reason))?;
+        Ok((shape, values))
+    }
+
+    /// The numbers of a tensor of this shape.
+    fn shaped(&mut self, name: &str, wanted: &[usize]) -> Result<Vec<f32>, ModelError> {
+        let (shape, values) = self.take(name)?;
+        if shape != wanted {
+            let reason = format!("shape {shape:?}, must be {wanted:?}");
+            return Err(ModelError::tensor(self.file, name, reason));
+        }
+        Ok(values)
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::fall::{SUMMARY, summary};
-use crate::logmel;
+use crate::{images, logmel};
 
 /// A fixed function from a request's inputs to the numbers that are embedded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub enum Features {
     /// For 16 kHz audio: log-mel bands, pooled over the quarters of what stands out of a clip.
     /// Costs 0.25 ms for a second of audio on one core.
     LogMel,
+    /// Outline and filling of the figure in a picture of the image application, whichever way it
+    /// is turned.
+    Figure,
     /// Extremes of the accelerations, and place and spread of the silhouettes, of the fall
     /// application's inputs.
     Motion,
@@ -34,6 +37,7 @@ impl Features {
         match self {
             Self::Raw => samples,
             Self::LogMel => logmel::POOLED,
+            Self::Figure => images::SUMMARY,
             Self::Motion => SUMMARY,
         }
     }
@@ -43,6 +47,7 @@ impl Features {
         match self {
             Self::Raw => Cow::Borrowed(input),
             Self::LogMel => Cow::Owned(logmel::pooled(input)),
+            Self::Figure => Cow::Owned(images::summary(input)),
             Self::Motion => Cow::Owned(summary(input)),
         }
     }

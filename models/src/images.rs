@@ -7,6 +7,7 @@
 //! A picture is `[3, 32, 32]`, red, green and blue, each from -1 to 1.
 
 mod shapes;
+mod summary;
 mod textures;
 
 use std::f32::consts::TAU;
@@ -16,6 +17,7 @@ use rand_distr::{Distribution, Normal};
 use rand_pcg::Pcg64;
 
 pub use shapes::Outline;
+pub(crate) use summary::{SUMMARY, summary};
 pub use textures::Pattern;
 
 use crate::data::Data;
@@ -38,7 +40,7 @@ const SCALES: [f32; 2] = [8.5, 12.5];
 /// Half the size of a small figure of the background.
 const CLUTTER_SCALES: [f32; 2] = [1.5, 3.5];
 /// Small figures in the background, at most.
-const CLUTTER_MAX: usize = 4;
+const CLUTTER_MAX: usize = 3;
 /// Period of the figure's pattern, in pixels.
 const PERIODS: [f32; 2] = [4.5, 6.5];
 /// Period of the background's pattern.
@@ -48,11 +50,11 @@ const LEVELS: [f32; 2] = [0.2, 0.6];
 const CONTRASTS: [f32; 2] = [0.3, 0.5];
 /// Brightness of the background, and how far its pattern goes from it.
 const BACKGROUND_LEVELS: [f32; 2] = [-0.8, -0.3];
-const BACKGROUND_CONTRASTS: [f32; 2] = [0.05, 0.25];
+const BACKGROUND_CONTRASTS: [f32; 2] = [0.05, 0.2];
 /// Largest distance of a colour from grey.
 const TINT: f32 = 0.25;
 /// Standard deviation of the noise on every number.
-const NOISES: [f32; 2] = [0.02, 0.1];
+const NOISES: [f32; 2] = [0.02, 0.08];
 
 /// The application's data.
 #[derive(Clone, Copy, Debug)]

@@ -3,13 +3,15 @@
 //!
 //! In the order in which data flows:
 //!
-//! 1. [`data`] says what labelled data is; [`heart`] makes heartbeats and [`voice`] spoken keywords
-//!    from a seed: training data, validation data, load.
-//! 2. [`cnn1d`], [`lstm`], [`mobilenet`], [`resnet1d`] and [`resnet2d`] are the architectures that
-//!    are trained here; [`bert`], [`efficientnet`] and again [`resnet2d`] take public weights as
-//!    they are published. [`architecture`] is their closed set. All implement [`StagedModel`]: a
-//!    chain of stages with exits. Their convolution lives in `layers` over `unfold`, their
-//!    tensors come from `params`; [`tokens`] makes the input of those that read text.
+//! 1. [`data`] says what labelled data is; [`fall`] makes windows of a subject's motion, [`heart`]
+//!    heartbeats, [`images`] pictures and [`voice`] spoken keywords from a seed: training data,
+//!    validation data, load.
+//! 2. [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mobilenet`], [`resnet1d`], [`resnet2d`]
+//!    and [`x3d`] are the architectures that are trained here; [`bert`], [`efficientnet`] and
+//!    again [`resnet2d`] take public weights as they are published. [`architecture`] is their
+//!    closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution
+//!    lives in `layers` over `unfold`, their tensors come from `params`; [`tokens`] makes the
+//!    input of those that read text.
 //! 3. [`train`] fits them and writes cards, weights and evidence.
 //! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
 //! 5. [`evidence`] answers "what do this input's nearest neighbours say", before any network has

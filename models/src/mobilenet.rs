@@ -1,18 +1,21 @@
 //! A MobileNet over the log-mel picture of a second of audio, time by frequency.
 //!
-//! A stage starts with a depthwise separable convolution that makes the picture smaller (Howard
-//! et al., "MobileNets", 2017) and goes on with inverted residual blocks (Sandler et al.,
+//! A group of blocks starts with a depthwise separable convolution that makes the picture smaller
+//! (Howard et al., "MobileNets", 2017) and goes on with inverted residual blocks (Sandler et al.,
 //! "MobileNetV2", 2018). There is no normalisation: the last convolution of a residual block
-//! starts small instead, as in [`resnet1d`](crate::resnet1d).
+//! starts small instead, as in [`resnet1d`](crate::resnet1d). `spec` holds the hyper-parameters
+//! and cuts the network into stages.
+
+mod spec;
 
 use candle_core::{Result, Tensor};
-use serde::{Deserialize, Serialize};
 
-use crate::architecture::{BadHyperParameter, Spec, check_depth, check_size};
+pub use self::spec::{MobileNetGroup, MobileNetSpec};
+use self::spec::{STEM_STRIDE, Unit};
 use crate::error::ModelError;
 use crate::layers::Linear;
 use crate::layers2d::{Conv2d, DepthwiseConv2d, mean_pool};
-use crate::logmel::{self, BANDS};
+use crate::logmel;
 use crate::model::{StagedModel, in_slices};
 use crate::params::Params;
 use crate::pointwise::relu;
@@ -21,55 +24,30 @@ use crate::unfold2d::Window2d;
 /// Side of every depthwise window, and of the stem's.
 const KERNEL: usize = 3;
 
-/// Positions between windows of the stem, in both directions.
-const STEM_STRIDE: usize = 2;
-
 /// Standard deviation of a residual block's last convolution, relative to He's.
 const RESIDUAL_GAIN: f64 = 0.1;
-
-/// Hyper-parameters of [`MobileNet`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MobileNetSpec {
-    /// Samples of one input, 16,000 a second.
-    pub samples: usize,
-    /// Classes told apart.
-    pub classes: usize,
-    /// Channels of the first convolution; part of stage 0.
-    pub stem: usize,
-    /// How many times wider a residual block is inside.
-    pub expansion: usize,
-    /// Stages in order.
-    pub stages: Vec<MobileNetStage>,
-    /// How many stages run before each exit; increasing, the last one all of them.
-    pub exits: Vec<usize>,
-}
-
-/// A run of blocks of one width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MobileNetStage {
-    /// Channels between blocks.
-    pub channels: usize,
-    /// Residual blocks after the separable convolution.
-    pub blocks: usize,
-    /// Positions between windows of the separable convolution, in both directions.
-    pub stride: usize,
-}
 
 /// The network.
 pub struct MobileNet {
     spec: MobileNetSpec,
-    stem: Conv2d,
+    layers: Vec<Layer>,
     stages: Vec<Stage>,
+    exits: Vec<usize>,
     heads: Vec<Linear>,
 }
 
+/// Layers `first..end` and the most activations per input at any point of them.
 struct Stage {
-    separable: Separable,
-    blocks: Vec<Block>,
-    /// Largest number of activations per input.
+    first: usize,
+    end: usize,
     width: usize,
+}
+
+/// What cannot be cut.
+enum Layer {
+    Stem(Conv2d),
+    Separable(Separable),
+    Block(Block),
 }
 
 /// `relu(pointwise(relu(depthwise(x))))`.
@@ -85,50 +63,6 @@ struct Block {
     project: Conv2d,
 }
 
-// === impl MobileNetSpec ===
-
-impl Spec for MobileNetSpec {
-    fn samples(&self) -> usize {
-        self.samples
-    }
-
-    fn classes(&self) -> usize {
-        self.classes
-    }
-
-    fn exits(&self) -> Vec<usize> {
-        self.exits.clone()
-    }
-
-    fn check(&self) -> std::result::Result<(), BadHyperParameter> {
-        check_size("stem", self.stem)?;
-        check_size("expansion", self.expansion)?;
-        check_depth("stages", self.stages.len())?;
-        for (i, stage) in self.stages.iter().enumerate() {
-            check_size(&format!("stages[{i}].channels"), stage.channels)?;
-            check_depth(&format!("stages[{i}].blocks"), stage.blocks)?;
-            check_size(&format!("stages[{i}].stride"), stage.stride)?;
-        }
-        let rising = self.exits.is_sorted_by(|a, b| a < b);
-        let first = self.exits.first().is_some_and(|&after| after > 0);
-        if !rising || !first || self.exits.last() != Some(&self.stages.len()) {
-            return Err(BadHyperParameter {
-                field: "exits".to_owned(),
-                reason: format!(
-                    "{:?} must rise from at least 1 to the {} stages",
-                    self.exits,
-                    self.stages.len()
-                ),
-            });
-        }
-        Ok(())
-    }
-
-    fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
-        Ok(Box::new(MobileNet::new(params, self)?))
-    }
-}
-
 // === impl MobileNet ===
 
 impl MobileNet {
@@ -136,24 +70,22 @@ impl MobileNet {
         params: &mut Params,
         spec: &MobileNetSpec,
     ) -> std::result::Result<Self, ModelError> {
-        let window = Window2d::centred(KERNEL, STEM_STRIDE);
-        let stem = Conv2d::new(params, "stem", [1, spec.stem], window, 1.0)?;
-        let mut picture = [logmel::frames(spec.samples), BANDS].map(|n| n.div_ceil(STEM_STRIDE));
-        let mut channels = spec.stem;
-        let mut stages = Vec::with_capacity(spec.stages.len());
-        for (i, &stage) in spec.stages.iter().enumerate() {
-            let before = picture[0] * picture[1] * channels;
-            picture = picture.map(|n| n.div_ceil(stage.stride));
-            let name = format!("stage{i}");
-            let mut built = Stage::new(params, &name, channels, stage, spec.expansion)?;
-            let inside = picture[0] * picture[1] * stage.channels * spec.expansion;
-            built.width = before.max(inside);
-            stages.push(built);
-            channels = stage.channels;
+        let places = spec.places();
+        let layers = places
+            .iter()
+            .map(|place| Layer::new(params, spec, place.unit))
+            .collect::<std::result::Result<_, _>>()?;
+        let mut stages = Vec::new();
+        let mut first = 0;
+        for end in spec.stage_ends() {
+            let widths = places[first..end].iter().map(|place| place.width);
+            let width = widths.max().unwrap_or_default();
+            stages.push(Stage { first, end, width });
+            first = end;
         }
         let mut heads = Vec::with_capacity(spec.exits.len());
-        for (i, &after) in spec.exits.iter().enumerate() {
-            let channels = spec.stages[after - 1].channels;
+        for (i, &groups) in spec.exits.iter().enumerate() {
+            let channels = spec.groups[groups - 1].channels;
             heads.push(Linear::new(
                 params,
                 &format!("exit{i}"),
@@ -163,16 +95,11 @@ impl MobileNet {
         }
         Ok(Self {
             spec: spec.clone(),
-            stem,
+            layers,
             stages,
+            exits: spec.exits_after(),
             heads,
         })
-    }
-
-    /// `[batch, samples]` to `[batch, frames / 2, bands / 2, stem]`.
-    fn stem(&self, x: &Tensor) -> Result<Tensor> {
-        let picture = logmel::of_input(x, self.spec.samples)?.unsqueeze(3)?;
-        relu(&self.stem.forward(&picture)?)
     }
 }
 
@@ -182,7 +109,7 @@ impl StagedModel for MobileNet {
     }
 
     fn exits(&self) -> &[usize] {
-        &self.spec.exits
+        &self.exits
     }
 
     fn classes(&self) -> usize {
@@ -190,15 +117,19 @@ impl StagedModel for MobileNet {
     }
 
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
-        let Some(run) = self.stages.get(stage) else {
+        let Some(&Stage { first, end, width }) = self.stages.get(stage) else {
             candle_core::bail!("stage {stage} of {}", self.stages.len());
         };
-        in_slices(x, run.width, |x| {
-            if stage == 0 {
-                run.forward(&self.stem(x)?)
+        in_slices(x, width, |x| {
+            let mut x = if first == 0 {
+                logmel::of_input(x, self.spec.samples)?.unsqueeze(3)?
             } else {
-                run.forward(x)
+                x.clone()
+            };
+            for layer in &self.layers[first..end] {
+                x = layer.forward(&x)?;
             }
+            Ok(x)
         })
     }
 
@@ -210,55 +141,62 @@ impl StagedModel for MobileNet {
     }
 }
 
-// === impl Stage ===
+// === impl Layer ===
 
-impl Stage {
+impl Layer {
     fn new(
         params: &mut Params,
-        name: &str,
-        input: usize,
-        stage: MobileNetStage,
-        expansion: usize,
+        spec: &MobileNetSpec,
+        unit: Unit,
     ) -> std::result::Result<Self, ModelError> {
-        let window = Window2d::centred(KERNEL, stage.stride);
-        let point = Window2d::centred(1, 1);
-        let at = format!("{name}.separable");
-        let separable = Separable {
-            depthwise: DepthwiseConv2d::new(
-                params,
-                &format!("{at}.depthwise"),
-                input,
-                window,
-                1.0,
-            )?,
-            pointwise: Conv2d::new(
-                params,
-                &format!("{at}.pointwise"),
-                [input, stage.channels],
-                point,
-                1.0,
-            )?,
-        };
-        let blocks = (0..stage.blocks)
-            .map(|j| {
-                let name = format!("{name}.block{j}");
-                Block::new(params, &name, stage.channels, expansion)
-            })
-            .collect::<std::result::Result<_, _>>()?;
-        Ok(Self {
-            separable,
-            blocks,
-            width: 0,
+        Ok(match unit {
+            Unit::Stem => {
+                let window = Window2d::centred(KERNEL, STEM_STRIDE);
+                Self::Stem(Conv2d::new(params, "stem", [1, spec.stem], window, 1.0)?)
+            }
+            Unit::Separable { group } => {
+                let input = spec.input(group);
+                Self::Separable(Separable::new(params, group, input, spec.groups[group])?)
+            }
+            Unit::Block { group, block } => {
+                let name = format!("group{group}.block{block}");
+                let channels = spec.groups[group].channels;
+                Self::Block(Block::new(params, &name, channels, spec.expansion)?)
+            }
         })
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let x = relu(&self.separable.depthwise.forward(x)?)?;
-        let mut x = relu(&self.separable.pointwise.forward(&x)?)?;
-        for block in &self.blocks {
-            x = block.forward(&x)?;
+        match self {
+            Self::Stem(stem) => relu(&stem.forward(x)?),
+            Self::Separable(separable) => separable.forward(x),
+            Self::Block(block) => block.forward(x),
         }
-        Ok(x)
+    }
+}
+
+// === impl Separable ===
+
+impl Separable {
+    fn new(
+        params: &mut Params,
+        group: usize,
+        input: usize,
+        spec: MobileNetGroup,
+    ) -> std::result::Result<Self, ModelError> {
+        let window = Window2d::centred(KERNEL, spec.stride);
+        let point = Window2d::centred(1, 1);
+        let part = |part: &str| format!("group{group}.separable.{part}");
+        let channels = [input, spec.channels];
+        Ok(Self {
+            depthwise: DepthwiseConv2d::new(params, &part("depthwise"), input, window, 1.0)?,
+            pointwise: Conv2d::new(params, &part("pointwise"), channels, point, 1.0)?,
+        })
+    }
+
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let x = relu(&self.depthwise.forward(x)?)?;
+        relu(&self.pointwise.forward(&x)?)
     }
 }
 
@@ -303,56 +241,44 @@ mod tests {
     use rand_pcg::Pcg64;
 
     use super::*;
+    use crate::architecture::Spec;
 
-    fn stage(channels: usize, blocks: usize, stride: usize) -> MobileNetStage {
-        MobileNetStage {
+    #[test]
+    fn pictures_shrink_from_group_to_group() {
+        let group = |channels, blocks, stride| MobileNetGroup {
             channels,
             blocks,
             stride,
-        }
-    }
-
-    fn spec() -> MobileNetSpec {
-        MobileNetSpec {
+        };
+        let spec = MobileNetSpec {
             samples: 1600,
             classes: 3,
             stem: 4,
             expansion: 2,
-            stages: vec![stage(6, 1, 2), stage(8, 2, 1), stage(10, 1, 3)],
+            groups: vec![group(6, 1, 2), group(8, 2, 1), group(10, 1, 3)],
             exits: vec![2, 3],
-        }
-    }
-
-    #[test]
-    fn pictures_shrink_from_stage_to_stage() {
+            slices: 100,
+        };
         let mut params = Params::fresh(Pcg64::seed_from_u64(1));
-        let model = spec().build(&mut params).unwrap();
+        let model = spec.build(&mut params).unwrap();
         let mut x = Tensor::zeros((2, 1600), DType::F32, &Device::Cpu).unwrap();
-        // 10 frames by 40 bands, half of that after the stem.
-        let shapes = [[2, 3, 10, 6], [2, 3, 10, 8], [2, 1, 4, 10]];
+        // 10 frames by 40 bands, half of that after the stem; every layer is a stage.
+        let shapes = [
+            [2, 5, 20, 4],
+            [2, 3, 10, 6],
+            [2, 3, 10, 6],
+            [2, 3, 10, 8],
+            [2, 3, 10, 8],
+            [2, 3, 10, 8],
+            [2, 1, 4, 10],
+            [2, 1, 4, 10],
+        ];
+        assert_eq!(model.stages(), shapes.len());
         for (stage, shape) in shapes.iter().enumerate() {
             x = model.run_stage(stage, &x).unwrap();
             assert_eq!(x.dims(), shape);
         }
         assert_eq!(model.head(1, &x).unwrap().dims(), [2, 3]);
-        assert_eq!(model.exits(), [2, 3]);
-    }
-
-    #[test]
-    fn impossible_hyper_parameters_are_named() {
-        let field = |spec: MobileNetSpec| spec.check().unwrap_err().field;
-        let exits = |exits| MobileNetSpec { exits, ..spec() };
-        let second = |second| MobileNetSpec {
-            stages: vec![stage(6, 1, 2), second],
-            exits: vec![2],
-            ..spec()
-        };
-        assert!(spec().check().is_ok());
-        for wrong in [vec![], vec![0, 3], vec![3, 3], vec![3, 2], vec![2], vec![4]] {
-            assert_eq!(field(exits(wrong)), "exits");
-        }
-        assert_eq!(field(second(stage(0, 1, 1))), "stages[1].channels");
-        assert_eq!(field(second(stage(6, 0, 1))), "stages[1].blocks");
-        assert_eq!(field(second(stage(6, 1, 0))), "stages[1].stride");
+        assert_eq!(model.exits(), [6, 8]);
     }
 }

@@ -44,8 +44,22 @@ pub struct AppChoice {
     pub penalty: Option<Penalty>,
     /// Where the Dirichlet prior over its classes comes from.
     pub prior: Prior,
+    /// What is counted as evidence of a request's class.
+    pub evidence: EvidenceChoice,
     /// Requests are dropped once their deadline has passed.
     pub drops_late: bool,
+}
+
+/// What is counted as evidence of a request's class (SneakPeek section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EvidenceChoice {
+    /// As many nearest neighbours as the app's card says.
+    #[default]
+    Card,
+    /// This many nearest neighbours.
+    Neighbours(u32),
+    /// The single vote of a small classifier.
+    Vote,
 }
 
 /// Choices of the Dirichlet prior (SneakPeek section 4.1).
@@ -138,6 +152,7 @@ impl AppChoice {
             slo: None,
             penalty: None,
             prior: Prior::default(),
+            evidence: EvidenceChoice::default(),
             drops_late: false,
         }
     }
@@ -194,12 +209,39 @@ fn app_of(at: &str, app: &ZooApp, choice: &AppChoice) -> Result<App, ManifestErr
         }),
         prior: choice.prior.alpha(card),
         frequencies: card.validation.frequencies.clone(),
-        sneakpeek: card.sneakpeek.as_ref().map(|sneakpeek| SneakPeekModel {
-            neighbours: clamp(sneakpeek.k),
-            accuracy: sneakpeek.accuracy,
-            recall: sneakpeek.recall.clone(),
-        }),
+        sneakpeek: match &card.sneakpeek {
+            Some(sneakpeek) => Some(evidence_of(at, sneakpeek, choice.evidence)?),
+            None => None,
+        },
         drops_late: choice.drops_late,
+    })
+}
+
+fn evidence_of(
+    at: &str,
+    card: &card::SneakPeekCard,
+    choice: EvidenceChoice,
+) -> Result<SneakPeekModel, ManifestError> {
+    let refuse = |reason: &str| ManifestError {
+        field: format!("{at}, evidence"),
+        reason: reason.to_owned(),
+    };
+    let (neighbours, accuracy, recall) = match (choice, &card.vote) {
+        (EvidenceChoice::Card, _) => (clamp(card.k), card.accuracy, &card.recall),
+        (EvidenceChoice::Neighbours(0), _) => return Err(refuse("0 neighbours tell nothing")),
+        // What the card's k makes of them stands for other k too: it was measured for one.
+        (EvidenceChoice::Neighbours(k), _) => (k, card.accuracy, &card.recall),
+        (EvidenceChoice::Vote, Some(vote)) => (1, vote.accuracy, &vote.recall),
+        (EvidenceChoice::Vote, None) => {
+            return Err(refuse(
+                "its card has no classifier that could vote; `switchyard train` makes one",
+            ));
+        }
+    };
+    Ok(SneakPeekModel {
+        neighbours,
+        accuracy,
+        recall: recall.clone(),
     })
 }
 

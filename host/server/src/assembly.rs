@@ -9,7 +9,7 @@ use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::{Catalog, Variant, WorkerSpec};
 use switchyard_core::ids::{KindId, VariantId};
 use switchyard_core::time::Micros;
-use switchyard_executor::manifest::{AppChoice, Manifest, ManifestError};
+use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, ManifestError};
 use switchyard_executor::profile::{
     KindToMeasure, MeasureError, ProfileError, ProfileFileError, kind_name,
 };
@@ -23,7 +23,7 @@ pub use profile::{Measured, measure};
 
 use crate::config::{Config, PoolConfig, WorkerConfig};
 use crate::driver::{PoolParts, PoolWeights};
-use crate::evidence::{EvidenceModel, EvidenceModels};
+use crate::evidence::{Counted, EvidenceModel, EvidenceModels};
 use crate::reloads::FollowedVariant;
 
 /// Why a configuration cannot be served.
@@ -71,6 +71,8 @@ pub struct PoolPlan {
     /// Tensors of its apps, in the catalog's order.
     pub tensors: Vec<AppTensors>,
     manifest: Manifest,
+    /// What is counted as evidence, by app.
+    evidence: Vec<EvidenceChoice>,
     zoo: Vec<ZooApp>,
     workers: Vec<WorkerConfig>,
     kinds: Vec<KindToMeasure>,
@@ -153,6 +155,7 @@ impl PoolPlan {
             config: pool.clone(),
             tensors,
             manifest,
+            evidence: choices.iter().map(|choice| choice.evidence).collect(),
             zoo: chosen.apps,
             kinds: kinds(&workers),
             workers,
@@ -317,15 +320,24 @@ impl PoolPlan {
     }
 
     fn evidence(&self) -> Result<EvidenceModels, AssemblyError> {
+        let choices = self.manifest.apps.iter().zip(&self.evidence);
         self.zoo
             .iter()
-            .map(|app| {
+            .zip(choices)
+            .map(|(app, (served, choice))| {
                 let model = app.sneakpeek().map_err(|error| AssemblyError::Zoo {
                     app: app.card.name.clone(),
                     error: Box::new(error),
                 })?;
-                let neighbours = app.card.sneakpeek.as_ref().map_or(0, |card| card.k);
-                Ok(model.map(|model| EvidenceModel { model, neighbours }))
+                let neighbours = served
+                    .sneakpeek
+                    .as_ref()
+                    .map_or(0, |model| model.neighbours);
+                let counted = match choice {
+                    EvidenceChoice::Vote => Counted::Vote,
+                    _ => Counted::Neighbours(neighbours as usize),
+                };
+                Ok(model.map(|model| EvidenceModel { model, counted }))
             })
             .collect()
     }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub use app::{AppConfig, Late, PriorName};
+pub use app::{AppConfig, EvidenceName, Late, PriorName};
 pub use error::ConfigError;
 pub use policies::PoliciesConfig;
 pub use pool::{FaultLimitConfig, PoolConfig};

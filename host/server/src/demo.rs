@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub use report::{DemoReport, Row, SwapRow};
+pub use report::{AppRow, DemoReport, Row, SwapRow};
 pub use run::run;
 
 /// What is shown.
@@ -37,7 +37,7 @@ pub struct DemoOptions {
     pub rounds: usize,
     /// How long each of them serves in a round, in seconds.
     pub phase_s: f64,
-    /// Offered load, as a share of what the most accurate variant sustains on all workers.
+    /// Offered load, as a share of what the most accurate variants sustain on all workers.
     pub load: f64,
     /// Seed of arrivals and inputs.
     pub seed: u64,

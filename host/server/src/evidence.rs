@@ -15,12 +15,21 @@ use crate::driver::Message;
 /// Requests that may wait for their evidence; one more goes without.
 const QUEUE_MAX: usize = 1_024;
 
-/// How an app's neighbours are counted.
+/// How the evidence of an app's requests is counted.
 pub struct EvidenceModel {
     /// The embedded training points.
     pub model: SneakPeek,
-    /// Neighbours asked for.
-    pub neighbours: usize,
+    /// What is counted.
+    pub counted: Counted,
+}
+
+/// What is counted as evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// The labels of this many nearest training points.
+    Neighbours(usize),
+    /// The vote of the model's classifier.
+    Vote,
 }
 
 /// The evidence models of a pool, by app; none for an app without.
@@ -74,7 +83,10 @@ fn count(models: &EvidenceModels, inbox: &Receiver<Job>, driver: &Sender<Message
         let Some(Some(app)) = models.get(job.app.index()) else {
             continue;
         };
-        app.model.counts(&job.input, app.neighbours, &mut counts);
+        match app.counted {
+            Counted::Neighbours(k) => app.model.counts(&job.input, k, &mut counts),
+            Counted::Vote => app.model.vote(&job.input, &mut counts),
+        }
         let message = Message::Evidence {
             request: job.request,
             counts: Evidence::from_slice(&counts),

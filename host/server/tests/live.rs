@@ -24,6 +24,7 @@ mod live {
     mod drift;
     mod files;
     mod guests;
+    mod models;
     mod process;
     mod swaps;
     mod text;

@@ -17,11 +17,13 @@ const SUBSTEPS: usize = 4;
 const LEAD_IN: usize = 40;
 
 /// Share of sensors that hang loose (a necklace, a bag), and so turn with the trunk only in part.
-const HANGING: f64 = 0.25;
+const HANGING: f64 = 0.3;
 /// Share of windows in which the sensor is knocked against something.
-const KNOCKED: f64 = 0.15;
+const KNOCKED: f64 = 0.25;
 /// Share of windows in which the sensor is turned by hand, without its wearer turning.
-const TURNED: f64 = 0.08;
+const TURNED: f64 = 0.15;
+/// Share of windows in which the sensor is not worn, but lies on a table.
+const ASIDE: f64 = 0.06;
 /// Share of windows with a gap in the radio link; the last value is held.
 const GAP: f64 = 0.12;
 
@@ -35,6 +37,8 @@ struct Sensor {
     mounting: Axes,
     /// Share of the trunk's tilt that the sensor follows.
     follows: f64,
+    /// Share of the body's acceleration that reaches it: all, or nothing when it is not worn.
+    reach: f64,
     /// Natural frequency of the strap in radians per second, and its damping ratio.
     strap: (f64, f64),
     knock: Option<Knock>,
@@ -74,15 +78,17 @@ impl Sensor {
         let mounting = axes
             .turned([1.0, 0.0, 0.0], 0.25 * level)
             .turned(UP, rng.random_range(0.0..TAU));
+        let aside = rng.random_bool(ASIDE);
         let hanging = rng.random_bool(HANGING);
         let strap_hz: f64 = rng.random_range(if hanging { 3.0..8.0 } else { 7.0..25.0 });
         Self {
             mounting,
-            follows: if hanging {
-                rng.random_range(0.05..0.7)
-            } else {
-                1.0
+            follows: match (aside, hanging) {
+                (true, _) => 0.0,
+                (false, true) => rng.random_range(0.05..0.7),
+                (false, false) => 1.0,
             },
+            reach: if aside { 0.0 } else { 1.0 },
             strap: (TAU * strap_hz, rng.random_range(0.25..0.9)),
             knock: rng.random_bool(KNOCKED).then(|| Knock::draw(rng)),
             turn: rng.random_bool(TURNED).then(|| Turn::draw(rng)),
@@ -100,7 +106,7 @@ impl Sensor {
         for step in 0..LEAD_IN + SAMPLES * SUBSTEPS {
             let next = motion.pose(time_s(step) + step_s);
             let bend = sub(add(next.hips, before), scaled(pose.hips, 2.0));
-            let felt_g = along(UP, 1.0 / (step_s * step_s * GRAVITY), bend);
+            let felt_g = along(UP, self.reach / (step_s * step_s * GRAVITY), bend);
             let push = self.in_chip(&pose, felt_g, time_s(step));
             // The strap: a damped spring that follows what the body feels.
             let at = *state.get_or_insert(push);
@@ -147,7 +153,7 @@ impl Knock {
         Self {
             at_s: rng.random_range(0.1..2.8),
             duration_s: rng.random_range(0.02..0.08),
-            push: scaled(direction(rng), rng.random_range(1.0..6.0)),
+            push: scaled(direction(rng), rng.random_range(1.0..8.0)),
         }
     }
 }

@@ -49,18 +49,21 @@ fn predict(model: &dyn StagedModel, batch: &[Sample]) -> Result<Vec<Vec<u32>>> {
     Ok(labels)
 }
 
-/// Confusion of the posterior's most likely class: arg max of `prior + counts`, ties to the
-/// lower label.
+/// Confusion of the posterior's most likely class, with `k` neighbours counted or, without, the
+/// classifier's vote: arg max of `prior + counts`, ties to the lower label.
 pub(super) fn evidence(
     sneakpeek: &SneakPeek,
-    k: usize,
+    k: Option<usize>,
     prior: &[f64],
     samples: &[Sample],
 ) -> Confusion {
     let labels: Vec<usize> = samples
         .par_iter()
         .map_init(Vec::new, |counts, sample| {
-            sneakpeek.counts(&sample.values, k, counts);
+            match k {
+                Some(k) => sneakpeek.counts(&sample.values, k, counts),
+                None => sneakpeek.vote(&sample.values, counts),
+            }
             let weight = |label: usize| prior[label] + f64::from(counts[label]);
             (0..counts.len())
                 .rev()

@@ -21,6 +21,12 @@ pub trait Recipe: Sync {
     /// Its variants, fastest first.
     fn variants(&self) -> Vec<VariantRecipe>;
 
+    /// The variant whose weights `variant` starts from instead of random ones, wherever a tensor
+    /// of the same name and shape exists. It has to be trained before.
+    fn starts_from(&self, _variant: &str) -> Option<&'static str> {
+        None
+    }
+
     /// Its nearest-neighbour evidence.
     fn evidence(&self) -> EvidenceRecipe;
 

@@ -1,8 +1,10 @@
 //! One training run: a recipe's variants, its evidence, the cards.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
-use candle_core::{Device, Tensor};
+use candle_core::{Device, Tensor, Var};
 use candle_nn::loss::cross_entropy;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -17,7 +19,7 @@ use crate::card::{APP_CARD, AppCard, Provenance, SneakPeekCard, VARIANT_CARD, Va
 use crate::confusion::Confusion;
 use crate::data::{Generator, Mix, Sample, stratified};
 use crate::error::ModelError;
-use crate::params::{Params, write_tensors};
+use crate::params::{Params, read_tensors, write_tensors};
 
 /// Name by which [`TrainOptions::variants`] asks for the evidence.
 pub const SNEAKPEEK: &str = "sneakpeek";
@@ -155,6 +157,10 @@ impl<'a> Run<'a> {
         let model = recipe.architecture.build(&mut params)?;
         let parameters = params.count();
         let vars = params.into_vars();
+        let parent = self.recipe.starts_from(name);
+        if let Some(parent) = parent {
+            adopt(&vars, &self.options.out.join(parent).join(WEIGHTS))?;
+        }
         let schedule = Schedule {
             steps: ((self.scale.steps as f64 * recipe.steps_factor) as u64).max(1),
             batch: self.scale.batch,
@@ -182,7 +188,8 @@ impl<'a> Run<'a> {
             let samples = Generator::new(self.recipe.data(), seed, mix).samples(0, PREPARE_SAMPLES);
             prepare(&vars, &read(samples, &ranges))?;
         }
-        let draw = |from, count| read(data.samples(from, count), &ranges);
+        let first = self.first_sample(name, parent);
+        let draw = |from, count| read(data.samples(first + from, count), &ranges);
         let losses = fit(&vars, schedule, &draw, self.progress, &loss)
             .map_err(ModelError::compute(format!("training {name}")))?;
         let confusions = evaluate::per_exit(model.as_ref(), &self.validation, &ranges)
@@ -206,7 +213,7 @@ impl<'a> Run<'a> {
             stages: model.stages(),
             inputs: inputs.map(|names| names.iter().map(|&name| name.to_owned()).collect()),
             exits: cards::exits(model.exits(), &confusions),
-            provenance: self.provenance(schedule, &recipe.mix),
+            provenance: self.provenance(schedule, &recipe.mix, parent),
             architecture: recipe.architecture.clone(),
         };
         cards::write(&dir.join(VARIANT_CARD), &card)?;
@@ -219,6 +226,16 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// Index of a variant's first training sample: one that starts from another has samples of its
+    /// own, as it would learn little from what it has seen.
+    fn first_sample(&self, name: &str, parent: Option<&str>) -> u64 {
+        let variants = self.recipe.variants();
+        let position = variants.iter().position(|variant| variant.name == name);
+        parent
+            .and(position)
+            .map_or(0, |position| (position as u64) << 32)
+    }
+
     /// Where in a sample the inputs lie that a variant reads.
     fn ranges(&self, recipe: &VariantRecipe) -> Result<Vec<Range<usize>>, ModelError> {
         let names = recipe.inputs.as_deref();
@@ -229,7 +246,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn provenance(&self, schedule: Schedule, mix: &[f64]) -> Provenance {
+    fn provenance(&self, schedule: Schedule, mix: &[f64], parent: Option<&str>) -> Provenance {
         let name = self.facts.name;
         let quick = if self.options.quick { " --quick" } else { "" };
         Provenance {
@@ -240,7 +257,12 @@ impl<'a> Run<'a> {
             seed: self.options.seed,
             steps: schedule.steps,
             batch: schedule.batch,
-            data: format!("switchyard_models::{name}, class weights {mix:?}"),
+            data: match parent {
+                Some(parent) => format!(
+                    "switchyard_models::{name}, class weights {mix:?}, starting from {parent}"
+                ),
+                None => format!("switchyard_models::{name}, class weights {mix:?}"),
+            },
         }
     }
 
@@ -248,6 +270,22 @@ impl<'a> Run<'a> {
         let seed = stream_seed(self.options.seed, Stream::Validation);
         cards::app(&self.facts, self.validation.len(), seed, sneakpeek)
     }
+}
+
+/// Sets every variable for which the weights file has a tensor of its name and shape.
+fn adopt(vars: &BTreeMap<String, Var>, file: &Path) -> Result<(), ModelError> {
+    let mut tensors = read_tensors(file)?;
+    for (name, var) in vars {
+        if let Some((shape, values)) = tensors.remove(name)
+            && shape == var.dims()
+        {
+            let values = values.map_err(|reason| ModelError::tensor(file, name, reason))?;
+            Tensor::from_vec(values, shape, &Device::Cpu)
+                .and_then(|tensor| var.set(&tensor))
+                .map_err(ModelError::compute(format!("adopting {name}")))?;
+        }
+    }
+    Ok(())
 }
 
 /// Leaves of each sample what lies in `ranges`.

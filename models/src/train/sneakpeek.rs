@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use candle_core::{DType, Tensor};
+use candle_core::{DType, Tensor, Var};
 use candle_nn::loss::cross_entropy;
 
 use super::cards::rounded;
 use super::evaluate;
-use super::fit::{Schedule, fit, tensors};
+use super::fit::{Schedule, fit, tensors as tensors_of};
 use super::run::{Run, Stream, stream_seed};
-use crate::card::SneakPeekCard;
+use crate::card::{SneakPeekCard, VoteCard};
+use crate::confusion::Confusion;
 use crate::data::{Sample, stratified};
 use crate::error::ModelError;
-use crate::evidence::{LABELS, POINTS, PROJECTION, SneakPeek};
+use crate::evidence::{HIDDEN, LABELS, OUTPUT, POINTS, PROJECTION, SneakPeek};
 use crate::features::Features;
 use crate::layers::Linear;
 use crate::params::{Init, write_tensors};
@@ -39,8 +40,8 @@ impl Run<'_> {
         let mut params = self.fresh_params();
         let spread = Init::Normal((1.0 / width as f64).sqrt());
         let projection = params.get(PROJECTION, &[width, recipe.dimensions], spread)?;
-        let hidden = Linear::new(&mut params, "probe.hidden", recipe.dimensions, PROBE_WIDTH)?;
-        let output = Linear::new(&mut params, "probe.output", PROBE_WIDTH, classes)?;
+        let hidden = Linear::new(&mut params, HIDDEN, recipe.dimensions, PROBE_WIDTH)?;
+        let output = Linear::new(&mut params, OUTPUT, PROBE_WIDTH, classes)?;
         let loss = |inputs: &Tensor, labels: &Tensor| {
             let embedded = inputs.matmul(&projection)?;
             let logits = output.forward(&hidden.forward(&embedded)?.relu()?)?;
@@ -61,20 +62,38 @@ impl Run<'_> {
         let seed = stream_seed(self.options.seed, Stream::Evidence);
         let points = stratified(self.recipe.data(), seed, self.scale.points_per_class);
         let file = self.options.out.join(EVIDENCE);
-        write_points(&file, &projection, &featured(&recipe.features, points))?;
+        write_evidence(&file, &vars, &featured(&recipe.features, points))?;
         let sneakpeek = SneakPeek::open(&file, recipe.features.clone(), samples, classes)?;
         let prior = vec![JEFFREYS; classes];
-        let confusion = evaluate::evidence(&sneakpeek, K, &prior, &self.validation);
+        let neighbours = evaluate::evidence(&sneakpeek, Some(K), &prior, &self.validation);
+        let vote = evaluate::evidence(&sneakpeek, None, &prior, &self.validation);
+        let (accuracy, recall, confusion) = figures(&neighbours);
+        let voted = figures(&vote);
         Ok(SneakPeekCard {
             file: EVIDENCE.to_owned(),
             features: recipe.features,
             k: K,
             prior,
-            accuracy: rounded(confusion.accuracy()),
-            recall: confusion.recall().into_iter().map(rounded).collect(),
-            confusion: confusion.rows().to_vec(),
+            accuracy,
+            recall,
+            confusion,
+            vote: Some(VoteCard {
+                accuracy: voted.0,
+                recall: voted.1,
+                confusion: voted.2,
+            }),
         })
     }
+}
+
+/// Accuracy, recall and the matrix itself, as cards have them.
+fn figures(confusion: &Confusion) -> (f64, Vec<f64>, Vec<Vec<u64>>) {
+    let recall = confusion.recall().into_iter().map(rounded).collect();
+    (
+        rounded(confusion.accuracy()),
+        recall,
+        confusion.rows().to_vec(),
+    )
 }
 
 /// The samples as their features.
@@ -86,14 +105,23 @@ fn featured(features: &Features, samples: Vec<Sample>) -> Vec<Sample> {
     samples.into_iter().map(feature).collect()
 }
 
-fn write_points(file: &Path, projection: &Tensor, points: &[Sample]) -> Result<(), ModelError> {
-    let embed = || -> candle_core::Result<BTreeMap<String, Tensor>> {
-        let (inputs, labels) = tensors(points)?;
-        Ok(BTreeMap::from([
-            (PROJECTION.to_owned(), projection.detach()),
-            (POINTS.to_owned(), inputs.matmul(&projection.detach())?),
-            (LABELS.to_owned(), labels.to_dtype(DType::F32)?),
-        ]))
+/// Writes the trained tensors and the points that they embed.
+fn write_evidence(
+    file: &Path,
+    vars: &BTreeMap<String, Var>,
+    points: &[Sample],
+) -> Result<(), ModelError> {
+    let mut tensors: BTreeMap<String, Tensor> = vars
+        .iter()
+        .map(|(name, var)| (name.clone(), var.as_tensor().detach()))
+        .collect();
+    let embed = |projection: &Tensor| -> candle_core::Result<(Tensor, Tensor)> {
+        let (inputs, labels) = tensors_of(points)?;
+        Ok((inputs.matmul(projection)?, labels.to_dtype(DType::F32)?))
     };
-    write_tensors(file, &embed().map_err(ModelError::compute("embedding"))?)
+    let (embedded, labels) =
+        embed(&tensors[PROJECTION]).map_err(ModelError::compute("embedding"))?;
+    tensors.insert(POINTS.to_owned(), embedded);
+    tensors.insert(LABELS.to_owned(), labels);
+    write_tensors(file, &tensors)
 }

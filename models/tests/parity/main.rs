@@ -12,3 +12,4 @@ mod bad_files;
 mod bert;
 mod common;
 mod efficientnet;
+mod resnet;

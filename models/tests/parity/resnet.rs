@@ -188,13 +188,18 @@ fn write(dir: &Path, writer: &Writer, shape: &Shape) {
 
 fn compare(name: &str, ours: &[f32], reference: &Value) {
     let theirs = numbers(reference);
-    let scale = theirs.iter().fold(0f64, |most, logit| most.max(logit.abs()));
+    let scale = theirs
+        .iter()
+        .fold(0f64, |most, logit| most.max(logit.abs()));
     let apart = distance(ours, &theirs);
     assert!(apart < TOLERANCE * scale, "{name}: {apart} of {scale}");
     // Images differ by more than the tolerance, or agreement would say nothing.
     let (first, second) = theirs.split_at(theirs.len() / IMAGES);
     let differ = first.iter().zip(second).map(|(a, b)| (a - b).abs());
-    assert!(differ.fold(0.0, f64::max) > 10.0 * TOLERANCE * scale, "{name}");
+    assert!(
+        differ.fold(0.0, f64::max) > 10.0 * TOLERANCE * scale,
+        "{name}"
+    );
 }
 
 fn public(name: &str, blocks: [usize; 4], exits: &[usize], after: &[usize]) {
@@ -232,7 +237,7 @@ fn own(name: &str, blocks: usize) {
 
 #[test]
 fn resnet50_with_every_exit() {
-    public("resnet50", [3, 4, 6, 3], &[1, 2, 3, 4], &[2, 4, 6, 8]);
+    public("resnet50", [3, 4, 6, 3], &[1, 2, 3, 4], &[2, 4, 7, 9]);
 }
 
 #[test]

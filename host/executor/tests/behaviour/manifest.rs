@@ -116,7 +116,7 @@ fn the_cards_become_the_catalog() {
     );
     assert_eq!(variant.memory_bytes, 22 * 4);
     assert_eq!(variant.exits[0].recall, [0.8, 1.0]);
-    let input = &manifest.inputs[0];
+    let input = &manifest.source.entries()[0].inputs[0];
     assert_eq!(
         (input.name.as_str(), input.input_type),
         ("pulse", InputType::F32)

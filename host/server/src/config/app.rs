@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use switchyard_core::catalog::Penalty;
 use switchyard_core::time::Micros;
-use switchyard_executor::manifest::{AppChoice, Prior};
+use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Prior};
 
 /// One application. What is not said here is as its card in the zoo says.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -25,6 +25,11 @@ pub struct AppConfig {
     pub prior: PriorName,
     /// For the strong prior: requests expected per window.
     pub prior_requests: Option<f64>,
+    /// What is counted as evidence of a request's class.
+    #[serde(default)]
+    pub evidence: EvidenceName,
+    /// Neighbours counted, as the app's card says when absent.
+    pub neighbours: Option<u32>,
     /// The variants to serve, all when absent.
     pub variants: Option<Vec<String>>,
     /// What becomes of a request whose deadline has passed before it ran.
@@ -58,6 +63,17 @@ pub enum PriorName {
     Strong,
 }
 
+/// What is counted as evidence of a request's class (SneakPeek section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvidenceName {
+    /// The nearest training points.
+    #[default]
+    Neighbours,
+    /// The single vote of a small classifier.
+    Vote,
+}
+
 // === impl AppConfig ===
 
 impl AppConfig {
@@ -75,6 +91,11 @@ impl AppConfig {
                 PriorName::Strong => Prior::Strong {
                     requests_per_window: self.prior_requests.unwrap_or_default(),
                 },
+            },
+            evidence: match (self.evidence, self.neighbours) {
+                (EvidenceName::Vote, _) => EvidenceChoice::Vote,
+                (EvidenceName::Neighbours, Some(k)) => EvidenceChoice::Neighbours(k),
+                (EvidenceName::Neighbours, None) => EvidenceChoice::Card,
             },
             drops_late: self.late == Late::Drop,
         }

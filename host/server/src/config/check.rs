@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::error::closest;
-use super::{Config, ConfigError, PoolConfig, PriorName, WorkerConfig};
+use super::{Config, ConfigError, EvidenceName, PoolConfig, PriorName, WorkerConfig};
 
 struct Check<'a> {
     config: &'a Config,
@@ -95,6 +95,13 @@ impl Check<'_> {
             if strong != app.prior_requests.is_some_and(|r| r.is_finite() && r > 0.0) {
                 let reason = "a number above 0 with the strong prior, absent with the others";
                 return self.refuse(format!("app[{i}].prior_requests"), reason);
+            }
+            if app.neighbours == Some(0) {
+                return self.refuse(format!("app[{i}].neighbours"), "must be at least 1");
+            }
+            if app.neighbours.is_some() && app.evidence == EvidenceName::Vote {
+                let reason = "a vote has no neighbours; leave it out";
+                return self.refuse(format!("app[{i}].neighbours"), reason);
             }
             if app.variants.as_ref().is_some_and(Vec::is_empty) {
                 return self.refuse(

@@ -24,11 +24,12 @@ const JSON_LENGTH: &str = "inference-header-content-length";
 /// After this long without an answer a request counts as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Sends to one app of one server. Clones share connections.
+/// Sends to the apps of one server. Clones share connections.
 #[derive(Clone)]
 pub(super) struct Client {
     http: HttpClient<HttpConnector, Full<Bytes>>,
-    uri: Uri,
+    /// Name and address of each app.
+    apps: Arc<[(String, Uri)]>,
     sent: Arc<AtomicU64>,
     in_flight: Arc<AtomicU64>,
 }
@@ -63,13 +64,20 @@ struct Complaint {
 
 impl Client {
     /// Sends to `/v2/models/{app}/infer` at `address`.
-    pub(super) fn new(address: std::net::SocketAddr, app: &str) -> Result<Self, String> {
-        let uri = format!("http://{address}/v2/models/{app}/infer");
+    pub(super) fn new(
+        address: std::net::SocketAddr,
+        apps: impl Iterator<Item = String>,
+    ) -> Result<Self, String> {
+        let target = |app: String| {
+            let uri = format!("http://{address}/v2/models/{app}/infer");
+            let parsed = uri.parse().map_err(|error| format!("{uri}: {error}"));
+            parsed.map(|uri| (app, uri))
+        };
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         Ok(Self {
             http: HttpClient::builder(TokioExecutor::new()).build(connector),
-            uri: uri.parse().map_err(|error| format!("{uri}: {error}"))?,
+            apps: apps.map(target).collect::<Result<_, _>>()?,
             sent: Arc::default(),
             in_flight: Arc::default(),
         })
@@ -91,7 +99,7 @@ impl Client {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         let client = self.clone();
         tokio::spawn(async move {
-            let deadline = request.deadline;
+            let (app, deadline) = (request.app, request.deadline);
             let end = match timeout(PATIENCE, client.exchange(request)).await {
                 Ok(end) => end,
                 Err(_) => End::Lost(format!("no answer within {} s", PATIENCE.as_secs())),
@@ -99,6 +107,7 @@ impl Client {
             client.in_flight.fetch_sub(1, Ordering::Relaxed);
             // An error means that nobody counts any more.
             let _ = outcomes.send(Outcome {
+                app,
                 // From when it was due: a late send is the server's loss too, if it held us up.
                 latency: due.elapsed(),
                 deadline,
@@ -108,9 +117,12 @@ impl Client {
     }
 
     async fn exchange(&self, request: Request) -> End {
+        let Some((app, uri)) = self.apps.get(request.app) else {
+            return End::Lost(format!("no app {} to send to", request.app));
+        };
         let mut post = hyper::Request::new(Full::new(request.body));
         *post.method_mut() = Method::POST;
-        *post.uri_mut() = self.uri.clone();
+        *post.uri_mut() = uri.clone();
         if let Some(length) = request.json_length {
             post.headers_mut().insert(JSON_LENGTH, length.into());
         }
@@ -123,11 +135,11 @@ impl Client {
             Ok(body) => body.to_bytes(),
             Err(error) => return End::Lost(error.to_string()),
         };
-        end_of(status, &body, request.label)
+        end_of(app, status, &body, request.label)
     }
 }
 
-fn end_of(status: StatusCode, body: &[u8], label: usize) -> End {
+fn end_of(app: &str, status: StatusCode, body: &[u8], label: usize) -> End {
     if status != StatusCode::OK {
         let error = serde_json::from_slice::<Complaint>(body).map_or_else(
             |_| String::from_utf8_lossy(body).into_owned(),
@@ -150,9 +162,9 @@ fn end_of(status: StatusCode, body: &[u8], label: usize) -> End {
         right: *said == label,
         policy: parameters.policy,
         ran: if parameters.short_circuit {
-            "evidence".to_owned()
+            format!("{app}/evidence")
         } else {
-            format!("{}:{}", reply.model_version, parameters.exit)
+            format!("{app}/{}:{}", reply.model_version, parameters.exit)
         },
     })
 }
@@ -163,6 +175,7 @@ mod tests {
 
     fn end(status: u16, body: &str) -> End {
         end_of(
+            "heart",
             StatusCode::from_u16(status).expect("a status"),
             body.as_bytes(),
             3,
@@ -180,7 +193,7 @@ mod tests {
         assert!(answered.right);
         assert_eq!(
             (answered.policy.as_str(), answered.ran.as_str()),
-            ("p@1", "cnn:final")
+            ("p@1", "heart/cnn:final")
         );
         let wrong = body.replace("[3]", "[4]");
         assert!(matches!(
@@ -188,7 +201,7 @@ mod tests {
             End::Answered(Answered { right: false, .. })
         ));
         let evidence = body.replace("false", "true");
-        assert!(matches!(end(200, &evidence), End::Answered(it) if it.ran == "evidence"));
+        assert!(matches!(end(200, &evidence), End::Answered(it) if it.ran == "heart/evidence"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
-use super::score::Score;
+use super::score::{Score, Scores};
 
 /// The least number of swaps that shows anything.
 const SWAPS_MIN: usize = 2;
@@ -18,12 +18,10 @@ const RAN_SHOWN: usize = 4;
 /// Everything the demo found out.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoReport {
-    /// Offered load, as a share of what the most accurate variant sustains on all workers.
+    /// Offered load, as a share of what the most accurate variants sustain on all workers.
     pub load: f64,
     /// The same in requests per second.
     pub rate_per_s: f64,
-    /// The most accurate variant.
-    pub most_accurate: String,
     /// One row per policy, on the same arrivals.
     pub policies: Vec<Row>,
     /// Requests sent between phases, around swaps; not part of any row.
@@ -65,10 +63,31 @@ pub struct Row {
     pub p99_ms: f64,
     /// Requests that got no answer.
     pub lost: u64,
-    /// Share of answers by what ran: `variant:exit`, or `evidence`.
+    /// The same app by app.
+    pub apps: Vec<AppRow>,
+    /// Share of answers by what ran: `app/variant:exit`, or `app/evidence`.
     pub ran: Vec<(String, f64)>,
     /// Share of answers by who decided.
     pub decided: Vec<(String, f64)>,
+}
+
+/// What one policy made of the requests for one app.
+#[derive(Clone, Debug, Serialize)]
+pub struct AppRow {
+    /// Its name.
+    pub app: String,
+    /// Requests sent to it.
+    pub requests: u64,
+    /// Share of answers with the right label.
+    pub accuracy: f64,
+    /// Right answers, less what they lost by lateness, per request.
+    pub utility: f64,
+    /// Share of requests not answered in time.
+    pub violations: f64,
+    /// 95th percentile of latency in milliseconds.
+    pub p95_ms: f64,
+    /// Share of answers by what ran.
+    pub ran: Vec<(String, f64)>,
 }
 
 /// One swap.
@@ -91,8 +110,10 @@ pub struct SwapRow {
 // === impl Row ===
 
 impl Row {
-    pub(super) fn new(policy: &str, score: &Score, time: Duration) -> Self {
+    pub(super) fn new(policy: &str, scores: &Scores, apps: &[&str], time: Duration) -> Self {
+        let score = &scores.all;
         let [p50_ms, p95_ms, p99_ms] = score.percentiles_ms([0.50, 0.95, 0.99]);
+        let apps = apps.iter().zip(&scores.apps);
         Self {
             policy: policy.to_owned(),
             requests: score.requests,
@@ -104,15 +125,36 @@ impl Row {
             p95_ms,
             p99_ms,
             lost: score.lost,
+            apps: apps.map(|(app, score)| AppRow::new(app, score)).collect(),
             ran: score.ran(),
             decided: score.policies(),
+        }
+    }
+}
+
+// === impl AppRow ===
+
+impl AppRow {
+    fn new(app: &str, score: &Score) -> Self {
+        let [p95_ms] = score.percentiles_ms([0.95]);
+        Self {
+            app: app.to_owned(),
+            requests: score.requests,
+            accuracy: score.accuracy(),
+            utility: score.utility(),
+            violations: score.violations(),
+            p95_ms,
+            ran: score.ran(),
         }
     }
 
     fn ran_in_words(&self) -> String {
         let shown = self.ran.iter().take(RAN_SHOWN);
         let words: Vec<_> = shown
-            .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
+            .map(|(name, share)| {
+                let name = name.split_once('/').map_or(name.as_str(), |(_, name)| name);
+                format!("{name} {:.0} %", share * 100.0)
+            })
             .collect();
         words.join(", ")
     }
@@ -165,7 +207,6 @@ impl DemoReport {
             "p95 ms",
             "p99 ms",
             "lost",
-            "ran",
         ]);
         for row in &self.policies {
             table.add_row([
@@ -179,10 +220,31 @@ impl DemoReport {
                 format!("{:.1}", row.p95_ms),
                 format!("{:.1}", row.p99_ms),
                 row.lost.to_string(),
-                row.ran_in_words(),
             ]);
         }
         align(&mut table, 1..10);
+        table
+    }
+
+    fn apps_table(&self) -> Table {
+        let mut table = bare([
+            "policy", "app", "requests", "accuracy", "utility", "late", "p95 ms", "ran",
+        ]);
+        for row in &self.policies {
+            for app in &row.apps {
+                table.add_row([
+                    row.policy.clone(),
+                    app.app.clone(),
+                    app.requests.to_string(),
+                    format!("{:.3}", app.accuracy),
+                    format!("{:.3}", app.utility),
+                    format!("{:.1} %", app.violations * 100.0),
+                    format!("{:.1}", app.p95_ms),
+                    app.ran_in_words(),
+                ]);
+            }
+        }
+        align(&mut table, 2..7);
         table
     }
 
@@ -213,14 +275,14 @@ impl fmt::Display for DemoReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n", self.swaps_table())?;
         writeln!(f, "{}\n", self.policies_table())?;
+        writeln!(f, "{}\n", self.apps_table())?;
         let compared: u64 = self.policies.iter().map(|row| row.requests).sum();
         write!(
             f,
-            "{:.0} requests/s in calm and busy stretches, {:.0} % of what {} sustains; {} swaps \
-             under load; {} of {} requests lost",
+            "{:.0} requests/s in calm and busy stretches, {:.0} % of what the most \
+             accurate variants sustain; {} swaps under load; {} of {} requests lost",
             self.rate_per_s,
             self.load * 100.0,
-            self.most_accurate,
             self.swaps.len(),
             self.lost,
             compared + self.between,
@@ -248,6 +310,10 @@ mod tests {
     use super::*;
 
     fn row(policy: &str, utility: f64) -> Row {
+        let ran = vec![
+            ("heart/resnet:final".to_owned(), 0.75),
+            ("heart/cnn:final".to_owned(), 0.25),
+        ];
         Row {
             policy: policy.to_owned(),
             requests: 1_000,
@@ -259,10 +325,16 @@ mod tests {
             p95_ms: 130.0,
             p99_ms: 160.0,
             lost: 0,
-            ran: vec![
-                ("resnet:final".to_owned(), 0.75),
-                ("cnn:final".to_owned(), 0.25),
-            ],
+            apps: vec![AppRow {
+                app: "heart".to_owned(),
+                requests: 1_000,
+                accuracy: 0.876,
+                utility,
+                violations: 0.125,
+                p95_ms: 130.0,
+                ran: ran.clone(),
+            }],
+            ran,
             decided: vec![(format!("{policy}@0.1.0"), 1.0)],
         }
     }
@@ -279,7 +351,6 @@ mod tests {
         DemoReport {
             load: 0.9,
             rate_per_s: 321.7,
-            most_accurate: "resnet".to_owned(),
             policies: vec![row("fcfs", 0.5), row("sneakpeek", 0.75)],
             between: 100,
             lost: 0,

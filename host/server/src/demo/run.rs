@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::child::ServerProcess;
 use super::client::Client;
 use super::report::{DemoReport, Row, SwapRow};
-use super::score::{Outcome, Score};
-use super::stage::Stage;
-use super::workload::{Request, Workload};
+use super::score::{Outcome, Score, Scores};
+use super::stage::{Stage, StageApp};
+use super::workload::{Asked, Request, Workload};
 use super::{DemoError, DemoOptions};
 use crate::admin::ServerStatus;
 use crate::policies::{Swap, SwapResult};
@@ -51,14 +51,16 @@ async fn show(options: &DemoOptions, stage: Stage) -> Result<DemoReport, DemoErr
     })
     .await?;
     server.until("become ready", |status| status.ready).await?;
-    let client = Client::new(server.http, &stage.app).map_err(DemoError::Server)?;
-    let rate_per_s = options.load * stage.capacity_per_s;
+    let names = stage.apps.iter().map(|app| app.zoo.card.name.clone());
+    let client = Client::new(server.http, names).map_err(DemoError::Server)?;
     let phase = Duration::from_secs_f64(options.phase_s);
+    let (apps, load) = (stage.apps.as_slice(), options.load);
     let mut show = Show {
-        phase: Workload::new(options.seed, rate_per_s, stage.slo).phase(phase),
-        between: Workload::new(options.seed ^ BETWEEN, rate_per_s, stage.slo),
+        rate_per_s: load * mean_capacity(apps),
+        phase: workload(apps, options.seed, load)?.phase(phase),
+        between: workload(apps, options.seed ^ BETWEEN, load)?,
         serving: first.clone(),
-        scores: options.names.iter().map(|_| Score::default()).collect(),
+        scores: vec![Scores::new(stage.apps.len()); options.names.len()],
         other: Score::default(),
         swaps: Vec::new(),
         stage,
@@ -72,11 +74,31 @@ async fn show(options: &DemoOptions, stage: Stage) -> Result<DemoReport, DemoErr
             show.phase(i, name).await;
         }
     }
-    show.end(options, rate_per_s).await
+    show.end(options).await
+}
+
+/// Requests for all apps. Each is given the same share of the machine: as many requests as its most
+/// accurate variant sustains on that share, times the load.
+fn workload(apps: &[StageApp], seed: u64, load: f64) -> Result<Workload, DemoError> {
+    let share = load / apps.len().max(1) as f64;
+    let asked = apps
+        .iter()
+        .map(|app| Asked::try_new(&app.zoo, seed, share * app.capacity_per_s, app.slo));
+    let asked = asked.collect::<Result<_, _>>().map_err(DemoError::Input)?;
+    Ok(Workload::new(seed, asked))
+}
+
+/// Mean over the apps of what their most accurate variants sustain alone, per second: what all of
+/// them sustain together on equal shares.
+fn mean_capacity(apps: &[StageApp]) -> f64 {
+    let sum: f64 = apps.iter().map(|app| app.capacity_per_s).sum();
+    sum / apps.len().max(1) as f64
 }
 
 struct Show {
     stage: Stage,
+    /// Mean rate of all requests.
+    rate_per_s: f64,
     server: ServerProcess,
     client: Client,
     bar: ProgressBar,
@@ -86,7 +108,7 @@ struct Show {
     between: Workload,
     /// Name of the policy whose file lies there.
     serving: String,
-    scores: Vec<Score>,
+    scores: Vec<Scores>,
     /// Of what is not compared.
     other: Score,
     swaps: Vec<SwapRow>,
@@ -167,46 +189,34 @@ impl Show {
 
     /// Counts outcomes until the last request has ended.
     async fn collect(&mut self, mut outcomes: UnboundedReceiver<Outcome>, policy: Option<usize>) {
-        let score = match policy {
-            Some(policy) => &mut self.scores[policy],
-            None => &mut self.other,
-        };
         while let Some(outcome) = outcomes.recv().await {
-            score.add(&outcome, self.stage.penalty);
+            let penalty = self.stage.apps[outcome.app].penalty;
+            match policy {
+                Some(policy) => self.scores[policy].add(&outcome, penalty),
+                None => self.other.add(&outcome, penalty),
+            }
         }
     }
 
-    async fn end(self, options: &DemoOptions, rate_per_s: f64) -> Result<DemoReport, DemoError> {
+    async fn end(self, options: &DemoOptions) -> Result<DemoReport, DemoError> {
         self.bar.finish_and_clear();
         let status = self.server.status().await?;
         let stopped = self.server.stop().await?;
         let time = Duration::from_secs_f64(options.phase_s * options.rounds as f64);
+        let apps = self.stage.apps.iter();
+        let apps: Vec<_> = apps.map(|app| app.zoo.card.name.as_str()).collect();
         let scores = options.names.iter().zip(&self.scores);
+        let counted = || self.scores.iter().map(|it| &it.all).chain([&self.other]);
         Ok(DemoReport {
             load: options.load,
-            rate_per_s,
-            most_accurate: self.stage.most_accurate,
+            rate_per_s: self.rate_per_s,
             policies: scores
-                .map(|(name, score)| Row::new(name, score, time))
+                .map(|(name, scores)| Row::new(name, scores, &apps, time))
                 .collect(),
             between: self.other.requests,
-            lost: self
-                .scores
-                .iter()
-                .chain([&self.other])
-                .map(|score| score.lost)
-                .sum(),
-            refused: self
-                .scores
-                .iter()
-                .chain([&self.other])
-                .map(|score| score.refused)
-                .sum(),
-            error: self
-                .scores
-                .iter()
-                .chain([&self.other])
-                .find_map(|score| score.error.clone()),
+            lost: counted().map(|score| score.lost).sum(),
+            refused: counted().map(|score| score.refused).sum(),
+            error: counted().find_map(|score| score.error.clone()),
             imbalance: status.pools.iter().map(|pool| pool.driver.imbalance).sum(),
             swaps: self.swaps,
             drained: stopped.success(),

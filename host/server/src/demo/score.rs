@@ -9,6 +9,8 @@ use switchyard_core::time::Micros;
 /// How one request ended.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
+    /// Position of its app among those asked.
+    pub(super) app: usize,
     /// From when it was due to the last byte of its answer.
     pub(super) latency: Duration,
     /// Its deadline, from when it was due.
@@ -40,7 +42,7 @@ pub(super) struct Answered {
     pub(super) right: bool,
     /// Who decided.
     pub(super) policy: String,
-    /// `variant:exit` that ran, or `evidence`.
+    /// `app/variant:exit` that ran, or `app/evidence`.
     pub(super) ran: String,
 }
 
@@ -59,6 +61,32 @@ pub(super) struct Score {
     ran: BTreeMap<String, u64>,
     /// One of the errors, for whoever looks for the reason.
     pub(super) error: Option<String>,
+}
+
+/// The sums of one policy: over everything, and app by app.
+#[derive(Clone, Debug)]
+pub(super) struct Scores {
+    pub(super) all: Score,
+    pub(super) apps: Vec<Score>,
+}
+
+// === impl Scores ===
+
+impl Scores {
+    pub(super) fn new(apps: usize) -> Self {
+        Self {
+            all: Score::default(),
+            apps: vec![Score::default(); apps],
+        }
+    }
+
+    /// Counts one more request.
+    pub(super) fn add(&mut self, outcome: &Outcome, penalty: Penalty) {
+        self.all.add(outcome, penalty);
+        if let Some(app) = self.apps.get_mut(outcome.app) {
+            app.add(outcome, penalty);
+        }
+    }
 }
 
 // === impl Score ===
@@ -158,6 +186,7 @@ mod tests {
 
     fn answered(latency_ms: u64, right: bool) -> Outcome {
         Outcome {
+            app: 0,
             latency: Duration::from_millis(latency_ms),
             deadline: Duration::from_millis(100),
             end: End::Answered(Answered {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use switchyard_core::catalog::{Catalog, Penalty, Variant};
-use switchyard_core::ids::{VariantId, WorkerId};
+use switchyard_core::ids::{AppId, WorkerId};
+use switchyard_models::zoo::ZooApp;
 use tempfile::TempDir;
 use toml::{Table, Value};
 
@@ -21,16 +22,20 @@ const LIVE: &str = "live";
 pub(super) struct Stage {
     folder: TempDir,
     policies: PathBuf,
-    /// The app that is asked.
-    pub(super) app: String,
+    /// The apps that are asked.
+    pub(super) apps: Vec<StageApp>,
+}
+
+/// An app that is asked.
+pub(super) struct StageApp {
+    /// As the zoo has it.
+    pub(super) zoo: ZooApp,
     /// Its deadline where a request names none.
     pub(super) slo: Duration,
     /// What it loses by being late.
     pub(super) penalty: Penalty,
-    /// What the most accurate variant sustains on all workers, per second.
+    /// What its most accurate variant sustains on all workers, per second.
     pub(super) capacity_per_s: f64,
-    /// Its name.
-    pub(super) most_accurate: String,
 }
 
 // === impl Stage ===
@@ -50,20 +55,26 @@ impl Stage {
             .first()
             .ok_or_else(|| input("the demo configuration has no pool"))?;
         let catalog = plan.catalog(&measured).map_err(input)?;
-        let app = catalog
-            .apps
-            .first()
-            .ok_or_else(|| input("the zoo has no app"))?;
-        let (capacity_per_s, best) =
-            capacity(&catalog).ok_or_else(|| input("no worker runs the most accurate variant"))?;
+        let apps = (0..).map(AppId).zip(&catalog.apps).zip(plan.apps());
+        let apps = apps.map(|((id, app), zoo)| {
+            let rate = capacity(&catalog, id).ok_or_else(|| {
+                let name = &app.name;
+                input(format!(
+                    "no worker runs the most accurate variant of app {name}"
+                ))
+            })?;
+            Ok(StageApp {
+                zoo: zoo.clone(),
+                slo: Duration::from_micros(app.slo.0),
+                penalty: app.penalty,
+                capacity_per_s: rate,
+            })
+        });
+        let apps = apps.collect::<Result<_, DemoError>>()?;
         let live = folder.path().join("policies");
         fs::create_dir(&live).map_err(input)?;
         let stage = Self {
-            app: app.name.clone(),
-            slo: Duration::from_micros(app.slo.0),
-            penalty: app.penalty,
-            capacity_per_s,
-            most_accurate: best,
+            apps,
             policies: options.policies.clone(),
             folder,
         };
@@ -159,13 +170,12 @@ fn configuration(options: &DemoOptions, folder: &Path) -> Result<String, DemoErr
     toml::to_string(&config).map_err(input)
 }
 
-/// Requests per second that all workers together sustain with the most accurate variant at its
-/// best batch, and its name.
-fn capacity(catalog: &Catalog) -> Option<(f64, String)> {
+/// Requests per second that all workers together sustain with an app's most accurate variant at
+/// its best batch.
+fn capacity(catalog: &Catalog, app: AppId) -> Option<f64> {
     let accuracy = |variant: &Variant| variant.exits.last().map_or(0.0, |exit| exit.accuracy);
-    let (id, best) = (0..)
-        .map(VariantId)
-        .zip(&catalog.variants)
+    let (id, best) = catalog
+        .variants_of(app)
         .max_by(|a, b| accuracy(a.1).total_cmp(&accuracy(b.1)))?;
     let rate = (0..catalog.workers.len() as u32).map(|worker| {
         let rate = |batch| {
@@ -178,7 +188,7 @@ fn capacity(catalog: &Catalog) -> Option<(f64, String)> {
             .unwrap_or(0.0)
     });
     let rate: f64 = rate.sum();
-    (rate > 0.0).then(|| (rate, best.name.clone()))
+    (rate > 0.0).then_some(rate)
 }
 
 fn input(error: impl std::fmt::Display) -> DemoError {

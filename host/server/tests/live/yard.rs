@@ -30,8 +30,10 @@ pub(crate) const FALLBACK: &str = "edf-fallback@";
 pub(crate) struct Setup {
     pub(crate) pool: &'static str,
     component: Option<Vec<u8>>,
+    zoo: Option<PathBuf>,
     server: String,
     app: String,
+    worker: String,
     lines: String,
     policies: String,
     profile: String,
@@ -58,8 +60,10 @@ impl Setup {
         Self {
             pool,
             component: None,
+            zoo: None,
             server: String::new(),
             app: String::new(),
+            worker: String::new(),
             lines: String::new(),
             policies: String::new(),
             profile: String::new(),
@@ -84,6 +88,18 @@ impl Setup {
         self
     }
 
+    /// Another zoo than the one that tests share.
+    pub(crate) fn zoo(mut self, zoo: &Path) -> Self {
+        self.zoo = Some(zoo.to_path_buf());
+        self
+    }
+
+    /// Lines for each `[[worker]]`.
+    pub(crate) fn worker(mut self, lines: &str) -> Self {
+        self.worker = lines.to_owned();
+        self
+    }
+
     /// Lines for `[[pool]]`.
     pub(crate) fn lines(mut self, lines: &str) -> Self {
         self.lines = lines.to_owned();
@@ -105,7 +121,7 @@ impl Setup {
     /// The configuration as text, policies in `folder`.
     pub(crate) fn toml(&self, fixture: &Fixture, folder: &Path) -> String {
         let Self { pool, .. } = self;
-        let zoo = fixture.zoo.display();
+        let zoo = self.zoo.as_ref().unwrap_or(&fixture.zoo).display();
         let profiles = fixture.profiles.display();
         let folder = folder.display();
         // A test machine is busy: a budget that is overrun by accident would prove nothing.
@@ -127,9 +143,11 @@ zoo = "{zoo}"
 [[worker]]
 name = "{pool}-a"
 memory_mb = 64
+{worker}
 [[worker]]
 name = "{pool}-b"
 memory_mb = 64
+{worker}
 [[pool]]
 name = "{pool}"
 apps = ["{APP}"]
@@ -148,6 +166,7 @@ measure_s = 1
             server = self.server,
             app = self.app,
             lines = self.lines,
+            worker = self.worker,
             policies = self.policies,
             profile = self.profile,
         )

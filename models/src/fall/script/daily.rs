@@ -8,6 +8,9 @@ use rand_pcg::Pcg64;
 use super::{arriving, standing, walk_until};
 use crate::fall::motion::{Motion, Track};
 
+/// Share of those going down to the floor on purpose who let go on the way.
+const PLUMPING: f64 = 0.35;
+
 /// A kind of activity and how often it is drawn, relative to the others.
 type Kind = (f64, fn(&mut Pcg64) -> Motion);
 
@@ -50,7 +53,7 @@ fn sit(rng: &mut Pcg64) -> Motion {
     motion.direction = PI;
     let down = motion.leg_m - rng.random_range(0.38..0.52);
     let seated_s = if rng.random_bool(0.4) {
-        let (acceleration, stop_s) = (rng.random_range(2.5..7.5), rng.random_range(0.04..0.14));
+        let (acceleration, stop_s) = (rng.random_range(2.5..8.5), rng.random_range(0.04..0.14));
         motion.height.drop(at_s, down, acceleration, stop_s)
     } else {
         let duration_s = rng.random_range(0.8..1.5);
@@ -106,7 +109,7 @@ fn lie_down_on_a_bed(rng: &mut Pcg64) -> Motion {
     let down = motion.leg_m - rng.random_range(0.3..0.55);
     let flat = rng.random_range(1.3..1.6);
     if rng.random_bool(0.5) {
-        let (acceleration, stop_s) = (rng.random_range(3.5..8.5), rng.random_range(0.07..0.22));
+        let (acceleration, stop_s) = (rng.random_range(3.5..9.3), rng.random_range(0.05..0.18));
         let landing_s = motion.height.drop(at_s, down, acceleration, stop_s);
         let duration_s = landing_s - at_s + rng.random_range(0.0..0.3);
         motion.tilt.launch(at_s, duration_s, flat);
@@ -134,8 +137,15 @@ fn go_down_to_the_floor(rng: &mut Pcg64) -> Motion {
     let mut motion = arriving(0.3, at_s - 0.2, rng);
     motion.direction = rng.random_range(-PI..PI);
     let down = motion.leg_m - rng.random_range(0.12..0.3);
-    let duration_s = rng.random_range(0.7..1.4);
-    let low_s = motion.height.smooth(at_s, duration_s, -down);
+    let low_s = if rng.random_bool(PLUMPING) {
+        let (acceleration, stop_s) = (rng.random_range(1.5..6.0), rng.random_range(0.06..0.2));
+        motion.height.drop(at_s, down, acceleration, stop_s)
+    } else {
+        motion
+            .height
+            .smooth(at_s, rng.random_range(0.7..1.4), -down)
+    };
+    let duration_s = low_s - at_s;
     motion
         .travel
         .smooth(at_s, duration_s, rng.random_range(0.1..0.4));

@@ -221,5 +221,5 @@ fn down_a_wall(rng: &mut Pcg64) -> (Motion, f64) {
 
 /// How long a body takes to stop on the floor, in seconds.
 fn stop_s(rng: &mut Pcg64) -> f64 {
-    rng.random_range(0.03..0.11)
+    rng.random_range(0.04..0.16)
 }

@@ -8,7 +8,8 @@ use crate::images::{CLASSES, COLOURS, Images, SIZE, class_name};
 use crate::resnet2d::{BlockKind, GroupSpec, ResNet2dSpec, StemSpec, TensorLayout};
 use crate::train::recipe::{AppFacts, EvidenceRecipe, Recipe, Scale, VariantRecipe};
 
-/// The image application.
+/// The image application. Networks without normalisation collapse at learning rates much above
+/// these, most of all deep ones.
 pub(crate) struct ImagesRecipe;
 
 impl Recipe for ImagesRecipe {
@@ -39,24 +40,37 @@ impl Recipe for ImagesRecipe {
                 "resnet20",
                 "Residual network of 9 blocks, with exits after 3, 6 and 9",
                 3,
+                (1.0, 1e-3),
             ),
             resnet(
                 "resnet32",
                 "Residual network of 15 blocks, with exits after 5, 10 and 15",
                 5,
+                (0.6, 1e-3),
             ),
             resnet(
                 "resnet56",
                 "Residual network of 27 blocks, with exits after 9, 18 and 27",
                 9,
+                (0.7, 8e-4),
             ),
         ]
     }
 
+    /// Deep ones go on from the shallow: a new block starts as nearly the identity, so that a
+    /// network with more of them starts where the one with fewer ended.
+    fn starts_from(&self, variant: &str) -> Option<&'static str> {
+        match variant {
+            "resnet32" => Some("resnet20"),
+            "resnet56" => Some("resnet32"),
+            _ => None,
+        }
+    }
+
     fn evidence(&self) -> EvidenceRecipe {
         EvidenceRecipe {
-            features: Features::Raw,
-            dimensions: 16,
+            features: Features::Figure,
+            dimensions: 12,
             mix: vec![1.0; CLASSES],
         }
     }
@@ -64,8 +78,8 @@ impl Recipe for ImagesRecipe {
     fn scale(&self) -> Scale {
         Scale {
             steps: 1500,
-            evidence_steps: 1500,
-            batch: 32,
+            evidence_steps: 6000,
+            batch: 16,
             validation_per_class: 60,
             points_per_class: 80,
         }
@@ -74,7 +88,12 @@ impl Recipe for ImagesRecipe {
 
 /// A network for pictures of CIFAR's size (He et al., "Deep Residual Learning for Image
 /// Recognition", 2016, section 4.2): three groups of `blocks` basic blocks.
-fn resnet(name: &'static str, summary: &'static str, blocks: usize) -> VariantRecipe {
+fn resnet(
+    name: &'static str,
+    summary: &'static str,
+    blocks: usize,
+    (steps_factor, peak_rate): (f64, f64),
+) -> VariantRecipe {
     let group = |channels, stride| GroupSpec {
         channels,
         blocks,
@@ -101,8 +120,8 @@ fn resnet(name: &'static str, summary: &'static str, blocks: usize) -> VariantRe
         inputs: None,
         max_batch: 32,
         mix: vec![1.0; CLASSES],
-        steps_factor: 1.0,
-        peak_rate: 2e-3,
+        steps_factor,
+        peak_rate,
         prepare: None,
     }
 }

@@ -5,7 +5,7 @@ use crate::card::{Datatype, Penalty, TensorCard};
 use crate::data::Data;
 use crate::features::Features;
 use crate::lstm::LstmSpec;
-use crate::mobilenet::{MobileNetSpec, MobileNetStage};
+use crate::mobilenet::{MobileNetGroup, MobileNetSpec};
 use crate::train::recipe::{AppFacts, EvidenceRecipe, Recipe, Scale, VariantRecipe};
 use crate::voice::{CLASSES, Keyword, SAMPLES, Voice};
 
@@ -41,13 +41,14 @@ impl Recipe for VoiceRecipe {
             samples: SAMPLES,
             classes: CLASSES,
             stack: 4,
-            layers: vec![64, 64],
+            layers: vec![24, 24],
         });
-        let small = mobilenet(16, vec![stage(24, 1), stage(48, 1)], vec![2]);
+        let small = mobilenet(16, vec![group(24, 1), group(48, 1)], vec![2], 2);
         let large = mobilenet(
             24,
-            vec![stage(32, 2), stage(64, 2), stage(96, 2)],
+            vec![group(32, 2), group(64, 2), group(96, 2)],
             vec![2, 3],
+            4,
         );
         vec![
             variant(
@@ -58,15 +59,15 @@ impl Recipe for VoiceRecipe {
             ),
             variant(
                 "mobilenet-s",
-                "Narrow MobileNet of two stages",
+                "Narrow MobileNet of two groups of blocks",
                 small,
-                (1.0, 4e-3),
+                (1.5, 4e-3),
             ),
             variant(
                 "mobilenet",
-                "MobileNet of three stages, with an exit after the second",
+                "MobileNet of three groups of blocks, with an exit after the second",
                 large,
-                (1.0, 3e-3),
+                (2.0, 3e-3),
             ),
         ]
     }
@@ -109,20 +110,26 @@ fn variant(
     }
 }
 
-fn mobilenet(stem: usize, stages: Vec<MobileNetStage>, exits: Vec<usize>) -> Architecture {
+fn mobilenet(
+    stem: usize,
+    groups: Vec<MobileNetGroup>,
+    exits: Vec<usize>,
+    slices: usize,
+) -> Architecture {
     Architecture::MobileNet(MobileNetSpec {
         samples: SAMPLES,
         classes: CLASSES,
         stem,
         expansion: 2,
-        stages,
         exits,
+        slices,
+        groups,
     })
 }
 
-/// A stage that halves the picture.
-fn stage(channels: usize, blocks: usize) -> MobileNetStage {
-    MobileNetStage {
+/// A group that halves the picture.
+fn group(channels: usize, blocks: usize) -> MobileNetGroup {
+    MobileNetGroup {
         channels,
         blocks,
         stride: 2,

@@ -1,0 +1,100 @@
+//! How far the estimate of a variant's accuracy on a request is from the truth, by what it rests
+//! on: `cargo bench -p switchyard-models --bench estimates`.
+//!
+//! SneakPeek's Figure 7: the truth is the variant's recall of the request's own class; the
+//! estimate is the mean of its recalls under theta, which is the class frequencies of the
+//! validation set (profiled), or the posterior mean after k neighbours or a single vote, from
+//! Jeffreys' prior. Requests are drawn from the application's workload, which nothing was trained
+//! or measured on.
+
+use std::error::Error;
+use std::path::Path;
+
+use switchyard_models::Zoo;
+use switchyard_models::data::{Generator, Mix};
+use switchyard_models::train::recipe;
+use switchyard_models::zoo::ZooApp;
+
+/// No seed of a training run.
+const SEED: u64 = 987_654_321;
+const REQUESTS: usize = 2_000;
+/// Jeffreys' prior, per class.
+const ALPHA: f64 = 0.5;
+
+/// What an estimate rests on.
+#[derive(Clone, Copy)]
+enum Basis {
+    Profiled,
+    Vote,
+    Neighbours(usize),
+}
+
+const BASES: [(&str, Basis); 5] = [
+    ("profiled", Basis::Profiled),
+    ("vote", Basis::Vote),
+    ("k = 1", Basis::Neighbours(1)),
+    ("k = 5", Basis::Neighbours(5)),
+    ("k = 15", Basis::Neighbours(15)),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let zoo = Zoo::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("zoo"))?;
+    println!("mean absolute error of the estimated accuracy, {REQUESTS} requests of the workload");
+    print!("{:8}", "app");
+    BASES.iter().for_each(|(name, _)| print!("{name:>10}"));
+    println!();
+    for app in &zoo.apps {
+        let errors = errors(app)?;
+        print!("{:8}", app.card.name);
+        errors.iter().for_each(|error| print!("{error:10.4}"));
+        println!();
+    }
+    Ok(())
+}
+
+/// Mean over requests and exits, for each of the bases.
+fn errors(app: &ZooApp) -> Result<Vec<f64>, Box<dyn Error>> {
+    let name = &app.card.name;
+    let recipe = recipe(name).ok_or_else(|| format!("{name}: its data cannot be made"))?;
+    let sneakpeek = app
+        .sneakpeek()?
+        .ok_or_else(|| format!("{name}: has no evidence"))?;
+    let mix = Mix::try_new(&app.card.workload_mix)?;
+    let requests = Generator::new(recipe.data(), SEED, mix).samples(0, REQUESTS);
+    let recalls: Vec<&[f64]> = app
+        .variants
+        .iter()
+        .flat_map(|variant| &variant.card.exits)
+        .map(|exit| exit.recall.as_slice())
+        .collect();
+    let mut counts = Vec::new();
+    let mut sums = vec![0.0; BASES.len()];
+    for request in &requests {
+        for ((_, basis), sum) in BASES.iter().zip(&mut sums) {
+            let theta = match *basis {
+                Basis::Profiled => app.card.validation.frequencies.clone(),
+                Basis::Vote => {
+                    sneakpeek.vote(&request.values, &mut counts);
+                    posterior(&counts)
+                }
+                Basis::Neighbours(k) => {
+                    sneakpeek.counts(&request.values, k, &mut counts);
+                    posterior(&counts)
+                }
+            };
+            for recall in &recalls {
+                let estimate: f64 = theta.iter().zip(*recall).map(|(t, r)| t * r).sum();
+                *sum += (estimate - recall[request.label]).abs();
+            }
+        }
+    }
+    let all = (requests.len() * recalls.len()) as f64;
+    Ok(sums.iter().map(|sum| sum / all).collect())
+}
+
+/// Posterior mean of the class distribution (SneakPeek eq. 11).
+fn posterior(counts: &[u32]) -> Vec<f64> {
+    let weights: Vec<f64> = counts.iter().map(|&n| ALPHA + f64::from(n)).collect();
+    let sum: f64 = weights.iter().sum();
+    weights.iter().map(|weight| weight / sum).collect()
+}
