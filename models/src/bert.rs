@@ -195,6 +195,13 @@ impl StagedModel for Bert {
         self.classes
     }
 
+    fn answer_len(&self) -> usize {
+        match self.head {
+            Head::Embedding => self.hidden,
+            Head::Classifier { .. } => self.classes,
+        }
+    }
+
     fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
         let first = stage * self.layers_per_stage;
         let Some(layers) = self.layers.get(first..) else {

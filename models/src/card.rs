@@ -2,7 +2,8 @@
 //!
 //! Cards are TOML. A field this version does not know is refused, so that a typing error never
 //! silently means a default. Every number here was measured by the training run that wrote the
-//! card, on the validation set it names.
+//! card, on the validation set it names; the cards of public weights are written by hand, and say
+//! no more than is known.
 
 use std::ops::Range;
 use std::path::Path;

@@ -7,9 +7,11 @@
 //!    heartbeats, [`images`] pictures and [`voice`] spoken keywords from a seed: training data,
 //!    validation data, load.
 //! 2. [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mobilenet`], [`resnet1d`], [`resnet2d`]
-//!    and [`x3d`] are the architectures; [`architecture`] is their closed set. All implement
-//!    [`StagedModel`]: a chain of stages with exits. Their convolution lives in `layers` over
-//!    `unfold`, their tensors come from `params`.
+//!    and [`x3d`] are the architectures that are trained here; [`bert`], [`efficientnet`] and
+//!    again [`resnet2d`] take public weights as they are published. [`architecture`] is their
+//!    closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution
+//!    lives in `layers` over `unfold`, their tensors come from `params`; [`tokens`] makes the
+//!    input of those that read text.
 //! 3. [`train`] fits them and writes cards, weights and evidence.
 //! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
 //! 5. [`evidence`] answers "what do this input's nearest neighbours say", before any network has

@@ -18,8 +18,13 @@ pub trait StagedModel: Send + Sync {
     /// Strictly increasing, the last one equal to [`stages`](Self::stages).
     fn exits(&self) -> &[usize];
 
-    /// Number of classes that a head tells apart.
+    /// Number of classes that a head tells apart; 1 for a head that embeds.
     fn classes(&self) -> usize;
+
+    /// Numbers of one answer: one per class, or those of an embedding.
+    fn answer_len(&self) -> usize {
+        self.classes()
+    }
 
     /// Runs one stage on a batch.
     ///

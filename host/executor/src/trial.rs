@@ -26,8 +26,8 @@ pub enum TrialError {
     },
 }
 
-/// Runs one input through every stage and every exit. Answers must be finite, one number per
-/// class.
+/// Runs one input through every stage and every exit. Answers must be finite and of the
+/// model's length.
 ///
 /// # Errors
 /// The first thing that goes wrong.
@@ -45,13 +45,11 @@ pub fn run(model: &LoadedModel, device: &Device) -> Result<(), TrialError> {
         let answer = model.model.head(exit, &x);
         let answer = answer.and_then(|answer| answer.to_dtype(DType::F32)?.to_vec2::<f32>());
         let answer = answer.map_err(|error| refuse(error.to_string()))?;
-        let classes = model.model.classes();
+        let wanted = model.model.answer_len();
         match answer.as_slice() {
-            [row] if row.len() != classes => {
-                return Err(refuse(format!(
-                    "{} numbers for {classes} classes",
-                    row.len()
-                )));
+            [row] if row.len() != wanted => {
+                let found = row.len();
+                return Err(refuse(format!("{found} numbers, not {wanted}")));
             }
             [row] => {
                 if let Some(odd) = row.iter().find(|value| !value.is_finite()) {

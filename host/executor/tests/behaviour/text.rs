@@ -100,7 +100,7 @@ fn texts_parked_in_different_batches_go_on_together() {
 #[test]
 fn an_encoder_without_its_tokenizer_fails_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let mut executor = executor(&zoo(dir.path()));
+    let manifest = zoo(dir.path());
     let file = dir.path().join("sense/tiny/tokenizer.json");
     let whole = std::fs::read(&file).unwrap();
     for damaged in [None, Some(&whole[..whole.len() / 2])] {
@@ -108,6 +108,7 @@ fn an_encoder_without_its_tokenizer_fails_alone() {
             None => std::fs::remove_file(&file).unwrap(),
             Some(bytes) => std::fs::write(&file, bytes).unwrap(),
         }
+        let mut executor = executor(&manifest);
         let failed = executor.run(&mut job(ENCODER, [0, 2], &[(1, "w4")]));
         let error = failed.result.unwrap_err();
         assert!(!error.is_fatal());
@@ -117,7 +118,17 @@ fn an_encoder_without_its_tokenizer_fails_alone() {
         answers(&mut executor, job(CLASSIFIER, [0, 2], &[(2, "w4")]));
     }
     std::fs::write(&file, whole).unwrap();
-    answers(&mut executor, job(ENCODER, [0, 2], &[(3, "w4")]));
+    answers(&mut executor(&manifest), job(ENCODER, [0, 2], &[(3, "w4")]));
+}
+
+#[test]
+fn an_encoder_is_renewed_while_it_serves() {
+    let dir = tempfile::tempdir().unwrap();
+    let source: Arc<dyn ModelSource> = zoo(dir.path()).source;
+    let weights = Weights::new(source);
+    for variant in [CLASSIFIER, ENCODER] {
+        weights.renew(variant, &Device::Cpu).unwrap();
+    }
 }
 
 #[test]
@@ -138,24 +149,25 @@ fn encoders_are_measured_with_their_longest_text() {
     let dir = tempfile::tempdir().unwrap();
     let manifest = zoo(dir.path());
     let source: Arc<dyn ModelSource> = Arc::clone(&manifest.source) as _;
-    let options = MeasureOptions {
-        budget: Duration::from_millis(50),
-        ..MeasureOptions::quick()
-    };
-    let kind = KindToMeasure {
+    let kinds = [KindToMeasure {
         name: "cpu-1t".to_owned(),
         device: Device::Cpu,
         threads: 1,
-    };
+    }];
     let subject = Subject {
         source: &source,
         apps: &manifest.apps,
         variants: &manifest.variants,
-        kinds: &[kind],
+        kinds: &kinds,
     };
-    let mut measurement = Measurement::default();
-    measure(subject, &options, &mut measurement, &mut |_: MeasureProgress<'_>| {}).unwrap();
-    let file = measurement.to_file(Made::now("test"), Machine::detect());
+    let options = MeasureOptions {
+        budget: Duration::from_millis(50),
+        ..MeasureOptions::quick()
+    };
+    let mut measured = Measurement::default();
+    let mut watch = |_: MeasureProgress<'_>| {};
+    measure(subject, &options, &mut measured, &mut watch).unwrap();
+    let file = measured.to_file(Made::now("cargo test"), Machine::detect());
     assert_eq!(file.models.len(), 2);
     // The whole run, the first stage and the last, for batches of 1, 2 and 4.
     assert_eq!(file.latencies.len(), 2 * 3 * 3);
