@@ -20,6 +20,8 @@ pub(super) struct Memory {
     residents: Residents<()>,
     loading: Option<Loading>,
     soon: Soon,
+    /// Position in `soon` of what is looked at next: each is tried once.
+    next: usize,
 }
 
 /// Held by a running batch: what it runs is not evicted for a load ahead of time.
@@ -41,6 +43,7 @@ impl Memory {
             residents: Residents::new(budget_bytes),
             loading: None,
             soon: Soon::new(),
+            next: 0,
         }
     }
 
@@ -73,6 +76,7 @@ impl Memory {
         of: impl Fn(VariantId) -> Load,
     ) -> Option<Time> {
         self.soon = soon;
+        self.next = 0;
         self.load_next(now, of)
     }
 
@@ -88,9 +92,12 @@ impl Memory {
         if self.loading.is_some() {
             return None;
         }
-        let missing: Soon = self.residents.missing(&self.soon).map(|(_, v)| v).collect();
-        for variant in missing {
-            let at = self.soon.iter().position(|&v| v == variant)?;
+        while let Some(&variant) = self.soon.get(self.next) {
+            let at = self.next;
+            self.next += 1;
+            if self.residents.contains(variant) {
+                continue;
+            }
             let load = of(variant);
             let need = need(variant, load, &self.soon);
             if self.residents.begin_load(need, at).is_ok() {
