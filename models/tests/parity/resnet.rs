@@ -339,7 +339,7 @@ fn half_floats_give_nearly_the_same_answers() {
 #[test]
 fn a_hyper_parameter_is_named() {
     let cases = [
-        ("size = 16", "size = 0", "architecture.size"),
+        ("size = 16", "size = 1100", "architecture.size"),
         ("kernel = 7", "kernel = 6", "architecture.stem.kernel"),
         ("exits = [1, 2]", "exits = [2, 1]", "architecture.exits"),
         ("exits = [1, 2]", "exits = [1]", "architecture.exits"),
