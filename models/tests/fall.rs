@@ -70,7 +70,6 @@ fn a_quick_run_learns_and_writes_a_zoo() {
         .unwrap();
     assert!(rocket.last_loss < rocket.first_loss - 0.05, "{rocket:?}");
     assert!(rocket.exit_accuracies[0] > 0.6, "{rocket:?}");
-    assert!(report.sneakpeek_accuracy.unwrap() > 0.55, "{report:?}");
 
     let zoo = Zoo::open(dir.path()).unwrap();
     let app = zoo.app("fall").unwrap();

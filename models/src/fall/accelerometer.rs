@@ -23,7 +23,7 @@ const KNOCKED: f64 = 0.25;
 /// Share of windows in which the sensor is turned by hand, without its wearer turning.
 const TURNED: f64 = 0.15;
 /// Share of windows in which the sensor is not worn, but lies on a table.
-const ASIDE: f64 = 0.06;
+const ASIDE: f64 = 0.1;
 /// Share of windows with a gap in the radio link; the last value is held.
 const GAP: f64 = 0.12;
 

@@ -9,7 +9,7 @@ use super::{arriving, standing, walk_until};
 use crate::fall::motion::{Motion, Track};
 
 /// Share of those going down to the floor on purpose who let go on the way.
-const PLUMPING: f64 = 0.35;
+const PLUMPING: f64 = 0.2;
 
 /// A kind of activity and how often it is drawn, relative to the others.
 type Kind = (f64, fn(&mut Pcg64) -> Motion);
@@ -101,14 +101,14 @@ fn pick_up(rng: &mut Pcg64) -> Motion {
     motion
 }
 
-/// Lies down on a bed: slowly, or half of the times by letting go onto the mattress.
+/// Lies down on a bed: slowly, or two times in five by letting go onto the mattress.
 fn lie_down_on_a_bed(rng: &mut Pcg64) -> Motion {
     let at_s = rng.random_range(0.3..1.2);
     let mut motion = arriving(0.4, at_s - 0.3, rng);
     motion.direction = PI + rng.random_range(-1.6..1.6);
     let down = motion.leg_m - rng.random_range(0.3..0.55);
     let flat = rng.random_range(1.3..1.6);
-    if rng.random_bool(0.5) {
+    if rng.random_bool(0.4) {
         let (acceleration, stop_s) = (rng.random_range(3.5..9.3), rng.random_range(0.05..0.18));
         let landing_s = motion.height.drop(at_s, down, acceleration, stop_s);
         let duration_s = landing_s - at_s + rng.random_range(0.0..0.3);
@@ -143,7 +143,7 @@ fn go_down_to_the_floor(rng: &mut Pcg64) -> Motion {
     } else {
         motion
             .height
-            .smooth(at_s, rng.random_range(0.7..1.4), -down)
+            .smooth(at_s, rng.random_range(0.9..1.7), -down)
     };
     let duration_s = low_s - at_s;
     motion

@@ -80,7 +80,7 @@ impl Recipe for FallRecipe {
         vec![
             variant(
                 "video-s",
-                "X3D on 4 frames of 12 x 12",
+                "X3D on 4 frames of 8 x 8, in two stages of one block",
                 video(small(), vec![2]),
                 clip(),
                 (2.0, 4e-3),
@@ -91,7 +91,7 @@ impl Recipe for FallRecipe {
                 "X3D on 8 frames of 24 x 24",
                 video(medium(), vec![3]),
                 clip(),
-                (1.0, 3e-3),
+                (2.5, 3e-3),
             ),
             variant(
                 "fusion",
@@ -102,14 +102,14 @@ impl Recipe for FallRecipe {
                     trunk: medium(),
                 }),
                 None,
-                (1.5, 3e-3),
+                (2.5, 3e-3),
             ),
             variant(
                 "video-l",
                 "X3D on all 16 frames, with an exit after two of its three stages",
                 video(large(), vec![2, 3]),
                 clip(),
-                (1.0, 3e-3),
+                (1.7, 3e-3),
             ),
         ]
     }
@@ -158,8 +158,8 @@ fn video(trunk: TrunkSpec, exits: Vec<usize>) -> Architecture {
 fn small() -> TrunkSpec {
     TrunkSpec {
         every: 4,
-        shrink: 2,
-        ..trunk(8, vec![stage(8, 18, 1, 1), stage(16, 36, 2, 2)])
+        shrink: 3,
+        ..trunk(6, vec![stage(6, 12, 1, 1), stage(12, 24, 1, 2)])
     }
 }
 
