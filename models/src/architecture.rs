@@ -132,9 +132,10 @@ impl Architecture {
 
     /// Checks every hyper-parameter; after this, building cannot overflow or divide by zero.
     pub(crate) fn check(&self) -> Result<(), BadHyperParameter> {
-        in_range("samples", self.samples(), SAMPLES_MAX)?;
         in_range("classes", self.classes(), HYPER_PARAMETER_MAX)?;
-        self.spec().check()
+        // Before samples: they may be a product of what this bounds.
+        self.spec().check()?;
+        in_range("samples", self.samples(), SAMPLES_MAX)
     }
 
     /// Builds the network; [`check`](Self::check) must have passed.
