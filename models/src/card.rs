@@ -289,7 +289,7 @@ impl AppCard {
     /// comes out of order.
     pub fn input_ranges<S: AsRef<str>>(&self, names: Option<&[S]>) -> Option<Vec<Range<usize>>> {
         let Some(names) = names else {
-            return Some(vec![0..self.samples()]);
+            return Some(std::iter::once(0..self.samples()).collect());
         };
         let mut wanted = names.iter().map(AsRef::as_ref).peekable();
         let mut ranges: Vec<Range<usize>> = Vec::new();

@@ -28,9 +28,8 @@ fn the_most_that_was_held_at_once_is_counted() {
     let (grown, peak) = peak_of(|| {
         drop(kept);
         let mut grown = black_box(Vec::<u8>::new());
-        for _ in 0..1 << 20 {
-            grown.push(1);
-        }
+        // One by one, so that it moves again and again.
+        (0..1 << 20).for_each(|_| grown.push(1));
         grown.len()
     });
     assert_eq!(grown as u64, MEBI);

@@ -224,7 +224,7 @@ fn write_tensors(file: &Path, tensors: &[(String, Vec<usize>)]) {
         header.insert(name.clone(), entry);
     }
     let mut header = Value::Object(header).to_string();
-    while header.len() % 8 != 0 {
+    while !header.len().is_multiple_of(8) {
         header.push(' ');
     }
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();

@@ -122,7 +122,7 @@ fn a_tokenizer_that_does_not_fit_is_refused() {
     let text = refused(dir.path(), "tokenizer.json", "`model.vocab`");
     assert!(text.contains("`w100` has id 100"), "{text}");
     edit_json(&file, |tokenizer| {
-        tokenizer["model"]["type"] = json!("None")
+        tokenizer["model"]["type"] = json!("None");
     });
     refused(dir.path(), "tokenizer.json", "no tokenizer");
 }

@@ -130,10 +130,10 @@ impl Writer {
         let stem = [case.stem, 3, 3];
         self.conv(["conv_stem", "bn1"], ["features.0.0", "features.0.1"], stem);
         let mut input = case.stem;
-        for group in 0..7 {
+        for (group, kernel) in KERNELS.into_iter().enumerate() {
             for index in 0..case.blocks[group] {
                 let output = case.channels[group];
-                self.block([group, index], [input, output, KERNELS[group]]);
+                self.block([group, index], [input, output, kernel]);
                 input = output;
             }
         }
