@@ -3,16 +3,16 @@
 //!
 //! The figure is brighter than what is behind it, so a smoothed brightness tells roughly where it
 //! is. Its outline is summed up as moments around its centre, its filling as how strong and how
-//! aligned its edges are. Costs about 30 microseconds per picture on one core.
+//! aligned its edges are. Costs about 0.1 ms per picture on one core.
 
 use super::{COLOURS, SAMPLES, SIZE};
 
 /// Numbers in a summary.
 pub(crate) const SUMMARY: usize = 18;
 
-/// Orders of the moments around the centre: a triangle has the third, a square the fourth, a star
-/// the fifth.
-const ORDERS: std::ops::RangeInclusive<i32> = 2..=6;
+/// Moments around the centre, from the second order to the sixth: a triangle has the third, a
+/// square the fourth, a star the fifth.
+const HARMONICS: usize = 5;
 
 /// Brightness between background and figure, and how wide the doubt around it is.
 const THRESHOLD: f32 = -0.05;
@@ -89,7 +89,7 @@ fn outline(mask: &Grey, area: f32, numbers: &mut Vec<f32>) {
     }
     let radius = (area / std::f32::consts::PI).sqrt();
     let (mut spread, mut tails, mut hole, mut hole_area) = (0.0, 0.0, 0.0, 0.0);
-    let mut harmonics = [[0f32; 2]; 5];
+    let mut harmonics = [[0f32; 2]; HARMONICS];
     for (index, &share) in mask.iter().enumerate() {
         let (x, y) = at(index);
         let (x, y) = ((x - centre_x) / radius, (y - centre_y) / radius);
@@ -100,11 +100,14 @@ fn outline(mask: &Grey, area: f32, numbers: &mut Vec<f32>) {
         }
         spread += share * square / area;
         tails += share * square * square / area;
-        let angle = y.atan2(x);
-        for (sum, order) in harmonics.iter_mut().zip(ORDERS) {
-            let (sin, cos) = (angle * order as f32).sin_cos();
-            sum[0] += share * square * cos / area;
-            sum[1] += share * square * sin / area;
+        // Powers of the direction as a complex number, from the second on.
+        let length = square.sqrt().max(1e-6);
+        let (cos, sin) = (x / length, y / length);
+        let (mut re, mut im) = (cos, sin);
+        for sum in &mut harmonics {
+            (re, im) = (re * cos - im * sin, re * sin + im * cos);
+            sum[0] += share * square * re / area;
+            sum[1] += share * square * im / area;
         }
     }
     // A disc has 1/2 and 1/3.
