@@ -342,7 +342,7 @@ mod tests {
             Architecture::MiniRocket(spec).check().unwrap_err().field
         };
         assert_eq!(field(|s| s.length = 8), "length");
-        assert_eq!(field(|s| s.axes = 0), "samples");
+        assert_eq!(field(|s| s.axes = 0), "axes");
         assert_eq!(field(|s| s.features_per_kernel = 0), "features_per_kernel");
         assert_eq!(
             field(|s| s.features_per_kernel = 781),
