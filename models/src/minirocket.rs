@@ -3,7 +3,7 @@
 //! Dempster, Schmidt and Webb, "MiniRocket: A Very Fast (Almost) Deterministic Transform for Time
 //! Series Classification" (2021), in its form for several channels. The magnitude over all axes is
 //! one channel more, because where up is differs from sensor to sensor. Only the classifier is
-//! trained by gradient; [`prepare`] takes everything else from a few training samples, as the
+//! trained by gradient; `prepare` takes everything else from a few training samples, as the
 //! paper does.
 //!
 //! `kernels` says which convolutions there are, `transform` computes the features.
