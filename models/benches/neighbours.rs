@@ -1,5 +1,5 @@
 //! What a request's evidence costs on the ingress path, by number of training points: the scan
-//! ends and HNSW begins at 16,384: `cargo bench -p switchyard-models --bench neighbours`.
+//! ends and HNSW begins at 65,536: `cargo bench -p switchyard-models --bench neighbours`.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{K} neighbours of {SAMPLES} samples in {DIMENSIONS} dimensions, medians");
     println!("{:>8}  {:>8}  {:>9}", "points", "open ms", "search us");
     let dir = tempfile::tempdir()?;
-    for points in [2_000, 16_384, 16_385, 65_536] {
+    for points in [2_000, 16_384, 65_536, 65_537] {
         let mut rng = Pcg64::seed_from_u64(1);
         let mut tensor = |rows: usize, columns: usize| {
             let values: Vec<f32> = (0..rows * columns).map(|_| rng.random()).collect();

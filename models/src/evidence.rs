@@ -102,7 +102,7 @@ impl SneakPeek {
     ///
     /// Distance is Euclidean in the embedding; ties go to the earlier point. With fewer than `k`
     /// points all of them count. The search is exact up to
-    /// `EXACT_POINTS_MAX` points (2^14) and approximate above (HNSW).
+    /// `EXACT_POINTS_MAX` points (2^16) and approximate above (HNSW).
     /// `input` must hold [`samples`](Self::samples) numbers: values beyond that are ignored,
     /// missing ones count as 0. Inputs with a number that is not finite have no neighbours; all
     /// counts are 0.

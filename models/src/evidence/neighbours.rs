@@ -7,10 +7,11 @@ use instant_distance::{Builder, HnswMap, Point, Search};
 use super::{LABELS, POINTS, Tensors};
 use crate::error::ModelError;
 
-/// Points up to which every one of them is looked at: 20 us in 12 dimensions. From there on HNSW
-/// is faster (`cargo bench -p switchyard-models --bench neighbours`), at the price of missing a
-/// neighbour now and then.
-pub(super) const EXACT_POINTS_MAX: usize = 1 << 14;
+/// Points up to which every one of them is looked at. About there a scan costs as much as HNSW
+/// (`cargo bench -p switchyard-models --bench neighbours`), and from there on it grows with the
+/// points while HNSW hardly does, at the price of missing a neighbour now and then, and of nearly a
+/// minute to build the graph when the file is opened.
+pub(super) const EXACT_POINTS_MAX: usize = 1 << 16;
 
 /// Candidates kept in an approximate search; more find more of the true neighbours.
 const EF_SEARCH: usize = 64;
