@@ -32,24 +32,50 @@ enum Basis {
 const BASES: [(&str, Basis); 5] = [
     ("profiled", Basis::Profiled),
     ("vote", Basis::Vote),
-    ("k = 1", Basis::Neighbours(1)),
-    ("k = 5", Basis::Neighbours(5)),
-    ("k = 15", Basis::Neighbours(15)),
+    ("k=1", Basis::Neighbours(1)),
+    ("k=5", Basis::Neighbours(5)),
+    ("k=15", Basis::Neighbours(15)),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let zoo = Zoo::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("zoo"))?;
-    println!("mean absolute error of the estimated accuracy, {REQUESTS} requests of the workload");
-    print!("{:8}", "app");
-    BASES.iter().for_each(|(name, _)| print!("{name:>10}"));
-    println!();
+    let mut rows = Vec::new();
     for app in &zoo.apps {
-        let errors = errors(app)?;
-        print!("{:8}", app.card.name);
-        errors.iter().for_each(|error| print!("{error:10.4}"));
-        println!();
+        rows.push((app.card.name.as_str(), errors(app)?));
+    }
+    match std::env::args().any(|arg| arg == "--json") {
+        true => println!("{}", json(&rows)),
+        false => print!("{}", table(&rows)),
     }
     Ok(())
+}
+
+fn table(rows: &[(&str, Vec<f64>)]) -> String {
+    let what = "mean absolute error of the estimated accuracy";
+    let mut text = format!("{what}, {REQUESTS} requests of the workload\n{:8}", "app");
+    text.extend(BASES.iter().map(|(name, _)| format!("{name:>10}")));
+    for (app, errors) in rows {
+        text += &format!("\n{app:8}");
+        text.extend(errors.iter().map(|error| format!("{error:10.4}")));
+    }
+    text + "\n"
+}
+
+/// As `switchyard simulate --json` has results: an application as the point, what the estimate
+/// rests on as the policy.
+fn json(rows: &[(&str, Vec<f64>)]) -> serde_json::Value {
+    let run = |app: &str, basis: &str, error: f64| {
+        serde_json::json!({
+            "point": app,
+            "policy": basis,
+            "estimates": {"error": {"mean": error}},
+        })
+    };
+    let runs = rows.iter().flat_map(|(app, errors)| {
+        let named = BASES.iter().zip(errors);
+        named.map(move |((basis, _), &error)| run(app, basis, error))
+    });
+    serde_json::json!({"runs": runs.collect::<Vec<_>>()})
 }
 
 /// Mean over requests and exits, for each of the bases.
