@@ -8,7 +8,7 @@
 //! - `settings`, `model`: what was configured, and what each app can be answered with
 //! - `job`: what each request is worth with each model, and how urgent it is
 //! - `group`: who is answered together
-//! - `line`, `problem`: what it is worth to place a group on a worker
+//! - `line`, `problem`: what it is worth to place a group on a worker; `price`: what it costs others
 //! - `order`, `search`: Algorithm 1, beyond and up to tau groups; `order` has the baselines too
 //! - `commit`: the part of the schedule that becomes the plan
 //! - `lost`: requests for which it is too late
@@ -20,6 +20,7 @@ mod line;
 mod lost;
 mod model;
 mod order;
+mod price;
 mod problem;
 mod search;
 mod settings;
@@ -32,6 +33,7 @@ use group::Groups;
 use job::Jobs;
 use line::Line;
 use model::AppModels;
+use price::Front;
 use problem::{Problem, Schedule};
 use settings::Settings;
 
@@ -40,6 +42,8 @@ use settings::Settings;
 pub struct SneakPeek {
     settings: Settings,
     apps: Vec<AppModels>,
+    /// Of each app, where time has a price.
+    fronts: Vec<Front>,
     /// Some app can be answered from evidence.
     short_circuits: bool,
     /// When the schedule is next made although no worker can take anything.
@@ -67,6 +71,10 @@ impl Policy for SneakPeek {
         let apps = AppModels::of_catalog(catalog, &settings)?;
         Ok(Self {
             short_circuits: apps.iter().any(|app| app.sneakpeek().is_some()),
+            fronts: match settings.foresight {
+                true => apps.iter().map(Front::of).collect(),
+                false => Vec::new(),
+            },
             settings,
             apps,
             due_us: 0,
@@ -112,6 +120,7 @@ impl SneakPeek {
     fn decide(&mut self, window: &Window, workers: &[WorkerRef], plan: &mut PlanBuilder) {
         let now_us = window.now_us();
         let available = self.available(workers, now_us);
+        let price = self.price(window, workers.len());
         let Jobs {
             live, accuracies, ..
         } = &mut self.jobs;
@@ -124,11 +133,21 @@ impl SneakPeek {
             groups: &self.groups.list,
             sums: &self.groups.sums,
             charge_swap: self.settings.charge_swap,
+            price,
         };
         let lines = lines(window, workers, problem.groups.len());
         let until_us = now_us + self.settings.lookahead_us();
         let (schedule, how) = solve(&self.settings, &problem, &lines, until_us);
         commit::commit(&problem, &lines, &schedule, until_us, how, plan);
+    }
+
+    /// See [`price`].
+    fn price(&self, window: &Window, workers: usize) -> f64 {
+        let fronts = window.catalog().apps().zip(&self.fronts);
+        let apps: Vec<_> = fronts
+            .map(|(app, front)| (window.arrival_rate(app.id), front))
+            .collect();
+        price::price(&apps, workers)
     }
 
     /// Workers that could start something before the lookahead is over.

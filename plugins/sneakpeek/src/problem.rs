@@ -19,6 +19,8 @@ pub(crate) struct Problem<'a> {
     pub(crate) groups: &'a [Group],
     pub(crate) sums: &'a [f64],
     pub(crate) charge_swap: bool,
+    /// Utility of a microsecond of a worker to those who are yet to come.
+    pub(crate) price: f64,
 }
 
 /// A group with its model, and the line it is on. Choices are made in the order in which
@@ -41,8 +43,8 @@ pub(crate) struct Schedule {
 // === impl Problem ===
 
 impl Problem<'_> {
-    /// Sum of utilities of a group that runs next on a line with one of its models, and the
-    /// line afterwards. None where the model is no candidate or cannot run there.
+    /// Sum of utilities of a group that runs next on a line with one of its models, less the
+    /// price of its time, and the line afterwards. None where the model is no candidate or cannot run there.
     pub(crate) fn place(&self, group: usize, model: usize, line: &Line) -> Option<(f64, Line)> {
         let found = &self.groups[group];
         let candidate = &self.apps[found.app].models[model];
@@ -55,7 +57,8 @@ impl Problem<'_> {
         let load_us = if self.charge_swap { cost.load_us } else { 0 };
         after.load(variant, candidate.memory_bytes, load_us);
         let utility = self.run(found, model, &cost.latencies_us, &mut after.free_us);
-        Some((utility, after))
+        let taken_us = after.free_us.saturating_sub(line.free_us);
+        Some((utility - self.price * taken_us as f64, after))
     }
 
     /// Sum of utilities of a group answered from evidence now; none where it cannot be.

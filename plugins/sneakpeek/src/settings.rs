@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     short_circuit: Option<bool>,
     /// Groups are split by the likely label (section 5.3.2).
     label_split: Option<bool>,
+    /// Time has the price that those who are yet to come would pay for it (see `price`).
+    pub(crate) foresight: bool,
     /// Each exit of a variant is a model of its own; off: last exits only.
     pub(crate) exits: bool,
     /// Loading a variant that is not resident takes time (eq. 1).
@@ -70,6 +72,7 @@ impl Default for Settings {
             data_aware: None,
             short_circuit: None,
             label_split: None,
+            foresight: false,
             exits: true,
             charge_swap: true,
             group_max: None,

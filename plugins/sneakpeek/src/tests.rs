@@ -2,6 +2,7 @@
 
 mod baselines;
 mod exact;
+mod foresight;
 mod groups;
 mod policy;
 
@@ -55,6 +56,7 @@ impl Scene {
             groups: &self.groups.list,
             sums: &self.groups.sums,
             charge_swap: true,
+            price: 0.0,
         }
     }
 
