@@ -4,7 +4,7 @@
 //! What fails at any step leaves the old policy serving and says why.
 
 mod report;
-mod source;
+pub(crate) mod source;
 mod trial;
 
 use std::path::{Path, PathBuf};

@@ -1,20 +1,33 @@
 //! The policies of a simulation: components on fuel, and the native fallback.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
 use switchyard_policy::loader::{Loader, LoaderOptions, Trial};
-use switchyard_policy::{EngineOptions, PolicyEngine};
+use switchyard_policy::{EngineOptions, PolicyEngine, PolicyVersion};
 use switchyard_sim::Contender;
 use tempfile::TempDir;
 
 use super::yard::Yard;
 use crate::commands::Failure;
+use crate::policies::source;
 
 /// Name of the native fallback.
 const FALLBACK: &str = "edf";
+
+/// A policy as it is typed: `[NAME=]POLICY[{SETTINGS}]`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Named {
+    /// What results call it.
+    pub(super) name: String,
+    /// Name or path of a component, or [`FALLBACK`].
+    policy: String,
+    /// Go before those in the file beside the component, field by field.
+    settings: toml::Table,
+}
 
 /// Everybody who is compared.
 pub(super) struct Contenders {
@@ -23,11 +36,41 @@ pub(super) struct Contenders {
     _cache: TempDir,
 }
 
+// === impl Named ===
+
+impl FromStr for Named {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (head, settings) = match text.split_once('{') {
+            None => (text, toml::Table::new()),
+            Some((head, rest)) => {
+                let table: toml::Table = toml::from_str(&format!("settings = {{{rest}"))
+                    .map_err(|error| format!("settings: {}", error.message()))?;
+                let settings = table.get("settings").and_then(toml::Value::as_table);
+                (head, settings.cloned().unwrap_or_default())
+            }
+        };
+        let (name, policy) = head.split_once('=').unwrap_or((text, head));
+        if name.is_empty() || policy.is_empty() {
+            return Err("must be [NAME=]POLICY[{SETTINGS}]".to_owned());
+        }
+        if policy == FALLBACK && !settings.is_empty() {
+            return Err(format!("{FALLBACK} has no settings"));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            policy: policy.to_owned(),
+            settings,
+        })
+    }
+}
+
 // === impl Contenders ===
 
 impl Contenders {
     /// Loads every policy once, so that one that cannot be is named before anything runs.
-    pub(super) fn load(names: &[String], yard: &Yard) -> Result<Self, Failure> {
+    pub(super) fn load(named: &[Named], yard: &Yard) -> Result<Self, Failure> {
         let cache = tempfile::tempdir().map_err(Failure::input)?;
         let engine =
             PolicyEngine::deterministic(&EngineOptions::default()).map_err(Failure::check)?;
@@ -38,9 +81,10 @@ impl Contenders {
         };
         let loader = Arc::new(Loader::new(engine, options).map_err(Failure::input)?);
         let mut list: Vec<Contender> = Vec::new();
-        for name in names {
-            let contender = contender(name, yard, &loader)?;
+        for named in named {
+            let contender = contender(named, yard, &loader)?;
             if list.iter().any(|other| other.name == contender.name) {
+                let name = &contender.name;
                 return Err(Failure::input(format!("policy {name} is given twice")));
             }
             list.push(contender);
@@ -52,21 +96,23 @@ impl Contenders {
     }
 }
 
-fn contender(name: &str, yard: &Yard, loader: &Arc<Loader>) -> Result<Contender, Failure> {
-    if name == FALLBACK {
+fn contender(named: &Named, yard: &Yard, loader: &Arc<Loader>) -> Result<Contender, Failure> {
+    let Named { name, policy, .. } = named;
+    if policy == FALLBACK {
         return Ok(Contender::new(name, EarliestDeadlineFirst::default));
     }
-    let file = if name.ends_with(".wasm") {
-        PathBuf::from(name)
+    let file = if policy.ends_with(".wasm") {
+        PathBuf::from(policy)
     } else {
-        yard.policies.join(format!("{name}.wasm"))
+        yard.policies.join(format!("{policy}.wasm"))
     };
-    load(loader, &file, &yard.catalog).map_err(Failure::input)?;
+    let version = source::version(&file, named.settings.clone()).map_err(Failure::input)?;
+    load(loader, &version, &yard.catalog).map_err(Failure::input)?;
     let loader = Arc::clone(loader);
     Ok(Contender {
         name: name.to_owned(),
         make: Arc::new(move |catalog| {
-            load(&loader, &file, catalog).map_err(|reason| PolicyFault {
+            load(&loader, &version, catalog).map_err(|reason| PolicyFault {
                 kind: FaultKind::Failed,
                 reason,
             })
@@ -74,14 +120,45 @@ fn contender(name: &str, yard: &Yard, loader: &Arc<Loader>) -> Result<Contender,
     })
 }
 
-fn load(loader: &Loader, file: &Path, catalog: &Catalog) -> Result<Box<dyn Policy>, String> {
+fn load(
+    loader: &Loader,
+    version: &PolicyVersion,
+    catalog: &Catalog,
+) -> Result<Box<dyn Policy>, String> {
     let trial = Trial {
         catalog,
         windows: &[],
         check: &mut |_, _| Ok(()),
     };
     let loaded = loader
-        .load(file, trial)
+        .load_version(version, trial)
         .map_err(|error| error.to_string())?;
     Ok(loaded.policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(text: &str) -> Result<(String, String, usize), String> {
+        let named: Named = text.parse()?;
+        Ok((named.name, named.policy, named.settings.len()))
+    }
+
+    #[test]
+    fn policies_as_they_are_typed() {
+        let is =
+            |name: &str, policy: &str, settings| Ok((name.to_owned(), policy.to_owned(), settings));
+        assert_eq!(named("fcfs"), is("fcfs", "fcfs", 0));
+        assert_eq!(named("mine=a/b.wasm"), is("mine", "a/b.wasm", 0));
+        assert_eq!(
+            named("sneakpeek{tau=0}"),
+            is("sneakpeek{tau=0}", "sneakpeek", 1)
+        );
+        let both = r#"lo=sneakpeek{algorithm = "lo-edf", tau = 0}"#;
+        assert_eq!(named(both), is("lo", "sneakpeek", 2));
+        for wrong in ["", "=x", "x=", "x{", "x{tau}", "{tau=0}", "edf{tau=0}"] {
+            assert!(named(wrong).is_err(), "{wrong}");
+        }
+    }
 }
