@@ -4,6 +4,7 @@
 //!   and [`component`] doing the encoding in-process.
 //! - [`suite`]: everything that must pass, [`tidy`] among it.
 //! - [`launch`]: the demo and the server, built and started.
+//! - [`paper`]: the papers' figures, published beside measured.
 //!
 //! Below them: [`workspace`] (what cargo knows), [`cargo`] (how it is called) and [`shell`]
 //! (how a command is shown and run). Progress goes to stderr, results to stdout.
@@ -12,6 +13,7 @@ mod cargo;
 mod component;
 mod install;
 mod launch;
+mod paper;
 mod plugins;
 mod shell;
 mod suite;
@@ -24,6 +26,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::launch::LaunchArgs;
+use crate::paper::PaperArgs;
 use crate::workspace::Workspace;
 
 /// Builds, tests and starts Switchyard.
@@ -42,6 +45,8 @@ enum Command {
     Serve(LaunchArgs),
     /// Everything that must pass: format, lints, components, tests, docs, licences, a demo run
     Test,
+    /// Run figures of the papers; print what was published beside what is measured here
+    Paper(PaperArgs),
     /// Build every policy component into target/policies
     Plugins {
         /// Also build the components that only tests use, into target/policies-test
@@ -66,6 +71,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(args) => launch::demo(&workspace, &args),
         Command::Serve(args) => launch::serve(&workspace, &args),
         Command::Test => suite::run(&workspace),
+        Command::Paper(args) => paper::run(&workspace, &args),
         Command::Plugins { with_guests } => {
             let guests = if with_guests {
                 plugins::Guests::Include

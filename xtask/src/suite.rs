@@ -3,6 +3,7 @@
 //! The host is built in the `dev` profile throughout, with the whole workspace's features, so
 //! that every dependency is compiled once.
 
+use std::ffi::OsString;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use anyhow::{Context, Result};
 use crate::launch::demo_arguments;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
-use crate::{cargo, shell, tidy};
+use crate::{cargo, paper, shell, tidy};
 
 /// What became of a step that did not fail.
 enum Outcome {
@@ -45,6 +46,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     runner.command("test", test(workspace))?;
     runner.command("doc", doc(workspace))?;
     runner.step("deny", || deny(workspace))?;
+    runner.step("paper", || claims(workspace))?;
     runner.step("demo", || demo(workspace))?;
     println!("{}", runner.summary());
     Ok(())
@@ -105,20 +107,29 @@ fn deny(workspace: &Workspace) -> Result<Outcome> {
     ))
 }
 
-/// The demo, shortened, on the program that the tests were built with.
-fn demo(workspace: &Workspace) -> Result<Outcome> {
+/// The program that the tests were built with.
+fn host(workspace: &Workspace) -> Result<OsString> {
     // `--tests` selects the tests' features too; without it the dependencies are built again.
     let mut build = cargo(
         workspace,
         &["build", "--workspace", "--tests", "--bin", "switchyard"],
     );
     let artifacts = cargo::build(&mut build)?;
-    let program = cargo::program(
+    cargo::program(
         &artifacts,
         &workspace.root.join("host/server"),
         "switchyard",
-    )?;
-    let mut command = Command::new(program);
+    )
+}
+
+/// What the papers claim, where simulation tells: the same on every machine.
+fn claims(workspace: &Workspace) -> Result<Outcome> {
+    paper::check(workspace, host(workspace)?).map(|()| Outcome::Passed)
+}
+
+/// The demo, shortened.
+fn demo(workspace: &Workspace) -> Result<Outcome> {
+    let mut command = Command::new(host(workspace)?);
     cargo::forget_outer_cargo(&mut command);
     announced(
         command

@@ -1,0 +1,179 @@
+//! The papers' figures: what each says beside what is measured here.
+//!
+//! - [`figure`]: the files below `tests/paper`, one a figure
+//! - [`formula`]: what a claim measures
+//! - [`results`]: what a simulation or another program of this repository came to
+//! - [`verdict`]: whether a claim holds
+//! - [`show`]: the page a person reads
+
+mod figure;
+mod formula;
+mod results;
+mod show;
+mod verdict;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use self::figure::{Figure, Source};
+use self::results::Program;
+use self::verdict::Verdict;
+use crate::plugins::{self, Guests};
+use crate::workspace::Workspace;
+
+/// Where the figures are, below the root.
+const FOLDER: &str = "tests/paper";
+
+/// Options of `paper`.
+#[derive(Args)]
+pub(crate) struct PaperArgs {
+    /// Figures, such as `sneakpeek/fig05` or `sneakpeek` for all of a paper; all without any
+    names: Vec<String>,
+    /// Cargo profile of the host; `dev` compiles sooner and simulates slower
+    #[arg(long, default_value = "release")]
+    profile: String,
+    /// Only claims, no tables
+    #[arg(long)]
+    claims: bool,
+}
+
+/// Runs figures and prints what was published beside what was measured.
+///
+/// # Errors
+/// A figure cannot be read or run; or a claim does not hold and its file does not say so, or
+/// holds although its file says that it does not.
+pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
+    let figures = select(&workspace.root.join(FOLDER), &args.names)?;
+    let built = plugins::build(workspace, Guests::Leave)?;
+    eprint!("{}", plugins::table(&built));
+    let program = Program::build(workspace, &args.profile)?;
+    judge(&program, &figures, !args.claims)
+}
+
+/// Runs every figure that is simulated with a program that is built already, policies too.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn check(workspace: &Workspace, file: OsString) -> Result<()> {
+    let mut figures = select(&workspace.root.join(FOLDER), &[])?;
+    figures.retain(|figure| matches!(figure.source, Source::Simulate(_)));
+    judge(&Program::built(workspace, file), &figures, false)
+}
+
+/// Runs figures and prints them.
+fn judge(program: &Program<'_>, figures: &[Figure], with_tables: bool) -> Result<()> {
+    let (mut surprises, mut claims) = (Vec::new(), 0);
+    for figure in figures {
+        let results = program
+            .run(figure)
+            .with_context(|| format!("figure {}", figure.name))?;
+        let verdicts = figure
+            .claims
+            .iter()
+            .map(|claim| Verdict::of(claim, &results));
+        let verdicts = verdicts
+            .collect::<Result<Vec<_>>>()
+            .with_context(|| figure.file.display().to_string())?;
+        print!("{}", show::figure(figure, &results, &verdicts, with_tables));
+        claims += verdicts.len();
+        let surprising = verdicts.iter().filter(|verdict| verdict.is_surprise());
+        surprises.extend(surprising.map(|v| format!("{}: {}", figure.name, v.claim.says)));
+    }
+    println!("{} figures, {claims} claims", figures.len());
+    if !surprises.is_empty() {
+        bail!(
+            "{} claims came out other than their files say:\n{}",
+            surprises.len(),
+            surprises.join("\n")
+        );
+    }
+    Ok(())
+}
+
+/// The figures that names ask for, in order of their files.
+fn select(folder: &Path, names: &[String]) -> Result<Vec<Figure>> {
+    let mut files = Vec::new();
+    collect(folder, &mut files)?;
+    files.sort();
+    let all: Vec<(String, PathBuf)> = files
+        .into_iter()
+        .map(|file| (name(folder, &file), file))
+        .collect();
+    let is_asked = |name: &str, wanted: &String| {
+        name == wanted
+            || name
+                .strip_prefix(wanted.as_str())
+                .is_some_and(|rest| rest.starts_with('/'))
+    };
+    for wanted in names {
+        if !all.iter().any(|(name, _)| is_asked(name, wanted)) {
+            let known: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+            bail!("no figure `{wanted}`; there are {}", known.join(", "));
+        }
+    }
+    all.iter()
+        .filter(|(name, _)| names.is_empty() || names.iter().any(|wanted| is_asked(name, wanted)))
+        .map(|(name, file)| Figure::read(name, file))
+        .collect()
+}
+
+/// `PAPER/figNN` of `FOLDER/PAPER/figNN.toml`.
+fn name(folder: &Path, file: &Path) -> String {
+    let relative = file.strip_prefix(folder).unwrap_or(file);
+    let name = relative.with_extension("");
+    name.to_string_lossy().replace('\\', "/")
+}
+
+/// Every `fig*.toml` below a folder.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if file_name.starts_with("fig") && file_name.ends_with(".toml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join(FOLDER)
+    }
+
+    #[test]
+    fn every_figure_can_be_read() {
+        let figures = select(&folder(), &[]).unwrap();
+        assert!(
+            figures
+                .iter()
+                .any(|figure| figure.name == "sneakpeek/fig05")
+        );
+        assert!(figures.iter().all(|figure| !figure.claims.is_empty()));
+    }
+
+    #[test]
+    fn figures_are_chosen_by_name_or_paper() {
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            select(&folder(), &names)
+        };
+        assert_eq!(of(&["sneakpeek/fig05"]).unwrap().len(), 1);
+        assert!(!of(&["sneakpeek"]).unwrap().is_empty());
+        let error = of(&["sneakpeek/fig0"]).unwrap_err().to_string();
+        assert!(error.contains("sneakpeek/fig05"), "{error}");
+    }
+}

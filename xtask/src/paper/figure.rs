@@ -1,0 +1,243 @@
+//! One figure of a paper: what to run, what was published, what is claimed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use super::formula::Formula;
+
+/// A figure, as its file describes it. `tests/paper/README.md` describes the files.
+#[derive(Debug)]
+pub(crate) struct Figure {
+    /// `PAPER/figNN`.
+    pub(crate) name: String,
+    pub(crate) file: PathBuf,
+    pub(crate) title: String,
+    /// How the set-up follows the paper, and where it cannot.
+    pub(crate) setup: String,
+    pub(crate) source: Source,
+    /// Metrics of the table.
+    pub(crate) metrics: Vec<String>,
+    pub(crate) claims: Vec<Claim>,
+}
+
+/// Where a figure's numbers come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Simulate(Simulate),
+    Bench(Bench),
+}
+
+/// `switchyard simulate`, as its options are called. Paths are relative to the figure's file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Simulate {
+    pub(crate) profile: PathBuf,
+    pub(crate) config: PathBuf,
+    pub(crate) workload: String,
+    pub(crate) policies: Vec<String>,
+    pub(crate) sweep: Option<String>,
+    #[serde(default = "seconds")]
+    pub(crate) seconds: f64,
+    #[serde(default = "seeds")]
+    pub(crate) seeds: u64,
+    pub(crate) workers: Option<u32>,
+    pub(crate) service: Option<String>,
+}
+
+/// A benchmark of this repository whose `--json` is of the form of `simulate`'s.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bench {
+    pub(crate) name: String,
+}
+
+/// Something that a paper says.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    /// In words.
+    pub(crate) says: String,
+    /// The number or the words that were published.
+    pub(crate) published: String,
+    pub(crate) measure: Formula,
+    pub(crate) bound: Bound,
+    /// Why it does not hold here. A claim that has a reason must not hold.
+    pub(crate) departs: Option<String>,
+}
+
+/// When a claim holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+    /// Between the two.
+    Within(f64, f64),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FigureFile {
+    title: String,
+    setup: String,
+    simulate: Option<Simulate>,
+    bench: Option<Bench>,
+    #[serde(default)]
+    metrics: Vec<String>,
+    #[serde(rename = "claim", default)]
+    claims: Vec<ClaimFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaimFile {
+    says: String,
+    published: String,
+    measure: String,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+    within: Option<[f64; 2]>,
+    departs: Option<String>,
+}
+
+fn seconds() -> f64 {
+    60.0
+}
+
+fn seeds() -> u64 {
+    5
+}
+
+// === impl Figure ===
+
+impl Figure {
+    /// Reads the file of one figure.
+    ///
+    /// # Errors
+    /// It cannot be read, is no TOML, or a field of it does not do; all name the file.
+    pub(crate) fn read(name: &str, file: &Path) -> Result<Self> {
+        let text =
+            fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        Self::parse(name, file, &text).with_context(|| format!("{}", file.display()))
+    }
+
+    fn parse(name: &str, file: &Path, text: &str) -> Result<Self> {
+        let read: FigureFile = toml::from_str(text)?;
+        let source = match (read.simulate, read.bench) {
+            (Some(simulate), None) => Source::Simulate(simulate),
+            (None, Some(bench)) => Source::Bench(bench),
+            _ => bail!("must have one of [simulate] and [bench]"),
+        };
+        let claims = read.claims.into_iter().map(Claim::try_new);
+        Ok(Self {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            title: read.title,
+            setup: read.setup.trim().to_owned(),
+            source,
+            metrics: read.metrics,
+            claims: claims.collect::<Result<_>>()?,
+        })
+    }
+}
+
+// === impl Claim ===
+
+impl Claim {
+    fn try_new(read: ClaimFile) -> Result<Self> {
+        let bounds = [
+            read.at_least.map(Bound::AtLeast),
+            read.at_most.map(Bound::AtMost),
+            read.within.map(|[low, high]| Bound::Within(low, high)),
+        ];
+        let bounds: Vec<Bound> = bounds.into_iter().flatten().collect();
+        let &[bound] = bounds.as_slice() else {
+            bail!(
+                "claim `{}`: must have one of at_least, at_most and within",
+                read.says
+            );
+        };
+        let measure = read.measure.parse().map_err(anyhow::Error::msg);
+        Ok(Self {
+            measure: measure.with_context(|| format!("claim `{}`: measure", read.says))?,
+            says: read.says,
+            published: read.published,
+            bound,
+            departs: read.departs,
+        })
+    }
+}
+
+// === impl Bound ===
+
+impl Bound {
+    pub(crate) fn holds(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(low) => value >= low,
+            Self::AtMost(high) => value <= high,
+            Self::Within(low, high) => (low..=high).contains(&value),
+        }
+    }
+
+    /// The worst of several values: one that breaks the bound, if any does.
+    pub(crate) fn worst(self, values: impl Iterator<Item = f64>) -> Option<f64> {
+        let excess = |value: f64| match self {
+            Self::AtLeast(low) => low - value,
+            Self::AtMost(high) => value - high,
+            Self::Within(low, high) => (low - value).max(value - high),
+        };
+        values.max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIMULATE: &str = r#"
+        title = "t"
+        setup = "s"
+        [simulate]
+        profile = "p.json"
+        config = "c.toml"
+        workload = "poisson:1"
+        policies = ["a"]
+    "#;
+
+    fn parse(text: &str) -> Result<Figure> {
+        Figure::parse("x/fig1", Path::new("fig1.toml"), text)
+    }
+
+    #[test]
+    fn a_claim_has_one_bound() {
+        let claim = |bounds: &str| {
+            let claim = "[[claim]]\nsays = \"c\"\npublished = \"2x\"\nmeasure = \"utility(a)\"\n";
+            parse(&format!("{SIMULATE}\n{claim}{bounds}"))
+        };
+        let figure = claim("at_least = 2.0").unwrap();
+        assert_eq!(figure.claims[0].bound, Bound::AtLeast(2.0));
+        assert!(claim("").is_err());
+        assert!(claim("at_least = 1.0\nat_most = 2.0").is_err());
+        let error = claim("at_last = 1.0").unwrap_err();
+        assert!(format!("{error:#}").contains("at_last"), "{error:#}");
+    }
+
+    #[test]
+    fn a_figure_has_one_source() {
+        assert!(parse("title = \"t\"\nsetup = \"s\"").is_err());
+        assert!(matches!(
+            parse(SIMULATE).unwrap().source,
+            Source::Simulate(Simulate { seeds: 5, .. })
+        ));
+    }
+
+    #[test]
+    fn the_worst_value_is_the_one_farthest_out() {
+        let worst = |bound: Bound| bound.worst([1.0, 3.0, 2.0].into_iter()).unwrap();
+        assert_eq!(worst(Bound::AtLeast(2.0)), 1.0);
+        assert_eq!(worst(Bound::AtMost(2.0)), 3.0);
+        assert_eq!(worst(Bound::Within(0.9, 2.5)), 3.0);
+        assert!(Bound::Within(1.0, 2.0).holds(2.0) && !Bound::Within(1.0, 2.0).holds(2.1));
+    }
+}

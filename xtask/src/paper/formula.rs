@@ -1,0 +1,167 @@
+//! What a claim measures: `utility(sneakpeek) / utility(lo-edf)`.
+//!
+//! ```text
+//! FORMULA = TERM [("/" | "-") TERM]
+//! TERM    = METRIC "(" POLICY ["@" POINT] ")"
+//! ```
+//!
+//! Without a point, the formula is taken at every point of the sweep and the worst value counts.
+
+use std::str::FromStr;
+
+use super::results::Results;
+
+/// One term, or two and what is between them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Formula {
+    left: Term,
+    right: Option<(Operator, Term)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Over,
+    Minus,
+}
+
+/// A metric of a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    metric: String,
+    policy: String,
+    point: Option<String>,
+}
+
+// === impl Formula ===
+
+impl FromStr for Formula {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (left, rest) = Term::take(text.trim())?;
+        let rest = rest.trim();
+        let right = match rest.chars().next() {
+            None => None,
+            Some(sign) => {
+                let operator = match sign {
+                    '/' => Operator::Over,
+                    '-' => Operator::Minus,
+                    _ => return Err(format!("`{rest}`: must begin with / or -")),
+                };
+                let (term, rest) = Term::take(rest[1..].trim())?;
+                if !rest.trim().is_empty() {
+                    return Err(format!("`{rest}` is left over"));
+                }
+                Some((operator, term))
+            }
+        };
+        Ok(Self { left, right })
+    }
+}
+
+impl Formula {
+    /// Its value at each point that it does not name itself.
+    ///
+    /// # Errors
+    /// A metric, policy or point that the results do not have.
+    pub(crate) fn values(&self, results: &Results) -> Result<Vec<f64>, String> {
+        let terms = [Some(&self.left), self.right.as_ref().map(|(_, term)| term)];
+        let is_fixed = terms.into_iter().flatten().all(|term| term.point.is_some());
+        let points: Vec<&str> = match is_fixed {
+            true => vec![""],
+            false => results.points().collect(),
+        };
+        points
+            .into_iter()
+            .map(|point| {
+                let left = self.left.value(results, point)?;
+                Ok(match &self.right {
+                    None => left,
+                    Some((Operator::Over, right)) => left / right.value(results, point)?,
+                    Some((Operator::Minus, right)) => left - right.value(results, point)?,
+                })
+            })
+            .collect()
+    }
+}
+
+// === impl Term ===
+
+impl Term {
+    /// The term that a text begins with, and what follows it.
+    fn take(text: &str) -> Result<(Self, &str), String> {
+        let wrong = || format!("`{text}`: must be METRIC(POLICY) or METRIC(POLICY@POINT)");
+        let (metric, rest) = text.split_once('(').ok_or_else(wrong)?;
+        let (inside, rest) = rest.split_once(')').ok_or_else(wrong)?;
+        let (policy, point) = match inside.split_once('@') {
+            Some((policy, point)) => (policy, Some(point.trim().to_owned())),
+            None => (inside, None),
+        };
+        let (metric, policy) = (metric.trim(), policy.trim());
+        if metric.is_empty() || policy.is_empty() {
+            return Err(wrong());
+        }
+        let (metric, policy) = (metric.to_owned(), policy.to_owned());
+        let term = Self {
+            metric,
+            policy,
+            point,
+        };
+        Ok((term, rest))
+    }
+
+    fn value(&self, results: &Results, point: &str) -> Result<f64, String> {
+        let point = self.point.as_deref().unwrap_or(point);
+        results.mean(point, &self.policy, &self.metric)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results() -> Results {
+        let run = |point: &str, policy: &str, utility: f64| {
+            format!(
+                r#"{{"point": "{point}", "policy": "{policy}",
+                    "estimates": {{"utility": {{"mean": {utility}}}}}}}"#
+            )
+        };
+        let runs = [
+            run("load=1", "a", 0.8),
+            run("load=1", "b-c", 0.4),
+            run("load=2", "a", 0.6),
+            run("load=2", "b-c", 0.5),
+        ];
+        Results::parse(&format!(r#"{{"runs": [{}]}}"#, runs.join(","))).unwrap()
+    }
+
+    fn values(text: &str) -> Result<Vec<f64>, String> {
+        text.parse::<Formula>()?.values(&results())
+    }
+
+    #[test]
+    fn formulas_by_hand() {
+        assert_eq!(values("utility(a)").unwrap(), [0.8, 0.6]);
+        assert_eq!(values("utility(a@load=2)").unwrap(), [0.6]);
+        assert_eq!(values("utility(a) / utility(b-c)").unwrap(), [2.0, 1.2]);
+        let fall = values("utility(a@load=1) - utility(a@load=2)").unwrap();
+        assert!(fall.len() == 1 && (fall[0] - 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, word) in [
+            ("utility", "METRIC(POLICY)"),
+            ("utility()", "METRIC(POLICY)"),
+            ("utility(a) * utility(b-c)", "/ or -"),
+            ("utility(a) / utility(b-c) x", "left over"),
+            ("utility(d)", "d"),
+            ("goodput(a)", "goodput"),
+            ("utility(a@load=3)", "load=3"),
+        ] {
+            let error = values(text).unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Whether a claim holds here.
+
+use anyhow::{Context, Result};
+
+use super::figure::Claim;
+use super::results::Results;
+
+/// A claim and what was measured.
+#[derive(Debug)]
+pub(crate) struct Verdict<'a> {
+    pub(crate) claim: &'a Claim,
+    /// At the point at which it is farthest from holding.
+    pub(crate) measured: f64,
+    pub(crate) holds: bool,
+}
+
+// === impl Verdict ===
+
+impl<'a> Verdict<'a> {
+    /// Measures a claim.
+    ///
+    /// # Errors
+    /// The results lack what it asks for.
+    pub(crate) fn of(claim: &'a Claim, results: &Results) -> Result<Self> {
+        let context = || format!("claim `{}`", claim.says);
+        let values = claim.measure.values(results);
+        let values = values.map_err(anyhow::Error::msg).with_context(context)?;
+        let measured = claim.bound.worst(values.into_iter());
+        let measured = measured.context("no value").with_context(context)?;
+        Ok(Self {
+            claim,
+            measured,
+            holds: claim.bound.holds(measured),
+        })
+    }
+
+    /// It came out other than its file says.
+    pub(crate) fn is_surprise(&self) -> bool {
+        self.holds == self.claim.departs.is_some()
+    }
+}
