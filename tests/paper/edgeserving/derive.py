@@ -65,6 +65,10 @@ def profile(apps):
     return cells
 
 
+def line(value):
+    return json.dumps(value, separators=(",", ":"))
+
+
 def text(cells):
     """As `switchyard profile` writes it: one line per entry."""
     note = "scaled to EdgeServing's published operating points; not measured"
@@ -74,7 +78,6 @@ def text(cells):
         "notes": [note],
     }
     machine = {"cpu": "elsewhere (scaled)", "cores": 0, "arch": "elsewhere", "os": "elsewhere"}
-    line = lambda value: json.dumps(value, separators=(",", ":"))
     parts = ['"schema": 2', f'"made": {line(made)}', f'"machine": {line(machine)}']
     for name, entries in cells.items():
         lines = ",\n".join(f"    {line(entry)}" for entry in entries)
