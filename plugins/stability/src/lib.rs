@@ -73,7 +73,7 @@ impl Policy for Stability {
             if plan.resume_parked(worker) > 0 {
                 rounds.occupy(worker, f64::INFINITY);
             } else if let Some(candidate) = rounds.choose(worker) {
-                dispatch(&rounds, worker, &candidate, settings, plan);
+                dispatch(window, &rounds, worker, &candidate, plan);
                 rounds.serve(worker, &candidate);
             } else if settings.policy.selection() == Selection::Deferred
                 && let Some(start_us) = rounds.next_start_us(worker)
@@ -86,14 +86,14 @@ impl Policy for Stability {
 }
 
 fn dispatch(
+    window: &Window,
     rounds: &Rounds<'_>,
     worker: WorkerId,
     candidate: &Candidate,
-    settings: &Settings,
     plan: &mut PlanBuilder,
 ) {
     let (batch, waiting) = (&candidate.batch, rounds.queues[candidate.queue].waiting());
-    let why = match settings.policy.selection() {
+    let why = match rounds.settings.policy.selection() {
         Selection::LowestScore => "leaves the lowest score",
         Selection::LongestQueue => "longest queue",
         Selection::EarliestDeadline => "least slack",
@@ -101,10 +101,11 @@ fn dispatch(
     };
     let waited_ms = (candidate.longest_us / 1e3) as i64;
     let why = format!("{why}; {} waiting, up to {waited_ms} ms", waiting.len());
+    let served = waiting.iter().take(batch.size);
     plan.run(worker, batch.variant)
         .exit(batch.exit)
         .because(why)
-        .requests(waiting.iter().take(batch.size).map(|task| task.id));
+        .requests(served.map(|task| window.request(task.at as usize)));
 }
 
 export_policy!(Stability);

@@ -1,7 +1,7 @@
 //! A queue per app (section III): what waits in it, longest waiting first.
 
 use switchyard_sdk::catalog::App;
-use switchyard_sdk::{AppId, RequestId, Window};
+use switchyard_sdk::{AppId, Window};
 
 use crate::score::Sums;
 use crate::settings::Deadlines;
@@ -22,14 +22,15 @@ pub(crate) struct Queue {
     has_wishes: bool,
 }
 
-/// One request.
+/// One request. Small, because queues are sorted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Task {
-    pub(crate) id: RequestId,
     /// How long it has waited, in microseconds; see [`Queue::fill`].
     pub(crate) wait_us: f64,
+    /// Its position in the window.
+    pub(crate) at: u32,
     /// The accuracy its client asks for, 0 to 1.
-    min_accuracy: f64,
+    min_accuracy: f32,
 }
 
 // === impl Queue ===
@@ -64,16 +65,15 @@ impl Queue {
                 Deadlines::Request => now_us + self.tau_us - request.deadline_us() as f64,
             };
             self.tasks.push(Task {
-                id: request.id(),
                 wait_us,
-                min_accuracy: request.min_accuracy(),
+                at: request.index() as u32,
+                min_accuracy: request.min_accuracy() as f32,
             });
         }
         self.has_wishes = self.tasks.iter().any(|task| task.min_accuracy > 0.0);
         // In the order of arrival they are sorted already, unless deadlines differ.
         if !self.tasks.is_sorted_by(|a, b| a.wait_us >= b.wait_us) {
-            self.tasks
-                .sort_unstable_by(|a, b| b.wait_us.total_cmp(&a.wait_us).then(a.id.cmp(&b.id)));
+            self.tasks.sort_by(|a, b| b.wait_us.total_cmp(&a.wait_us));
         }
     }
 
@@ -111,7 +111,7 @@ impl Queue {
             return 0.0;
         }
         let asked = self.waiting().iter().take(size);
-        asked.map(|task| task.min_accuracy).fold(0.0, f64::max)
+        asked.fold(0.0, |most, task| most.max(f64::from(task.min_accuracy)))
     }
 
     /// Gives the first `size` to a worker.

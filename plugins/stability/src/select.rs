@@ -15,7 +15,7 @@ use crate::{baselines, symphony};
 /// The rounds of one window. Each sees what earlier ones took.
 pub(crate) struct Rounds<'a> {
     window: Window<'a>,
-    settings: &'a Settings,
+    pub(crate) settings: &'a Settings,
     ladders: &'a Ladders,
     pub(crate) queues: &'a mut [Queue],
     devices: Vec<Device>,

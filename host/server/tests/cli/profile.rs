@@ -255,12 +255,15 @@ fn an_imported_profile_can_be_simulated_but_not_served() {
 fn a_configuration_chooses_among_the_apps_of_a_profile() {
     let folder = tempfile::tempdir().unwrap();
     let yard = folder.path().join("yard.toml");
-    let text = fs::read_to_string(root().join("tests/paper/edgeserving/yard.toml")).unwrap();
-    let text = text
-        .replace("name = \"resnet50\"", "name = \"resnet50\"\nslo_ms = 20.0")
-        .replace("\"resnet50\", \"resnet101\", \"resnet152\"", "\"resnet50\"")
-        .replace("[\"gpu\"]", "[\"gpu\", \"second\"]")
-        + "\n[[worker]]\nname = \"second\"\n";
+    let text = r#"
+        app = [{ name = "resnet50", slo_ms = 20.0 }]
+        worker = [{ name = "first" }, { name = "second" }]
+        [[pool]]
+        name = "main"
+        apps = ["resnet50"]
+        workers = ["first", "second"]
+        policy = "stability"
+    "#;
     fs::write(&yard, text).unwrap();
     let profile = root().join("tests/paper/edgeserving/profile.json");
     let simulated = switchyard(&[
