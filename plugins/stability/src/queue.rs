@@ -6,6 +6,13 @@ use switchyard_sdk::{AppId, Window};
 use crate::score::Sums;
 use crate::settings::Deadlines;
 
+/// Enough for any window: a host lets a million requests wait at most.
+const POSITION_BITS: u32 = 24;
+
+/// Requests this much less urgent than the most urgent one are in the order of their arrival:
+/// twelve days.
+const LATER_MAX_US: u64 = (1 << (u64::BITS - POSITION_BITS)) - 1;
+
 /// One app's pending requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
@@ -20,6 +27,9 @@ pub(crate) struct Queue {
     sums: Sums,
     /// Some client asks for an accuracy.
     has_wishes: bool,
+    /// What [`sort`](Self::sort) works on.
+    keys: Vec<u64>,
+    sorted: Vec<Task>,
 }
 
 /// One request. Small, because queues are sorted.
@@ -46,6 +56,8 @@ impl Queue {
             taken: 0,
             sums: Sums::default(),
             has_wishes: false,
+            keys: Vec::new(),
+            sorted: Vec::new(),
         }
     }
 
@@ -73,8 +85,27 @@ impl Queue {
         self.has_wishes = self.tasks.iter().any(|task| task.min_accuracy > 0.0);
         // In the order of arrival they are sorted already, unless deadlines differ.
         if !self.tasks.is_sorted_by(|a, b| a.wait_us >= b.wait_us) {
-            self.tasks.sort_by(|a, b| b.wait_us.total_cmp(&a.wait_us));
+            self.sort();
         }
+    }
+
+    /// Longest waiting first, of equal ones the first to arrive. Plain integers sort several times
+    /// faster than tasks.
+    fn sort(&mut self) {
+        let waits = self.tasks.iter().map(|task| task.wait_us);
+        let longest_us = waits.fold(f64::NEG_INFINITY, f64::max);
+        let key = |(position, task): (u64, &Task)| {
+            let later_us = (longest_us - task.wait_us) as u64;
+            later_us.min(LATER_MAX_US) << POSITION_BITS | position
+        };
+        self.keys.clear();
+        self.keys.extend((0..).zip(&self.tasks).map(key));
+        self.keys.sort_unstable();
+        let position = |key: &u64| (key & ((1 << POSITION_BITS) - 1)) as usize;
+        let sorted = self.keys.iter().map(|key| self.tasks[position(key)]);
+        self.sorted.clear();
+        self.sorted.extend(sorted);
+        std::mem::swap(&mut self.tasks, &mut self.sorted);
     }
 
     /// Makes the sums that [`score_after`](Self::score_after) reads.

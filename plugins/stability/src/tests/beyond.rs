@@ -31,6 +31,26 @@ fn the_most_urgent_of_a_queue_go_first() {
 }
 
 #[test]
+fn a_queue_is_in_the_order_of_deadlines_whatever_they_are() {
+    let catalog = two();
+    let mut window = WindowBuilder::new(&catalog);
+    // Equal ones as they arrived; what has forever and longer last, in that order.
+    for slack_us in [
+        9_000,
+        i64::MAX,
+        7_000,
+        -3_000,
+        7_000,
+        90_000_000_000_000,
+        8_000,
+    ] {
+        window = window.request("quick").slack_us(slack_us);
+    }
+    let decisions = decide(&catalog, "{}", window);
+    assert_eq!(decisions.batches[0].requests, [4, 3, 5, 7, 1, 2, 6]);
+}
+
+#[test]
 fn two_rounds_see_what_one_does_not() {
     let catalog = apps(&[("a", 5, 10), ("b", 5, 30), ("c", 5, 30)]).build();
     let requests = [("b", 10), ("b", 10), ("a", 5), ("c", 0), ("c", 0)];
