@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use fcfs::Fcfs;
 use measure::{Call, median, medians_us};
+use stability::Stability;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::Policy;
 use switchyard_core::window::Window;
@@ -39,6 +40,13 @@ fn main() {
             "SWITCHYARD_POLICIES",
             "policies",
             Native::<Fcfs>::new("{}"),
+        ),
+        pair(
+            &loader,
+            "stability",
+            "SWITCHYARD_POLICIES",
+            "policies",
+            Native::<Stability>::new("{}"),
         ),
         pair(
             &loader,

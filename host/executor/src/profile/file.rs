@@ -248,6 +248,20 @@ impl ProfileFile {
         })
     }
 
+    /// An app that it brings.
+    pub fn app(&self, name: &str) -> Option<&AppCell> {
+        self.apps.iter().find(|app| app.name == name)
+    }
+
+    /// Leaves out what is about other apps.
+    pub fn keep_apps(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.apps.retain(|app| keeps(&app.name));
+        self.models.retain(|cell| keeps(&cell.app));
+        self.accuracies.retain(|cell| keeps(&cell.app));
+        self.slicing.retain(|cell| keeps(&cell.app));
+        self.latencies.retain(|cell| keeps(&cell.app));
+    }
+
     /// As written: one line per entry, so that profiles can be read and compared.
     pub fn to_json(&self) -> String {
         let made = line(&self.made);

@@ -51,7 +51,7 @@ fn redacted(text: &str) -> String {
 
 #[test]
 fn shipped_policies_pass() {
-    for name in ["fcfs", "sneakpeek"] {
+    for name in ["fcfs", "sneakpeek", "stability"] {
         let ran = check(&policy(name), &PATIENT);
         assert_eq!(ran.code, Some(0), "{name}\n{}\n{}", ran.stdout, ran.stderr);
         assert_snapshot!(format!("check_{name}"), redacted(&ran.stdout));

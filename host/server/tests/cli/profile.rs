@@ -249,6 +249,51 @@ fn an_imported_profile_can_be_simulated_but_not_served() {
     assert!(!Path::new(&out).exists());
 }
 
+/// A configuration may name the apps that a profile brings; its pool's apps, SLOs and number of
+/// workers hold then.
+#[test]
+fn a_configuration_chooses_among_the_apps_of_a_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let yard = folder.path().join("yard.toml");
+    let text = r#"
+        app = [{ name = "resnet50", slo_ms = 20.0 }]
+        worker = [{ name = "first" }, { name = "second" }]
+        [[pool]]
+        name = "main"
+        apps = ["resnet50"]
+        workers = ["first", "second"]
+        policy = "stability"
+    "#;
+    fs::write(&yard, text).unwrap();
+    let profile = root().join("tests/paper/edgeserving/profile.json");
+    let simulated = switchyard(&[
+        "simulate",
+        "--policy",
+        "edf",
+        "--workload",
+        "poisson:20",
+        "--seconds",
+        "5",
+        "--config",
+        yard.to_str().unwrap(),
+        "--profile",
+        profile.to_str().unwrap(),
+        "--json",
+        "-",
+    ]);
+    assert_eq!(simulated.code, Some(0), "{}", simulated.stderr);
+    let simulated: Value = serde_json::from_str(&simulated.stdout).unwrap();
+    let catalog = &simulated["catalog"];
+    assert_eq!(catalog["apps"].as_array().unwrap().len(), 1, "{catalog}");
+    assert_eq!(catalog["apps"][0]["slo_ms"], 20.0);
+    assert_eq!(catalog["workers"].as_array().unwrap().len(), 2, "{catalog}");
+    let report = &simulated["runs"][0]["reports"][0];
+    assert_eq!(report["apps"][0]["name"], "resnet50");
+    // 74.4 % is table I's; one app's accuracy is the apps' mean.
+    let mean = &simulated["runs"][0]["estimates"]["accuracy_app_mean"]["mean"];
+    assert!((mean.as_f64().unwrap() - 0.744).abs() < 1e-9, "{mean}");
+}
+
 /// A card whose confusion matrix has only right answers.
 fn promise_everything(card: &str) -> String {
     let mut card: toml::Table = toml::from_str(card).unwrap();

@@ -116,6 +116,7 @@ impl Report {
         let energy = self.energy.as_ref();
         let mut scalars = self.total.scalars();
         scalars.extend([
+            ("accuracy_app_mean", self.accuracy_app_mean()),
             ("windows", Some(self.windows as f64)),
             ("batch_size_mean", self.batches.size_mean),
             ("utilisation", self.utilisation()),
@@ -124,6 +125,17 @@ impl Report {
             ("ed2p_js2", energy.map(|e| e.ed2p_js2)),
         ]);
         scalars
+    }
+
+    /// Profiled accuracy of the answers of each app, averaged over the apps: how often each is
+    /// asked does not count. Apps without an answer are left out.
+    pub fn accuracy_app_mean(&self) -> Option<f64> {
+        let apps = self.apps.iter();
+        let accuracies: Vec<f64> = apps
+            .filter_map(|app| app.summary.accuracy_profiled)
+            .collect();
+        let sum: f64 = accuracies.iter().sum();
+        (!accuracies.is_empty()).then(|| sum / accuracies.len() as f64)
     }
 
     /// Mean share of the time that workers ran batches.

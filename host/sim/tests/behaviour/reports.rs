@@ -47,6 +47,18 @@ fn accuracies_follow_the_class_mix() {
 }
 
 #[test]
+fn apps_count_alike_however_often_they_are_asked() {
+    let mut scenario = scenario(catalog(4), "heart=periodic:30;fall=periodic:10");
+    scenario.duration = Micros::from_millis(10_000);
+    let report = run(&scenario, &first_come([0, 2], [1, 1], [0, 0]), 1).unwrap();
+    // 0.7 and 0.9, once three to one and once one to one.
+    let over_requests = report.total.accuracy_profiled.unwrap();
+    assert!((over_requests - 0.75).abs() < 0.001, "{over_requests}");
+    let over_apps = report.accuracy_app_mean().unwrap();
+    assert!((over_apps - 0.8).abs() < 1e-9, "{over_apps}");
+}
+
+#[test]
 fn phases_are_told_apart() {
     let mut scenario = scenario(catalog(2), "heart=phases:100x1s,900x1s");
     scenario.duration = Micros::from_millis(60_000);

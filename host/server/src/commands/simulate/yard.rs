@@ -14,6 +14,7 @@ use switchyard_sim::{Quantile, ServiceTimes};
 use super::SimulateArgs;
 use crate::assembly::{Measured, PoolPlan, scheduler_of};
 use crate::commands::{Failure, read_config};
+use crate::config::{AppConfig, PoolConfig};
 use crate::server::limits_of;
 
 /// A law of service times, as it is typed.
@@ -49,7 +50,7 @@ impl Yard {
         if let Some(folder) = &args.folder {
             config.policies.dir.clone_from(folder);
         }
-        let file = ProfileFile::load(&args.profile).map_err(Failure::input)?;
+        let mut file = ProfileFile::load(&args.profile).map_err(Failure::input)?;
         let named = |error: &dyn std::fmt::Display| {
             Failure::input(format!("{}: {error}", args.profile.display()))
         };
@@ -57,8 +58,16 @@ impl Yard {
             .pools
             .first()
             .ok_or_else(|| Failure::input("the configuration has no pool"))?;
-        // An imported profile brings its own apps: no zoo has them.
-        let plan = if file.has_apps() && args.config.is_none() {
+        // An imported profile brings its own apps: no zoo has them. Those that a configuration
+        // names are looked for there first.
+        let brings_apps = match &args.config {
+            None => file.has_apps(),
+            Some(_) => pool.apps.iter().all(|name| file.app(name).is_some()),
+        };
+        let plan = if brings_apps {
+            if args.config.is_some() {
+                narrow(&mut file, pool, &config.apps);
+            }
             None
         } else {
             Some(PoolPlan::first(&config).map_err(Failure::input)?)
@@ -71,8 +80,11 @@ impl Yard {
             None => file.to_catalog(percentile).map_err(|error| named(&error)),
         };
         let mut catalog = catalog_at(args.percentile.into())?;
-        if let Some(workers) = args.workers {
-            catalog.workers = repeated(&catalog.workers, workers as usize);
+        // The kinds of a profile that brings its apps are none that a configuration could name.
+        let configured = args.config.as_ref().filter(|_| brings_apps);
+        let configured = configured.map(|_| pool.workers.len());
+        if let Some(workers) = args.workers.map(|count| count as usize).or(configured) {
+            catalog.workers = repeated(&catalog.workers, workers);
         }
         let quantile = |percentile: Percentile| {
             Ok(Quantile {
@@ -106,6 +118,17 @@ impl Yard {
         };
         law.validate().map_err(Failure::input)?;
         Ok(law)
+    }
+}
+
+/// Leaves of a profile's apps those of a pool, with the SLOs that are configured for them.
+fn narrow(file: &mut ProfileFile, pool: &PoolConfig, configured: &[AppConfig]) {
+    file.keep_apps(|name| pool.apps.iter().any(|app| app == name));
+    for app in &mut file.apps {
+        let found = configured.iter().find(|found| found.name == app.name);
+        if let Some(slo_ms) = found.and_then(|found| found.slo_ms) {
+            app.slo_us = (slo_ms * 1e3).round().max(1.0) as u64;
+        }
     }
 }
 

@@ -1,0 +1,88 @@
+//! The stability score (section V-C, eq. 3 and 4).
+//!
+//! Scheduling asks for it once per candidate, each with another prediction of how much longer
+//! everything waits. Since exp((w + L) / tau - 1) = exp(L / tau) * exp(w / tau - 1), and the clip
+//! cuts a queue sorted by waiting time in two, one sum per task from the shortest waiting up
+//! answers them all: a candidate costs a binary search per queue instead of all tasks.
+
+/// Beyond this exp is not finite; whatever waits so long has been clipped.
+const EXPONENT_MAX: f64 = 700.0;
+
+/// Waits this close in SLOs share one exponential: tasks are many and their waits lie close, and
+/// the exponential is most of what a window costs.
+const NEAR: f64 = 1.0 / 64.0;
+
+/// exp(x) for x from 0 to [`NEAR`], to x^6 / 720 < 3e-14.
+fn exp_near_zero(x: f64) -> f64 {
+    1.0 + x * (1.0 + x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0 * (1.0 + x / 5.0))))
+}
+
+/// Urgency of one task (eq. 3): min(exp(w / tau - 1), C), so 1 when it has waited just its SLO.
+pub(crate) fn urgency(wait_us: f64, tau_us: f64, clip: f64) -> f64 {
+    libm::exp((wait_us / tau_us - 1.0).min(EXPONENT_MAX)).min(clip)
+}
+
+/// Sums over one queue, from which its score follows for any further wait.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sums {
+    /// Urgency of the task at each position and of all that wait less; one more for none.
+    from: Vec<f64>,
+    tau_us: f64,
+    clip: f64,
+    /// From this wait on a task is clipped, in microseconds.
+    clipped_us: f64,
+}
+
+// === impl Sums ===
+
+impl Sums {
+    /// Sums up tasks whose waits are given longest first.
+    pub(crate) fn fill(
+        &mut self,
+        waits_us: impl DoubleEndedIterator<Item = f64> + ExactSizeIterator,
+        tau_us: f64,
+        clip: f64,
+    ) {
+        self.tau_us = tau_us;
+        self.clip = clip;
+        self.clipped_us = tau_us * (1.0 + libm::log(clip));
+        self.from.clear();
+        self.from.resize(waits_us.len() + 1, 0.0);
+        let (mut sum, mut near_us, mut near) = (0.0, f64::NEG_INFINITY, 0.0);
+        for (at, wait_us) in waits_us.enumerate().rev() {
+            let more = (wait_us - near_us) / tau_us;
+            sum += if wait_us >= self.clipped_us {
+                clip
+            } else if more <= NEAR {
+                near * exp_near_zero(more)
+            } else {
+                (near_us, near) = (wait_us, urgency(wait_us, tau_us, f64::INFINITY));
+                near
+            };
+            self.from[at] = sum;
+        }
+    }
+
+    /// Eq. 4 over the tasks from position `first` on, when each has waited `longer_us` more;
+    /// `wait_us` is the wait that was given for a position.
+    pub(crate) fn after(
+        &self,
+        first: usize,
+        longer_us: f64,
+        wait_us: impl Fn(usize) -> f64,
+    ) -> f64 {
+        let len = self.from.len().saturating_sub(1);
+        let (mut clipped, mut end) = (first, len);
+        while clipped < end {
+            let middle = clipped + (end - clipped) / 2;
+            if wait_us(middle) + longer_us >= self.clipped_us {
+                clipped = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        let rest = self.from.get(clipped).copied().unwrap_or(0.0);
+        let grown = libm::exp((longer_us / self.tau_us).min(EXPONENT_MAX));
+        self.clip * clipped.saturating_sub(first) as f64 + grown * rest
+    }
+}

@@ -1,0 +1,144 @@
+//! Batch and exit (eq. 5 and 6), and the ladder they are chosen from.
+
+use super::*;
+use crate::exits::Ladders;
+use crate::settings::Settings;
+use switchyard_sdk::{AppId, WorkerId};
+
+#[test]
+fn the_deepest_exit_in_time_for_the_oldest_task() {
+    let catalog = apps(&[("a", 5, 20)]).build();
+    // 30 + 20 = 50 is in time.
+    assert_eq!(
+        served(&catalog, "{}", &[("a", 30), ("a", 2)]),
+        (FINAL, vec![1, 2])
+    );
+    // 31 + 20 is not, though the other task would be.
+    assert_eq!(
+        served(&catalog, "{}", &[("a", 31), ("a", 2)]),
+        (EARLY, vec![1, 2])
+    );
+    // With none in time the shallowest.
+    assert_eq!(served(&catalog, "{}", &[("a", 49)]), (EARLY, vec![1]));
+}
+
+#[test]
+fn as_many_as_wait_up_to_the_largest_batch() {
+    let catalog = apps(&[("a", 5, 20)]).build();
+    let twelve = [("a", 1); 12];
+    let (_, requests) = served(&catalog, "{}", &twelve);
+    assert_eq!(requests, (1..=10).collect::<Vec<_>>());
+    let (_, requests) = served(&catalog, r#"{"batch_max": 1}"#, &twelve);
+    assert_eq!(requests, [1]);
+    // The profile ends at 10.
+    let (_, requests) = served(&catalog, r#"{"batch_max": 99}"#, &twelve);
+    assert_eq!(requests.len(), 10);
+}
+
+#[test]
+fn a_larger_batch_that_takes_longer_takes_a_shallower_exit() {
+    // 20 ms for one, 2 ms more for each other.
+    let catalog = CatalogBuilder::new()
+        .app("a", &["x", "y"])
+        .slo_us(50_000)
+        .variant("a", &[0.9, 0.9])
+        .stages(2)
+        .early_exit("early", 1, &[0.5, 0.5])
+        .latency(18_000, 2_000)
+        .worker("gpu")
+        .build();
+    // 28 + 20 = 48; of two 28 + 22 = 50; of three 28 + 24 = 52.
+    assert_eq!(served(&catalog, "{}", &[("a", 28)]).0, FINAL);
+    assert_eq!(served(&catalog, "{}", &[("a", 28), ("a", 0)]).0, FINAL);
+    assert_eq!(
+        served(&catalog, "{}", &[("a", 28), ("a", 0), ("a", 0)]).0,
+        EARLY
+    );
+}
+
+#[test]
+fn settings_say_which_exits_there_are() {
+    let catalog = apps(&[("a", 5, 20)]).build();
+    assert_eq!(
+        served(&catalog, r#"{"exits": []}"#, &[("a", 49)]).0,
+        FINAL,
+        "the last one is always there"
+    );
+    assert_eq!(
+        served(&catalog, r#"{"exits": ["early"]}"#, &[("a", 49)]).0,
+        EARLY
+    );
+    let error = Stability::configure(&catalog, r#"{"exits": ["layer1"]}"#).unwrap_err();
+    assert_eq!(error, "settings: exits: no variant has an exit layer1");
+}
+
+#[test]
+fn exits_of_several_variants_make_one_ladder() {
+    let variant = |builder: CatalogBuilder, name, accuracy, base_us| {
+        let builder = builder.variant(name, &[accuracy, accuracy]);
+        builder.latency(base_us, 0)
+    };
+    let builder = CatalogBuilder::new().app("a", &["x", "y"]);
+    let builder = variant(builder, "large", 0.9, 40_000);
+    // No faster than what is better than it.
+    let builder = variant(builder, "poor", 0.7, 10_000);
+    let builder = variant(builder, "small", 0.8, 10_000);
+    let builder = builder.variant("huge", &[0.99, 0.99]).memory_bytes(2_000);
+    let catalog = builder
+        .latency(50_000, 0)
+        .worker("tiny")
+        .worker_memory_bytes(1_000_000)
+        .build();
+    let ladders = Ladders::of_catalog(&catalog, &Settings::default()).unwrap();
+    assert_eq!(
+        ladders.of(WorkerId(0), AppId(0)).rungs(),
+        [(2, 0), (0, 0), (3, 0)]
+    );
+}
+
+#[test]
+fn a_worker_is_given_only_what_it_can_hold() {
+    let builder = CatalogBuilder::new().app("a", &["x", "y"]);
+    let builder = builder.variant("small", &[0.8, 0.8]).latency(10_000, 0);
+    let builder = builder.variant("large", &[0.9, 0.9]).latency(40_000, 0);
+    let catalog = builder
+        .memory_bytes(2_000_000)
+        .worker("tiny")
+        .worker_memory_bytes(1_000_000)
+        .worker("big")
+        .build();
+    let decisions = decide(
+        &catalog,
+        r#"{"batch_max": 1}"#,
+        waiting(&catalog, &[("a", 1), ("a", 0)]),
+    );
+    let variants: Vec<_> = decisions
+        .batches
+        .iter()
+        .map(|b| (b.worker, b.variant))
+        .collect();
+    assert_eq!(variants, [(0, 0), (1, 1)]);
+}
+
+#[test]
+fn a_variant_that_is_not_resident_is_loaded_first() {
+    let catalog = apps(&[("a", 5, 20)]);
+    let catalog = with_app(catalog, "b", 5, 20).load_us(1_000).build();
+    let window = |app| waiting(&catalog, &[(app, 30)]);
+    // 30 + 20 = 50, and 1 more where it has to be loaded.
+    let exit = |window| decide(&catalog, "{}", window).batches[0].exit;
+    assert_eq!(exit(window("b")), Some(EARLY));
+    assert_eq!(exit(window("b").all_resident()), Some(FINAL));
+}
+
+#[test]
+fn a_client_that_asks_for_accuracy_gets_it_for_the_whole_batch() {
+    let catalog = apps(&[("a", 5, 20)]).build();
+    let asks = |accuracy| {
+        let window = waiting(&catalog, &[("a", 45), ("a", 1)]).min_accuracy(accuracy);
+        decide(&catalog, "{}", window).batches[0].exit
+    };
+    assert_eq!(asks(0.5), Some(EARLY));
+    assert_eq!(asks(0.6), Some(FINAL), "only the last exit has 0.9");
+    assert_eq!(asks(0.95), Some(EARLY), "none has it");
+}

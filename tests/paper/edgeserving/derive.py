@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Writes profile.json and combinations.json; README.md says how each number follows.
+
+    python3 tests/paper/edgeserving/derive.py
+"""
+
+import json
+import pathlib
+
+# ResNet bottleneck blocks by residual stage (He et al., table 1).
+BLOCKS = {
+    "resnet50": [3, 4, 6, 3],
+    "resnet101": [3, 4, 23, 3],
+    "resnet152": [3, 8, 36, 3],
+}
+# EdgeServing's table I, percent, by exit.
+ACCURACY = {
+    "resnet50": [7.6, 12.1, 30.8, 74.4],
+    "resnet101": [7.4, 14.5, 54.3, 77.9],
+    "resnet152": [7.3, 17.2, 47.4, 78.0],
+}
+EXITS = ["layer1", "layer2", "layer3", "final"]
+SLO_US = 50_000
+BATCH_MAX = 10
+
+# Mean time of one block, and of everything that is no block in times of one.
+BLOCK_US = 395
+REST_BLOCKS = 26 / 7
+# What ten requests take more than one does, as a share.
+BATCH_GROWTH = 0.32
+# Standard deviation of a latency as a share of its mean, and the normal quantiles.
+SPREAD = 0.03
+P95, P99 = 1.645, 2.326
+
+
+def latencies(model):
+    """Per exit and batch: stages run, exit, batch, and the percentiles in microseconds."""
+    blocks = 0
+    for stage, exit in enumerate(EXITS):
+        blocks += BLOCKS[model][stage]
+        for batch in range(1, BATCH_MAX + 1):
+            growth = 1 + BATCH_GROWTH * (batch - 1) / (BATCH_MAX - 1)
+            mean = BLOCK_US * (REST_BLOCKS + blocks) * growth
+            p50, p95, p99 = (round(mean * (1 + k * SPREAD)) for k in (0, P95, P99))
+            yield stage + 1, exit, batch, p50, p95, p99
+
+
+def profile(apps):
+    """The profile of apps by name, each with one model."""
+    kind = "rtx-3080"
+    cells = {"apps": [], "models": [], "accuracies": [], "slicing": [], "latencies": []}
+    for app, model in apps.items():
+        of = {"app": app, "variant": model}
+        cells["apps"].append({"name": app, "slo_us": SLO_US})
+        # All models stay resident; nothing here depends on their size.
+        held = {"memory_bytes": 0, "load_us": 0, "stages": len(EXITS)}
+        cells["models"].append({"kind": kind, **of, **held})
+        for exit, percent in zip(EXITS, ACCURACY[model]):
+            known = {"source": "imported", "samples": 0, "accuracy": percent / 100}
+            cells["accuracies"].append({**of, "exit": exit, **known})
+        for to_stage, exit, batch, p50, p95, p99 in latencies(model):
+            run = {"from_stage": 0, "to_stage": to_stage, "exit": exit, "batch": batch}
+            times = {"samples": 0, "p50_us": p50, "p95_us": p95, "p99_us": p99}
+            cells["latencies"].append({"kind": kind, **of, **run, **times})
+    return cells
+
+
+def line(value):
+    return json.dumps(value, separators=(",", ":"))
+
+
+def text(cells):
+    """As `switchyard profile` writes it: one line per entry."""
+    note = "scaled to EdgeServing's published operating points; not measured"
+    made = {
+        "date": "2026-11-21T00:00:00Z",
+        "command": "python3 tests/paper/edgeserving/derive.py",
+        "notes": [note],
+    }
+    machine = {"cpu": "elsewhere (scaled)", "cores": 0, "arch": "elsewhere", "os": "elsewhere"}
+    parts = ['"schema": 2', f'"made": {line(made)}', f'"machine": {line(machine)}']
+    for name, entries in cells.items():
+        lines = ",\n".join(f"    {line(entry)}" for entry in entries)
+        parts.append(f'"{name}": [\n{lines}\n  ]' if entries else f'"{name}": []')
+    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
+
+
+def main():
+    here = pathlib.Path(__file__).parent
+    models = list(BLOCKS)
+    here.joinpath("profile.json").write_text(text(profile({m: m for m in models})))
+    three = {f"{model}-{copy}": model for model in models for copy in "abc"}
+    here.joinpath("combinations.json").write_text(text(profile(three)))
+
+
+if __name__ == "__main__":
+    main()
