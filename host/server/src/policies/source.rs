@@ -16,7 +16,7 @@ use switchyard_policy::settings::{self, SettingsError};
 ///
 /// # Errors
 /// One of the files cannot be read, or a setting is nothing that JSON can hold.
-pub(super) fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, LoadError> {
+pub(crate) fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, LoadError> {
     let fail = |phase, cause| LoadError {
         file: file.to_owned(),
         phase,
