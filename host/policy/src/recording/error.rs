@@ -23,6 +23,9 @@ pub enum Corruption {
     /// The system says no.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// Somebody writes on it.
+    #[error("another recorder writes on it")]
+    Busy,
     /// Something else altogether.
     #[error("not a recording of windows")]
     NotARecording,

@@ -1,6 +1,6 @@
 //! Writing: frames gather in a block, blocks are compressed and appended.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -44,12 +44,18 @@ impl Writer {
     /// last block is cut away; returned are its bytes.
     ///
     /// # Errors
-    /// It cannot be written, or is something else than a recording of this format.
+    /// It cannot be written, is being written, or is something else than a recording of this
+    /// format.
     pub fn append(path: &Path, most: u64) -> Result<(Self, u64), RecordingError> {
         let fail = |offset, reason: Corruption| RecordingError::new(path, offset, reason);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(|e| fail(0, e.into()))?;
+        // Held as long as the file is open.
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => fail(0, Corruption::Busy),
+            TryLockError::Error(error) => fail(0, error.into()),
+        })?;
         let length = file.metadata().map_err(|e| fail(0, e.into()))?.len();
         if length == 0 {
             let mut writer = Self::on(file, path, 0, most);

@@ -379,6 +379,16 @@ fn what_is_no_recording_is_neither_read_nor_written_on() {
 }
 
 #[test]
+fn two_do_not_write_on_one_recording() {
+    let (_folder, file) = file();
+    let (writer, _) = Writer::append(&file, u64::MAX).unwrap();
+    let error = Writer::append(&file, u64::MAX).map(drop).unwrap_err();
+    assert!(matches!(error.reason, Corruption::Busy), "{error}");
+    drop(writer);
+    Writer::append(&file, u64::MAX).unwrap();
+}
+
+#[test]
 fn a_recording_ends_at_its_size() {
     let (_folder, file) = file();
     let most = 40_000;
