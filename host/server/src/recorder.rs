@@ -1,7 +1,7 @@
 //! Records a pool's windows and plans: the driver hands over what it has anyway, a thread
 //! encodes, compresses and writes.
 //!
-//! The driver never waits. When the thread lags by [`NOTES_MAX`] windows, windows are dropped,
+//! The driver never waits. When the thread lags by `NOTES_MAX` windows, windows are dropped,
 //! counted, and marked as missing in the file.
 
 use std::io;

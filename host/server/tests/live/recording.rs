@@ -190,7 +190,7 @@ async fn both(name: &str, folder: &Path) -> (Fared, Fared) {
     };
     std::fs::write(&config, text.await.unwrap()).unwrap();
     let wasm = setup.furnish(folder);
-    let measure = ["--out", &profile, "--seconds", "3", "--accuracy", "0"];
+    let measure = ["--out", &profile, "--seconds", "6", "--accuracy", "0"];
     run(&[&["profile", "--config", &config][..], &measure].concat());
 
     let yard = setup

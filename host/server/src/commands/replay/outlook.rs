@@ -276,3 +276,6 @@ impl Worth {
         self.requests += other.requests;
     }
 }
+
+#[cfg(test)]
+mod tests;
