@@ -1,26 +1,28 @@
 //! SneakPeek evidence: what is known of a request's class before any network has seen it.
 //!
-//! A request is projected by a learned linear embedding of its [`Features`]. Its k nearest training
-//! points then vote with their labels ([`counts`](SneakPeek::counts)), or a small classifier casts
-//! a single vote ([`vote`](SneakPeek::vote)). Either way the counts are the multinomial observation
+//! A request's [`Features`] are embedded by a small learned network. Its k nearest training points
+//! then vote with their labels ([`counts`](SneakPeek::counts)), or a linear classifier casts a
+//! single vote ([`vote`](SneakPeek::vote)). Either way the counts are the multinomial observation
 //! y of SneakPeek's Dirichlet posterior (eq. 9-11). The training points are balanced over the
 //! classes, so the counts carry what the input says and the prior carries how frequent a class is.
 
+mod classifier;
+mod dense;
+mod embedding;
 mod neighbours;
-mod probe;
 
 use std::path::Path;
 
+use self::classifier::Classifier;
+use self::embedding::Embedding;
 use self::neighbours::Neighbours;
-use self::probe::Probe;
 use crate::error::ModelError;
 use crate::features::Features;
 use crate::params::{RawTensors, read_tensors};
 
-pub(crate) use self::probe::{HIDDEN, OUTPUT};
+pub(crate) use self::classifier::CLASSIFIER;
+pub(crate) use self::embedding::{HIDDEN, PROJECTION};
 
-/// The embedding matrix `[features, dimensions]`.
-pub(crate) const PROJECTION: &str = "projection";
 /// The embedded training points `[points, dimensions]`.
 pub(crate) const POINTS: &str = "points";
 /// Their labels `[points]`, as f32 like every tensor of the zoo.
@@ -32,18 +34,16 @@ pub struct SneakPeek {
     features: Features,
     samples: usize,
     classes: usize,
-    dimensions: usize,
-    /// `[features, dimensions]`, row-major.
-    projection: Vec<f32>,
+    embedding: Embedding,
     neighbours: Neighbours,
-    probe: Option<Probe>,
+    classifier: Option<Classifier>,
 }
 
 // === impl SneakPeek ===
 
 impl SneakPeek {
     /// Reads an embedding file for `features` of inputs of `samples` numbers and labels below
-    /// `classes`. The classifier is optional: files of former versions have none.
+    /// `classes`. The classifier is optional.
     ///
     /// # Errors
     /// The file cannot be read, or a tensor is missing, of the wrong shape, or holds a label that
@@ -58,23 +58,15 @@ impl SneakPeek {
             file,
             tensors: read_tensors(file)?,
         };
-        let width = features.width(samples);
-        let (shape, projection) = tensors.take(PROJECTION)?;
-        let dimensions = match shape[..] {
-            [rows, columns] if rows == width && columns > 0 => columns,
-            _ => {
-                let reason = format!("shape {shape:?}, must be [{width}, _]");
-                return Err(ModelError::tensor(file, PROJECTION, reason));
-            }
-        };
+        let embedding = Embedding::read(&mut tensors, features.width(samples))?;
+        let dimensions = embedding.dimensions();
         Ok(Self {
             features,
             samples,
             classes,
-            dimensions,
-            projection,
             neighbours: Neighbours::read(&mut tensors, dimensions, classes)?,
-            probe: Probe::read(&mut tensors, dimensions, classes)?,
+            classifier: Classifier::read(&mut tensors, dimensions, classes)?,
+            embedding,
         })
     }
 
@@ -95,7 +87,7 @@ impl SneakPeek {
 
     /// Whether there is a classifier to [`vote`](Self::vote).
     pub fn votes(&self) -> bool {
-        self.probe.is_some()
+        self.classifier.is_some()
     }
 
     /// Writes into `out`, per class, how many of the `k` nearest training points carry it.
@@ -119,27 +111,17 @@ impl SneakPeek {
     pub fn vote(&self, input: &[f32], out: &mut Vec<u32>) {
         out.clear();
         out.resize(self.classes, 0);
-        if let Some(probe) = &self.probe
+        if let Some(classifier) = &self.classifier
             && input.iter().all(|value| value.is_finite())
-            && let Some(count) = out.get_mut(probe.classify(&self.embed(input)))
+            && let Some(count) = out.get_mut(classifier.classify(&self.embed(input)))
         {
             *count = 1;
         }
     }
 
-    /// The linear embedding of an input's features.
-    fn embed(&self, input: &[f32]) -> Vec<f32> {
-        let features = self.features.of(input);
-        let mut embedded = vec![0.0; self.dimensions];
-        for (value, row) in features
-            .iter()
-            .zip(self.projection.chunks_exact(self.dimensions))
-        {
-            for (sum, weight) in embedded.iter_mut().zip(row) {
-                *sum += value * weight;
-            }
-        }
-        embedded
+    /// The embedding of an input's features.
+    pub(crate) fn embed(&self, input: &[f32]) -> Vec<f32> {
+        self.embedding.apply(&self.features.of(input))
     }
 }
 

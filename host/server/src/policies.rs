@@ -4,7 +4,7 @@
 //! What fails at any step leaves the old policy serving and says why.
 
 mod report;
-mod source;
+pub(crate) mod source;
 mod trial;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,6 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 
 pub use report::{PoliciesStatus, Swap, SwapResult, Version};
-pub(crate) use source::version as policy_version;
 pub use trial::check_plan;
 
 use crate::driver::{Message, PoolHandle};

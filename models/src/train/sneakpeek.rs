@@ -14,15 +14,15 @@ use crate::card::{SneakPeekCard, VoteCard};
 use crate::confusion::Confusion;
 use crate::data::{Sample, stratified};
 use crate::error::ModelError;
-use crate::evidence::{HIDDEN, LABELS, OUTPUT, POINTS, PROJECTION, SneakPeek};
+use crate::evidence::{CLASSIFIER, HIDDEN, LABELS, POINTS, PROJECTION, SneakPeek};
 use crate::features::Features;
 use crate::layers::Linear;
-use crate::params::{Init, write_tensors};
+use crate::params::{Init, Params, write_tensors};
 
 const EVIDENCE: &str = "sneakpeek.safetensors";
 
-/// Width of the classifier that the embedding is trained with.
-const PROBE_WIDTH: usize = 64;
+/// Width of the layer before the embedding.
+const HIDDEN_WIDTH: usize = 64;
 /// Neighbours asked for, and Jeffreys' prior: SneakPeek's defaults.
 const K: usize = 5;
 const JEFFREYS: f64 = 0.5;
@@ -38,14 +38,12 @@ impl Run<'_> {
         let samples = self.recipe.data().width();
         let width = recipe.features.width(samples);
         let mut params = self.fresh_params();
-        let spread = Init::Normal((1.0 / width as f64).sqrt());
-        let projection = params.get(PROJECTION, &[width, recipe.dimensions], spread)?;
-        let hidden = Linear::new(&mut params, HIDDEN, recipe.dimensions, PROBE_WIDTH)?;
-        let output = Linear::new(&mut params, OUTPUT, PROBE_WIDTH, classes)?;
+        let network = Network::new(&mut params, width, recipe.dimensions, classes)?;
         let loss = |inputs: &Tensor, labels: &Tensor| {
-            let embedded = inputs.matmul(&projection)?;
-            let logits = output.forward(&hidden.forward(&embedded)?.relu()?)?;
-            cross_entropy(&logits, labels)
+            cross_entropy(
+                &network.classifier.forward(&network.embed(inputs)?)?,
+                labels,
+            )
         };
         let schedule = Schedule {
             steps: self.scale.evidence_steps,
@@ -62,7 +60,7 @@ impl Run<'_> {
         let seed = stream_seed(self.options.seed, Stream::Evidence);
         let points = stratified(self.recipe.data(), seed, self.scale.points_per_class);
         let file = self.options.out.join(EVIDENCE);
-        write_evidence(&file, &vars, &featured(&recipe.features, points))?;
+        write_evidence(&file, &vars, &network, &featured(&recipe.features, points))?;
         let sneakpeek = SneakPeek::open(&file, recipe.features.clone(), samples, classes)?;
         let prior = vec![JEFFREYS; classes];
         let neighbours = evaluate::evidence(&sneakpeek, Some(K), &prior, &self.validation);
@@ -83,6 +81,39 @@ impl Run<'_> {
                 confusion: voted.2,
             }),
         })
+    }
+}
+
+/// What is trained: the evidence file's layers.
+struct Network {
+    hidden: Linear,
+    projection: Tensor,
+    classifier: Linear,
+}
+
+// === impl Network ===
+
+impl Network {
+    fn new(
+        params: &mut Params,
+        width: usize,
+        dimensions: usize,
+        classes: usize,
+    ) -> Result<Self, ModelError> {
+        let spread = Init::Normal((1.0 / HIDDEN_WIDTH as f64).sqrt());
+        Ok(Self {
+            hidden: Linear::new(params, HIDDEN, width, HIDDEN_WIDTH)?,
+            projection: params.get(PROJECTION, &[HIDDEN_WIDTH, dimensions], spread)?,
+            classifier: Linear::new(params, CLASSIFIER, dimensions, classes)?,
+        })
+    }
+
+    /// `[batch, features]` to `[batch, dimensions]`.
+    fn embed(&self, inputs: &Tensor) -> candle_core::Result<Tensor> {
+        self.hidden
+            .forward(inputs)?
+            .relu()?
+            .matmul(&self.projection)
     }
 }
 
@@ -109,18 +140,17 @@ fn featured(features: &Features, samples: Vec<Sample>) -> Vec<Sample> {
 fn write_evidence(
     file: &Path,
     vars: &BTreeMap<String, Var>,
+    network: &Network,
     points: &[Sample],
 ) -> Result<(), ModelError> {
     let mut tensors: BTreeMap<String, Tensor> = vars
         .iter()
         .map(|(name, var)| (name.clone(), var.as_tensor().detach()))
         .collect();
-    let embed = |projection: &Tensor| -> candle_core::Result<(Tensor, Tensor)> {
-        let (inputs, labels) = tensors_of(points)?;
-        Ok((inputs.matmul(projection)?, labels.to_dtype(DType::F32)?))
-    };
-    let (embedded, labels) =
-        embed(&tensors[PROJECTION]).map_err(ModelError::compute("embedding"))?;
+    let compute = || ModelError::compute("embedding");
+    let (inputs, labels) = tensors_of(points).map_err(compute())?;
+    let embedded = network.embed(&inputs).map_err(compute())?;
+    let labels = labels.to_dtype(DType::F32).map_err(compute())?;
     tensors.insert(POINTS.to_owned(), embedded);
     tensors.insert(LABELS.to_owned(), labels);
     write_tensors(file, &tensors)

@@ -74,7 +74,7 @@ impl Jobs {
         let evidence = request.evidence();
         let mut spread = app.unseen_variance;
         let mut class = None;
-        match evidence.filter(|_| settings.data_aware) {
+        match evidence.filter(|_| settings.is_data_aware()) {
             None => self.accuracies.extend_from_slice(&app.unseen),
             Some(counts) => {
                 posterior_into(&app.prior, Some(counts), &mut self.theta);
@@ -84,7 +84,7 @@ impl Jobs {
                 let runs = &self.accuracies[accuracies..accuracies + app.runs()];
                 spread = variance(runs);
                 class = label(theta)
-                    .filter(|_| settings.label_split)
+                    .filter(|_| settings.splits_by_label())
                     .map(|class| class as u32);
             }
         }

@@ -9,7 +9,7 @@
 //! - `job`: what each request is worth with each model, and how urgent it is
 //! - `group`: who is answered together
 //! - `line`, `problem`: what it is worth to place a group on a worker
-//! - `order`, `search`: Algorithm 1, beyond and up to tau groups
+//! - `order`, `search`: Algorithm 1, beyond and up to tau groups; `order` has the baselines too
 //! - `commit`: the part of the schedule that becomes the plan
 //! - `lost`: requests for which it is too late
 
@@ -126,8 +126,8 @@ impl SneakPeek {
             charge_swap: self.settings.charge_swap,
         };
         let lines = lines(window, workers, problem.groups.len());
-        let (schedule, how) = solve(&self.settings, &problem, &lines);
         let until_us = now_us + self.settings.lookahead_us();
+        let (schedule, how) = solve(&self.settings, &problem, &lines, until_us);
         commit::commit(&problem, &lines, &schedule, until_us, how, plan);
     }
 
@@ -200,9 +200,18 @@ impl SneakPeek {
     }
 }
 
-/// Algorithm 1, and how the schedule was found.
-fn solve(settings: &Settings, problem: &Problem<'_>, lines: &[Line]) -> (Schedule, &'static str) {
-    let first = order::by_priority(problem, lines);
+/// The schedule, and how it was found.
+fn solve(
+    settings: &Settings,
+    problem: &Problem<'_>,
+    lines: &[Line],
+    until_us: u64,
+) -> (Schedule, &'static str) {
+    let algorithm = settings.algorithm;
+    let first = order::one_by_one(problem, lines, algorithm, until_us);
+    if !algorithm.groups() {
+        return (first, order::name(algorithm));
+    }
     if problem.groups.len() > settings.tau {
         return (first, "by priority");
     }

@@ -77,7 +77,7 @@ impl AppModels {
 
     fn try_new(catalog: &Catalog, app: App<'_>, settings: &Settings) -> Result<Self, String> {
         let mut models = runnable(catalog, app, settings.exits);
-        if let Some(model) = app.sneakpeek.as_ref().filter(|_| settings.short_circuit) {
+        if let Some(model) = app.sneakpeek.as_ref().filter(|_| settings.short_circuits()) {
             models.push(Model {
                 run: None,
                 profiled: model.accuracy,
@@ -92,7 +92,9 @@ impl AppModels {
                 "settings: exits: {name} has more than {MODELS_MAX} candidates"
             ));
         }
-        let theta = settings.data_aware.then(|| posterior(&app.prior, None));
+        let theta = settings
+            .is_data_aware()
+            .then(|| posterior(&app.prior, None));
         let unseen: Vec<f64> = models
             .iter()
             .map(|m| m.accuracy(theta.as_deref()))
@@ -111,10 +113,10 @@ impl AppModels {
                 .min()
                 .copied()
                 .unwrap_or(0),
-            group_max: settings
-                .group_max
-                .unwrap_or(largest)
-                .clamp(1, largest.max(1)),
+            group_max: match settings.group_max {
+                _ if !settings.algorithm.groups() => 1,
+                bound => bound.unwrap_or(largest).clamp(1, largest.max(1)),
+            },
             unseen,
             models,
         })

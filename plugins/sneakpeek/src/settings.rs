@@ -6,10 +6,29 @@ use switchyard_sdk::settings::{parse, require};
 /// Largest `tau`: beyond it the number of orders alone explodes.
 const TAU_MAX: usize = 8;
 
+/// A combination of order and selection (section 6.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Algorithm {
+    /// Algorithm 1 with all that section 5.3 adds.
+    #[default]
+    Sneakpeek,
+    /// Algorithm 1.
+    Grouped,
+    /// One request at a time: highest priority first (eq. 12), locally optimal (eq. 13).
+    LoPriority,
+    /// One request at a time: earliest deadline first, locally optimal.
+    LoEdf,
+    /// One request at a time: earliest deadline first, the most accurate model.
+    MaxAccEdf,
+}
+
 /// What can be chosen. The paper's algorithm is the default; the switches make its ablations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Settings {
+    /// In what order, and with which model.
+    pub(crate) algorithm: Algorithm,
     /// While all workers are busy the schedule is made anew this often, in milliseconds, to
     /// answer from evidence what would otherwise be late.
     pub(crate) window_ms: f64,
@@ -21,11 +40,11 @@ pub(crate) struct Settings {
     /// Bound of the exact search; when it is reached, the best schedule found so far counts.
     pub(crate) nodes_max: u32,
     /// Accuracy from each request's evidence (section 4); off: profiled accuracy.
-    pub(crate) data_aware: bool,
+    data_aware: Option<bool>,
     /// The SneakPeek model is a candidate (section 5.3.1).
-    pub(crate) short_circuit: bool,
+    short_circuit: Option<bool>,
     /// Groups are split by the likely label (section 5.3.2).
-    pub(crate) label_split: bool,
+    label_split: Option<bool>,
     /// Each exit of a variant is a model of its own; off: last exits only.
     pub(crate) exits: bool,
     /// Loading a variant that is not resident takes time (eq. 1).
@@ -43,19 +62,29 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            algorithm: Algorithm::default(),
             window_ms: 5.0,
             lookahead_ms: 1.0,
             tau: 4,
             nodes_max: 20_000,
-            data_aware: true,
-            short_circuit: true,
-            label_split: true,
+            data_aware: None,
+            short_circuit: None,
+            label_split: None,
             exits: true,
             charge_swap: true,
             group_max: None,
             priority_unit_ms: 1_000.0,
             lost_wait_ms: 1_000.0,
         }
+    }
+}
+
+// === impl Algorithm ===
+
+impl Algorithm {
+    /// Whether requests of an app are scheduled together.
+    pub(crate) fn groups(self) -> bool {
+        matches!(self, Self::Sneakpeek | Self::Grouped)
     }
 }
 
@@ -99,6 +128,24 @@ impl Settings {
         Ok(settings)
     }
 
+    pub(crate) fn is_data_aware(&self) -> bool {
+        self.switch(self.data_aware)
+    }
+
+    pub(crate) fn short_circuits(&self) -> bool {
+        self.switch(self.short_circuit)
+    }
+
+    /// One request at a time has no groups to split.
+    pub(crate) fn splits_by_label(&self) -> bool {
+        self.algorithm.groups() && self.switch(self.label_split)
+    }
+
+    /// What is not said is as the algorithm has it: on in SneakPeek, off in the baselines.
+    fn switch(&self, said: Option<bool>) -> bool {
+        said.unwrap_or(self.algorithm == Algorithm::Sneakpeek)
+    }
+
     pub(crate) fn window_us(&self) -> u64 {
         micros(self.window_ms).max(1)
     }
@@ -133,6 +180,7 @@ mod tests {
             (r#"{"priority_unit_ms": -1}"#, "priority_unit_ms"),
             (r#"{"group_max": 0}"#, "group_max"),
             (r#"{"data_aware": 1}"#, "data_aware"),
+            (r#"{"algorithm": "lo"}"#, "algorithm"),
         ] {
             let error = Settings::try_new(json).unwrap_err();
             assert!(

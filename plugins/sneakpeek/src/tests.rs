@@ -1,5 +1,6 @@
 //! Cases worked out by hand from the paper's equations, and the search against brute force.
 
+mod baselines;
 mod exact;
 mod groups;
 mod policy;

@@ -15,6 +15,7 @@ use switchyard_policy::recording::{CutOff, Frame, Reader};
 
 use self::challenger::Challenger;
 use self::engine::Engine;
+use super::simulate::contenders::Named;
 use super::{Failure, read_config};
 
 /// Put recorded windows before a policy and show how its plans differ from the recorded ones
@@ -29,9 +30,10 @@ use super::{Failure, read_config};
 
 A recording comes from `record` in a [[pool]] of the configuration, or from `switchyard simulate
 --record`. A policy is NAME, for NAME.wasm in the folder of policies, a path that ends in .wasm, or
-`edf`, the native fallback. It is given every window in order, on fuel, with the recorded catalog,
-seed and limits. The policy that was recorded, by its content, also gets the recorded settings
-unless there are others: then every plan should be the recorded one.
+`edf`, the native fallback; settings may follow as a TOML table, 'sneakpeek{tau = 6}'. It is given
+every window in order, on fuel, with the recorded catalog, seed and limits. The policy that was
+recorded, by its content, also gets the recorded settings unless there are others: then every plan
+should be the recorded one.
 
 Each window is a question of its own: what the policy would do is compared, not done, and the next
 window is the recorded one again. A request's utility is the accuracy expected from its evidence
@@ -43,9 +45,9 @@ pub(super) struct ReplayArgs {
     /// The recording
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// The policy
+    /// The policy, POLICY[{SETTINGS}]
     #[arg(long, value_name = "P", required_unless_present = "arrivals")]
-    policy: Option<String>,
+    policy: Option<Named>,
     /// The policy's settings, as TOML, field by field before those in NAME.toml beside it
     #[arg(long, value_name = "TOML", requires = "policy")]
     settings: Option<String>,
@@ -71,14 +73,14 @@ pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     if let Some(file) = &args.arrivals {
         arrivals::write(&args.trace, file)?;
     }
-    let Some(name) = &args.policy else {
+    let Some(named) = &args.policy else {
         return Ok(());
     };
     let folder = match &args.folder {
         Some(folder) => folder.clone(),
         None => read_config(args.config.as_deref())?.policies.dir,
     };
-    let challenger = Challenger::find(name, &folder, args.settings.as_deref())?;
+    let challenger = Challenger::find(named, &folder, args.settings.as_deref())?;
     let mut engine = Engine::new(challenger, args.limit);
     let cut_off = for_each_frame(&args.trace, |frame| engine.take(frame))?;
     let outcome = engine.conclude(cut_off)?;

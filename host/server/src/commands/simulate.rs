@@ -1,7 +1,7 @@
 //! `switchyard simulate`: run policies on a workload in virtual time.
 
 mod axis;
-mod contenders;
+pub(super) mod contenders;
 mod output;
 mod record;
 mod yard;
@@ -16,7 +16,7 @@ use switchyard_sim::timeline::Timeline;
 use switchyard_sim::{Contender, Point, Scenario, Workload, run_observed, sweep};
 
 use self::axis::{Axis, Parameter};
-use self::contenders::Contenders;
+use self::contenders::{Contenders, Named};
 use self::yard::{Service, Yard};
 use super::Failure;
 use crate::config::PercentileName;
@@ -39,7 +39,8 @@ const TIMELINE_SLOS: u64 = 3;
       --profile profiles/here.json --seconds 10 --record windows.rec
 
 A policy is NAME, for NAME.wasm in the folder of policies, a path that ends in .wasm, or `edf`,
-the native fallback. Components run on fuel, so that a runaway is cut at the same instruction in
+the native fallback. Settings may follow as a TOML table, and what results call it may go before:
+'oblivious=sneakpeek{data_aware = false, short_circuit = false}'. Components run on fuel, so that a runaway is cut at the same instruction in
 every run: the same command gives the same figures on every machine.
 
 Workloads: poisson:RATE, gamma:RATE,SHAPE, erlang:RATE,STAGES, periodic:RATE,
@@ -51,9 +52,9 @@ workers, k (neighbours of the evidence), penalty or prior; values are A,B,C or F
 
 Exit codes: 0 done, 2 a policy, workload, profile or parameter cannot be used.")]
 pub(super) struct SimulateArgs {
-    /// A policy; may be given again
+    /// A policy, [NAME=]POLICY[{SETTINGS}]; may be given again
     #[arg(long = "policy", value_name = "P", required = true)]
-    policies: Vec<String>,
+    policies: Vec<Named>,
     /// What arrives: a spec or a file of JSON
     #[arg(long, value_name = "W")]
     workload: String,
@@ -155,6 +156,7 @@ fn watched(
 
 impl SimulateArgs {
     fn meta(&self, yard: &Yard, seeds: &[u64]) -> Meta {
+        let names: Vec<&str> = self.policies.iter().map(|p| p.name.as_str()).collect();
         let words = std::env::args().skip(1).map(|word| quoted(&word));
         let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
         let slos = yard
@@ -165,7 +167,7 @@ impl SimulateArgs {
         let slos: Vec<f64> = slos.collect();
         let is_fixed = !self.workload.contains("deadline") && !self.workload.ends_with(".json");
         Meta {
-            title: format!("{} on {}", self.policies.join(", "), self.workload),
+            title: format!("{} on {}", names.join(", "), self.workload),
             command: format!("switchyard {}", words.collect::<Vec<_>>().join(" ")),
             date: now.chars().take_while(|c| *c != 'T').collect(),
             workload: self.workload.clone(),

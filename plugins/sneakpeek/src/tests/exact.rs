@@ -7,6 +7,11 @@ use switchyard_sdk::{VariantId, WorkerId};
 use super::*;
 use crate::problem::Choice;
 
+/// The order beyond tau, of everything.
+fn in_order(problem: &Problem<'_>, lines: &[Line]) -> Schedule {
+    order::one_by_one(problem, lines, settings::Algorithm::Grouped, u64::MAX)
+}
+
 /// Apps `a` and `b`, one variant each, 10 ms per batch and 20 ms to load.
 fn two_apps() -> CatalogBuilder {
     CatalogBuilder::new()
@@ -108,7 +113,7 @@ fn the_search_beats_the_order_where_the_order_is_wrong() {
         .slack_us(15_000)
         .build();
     let scene = Scene::new(&catalog, "{}", &window, 1);
-    let first = order::by_priority(&scene.problem(), &scene.lines);
+    let first = in_order(&scene.problem(), &scene.lines);
     assert_eq!(
         first.choices.iter().map(|c| c.group).collect::<Vec<_>>(),
         [0, 1]
@@ -150,7 +155,7 @@ fn the_worker_is_part_of_the_choice() {
         window = window.request(app).slack_us(slack_us);
     }
     let scene = Scene::new(&catalog, "{}", &window.build(), 2);
-    let first = order::by_priority(&scene.problem(), &scene.lines);
+    let first = in_order(&scene.problem(), &scene.lines);
     let (best, _) = search::exact(&scene.problem(), &scene.lines, first, 10_000);
     close(best.utility, 2.7);
     let worker = |group| {
@@ -172,7 +177,7 @@ fn an_app_that_no_worker_can_run_does_not_stop_the_others() {
     let catalog = two_apps().worker("tiny").worker_memory_bytes(100).build();
     let window = WindowBuilder::new(&catalog).request("a").build();
     let scene = Scene::new(&catalog, "{}", &window, 1);
-    let first = order::by_priority(&scene.problem(), &scene.lines);
+    let first = in_order(&scene.problem(), &scene.lines);
     assert_eq!(first.choices, []);
     let (best, _) = search::exact(&scene.problem(), &scene.lines, first, 1_000);
     assert_eq!(best.choices, []);
@@ -341,7 +346,7 @@ proptest! {
         let scene = Scene::new(&catalog, r#"{"label_split": false}"#, &window, 1);
         prop_assume!(scene.groups.list.len() <= 3);
         let problem = scene.problem();
-        let first = order::by_priority(&problem, &scene.lines);
+        let first = in_order(&problem, &scene.lines);
         prop_assert!((worth(&scene, &first.choices) - first.utility).abs() < 1e-9);
         let (best, complete) = search::exact(&problem, &scene.lines, first.clone(), u32::MAX);
         prop_assert!(complete);

@@ -1,6 +1,6 @@
 //! The policy that is asked: which one it is, and a fresh instance for each recorded run.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
@@ -12,10 +12,8 @@ use switchyard_policy::{EngineOptions, Loaded, PolicyEngine, PolicyVersion};
 use tempfile::TempDir;
 
 use crate::commands::Failure;
-use crate::policies::policy_version;
-
-/// Name of the native fallback.
-const FALLBACK: &str = "edf";
+use crate::commands::simulate::contenders::{FALLBACK, Named};
+use crate::policies::source;
 
 /// What can be asked.
 pub(super) struct Challenger {
@@ -42,26 +40,29 @@ pub(super) struct Ready {
 
 impl Challenger {
     /// Finds the policy that is meant and reads it.
-    pub(super) fn find(name: &str, folder: &Path, settings: Option<&str>) -> Result<Self, Failure> {
-        if name == FALLBACK {
+    pub(super) fn find(
+        named: &Named,
+        folder: &Path,
+        settings: Option<&str>,
+    ) -> Result<Self, Failure> {
+        if named.policy == FALLBACK {
             return match settings {
                 Some(_) => Err(Failure::input("--settings: edf has none")),
                 None => Ok(Self { component: None }),
             };
         }
-        let file = match name.ends_with(".wasm") {
-            true => PathBuf::from(name),
-            false => folder.join(format!("{name}.wasm")),
-        };
-        let over: toml::Table = toml::from_str(settings.unwrap_or_default())
+        let mut over = named.settings.clone();
+        let more: toml::Table = toml::from_str(settings.unwrap_or_default())
             .map_err(|error| Failure::input(format!("--settings: {}", error.message())))?;
-        let version = policy_version(&file, over).map_err(Failure::input)?;
+        over.extend(more);
+        let own_settings = settings.is_some() || !over.is_empty();
+        let version = source::version(&named.file(folder), over).map_err(Failure::input)?;
         let engine =
             PolicyEngine::deterministic(&EngineOptions::default()).map_err(Failure::check)?;
         Ok(Self {
             component: Some(Component {
                 version,
-                own_settings: settings.is_some(),
+                own_settings,
                 engine,
                 cache: tempfile::tempdir().map_err(Failure::input)?,
             }),

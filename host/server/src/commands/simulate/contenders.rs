@@ -1,24 +1,37 @@
 //! The policies of a simulation: components on fuel, and the native fallback.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
 use switchyard_policy::loader::{Loaded, Loader, LoaderOptions, Trial};
 use switchyard_policy::recording::PolicyRecord;
-use switchyard_policy::{EngineOptions, PolicyEngine};
+use switchyard_policy::{EngineOptions, PolicyEngine, PolicyVersion};
 use switchyard_sim::Contender;
 use tempfile::TempDir;
 
 use super::yard::Yard;
 use crate::commands::Failure;
+use crate::policies::source;
 
 /// Name of the native fallback.
-const FALLBACK: &str = "edf";
+pub(in crate::commands) const FALLBACK: &str = "edf";
 
 /// Seed of every policy's random numbers.
 pub(super) const SEED: u64 = 0;
+
+/// A policy as it is typed: `[NAME=]POLICY[{SETTINGS}]`.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::commands) struct Named {
+    /// What results call it.
+    pub(in crate::commands) name: String,
+    /// Name or path of a component, or [`FALLBACK`].
+    pub(in crate::commands) policy: String,
+    /// Go before those in the file beside the component, field by field.
+    pub(in crate::commands) settings: toml::Table,
+}
 
 /// Everybody who is compared.
 pub(super) struct Contenders {
@@ -29,11 +42,51 @@ pub(super) struct Contenders {
     _cache: TempDir,
 }
 
+// === impl Named ===
+
+impl FromStr for Named {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (head, settings) = match text.split_once('{') {
+            None => (text, toml::Table::new()),
+            Some((head, rest)) => {
+                let table: toml::Table = toml::from_str(&format!("settings = {{{rest}"))
+                    .map_err(|error| format!("settings: {}", error.message()))?;
+                let settings = table.get("settings").and_then(toml::Value::as_table);
+                (head, settings.cloned().unwrap_or_default())
+            }
+        };
+        let (name, policy) = head.split_once('=').unwrap_or((text, head));
+        if name.is_empty() || policy.is_empty() {
+            return Err("must be [NAME=]POLICY[{SETTINGS}]".to_owned());
+        }
+        if policy == FALLBACK && !settings.is_empty() {
+            return Err(format!("{FALLBACK} has no settings"));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            policy: policy.to_owned(),
+            settings,
+        })
+    }
+}
+
+impl Named {
+    /// The component, given the folder of policies.
+    pub(in crate::commands) fn file(&self, policies: &Path) -> PathBuf {
+        match self.policy.ends_with(".wasm") {
+            true => PathBuf::from(&self.policy),
+            false => policies.join(format!("{}.wasm", self.policy)),
+        }
+    }
+}
+
 // === impl Contenders ===
 
 impl Contenders {
     /// Loads every policy once, so that one that cannot be is named before anything runs.
-    pub(super) fn load(names: &[String], yard: &Yard) -> Result<Self, Failure> {
+    pub(super) fn load(named: &[Named], yard: &Yard) -> Result<Self, Failure> {
         let cache = tempfile::tempdir().map_err(Failure::input)?;
         let engine =
             PolicyEngine::deterministic(&EngineOptions::default()).map_err(Failure::check)?;
@@ -44,9 +97,10 @@ impl Contenders {
         };
         let loader = Arc::new(Loader::new(engine, options).map_err(Failure::input)?);
         let (mut list, mut records) = (Vec::<Contender>::new(), Vec::new());
-        for name in names {
-            let (contender, record) = contender(name, yard, &loader)?;
+        for named in named {
+            let (contender, record) = contender(named, yard, &loader)?;
             if list.iter().any(|other| other.name == contender.name) {
+                let name = &contender.name;
                 return Err(Failure::input(format!("policy {name} is given twice")));
             }
             list.push(contender);
@@ -61,27 +115,25 @@ impl Contenders {
 }
 
 fn contender(
-    name: &str,
+    named: &Named,
     yard: &Yard,
     loader: &Arc<Loader>,
 ) -> Result<(Contender, PolicyRecord), Failure> {
-    if name == FALLBACK {
+    let Named { name, policy, .. } = named;
+    if policy == FALLBACK {
         let record = PolicyRecord::native(EarliestDeadlineFirst::default().description());
         let contender = Contender::new(name, EarliestDeadlineFirst::default);
         return Ok((contender, record));
     }
-    let file = if name.ends_with(".wasm") {
-        PathBuf::from(name)
-    } else {
-        yard.policies.join(format!("{name}.wasm"))
-    };
-    let loaded = load(loader, &file, &yard.catalog).map_err(Failure::input)?;
+    let file = named.file(&yard.policies);
+    let version = source::version(&file, named.settings.clone()).map_err(Failure::input)?;
+    let loaded = load(loader, &version, &yard.catalog).map_err(Failure::input)?;
     let record = PolicyRecord::of(&loaded.version, loaded.policy.description());
     let loader = Arc::clone(loader);
     let contender = Contender {
         name: name.to_owned(),
         make: Arc::new(move |catalog| {
-            let loaded = load(&loader, &file, catalog);
+            let loaded = load(&loader, &version, catalog);
             loaded
                 .map(|loaded| loaded.policy)
                 .map_err(|reason| PolicyFault {
@@ -93,11 +145,40 @@ fn contender(
     Ok((contender, record))
 }
 
-fn load(loader: &Loader, file: &Path, catalog: &Catalog) -> Result<Loaded, String> {
+fn load(loader: &Loader, version: &PolicyVersion, catalog: &Catalog) -> Result<Loaded, String> {
     let trial = Trial {
         catalog,
         windows: &[],
         check: &mut |_, _| Ok(()),
     };
-    loader.load(file, trial).map_err(|error| error.to_string())
+    loader
+        .load_version(version, trial)
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(text: &str) -> Result<(String, String, usize), String> {
+        let named: Named = text.parse()?;
+        Ok((named.name, named.policy, named.settings.len()))
+    }
+
+    #[test]
+    fn policies_as_they_are_typed() {
+        let is =
+            |name: &str, policy: &str, settings| Ok((name.to_owned(), policy.to_owned(), settings));
+        assert_eq!(named("fcfs"), is("fcfs", "fcfs", 0));
+        assert_eq!(named("mine=a/b.wasm"), is("mine", "a/b.wasm", 0));
+        assert_eq!(
+            named("sneakpeek{tau=0}"),
+            is("sneakpeek{tau=0}", "sneakpeek", 1)
+        );
+        let both = r#"lo=sneakpeek{algorithm = "lo-edf", tau = 0}"#;
+        assert_eq!(named(both), is("lo", "sneakpeek", 2));
+        for wrong in ["", "=x", "x=", "x{", "x{tau}", "{tau=0}", "edf{tau=0}"] {
+            assert!(named(wrong).is_err(), "{wrong}");
+        }
+    }
 }
