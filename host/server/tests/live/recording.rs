@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rand::{Rng, SeedableRng};
@@ -25,11 +28,12 @@ const RATE: f64 = 40.0;
 /// on which simulated and live differ misses them each time.
 const TRIES: usize = 3;
 
-/// How far simulated and live may be apart: medians by a ratio and by the time that threads take
-/// to wake each other, which is not simulated; 95th percentiles by a third of the deadline of
-/// 150 ms; violations and goodput by a share of the requests. On two cores on which five compilers
-/// ran, three tries were apart by ratios of 1.6 to 2.4 at 2 ms, by 0.4 ms at 0.1 ms, and by 13 to
-/// 31 ms at the 95th percentile.
+/// How far simulated and live may be apart on a machine that does nothing else: medians by a ratio
+/// and by the time that threads take to wake each other, which is not simulated; 95th percentiles
+/// by a third of the deadline of 150 ms; violations and goodput by a share of the requests. All of
+/// them are wider by as much as the machine is [busy](Probe) meanwhile: the simulator has its
+/// workers to itself. On two cores with five compilers beside, medians were apart by factors of
+/// 1.6 to 6, and 95th percentiles by 13 to 130 ms.
 const P50_RATIO: f64 = 2.5;
 const WAKING_MS: f64 = 1.0;
 const P95_MS: f64 = 50.0;
@@ -47,6 +51,47 @@ struct Fared {
     p95_ms: f64,
     /// The variant that answered most.
     mostly: String,
+    /// By which factor the machine was busy with something else.
+    busy: f64,
+}
+
+/// Finds out how busy the machine is: a thread that wants a processor for 2 ms now and then, as a
+/// worker does, and how much longer it takes.
+struct Probe {
+    stopping: Arc<AtomicBool>,
+    thread: JoinHandle<f64>,
+}
+
+impl Probe {
+    fn start() -> Self {
+        let stopping = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::spawn({
+            let stopping = Arc::clone(&stopping);
+            move || {
+                let (mut took, mut used) = (Duration::ZERO, Duration::ZERO);
+                while !stopping.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(20));
+                    let (began, before) = (Instant::now(), processor_time());
+                    while processor_time() - before < Duration::from_millis(2) {}
+                    took += began.elapsed();
+                    used += processor_time() - before;
+                }
+                took.as_secs_f64() / used.as_secs_f64()
+            }
+        });
+        Self { stopping, thread }
+    }
+
+    fn end(self) -> f64 {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap().max(1.0)
+    }
+}
+
+/// Of the calling thread.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap()
 }
 
 /// Runs a command that must succeed; its stdout.
@@ -74,16 +119,21 @@ fn assert_identical(found: &Value) -> u64 {
     windows
 }
 
-/// Also when another instance of it takes over, with the state of the one before.
+/// Also when another instance of it takes over, with the state of the one before, and with the
+/// settings of its pool, which only the recording knows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_policy_decides_the_same_on_recorded_windows() {
     let folder = TempDir::new().unwrap();
-    for name in ["fcfs", "sneakpeek"] {
+    let settings = [
+        ("fcfs", r#"{ variants = { heart = "cnn-small" } }"#),
+        ("sneakpeek", "{ group_max = 2 }"),
+    ];
+    for (name, settings) in settings {
         let file = folder.path().join(name).with_extension("rec");
         let component = policy(name);
         let yard = Setup::new("recorded")
             .policy(component.clone())
-            .lines(&recording(&file))
+            .lines(&format!("{}\nsettings = {settings}", recording(&file)))
             .start()
             .await;
         let load = Load::start(yard.http, 6);
@@ -172,10 +222,11 @@ fn are_close(live: &Fared, simulated: &Fared) -> bool {
         false => (simulated.p50_ms, live.p50_ms),
     };
     let goodput = (live.goodput / simulated.goodput - 1.0).abs();
-    most <= P50_RATIO * least + WAKING_MS
-        && (live.p95_ms - simulated.p95_ms).abs() <= P95_MS
-        && (live.violated - simulated.violated).abs() <= SHARE
-        && goodput <= SHARE
+    let busy = live.busy;
+    most <= busy * (P50_RATIO * least + WAKING_MS)
+        && (live.p95_ms - simulated.p95_ms).abs() <= busy * P95_MS
+        && (live.violated - simulated.violated).abs() <= busy * SHARE
+        && goodput <= busy * SHARE
 }
 
 /// Measures this machine, serves a trace, records it, simulates the recorded arrivals.
@@ -218,6 +269,7 @@ async fn serve_trace(http: std::net::SocketAddr) -> Fared {
     let mut gap = || -(1.0 - random.random::<f64>()).ln() / RATE;
     // Inputs take longer to make than to answer.
     let bodies: Vec<String> = (0..REQUESTS as u64).map(beat).collect();
+    let probe = Probe::start();
     let begun = Instant::now();
     let (mut at, mut asked) = (Duration::ZERO, Vec::new());
     for body in bodies {
@@ -252,6 +304,7 @@ async fn serve_trace(http: std::net::SocketAddr) -> Fared {
         p50_ms: percentile_ms(0.5),
         p95_ms: percentile_ms(0.95),
         mostly: mostly(variants),
+        busy: probe.end(),
     }
 }
 
@@ -277,5 +330,6 @@ fn simulated(said: &Value) -> Fared {
         p50_ms: number(&total["latency"]["p50_ms"]),
         p95_ms: number(&total["latency"]["p95_ms"]),
         mostly: mostly(variants),
+        busy: 1.0,
     }
 }
