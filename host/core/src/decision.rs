@@ -4,29 +4,48 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::plan::Plan;
 use crate::window::Window;
 
 /// One window, the plan that was applied, and whose it was.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// What was seen.
     pub window: Window,
     /// What was done.
     pub plan: Plan,
     /// Label of the policy whose plan it was.
+    #[serde(with = "label")]
     pub by: Arc<str>,
+    /// The window was opened for the native fallback: the policy was not asked.
+    pub rescue: bool,
 }
 
 /// The last decisions. Buffers of the oldest are reused for the newest, so a running
-/// scheduler records without allocating.
+/// scheduler records without allocating, unless somebody still reads the oldest.
 #[derive(Debug)]
 pub struct History {
-    /// Boxed: a decision is a kilobyte of columns' heads, moved with every window.
-    kept: VecDeque<Box<Decision>>,
+    kept: VecDeque<Arc<Decision>>,
     capacity: usize,
     /// A decision that was not kept, for its buffers.
-    spare: Option<Box<Decision>>,
+    spare: Option<Arc<Decision>>,
+}
+
+/// A shared label as a string.
+mod label {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(label: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(label)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<str>, D::Error> {
+        String::deserialize(from).map(Arc::from)
+    }
 }
 
 // === impl History ===
@@ -40,19 +59,22 @@ impl History {
         }
     }
 
-    /// An empty decision with the buffers of the oldest, once the history is full.
-    pub(crate) fn buffers(&mut self) -> Box<Decision> {
-        let oldest = match self.kept.len() < self.capacity {
+    /// An empty decision that nobody else holds, with the buffers of the oldest once the
+    /// history is full.
+    pub(crate) fn buffers(&mut self) -> Arc<Decision> {
+        let mut oldest = match self.kept.len() < self.capacity {
             true => None,
             false => self.spare.take().or_else(|| self.kept.pop_front()),
         };
-        let mut decision = oldest.unwrap_or_default();
+        let Some(decision) = oldest.as_mut().and_then(Arc::get_mut) else {
+            return Arc::default();
+        };
         decision.window.clear();
         decision.plan.clear();
-        decision
+        oldest.unwrap_or_default()
     }
 
-    pub(crate) fn record(&mut self, decision: Box<Decision>) {
+    pub(crate) fn record(&mut self, decision: Arc<Decision>) {
         if self.capacity > 0 {
             self.kept.push_back(decision);
         } else {
@@ -61,12 +83,12 @@ impl History {
     }
 
     /// Oldest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Decision> {
-        self.kept.iter().map(Box::as_ref)
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Decision>> {
+        self.kept.iter()
     }
 
     /// The decision of one window, if it is still kept.
-    pub fn get(&self, window: u64) -> Option<&Decision> {
+    pub fn get(&self, window: u64) -> Option<&Arc<Decision>> {
         self.iter().rev().find(|d| d.window.id == window)
     }
 }

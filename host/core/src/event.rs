@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::decision::Decision;
 use crate::guard::Faulted;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::policy::{Policy, PolicyFault};
@@ -84,6 +85,9 @@ pub enum Command {
         /// The variants.
         soon: Soon,
     },
+    /// A window was decided: what was seen and what is done. Only where
+    /// [`SchedulerConfig::tells_decisions`](crate::SchedulerConfig::tells_decisions) asks for it.
+    Decided(Arc<Decision>),
     /// Something for the operator.
     Notice(Notice),
 }

@@ -5,11 +5,13 @@ pub mod checked;
 
 pub use checked::{CheckedPlan, PlanError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::time::Time;
 
 /// Decisions of one window. What is not mentioned stays pending.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Batches for workers.
     pub dispatches: Vec<Dispatch>,
@@ -30,7 +32,7 @@ pub struct Plan {
 }
 
 /// One batch for one worker; its requests are the next `size` members of the plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dispatch {
     /// The worker to run on.
     pub worker: WorkerId,
@@ -49,7 +51,7 @@ pub struct Dispatch {
 }
 
 /// A distribution of an app's arrivals over lanes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Route {
     /// The app whose arrivals are routed.
     pub app: AppId,
@@ -58,7 +60,7 @@ pub struct Route {
 }
 
 /// One way out of a route.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lane {
     /// The worker it leads to.
     pub worker: WorkerId,

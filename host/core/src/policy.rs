@@ -6,6 +6,8 @@ pub use fallback::EarliestDeadlineFirst;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::catalog::Catalog;
 use crate::plan::Plan;
 use crate::time::Micros;
@@ -82,7 +84,7 @@ pub struct Triggers {
 }
 
 /// Parts of a window that are left empty unless asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sights {
     /// Evidence counts.
     pub evidence: bool,

@@ -52,6 +52,8 @@ pub struct SchedulerConfig {
     pub patience: Micros,
     /// Decisions kept for explanations and for trying new policies on.
     pub history: usize,
+    /// Every decision comes as a [`Command::Decided`], for whoever records them.
+    pub tells_decisions: bool,
 }
 
 impl Default for SchedulerConfig {
@@ -62,6 +64,7 @@ impl Default for SchedulerConfig {
             fault_limit: FaultLimit::default(),
             patience: Micros::from_millis(1_000),
             history: 64,
+            tells_decisions: false,
         }
     }
 }

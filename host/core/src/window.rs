@@ -1,5 +1,7 @@
 //! What a policy sees: columns of numbers, built anew for each window into the same buffers.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::time::{Micros, Time};
 
@@ -7,7 +9,7 @@ use crate::time::{Micros, Time};
 pub const IDLE: u32 = u32::MAX;
 
 /// One scheduling window. Columns of one struct have equal lengths.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// Counts up from 1.
     pub id: u64,
@@ -30,7 +32,7 @@ pub struct Window {
 }
 
 /// Why a window was opened; several may hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Causes {
     /// The policy's period is over.
     pub periodic: bool,
@@ -49,7 +51,7 @@ pub struct Causes {
 }
 
 /// Pending requests as columns.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
     /// Request ids.
     pub id: Vec<u64>,
@@ -72,7 +74,7 @@ pub struct Requests {
 }
 
 /// A partly run request in a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestProgress {
     /// Position in the columns.
     pub index: u32,
@@ -85,7 +87,7 @@ pub struct RequestProgress {
 }
 
 /// Workers as columns.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workers {
     /// When the running batch is expected to end, in microseconds; at most `now` when idle.
     pub busy_until: Vec<u64>,
@@ -106,7 +108,7 @@ pub struct Workers {
 }
 
 /// Requests that are not pending, as columns.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Placed {
     /// Request ids.
     pub id: Vec<u64>,
@@ -127,7 +129,7 @@ pub struct Placed {
 }
 
 /// A variant that a worker holds in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resident {
     /// The worker.
     pub worker: WorkerId,
@@ -136,7 +138,7 @@ pub struct Resident {
 }
 
 /// A request that ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The request.
     pub id: RequestId,
@@ -153,7 +155,7 @@ pub struct Completion {
 }
 
 /// How a request ended, as policies are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// Answered before its deadline.
     InTime,

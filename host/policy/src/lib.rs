@@ -12,6 +12,7 @@
 //! - `guest`: an instance behind the core's trait; a fault costs it the instance
 //! - [`conformance`]: windows of every shape, and a yard, that any policy must get through
 //! - [`history`]: the versions that served before, for rollback
+//! - [`recording`]: windows and plans in a file, for whoever wants to see them again
 //!
 //! A bad policy never stops the yard: whatever it does becomes a `PolicyFault` or a
 //! [`LoadError`] that names the file, the phase and the reason.
@@ -22,6 +23,7 @@ pub mod engine;
 pub mod history;
 pub mod limits;
 pub mod loader;
+pub mod recording;
 pub mod settings;
 pub mod ticker;
 pub mod watcher;

@@ -17,6 +17,7 @@ use switchyard_executor::{CandleExecutor, Device, Executor, ModelSource, Weights
 use switchyard_models::ModelError;
 use switchyard_models::card::{Task, TensorCard};
 use switchyard_models::zoo::{Zoo, ZooApp};
+use switchyard_policy::recording::Header;
 use thiserror::Error;
 
 pub use profile::{Measured, measure};
@@ -24,7 +25,9 @@ pub use profile::{Measured, measure};
 use crate::config::{Config, PoolConfig, WorkerConfig};
 use crate::driver::{PoolParts, PoolWeights};
 use crate::evidence::{Counted, EvidenceModel, EvidenceModels};
+use crate::recorder::RecordOptions;
 use crate::reloads::FollowedVariant;
+use crate::server::limits_of;
 
 /// Why a configuration cannot be served.
 #[derive(Debug, Error)]
@@ -205,8 +208,25 @@ impl PoolPlan {
             drift_ratio,
             evidence: self.evidence()?,
             inbox_max,
+            record: self.record(&catalog),
             catalog,
         })
+    }
+
+    /// Where its windows are recorded, and what they begin with.
+    fn record(&self, catalog: &Catalog) -> Option<RecordOptions> {
+        let record = self.config.record.as_ref()?;
+        Some(RecordOptions {
+            file: record.file.clone(),
+            bytes_max: record.max_mb << 20,
+            header: self.header(catalog),
+        })
+    }
+
+    fn header(&self, catalog: &Catalog) -> Header {
+        Header::new(&self.config.name, catalog.clone())
+            .with_seed(self.config.seed)
+            .with_limits(&limits_of(&self.config))
     }
 
     /// Shares of the classes that each app's clients are said to send, in the catalog's order.
@@ -351,6 +371,7 @@ pub fn scheduler_of(pool: &PoolConfig) -> SchedulerConfig {
         fault_limit: pool.fault_limit.into(),
         patience: Micros::from_millis(pool.patience_ms),
         history: pool.windows_kept,
+        ..SchedulerConfig::default()
     }
 }
 

@@ -6,6 +6,7 @@ mod demo;
 mod models;
 mod policy;
 mod profile;
+mod replay;
 mod serve;
 mod simulate;
 mod train;
@@ -30,6 +31,7 @@ const LOG_DEFAULT: &str = "info";
   switchyard profile --out profiles/here.json
   switchyard simulate --policy fcfs --policy sneakpeek --workload poisson:400 \\
       --profile profiles/here.json
+  switchyard replay main.rec --policy sneakpeek
   switchyard demo --quick
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a check failed, 2 bad
@@ -46,6 +48,7 @@ pub struct Cli {
 enum Command {
     Serve(serve::ServeArgs),
     Simulate(simulate::SimulateArgs),
+    Replay(replay::ReplayArgs),
     Demo(demo::DemoArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
@@ -81,6 +84,7 @@ impl Cli {
             Command::Profile(args) => unsafe { profile::run(&args) },
             Command::Models(args) => models::run(&args),
             Command::Simulate(args) => simulate::run(&args),
+            Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),
         };
         match result {

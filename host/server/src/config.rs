@@ -19,7 +19,7 @@ use serde::Deserialize;
 pub use app::{AppConfig, EvidenceName, Late, PriorName};
 pub use error::ConfigError;
 pub use policies::PoliciesConfig;
-pub use pool::{FaultLimitConfig, PoolConfig};
+pub use pool::{FaultLimitConfig, PoolConfig, RecordConfig};
 pub use profile::{PercentileName, ProfileConfig};
 pub use server::ServerConfig;
 pub use worker::{Device, WorkerConfig};
@@ -112,6 +112,9 @@ impl Config {
             if pool.names_file() {
                 let file = folder.join(&pool.policy);
                 pool.policy = file.to_string_lossy().into_owned();
+            }
+            if let Some(record) = &mut pool.record {
+                record.file = folder.join(&record.file);
             }
         }
         let PoliciesConfig { dir, cache, .. } = &mut self.policies;

@@ -29,6 +29,7 @@ use switchyard_core::ids::VariantId;
 use switchyard_core::profile::Profile;
 use switchyard_core::{Scheduler, SchedulerConfig};
 use switchyard_executor::{Device, Executor, Weights, Worker, WorkerOptions};
+use switchyard_policy::recording::RecordingError;
 use thiserror::Error;
 
 pub use handle::{Full, PoolHandle};
@@ -41,6 +42,7 @@ use self::drift::Drift;
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
 use crate::readiness::{Awaited, Readiness};
+use crate::recorder::{RecordOptions, Recorder};
 use crate::telemetry::{PoolMeters, Registry, names};
 
 /// Room in the inbox beyond what calls may fill, so that what ends requests gets through.
@@ -71,6 +73,8 @@ pub struct PoolParts {
     pub evidence: EvidenceModels,
     /// Calls that may wait to be taken in.
     pub inbox_max: usize,
+    /// Where windows and plans are recorded, if they are.
+    pub record: Option<RecordOptions>,
 }
 
 /// The weights of a pool, on the device that its workers compute on.
@@ -106,6 +110,14 @@ pub enum PoolError {
         pool: String,
         /// What is wrong.
         error: switchyard_core::catalog::CatalogError,
+    },
+    /// Its windows cannot be recorded.
+    #[error("pool {pool}: record: {error}")]
+    Record {
+        /// The pool.
+        pool: String,
+        /// What is wrong.
+        error: RecordingError,
     },
     /// The system gives no thread.
     #[error("pool {pool}: no thread: {error}")]
@@ -209,24 +221,31 @@ fn build(
     let PoolParts {
         name,
         catalog,
-        scheduler,
+        mut scheduler,
         executors,
         pinned,
         weights,
         medians,
         drift_ratio,
         evidence,
+        record,
         ..
     } = parts;
     let no_thread = |error| PoolError::Thread {
         pool: name.clone(),
         error,
     };
+    scheduler.tells_decisions = record.is_some();
     let scheduler = Scheduler::try_new(Arc::clone(&catalog), scheduler).map_err(|error| {
         PoolError::Catalog {
             pool: name.clone(),
             error,
         }
+    })?;
+    let recorder = record.map(|options| Recorder::start(options, registry));
+    let recorder = recorder.transpose().map_err(|error| PoolError::Record {
+        pool: name.clone(),
+        error,
     })?;
     let workers = spawn_workers(&catalog, executors, &sender).map_err(no_thread)?;
     let evidence = if evidence.iter().any(Option::is_some) {
@@ -251,6 +270,7 @@ fn build(
         counters,
         wants_evidence,
         Arc::clone(readiness),
+        recorder,
         thread::Models {
             pinned,
             weights,

@@ -16,6 +16,7 @@
 mod backend;
 mod binary;
 mod body;
+mod connections;
 mod control;
 mod decode;
 mod encoding;

@@ -6,6 +6,7 @@
 //! - [`driver`]: a thread per pool that drives the scheduling core; [`evidence`]: counts
 //!   neighbours beside it; [`clock`]: its time
 //! - [`policies`]: hot reload, beside the driver; [`observed`]: what policies take
+//! - [`recorder`]: windows and plans into a file, beside the driver
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]
 //! - [`server`] joins them; [`shutdown`] says when to stop; [`commands`] is the command line;
 //!   [`demo`] shows it all
@@ -23,6 +24,7 @@ pub mod ingress;
 pub mod observed;
 pub mod policies;
 pub mod readiness;
+pub mod recorder;
 pub mod reloads;
 pub mod server;
 pub mod shutdown;

@@ -19,6 +19,7 @@ use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
 use switchyard_policy::conformance;
 use switchyard_policy::loader::{LoadCause, LoadError, Loaded, Loader, Trial};
+use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::watcher::{WatchError, WatchOptions, Watcher};
 use switchyard_policy::{History, PolicyFileEvent};
 use thiserror::Error;
@@ -315,9 +316,11 @@ impl Manager {
         };
         let mut loaded = load(&self.loader, trial).map_err(Box::new)?;
         let fresh = std::mem::replace(&mut loaded.policy, source::nobody());
+        let record = PolicyRecord::of(&loaded.version, fresh.description());
         let observed = Observed::new(fresh, self.pool.name(), &self.registry);
         let (done, switched) = bounded(1);
-        self.pool.send(Message::Install(Box::new(observed), done));
+        self.pool
+            .send(Message::Install(Box::new(observed), record, done));
         let switch = switched
             .recv_timeout(self.patience)
             .map_err(|_| SwapError::Stopped)?;

@@ -11,5 +11,6 @@ mod cli {
     mod models;
     mod policy;
     mod profile;
+    mod replay;
     mod simulate;
 }

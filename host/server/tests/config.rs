@@ -52,7 +52,7 @@ fn the_good_one_is_good() {
 
 #[test]
 fn unknown_fields_are_refused_with_a_suggestion() {
-    assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `windows_kept`, `seed`; did you mean `policy`?");
+    assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `windows_kept`, `seed`, `record`; did you mean `policy`?");
     assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml: server.htpp: unknown field `htpp`, expected one of `http`, `admin`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `body_timeout_ms`, `connections_max`, `rows_max`, `inbox_max`, `drain_timeout_ms`; did you mean `http`?");
     assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `memory_mb`, `pin`, `queue_max`, `parked_max`");
@@ -82,6 +82,7 @@ fn what_no_type_forbids_is_checked() {
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml: app[1].slo_ms: must be at least 0.001");
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nprior = \"strong\""), @"switchyard.toml: app[1].prior_requests: a number above 0 with the strong prior, absent with the others");
     assert_snapshot!(said("policy = \"fcfs\"", "policy = \"../fcfs\""), @"switchyard.toml: pool[0].policy: `../fcfs`, must be the name of a policy in policies.dir, or a path to a .wasm file");
+    assert_snapshot!(said("policy = \"fcfs\"", "policy = \"fcfs\"\nrecord = { file = \"a\", max_mb = 0 }"), @"switchyard.toml: pool[0].record.max_mb: 0, must be 1 to 1048576");
     assert_snapshot!(said("policy = \"fcfs\"", "policy = \"fcfs\"\nwindow_budget_ms = 0"), @"switchyard.toml: pool[0].window_budget_ms: 0, must be 1 to 60000");
 }
 

@@ -26,6 +26,7 @@ mod live {
     mod guests;
     mod models;
     mod process;
+    mod recording;
     mod swaps;
     mod text;
 }

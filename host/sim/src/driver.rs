@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
+use switchyard_core::decision::Decision;
 use switchyard_core::event::{Command, Event, Reply, Run};
 use switchyard_core::ids::{AppId, RequestId, WorkerId};
 use switchyard_core::policy::Policy;
@@ -33,6 +34,12 @@ pub trait Observer {
     /// A request ends.
     fn ended(&mut self, now: Time, reply: &Reply) {
         let _ = (now, reply);
+    }
+
+    /// A window was decided; told where the scenario's scheduler
+    /// [tells decisions](SchedulerConfig::tells_decisions).
+    fn decided(&mut self, decision: &Arc<Decision>) {
+        let _ = decision;
     }
 }
 
@@ -323,6 +330,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
                     let end = self.hardware.prepare(self.now, worker, soon, &self.catalog);
                     self.expect_load(worker, end);
                 }
+                Command::Decided(decision) => self.observer.decided(&decision),
                 Command::Notice(notice) => self.meters.noticed(&notice),
             }
         }

@@ -73,8 +73,11 @@ impl Scheduler {
     fn run_window(&mut self, now: Time, because: Causes, rescue_only: bool) {
         self.windows_opened += 1;
         let mut decision = self.history.buffers();
-        self.see(now, because, &mut decision.window);
-        let plan = std::mem::take(&mut decision.plan);
+        // Nobody else holds it yet, so that nothing is copied.
+        let filled = Arc::make_mut(&mut decision);
+        self.see(now, because, &mut filled.window);
+        filled.rescue = rescue_only;
+        let plan = std::mem::take(&mut filled.plan);
         let Self {
             guard,
             table,
@@ -90,7 +93,7 @@ impl Scheduler {
             workers,
         };
         let served = guard.serve(
-            &decision.window,
+            &filled.window,
             rescue_only,
             plan,
             |plan| CheckedPlan::try_new(plan, &yard, scratch),
@@ -100,10 +103,13 @@ impl Scheduler {
             self.out
                 .push_back(Command::Notice(Notice::PolicyFaulted(faulted)));
         }
-        let window = decision.window.id;
+        let window = filled.window.id;
         self.apply(now, window, &served.by, &served.plan, rescue_only);
-        decision.plan = served.plan.into_plan();
-        decision.by = served.by;
+        filled.plan = served.plan.into_plan();
+        filled.by = served.by;
+        if self.config.tells_decisions {
+            self.out.push_back(Command::Decided(Arc::clone(&decision)));
+        }
         self.history.record(decision);
     }
 

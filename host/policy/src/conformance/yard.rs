@@ -150,7 +150,10 @@ impl Yard<'_> {
             Command::Notice(Notice::PolicyFaulted(faulted)) => {
                 return Err(faulted.fault.to_string());
             }
-            Command::Notice(_) | Command::Prepare { .. } | Command::Release { .. } => {}
+            Command::Notice(_)
+            | Command::Decided(_)
+            | Command::Prepare { .. }
+            | Command::Release { .. } => {}
         }
         Ok(())
     }

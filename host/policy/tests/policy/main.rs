@@ -6,6 +6,7 @@
 mod artifacts;
 mod faults;
 mod loading;
+mod recording;
 mod state;
 mod support;
 mod watching;

@@ -9,7 +9,9 @@ use switchyard_core::window::{Causes, IDLE, Window};
 
 /// The whole decision. Times are microseconds since the server began.
 pub(super) fn json(catalog: &Catalog, decision: &Decision) -> Value {
-    let Decision { window, plan, by } = decision;
+    let Decision {
+        window, plan, by, ..
+    } = decision;
     json!({
         "window": window.id,
         "now_us": window.now.0,

@@ -1,8 +1,9 @@
 //! `switchyard simulate`: run policies on a workload in virtual time.
 
 mod axis;
-mod contenders;
+pub(super) mod contenders;
 mod output;
+mod record;
 mod yard;
 
 use std::path::PathBuf;
@@ -34,6 +35,8 @@ const TIMELINE_SLOS: u64 = 3;
       --profile profiles/here.json --sweep load=0.5:2:0.25 --seeds 5 --report target/report
   switchyard simulate --policy my-policy.wasm --workload trace:day.json \\
       --profile profiles/here.json --workers 4 --service percentiles
+  switchyard simulate --policy sneakpeek --workload poisson:400 \\
+      --profile profiles/here.json --seconds 10 --record windows.rec
 
 A policy is NAME, for NAME.wasm in the folder of policies, a path that ends in .wasm, or `edf`,
 the native fallback. Settings may follow as a TOML table, and what results call it may go before:
@@ -99,10 +102,16 @@ pub(super) struct SimulateArgs {
     /// Write a page of plots, DIR/index.html; it needs no network
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// Record the windows and plans of the run, for `replay`; takes one policy and one seed
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sweep", "seeds"])]
+    record: Option<PathBuf>,
 }
 
 /// Simulates and prints.
 pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
+    if args.record.is_some() && args.policies.len() > 1 {
+        return Err(Failure::input("--record: takes one --policy"));
+    }
     let yard = Yard::read(args)?;
     let workload = workload(&args.workload)?;
     let contenders = Contenders::load(&args.policies, &yard)?;
@@ -117,6 +126,9 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let mut data = ReportData::new(meta, &yard.catalog, outcomes);
     if args.report.is_some() {
         data = watched(data, &points, &contenders.list, args.seed)?;
+    }
+    if let (Some(file), [point]) = (&args.record, points.as_slice()) {
+        record::record(file, &point.scenario, &contenders, &yard, args.seed)?;
     }
     output::print(&data, args.json.as_deref(), args.report.as_deref())
 }

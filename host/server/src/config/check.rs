@@ -200,7 +200,25 @@ impl Check<'_> {
             1..=1_000_000,
         )?;
         self.range(&at("patience_ms"), pool.patience_ms, 1..=3_600_000)?;
-        self.range(&at("windows_kept"), pool.windows_kept, 1..=4_096)
+        self.range(&at("windows_kept"), pool.windows_kept, 1..=4_096)?;
+        self.record(i, pool)
+    }
+
+    fn record(&self, i: usize, pool: &PoolConfig) -> Result<(), ConfigError> {
+        let Some(record) = &pool.record else {
+            return Ok(());
+        };
+        let before = self.config.pools.iter().take(i);
+        let mut files = before.filter_map(|pool| pool.record.as_ref());
+        if files.any(|other| other.file == record.file) {
+            let reason = format!("`{}`, another pool records there", record.file.display());
+            return self.refuse(format!("pool[{i}].record.file"), reason);
+        }
+        self.range(
+            &format!("pool[{i}].record.max_mb"),
+            record.max_mb,
+            1..=1 << 20,
+        )
     }
 
     fn distinct<'a>(

@@ -44,6 +44,20 @@ pub struct PoolConfig {
     /// Seed of the policy's random numbers and of draws over routes.
     #[serde(default)]
     pub seed: u64,
+    /// Where windows and plans are recorded; absent: nowhere.
+    #[serde(default)]
+    pub record: Option<RecordConfig>,
+}
+
+/// A recording of windows and plans.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordConfig {
+    /// The file, which is appended to.
+    pub file: PathBuf,
+    /// Its size in MiB at which recording stops.
+    #[serde(default = "default_record_max_mb")]
+    pub max_mb: u64,
 }
 
 /// When a policy that faults is taken off.
@@ -115,4 +129,8 @@ fn default_patience_ms() -> u64 {
 
 fn default_windows_kept() -> usize {
     64
+}
+
+fn default_record_max_mb() -> u64 {
+    256
 }

@@ -23,7 +23,7 @@ pub struct ServerConfig {
     pub header_timeout_ms: u64,
     /// Longest time a body may take to arrive.
     pub body_timeout_ms: u64,
-    /// Connections served at once; more wait unaccepted.
+    /// Connections served at once; more wait, and places change hands while they do.
     pub connections_max: usize,
     /// Rows that one request may carry.
     pub rows_max: usize,

@@ -11,6 +11,7 @@ use switchyard_core::request::{Evidence, Outcome};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
 use switchyard_executor::{InputTensor, LoadedModel, WorkerEvent};
+use switchyard_policy::recording::PolicyRecord;
 use tokio::sync::oneshot;
 
 use super::models::LoadEnd;
@@ -41,13 +42,13 @@ pub enum Message {
         counts: Evidence,
     },
     /// A policy to switch to; answered with the time the switch took.
-    Install(Box<dyn Policy>, Sender<Micros>),
+    Install(Box<dyn Policy>, PolicyRecord, Sender<Micros>),
     /// The policy's file is gone.
     RemovePolicy,
     /// The last windows, oldest first, at most this many.
     Windows(usize, Sender<Vec<Window>>),
     /// The decision of one window, if it is still kept.
-    Decision(u64, oneshot::Sender<Option<Box<Decision>>>),
+    Decision(u64, oneshot::Sender<Option<Arc<Decision>>>),
     /// How the pool is doing.
     Status(oneshot::Sender<PoolStatus>),
     /// Make an app's variants resident where there is room, and serve it.

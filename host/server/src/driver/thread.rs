@@ -17,6 +17,7 @@ use switchyard_core::{Command, Event, Scheduler};
 use switchyard_executor::{
     ExecuteError, Finished, Job, Refused, Residency, Row, Unloaded, Worker, WorkerDown, WorkerEvent,
 };
+use switchyard_policy::recording::PolicyRecord;
 use tokio::sync::oneshot;
 
 use super::PoolWeights;
@@ -29,6 +30,7 @@ use super::waiters::Waiters;
 use crate::clock::Clock;
 use crate::evidence::EvidenceQueue;
 use crate::readiness::Readiness;
+use crate::recorder::Recorder;
 use crate::telemetry::PoolMeters;
 
 /// Messages handled before the scheduler is polled: more of them share a window, but none
@@ -46,6 +48,7 @@ pub(super) struct Driver {
     wants_evidence: Arc<AtomicBool>,
     pub(super) readiness: Arc<Readiness>,
     evidence: Option<EvidenceQueue>,
+    recorder: Option<Recorder>,
     next_request: u64,
     /// Arrivals are stamped by many threads; the core sees them in order.
     last_arrival: Time,
@@ -91,6 +94,7 @@ impl Driver {
         counters: Arc<VariantCounters>,
         wants_evidence: Arc<AtomicBool>,
         readiness: Arc<Readiness>,
+        recorder: Option<Recorder>,
         models: Models,
     ) -> Self {
         let Models {
@@ -121,6 +125,7 @@ impl Driver {
             wants_evidence,
             readiness,
             evidence,
+            recorder,
             next_request: 0,
             last_arrival: Time::ZERO,
             faults: BTreeMap::new(),
@@ -180,10 +185,11 @@ impl Driver {
                 let event = Event::Evidence { request, counts };
                 self.scheduler.handle(now, event);
             }
-            Message::Install(policy, done) => self.install(now, policy, &done),
+            Message::Install(policy, record, done) => self.install(now, policy, record, &done),
             Message::RemovePolicy => {
                 self.wants_evidence.store(false, Ordering::Relaxed);
                 self.scheduler.handle(now, Event::PolicyRemoved);
+                self.record_policy(None);
             }
             Message::Windows(most, reply) => {
                 // An error means that whoever asked has gone; so below.
@@ -191,7 +197,7 @@ impl Driver {
             }
             Message::Decision(window, reply) => {
                 let decision = self.scheduler.history().get(window);
-                let _ = reply.send(decision.cloned().map(Box::new));
+                let _ = reply.send(decision.cloned());
             }
             Message::Status(reply) => {
                 let _ = reply.send(self.status());
@@ -332,6 +338,11 @@ impl Driver {
                         worker.prepare(soon);
                     }
                 }
+                Command::Decided(decision) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.decided(decision);
+                    }
+                }
                 Command::Notice(notice) => self.notice(notice),
             }
         }
@@ -398,13 +409,26 @@ impl Driver {
 
     // ---- policies ---------------------------------------------------------------------
 
-    fn install(&mut self, now: Time, policy: Box<dyn Policy>, done: &Sender<Micros>) {
+    fn install(
+        &mut self,
+        now: Time,
+        policy: Box<dyn Policy>,
+        record: PolicyRecord,
+        done: &Sender<Micros>,
+    ) {
         let wants = policy.description().wants.evidence;
         let began = Instant::now();
         self.scheduler.handle(now, Event::PolicyChanged(policy));
         let took = Micros::from(began.elapsed());
         self.wants_evidence.store(wants, Ordering::Relaxed);
+        self.record_policy(Some(record));
         let _ = done.send(took);
+    }
+
+    fn record_policy(&mut self, policy: Option<PolicyRecord>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.policy(policy);
+        }
     }
 
     fn notice(&mut self, notice: Notice) {
@@ -420,6 +444,9 @@ impl Driver {
                 if taken_off {
                     let by = self.scheduler.policy_label();
                     tracing::error!(pool, %policy, %by, "policy taken off: served by another");
+                }
+                if taken_off {
+                    self.record_policy(None);
                 }
                 self.meters.faulted(fault.kind);
                 *self.faults.entry(fault.kind).or_default() += 1;

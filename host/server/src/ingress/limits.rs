@@ -14,7 +14,8 @@ pub struct Limits {
     pub header_read_timeout: Duration,
     /// From the end of the headers to the end of the body. Longer: 408.
     pub body_read_timeout: Duration,
-    /// Connections served at once. More wait, unaccepted, in the kernel's backlog.
+    /// Connections served at once. More wait, all but one of them unaccepted in the kernel's
+    /// backlog; while they do, answers close their connections and idle ones are closed.
     pub max_connections: usize,
     /// How long a drain waits for what is in flight. Longer: it is cut.
     pub drain_timeout: Duration,

@@ -2,22 +2,21 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::backend::Backend;
+use super::connections::{Crowding, LOOK_EVERY, Place, Places};
 use super::limits::Limits;
 use super::service::Service;
 
@@ -58,11 +57,14 @@ struct Acceptor<B> {
     listener: TcpListener,
     service: Arc<Service<B>>,
     http: http1::Builder,
-    /// One permit per connection that may be served at once.
-    permits: Arc<Semaphore>,
-    graceful: GracefulShutdown,
-    /// One task per connection.
+    max_connections: usize,
+    /// One task per connection that is served.
     connections: JoinSet<()>,
+    places: Places,
+    /// The one that waits for a place, accepted so that it is known to. All others wait in the
+    /// kernel's backlog.
+    at_the_door: Option<TcpStream>,
+    crowding: Arc<Crowding>,
 }
 
 impl<B: Backend> Acceptor<B> {
@@ -74,9 +76,11 @@ impl<B: Backend> Acceptor<B> {
         Self {
             listener,
             http,
-            permits: Arc::new(Semaphore::new(limits.max_connections)),
-            graceful: GracefulShutdown::new(),
+            max_connections: limits.max_connections,
             connections: JoinSet::new(),
+            places: Places::default(),
+            at_the_door: None,
+            crowding: Arc::default(),
             service: Arc::new(Service {
                 backend,
                 limits,
@@ -85,57 +89,100 @@ impl<B: Backend> Acceptor<B> {
         }
     }
 
-    /// Takes one connection, or clears away one that has ended. Cancel safe: a
-    /// permit or connection is handed on in the step that yields it.
+    /// Takes one connection, or clears away one that has ended, or makes room for one that
+    /// waits. Cancel safe: what was accepted is kept in the step that yields it.
     async fn accept(&mut self) {
+        if let Some(stream) = self
+            .at_the_door
+            .take_if(|_| self.connections.len() < self.max_connections)
+        {
+            self.crowding.end();
+            return self.spawn(stream);
+        }
+        let waits = self.at_the_door.is_some();
         tokio::select! {
-            (accepted, permit) = next_connection(&self.listener, &self.permits) => {
-                match accepted {
-                    Ok(stream) => self.spawn(stream, permit),
-                    Err(error) => {
-                        tracing::warn!(%error, "accept failed");
-                        sleep(ACCEPT_RETRY).await;
+            accepted = self.listener.accept(), if !waits => match accepted {
+                Ok((stream, _)) => {
+                    self.at_the_door = Some(stream);
+                    if self.connections.len() >= self.max_connections {
+                        self.crowding.begin();
                     }
                 }
+                Err(error) => {
+                    tracing::warn!(%error, "accept failed");
+                    sleep(ACCEPT_RETRY).await;
+                }
+            },
+            Some(ended) = self.connections.join_next_with_id() => self.clear_away(ended),
+            () = sleep(LOOK_EVERY), if waits => {
+                // Whoever took the last turn may be slow to read its answer.
+                self.crowding.begin();
+                self.places.ask_one_to_leave();
             }
-            Some(ended) = self.connections.join_next() => log_panic(ended),
         }
     }
 
-    fn spawn(&mut self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    fn spawn(&mut self, stream: TcpStream) {
         // Answers are written whole; waiting for more to send only delays them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
-        let service = Arc::clone(&self.service);
+        let place = Arc::new(Place::default());
+        let (service, crowding) = (Arc::clone(&self.service), Arc::clone(&self.crowding));
+        let exchanges = Arc::clone(&place);
         let respond = service_fn(move |request| {
-            let service = Arc::clone(&service);
-            async move { Ok::<_, Infallible>(service.respond(request).await) }
+            let (service, crowding) = (Arc::clone(&service), Arc::clone(&crowding));
+            let place = Arc::clone(&exchanges);
+            async move {
+                place.begin();
+                let mut reply = service.respond(request).await;
+                if crowding.take_turn() {
+                    let close = HeaderValue::from_static("close");
+                    reply.headers_mut().insert(CONNECTION, close);
+                }
+                place.end();
+                Ok::<_, Infallible>(reply)
+            }
         });
         let connection = self.http.serve_connection(TokioIo::new(stream), respond);
-        let connection = self.graceful.watch(connection);
-        self.connections.spawn(async move {
-            if let Err(error) = connection.await {
+        let leaving = Arc::clone(&place);
+        let task = self.connections.spawn(async move {
+            let mut connection = pin!(connection);
+            let served = tokio::select! {
+                served = connection.as_mut() => served,
+                () = leaving.told_to_leave() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = served {
                 tracing::debug!(%error, "connection ended");
             }
-            drop(permit);
         });
+        self.places.seat(task.id(), place);
+    }
+
+    fn clear_away(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = match &ended {
+            Ok((id, ())) => *id,
+            Err(error) => error.id(),
+        };
+        self.places.leave(id);
+        log_panic(ended.map(drop));
     }
 
     async fn drain(self, drain_timeout: Duration) -> Drained {
         let Self {
             listener,
             service,
-            graceful,
             mut connections,
+            mut places,
             ..
         } = self;
         service.draining.store(true, Ordering::Release);
         drop(listener);
-        // Completes when the last watched connection is gone; each of them is
-        // told by the call itself, which is why it runs beside the joining.
+        places.ask_all_to_leave();
         let finished = async {
-            graceful.shutdown().await;
             while let Some(ended) = connections.join_next().await {
                 log_panic(ended);
             }
@@ -151,20 +198,7 @@ impl<B: Backend> Acceptor<B> {
     }
 }
 
-/// A connection, once there is room for one.
-async fn next_connection(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> (io::Result<TcpStream>, OwnedSemaphorePermit) {
-    let permit = Arc::clone(permits)
-        .acquire_owned()
-        .await
-        .expect("the semaphore is never closed");
-    let accepted = listener.accept().await;
-    (accepted.map(|(stream, _)| stream), permit)
-}
-
-fn log_panic(ended: Result<(), tokio::task::JoinError>) {
+fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {

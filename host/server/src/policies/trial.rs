@@ -58,7 +58,7 @@ pub fn check_plan(catalog: &Arc<Catalog>, window: &Window, plan: &Plan) -> Resul
             Command::Notice(Notice::PolicyFaulted(faulted)) => return Err(faulted.fault.reason),
             // The first window has been served.
             Command::Run(_) | Command::Reply(_) | Command::Release { .. } => return Ok(()),
-            Command::Notice(_) | Command::Prepare { .. } => {}
+            Command::Notice(_) | Command::Decided(_) | Command::Prepare { .. } => {}
         }
     }
     Ok(())

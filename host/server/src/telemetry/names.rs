@@ -29,6 +29,9 @@ pub(crate) const REFUSED: &str = "switchyard_refused_total";
 pub(crate) const DRIFT_RATIO: &str = "switchyard_profile_drift_ratio";
 pub(crate) const DRIFT_EPISODES: &str = "switchyard_profile_drift_episodes_total";
 pub(crate) const INBOX_FULL: &str = "switchyard_inbox_full_total";
+pub(crate) const RECORDED_WINDOWS: &str = "switchyard_recorded_windows_total";
+pub(crate) const RECORDING_DROPPED: &str = "switchyard_recording_dropped_windows_total";
+pub(crate) const RECORDING_ACTIVE: &str = "switchyard_recording_active";
 
 /// Histograms of durations.
 pub(super) const SECONDS: [&str; 3] = [REQUEST_LATENCY, WINDOW_TIME, CACHE_LOAD_TIME];
@@ -116,6 +119,17 @@ pub(super) fn describe() {
         INBOX_FULL,
         Unit::Count,
         "Calls refused because the inbox was full"
+    );
+    describe_counter!(RECORDED_WINDOWS, Unit::Count, "Windows recorded");
+    describe_counter!(
+        RECORDING_DROPPED,
+        Unit::Count,
+        "Windows not recorded because the disk was too slow"
+    );
+    describe_gauge!(
+        RECORDING_ACTIVE,
+        Unit::Count,
+        "1 while windows are recorded, 0 once the file has its size or failed"
     );
     describe_gauge!(
         DRIFT_RATIO,

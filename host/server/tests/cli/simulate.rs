@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::binary::{policy, switchyard};
 
 /// A profile of the shipped models, measured once: what it says is of no matter here.
-fn profile() -> &'static str {
+pub(super) fn profile() -> &'static str {
     static FILE: OnceLock<String> = OnceLock::new();
     FILE.get_or_init(|| {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("simulated.json");

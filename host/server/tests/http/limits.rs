@@ -188,31 +188,96 @@ async fn a_slow_body_is_answered_408() {
     );
 }
 
-/// One more than may be served waits its turn, and gets it.
+const METADATA: &[u8] = b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n";
+
+fn of_connections(max_connections: usize) -> Limits {
+    Limits {
+        max_connections,
+        ..Limits::default()
+    }
+}
+
+async fn ask(stream: &mut TcpStream) -> String {
+    stream.write_all(METADATA).await.unwrap();
+    let answer = read_response(stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}
+
+/// One more than may be served waits while the others are busy. Whoever is answered then gives
+/// its place up.
 #[tokio::test]
 async fn connections_past_the_limit_wait() {
-    let limits = Limits {
-        max_connections: 1,
-        ..Limits::default()
-    };
-    let server = Server::start(limits).await;
+    let server = Server::start(of_connections(1)).await;
     let mut first = server.connect().await;
+    let length = ONE_ROW.len();
+    let head = format!(
+        "POST /v2/models/gate/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n"
+    );
     first
-        .write_all(b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n")
+        .write_all(format!("{head}{ONE_ROW}").as_bytes())
         .await
         .unwrap();
-    read_response(&mut first).await;
 
     let mut second = server.connect().await;
-    second
-        .write_all(b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n")
-        .await
-        .unwrap();
+    second.write_all(METADATA).await.unwrap();
     let mut byte = [0; 1];
-    let waited = timeout(Duration::from_millis(200), second.read(&mut byte)).await;
+    let waited = timeout(Duration::from_millis(400), second.read(&mut byte)).await;
     assert!(waited.is_err(), "served beside the first");
-    drop(first);
+    server.bench.gate.add_permits(1);
+    let answer = read_to_end(&mut first).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(read_response(&mut second).await.starts_with("HTTP/1.1 200"));
+}
+
+/// None of these clients ever closes its connection, and each has its answer long before the
+/// server would give an idle connection up.
+#[tokio::test]
+async fn kept_alive_connections_give_way_to_those_that_wait() {
+    let server = Server::start(of_connections(3)).await;
+    let mut kept = Vec::new();
+    for _ in 0..6 {
+        let mut stream = server.connect().await;
+        ask(&mut stream).await;
+        kept.push(stream);
+    }
+    let mut asking = Vec::new();
+    for _ in 0..12 {
+        let mut stream = server.connect().await;
+        asking.push(tokio::spawn(async move {
+            ask(&mut stream).await;
+            stream
+        }));
+    }
+    for asked in asking {
+        kept.push(asked.await.unwrap());
+    }
+    assert_eq!(kept.len(), 18);
+}
+
+/// Also one that connects and then says nothing.
+#[tokio::test]
+async fn silent_connections_give_way_to_those_that_wait() {
+    let server = Server::start(of_connections(1)).await;
+    let mut silent = server.connect().await;
+    let mut stream = server.connect().await;
+    ask(&mut stream).await;
+    assert_eq!(read_to_end(&mut silent).await, "");
+}
+
+/// At the limit, but nobody waits.
+#[tokio::test]
+async fn idle_connections_are_kept_while_nobody_waits() {
+    let server = Server::start(of_connections(2)).await;
+    let mut streams = [server.connect().await, server.connect().await];
+    for _ in 0..2 {
+        for stream in &mut streams {
+            let answer = ask(stream).await;
+            assert!(!answer.contains("connection: close"), "{answer}");
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
 }
 
 /// A large accepted body, in many reads, is joined; this one is refused for its rows.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
+use switchyard_core::decision::Decision;
 use switchyard_core::event::{Command, Event, Notice, Reply, Run};
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::request::Request;
@@ -16,6 +17,8 @@ pub struct Driver {
     pub replies: BTreeMap<RequestId, Reply>,
     pub runs: Vec<(Time, Run)>,
     pub notices: Vec<Notice>,
+    /// What the core tells of its windows, where it is to.
+    pub decisions: Vec<Arc<Decision>>,
     /// What was to be loaded ahead.
     pub prepared: Vec<(WorkerId, Vec<VariantId>)>,
     /// Every command as text, to compare two runs.
@@ -33,6 +36,7 @@ impl Driver {
             replies: BTreeMap::new(),
             runs: Vec::new(),
             notices: Vec::new(),
+            decisions: Vec::new(),
             prepared: Vec::new(),
             log: Vec::new(),
             arrived: BTreeSet::new(),
@@ -147,6 +151,7 @@ impl Driver {
                     }
                 }
                 Command::Prepare { worker, soon } => self.prepared.push((worker, soon.to_vec())),
+                Command::Decided(decision) => self.decisions.push(decision),
                 Command::Notice(notice) => self.notices.push(notice),
             }
         }

@@ -1,12 +1,13 @@
 //! The policies of a simulation: components on fuel, and the native fallback.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
-use switchyard_policy::loader::{Loader, LoaderOptions, Trial};
+use switchyard_policy::loader::{Loaded, Loader, LoaderOptions, Trial};
+use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{EngineOptions, PolicyEngine, PolicyVersion};
 use switchyard_sim::Contender;
 use tempfile::TempDir;
@@ -16,22 +17,27 @@ use crate::commands::Failure;
 use crate::policies::source;
 
 /// Name of the native fallback.
-const FALLBACK: &str = "edf";
+pub(in crate::commands) const FALLBACK: &str = "edf";
+
+/// Seed of every policy's random numbers.
+pub(super) const SEED: u64 = 0;
 
 /// A policy as it is typed: `[NAME=]POLICY[{SETTINGS}]`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Named {
+pub(in crate::commands) struct Named {
     /// What results call it.
-    pub(super) name: String,
+    pub(in crate::commands) name: String,
     /// Name or path of a component, or [`FALLBACK`].
-    policy: String,
+    pub(in crate::commands) policy: String,
     /// Go before those in the file beside the component, field by field.
-    settings: toml::Table,
+    pub(in crate::commands) settings: toml::Table,
 }
 
 /// Everybody who is compared.
 pub(super) struct Contenders {
     pub(super) list: Vec<Contender>,
+    /// Who each of them is, by content.
+    pub(super) records: Vec<PolicyRecord>,
     /// Compiled code: every run has an instance of its own, each file is compiled once.
     _cache: TempDir,
 }
@@ -66,6 +72,16 @@ impl FromStr for Named {
     }
 }
 
+impl Named {
+    /// The component, given the folder of policies.
+    pub(in crate::commands) fn file(&self, policies: &Path) -> PathBuf {
+        match self.policy.ends_with(".wasm") {
+            true => PathBuf::from(&self.policy),
+            false => policies.join(format!("{}.wasm", self.policy)),
+        }
+    }
+}
+
 // === impl Contenders ===
 
 impl Contenders {
@@ -77,63 +93,67 @@ impl Contenders {
         let options = LoaderOptions {
             cache_dir: Some(cache.path().to_owned()),
             limits: yard.limits.clone(),
-            seed: 0,
+            seed: SEED,
         };
         let loader = Arc::new(Loader::new(engine, options).map_err(Failure::input)?);
-        let mut list: Vec<Contender> = Vec::new();
+        let (mut list, mut records) = (Vec::<Contender>::new(), Vec::new());
         for named in named {
-            let contender = contender(named, yard, &loader)?;
+            let (contender, record) = contender(named, yard, &loader)?;
             if list.iter().any(|other| other.name == contender.name) {
                 let name = &contender.name;
                 return Err(Failure::input(format!("policy {name} is given twice")));
             }
             list.push(contender);
+            records.push(record);
         }
         Ok(Self {
             list,
+            records,
             _cache: cache,
         })
     }
 }
 
-fn contender(named: &Named, yard: &Yard, loader: &Arc<Loader>) -> Result<Contender, Failure> {
+fn contender(
+    named: &Named,
+    yard: &Yard,
+    loader: &Arc<Loader>,
+) -> Result<(Contender, PolicyRecord), Failure> {
     let Named { name, policy, .. } = named;
     if policy == FALLBACK {
-        return Ok(Contender::new(name, EarliestDeadlineFirst::default));
+        let record = PolicyRecord::native(EarliestDeadlineFirst::default().description());
+        let contender = Contender::new(name, EarliestDeadlineFirst::default);
+        return Ok((contender, record));
     }
-    let file = if policy.ends_with(".wasm") {
-        PathBuf::from(policy)
-    } else {
-        yard.policies.join(format!("{policy}.wasm"))
-    };
+    let file = named.file(&yard.policies);
     let version = source::version(&file, named.settings.clone()).map_err(Failure::input)?;
-    load(loader, &version, &yard.catalog).map_err(Failure::input)?;
+    let loaded = load(loader, &version, &yard.catalog).map_err(Failure::input)?;
+    let record = PolicyRecord::of(&loaded.version, loaded.policy.description());
     let loader = Arc::clone(loader);
-    Ok(Contender {
+    let contender = Contender {
         name: name.to_owned(),
         make: Arc::new(move |catalog| {
-            load(&loader, &version, catalog).map_err(|reason| PolicyFault {
-                kind: FaultKind::Failed,
-                reason,
-            })
+            let loaded = load(&loader, &version, catalog);
+            loaded
+                .map(|loaded| loaded.policy)
+                .map_err(|reason| PolicyFault {
+                    kind: FaultKind::Failed,
+                    reason,
+                })
         }),
-    })
+    };
+    Ok((contender, record))
 }
 
-fn load(
-    loader: &Loader,
-    version: &PolicyVersion,
-    catalog: &Catalog,
-) -> Result<Box<dyn Policy>, String> {
+fn load(loader: &Loader, version: &PolicyVersion, catalog: &Catalog) -> Result<Loaded, String> {
     let trial = Trial {
         catalog,
         windows: &[],
         check: &mut |_, _| Ok(()),
     };
-    let loaded = loader
+    loader
         .load_version(version, trial)
-        .map_err(|error| error.to_string())?;
-    Ok(loaded.policy)
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub(super) enum Service {
 
 /// One pool, ready to be simulated.
 pub(super) struct Yard {
+    /// Name of the pool.
+    pub(super) pool: String,
     pub(super) catalog: Arc<Catalog>,
     pub(super) scheduler: SchedulerConfig,
     pub(super) class_mixes: Vec<Vec<f64>>,
@@ -94,6 +96,7 @@ impl Yard {
         };
         let quantiles = [Percentile::P50, Percentile::P95, Percentile::P99];
         Ok(Self {
+            pool: pool.name.clone(),
             catalog: Arc::new(catalog),
             scheduler: SchedulerConfig {
                 // The fewest with which windows reuse their buffers; nobody asks for them.

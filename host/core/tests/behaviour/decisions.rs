@@ -1,0 +1,78 @@
+//! What the core tells of its decisions.
+
+use switchyard_core::SchedulerConfig;
+use switchyard_core::decision::Decision;
+use switchyard_core::event::Event;
+use switchyard_core::ids::RequestId;
+use switchyard_core::policy::FaultKind;
+use switchyard_core::time::Time;
+
+use crate::yard::chaos::Useless;
+use crate::yard::driver::Driver;
+use crate::yard::script::{install, whole};
+use crate::yard::{catalog, request};
+
+fn driver(tells_decisions: bool, history: usize) -> Driver {
+    let config = SchedulerConfig {
+        tells_decisions,
+        history,
+        ..SchedulerConfig::default()
+    };
+    let mut driver = Driver::new(catalog(1), config);
+    driver.give(install("script", |window, plan| {
+        if let Some(&id) = window.requests.id.first() {
+            whole(plan, 0, 0, &[id]);
+        }
+    }));
+    for id in 1..=8 {
+        driver.arrive(request(id, 0, driver.now, 50_000));
+        driver.drain();
+    }
+    driver
+}
+
+fn members(decision: &Decision) -> Vec<RequestId> {
+    decision.plan.members.clone()
+}
+
+#[test]
+fn every_decision_is_told_once_where_it_is_asked_for() {
+    assert!(driver(false, 64).decisions.is_empty());
+    let driver = driver(true, 64);
+    let ids: Vec<u64> = driver.decisions.iter().map(|d| d.window.id).collect();
+    assert_eq!(ids, Vec::from_iter(1..=driver.scheduler.windows_opened()));
+    let kept: Vec<_> = driver.scheduler.history().iter().cloned().collect();
+    assert_eq!(driver.decisions, kept);
+    let placed: Vec<_> = driver.decisions.iter().flat_map(|d| members(d)).collect();
+    assert_eq!(placed, (1..=8).map(RequestId).collect::<Vec<_>>());
+}
+
+/// The scheduler uses buffers again; not those that somebody reads.
+#[test]
+fn a_decision_that_is_held_stays_what_it_was() {
+    for history in [0, 1, 3] {
+        let (few, many) = (driver(true, history), driver(true, 64));
+        assert_eq!(few.decisions, many.decisions, "{history}");
+    }
+}
+
+#[test]
+fn a_window_that_the_policy_never_saw_is_marked() {
+    let mut driver = driver(true, 1);
+    driver.decisions.clear();
+    driver.give(Event::PolicyChanged(Box::new(Useless::faulting(
+        FaultKind::Trap,
+    ))));
+    driver.give(Event::PolicyRemoved);
+    driver.arrive(request(9, 0, Time(driver.now.0), 50_000));
+    driver.drain();
+    assert!(driver.decisions.iter().all(|decision| !decision.rescue));
+
+    driver.give(install("waits", |_, _| {}));
+    driver.decisions.clear();
+    driver.arrive(request(10, 0, driver.now, 1_000));
+    driver.drain();
+    let rescues = driver.decisions.iter().filter(|decision| decision.rescue);
+    let by: Vec<_> = rescues.map(|d| d.by.split('@').next().unwrap()).collect();
+    assert_eq!(by, ["edf-fallback"], "it starved request 10");
+}

@@ -1,0 +1,78 @@
+//! `--record`: the windows and plans of a run, for `replay`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use switchyard_core::SchedulerConfig;
+use switchyard_core::decision::Decision;
+use switchyard_policy::recording::{Frame, Header, RecordingError, Writer};
+use switchyard_sim::{Contender, Observer, Scenario, run_observed};
+
+use super::contenders::{Contenders, SEED};
+use super::yard::Yard;
+use crate::commands::Failure;
+
+/// Writes every decision.
+struct Recording {
+    writer: Writer,
+    /// The first that could not be written; nothing is written after it.
+    failed: Option<RecordingError>,
+}
+
+/// Runs the first policy once more, and records it: runs are the same every time.
+pub(super) fn record(
+    file: &Path,
+    scenario: &Scenario,
+    contenders: &Contenders,
+    yard: &Yard,
+    seed: u64,
+) -> Result<(), Failure> {
+    let Some(contender) = contenders.list.first() else {
+        return Ok(());
+    };
+    let header = Header {
+        simulated: true,
+        policy: contenders.records.first().cloned(),
+        ..Header::new(&yard.pool, scenario.catalog.as_ref().clone())
+            .with_seed(SEED)
+            .with_limits(&yard.limits)
+    };
+    let mut recording = Recording {
+        writer: Writer::create(file).map_err(Failure::input)?,
+        failed: None,
+    };
+    let written = recording.writer.write(&Frame::Start(Box::new(header)));
+    written.map_err(Failure::input)?;
+    run(scenario, contender, seed, &mut recording)?;
+    let Recording { mut writer, failed } = recording;
+    let ended = failed.map_or_else(|| writer.flush(), Err);
+    ended.map_err(Failure::input)
+}
+
+fn run(
+    scenario: &Scenario,
+    contender: &Contender,
+    seed: u64,
+    recording: &mut Recording,
+) -> Result<(), Failure> {
+    let telling = Scenario {
+        scheduler: SchedulerConfig {
+            tells_decisions: true,
+            ..scenario.scheduler.clone()
+        },
+        ..scenario.clone()
+    };
+    run_observed(&telling, contender, seed, recording).map_err(Failure::input)?;
+    Ok(())
+}
+
+// === impl Recording ===
+
+impl Observer for Recording {
+    fn decided(&mut self, decision: &Arc<Decision>) {
+        if self.failed.is_none() {
+            let frame = Frame::Decision(Arc::clone(decision));
+            self.failed = self.writer.write(&frame).err();
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `replay`: the recorded policy does what it did, another one is told apart request by
+//! request, and what cannot be replayed is named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use switchyard_core::decision::Decision;
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::{EarliestDeadlineFirst, Policy, Sights};
+use switchyard_policy::conformance;
+use switchyard_policy::recording::{Frame, Header, PolicyRecord, Writer};
+use tempfile::TempDir;
+
+use super::binary::{Ran, policy, switchyard};
+use super::simulate::profile;
+
+fn policies() -> String {
+    let fcfs = policy("fcfs");
+    fcfs.parent().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Records a simulated policy.
+fn simulated(folder: &Path, policy: &str, more: &[&str]) -> PathBuf {
+    let file = folder.join(format!("{policy}.rec"));
+    let (folder, fixed) = (
+        policies(),
+        ["--workload", "gamma:300,0.5", "--seconds", "5"],
+    );
+    let words = ["simulate", "--policy", policy, "--policies", &folder];
+    let record = ["--profile", profile(), "--record", file.to_str().unwrap()];
+    let ran = switchyard(&[&words[..], &fixed, &record, more].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    file
+}
+
+fn replay(file: &Path, more: &[&str]) -> Ran {
+    let folder = policies();
+    let words = ["replay", file.to_str().unwrap(), "--policies", &folder];
+    switchyard(&[&words[..], more].concat())
+}
+
+fn replayed(file: &Path, more: &[&str]) -> Value {
+    let ran = replay(file, &[more, &["--json"]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+fn count(value: &Value, field: &str) -> u64 {
+    value[field]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{field}: {value}"))
+}
+
+/// A recording that is the same on every machine: the fallback on the conformance windows.
+fn recorded() -> (TempDir, PathBuf) {
+    let catalog = conformance::catalog();
+    let mut policy = EarliestDeadlineFirst::default();
+    policy.configure(&catalog).unwrap();
+    let header = Header {
+        made_by: "test".to_owned(),
+        policy: Some(PolicyRecord::native(policy.description())),
+        ..Header::new("yard", catalog.clone())
+    };
+    let mut frames = vec![Frame::Start(Box::new(header))];
+    let cases = conformance::windows(&catalog, Sights::default());
+    for case in cases.into_iter().filter(|case| case.window.len() < 100) {
+        let mut plan = Plan::default();
+        policy.schedule(&case.window, &mut plan).unwrap();
+        frames.push(Frame::Decision(Arc::new(Decision {
+            window: case.window,
+            plan,
+            by: policy.description().label().into(),
+            rescue: false,
+        })));
+    }
+    let rescue = Decision {
+        rescue: true,
+        window: conformance::window_of(&catalog, Sights::default(), 1),
+        ..Decision::default()
+    };
+    frames.extend([Frame::Gap(3), Frame::Decision(Arc::new(rescue))]);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("yard.rec");
+    let mut writer = Writer::create(&file).unwrap();
+    for frame in &frames {
+        writer.write(frame).unwrap();
+    }
+    writer.flush().unwrap();
+    (folder, file)
+}
+
+/// What was said of a file, wherever that is.
+fn said(file: &Path, text: &str) -> String {
+    text.replace(file.to_str().unwrap(), "yard.rec")
+}
+
+#[test]
+fn the_recorded_policy_does_what_it_did() {
+    let folder = TempDir::new().unwrap();
+    for policy in ["fcfs", "sneakpeek", "edf"] {
+        let file = simulated(folder.path(), policy, &["--seed", "5"]);
+        let found = replayed(&file, &["--policy", policy]);
+        let windows = count(&found, "windows");
+        assert!(windows > 200, "{found}");
+        assert_eq!(count(&found, "identical"), windows, "{found:#}");
+        assert_eq!(found["is_recorded"], true);
+        assert_eq!(found["unseen"], serde_json::json!([]));
+    }
+}
+
+#[test]
+fn another_policy_or_other_settings_are_told_apart() {
+    let folder = TempDir::new().unwrap();
+    let file = simulated(folder.path(), "sneakpeek", &[]);
+    let other = replayed(&file, &["--policy", "fcfs", "--limit", "2"]);
+    let settings = ["--policy", "sneakpeek", "--settings", "group_max = 1"];
+    let set = replayed(&file, &settings);
+    for found in [&other, &set] {
+        assert_eq!(found["is_recorded"], false);
+        assert!(count(found, "different") > 2, "{found:#}");
+        let sum = count(found, "identical") + count(found, "different");
+        assert_eq!(sum, count(found, "windows"));
+    }
+    let differences = other["differences"].as_array().unwrap();
+    assert_eq!(differences.len(), 2);
+    for difference in differences {
+        assert!(difference["by"].as_str().unwrap().starts_with("sneakpeek@"));
+        let requests = difference["requests"].as_array().unwrap();
+        assert!(!requests.is_empty());
+        assert!(requests.iter().all(|r| r["recorded"] != r["replayed"]));
+    }
+    // What fcfs does not want to see, sneakpeek does not find in its recording.
+    let file = simulated(folder.path(), "fcfs", &[]);
+    let blind = replayed(&file, &["--policy", "sneakpeek"]);
+    assert!(
+        blind["unseen"].to_string().contains("evidence"),
+        "{blind:#}"
+    );
+}
+
+#[test]
+fn differences_are_explained_window_by_window() {
+    let (_folder, file) = recorded();
+    let ran = replay(&file, &["--policy", "fcfs", "--limit", "2"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_snapshot!(said(&file, &ran.stdout));
+    let ran = replay(&file, &["--policy", "edf"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_snapshot!("replayed_by_itself", said(&file, &ran.stdout));
+}
+
+/// The requests that windows showed, as arrivals for anybody.
+#[test]
+fn recorded_arrivals_are_a_workload() {
+    let folder = TempDir::new().unwrap();
+    let file = simulated(folder.path(), "fcfs", &[]);
+    let arrivals = folder.path().join("arrivals.json");
+    let arrivals = arrivals.to_str().unwrap();
+    let ran = replay(&file, &["--arrivals", arrivals]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), ""),
+        "{}",
+        ran.stderr
+    );
+    let trace: Value = serde_json::from_str(&fs::read_to_string(arrivals).unwrap()).unwrap();
+    let requests = trace["requests"].as_array().unwrap();
+    assert!(requests.len() > 1_000, "{}", requests.len());
+    assert_eq!(requests[0]["at_us"], 0);
+
+    let workload = format!("trace:{arrivals}");
+    let again = ["simulate", "--policy", "fcfs", "--workload", &workload];
+    let folder = policies();
+    let rest = ["--profile", profile(), "--policies", &folder, "--json", "-"];
+    let ran = switchyard(&[&again[..], &rest].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let ran: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let total = &ran["runs"][0]["reports"][0]["total"];
+    assert_eq!(count(total, "arrivals"), requests.len() as u64);
+}
+
+#[test]
+fn a_recording_that_a_crash_cut_off_is_replayed_and_said_to_be() {
+    let (_folder, file) = recorded();
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, [&whole[..], b"SWBK1234"].concat()).unwrap();
+    let ran = replay(&file, &["--policy", "edf"]);
+    assert_eq!(ran.code, Some(0));
+    let says = format!(
+        "the last block, at byte {}, is not whole: its 8 bytes",
+        whole.len()
+    );
+    assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_named() {
+    let (folder, file) = recorded();
+    let complaint = |file: &Path, more: &[&str]| {
+        let ran = replay(file, more);
+        assert_eq!(ran.code, Some(2), "{more:?}\n{}", ran.stderr);
+        ran.stderr
+    };
+    let edf = ["--policy", "edf"];
+    let said = complaint(Path::new("/nowhere/x.rec"), &edf);
+    assert!(
+        said.contains("/nowhere/x.rec: at byte 0: No such file"),
+        "{said}"
+    );
+    let said = complaint(profile().as_ref(), &edf);
+    assert!(said.contains("not a recording of windows"), "{said}");
+    let said = complaint(&file, &["--policy", "no-such.wasm"]);
+    assert!(said.contains("no-such.wasm"), "{said}");
+    let said = complaint(&file, &["--policy", "fcfs", "--settings", "tau ="]);
+    assert!(said.contains("--settings: "), "{said}");
+    let said = complaint(&file, &[]);
+    assert!(said.contains("--policy <P>"), "{said}");
+
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.len() - 20;
+    bytes[last] ^= 1;
+    let damaged = folder.path().join("damaged.rec");
+    fs::write(&damaged, bytes).unwrap();
+    let said = complaint(&damaged, &edf);
+    assert!(
+        said.contains("damaged.rec: at byte 23: the block is damaged"),
+        "{said}"
+    );
+    let policies = [
+        "--policy",
+        "edf",
+        "--policy",
+        "fcfs",
+        "--record",
+        "/nowhere/y",
+    ];
+    let fixed = [
+        "simulate",
+        "--workload",
+        "poisson:1",
+        "--profile",
+        profile(),
+    ];
+    let ran = switchyard(&[&fixed[..], &policies].concat());
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("--record: takes one --policy"),
+        "{}",
+        ran.stderr
+    );
+}
