@@ -20,7 +20,7 @@ use crate::hardware::Cost;
 use crate::live::Live;
 use cell::{Answer, Cell};
 
-pub use across::{Estimate, Estimates, t_quantile_975};
+pub use across::{Estimate, Estimates, PartEstimates, t_quantile_975};
 pub(crate) use latency::Histogram;
 pub use latency::Latencies;
 pub(crate) use report::Closing;
