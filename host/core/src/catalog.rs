@@ -1,12 +1,16 @@
 //! What there is to choose from: apps, their variants, the workers. Stays the same between
 //! windows; a change makes a new catalog with a higher generation.
 
+mod confusion;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
 use crate::profile::Profile;
 use crate::time::Micros;
+
+pub use confusion::{Confusion, ConfusionError};
 
 /// Apps, variants, workers and their profile. Positions in the lists are the ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -67,6 +71,9 @@ pub struct SneakPeekModel {
     pub accuracy: f64,
     /// Profiled recall per class, 0 to 1.
     pub recall: Vec<f64>,
+    /// What its best guesses are, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confusion: Option<Confusion>,
 }
 
 /// One way of answering an app's requests.
@@ -97,6 +104,9 @@ pub struct Exit {
     pub accuracy: f64,
     /// Profiled recall per class, 0 to 1.
     pub recall: Vec<f64>,
+    /// What its answers are, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confusion: Option<Confusion>,
 }
 
 /// One worker.
@@ -232,8 +242,36 @@ impl App {
         if let Some(model) = &self.sneakpeek {
             check_shares("sneakpeek.recall", &model.recall, classes)?;
             check_shares("sneakpeek.accuracy", &[model.accuracy], 1)?;
+            let confusion = model.confusion.as_ref();
+            self.check_confusion("SneakPeek model", confusion, &model.recall)?;
         }
         Ok(())
+    }
+
+    /// `of` is named beside the app and the class at fault.
+    fn check_confusion(
+        &self,
+        of: &str,
+        confusion: Option<&Confusion>,
+        recall: &[f64],
+    ) -> Result<(), CatalogError> {
+        let checked = confusion.map_or(Ok(()), |confusion| confusion.validate(recall));
+        checked.map_err(|error| CatalogError {
+            field: format!(
+                "confusion of app {}, {of}, {}",
+                self.name,
+                self.class(error.class)
+            ),
+            reason: error.reason,
+        })
+    }
+
+    /// A class by its name, or by its position where it has none.
+    pub fn class(&self, position: usize) -> String {
+        match self.classes.get(position) {
+            Some(name) => format!("class {name}"),
+            None => format!("class {position}"),
+        }
     }
 }
 
@@ -272,6 +310,9 @@ impl Variant {
             }
             check_shares("recall", &exit.recall, app.classes.len()).map_err(|e| e.inside(&at))?;
             check_shares("accuracy", &[exit.accuracy], 1).map_err(|e| e.inside(&at))?;
+            let of = format!("variant {}, exit {}", self.name, exit.name);
+            app.check_confusion(&of, exit.confusion.as_ref(), &exit.recall)
+                .map_err(|e| e.inside(&at))?;
         }
         Ok(())
     }

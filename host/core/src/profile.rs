@@ -198,14 +198,15 @@ impl Profile {
                     let known = |batch| {
                         self.latency(worker.kind, variant_id, 0, exit.after_stage, exit_id, batch)
                     };
-                    if known(1).is_none() || known(variant.max_batch).is_none() {
+                    let needed = [1, variant.max_batch];
+                    if let Some(batch) = needed.into_iter().find(|&b| known(b).is_none()) {
+                        let app = catalog.app(variant.app).map_or("", |app| &app.name);
                         return Err(CatalogError::new(
                             &format!(
-                                "profile[kind {}, variant {}, exit {}, batch 1 to {}]",
+                                "profile[kind {}, variant {app}/{}, exit {}, batch {batch}]",
                                 catalog.kinds[worker.kind.index()],
                                 variant.name,
                                 exit.name,
-                                variant.max_batch
                             ),
                             "not measured",
                         ));

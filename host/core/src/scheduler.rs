@@ -33,7 +33,7 @@ use crate::table::{State, Table};
 use crate::time::{Micros, Time};
 use crate::trigger::Trigger;
 use crate::window::{Completion, End};
-use crate::worker::{Decided, Worker};
+use crate::worker::{Decided, Worker, WorkerSet};
 
 /// Completions kept for a policy between two of its windows; older ones are forgotten.
 pub const COMPLETIONS_MAX: usize = 65_536;
@@ -74,7 +74,7 @@ pub struct Scheduler {
     config: SchedulerConfig,
     catalog: Arc<Catalog>,
     table: Table,
-    workers: Vec<Worker>,
+    workers: WorkerSet,
     routes: Routes,
     load: LoadMonitor,
     ledger: Ledger,
@@ -114,7 +114,7 @@ impl Scheduler {
         guard.configure(&catalog);
         Ok(Self {
             table: Table::default(),
-            workers: catalog.workers.iter().map(Worker::new).collect(),
+            workers: WorkerSet::new(&catalog.workers),
             routes: Routes::new(catalog.apps.len()),
             load: LoadMonitor::new(catalog.apps.len()),
             ledger: Ledger::default(),

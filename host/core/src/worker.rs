@@ -1,5 +1,7 @@
 //! A worker as the core keeps it: what runs, what waits, what is resident.
 
+mod set;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -10,6 +12,8 @@ use crate::ids::{BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::residents::{SOON_MAX, Soon};
 use crate::route::LaneQueue;
 use crate::time::{Micros, Time};
+
+pub(crate) use set::WorkerSet;
 
 /// Requests of one batch.
 pub type Members = SmallVec<[RequestId; 8]>;
@@ -103,10 +107,6 @@ impl Worker {
     /// be batched is not decided yet.
     pub(crate) fn free_at(&self, now: Time) -> Time {
         let busy_until = self.busy_until(now);
-        // Mostly nothing waits, and every window asks every worker.
-        if self.queue.is_empty() {
-            return busy_until;
-        }
         let queue = self.queue.iter();
         queue.fold(busy_until, |at, batch| at + batch.expected)
     }

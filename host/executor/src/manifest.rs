@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchyard_core::catalog::{App, Exit, Penalty, SneakPeekModel, Variant};
+use switchyard_core::catalog::{App, Confusion, Exit, Penalty, SneakPeekModel, Variant};
 use switchyard_core::ids::AppId;
 use switchyard_core::time::Micros;
 use switchyard_models::card::{self, Datatype, TensorCard};
@@ -120,7 +120,7 @@ impl Manifest {
                 .ok_or_else(|| unknown(&at, &zoo.dir.display().to_string(), known))?;
             let inputs: Arc<[InputSpec]> = app.card.inputs.iter().map(input_of).collect();
             for variant in chosen_variants(&at, app, choice)? {
-                let core = variant_of(variant, AppId(i as u32));
+                let core = variant_of(&at, variant, AppId(i as u32), &app.card.classes)?;
                 entries.push(ZooEntry {
                     name: format!("{}/{}", choice.app, core.name),
                     dir: variant.dir.clone(),
@@ -210,7 +210,10 @@ fn app_of(at: &str, app: &ZooApp, choice: &AppChoice) -> Result<App, ManifestErr
         prior: choice.prior.alpha(card),
         frequencies: card.validation.frequencies.clone(),
         sneakpeek: match &card.sneakpeek {
-            Some(sneakpeek) => Some(evidence_of(at, sneakpeek, choice.evidence)?),
+            Some(sneakpeek) => {
+                let classes = &card.classes;
+                Some(evidence_of(at, sneakpeek, choice.evidence, classes)?)
+            }
             None => None,
         },
         drops_late: choice.drops_late,
@@ -221,17 +224,19 @@ fn evidence_of(
     at: &str,
     card: &card::SneakPeekCard,
     choice: EvidenceChoice,
+    classes: &[String],
 ) -> Result<SneakPeekModel, ManifestError> {
     let refuse = |reason: &str| ManifestError {
         field: format!("{at}, evidence"),
         reason: reason.to_owned(),
     };
-    let (neighbours, accuracy, recall) = match (choice, &card.vote) {
-        (EvidenceChoice::Card, _) => (clamp(card.k), card.accuracy, &card.recall),
+    let measured = (card.accuracy, &card.recall, &card.confusion);
+    let (neighbours, (accuracy, recall, confusion)) = match (choice, &card.vote) {
+        (EvidenceChoice::Card, _) => (clamp(card.k), measured),
         (EvidenceChoice::Neighbours(0), _) => return Err(refuse("0 neighbours tell nothing")),
         // What the card's k makes of them stands for other k too: it was measured for one.
-        (EvidenceChoice::Neighbours(k), _) => (k, card.accuracy, &card.recall),
-        (EvidenceChoice::Vote, Some(vote)) => (1, vote.accuracy, &vote.recall),
+        (EvidenceChoice::Neighbours(k), _) => (k, measured),
+        (EvidenceChoice::Vote, Some(vote)) => (1, (vote.accuracy, &vote.recall, &vote.confusion)),
         (EvidenceChoice::Vote, None) => {
             return Err(refuse(
                 "its card has no classifier that could vote; `switchyard train` makes one",
@@ -242,26 +247,55 @@ fn evidence_of(
         neighbours,
         accuracy,
         recall: recall.clone(),
+        confusion: confusion_of(&format!("{at}, SneakPeek model"), confusion, classes)?,
     })
 }
 
-fn variant_of(variant: &ZooVariant, app: AppId) -> Variant {
+fn variant_of(
+    at: &str,
+    variant: &ZooVariant,
+    app: AppId,
+    classes: &[String],
+) -> Result<Variant, ManifestError> {
     let card = &variant.card;
-    let exits = card.exits.iter().map(|exit| Exit {
-        name: exit.name.clone(),
-        after_stage: clamp(exit.after_stage),
-        accuracy: exit.accuracy,
-        recall: exit.recall.clone(),
+    let exits = card.exits.iter().map(|exit| {
+        let at = format!("{at}, variant {}, exit {}", card.name, exit.name);
+        Ok(Exit {
+            name: exit.name.clone(),
+            after_stage: clamp(exit.after_stage),
+            accuracy: exit.accuracy,
+            recall: exit.recall.clone(),
+            confusion: confusion_of(&at, &exit.confusion, classes)?,
+        })
     });
-    Variant {
+    Ok(Variant {
         name: card.name.clone(),
         app,
         stages: clamp(card.stages),
-        exits: exits.collect(),
+        exits: exits.collect::<Result<_, ManifestError>>()?,
         // The zoo's tensors are all f32.
         memory_bytes: card.parameters.saturating_mul(size_of::<f32>() as u64),
         max_batch: clamp(card.max_batch),
+    })
+}
+
+/// The matrix of counts as shares; none where a card has none.
+fn confusion_of(
+    at: &str,
+    counts: &[Vec<u64>],
+    classes: &[String],
+) -> Result<Option<Confusion>, ManifestError> {
+    if counts.is_empty() {
+        return Ok(None);
     }
+    let shares = Confusion::from_counts(counts).map_err(|error| {
+        let class = classes.get(error.class).map_or("unknown", String::as_str);
+        ManifestError {
+            field: format!("{at}, class {class}, confusion"),
+            reason: error.reason,
+        }
+    })?;
+    Ok(Some(shares))
 }
 
 fn input_of(card: &TensorCard) -> InputSpec {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
-use switchyard_core::catalog::{App, Variant};
+use switchyard_core::catalog::{App, Confusion, ConfusionError, Variant};
 use switchyard_core::ids::{ExitId, KindId, VariantId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -158,6 +158,61 @@ impl ProfileFile {
             }
         }
         Ok(profile)
+    }
+
+    /// Gives exits the confusion matrices that were measured, and the recalls that follow from
+    /// them, where their cards have none.
+    ///
+    /// # Errors
+    /// A matrix is not one of the app's classes; names app, variant, exit and class.
+    pub fn add_confusions(
+        &self,
+        apps: &[App],
+        variants: &mut [Variant],
+    ) -> Result<(), ProfileError> {
+        for variant in variants {
+            let Some(app) = apps.get(variant.app.index()) else {
+                continue;
+            };
+            for exit in variant
+                .exits
+                .iter_mut()
+                .filter(|exit| exit.confusion.is_none())
+            {
+                let is_it = |cell: &&AccuracyCell| {
+                    (&cell.app, &cell.variant, &cell.exit) == (&app.name, &variant.name, &exit.name)
+                        && !cell.confusion.is_empty()
+                };
+                let Some(cell) = self.accuracies.iter().find(is_it) else {
+                    continue;
+                };
+                let shares = Confusion::from_counts(&cell.confusion).and_then(|shares| {
+                    let recall = shares.recall();
+                    let classes = app.classes.len();
+                    if recall.len() == classes {
+                        return Ok((shares, recall));
+                    }
+                    let reason = format!("{} rows for {classes} classes", recall.len());
+                    Err(ConfusionError {
+                        class: classes.min(recall.len()),
+                        reason,
+                    })
+                });
+                let (shares, recall) = shares.map_err(|error| ProfileError::Confusion {
+                    cell: format!(
+                        "app {}, variant {}, exit {}, {}",
+                        app.name,
+                        variant.name,
+                        exit.name,
+                        app.class(error.class)
+                    ),
+                    reason: error.reason,
+                })?;
+                exit.recall = recall;
+                exit.confusion = Some(shares);
+            }
+        }
+        Ok(())
     }
 
     /// Reads a profile and refuses it unless it was measured on `machine`.

@@ -285,10 +285,13 @@ impl PoolPlan {
                 parked_max: worker.parked_max,
             }
         });
+        let apps = self.manifest.apps.clone();
+        let mut variants = self.manifest.variants.clone();
+        measured.add_confusions(&apps, &mut variants)?;
         Ok(Catalog {
             generation: 1,
-            apps: self.manifest.apps.clone(),
-            variants: self.manifest.variants.clone(),
+            apps,
+            variants,
             workers: workers.collect(),
             profile: measured.table(self)?,
             kinds,

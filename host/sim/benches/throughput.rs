@@ -1,21 +1,23 @@
-//! Requests simulated per second of wall time on one core, 60 workers, native policies.
+//! Requests simulated per second of one core, 60 workers, native policies; for components see
+//! `host/policy/benches/simulated.rs`.
 //!
 //! `cargo bench -p switchyard-sim`; `-- --quick` for a tenth of the requests. Medians of runs
 //! that take turns, so that what else the machine does hits all of them.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
+#[path = "throughput/clock.rs"]
+mod clock;
 #[path = "throughput/policies.rs"]
 mod policies;
 #[path = "throughput/yard.rs"]
 mod yard;
 
-use std::time::Instant;
-
 use switchyard_core::policy::EarliestDeadlineFirst;
 use switchyard_core::time::Micros;
 use switchyard_sim::{Contender, Report, Scenario, run};
 
+use clock::{Clock, Took, median};
 use policies::{JoinIdle, Routed};
 
 const WORKERS: usize = 60;
@@ -25,7 +27,7 @@ struct Case {
     name: &'static str,
     policy: Contender,
     scenario: Scenario,
-    seconds: Vec<f64>,
+    took: Vec<Took>,
     report: Option<Report>,
 }
 
@@ -39,11 +41,10 @@ fn main() {
         cases.iter_mut().for_each(Case::turn);
     }
     println!("{requests} requests, {WORKERS} workers, median of {turns} runs");
-    println!("policy            | requests/s | windows | mean batch | in time");
-    println!("----------------- | ---------- | ------- | ---------- | -------");
-    for case in &mut cases {
-        case.print();
-    }
+    println!("requests per second of a processor, and of wall time where others may have had it");
+    println!("policy            |  processor |       wall | windows | mean batch | in time");
+    println!("----------------- | ---------- | ---------- | ------- | ---------- | -------");
+    cases.iter().for_each(Case::print);
 }
 
 fn cases(requests: u64) -> Vec<Case> {
@@ -58,7 +59,7 @@ fn cases(requests: u64) -> Vec<Case> {
             name,
             policy,
             scenario,
-            seconds: Vec::new(),
+            took: Vec::new(),
             report: None,
         }
     };
@@ -88,19 +89,21 @@ fn cases(requests: u64) -> Vec<Case> {
 
 impl Case {
     fn turn(&mut self) {
-        let began = Instant::now();
+        let clock = Clock::start();
         let report = run(&self.scenario, &self.policy, 1).unwrap();
-        self.seconds.push(began.elapsed().as_secs_f64());
+        self.took.push(clock.stop());
         self.report = Some(report);
     }
 
-    fn print(&mut self) {
-        self.seconds.sort_by(f64::total_cmp);
+    fn print(&self) {
         let report = self.report.as_ref().unwrap();
+        let arrivals = report.total.arrivals as f64;
+        let per_s = |of: fn(&Took) -> f64| arrivals / median(self.took.iter().map(of));
         println!(
-            "{:<17} | {:>10.0} | {:>7} | {:>10.2} | {:>6.1}%",
+            "{:<17} | {:>10.0} | {:>10.0} | {:>7} | {:>10.2} | {:>6.1}%",
             self.name,
-            report.total.arrivals as f64 / self.seconds[self.seconds.len() / 2],
+            per_s(|took| took.thread_s),
+            per_s(|took| took.wall_s),
             report.windows,
             report.batches.size_mean.unwrap_or_default(),
             100.0 * report.total.in_time_ratio,

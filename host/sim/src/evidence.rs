@@ -1,6 +1,6 @@
 //! Neighbour counts as a real index would give them.
 
-use switchyard_core::catalog::{App, Catalog};
+use switchyard_core::catalog::{App, Catalog, Confusion};
 use switchyard_core::request::Evidence;
 use switchyard_core::time::Micros;
 
@@ -10,7 +10,8 @@ use crate::scenario::EvidenceTimes;
 /// Draws the votes of k neighbours.
 ///
 /// The class with the most votes is the right one as often as the SneakPeek model's recall for
-/// it says, otherwise another by frequency. The other votes agree with it or fall anywhere.
+/// it says, otherwise another one by the model's confusion row, or by frequency where that is not
+/// known. The other votes agree with it or fall anywhere.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     times: EvidenceTimes,
@@ -59,7 +60,10 @@ impl Neighbours {
         let recall = model.recall.get(label).copied().unwrap_or(model.accuracy);
         let guess = match self.votes.uniform() < recall || classes == 1 {
             true => label,
-            false => self.other_than(label, app, classes),
+            false => {
+                let row = model.confusion.as_ref();
+                self.other_than(label, app, classes, row)
+            }
         };
         counts[guess] += 1;
         for _ in 1..model.neighbours {
@@ -74,7 +78,18 @@ impl Neighbours {
         Some(counts)
     }
 
-    fn other_than(&mut self, label: usize, app: usize, classes: usize) -> usize {
+    fn other_than(
+        &mut self,
+        label: usize,
+        app: usize,
+        classes: usize,
+        confusion: Option<&Confusion>,
+    ) -> usize {
+        if let Some(confusion) = confusion {
+            let other = confusion.wrong(label, self.votes.uniform());
+            // A row without mistakes has a recall of 1, and comes here by its rounding at most.
+            return other.unwrap_or(label);
+        }
         let sums = &self.frequencies[app];
         let before = label.checked_sub(1).map_or(0.0, |at| sums[at]);
         let own = sums[label] - before;
@@ -106,11 +121,12 @@ fn settle(counts: &mut Evidence, guess: usize) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use switchyard_core::catalog::{Penalty, SneakPeekModel};
 
-    #[test]
-    fn the_best_guess_is_right_as_often_as_the_recall_says() {
+    /// Three classes, seen this often, and a model with this recall.
+    fn catalog(recall: Vec<f64>, confusion: Option<Confusion>) -> Catalog {
         let app = App {
             name: "a".to_owned(),
             classes: ["x", "y", "z"].map(str::to_owned).to_vec(),
@@ -121,14 +137,44 @@ mod tests {
             sneakpeek: Some(SneakPeekModel {
                 neighbours: 5,
                 accuracy: 0.7,
-                recall: vec![0.9, 0.5, 0.2],
+                recall,
+                confusion,
             }),
             drops_late: false,
         };
-        let catalog = Catalog {
+        Catalog {
             apps: vec![app],
             ..Catalog::default()
-        };
+        }
+    }
+
+    #[test]
+    fn mistakes_follow_the_confusion_row() {
+        let counts = [vec![50, 10, 40], vec![0, 10, 0], vec![3, 6, 1]];
+        let confusion = Confusion::from_counts(&counts).unwrap();
+        let catalog = catalog(confusion.recall(), Some(confusion));
+        let mut neighbours = Neighbours::new(&catalog, EvidenceTimes::default(), 1);
+        for (label, row) in counts.iter().enumerate() {
+            let mut guesses = [0u32; 3];
+            for _ in 0..20_000 {
+                let counts = neighbours.count(0, label, &catalog).unwrap();
+                let best = (0..3).max_by_key(|&class| counts[class]).unwrap();
+                guesses[best] += 1;
+            }
+            let whole: u64 = row.iter().sum();
+            for (guessed, &counted) in guesses.into_iter().zip(row) {
+                let (got, want) = (f64::from(guessed) / 2e4, counted as f64 / whole as f64);
+                assert!(
+                    (got - want).abs() < 0.02,
+                    "class {label}: {got}, not {want}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_guess_is_right_as_often_as_the_recall_says() {
+        let catalog = catalog(vec![0.9, 0.5, 0.2], None);
         let mut neighbours = Neighbours::new(&catalog, EvidenceTimes::default(), 1);
         for (label, recall) in [(0, 0.9), (1, 0.5), (2, 0.2)] {
             let mut right = 0;

@@ -31,12 +31,14 @@ pub struct Cost {
 /// A batch that the profile says nothing of.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "the profile has no latency for kind {kind}, variant {variant}, stages [{from_stage}, {to_stage}), \
+    "the profile has no latency for kind {kind}, variant {app}/{variant}, stages [{from_stage}, {to_stage}), \
      exit {exit}, batch {batch}"
 )]
 pub struct NoCell {
     /// Kind of worker.
     pub kind: String,
+    /// The app.
+    pub app: String,
     /// The variant.
     pub variant: String,
     /// First stage.
@@ -186,6 +188,7 @@ impl NoCell {
         let exit = run.exit.and_then(|exit| variant.exit(exit));
         Self {
             kind: catalog.kinds[kind.index()].clone(),
+            app: catalog.apps[variant.app.index()].name.clone(),
             variant: variant.name.clone(),
             from_stage: run.from_stage,
             to_stage: run.to_stage,

@@ -15,8 +15,9 @@ pub(crate) struct Live {
     pub(crate) label: u32,
     /// The phase of the workload it arrived in.
     pub(crate) phase: u32,
-    /// Uniform in [0, 1): an answer is right when the recall of its class is above. Drawn at
-    /// the arrival, so that the same request is as hard under every policy.
+    /// Uniform in [0, 1): an answer is right when the recall of its class is above, and wrong in
+    /// the way that the rest of the class's confusion row has there. Drawn at the arrival, so
+    /// that the same request is as hard under every policy.
     pub(crate) hardness: f64,
     /// Where its activations are.
     pub(crate) parked: Option<WorkerId>,

@@ -4,6 +4,7 @@
 mod across;
 mod cell;
 mod latency;
+mod predictions;
 mod report;
 mod summary;
 
@@ -20,9 +21,10 @@ use crate::hardware::Cost;
 use crate::live::Live;
 use cell::{Answer, Cell};
 
-pub use across::{Estimate, Estimates, t_quantile_975};
+pub use across::{Estimate, Estimates, PartEstimates, t_quantile_975};
 pub(crate) use latency::Histogram;
 pub use latency::Latencies;
+pub use predictions::{ClassReport, Predictions};
 pub(crate) use report::Closing;
 pub use report::{BatchReport, EnergyReport, Part, Report, Served, WorkerReport};
 pub use summary::Summary;
@@ -45,6 +47,8 @@ pub(crate) struct Meters {
     faults: BTreeMap<String, u64>,
     policies_taken_off: u64,
     theta: Vec<f64>,
+    /// Answers by true and predicted class, of each app where they are known.
+    predictions: Vec<Option<predictions::Counts>>,
 }
 
 /// What metrics need of an app.
@@ -79,6 +83,7 @@ impl Meters {
             faults: BTreeMap::new(),
             policies_taken_off: 0,
             theta: Vec::new(),
+            predictions: predictions::Counts::of(catalog),
         }
     }
 
@@ -135,6 +140,11 @@ impl Meters {
         let Some(answer) = answer else {
             return self.cell(app, live.phase).unanswered(&reply.outcome);
         };
+        if let (Some(counts), Some(predicted)) =
+            (&mut self.predictions[app.index()], answer.predicted)
+        {
+            counts.record(live.label as usize, predicted);
+        }
         let waited = reply.ran.map_or(reply.latency, |ran| {
             Micros(reply.latency.0 - now.since(ran.since).0)
         });
@@ -179,6 +189,7 @@ impl Meters {
             profiled,
             expected,
             correct: guess == live.label as usize,
+            predicted: Some(guess),
             in_time,
             heavy: false,
             short_circuit: true,
@@ -195,13 +206,16 @@ fn answered(
     in_time: bool,
     heavy: bool,
 ) -> Answer {
-    let exit = &catalog.variants[variant.index()].exits[exit.index()];
-    let recall = exit.recall.get(live.label as usize);
-    let expected = recall.copied().unwrap_or(exit.accuracy);
+    let variant = &catalog.variants[variant.index()];
+    let exit = &variant.exits[exit.index()];
+    let (label, hardness) = (live.label as usize, live.hardness);
+    let expected = exit.recall.get(label).copied().unwrap_or(exit.accuracy);
+    let classes = catalog.apps[variant.app.index()].classes.len();
     Answer {
         profiled: exit.accuracy,
         expected,
-        correct: live.hardness < expected,
+        correct: hardness < expected,
+        predicted: predictions::predicted(exit, classes, label, expected, hardness),
         in_time,
         heavy,
         short_circuit: false,

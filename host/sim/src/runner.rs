@@ -8,7 +8,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{Policy, PolicyFault};
 
 use crate::driver::{Observer, Simulation};
-use crate::metrics::{Estimates, Report};
+use crate::metrics::{Estimates, PartEstimates, Report};
 use crate::scenario::{Scenario, SimError};
 
 /// Makes a policy anew for each run; native ones and components alike. The runner configures it.
@@ -44,6 +44,26 @@ pub struct Outcome {
     pub reports: Vec<Report>,
     /// Means and confidence intervals over the seeds.
     pub estimates: Estimates,
+    /// The same of each app, in the catalog's order.
+    pub apps: Vec<PartEstimates>,
+    /// The same of each phase of the workload, where it has several.
+    pub phases: Vec<PartEstimates>,
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Of runs that differ in nothing but their seed.
+    pub fn new(point: impl Into<String>, policy: impl Into<String>, reports: Vec<Report>) -> Self {
+        Self {
+            point: point.into(),
+            policy: policy.into(),
+            estimates: Estimates::over(&reports),
+            apps: PartEstimates::over(&reports, |report| &report.apps),
+            phases: PartEstimates::over(&reports, |report| &report.phases),
+            reports,
+        }
+    }
 }
 
 // === impl Contender ===
@@ -126,12 +146,7 @@ pub fn sweep(
     let outcomes = pairs.iter().map(|(point, policy)| {
         let reports = results.by_ref().take(seeds.len());
         let reports: Vec<Report> = reports.collect::<Result<_, _>>()?;
-        Ok(Outcome {
-            point: point.name.clone(),
-            policy: policy.name.clone(),
-            estimates: Estimates::over(&reports),
-            reports,
-        })
+        Ok(Outcome::new(&point.name, &policy.name, reports))
     });
     outcomes.collect()
 }

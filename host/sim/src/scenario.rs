@@ -10,6 +10,7 @@ use switchyard_core::time::Micros;
 use thiserror::Error;
 
 use crate::hardware::{NoCell, ServiceError, ServiceTimes};
+use crate::source::Sources;
 use crate::workload::{Workload, WorkloadError};
 
 /// A yard, what arrives at it, and how the world behaves where the catalog does not say.
@@ -121,6 +122,19 @@ impl Scenario {
 }
 
 impl Scenario {
+    /// Checks everything that can be wrong before the first request arrives. Reads the
+    /// workload's traces.
+    ///
+    /// # Errors
+    /// The first part that makes no sense, by name.
+    pub fn validate(&self) -> Result<(), SimError> {
+        self.service.validate()?;
+        self.catalog.validate()?;
+        Sources::try_new(&self.workload, &self.catalog, 0)?;
+        self.class_shares()?;
+        Ok(())
+    }
+
     /// Shares of the classes among each app's requests.
     pub(crate) fn class_shares(&self) -> Result<Vec<&[f64]>, SimError> {
         let mixes = self.class_mixes.iter().map(Vec::as_slice);

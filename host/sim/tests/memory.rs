@@ -86,6 +86,7 @@ fn catalog() -> Arc<Catalog> {
         after_stage: 1,
         accuracy: 0.9,
         recall: vec![0.9],
+        confusion: None,
     };
     let variant = Variant {
         name: "v".to_owned(),

@@ -59,7 +59,12 @@ impl Policy for Fcfs {
             .apps()
             .map(|app| window.fresh_of(app.id).peekable())
             .collect();
+        let is_parked = !window.raw().requests.progress.is_empty();
         for worker in window.idle_workers() {
+            // Mostly there are more idle workers than requests.
+            if !is_parked && waiting.iter_mut().all(|queue| queue.peek().is_none()) {
+                break;
+            }
             // What an earlier policy left half-run goes first: only this worker can end it.
             if plan.resume_parked(worker.id()) > 0 {
                 continue;

@@ -21,14 +21,17 @@ pub trait Slot: 'static {
     fn with<R>(f: impl FnOnce(&mut Option<Runner<Self::Policy>>) -> R) -> R;
 }
 
-/// Exports a [`Policy`](crate::Policy) as the component's one policy. Does nothing in native
-/// builds, where the policy is an ordinary library.
+/// Exports a [`Policy`](crate::Policy) as the component's one policy, with an allocator for what
+/// crosses the boundary. Does nothing in native builds, where the policy is an ordinary library.
 #[macro_export]
 macro_rules! export_policy {
     ($policy:ty) => {
         #[cfg(target_arch = "wasm32")]
         const _: () = {
             struct Exported;
+
+            #[global_allocator]
+            static MEMORY: $crate::memory::FreeLists = $crate::memory::FreeLists::new();
 
             ::std::thread_local! {
                 static SLOT: ::std::cell::RefCell<

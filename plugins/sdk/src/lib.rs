@@ -45,6 +45,9 @@ pub mod catalog;
 pub mod component;
 pub mod host;
 pub mod ids;
+#[cfg(any(target_arch = "wasm32", test))]
+#[doc(hidden)] // For `export_policy!`.
+pub mod memory;
 #[cfg(feature = "native")]
 pub mod native;
 pub mod plan;

@@ -6,7 +6,7 @@ use super::{Dispatch, Lane, Plan, Route};
 use crate::catalog::{Catalog, Variant};
 use crate::ids::{AppId, BatchId, RequestId, VariantId, WorkerId};
 use crate::table::{Entry, State, Table};
-use crate::worker::Worker;
+use crate::worker::WorkerSet;
 
 /// A route's weights may miss 1 by this much.
 pub const WEIGHT_TOLERANCE: f64 = 1e-6;
@@ -67,7 +67,8 @@ pub enum PlanError {
 pub(crate) struct Yard<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) table: &'a Table,
-    pub(crate) workers: &'a [Worker],
+    /// Brought up to date.
+    pub(crate) workers: &'a WorkerSet,
 }
 
 /// Buffers of the check, reused from window to window.
@@ -126,8 +127,7 @@ impl Scratch {
         self.ids.clear();
         self.queued.clear();
         self.parked.clear();
-        let queued = yard.workers.iter().map(|worker| worker.queue.len() as u32);
-        self.queued.extend(queued);
+        self.queued.extend_from_slice(yard.workers.queued());
         // Counting these looks at every batch there is, and most plans park nothing.
         if plan
             .dispatches

@@ -1,16 +1,16 @@
 //! The native policy of last resort: earliest deadline first, with the most accurate
 //! variant that still meets the deadline. Needs no wasm and cannot fault.
 
+mod menu;
+
+use menu::Menu;
+
 use super::{Description, Policy, PolicyFault, Triggers};
 use crate::catalog::Catalog;
-use crate::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
+use crate::ids::{ExitId, RequestId, VariantId, WorkerId};
 use crate::plan::{Dispatch, Plan};
 use crate::time::{Micros, Time};
-use crate::window::{RequestProgress, Window};
-
-/// Batches that the fallback lets wait behind a running one: enough to keep a worker busy,
-/// few enough that a policy that comes back finds most decisions still open.
-const QUEUE_DEPTH: u32 = 1;
+use crate::window::{IDLE, RequestProgress, Window};
 
 /// Earliest deadline first, most accurate variant in time, batches as far as every deadline
 /// in them allows.
@@ -18,15 +18,28 @@ const QUEUE_DEPTH: u32 = 1;
 pub struct EarliestDeadlineFirst {
     description: Description,
     catalog: Catalog,
-    /// Positions in the window, earliest deadline first; requests taken are dropped.
-    order: Vec<usize>,
+    menu: Menu,
+    /// Per app: positions in the window, earliest deadline first.
+    queues: Vec<Queue>,
+    /// By position in the window.
     taken: Vec<bool>,
-    /// Per worker: when it is free and how many batches wait, the plan so far included.
+    /// Per worker, the plan so far included: when it is free, and for how many batches more it
+    /// has room.
     free_at: Vec<Time>,
-    queued: Vec<u32>,
+    room: Vec<u32>,
+    /// Per class of workers: the one with room that is free first.
+    first_free: Vec<Option<usize>>,
 }
 
-#[derive(Clone, Copy)]
+/// The waiting requests of one app.
+#[derive(Debug, Default)]
+struct Queue {
+    order: Vec<u32>,
+    /// Those before this position are taken, or nobody has room for them.
+    next: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
 struct Choice {
     worker: WorkerId,
     variant: VariantId,
@@ -53,10 +66,12 @@ impl Default for EarliestDeadlineFirst {
                 ..Description::default()
             },
             catalog: Catalog::default(),
-            order: Vec::new(),
+            menu: Menu::default(),
+            queues: Vec::new(),
             taken: Vec::new(),
             free_at: Vec::new(),
-            queued: Vec::new(),
+            room: Vec::new(),
+            first_free: Vec::new(),
         }
     }
 }
@@ -67,116 +82,170 @@ impl Policy for EarliestDeadlineFirst {
     }
 
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
+        self.menu = Menu::of(catalog);
         self.catalog.clone_from(catalog);
         Ok(())
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
-        self.reset(window);
-        for at in 0..self.order.len() {
-            let first = self.order[at];
-            if self.taken[first] {
-                continue;
-            }
-            let Some(choice) = self.choose(window, first) else {
-                continue;
+        // Under load most windows find no room; whoever waits need not be looked at then.
+        if self.look_at_workers(window) == 0 {
+            return Ok(());
+        }
+        self.look_at_requests(window);
+        while let Some(app) = self.most_urgent(window) {
+            let first = self.queues[app].order[self.queues[app].next] as usize;
+            let progress = progress_of(window, first);
+            let choice = match progress {
+                Some(progress) => self.go_on(progress),
+                None => self.choose(window, first),
             };
-            let (members, latency) = self.fill(window, at, choice);
-            let worker = choice.worker.index();
-            self.free_at[worker] += latency;
-            self.queued[worker] += 1;
-            plan.dispatch(
-                Dispatch {
-                    worker: choice.worker,
-                    variant: choice.variant,
-                    from_stage: choice.from_stage,
-                    to_stage: choice.to_stage,
-                    exit: Some(choice.exit),
-                    place: u32::MAX,
-                    size: 0,
-                },
-                members,
-            );
+            match choice {
+                Some(choice) => self.dispatch(window, app, choice, plan),
+                // Only its own worker could go on with it.
+                None if progress.is_some() => self.queues[app].next += 1,
+                // Room only shrinks: nobody will take others of this app either, but for those
+                // that are parked where there is room.
+                None => self.queues[app].skip_fresh(window),
+            }
         }
         Ok(())
     }
 }
 
 impl EarliestDeadlineFirst {
-    fn reset(&mut self, window: &Window) {
-        let deadlines = &window.requests.deadline;
-        self.order.clear();
-        self.order.extend(0..deadlines.len());
-        self.order.sort_by_key(|&i| (deadlines[i], i));
-        self.taken.clear();
-        self.taken.resize(deadlines.len(), false);
+    /// Room for batches, all workers together.
+    fn look_at_workers(&mut self, window: &Window) -> u32 {
         self.free_at.clear();
-        self.queued.clear();
+        self.room.clear();
         let workers = &window.workers;
-        for w in 0..workers.up.len() {
-            let running = u32::from(workers.running_variant[w] != crate::window::IDLE);
-            self.free_at.push(Time(workers.free_at[w]).max(window.now));
-            self.queued.push(workers.queued[w] + running);
+        let free_at = workers.free_at.iter();
+        self.free_at
+            .extend(free_at.map(|&at| Time(at).max(window.now)));
+        let taken = workers.queued.iter().zip(&workers.running_variant);
+        let taken = taken.map(|(queued, &variant)| queued + u32::from(variant != IDLE));
+        let most = self.menu.room().iter().zip(&workers.up);
+        let most = most.map(|(&most, &up)| if up == 0 { 0 } else { most });
+        self.room.extend(
+            most.zip(taken)
+                .map(|(most, taken)| most.saturating_sub(taken)),
+        );
+        let room = self.room.iter().sum();
+        self.first_free.clear();
+        for class in 0..self.menu.classes() {
+            let first = self.free_first(class, window.now);
+            self.first_free.push(first);
         }
+        room
     }
 
-    /// Room for one more batch on this worker.
-    fn has_room(&self, window: &Window, worker: usize) -> bool {
-        window.workers.up[worker] != 0
-            && self.queued[worker] <= QUEUE_DEPTH.min(self.catalog.workers[worker].queue_max)
-    }
-
-    fn choose(&self, window: &Window, i: usize) -> Option<Choice> {
-        if let Some(progress) = progress_of(window, i) {
-            return self.go_on(window, progress);
-        }
-        let deadline = Time(window.requests.deadline[i]);
-        let app = AppId(window.requests.app[i]);
-        let mut in_time: Option<(f64, Time, Choice)> = None;
-        let mut soonest: Option<(Time, Choice)> = None;
-        for w in (0..self.free_at.len()).filter(|&w| self.has_room(window, w)) {
-            for (choice, accuracy, latency) in self.choices(app, w) {
-                let end = self.free_at[w] + latency;
-                if soonest.is_none_or(|(best, _)| end < best) {
-                    soonest = Some((end, choice));
+    /// The worker of a class that is free first, the first of equals.
+    fn free_first(&self, class: usize, now: Time) -> Option<usize> {
+        let mut first: Option<usize> = None;
+        for &w in self.menu.workers(class) {
+            let has_room = self.room.get(w).is_some_and(|&room| room > 0);
+            if has_room && first.is_none_or(|first| self.free_at[w] < self.free_at[first]) {
+                first = Some(w);
+                // Nobody is free before that.
+                if self.free_at[w] == now {
+                    break;
                 }
-                let better = in_time
-                    .is_none_or(|(best, at, _)| accuracy > best || accuracy == best && end < at);
-                if end <= deadline && better {
-                    in_time = Some((accuracy, end, choice));
+            }
+        }
+        first
+    }
+
+    fn look_at_requests(&mut self, window: &Window) {
+        let requests = &window.requests;
+        self.taken.clear();
+        self.taken.resize(requests.id.len(), false);
+        self.queues
+            .resize_with(self.catalog.apps.len(), Queue::default);
+        for queue in &mut self.queues {
+            queue.order.clear();
+            queue.next = 0;
+        }
+        for (i, &app) in (0u32..).zip(&requests.app) {
+            if let Some(queue) = self.queues.get_mut(app as usize) {
+                queue.order.push(i);
+            }
+        }
+        // Where nothing is parked, requests are taken from the front only.
+        let batches: u32 = self.room.iter().sum();
+        for (app, queue) in self.queues.iter_mut().enumerate() {
+            let needed = match requests.progress.is_empty() {
+                true => batches.saturating_mul(self.menu.largest_batch(app)) as usize,
+                false => usize::MAX,
+            };
+            queue.sort(&requests.deadline, needed);
+        }
+    }
+
+    /// The app whose first request that is left has the earliest deadline, the oldest of equals.
+    fn most_urgent(&mut self, window: &Window) -> Option<usize> {
+        if self.first_free.iter().all(Option::is_none) {
+            return None;
+        }
+        let deadlines = &window.requests.deadline;
+        let taken = &self.taken;
+        let firsts = self.queues.iter_mut().enumerate();
+        let firsts = firsts.filter_map(|(app, queue)| {
+            let first = queue.first(taken)?;
+            Some(((deadlines[first], first), app))
+        });
+        firsts.min().map(|(_, app)| app)
+    }
+
+    /// The most accurate way that is in time, else the soonest. Workers of a class differ only in
+    /// when they are free: the first of each is as good as any of them.
+    fn choose(&self, window: &Window, i: usize) -> Option<Choice> {
+        let deadline = Time(window.requests.deadline[i]);
+        let app = window.requests.app[i] as usize;
+        let mut in_time: Option<(f64, Time, usize, Choice)> = None;
+        let mut soonest: Option<(Time, usize, Choice)> = None;
+        for (class, &worker) in self.first_free.iter().enumerate() {
+            let Some(worker) = worker else { continue };
+            for way in self.menu.ways(class, app) {
+                let end = self.free_at[worker] + way.latency;
+                // Of equals, the one on the worker that comes first.
+                let is_sooner =
+                    soonest.is_none_or(|(best, at, _)| end < best || end == best && worker < at);
+                let is_better = in_time.is_none_or(|(best, best_end, at, _)| {
+                    way.accuracy > best
+                        || way.accuracy == best
+                            && (end < best_end || end == best_end && worker < at)
+                });
+                let is_in_time = end <= deadline && is_better;
+                if !is_sooner && !is_in_time {
+                    continue;
+                }
+                let choice = Choice {
+                    worker: WorkerId(worker as u32),
+                    variant: way.variant,
+                    exit: way.exit,
+                    from_stage: 0,
+                    to_stage: way.to_stage,
+                };
+                if is_sooner {
+                    soonest = Some((end, worker, choice));
+                }
+                if is_in_time {
+                    in_time = Some((way.accuracy, end, worker, choice));
                 }
             }
         }
         in_time
-            .map(|(_, _, choice)| choice)
-            .or(soonest.map(|(_, choice)| choice))
-    }
-
-    /// Every whole run of the app on a worker, with its accuracy and its latency alone.
-    fn choices(&self, app: AppId, w: usize) -> impl Iterator<Item = (Choice, f64, Micros)> + '_ {
-        let worker = WorkerId(w as u32);
-        let memory = self.catalog.workers[w].memory_bytes;
-        self.catalog
-            .variants_of(app)
-            .filter(move |(_, variant)| variant.memory_bytes <= memory)
-            .flat_map(move |(id, variant)| {
-                (0u32..).zip(&variant.exits).filter_map(move |(e, exit)| {
-                    let choice = Choice {
-                        worker,
-                        variant: id,
-                        exit: ExitId(e),
-                        from_stage: 0,
-                        to_stage: exit.after_stage,
-                    };
-                    let latency = self.catalog.latency(worker, id, ExitId(e), 1)?;
-                    Some((choice, exit.accuracy, latency))
-                })
-            })
+            .map(|(_, _, _, choice)| choice)
+            .or(soonest.map(|(_, _, choice)| choice))
     }
 
     /// A parked request can only go on where it is; it runs to the end.
-    fn go_on(&self, window: &Window, progress: RequestProgress) -> Option<Choice> {
-        if !self.has_room(window, progress.worker.index()) {
+    fn go_on(&self, progress: RequestProgress) -> Option<Choice> {
+        if self
+            .room
+            .get(progress.worker.index())
+            .is_none_or(|&room| room == 0)
+        {
             return None;
         }
         let variant = self.catalog.variant(progress.variant)?;
@@ -189,44 +258,72 @@ impl EarliestDeadlineFirst {
         })
     }
 
+    fn dispatch(&mut self, window: &Window, app: usize, choice: Choice, plan: &mut Plan) {
+        let before = plan.members.len();
+        let latency = self.fill(window, app, choice, &mut plan.members);
+        let worker = choice.worker.index();
+        self.free_at[worker] += latency;
+        self.room[worker] -= 1;
+        let class = self.menu.class_of(worker);
+        self.first_free[class] = self.free_first(class, window.now);
+        plan.dispatches.push(Dispatch {
+            worker: choice.worker,
+            variant: choice.variant,
+            from_stage: choice.from_stage,
+            to_stage: choice.to_stage,
+            exit: Some(choice.exit),
+            place: u32::MAX,
+            size: (plan.members.len() - before) as u32,
+        });
+    }
+
     /// Takes requests of the same app along, in deadline order, for as long as the batch
     /// stays in time for the first of them (or is late anyway).
-    fn fill(&mut self, window: &Window, at: usize, choice: Choice) -> (Vec<RequestId>, Micros) {
-        let first = self.order[at];
-        let app = window.requests.app[first];
+    fn fill(
+        &mut self,
+        window: &Window,
+        app: usize,
+        choice: Choice,
+        members: &mut Vec<RequestId>,
+    ) -> Micros {
         let max_batch = self.catalog.variants[choice.variant.index()].max_batch;
-        let deadline = Time(window.requests.deadline[first]);
         let free_at = self.free_at[choice.worker.index()];
+        let queue = &self.queues[app];
+        let first = queue.order[queue.next] as usize;
+        let deadline = Time(window.requests.deadline[first]);
         let mut latency = self.latency(choice, 1);
         let late = free_at + latency > deadline;
-        let mut members = vec![RequestId(window.requests.id[first])];
+        let mut size = 1;
+        members.push(RequestId(window.requests.id[first]));
         self.taken[first] = true;
-        for &i in &self.order[at + 1..] {
-            if members.len() as u32 >= max_batch {
+        for &i in &queue.order[queue.next + 1..] {
+            if size >= max_batch {
                 break;
             }
-            if self.taken[i]
-                || window.requests.app[i] != app
-                || stages_run(window, i, choice) != Some(choice.from_stage)
-            {
+            let i = i as usize;
+            if self.taken[i] || stages_run(window, i, choice) != Some(choice.from_stage) {
                 continue;
             }
-            let larger = self.latency(choice, members.len() as u32 + 1);
+            let larger = self.latency(choice, size + 1);
             if !late && free_at + larger > deadline {
                 break;
             }
             latency = larger;
-            self.taken[i] = true;
+            size += 1;
             members.push(RequestId(window.requests.id[i]));
+            self.taken[i] = true;
         }
-        (members, latency)
+        latency
     }
 
     fn latency(&self, choice: Choice, batch: u32) -> Micros {
         let kind = self.catalog.workers[choice.worker.index()].kind;
-        self.catalog
-            .profile
-            .latency(
+        let known = match choice.from_stage {
+            0 => self.menu.latency(kind, choice.variant, choice.exit, batch),
+            _ => None,
+        };
+        let latency = known.or_else(|| {
+            self.catalog.profile.latency(
                 kind,
                 choice.variant,
                 choice.from_stage,
@@ -234,13 +331,59 @@ impl EarliestDeadlineFirst {
                 Some(choice.exit),
                 batch,
             )
-            .unwrap_or_default()
+        });
+        latency.unwrap_or_default()
     }
 }
 
+// === impl Queue ===
+
+impl Queue {
+    /// By deadline, then by age; only the first `needed` are kept. Requests come by age, so where
+    /// all have the same time they are in order.
+    fn sort(&mut self, deadlines: &[u64], needed: usize) {
+        let key = |&i: &u32| (deadlines[i as usize], i);
+        if !self.order.is_sorted_by_key(key) {
+            if needed < self.order.len() {
+                self.order.select_nth_unstable_by_key(needed, key);
+                self.order.truncate(needed);
+            }
+            self.order.sort_unstable_by_key(key);
+        }
+        self.order.truncate(needed);
+    }
+
+    /// The first that is left.
+    fn first(&mut self, taken: &[bool]) -> Option<usize> {
+        while let Some(&i) = self.order.get(self.next) {
+            if !taken[i as usize] {
+                return Some(i as usize);
+            }
+            self.next += 1;
+        }
+        None
+    }
+
+    /// Leaves only what is parked.
+    fn skip_fresh(&mut self, window: &Window) {
+        let next = self.next;
+        if window.requests.progress.is_empty() {
+            self.next = self.order.len();
+            return;
+        }
+        let mut at = 0;
+        self.order.retain(|&i| {
+            at += 1;
+            at <= next || progress_of(window, i as usize).is_some()
+        });
+    }
+}
+
+/// Positions of what is parked ascend.
 fn progress_of(window: &Window, i: usize) -> Option<RequestProgress> {
     let parked = &window.requests.progress;
-    parked.iter().find(|p| p.index as usize == i).copied()
+    let at = parked.binary_search_by_key(&(i as u32), |p| p.index);
+    at.ok().map(|at| parked[at])
 }
 
 /// Stages that request `i` has run towards `choice`; none when it is parked elsewhere.
@@ -251,3 +394,6 @@ fn stages_run(window: &Window, i: usize, choice: Choice) -> Option<u32> {
         Some(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

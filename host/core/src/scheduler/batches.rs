@@ -23,14 +23,14 @@ impl Scheduler {
     /// Says what the batches behind a running one need, where that is not resident: it can be
     /// loaded while the other one computes.
     fn prepare(&mut self, w: usize) {
-        let worker = &mut self.workers[w];
+        let worker = &self.workers[w];
         if worker.running.is_none() || worker.queue.is_empty() && worker.lanes.is_empty() {
             return;
         }
         let soon = worker.soon();
         let missing = soon.iter().any(|v| !worker.resident.contains(v));
         if missing && soon != worker.prepared {
-            worker.prepared.clone_from(&soon);
+            self.workers[w].prepared.clone_from(&soon);
             let worker = WorkerId(w as u32);
             self.out.push_back(Command::Prepare { worker, soon });
         }

@@ -10,9 +10,7 @@ use crate::plan::{CheckedPlan, Dispatch};
 use crate::request::{Outcome, Rejection};
 use crate::table::State;
 use crate::time::{Micros, Time};
-use crate::window::{
-    Causes, IDLE, Placed, PlacedState, RequestProgress, Resident, Window, Workers,
-};
+use crate::window::{Causes, Placed, PlacedState, RequestProgress, Resident, Window};
 use crate::worker::{Batch, Decided, Members, Worker};
 
 impl Scheduler {
@@ -20,7 +18,7 @@ impl Scheduler {
     pub(super) fn open_window(&mut self, now: Time) -> bool {
         let waiting = !self.table.pending().is_empty();
         // An idle worker is news once something has changed, and only if there is work.
-        let idle_worker = waiting && self.workers.iter().any(Worker::is_idle);
+        let idle_worker = waiting && self.workers.any_idle();
         self.trigger.note_idle_worker(idle_worker);
         self.rescue.note_idle_worker(idle_worker);
         let idle = !waiting && self.completions.is_empty();
@@ -53,7 +51,7 @@ impl Scheduler {
     pub(super) fn starving_at(&self) -> Option<(Time, RequestId)> {
         let oldest = *self.table.pending().first()?;
         let deadline = self.table.get(oldest)?.request.deadline;
-        let blame = self.guard.has_policy() && self.workers.iter().any(Worker::is_idle);
+        let blame = self.guard.has_policy() && self.workers.any_idle();
         let at = deadline.max(self.relieved) + self.config.patience + Micros(1);
         blame.then_some((at, oldest))
     }
@@ -121,9 +119,9 @@ impl Scheduler {
         window.now = now;
         window.because = because;
         self.see_requests(window, wants.evidence);
-        see_workers(&self.workers, now, &mut window.workers);
+        self.workers.see(now, &mut window.workers);
         if wants.residents {
-            for (w, worker) in (0..).zip(&self.workers) {
+            for (w, worker) in (0..).zip(self.workers.iter()) {
                 let resident = worker.resident.iter().map(|&variant| Resident {
                     worker: WorkerId(w),
                     variant,
@@ -132,7 +130,7 @@ impl Scheduler {
             }
         }
         if wants.placed {
-            for (w, worker) in (0..).zip(&self.workers) {
+            for (w, worker) in (0..).zip(self.workers.iter()) {
                 self.see_placed(WorkerId(w), worker, &mut window.placed);
             }
         }
@@ -225,7 +223,7 @@ impl Scheduler {
             self.dispatch(dispatch, Members::from_slice(members), &decided);
         }
         for route in &plan.routes {
-            self.routes.install(route, &mut self.workers);
+            self.routes.install(route, self.workers.all_mut());
             self.may_start.extend(0..self.workers.len());
         }
         if !rescue_only {
@@ -234,15 +232,15 @@ impl Scheduler {
     }
 
     fn revoke(&mut self, now: Time, id: BatchId) {
-        for w in 0..self.workers.len() {
-            let queue = &mut self.workers[w].queue;
-            let found = queue.iter().position(|batch| batch.id == id);
-            if let Some(batch) = found.and_then(|at| queue.remove(at)) {
-                // What a plan takes back is not news to the policy that took it back.
-                let before = *self.trigger.happened();
-                self.give_back(now, batch);
-                *self.trigger.happened() = before;
-            }
+        let place = |worker: &Worker| worker.queue.iter().position(|batch| batch.id == id);
+        let mut places = self.workers.iter().enumerate();
+        let found = places.find_map(|(w, worker)| Some((w, place(worker)?)));
+        let batch = found.and_then(|(w, at)| self.workers[w].queue.remove(at));
+        if let Some(batch) = batch {
+            // What a plan takes back is not news to the policy that took it back.
+            let before = *self.trigger.happened();
+            self.give_back(now, batch);
+            *self.trigger.happened() = before;
         }
     }
 
@@ -264,33 +262,4 @@ impl Scheduler {
         }
         self.enqueue(dispatch.worker.index(), dispatch.place, batch);
     }
-}
-
-/// Column by column: the lengths are known, so that no push has to look for room.
-fn see_workers(workers: &[Worker], now: Time, columns: &mut Workers) {
-    let running = |worker: &Worker| {
-        worker.running.as_ref().map_or((0, IDLE), |running| {
-            (running.since.0, running.batch.variant.0)
-        })
-    };
-    columns
-        .busy_until
-        .extend(workers.iter().map(|w| w.busy_until(now).0));
-    columns
-        .free_at
-        .extend(workers.iter().map(|w| w.free_at(now).0));
-    columns
-        .running_since
-        .extend(workers.iter().map(|w| running(w).0));
-    columns
-        .running_variant
-        .extend(workers.iter().map(|w| running(w).1));
-    columns
-        .queued
-        .extend(workers.iter().map(|w| w.queue.len() as u32));
-    columns.parked.extend(workers.iter().map(|w| w.parked));
-    columns
-        .free_memory
-        .extend(workers.iter().map(|w| w.free_bytes));
-    columns.up.extend(workers.iter().map(|w| u8::from(w.up)));
 }

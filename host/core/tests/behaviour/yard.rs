@@ -82,6 +82,7 @@ fn app(name: &str, drops_late: bool) -> App {
             neighbours: 5,
             accuracy: 0.6,
             recall: vec![0.6, 0.6],
+            confusion: None,
         }),
         drops_late,
     }
@@ -99,6 +100,7 @@ fn variant(name: &str, app: u32, after: &[u32], accuracy: &[f64]) -> Variant {
                 after_stage,
                 accuracy,
                 recall: vec![accuracy; 2],
+                confusion: None,
             })
             .collect(),
         memory_bytes: 1_000,

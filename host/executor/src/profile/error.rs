@@ -13,6 +13,14 @@ pub enum ProfileError {
     /// It was measured on something else.
     #[error(transparent)]
     Mismatch(#[from] ProfileMismatch),
+    /// A confusion matrix is none of the app's.
+    #[error("profile: confusion of {cell}: {reason}")]
+    Confusion {
+        /// Whose, and the class at fault.
+        cell: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// Something that is served was not measured.
     #[error("profile: not measured: {cell}")]
     Missing {

@@ -118,6 +118,7 @@ impl ProfileFile {
                 after_stage,
                 accuracy: known.accuracy,
                 recall: vec![known.accuracy],
+                confusion: None,
             })
         });
         Ok(Variant {

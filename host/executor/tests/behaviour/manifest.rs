@@ -116,12 +116,29 @@ fn the_cards_become_the_catalog() {
     );
     assert_eq!(variant.memory_bytes, 22 * 4);
     assert_eq!(variant.exits[0].recall, [0.8, 1.0]);
+    let confusion = variant.exits[0].confusion.as_ref().unwrap();
+    assert_eq!(confusion.row(0), Some(&[0.8, 0.2][..]));
+    assert_eq!(confusion.row(1), Some(&[0.0, 1.0][..]));
+    let evidence = app.sneakpeek.as_ref().unwrap().confusion.as_ref();
+    assert_eq!(evidence.unwrap().row(1), Some(&[0.2, 0.8][..]));
     let input = &manifest.source.entries()[0].inputs[0];
     assert_eq!(
         (input.name.as_str(), input.input_type),
         ("pulse", InputType::F32)
     );
     assert_eq!(input.row_shape, [8]);
+}
+
+#[test]
+fn a_class_that_was_never_validated_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut zoo = write_zoo(dir.path());
+    zoo.apps[0].variants[0].card.exits[0].confusion[1] = vec![0, 0];
+    let error = Manifest::all(&zoo).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "app pulse, variant tiny, exit final, class odd, confusion: no input of it was counted"
+    );
 }
 
 #[test]

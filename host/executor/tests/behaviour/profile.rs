@@ -497,3 +497,42 @@ fn a_profile_that_brings_its_apps_makes_a_catalog() {
         "profile: not measured: variant toy/v0, accuracy of exit after3"
     );
 }
+
+#[test]
+fn measured_matrices_stand_in_for_those_of_cards() {
+    let mut profile = whole();
+    profile.accuracies[0].confusion = vec![vec![8, 1, 1], vec![0, 10, 0], vec![5, 0, 5]];
+    profile.accuracies[1].confusion = Vec::new();
+    let catalog = toy::catalog(&ToySource::new(&[40]));
+    let mut variants = catalog.variants.clone();
+    profile
+        .add_confusions(&catalog.apps, &mut variants)
+        .unwrap();
+    let exits = &variants[0].exits;
+    assert_eq!(exits[0].recall, [0.8, 1.0, 0.5]);
+    let row = exits[0].confusion.as_ref().unwrap().row(2);
+    assert_eq!(row, Some(&[0.5, 0.0, 0.5][..]));
+    assert_eq!(exits[1], catalog.variants[0].exits[1], "none was measured");
+    // What a card says is not replaced.
+    profile.accuracies[0].confusion = vec![vec![1, 0, 0]; 3];
+    let before = variants.clone();
+    profile
+        .add_confusions(&catalog.apps, &mut variants)
+        .unwrap();
+    assert_eq!(variants, before);
+    for (confusion, message) in [
+        (
+            vec![vec![8, 1, 1], vec![0, 0, 0], vec![5, 0, 5]],
+            "class c1: no input of it was counted",
+        ),
+        (vec![vec![1, 1]; 2], "class c2: 2 rows for 3 classes"),
+    ] {
+        profile.accuracies[0].confusion = confusion;
+        let mut variants = catalog.variants.clone();
+        let refused = profile.add_confusions(&catalog.apps, &mut variants);
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            format!("profile: confusion of app toy, variant v0, exit after1, {message}")
+        );
+    }
+}

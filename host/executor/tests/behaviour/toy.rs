@@ -175,6 +175,7 @@ pub(crate) fn catalog(source: &ToySource) -> Catalog {
                 after_stage: after as u32,
                 accuracy: 0.5,
                 recall: vec![0.5; CLASSES],
+                confusion: None,
             })
             .collect(),
         memory_bytes: spec.bytes,

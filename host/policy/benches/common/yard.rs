@@ -39,6 +39,7 @@ fn app(n: u32) -> App {
             neighbours: NEIGHBOURS,
             accuracy: 0.7,
             recall: vec![0.7; CLASSES],
+            confusion: None,
         }),
         drops_late: false,
     }
@@ -55,6 +56,7 @@ fn variant(n: u32) -> Variant {
             after_stage: 1,
             accuracy,
             recall: vec![accuracy; CLASSES],
+            confusion: None,
         }],
         memory_bytes: 1 << 20,
         max_batch: BATCHES,

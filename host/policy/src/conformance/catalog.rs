@@ -86,6 +86,7 @@ fn app(name: &str, classes: &[&str], penalty: Penalty, has_evidence: bool) -> Ap
             neighbours: 5,
             accuracy: 0.6,
             recall: vec![0.6; count],
+            confusion: None,
         }),
         drops_late: !has_evidence,
     }
@@ -99,6 +100,7 @@ fn variant(name: &str, app: u32, exits: &[(u32, f64)], memory_bytes: u64) -> Var
         after_stage,
         accuracy,
         recall: vec![accuracy; classes],
+        confusion: None,
     };
     Variant {
         name: name.to_owned(),

@@ -135,6 +135,7 @@ pub(crate) fn catalog() -> Catalog {
                 after_stage: 1,
                 accuracy: 0.9,
                 recall: vec![0.9, 0.9],
+                confusion: None,
             }],
             memory_bytes: 1 << 20,
             max_batch: 8,

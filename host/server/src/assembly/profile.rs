@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use switchyard_core::catalog::{App, Variant};
 use switchyard_core::profile::Profile;
 use switchyard_executor::ModelSource;
 use switchyard_executor::profile::{
@@ -98,6 +99,15 @@ impl Measured {
 
     pub(super) fn table(&self, pool: &PoolPlan) -> Result<Profile, AssemblyError> {
         Ok(table(&self.file, pool, self.percentile)?)
+    }
+
+    /// The matrices that cards lack.
+    pub(super) fn add_confusions(
+        &self,
+        apps: &[App],
+        variants: &mut [Variant],
+    ) -> Result<(), AssemblyError> {
+        Ok(self.file.add_confusions(apps, variants)?)
     }
 
     /// What batches usually take: what observed latencies are compared with.

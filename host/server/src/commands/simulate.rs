@@ -1,5 +1,6 @@
 //! `switchyard simulate`: run policies on a workload in virtual time.
 
+mod apps;
 mod axis;
 pub(super) mod contenders;
 mod output;
@@ -48,7 +49,8 @@ mmpp:RATE,RATE,LEAVE,LEAVE, phases:RATExLENGTH,..., window:COUNTxLENGTH, burst:R
 trace:FILE, or a file of JSON.
 
 A sweep varies one of load (times the workload's rates), deadline (times each app's SLO),
-workers, k (neighbours of the evidence), penalty or prior; values are A,B,C or FROM:TO:STEP.
+workers, apps (the pool's first N, then copies such as heart-2), k (neighbours of the evidence),
+penalty or prior; values are A,B,C or FROM:TO:STEP.
 
 Exit codes: 0 done, 2 a policy, workload, profile or parameter cannot be used.")]
 pub(super) struct SimulateArgs {
@@ -123,7 +125,11 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     let outcomes = outcomes.map_err(Failure::input)?;
     let meta = args.meta(&yard, &seeds);
-    let mut data = ReportData::new(meta, &yard.catalog, outcomes);
+    // A sweep of apps or workers only adds to those that come first.
+    let catalogs = points.iter().map(|point| &point.scenario.catalog);
+    let catalog = catalogs.max_by_key(|catalog| (catalog.apps.len(), catalog.workers.len()));
+    let catalog = catalog.unwrap_or(&yard.catalog);
+    let mut data = ReportData::new(meta, catalog, outcomes);
     if args.report.is_some() {
         data = watched(data, &points, &contenders.list, args.seed)?;
     }
@@ -197,10 +203,13 @@ impl SimulateArgs {
             ..Scenario::new(yard.catalog.clone(), workload.clone())
         };
         match &self.sweep {
-            None => Ok(vec![Point {
-                name: String::new(),
-                scenario: base,
-            }]),
+            None => {
+                base.validate().map_err(Failure::input)?;
+                Ok(vec![Point {
+                    name: String::new(),
+                    scenario: base,
+                }])
+            }
             Some(axis) => axis.points(&base),
         }
     }
@@ -214,10 +223,13 @@ fn workload(text: &str) -> Result<Workload, Failure> {
     let read = std::fs::read_to_string(text);
     let json = read.map_err(|error| Failure::input(format!("{text}: {error}")))?;
     let mut json = serde_json::Deserializer::from_str(&json);
-    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let workload = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let (path, inner) = (error.path().to_string(), error.inner());
         Failure::input(format!("{text}: {path}: {inner}"))
-    })
+    })?;
+    json.end()
+        .map_err(|error| Failure::input(format!("{text}: .: {error}")))?;
+    Ok(workload)
 }
 
 /// A word as a shell reads it back.

@@ -57,6 +57,7 @@ fn variant(v: u32) -> Variant {
             after_stage: 1,
             accuracy,
             recall: vec![accuracy; 3],
+            confusion: None,
         }],
         memory_bytes: 1_000,
         max_batch: MAX_BATCH,

@@ -70,6 +70,7 @@ fn variant(&(app, name, accuracies, ..): &(u32, &str, &[f64], f64, f64)) -> Vari
         after_stage: stage,
         accuracy,
         recall: vec![accuracy + 0.01, accuracy - 0.04],
+        confusion: None,
     });
     Variant {
         name: name.to_owned(),

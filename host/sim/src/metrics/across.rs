@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
+use super::report::{Part, Report};
 
 /// A mean over runs with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,15 @@ pub struct Estimate {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Estimates(pub BTreeMap<String, Estimate>);
+
+/// The metrics of one app, or of one phase of the workload, over several runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartEstimates {
+    /// As [`Part`] has it.
+    pub name: String,
+    /// Its metrics.
+    pub estimates: Estimates,
+}
 
 // === impl Estimate ===
 
@@ -50,11 +59,14 @@ impl Estimate {
 impl Estimates {
     /// Of runs that differ in nothing but their seed.
     pub fn over<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Self {
+        Self::of(reports.into_iter().map(Report::scalars))
+    }
+
+    /// Of one list of named values per run.
+    fn of(runs: impl Iterator<Item = Vec<(&'static str, Option<f64>)>>) -> Self {
         let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
-        for report in reports {
-            for (name, value) in report.scalars() {
-                values.entry(name).or_default().extend(value);
-            }
+        for (name, value) in runs.flatten() {
+            values.entry(name).or_default().extend(value);
         }
         let estimates = values
             .into_iter()
@@ -65,6 +77,24 @@ impl Estimates {
     /// One of them.
     pub fn get(&self, name: &str) -> Option<Estimate> {
         self.0.get(name).copied()
+    }
+}
+
+// === impl PartEstimates ===
+
+impl PartEstimates {
+    /// Of every part, in the order of the first report: runs that differ in nothing but their
+    /// seed have the same parts.
+    pub fn over(reports: &[Report], parts: impl Fn(&Report) -> &[Part]) -> Vec<Self> {
+        let first = reports.first().map_or(&[][..], &parts);
+        let estimates = |(at, part): (usize, &Part)| {
+            let same = reports.iter().filter_map(|report| parts(report).get(at));
+            Self {
+                name: part.name.clone(),
+                estimates: Estimates::of(same.map(|part| part.summary.scalars())),
+            }
+        };
+        first.iter().enumerate().map(estimates).collect()
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) struct Answer {
     pub(super) expected: f64,
     /// Whether it named the right class.
     pub(super) correct: bool,
+    /// The class it named, where that is known.
+    pub(super) predicted: Option<usize>,
     pub(super) in_time: bool,
     pub(super) heavy: bool,
     pub(super) short_circuit: bool,

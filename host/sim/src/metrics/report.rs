@@ -8,6 +8,7 @@ use switchyard_core::time::Micros;
 
 use super::Meters;
 use super::cell::Cell;
+use super::predictions::{self, Predictions};
 use super::summary::Summary;
 
 /// Everything one run of one policy reports.
@@ -25,6 +26,10 @@ pub struct Report {
     pub total: Summary,
     /// By app, in the catalog's order.
     pub apps: Vec<Part>,
+    /// By app, in the catalog's order: what its answers said. Apps with an exit whose confusion
+    /// matrix is not known are left out, unless they have two classes.
+    #[serde(default)]
+    pub predictions: Vec<Predictions>,
     /// By phase of the workload, where it has several.
     pub phases: Vec<Part>,
     /// What ran.
@@ -187,6 +192,7 @@ impl Meters {
             batches: self.batches(),
             served: self.served(&apps, catalog),
             energy: self.energy(&total),
+            predictions: predictions::report(&self.predictions, catalog),
             policy: closing.policy,
             seed: closing.seed,
             simulated_us: closing.simulated,

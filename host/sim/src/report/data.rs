@@ -18,7 +18,7 @@ pub struct ReportData {
     pub format: u32,
     /// What was asked for.
     pub meta: Meta,
-    /// What there was to choose from, at the first point.
+    /// What there was to choose from, at the point that had the most of it.
     pub catalog: CatalogData,
     /// Results by point, then by policy.
     pub runs: Vec<Outcome>,

@@ -7,14 +7,14 @@ use super::svg::inline_marker;
 use super::table::{Mark, table};
 use super::text::{brief, escape, number, plural};
 use super::view::View;
-use crate::metrics::{Estimate, Part, Report, Summary};
+use crate::metrics::{Estimate, PartEstimates};
 use crate::runner::Outcome;
 
 /// The columns of parts of a run: what is known of apps and phases.
 const PART_COLUMNS: [Metric; 5] = [ACCURACY, UTILITY, VIOLATIONS, P50, P99];
 
-/// The apps of a run, or its phases.
-type PartsOf = fn(&Report) -> &[Part];
+/// The apps of an outcome, or its phases.
+type PartsOf = fn(&Outcome) -> &[PartEstimates];
 
 /// Which colour is whose.
 pub(super) fn legend(view: &View<'_>) -> String {
@@ -154,14 +154,14 @@ fn cell(metric: &Metric, estimate: Option<Estimate>, mark: Mark) -> String {
 pub(super) fn parts(view: &View<'_>) -> String {
     let mut html = String::new();
     let kinds: [(&str, PartsOf); 2] = [
-        ("By app", |report| &report.apps),
-        ("By phase of the workload", |report| &report.phases),
+        ("By app", |run| &run.apps),
+        ("By phase of the workload", |run| &run.phases),
     ];
     for (title, of) in kinds {
-        let first = view.data.runs.iter().find_map(|run| run.reports.first());
-        let names: Vec<&str> = first.map_or(Vec::new(), |report| {
-            of(report).iter().map(|part| part.name.as_str()).collect()
-        });
+        // A sweep may vary how many there are: the longest list has all of them.
+        let lists = view.data.runs.iter().map(of);
+        let names = lists.max_by_key(|parts| parts.len()).unwrap_or_default();
+        let names: Vec<&str> = names.iter().map(|part| part.name.as_str()).collect();
         if names.len() < 2 {
             continue;
         }
@@ -194,22 +194,14 @@ fn part_rows(view: &View<'_>, point: usize, name: &str, at: usize, of: PartsOf) 
             continue;
         };
         body += &policy_head(view, view.policies[policy]);
+        let part = of(run).get(at);
         for metric in &PART_COLUMNS {
-            let values = run
-                .reports
-                .iter()
-                .filter_map(|report| scalar(&of(report).get(at)?.summary, metric.key));
-            let estimate = Estimate::of(&values.collect::<Vec<_>>());
+            let estimate = part.and_then(|part| part.estimates.get(metric.key));
             body += &cell(metric, estimate, Mark::None);
         }
         body += "</tr>";
     }
     body + "</tbody>\n"
-}
-
-fn scalar(summary: &Summary, key: &str) -> Option<f64> {
-    let scalars = summary.scalars();
-    scalars.into_iter().find(|(name, _)| *name == key)?.1
 }
 
 /// What must be known before the figures are believed: windows that policies failed.

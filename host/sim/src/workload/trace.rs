@@ -64,6 +64,8 @@ impl Trace {
         let mut json = serde_json::Deserializer::from_str(&text);
         let trace: Self = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| failed(error.path().to_string(), error.inner().to_string()))?;
+        json.end()
+            .map_err(|error| failed(".".to_owned(), error.to_string()))?;
         trace.validate(&file)?;
         Ok(trace)
     }

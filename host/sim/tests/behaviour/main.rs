@@ -7,6 +7,7 @@ mod chaos;
 mod conservation;
 mod hardware;
 mod policies;
+mod predictions;
 mod queueing;
 mod repeatable;
 mod reports;

@@ -49,6 +49,33 @@ fn policies_are_compared_on_the_same_arrivals() {
 }
 
 #[test]
+fn every_app_and_phase_has_its_estimates() {
+    let points = [Point {
+        name: "busy".to_owned(),
+        scenario: busy(),
+    }];
+    let seeds = [1, 2, 3, 4];
+    let outcome = &sweep(&points, &[edf()], &seeds, &|| ()).unwrap()[0];
+    for (estimates, parts) in [
+        (&outcome.apps, 0..2),
+        (&outcome.phases, 0..outcome.reports[0].phases.len()),
+    ] {
+        assert_eq!(estimates.len(), parts.len());
+        for at in parts {
+            let values = outcome.reports.iter().map(|report| {
+                let parts = [&report.apps, &report.phases][usize::from(estimates.len() > 2)];
+                (parts[at].name.as_str(), parts[at].summary.utility)
+            });
+            let (names, values): (Vec<_>, Vec<_>) = values.unzip();
+            assert!(names.iter().all(|name| *name == estimates[at].name));
+            let utility = estimates[at].estimates.get("utility");
+            assert_eq!(utility, switchyard_sim::metrics::Estimate::of(&values));
+            assert!(utility.unwrap().half_width.is_some());
+        }
+    }
+}
+
+#[test]
 fn a_sweep_in_parallel_is_the_runs_one_by_one() {
     let points: Vec<Point> = [100, 300]
         .map(|load| Point {

@@ -263,7 +263,12 @@ fn recorded_requests_keep_their_apps_and_deadlines() {
 fn wrong_traces_are_named() {
     let folder = tempfile::tempdir().unwrap();
     for (text, message) in [
+        ("", ".: EOF while parsing a value at line 1 column 0"),
         ("{}", ".: holds no `qps`, `arrivals_us` or `requests`"),
+        (
+            r#"{"arrivals_us": [1]} {}"#,
+            ".: trailing characters at line 1 column 22",
+        ),
         (r#"{"requests": []}"#, "requests: is empty"),
         (
             r#"{"requests": [{"at_us": 5, "app": "fall"}, {"at_us": 4, "app": "fall"}]}"#,

@@ -62,7 +62,7 @@ fn a_stage_that_was_not_measured_is_named() {
     let error = run(&scenario, &sliced(), 1).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the profile has no latency for kind cpu-1t, variant large, stages [1, 2), exit none, batch 1"
+        "the profile has no latency for kind cpu-1t, variant heart/large, stages [1, 2), exit none, batch 1"
     );
 }
 

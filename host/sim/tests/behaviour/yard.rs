@@ -90,6 +90,7 @@ pub(crate) fn app(name: &str, drops_late: bool) -> App {
             neighbours: 5,
             accuracy: 0.6,
             recall: vec![0.7, 0.3],
+            confusion: None,
         }),
         drops_late,
     }
@@ -107,6 +108,7 @@ pub(crate) fn variant(name: &str, app: u32, exits: &[(u32, f64)]) -> Variant {
                 after_stage,
                 accuracy,
                 recall: vec![accuracy, accuracy - 0.1],
+                confusion: None,
             })
             .collect(),
         memory_bytes: 1_000,

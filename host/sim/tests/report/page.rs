@@ -1,7 +1,7 @@
 //! The page: what it says, and what it may not hold.
 
 use proptest::prelude::*;
-use switchyard_sim::metrics::Estimates;
+use switchyard_sim::Outcome;
 use switchyard_sim::report::{Meta, ReportData, html};
 use switchyard_sim::timeline::BARS_MAX;
 
@@ -166,9 +166,8 @@ fn one_point_and_one_run_make_a_page() {
     data.runs.truncate(2);
     data.meta.axis = None;
     for run in &mut data.runs {
-        run.point.clear();
         run.reports.truncate(1);
-        run.estimates = Estimates::over(&run.reports);
+        *run = Outcome::new("", &run.policy, run.reports.clone());
     }
     let words = skeleton(&html(&data));
     assert!(words.contains("One run each."));
@@ -203,8 +202,7 @@ fn nothing_at_all_makes_a_page() {
     elements_are_balanced(&html(&nothing));
     let mut silent = report();
     for run in &mut silent.runs {
-        run.reports.clear();
-        run.estimates = Estimates::default();
+        *run = Outcome::new(&run.point, &run.policy, Vec::new());
     }
     let page = html(&silent);
     assert!(page.contains("<td>–</td>"));

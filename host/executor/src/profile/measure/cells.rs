@@ -284,6 +284,7 @@ mod tests {
             after_stage,
             accuracy: 0.9,
             recall: vec![0.9; 2],
+            confusion: None,
         });
         Variant {
             name: "v".to_owned(),

@@ -10,6 +10,7 @@ use switchyard_core::catalog::{App, Catalog, Penalty};
 use switchyard_core::time::Micros;
 use switchyard_sim::{Point, Scenario};
 
+use super::apps::with_apps;
 use super::yard::repeated;
 use crate::commands::Failure;
 
@@ -33,6 +34,8 @@ pub(super) enum Parameter {
     Deadline,
     /// Number of workers.
     Workers,
+    /// Number of apps: the first ones, then copies.
+    Apps,
     /// Neighbours that evidence counts.
     Neighbours,
     /// Shape of the penalty of every app.
@@ -41,10 +44,11 @@ pub(super) enum Parameter {
     Prior,
 }
 
-const PARAMETERS: [Parameter; 6] = [
+const PARAMETERS: [Parameter; 7] = [
     Parameter::Load,
     Parameter::Deadline,
     Parameter::Workers,
+    Parameter::Apps,
     Parameter::Neighbours,
     Parameter::Penalty,
     Parameter::Prior,
@@ -59,6 +63,7 @@ impl Parameter {
             Self::Load => "load",
             Self::Deadline => "deadline",
             Self::Workers => "workers",
+            Self::Apps => "apps",
             Self::Neighbours => "k",
             Self::Penalty => "penalty",
             Self::Prior => "prior",
@@ -71,6 +76,7 @@ impl Parameter {
             Self::Load => "load, times the workload's rates",
             Self::Deadline => "deadline, times each app's SLO",
             Self::Workers => "workers",
+            Self::Apps => "applications",
             Self::Neighbours => "neighbours of the evidence, k",
             Self::Penalty => "penalty",
             Self::Prior => "prior",
@@ -112,6 +118,11 @@ impl Axis {
         let point = |value: &String| {
             let name = format!("{}={value}", self.name.label());
             let scenario = self.name.set(base, value);
+            let scenario = scenario.and_then(|scenario| match scenario.validate() {
+                Ok(()) => Ok(scenario),
+                // Before anything runs: a stream may name an app that this point lacks.
+                Err(error) => Err(error.to_string()),
+            });
             let scenario = scenario.map_err(|error| Failure::input(format!("{name}: {error}")))?;
             Ok(Point { name, scenario })
         };
@@ -127,9 +138,12 @@ impl Parameter {
             scenario.workload = scaled.map_err(|error| error.to_string())?;
             return Ok(scenario);
         }
+        if self == Self::Apps {
+            return with_apps(base, number(value)?);
+        }
         let mut catalog = Catalog::clone(&base.catalog);
         match self {
-            Self::Load => {}
+            Self::Load | Self::Apps => {}
             Self::Deadline => {
                 let factor: f64 = number(value)?;
                 for app in &mut catalog.apps {
@@ -223,7 +237,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_said() {
         let error = |text: &str| text.parse::<Axis>().unwrap_err();
-        assert!(error("tau=1").contains("load, deadline, workers, k, penalty, prior"));
+        assert!(error("tau=1").contains("load, deadline, workers, apps, k, penalty, prior"));
         assert!(error("load").contains("NAME=VALUES"));
         assert!(error("load=1:2:0").contains("1 to 1000 values"));
         assert!(error("load=a:2:1").contains("`a`"));

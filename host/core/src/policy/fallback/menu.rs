@@ -1,0 +1,172 @@
+//! What there is to choose from, looked up once per catalog instead of once per request.
+
+use crate::catalog::Catalog;
+use crate::ids::{AppId, ExitId, KindId, VariantId};
+use crate::time::Micros;
+
+/// Batches that the fallback lets wait behind a running one: enough to keep a worker busy,
+/// few enough that a policy that comes back finds most decisions still open.
+const QUEUE_DEPTH: u32 = 1;
+
+/// Batches whose latencies are kept; those of larger ones are asked of the profile.
+const BATCHES_KEPT: u32 = 64;
+
+/// Ways to answer by class of workers and app, and latencies by batch.
+#[derive(Debug, Default)]
+pub(super) struct Menu {
+    classes: Vec<Class>,
+    /// By worker.
+    class_of: Vec<usize>,
+    /// By worker: batches it is given at most, the running one included.
+    room: Vec<u32>,
+    /// By app: the largest batch that any of its variants takes.
+    largest_batch: Vec<u32>,
+    /// By kind and exit (of all variants, one after the other), then by batch from 1.
+    latencies: Vec<Vec<Option<Micros>>>,
+    /// Number of each variant's first exit, and at last of all exits.
+    first_exit: Vec<usize>,
+}
+
+/// Workers of one kind with the same memory: whatever one of them can do, the others can, and as
+/// fast.
+#[derive(Debug)]
+struct Class {
+    kind: KindId,
+    memory_bytes: u64,
+    workers: Vec<usize>,
+    /// By app.
+    ways: Vec<Vec<Way>>,
+}
+
+/// A whole run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) variant: VariantId,
+    pub(super) exit: ExitId,
+    pub(super) to_stage: u32,
+    pub(super) accuracy: f64,
+    /// Of a batch of one.
+    pub(super) latency: Micros,
+}
+
+// === impl Menu ===
+
+impl Menu {
+    pub(super) fn of(catalog: &Catalog) -> Self {
+        let mut menu = Self::default();
+        menu.first_exit.push(0);
+        for variant in &catalog.variants {
+            let before = menu.first_exit.last().copied().unwrap_or_default();
+            menu.first_exit.push(before + variant.exits.len());
+        }
+        for kind in (0..catalog.kinds.len() as u32).map(KindId) {
+            menu.add_latencies(kind, catalog);
+        }
+        for (w, spec) in catalog.workers.iter().enumerate() {
+            let same =
+                |class: &Class| (class.kind, class.memory_bytes) == (spec.kind, spec.memory_bytes);
+            let class = menu.classes.iter().position(same).unwrap_or_else(|| {
+                menu.classes.push(Class {
+                    kind: spec.kind,
+                    memory_bytes: spec.memory_bytes,
+                    workers: Vec::new(),
+                    ways: Vec::new(),
+                });
+                menu.classes.len() - 1
+            });
+            menu.classes[class].workers.push(w);
+            menu.class_of.push(class);
+            menu.room.push(1 + QUEUE_DEPTH.min(spec.queue_max));
+        }
+        for app in (0..catalog.apps.len() as u32).map(AppId) {
+            let sizes = catalog
+                .variants_of(app)
+                .map(|(_, variant)| variant.max_batch);
+            menu.largest_batch.push(sizes.max().unwrap_or_default());
+            for class in 0..menu.classes.len() {
+                let ways = menu.ways_of(class, app, catalog);
+                menu.classes[class].ways.push(ways);
+            }
+        }
+        menu
+    }
+
+    fn add_latencies(&mut self, kind: KindId, catalog: &Catalog) {
+        for (v, variant) in (0..).map(VariantId).zip(&catalog.variants) {
+            for (e, exit) in (0..).map(ExitId).zip(&variant.exits) {
+                let latency = |batch| {
+                    let to_stage = exit.after_stage;
+                    catalog
+                        .profile
+                        .latency(kind, v, 0, to_stage, Some(e), batch)
+                };
+                let batches = 1..=variant.max_batch.min(BATCHES_KEPT);
+                self.latencies.push(batches.map(latency).collect());
+            }
+        }
+    }
+
+    fn ways_of(&self, class: usize, app: AppId, catalog: &Catalog) -> Vec<Way> {
+        let Class {
+            kind, memory_bytes, ..
+        } = self.classes[class];
+        let variants = catalog.variants_of(app);
+        let fitting = variants.filter(|(_, variant)| variant.memory_bytes <= memory_bytes);
+        let exits = fitting.flat_map(|(id, variant)| {
+            let exits = (0..).map(ExitId).zip(&variant.exits);
+            exits.map(move |(e, exit)| (id, e, exit))
+        });
+        exits
+            .filter_map(|(variant, e, exit)| {
+                Some(Way {
+                    variant,
+                    exit: e,
+                    to_stage: exit.after_stage,
+                    accuracy: exit.accuracy,
+                    latency: self.latency(kind, variant, e, 1)?,
+                })
+            })
+            .collect()
+    }
+
+    pub(super) fn classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// The workers of a class, in the catalog's order.
+    pub(super) fn workers(&self, class: usize) -> &[usize] {
+        &self.classes[class].workers
+    }
+
+    pub(super) fn class_of(&self, worker: usize) -> usize {
+        self.class_of[worker]
+    }
+
+    /// Batches that each worker is given at most, the running one included.
+    pub(super) fn room(&self) -> &[u32] {
+        &self.room
+    }
+
+    /// Whole runs that answer an app's requests, in the catalog's order.
+    pub(super) fn ways(&self, class: usize, app: usize) -> &[Way] {
+        self.classes[class].ways.get(app).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn largest_batch(&self, app: usize) -> u32 {
+        self.largest_batch.get(app).copied().unwrap_or_default()
+    }
+
+    /// Latency of a whole run, if it is kept.
+    pub(super) fn latency(
+        &self,
+        kind: KindId,
+        variant: VariantId,
+        exit: ExitId,
+        batch: u32,
+    ) -> Option<Micros> {
+        let exits = self.first_exit.last()?;
+        let at = kind.index() * exits + self.first_exit.get(variant.index())? + exit.index();
+        let batches = self.latencies.get(at)?;
+        *batches.get(batch.checked_sub(1)? as usize)?
+    }
+}

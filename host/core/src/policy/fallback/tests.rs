@@ -1,0 +1,249 @@
+//! The plans are those of the plain search over all workers, variants and exits.
+
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::catalog::{App, Exit, Penalty, Variant, WorkerSpec};
+use crate::ids::{AppId, KindId};
+use crate::profile::{Profile, ProfileRow};
+
+/// Two apps of two variants, one of them with an early exit, on two kinds of workers with
+/// different memories. `fast` makes the second kind as fast as the first, for ties.
+fn catalog(memories: &[u64], fast: bool) -> Catalog {
+    let app = |name: &str| App {
+        name: name.to_owned(),
+        classes: vec!["a".to_owned()],
+        slo: Micros(50_000),
+        penalty: Penalty::Step,
+        prior: vec![0.5],
+        frequencies: vec![1.0],
+        sneakpeek: None,
+        drops_late: false,
+    };
+    let variant = |v: u32| Variant {
+        name: format!("v{v}"),
+        app: AppId(v % 2),
+        stages: 2,
+        exits: (1..=2)
+            .map(|after_stage| Exit {
+                name: format!("after{after_stage}"),
+                after_stage,
+                // Two variants share their accuracies.
+                accuracy: 0.5 + 0.1 * f64::from(after_stage) + 0.1 * f64::from(v / 3),
+                recall: vec![0.5],
+                confusion: None,
+            })
+            .collect(),
+        memory_bytes: 10 * u64::from(v + 1),
+        max_batch: 3 + v,
+    };
+    let mut rows = Vec::new();
+    for kind in 0..2 {
+        for v in 0..4 {
+            for stage in 0..2 {
+                for exit in [None, Some(ExitId(0)), Some(ExitId(1))] {
+                    for batch in [1, 3 + v] {
+                        let slower = if fast { 1 } else { 1 + u64::from(kind) };
+                        let us = u64::from(1_000 + 300 * v + 200 * batch) * slower;
+                        rows.push(ProfileRow {
+                            kind: KindId(kind),
+                            variant: VariantId(v),
+                            from_stage: stage,
+                            to_stage: stage + 1,
+                            exit,
+                            batch,
+                            latency: Micros(us),
+                            energy_uj: None,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    let worker = |(w, &memory_bytes): (usize, &u64)| WorkerSpec {
+        name: format!("w{w}"),
+        kind: KindId(w as u32 % 2),
+        memory_bytes,
+        queue_max: (w % 3) as u32,
+        parked_max: 8,
+    };
+    Catalog {
+        generation: 1,
+        apps: vec![app("one"), app("two")],
+        variants: (0..4).map(variant).collect(),
+        kinds: vec!["cpu-1t".to_owned(), "cpu-2t".to_owned()],
+        workers: memories.iter().enumerate().map(worker).collect(),
+        profile: Profile::new(0.95, rows, []),
+    }
+}
+
+fn window(
+    catalog: &Catalog,
+    requests: &[(u32, u64, Option<u32>)],
+    workers: &[(u64, u32, bool, bool)],
+) -> Window {
+    let mut window = Window {
+        id: 1,
+        now: Time(100_000),
+        ..Window::default()
+    };
+    for (i, &(app, deadline_us, parked)) in (0u32..).zip(requests) {
+        let columns = &mut window.requests;
+        columns.id.push(1_000 + u64::from(i));
+        columns.app.push(app);
+        columns.arrival.push(90_000);
+        columns.deadline.push(95_000 + 500 * deadline_us);
+        columns.priority.push(0);
+        columns.min_accuracy.push(0.0);
+        if let Some(worker) = parked {
+            columns.progress.push(RequestProgress {
+                index: i,
+                worker: WorkerId(worker % catalog.workers.len() as u32),
+                variant: VariantId(app),
+                stages_run: 1,
+            });
+        }
+    }
+    for &(busy_us, queued, running, up) in workers {
+        let columns = &mut window.workers;
+        let running = running || queued > 0;
+        columns
+            .free_at
+            .push(100_000 + if running { 1_000 * busy_us } else { 0 });
+        columns.running_variant.push(if running { 0 } else { IDLE });
+        columns.queued.push(queued);
+        columns.up.push(u8::from(up));
+    }
+    window
+}
+
+/// The policy in its plainest form.
+fn plain(catalog: &Catalog, window: &Window) -> Plan {
+    let (requests, workers) = (&window.requests, &window.workers);
+    let mut order: Vec<usize> = (0..requests.id.len()).collect();
+    order.sort_by_key(|&i| (requests.deadline[i], i));
+    let mut free_at: Vec<Time> = workers.free_at.iter().map(|&at| Time(at)).collect();
+    let mut held: Vec<u32> = (0..free_at.len())
+        .map(|w| workers.queued[w] + u32::from(workers.running_variant[w] != IDLE))
+        .collect();
+    let mut taken = vec![false; order.len()];
+    let mut plan = Plan::default();
+    let latency = |choice: Choice, batch| {
+        let kind = catalog.workers[choice.worker.index()].kind;
+        let (from, to) = (choice.from_stage, choice.to_stage);
+        let profile = &catalog.profile;
+        let latency = profile.latency(kind, choice.variant, from, to, Some(choice.exit), batch);
+        latency.unwrap()
+    };
+    for at in 0..order.len() {
+        let first = order[at];
+        let has_room =
+            |w: usize| workers.up[w] != 0 && held[w] <= 1.min(catalog.workers[w].queue_max);
+        let deadline = Time(requests.deadline[first]);
+        let mut ways = Vec::new();
+        for w in (0..free_at.len()).filter(|&w| has_room(w)) {
+            for (id, variant) in catalog.variants_of(AppId(requests.app[first])) {
+                let fits = variant.memory_bytes <= catalog.workers[w].memory_bytes;
+                for (e, exit) in (0u32..).zip(&variant.exits).filter(|_| fits) {
+                    let choice = Choice {
+                        worker: WorkerId(w as u32),
+                        variant: id,
+                        exit: ExitId(e),
+                        from_stage: 0,
+                        to_stage: exit.after_stage,
+                    };
+                    ways.push((exit.accuracy, free_at[w] + latency(choice, 1), choice));
+                }
+            }
+        }
+        let choice = match progress_of(window, first) {
+            Some(p) => has_room(p.worker.index()).then(|| Choice {
+                worker: p.worker,
+                variant: p.variant,
+                exit: ExitId(1),
+                from_stage: p.stages_run,
+                to_stage: 2,
+            }),
+            // The first of the best, in the order of workers, variants and exits.
+            None => ways
+                .iter()
+                .filter(|(_, end, _)| *end <= deadline)
+                .reduce(|best, way| {
+                    let better = way.0 > best.0 || way.0 == best.0 && way.1 < best.1;
+                    if better { way } else { best }
+                })
+                .or_else(|| ways.iter().reduce(|a, b| if b.1 < a.1 { b } else { a }))
+                .map(|&(_, _, choice)| choice),
+        };
+        let Some(choice) = choice.filter(|_| !taken[first]) else {
+            continue;
+        };
+        let w = choice.worker.index();
+        let max_batch = catalog.variants[choice.variant.index()].max_batch;
+        let late = free_at[w] + latency(choice, 1) > deadline;
+        let mut members = vec![first];
+        for &i in &order[at + 1..] {
+            let size = members.len() as u32;
+            if size >= max_batch {
+                break;
+            }
+            let same = requests.app[i] == requests.app[first];
+            if taken[i] || !same || stages_run(window, i, choice) != Some(choice.from_stage) {
+                continue;
+            }
+            if !late && free_at[w] + latency(choice, size + 1) > deadline {
+                break;
+            }
+            members.push(i);
+        }
+        members.iter().for_each(|&i| taken[i] = true);
+        free_at[w] += latency(choice, members.len() as u32);
+        held[w] += 1;
+        plan.dispatch(
+            Dispatch {
+                worker: choice.worker,
+                variant: choice.variant,
+                from_stage: choice.from_stage,
+                to_stage: choice.to_stage,
+                exit: Some(choice.exit),
+                place: u32::MAX,
+                size: 0,
+            },
+            members.iter().map(|&i| RequestId(requests.id[i])),
+        );
+    }
+    plan
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn plans_are_those_of_the_plain_search(
+        memories in prop::collection::vec(prop_oneof![Just(5u64), Just(25), Just(100)], 1..6),
+        fast in any::<bool>(),
+        requests in prop::collection::vec(
+            (0..2u32, 0..60u64, prop_oneof![6 => Just(None), 1 => (0..6u32).prop_map(Some)]),
+            0..60,
+        ),
+        fresh_only in any::<bool>(),
+        workers in prop::collection::vec((0..4u64, 0..3u32, any::<bool>(), prop::bool::weighted(0.9)), 6),
+    ) {
+        let catalog = catalog(&memories, fast);
+        let requests: Vec<_> = requests
+            .into_iter()
+            .map(|(app, deadline, parked)| (app, deadline, parked.filter(|_| !fresh_only)))
+            .collect();
+        let window = window(&catalog, &requests, &workers[..memories.len()]);
+        let mut policy = EarliestDeadlineFirst::default();
+        policy.configure(&catalog).unwrap();
+        // Twice: what is kept from one window must not show in the next.
+        for _ in 0..2 {
+            let mut plan = Plan::default();
+            policy.schedule(&window, &mut plan).unwrap();
+            prop_assert_eq!(&plan, &plain(&catalog, &window));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Requests simulated per second of one core with a policy as a component, cut by fuel as in
+//! `switchyard simulate`, against the same policy compiled natively, in one run: 60 workers.
+//!
+//! Needs `cargo xtask plugins`. `cargo bench -p switchyard-policy --bench simulated`;
+//! `-- --quick` for a tenth of the requests.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
+
+#[path = "../../sim/benches/throughput/clock.rs"]
+mod clock;
+#[path = "../../sim/benches/throughput/yard.rs"]
+mod yard;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clock::{Clock, Took, median};
+use fcfs::Fcfs;
+use switchyard_core::policy::{FaultKind, PolicyFault};
+use switchyard_core::time::Micros;
+use switchyard_policy::loader::Trial;
+use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
+use switchyard_sdk::native::Native;
+use switchyard_sim::{Contender, Report, Scenario, run};
+
+const WORKERS: usize = 60;
+
+/// One policy in both bodies at one load.
+struct Case {
+    rate: u32,
+    scenario: Scenario,
+    native: Vec<Took>,
+    wasm: Vec<Took>,
+    report: Option<Report>,
+}
+
+fn main() {
+    let quick = std::env::args().any(|arg| arg == "--quick");
+    let (requests, turns) = if quick { (200_000, 3) } else { (2_000_000, 5) };
+    let native = Contender::new("fcfs", || Native::<Fcfs>::new("{}"));
+    let wasm = component("fcfs");
+    let mut cases = [2_000, 6_000, 20_000].map(|rate| Case::new(rate, requests));
+    for _ in 0..turns {
+        for case in &mut cases {
+            case.turn(&native, &wasm);
+        }
+    }
+    println!("fcfs, {requests} requests, {WORKERS} workers, medians of {turns} runs; per second");
+    println!("of a processor, and of wall time where others may have had it");
+    println!("arrivals/s | native/s | wasm/s  | ratio | native/s wall | wasm/s wall | windows");
+    println!("---------- | -------- | ------- | ----- | ------------- | ----------- | -------");
+    cases.iter().for_each(Case::print);
+}
+
+/// A policy as a component; a run has an instance of its own, compiled once.
+fn component(name: &str) -> Contender {
+    let cache = tempfile::tempdir().unwrap();
+    let options = LoaderOptions {
+        limits: Limits {
+            configure_budget: Duration::from_secs(10),
+            ..Limits::default()
+        },
+        cache_dir: Some(cache.path().to_owned()),
+        ..LoaderOptions::default()
+    };
+    let engine = PolicyEngine::deterministic(&EngineOptions::default()).unwrap();
+    let loader = Loader::new(engine, options).unwrap();
+    let folder = std::env::var_os("SWITCHYARD_POLICIES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/policies"),
+        PathBuf::from,
+    );
+    let file = folder.join(format!("{name}.wasm"));
+    Contender {
+        name: name.to_owned(),
+        make: Arc::new(move |catalog| {
+            // Lives as long as the loader that writes there.
+            let _ = &cache;
+            let trial = Trial {
+                catalog,
+                windows: &[],
+                check: &mut |_, _| Ok(()),
+            };
+            let loaded = loader.load(&file, trial);
+            let loaded = loaded.map_err(|error| {
+                let reason = format!("{error}; run `cargo xtask plugins` first");
+                PolicyFault::new(FaultKind::Failed, reason)
+            })?;
+            Ok(loaded.policy)
+        }),
+    }
+}
+
+// === impl Case ===
+
+impl Case {
+    fn new(rate: u32, requests: u64) -> Self {
+        let workload = format!("poisson:{rate}").parse().unwrap();
+        Self {
+            rate,
+            scenario: Scenario {
+                requests_max: requests,
+                duration: Micros(u64::MAX),
+                ..Scenario::new(yard::catalog(WORKERS), workload)
+            },
+            native: Vec::new(),
+            wasm: Vec::new(),
+            report: None,
+        }
+    }
+
+    fn turn(&mut self, native: &Contender, wasm: &Contender) {
+        let timed = |policy| {
+            let clock = Clock::start();
+            let report = run(&self.scenario, policy, 1).unwrap();
+            (clock.stop(), report)
+        };
+        let (took, decided) = timed(native);
+        self.native.push(took);
+        let (took, report) = timed(wasm);
+        self.wasm.push(took);
+        assert_eq!(report.total, decided.total, "both bodies decide alike");
+        self.report = Some(report);
+    }
+
+    fn print(&self) {
+        let report = self.report.as_ref().unwrap();
+        let arrivals = report.total.arrivals as f64;
+        let per_s = |took: &[Took], of: fn(&Took) -> f64| arrivals / median(took.iter().map(of));
+        let [native, wasm] = [&self.native, &self.wasm].map(|took| per_s(took, |t| t.thread_s));
+        println!(
+            "{:>10} | {native:>8.0} | {wasm:>7.0} | {:>5.2} | {:>13.0} | {:>11.0} | {:>7}",
+            self.rate,
+            native / wasm,
+            per_s(&self.native, |took| took.wall_s),
+            per_s(&self.wasm, |took| took.wall_s),
+            report.windows,
+        );
+    }
+}
