@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
 use switchyard_policy::loader::{Loader, LoaderOptions, Trial};
 use switchyard_policy::{EngineOptions, PolicyEngine};
 use switchyard_sim::Contender;
+use switchyard_sim::overhead::{Overhead, Timed};
 use tempfile::TempDir;
 
 use super::yard::Yard;
@@ -19,6 +21,8 @@ const FALLBACK: &str = "edf";
 /// Everybody who is compared.
 pub(super) struct Contenders {
     pub(super) list: Vec<Contender>,
+    /// Host time of the windows of each.
+    pub(super) overheads: Vec<Overhead>,
     /// Compiled code: every run has an instance of its own, each file is compiled once.
     _cache: TempDir,
 }
@@ -38,15 +42,19 @@ impl Contenders {
         };
         let loader = Arc::new(Loader::new(engine, options).map_err(Failure::input)?);
         let mut list: Vec<Contender> = Vec::new();
+        let mut overheads = Vec::new();
         for name in names {
             let contender = contender(name, yard, &loader)?;
             if list.iter().any(|other| other.name == contender.name) {
                 return Err(Failure::input(format!("policy {name} is given twice")));
             }
-            list.push(contender);
+            let overhead = Overhead::default();
+            list.push(timed(contender, &overhead));
+            overheads.push(overhead);
         }
         Ok(Self {
             list,
+            overheads,
             _cache: cache,
         })
     }
@@ -72,6 +80,20 @@ fn contender(name: &str, yard: &Yard, loader: &Arc<Loader>) -> Result<Contender,
             })
         }),
     })
+}
+
+/// The same contender; what its windows take is counted.
+fn timed(contender: Contender, overhead: &Overhead) -> Contender {
+    let (make, overhead) = (contender.make, overhead.clone());
+    let began = Instant::now();
+    let clock_ns = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Contender {
+        name: contender.name,
+        make: Arc::new(move |catalog| {
+            let timed = Timed::new(make(catalog)?, clock_ns, overhead.clone());
+            Ok(Box::new(timed))
+        }),
+    }
 }
 
 fn load(loader: &Loader, file: &Path, catalog: &Catalog) -> Result<Box<dyn Policy>, String> {
