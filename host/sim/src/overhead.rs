@@ -11,11 +11,13 @@ use switchyard_core::window::Window;
 
 use crate::metrics::Histogram;
 
-/// A policy whose windows are timed.
+/// A policy whose windows are timed. Runs in parallel do not wait for each other: each counts for
+/// itself, and what it counted is added up when its policy is dropped.
 pub struct Timed<C> {
     inner: Box<dyn Policy>,
     /// Nanoseconds on any clock that does not go back.
     clock_ns: C,
+    tally: Tally,
     overhead: Overhead,
 }
 
@@ -53,6 +55,7 @@ impl<C: FnMut() -> u64 + Send> Timed<C> {
         Self {
             inner,
             clock_ns,
+            tally: Tally::default(),
             overhead,
         }
     }
@@ -70,7 +73,7 @@ impl<C: FnMut() -> u64 + Send> Policy for Timed<C> {
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
         let began_ns = (self.clock_ns)();
         let answer = self.inner.schedule(window, plan);
-        self.overhead
+        self.tally
             .record((self.clock_ns)().saturating_sub(began_ns));
         answer
     }
@@ -84,18 +87,34 @@ impl<C: FnMut() -> u64 + Send> Policy for Timed<C> {
     }
 }
 
+impl<C> Drop for Timed<C> {
+    fn drop(&mut self) {
+        self.overhead.add(&self.tally);
+    }
+}
+
+// === impl Tally ===
+
+impl Tally {
+    fn record(&mut self, ns: u64) {
+        self.sum_ns += ns;
+        self.count += 1;
+        self.histogram.record(ns);
+    }
+}
+
 // === impl Overhead ===
 
 impl Overhead {
-    fn record(&self, ns: u64) {
+    fn add(&self, run: &Tally) {
         // A panic elsewhere leaves counts that are still counts.
         let mut tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.sum_ns += ns;
-        tally.count += 1;
-        tally.histogram.record(ns);
+        tally.sum_ns += run.sum_ns;
+        tally.count += run.count;
+        tally.histogram.add(&run.histogram);
     }
 
-    /// What was timed so far.
+    /// What the policies that are gone took.
     pub fn times(&self) -> WindowTimes {
         let tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let quantile_us = |quantile| tally.histogram.quantile(quantile) as f64 / 1e3;

@@ -130,6 +130,9 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let catalog = catalogs.max_by_key(|catalog| (catalog.apps.len(), catalog.workers.len()));
     let catalog = catalog.unwrap_or(&yard.catalog);
     let mut data = ReportData::new(meta, catalog, outcomes);
+    for (contender, overhead) in contenders.list.iter().zip(&contenders.overheads) {
+        data = data.with_scheduling(&contender.name, overhead.times());
+    }
     if args.report.is_some() {
         data = watched(data, &points, &contenders.list, args.seed)?;
     }

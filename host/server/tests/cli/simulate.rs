@@ -54,6 +54,8 @@ fn the_same_command_says_the_same() {
         simulated(&[&POLICIES[..], &workload, &law].concat())
     };
     let once = run("3");
+    let windows = |at: usize| once["scheduling"][at]["windows"].as_u64().unwrap();
+    assert!((0..3).all(|policy| windows(policy) > 0), "each was timed");
     assert_eq!(once["runs"], run("3")["runs"]);
     assert_ne!(once["runs"], run("4")["runs"]);
     let runs = once["runs"].as_array().unwrap();

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::time::Time;
 
+use crate::overhead::WindowTimes;
 use crate::runner::Outcome;
 use crate::timeline::{Bar, Ends, Timeline};
 
@@ -24,6 +25,20 @@ pub struct ReportData {
     pub runs: Vec<Outcome>,
     /// What ran where, of the runs that were watched.
     pub timelines: Vec<TimelineData>,
+    /// What policies cost the machine that simulated, by policy. Host time: the one part that
+    /// differs from one run of a command to the next.
+    #[serde(default)]
+    pub scheduling: Vec<SchedulingData>,
+}
+
+/// Host time of one policy's windows over all points and seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SchedulingData {
+    /// The policy, as its outcomes name it.
+    pub policy: String,
+    /// How long its windows took.
+    #[serde(flatten)]
+    pub times: WindowTimes,
 }
 
 /// What outcomes do not say of themselves.
@@ -146,7 +161,16 @@ impl ReportData {
             catalog: CatalogData::of(catalog),
             runs,
             timelines: Vec::new(),
+            scheduling: Vec::new(),
         }
+    }
+
+    /// Adds what a policy's windows took.
+    #[must_use]
+    pub fn with_scheduling(mut self, policy: &str, times: WindowTimes) -> Self {
+        let policy = policy.to_owned();
+        self.scheduling.push(SchedulingData { policy, times });
+        self
     }
 
     /// Adds what was watched of one run.

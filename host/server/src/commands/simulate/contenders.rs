@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
@@ -10,6 +11,7 @@ use switchyard_policy::loader::{Loaded, Loader, LoaderOptions, Trial};
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{EngineOptions, PolicyEngine, PolicyVersion};
 use switchyard_sim::Contender;
+use switchyard_sim::overhead::{Overhead, Timed};
 use tempfile::TempDir;
 
 use super::yard::Yard;
@@ -38,6 +40,8 @@ pub(super) struct Contenders {
     pub(super) list: Vec<Contender>,
     /// Who each of them is, by content.
     pub(super) records: Vec<PolicyRecord>,
+    /// Host time of the windows of each.
+    pub(super) overheads: Vec<Overhead>,
     /// Compiled code: every run has an instance of its own, each file is compiled once.
     _cache: TempDir,
 }
@@ -97,18 +101,22 @@ impl Contenders {
         };
         let loader = Arc::new(Loader::new(engine, options).map_err(Failure::input)?);
         let (mut list, mut records) = (Vec::<Contender>::new(), Vec::new());
+        let mut overheads = Vec::new();
         for named in named {
             let (contender, record) = contender(named, yard, &loader)?;
             if list.iter().any(|other| other.name == contender.name) {
                 let name = &contender.name;
                 return Err(Failure::input(format!("policy {name} is given twice")));
             }
-            list.push(contender);
+            let overhead = Overhead::default();
+            list.push(timed(contender, &overhead));
+            overheads.push(overhead);
             records.push(record);
         }
         Ok(Self {
             list,
             records,
+            overheads,
             _cache: cache,
         })
     }
@@ -143,6 +151,20 @@ fn contender(
         }),
     };
     Ok((contender, record))
+}
+
+/// The same contender; what its windows take is counted.
+fn timed(contender: Contender, overhead: &Overhead) -> Contender {
+    let (make, overhead) = (contender.make, overhead.clone());
+    let began = Instant::now();
+    let clock_ns = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Contender {
+        name: contender.name,
+        make: Arc::new(move |catalog| {
+            let timed = Timed::new(make(catalog)?, clock_ns, overhead.clone());
+            Ok(Box::new(timed))
+        }),
+    }
 }
 
 fn load(loader: &Loader, version: &PolicyVersion, catalog: &Catalog) -> Result<Loaded, String> {
