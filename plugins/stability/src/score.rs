@@ -14,7 +14,8 @@ const NEAR: f64 = 1.0 / 64.0;
 
 /// exp(x) for x from 0 to [`NEAR`], to x^6 / 720 < 3e-14.
 fn exp_near_zero(x: f64) -> f64 {
-    1.0 + x * (1.0 + x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0 * (1.0 + x / 5.0))))
+    const FACTORS: [f64; 5] = [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0];
+    1.0 + x * FACTORS.iter().fold(0.0, |sum, factor| sum * x + factor)
 }
 
 /// Urgency of one task (eq. 3): min(exp(w / tau - 1), C), so 1 when it has waited just its SLO.
@@ -48,9 +49,10 @@ impl Sums {
         self.clipped_us = tau_us * (1.0 + libm::log(clip));
         self.from.clear();
         self.from.resize(waits_us.len() + 1, 0.0);
+        let per_us = 1.0 / tau_us;
         let (mut sum, mut near_us, mut near) = (0.0, f64::NEG_INFINITY, 0.0);
         for (at, wait_us) in waits_us.enumerate().rev() {
-            let more = (wait_us - near_us) / tau_us;
+            let more = (wait_us - near_us) * per_us;
             sum += if wait_us >= self.clipped_us {
                 clip
             } else if more <= NEAR {
