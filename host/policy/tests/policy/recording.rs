@@ -405,6 +405,7 @@ fn a_recording_ends_at_its_size() {
     assert!(fs::metadata(&file).unwrap().len() <= most);
     let frames = read(&file).unwrap();
     assert_eq!(frames[0], start());
+    drop(writer);
     let (mut writer, _) = Writer::append(&file, 1_000).unwrap();
     writer.write(&start()).unwrap();
     assert!(writer.flush().unwrap_err().is_full());
