@@ -54,12 +54,15 @@ pub struct Causes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
     /// Request ids.
+    #[serde(with = "deltas")]
     pub id: Vec<u64>,
     /// App indices.
     pub app: Vec<u32>,
     /// Arrival times in microseconds.
+    #[serde(with = "deltas")]
     pub arrival: Vec<u64>,
     /// Deadlines in microseconds.
+    #[serde(with = "deltas")]
     pub deadline: Vec<u64>,
     /// 0 = unspecified, 1 = highest, larger = lower.
     pub priority: Vec<u32>,
@@ -111,18 +114,22 @@ pub struct Workers {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Placed {
     /// Request ids.
+    #[serde(with = "deltas")]
     pub id: Vec<u64>,
     /// App indices.
     pub app: Vec<u32>,
     /// Arrival times in microseconds.
+    #[serde(with = "deltas")]
     pub arrival: Vec<u64>,
     /// Deadlines in microseconds.
+    #[serde(with = "deltas")]
     pub deadline: Vec<u64>,
     /// Worker indices.
     pub worker: Vec<u32>,
     /// Variant indices.
     pub variant: Vec<u32>,
     /// Batch ids, 0 in a lane.
+    #[serde(with = "deltas")]
     pub batch: Vec<u64>,
     /// 0 in a lane, 1 queued, 2 running.
     pub state: Vec<u8>,
@@ -181,6 +188,28 @@ pub enum PlacedState {
     Queued = 1,
     /// In the running batch.
     Running = 2,
+}
+
+/// A column of growing numbers as the steps between them, which are small: in a recording a
+/// request is written again with every window that it waits.
+mod deltas {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(column: &[u64], to: S) -> Result<S::Ok, S::Error> {
+        let before = std::iter::once(&0).chain(column);
+        let steps = column.iter().zip(before);
+        to.collect_seq(steps.map(|(value, before)| value.wrapping_sub(*before).cast_signed()))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
+        let steps = Vec::<i64>::deserialize(from)?;
+        let mut value = 0_u64;
+        let values = steps.into_iter().map(|step| {
+            value = value.wrapping_add(step.cast_unsigned());
+            value
+        });
+        Ok(values.collect())
+    }
 }
 
 // === impl Window ===
