@@ -236,7 +236,7 @@ fn damaged_evidence_is_refused_with_its_tensor() {
             .to_string();
         assert!(text.contains(named), "{text}");
     };
-    refused(186, 7, "`projection`");
+    refused(186, 7, "`hidden.weight`");
     refused(187, 6, "`labels`");
     rewrite(&file, |tensors| {
         tensors.remove("points").unwrap();

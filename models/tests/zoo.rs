@@ -99,7 +99,8 @@ fn variants_differ_in_accuracy_and_in_classes() {
         [&small, &cnn, &resnet].map(|exit| seen(&exit.recall));
     assert!(small_seen < cnn_seen && cnn_seen < resnet_seen);
     let evidence = app.card.sneakpeek.as_ref().unwrap().accuracy;
-    assert!((0.5..small.accuracy).contains(&evidence));
+    // An answer from evidence is never the most accurate (SneakPeek section 6.3.1).
+    assert!((0.5..cnn.accuracy).contains(&evidence));
     let gap: Vec<f64> = resnet
         .recall
         .iter()

@@ -72,7 +72,7 @@ pub struct SneakPeekModel {
     /// Profiled recall per class, 0 to 1.
     pub recall: Vec<f64>,
     /// What its best guesses are, where it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub confusion: Option<Confusion>,
 }
 
@@ -105,7 +105,7 @@ pub struct Exit {
     /// Profiled recall per class, 0 to 1.
     pub recall: Vec<f64>,
     /// What its answers are, where it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub confusion: Option<Confusion>,
 }
 

@@ -26,7 +26,7 @@ const PREAMBLE: usize = "switchyard-recording 1\n".len();
 
 /// Of the frames of [`every_frame`]. When it changes, so has the format: then count
 /// `FORMAT_VERSION` up.
-const FORMAT_1: &str = "43e0acb922378295ace5cdc8d028bec1eae1bad9b58c8ff7113b6fabbe558b7b";
+const FORMAT_1: &str = "cf53680e04e1a12f750bc28e8838f1b77f81a7b818be7f06fb8e7e863816bef2";
 
 fn everything() -> Sights {
     Sights {

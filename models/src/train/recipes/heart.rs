@@ -82,7 +82,7 @@ impl Recipe for HeartRecipe {
     fn scale(&self) -> Scale {
         Scale {
             steps: 1600,
-            evidence_steps: 12_800,
+            evidence_steps: 3200,
             batch: 32,
             validation_per_class: 1000,
             points_per_class: 286,
