@@ -18,7 +18,8 @@ mod settings;
 mod symphony;
 
 use switchyard_sdk::{
-    Catalog, Description, Events, PlanBuilder, Policy, Sights, Window, WorkerId, export_policy,
+    Catalog, Description, Events, PlanBuilder, Policy, Sights, Window, WorkerId, WorkerRef,
+    export_policy,
 };
 
 use exits::Ladders;
@@ -68,7 +69,7 @@ impl Policy for Stability {
             queues,
         } = self;
         let mut rounds = Rounds::new(window, settings, ladders, queues);
-        for worker in idle.iter().map(|worker| worker.id()) {
+        for worker in idle.iter().map(WorkerRef::id) {
             // What is half-run goes on first: no other worker can end it.
             if plan.resume_parked(worker) > 0 {
                 rounds.occupy(worker, f64::INFINITY);

@@ -5,7 +5,7 @@ mod protect;
 
 use std::cmp::Ordering;
 
-use switchyard_sdk::{Window, WorkerId};
+use switchyard_sdk::{Window, WorkerId, WorkerRef};
 
 use crate::exits::{Batch, ExitRule, Ladders};
 use crate::queue::Queue;
@@ -62,7 +62,7 @@ impl<'a> Rounds<'a> {
                 queue.weigh(settings.clip);
             }
         }
-        let up = window.workers().filter(|worker| worker.is_up());
+        let up = window.workers().filter(WorkerRef::is_up);
         let devices = up.map(|worker| Device {
             worker: worker.id(),
             free_us: worker.free_at_us().saturating_sub(window.now_us()) as f64,

@@ -82,7 +82,7 @@ impl Confusion {
         });
         // Rounding may leave a rest at the end of the row.
         found
-            .or_else(|| others().last())
+            .or_else(|| others().next_back())
             .map(|(predicted, _)| predicted)
     }
 

@@ -159,7 +159,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
             }
         }
         let choice = match progress_of(window, first) {
-            Some(p) => has_room(p.worker.index()).then(|| Choice {
+            Some(p) => has_room(p.worker.index()).then_some(Choice {
                 worker: p.worker,
                 variant: p.variant,
                 exit: ExitId(1),
