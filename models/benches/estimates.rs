@@ -4,7 +4,8 @@
 //! SneakPeek's Figure 7: the truth is the variant's recall of the request's own class; the
 //! estimate is the mean of its recalls under theta, which is the class frequencies of the
 //! validation set (profiled), or the posterior mean after k neighbours or a single vote, from
-//! Jeffreys' prior. Requests are drawn from the application's workload, which nothing was trained
+//! Jeffreys' prior; and, for Figure 10, from a weakly or strongly informative one that knows the
+//! workload's mix or, wrongly, that of the validation set. Requests are drawn from the application's workload, which nothing was trained
 //! or measured on.
 
 use std::error::Error;
@@ -20,6 +21,8 @@ const SEED: u64 = 987_654_321;
 const REQUESTS: usize = 2_000;
 /// Jeffreys' prior, per class.
 const ALPHA: f64 = 0.5;
+/// Requests of an application expected in a window, for the strongly informative prior.
+const WINDOW: f64 = 4.0;
 
 /// What an estimate rests on.
 #[derive(Clone, Copy)]
@@ -27,14 +30,22 @@ enum Basis {
     Profiled,
     Vote,
     Neighbours(usize),
+    /// Five neighbours, and a prior of so many requests of the workload's mix.
+    Workload(f64),
+    /// Five neighbours, and a prior of so many requests of the validation set's mix.
+    Validation(f64),
 }
 
-const BASES: [(&str, Basis); 5] = [
+const BASES: [(&str, Basis); 9] = [
     ("profiled", Basis::Profiled),
     ("vote", Basis::Vote),
     ("k=1", Basis::Neighbours(1)),
     ("k=5", Basis::Neighbours(5)),
     ("k=15", Basis::Neighbours(15)),
+    ("weak", Basis::Workload(1.0)),
+    ("strong", Basis::Workload(WINDOW)),
+    ("weak-off", Basis::Validation(1.0)),
+    ("strong-off", Basis::Validation(WINDOW)),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -97,17 +108,21 @@ fn errors(app: &ZooApp) -> Result<Vec<f64>, Box<dyn Error>> {
     let mut sums = vec![0.0; BASES.len()];
     for request in &requests {
         for ((_, basis), sum) in BASES.iter().zip(&mut sums) {
-            let theta = match *basis {
-                Basis::Profiled => app.card.validation.frequencies.clone(),
-                Basis::Vote => {
-                    sneakpeek.vote(&request.values, &mut counts);
-                    posterior(&counts)
-                }
-                Basis::Neighbours(k) => {
-                    sneakpeek.counts(&request.values, k, &mut counts);
-                    posterior(&counts)
-                }
+            let jeffreys = || vec![ALPHA; app.card.classes.len()];
+            let scaled = |shares: &[f64], by: f64| shares.iter().map(|share| share * by).collect();
+            let frequencies = &app.card.validation.frequencies;
+            let (prior, k): (Vec<f64>, usize) = match *basis {
+                Basis::Profiled => (frequencies.clone(), 0),
+                Basis::Vote => (jeffreys(), 0),
+                Basis::Neighbours(k) => (jeffreys(), k),
+                Basis::Workload(by) => (scaled(&app.card.workload_mix, by), 5),
+                Basis::Validation(by) => (scaled(frequencies, by), 5),
             };
+            match basis {
+                Basis::Vote => sneakpeek.vote(&request.values, &mut counts),
+                _ => sneakpeek.counts(&request.values, k, &mut counts),
+            }
+            let theta = posterior(&prior, &counts);
             for recall in &recalls {
                 let estimate: f64 = theta.iter().zip(*recall).map(|(t, r)| t * r).sum();
                 *sum += (estimate - recall[request.label]).abs();
@@ -119,8 +134,9 @@ fn errors(app: &ZooApp) -> Result<Vec<f64>, Box<dyn Error>> {
 }
 
 /// Posterior mean of the class distribution (SneakPeek eq. 11).
-fn posterior(counts: &[u32]) -> Vec<f64> {
-    let weights: Vec<f64> = counts.iter().map(|&n| ALPHA + f64::from(n)).collect();
+fn posterior(prior: &[f64], counts: &[u32]) -> Vec<f64> {
+    let weights = prior.iter().zip(counts);
+    let weights: Vec<f64> = weights.map(|(a, &n)| a + f64::from(n)).collect();
     let sum: f64 = weights.iter().sum();
     weights.iter().map(|weight| weight / sum).collect()
 }

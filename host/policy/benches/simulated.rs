@@ -17,8 +17,11 @@ use std::time::Duration;
 
 use clock::{Clock, Took, median};
 use fcfs::Fcfs;
-use switchyard_core::policy::{FaultKind, PolicyFault};
+use switchyard_core::catalog::Catalog;
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::{Description, FaultKind, Policy, PolicyFault, Triggers};
 use switchyard_core::time::Micros;
+use switchyard_core::window::Window;
 use switchyard_policy::loader::Trial;
 use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
 use switchyard_sdk::native::Native;
@@ -29,6 +32,8 @@ const WORKERS: usize = 60;
 /// One policy in both bodies at one load.
 struct Case {
     rate: u32,
+    /// Asked every so often; on every arrival and idle worker, as it wants, without.
+    every: Option<Micros>,
     scenario: Scenario,
     native: Vec<Took>,
     wasm: Vec<Took>,
@@ -40,7 +45,15 @@ fn main() {
     let (requests, turns) = if quick { (200_000, 3) } else { (2_000_000, 5) };
     let native = Contender::new("fcfs", || Native::<Fcfs>::new("{}"));
     let wasm = component("fcfs");
-    let mut cases = [2_000, 6_000, 20_000].map(|rate| Case::new(rate, requests));
+    let every = |ms| Some(Micros::from_millis(ms));
+    let mut cases = [
+        (2_000, None),
+        (6_000, None),
+        (20_000, None),
+        (20_000, every(2)),
+        (20_000, every(10)),
+    ]
+    .map(|(rate, every)| Case::new(rate, every, requests));
     for _ in 0..turns {
         for case in &mut cases {
             case.turn(&native, &wasm);
@@ -48,8 +61,12 @@ fn main() {
     }
     println!("fcfs, {requests} requests, {WORKERS} workers, medians of {turns} runs; per second");
     println!("of a processor, and of wall time where others may have had it");
-    println!("arrivals/s | native/s | wasm/s  | ratio | native/s wall | wasm/s wall | windows");
-    println!("---------- | -------- | ------- | ----- | ------------- | ----------- | -------");
+    println!(
+        "arrivals/s |   every | native/s | wasm/s  | ratio | native/s wall | wasm/s wall | windows"
+    );
+    println!(
+        "---------- | ------- | -------- | ------- | ----- | ------------- | ----------- | -------"
+    );
     cases.iter().for_each(Case::print);
 }
 
@@ -91,13 +108,55 @@ fn component(name: &str) -> Contender {
     }
 }
 
+/// The policy, asked every so often in the place of when it wants.
+fn paced(policy: &Contender, every: Option<Micros>) -> Contender {
+    let make = Arc::clone(&policy.make);
+    Contender {
+        name: policy.name.clone(),
+        make: Arc::new(move |catalog| {
+            let policy = make(catalog)?;
+            let mut description = policy.description().clone();
+            if every.is_some() {
+                description.every = every;
+                description.on = Triggers::default();
+            }
+            Ok(Box::new(Paced {
+                policy,
+                description,
+            }))
+        }),
+    }
+}
+
+struct Paced {
+    policy: Box<dyn Policy>,
+    description: Description,
+}
+
+// === impl Paced ===
+
+impl Policy for Paced {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
+        self.policy.configure(catalog)
+    }
+
+    fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
+        self.policy.schedule(window, plan)
+    }
+}
+
 // === impl Case ===
 
 impl Case {
-    fn new(rate: u32, requests: u64) -> Self {
+    fn new(rate: u32, every: Option<Micros>, requests: u64) -> Self {
         let workload = format!("poisson:{rate}").parse().unwrap();
         Self {
             rate,
+            every,
             scenario: Scenario {
                 requests_max: requests,
                 duration: Micros(u64::MAX),
@@ -110,7 +169,8 @@ impl Case {
     }
 
     fn turn(&mut self, native: &Contender, wasm: &Contender) {
-        let timed = |policy| {
+        let timed = |policy: &Contender| {
+            let policy = &paced(policy, self.every);
             let clock = Clock::start();
             let report = run(&self.scenario, policy, 1).unwrap();
             (clock.stop(), report)
@@ -129,8 +189,12 @@ impl Case {
         let per_s = |took: &[Took], of: fn(&Took) -> f64| arrivals / median(took.iter().map(of));
         let [native, wasm] = [&self.native, &self.wasm].map(|took| per_s(took, |t| t.thread_s));
         println!(
-            "{:>10} | {native:>8.0} | {wasm:>7.0} | {:>5.2} | {:>13.0} | {:>11.0} | {:>7}",
+            "{:>10} | {:>7} | {native:>8.0} | {wasm:>7.0} | {:>5.2} | {:>13.0} | {:>11.0} | {:>7}",
             self.rate,
+            self.every.map_or("event".to_owned(), |every| format!(
+                "{} ms",
+                every.0 / 1_000
+            )),
             native / wasm,
             per_s(&self.native, |took| took.wall_s),
             per_s(&self.wasm, |took| took.wall_s),

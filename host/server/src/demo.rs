@@ -5,13 +5,15 @@
 //! - `child`: the server, as its own process, seen through its log and its admin port
 //! - `client`: sends requests and remembers how each ended
 //! - `stage`: the policy file that is replaced, and its configuration
-//! - `run`: rounds, phases and swaps; `score`: what came of them; `report`: in print
+//! - `run`: rounds, phases and swaps; `score`: what came of them; `simulated`: what the simulator
+//!   says of the same arrivals; `report`: in print
 
 mod child;
 mod client;
 mod report;
 mod run;
 mod score;
+mod simulated;
 mod stage;
 mod workload;
 
@@ -21,6 +23,7 @@ use thiserror::Error;
 
 pub use report::{AppRow, DemoReport, Row, SwapRow};
 pub use run::run;
+pub use simulated::Simulated;
 
 /// What is shown.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use switchyard_policy::engine::EngineError;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, Limits, PolicyEngine};
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 
 use crate::admin::{self, Admin, AdminPool};
@@ -276,14 +276,27 @@ pub(crate) fn limits_of(pool: &PoolConfig) -> Limits {
     }
 }
 
+/// Connections that the kernel keeps for us until they are accepted; it resets those beyond.
+const BACKLOG: u32 = 4_096;
+
 async fn bind(field: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|error| StartError::Listen {
-            field,
-            address,
-            error,
-        })
+    listen(address).map_err(|error| StartError::Listen {
+        field,
+        address,
+        error,
+    })
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // As `TcpListener::bind` has it, but for the backlog.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Drains every pool; false when one was not empty in time.

@@ -97,6 +97,11 @@ impl Measured {
         }
     }
 
+    /// The same measurements, planned with at another percentile.
+    pub fn at(&self, percentile: Percentile) -> Self {
+        Self::elsewhere(self.file.clone(), percentile, &self.path)
+    }
+
     pub(super) fn table(&self, pool: &PoolPlan) -> Result<Profile, AssemblyError> {
         Ok(table(&self.file, pool, self.percentile)?)
     }

@@ -17,7 +17,7 @@ const WORKER_THREADS: usize = 1;
   switchyard demo --policies target/policies --zoo models/zoo
   switchyard demo --seconds 10 --load 1.2 --json
 
-Ends with exit code 1 when a request was lost or sneakpeek served less well than fcfs.")]
+Ends with exit code 1 when a request was lost or a policy served less well than fcfs.")]
 pub(super) struct DemoArgs {
     /// Folder of policies
     #[arg(long, value_name = "DIR", default_value = "target/policies")]
@@ -56,7 +56,9 @@ pub(super) unsafe fn run(args: &DemoArgs) -> Result<(), Failure> {
         policies: args.policies.clone(),
         zoo: args.zoo.clone(),
         profiles: args.profiles.clone(),
-        names: vec!["fcfs".to_owned(), "sneakpeek".to_owned()],
+        names: ["fcfs", "sneakpeek", "stability"]
+            .map(str::to_owned)
+            .to_vec(),
         rounds: 2,
         phase_s: if args.quick { 2.0 } else { args.seconds },
         load: args.load,

@@ -12,6 +12,7 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
 
@@ -24,12 +25,17 @@ const JSON_LENGTH: &str = "inference-header-content-length";
 /// After this long without an answer a request counts as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Requests on their way at once. Those behind them wait here, and the server is charged for it:
+/// latency counts from when they were due. Fewer than the files that a process may open everywhere.
+const CONNECTIONS_MAX: usize = 768;
+
 /// Sends to the apps of one server. Clones share connections.
 #[derive(Clone)]
 pub(super) struct Client {
     http: HttpClient<HttpConnector, Full<Bytes>>,
     /// Name and address of each app.
     apps: Arc<[(String, Uri)]>,
+    connections: Arc<Semaphore>,
     sent: Arc<AtomicU64>,
     in_flight: Arc<AtomicU64>,
 }
@@ -78,6 +84,7 @@ impl Client {
         Ok(Self {
             http: HttpClient::builder(TokioExecutor::new()).build(connector),
             apps: apps.map(target).collect::<Result<_, _>>()?,
+            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             sent: Arc::default(),
             in_flight: Arc::default(),
         })
@@ -100,7 +107,12 @@ impl Client {
         let client = self.clone();
         tokio::spawn(async move {
             let (app, deadline) = (request.app, request.deadline);
-            let end = match timeout(PATIENCE, client.exchange(request)).await {
+            let exchange = async {
+                // Never closed, so that there is always a turn.
+                let _turn = client.connections.acquire().await;
+                client.exchange(request).await
+            };
+            let end = match timeout(PATIENCE, exchange).await {
                 Ok(end) => end,
                 Err(_) => End::Lost(format!("no answer within {} s", PATIENCE.as_secs())),
             };
@@ -128,15 +140,22 @@ impl Client {
         }
         let response = match self.http.request(post).await {
             Ok(response) => response,
-            Err(error) => return End::Lost(error.to_string()),
+            Err(error) => return End::Lost(chain(&error)),
         };
         let status = response.status();
         let body = match response.into_body().collect().await {
             Ok(body) => body.to_bytes(),
-            Err(error) => return End::Lost(error.to_string()),
+            Err(error) => return End::Lost(chain(&error)),
         };
         end_of(app, status, &body, request.label)
     }
+}
+
+/// An error with all its causes: hyper's own words name only the step.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let words: Vec<String> = causes.map(ToString::to_string).collect();
+    words.join(": ")
 }
 
 fn end_of(app: &str, status: StatusCode, body: &[u8], label: usize) -> End {

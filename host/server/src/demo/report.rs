@@ -8,6 +8,10 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::score::{Score, Scores};
+use super::simulated::Simulated;
+
+/// A policy may be so much worse than the first: where there is time for everybody, all are alike.
+const ALIKE: f64 = 0.01;
 
 /// The least number of swaps that shows anything.
 const SWAPS_MIN: usize = 2;
@@ -63,6 +67,8 @@ pub struct Row {
     pub p99_ms: f64,
     /// Requests that got no answer.
     pub lost: u64,
+    /// What the simulator says of the same arrivals.
+    pub simulated: Simulated,
     /// The same app by app.
     pub apps: Vec<AppRow>,
     /// Share of answers by what ran: `app/variant:exit`, or `app/evidence`.
@@ -110,7 +116,13 @@ pub struct SwapRow {
 // === impl Row ===
 
 impl Row {
-    pub(super) fn new(policy: &str, scores: &Scores, apps: &[&str], time: Duration) -> Self {
+    pub(super) fn new(
+        policy: &str,
+        scores: &Scores,
+        simulated: Simulated,
+        apps: &[&str],
+        time: Duration,
+    ) -> Self {
         let score = &scores.all;
         let [p50_ms, p95_ms, p99_ms] = score.percentiles_ms([0.50, 0.95, 0.99]);
         let apps = apps.iter().zip(&scores.apps);
@@ -125,6 +137,7 @@ impl Row {
             p95_ms,
             p99_ms,
             lost: score.lost,
+            simulated,
             apps: apps.map(|(app, score)| AppRow::new(app, score)).collect(),
             ran: score.ran(),
             decided: score.policies(),
@@ -185,9 +198,12 @@ impl DemoReport {
             failures.push("the server did not stop as it should".to_owned());
         }
         if let Some((first, others)) = self.policies.split_first() {
-            for other in others.iter().filter(|other| other.utility <= first.utility) {
+            for other in others
+                .iter()
+                .filter(|it| it.utility < first.utility - ALIKE)
+            {
                 failures.push(format!(
-                    "{}'s utility {:.3} is not above {}'s {:.3}",
+                    "{}'s utility {:.3} is below {}'s {:.3}",
                     other.policy, other.utility, first.policy, first.utility
                 ));
             }
@@ -220,6 +236,18 @@ impl DemoReport {
                 format!("{:.1}", row.p95_ms),
                 format!("{:.1}", row.p99_ms),
                 row.lost.to_string(),
+            ]);
+            let simulated = &row.simulated;
+            table.add_row([
+                "  simulated".to_owned(),
+                String::new(),
+                format!("{:.1}", simulated.goodput_per_s),
+                format!("{:.3}", simulated.accuracy),
+                format!("{:.3}", simulated.utility),
+                format!("{:.1} %", simulated.violations * 100.0),
+                format!("{:.1}", simulated.p50_ms),
+                format!("{:.1}", simulated.p95_ms),
+                format!("{:.1}", simulated.p99_ms),
             ]);
         }
         align(&mut table, 1..10);
@@ -325,6 +353,15 @@ mod tests {
             p95_ms: 130.0,
             p99_ms: 160.0,
             lost: 0,
+            simulated: Simulated {
+                goodput_per_s: 190.5,
+                accuracy: 0.88,
+                utility: utility + 0.05,
+                violations: 0.1,
+                p50_ms: 35.0,
+                p95_ms: 120.0,
+                p99_ms: 150.0,
+            },
             apps: vec![AppRow {
                 app: "heart".to_owned(),
                 requests: 1_000,
@@ -379,7 +416,7 @@ mod tests {
         bad.error = Some("connection closed".to_owned());
         bad.swaps.pop();
         bad.drained = false;
-        bad.policies[1].utility = 0.5;
+        bad.policies[1].utility = 0.25;
         insta::assert_snapshot!(bad.failures().join("\n"));
     }
 }

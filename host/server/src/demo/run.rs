@@ -11,6 +11,7 @@ use super::child::ServerProcess;
 use super::client::Client;
 use super::report::{DemoReport, Row, SwapRow};
 use super::score::{Outcome, Score, Scores};
+use super::simulated::Simulated;
 use super::stage::{Stage, StageApp};
 use super::workload::{Asked, Request, Workload};
 use super::{DemoError, DemoOptions};
@@ -74,7 +75,20 @@ async fn show(options: &DemoOptions, stage: Stage) -> Result<DemoReport, DemoErr
             show.phase(i, name).await;
         }
     }
-    show.end(options).await
+    show.bar.set_message("simulating".to_owned());
+    let simulated = simulated(options, &show)?;
+    show.end(options, simulated).await
+}
+
+/// What the simulator makes of the phase under each policy.
+fn simulated(options: &DemoOptions, show: &Show) -> Result<Vec<Simulated>, DemoError> {
+    let length = Duration::from_secs_f64(options.phase_s);
+    let stage = &show.stage;
+    let of = |name: &String| {
+        let file = stage.component(name);
+        stage.twin.run(&file, &show.phase, length, options.seed)
+    };
+    options.names.iter().map(of).collect()
 }
 
 /// Requests for all apps. Each is given the same share of the machine: as many requests as its most
@@ -198,20 +212,24 @@ impl Show {
         }
     }
 
-    async fn end(self, options: &DemoOptions) -> Result<DemoReport, DemoError> {
+    async fn end(
+        self,
+        options: &DemoOptions,
+        simulated: Vec<Simulated>,
+    ) -> Result<DemoReport, DemoError> {
         self.bar.finish_and_clear();
         let status = self.server.status().await?;
         let stopped = self.server.stop().await?;
         let time = Duration::from_secs_f64(options.phase_s * options.rounds as f64);
         let apps = self.stage.apps.iter();
         let apps: Vec<_> = apps.map(|app| app.zoo.card.name.as_str()).collect();
-        let scores = options.names.iter().zip(&self.scores);
+        let scores = options.names.iter().zip(&self.scores).zip(simulated);
         let counted = || self.scores.iter().map(|it| &it.all).chain([&self.other]);
         Ok(DemoReport {
             load: options.load,
             rate_per_s: self.rate_per_s,
             policies: scores
-                .map(|(name, scores)| Row::new(name, scores, &apps, time))
+                .map(|((name, scores), simulated)| Row::new(name, scores, simulated, &apps, time))
                 .collect(),
             between: self.other.requests,
             lost: counted().map(|score| score.lost).sum(),

@@ -11,6 +11,7 @@ use switchyard_models::zoo::ZooApp;
 use tempfile::TempDir;
 use toml::{Table, Value};
 
+use super::simulated::Twin;
 use super::{DemoError, DemoOptions};
 use crate::assembly::{Measured, PoolPlan};
 use crate::config::{Config, DEMO};
@@ -24,6 +25,8 @@ pub(super) struct Stage {
     policies: PathBuf,
     /// The apps that are asked.
     pub(super) apps: Vec<StageApp>,
+    /// The same pool for the simulator.
+    pub(super) twin: Twin,
 }
 
 /// An app that is asked.
@@ -75,6 +78,7 @@ impl Stage {
         fs::create_dir(&live).map_err(input)?;
         let stage = Self {
             apps,
+            twin: Twin::new(plan, &measured)?,
             policies: options.policies.clone(),
             folder,
         };
@@ -110,6 +114,11 @@ impl Stage {
         let fresh = self.live("wasm.new");
         fs::copy(self.source(name, "wasm"), &fresh).map_err(input)?;
         fs::rename(&fresh, self.live("wasm")).map_err(input)
+    }
+
+    /// The file of a policy that is shown.
+    pub(super) fn component(&self, name: &str) -> PathBuf {
+        self.source(name, "wasm")
     }
 
     fn source(&self, name: &str, extension: &str) -> PathBuf {
@@ -191,6 +200,6 @@ fn capacity(catalog: &Catalog, app: AppId) -> Option<f64> {
     (rate > 0.0).then_some(rate)
 }
 
-fn input(error: impl std::fmt::Display) -> DemoError {
+pub(super) fn input(error: impl std::fmt::Display) -> DemoError {
     DemoError::Input(error.to_string())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
-use switchyard_core::catalog::{App, Catalog, Penalty};
+use switchyard_core::catalog::{App, Catalog, Penalty, SneakPeekModel};
 use switchyard_core::time::Micros;
 use switchyard_sim::{Point, Scenario};
 
@@ -38,18 +38,21 @@ pub(super) enum Parameter {
     Apps,
     /// Neighbours that evidence counts.
     Neighbours,
+    /// Accuracy of every app's SneakPeek model, the same for each class.
+    Evidence,
     /// Shape of the penalty of every app.
     Penalty,
     /// Prior over the classes of every app.
     Prior,
 }
 
-const PARAMETERS: [Parameter; 7] = [
+const PARAMETERS: [Parameter; 8] = [
     Parameter::Load,
     Parameter::Deadline,
     Parameter::Workers,
     Parameter::Apps,
     Parameter::Neighbours,
+    Parameter::Evidence,
     Parameter::Penalty,
     Parameter::Prior,
 ];
@@ -65,6 +68,7 @@ impl Parameter {
             Self::Workers => "workers",
             Self::Apps => "apps",
             Self::Neighbours => "k",
+            Self::Evidence => "evidence",
             Self::Penalty => "penalty",
             Self::Prior => "prior",
         }
@@ -78,6 +82,7 @@ impl Parameter {
             Self::Workers => "workers",
             Self::Apps => "applications",
             Self::Neighbours => "neighbours of the evidence, k",
+            Self::Evidence => "accuracy of the evidence",
             Self::Penalty => "penalty",
             Self::Prior => "prior",
         }
@@ -159,12 +164,20 @@ impl Parameter {
             }
             Self::Neighbours => {
                 let neighbours = number(value)?;
-                for sneakpeek in catalog
-                    .apps
-                    .iter_mut()
-                    .filter_map(|app| app.sneakpeek.as_mut())
-                {
+                for sneakpeek in sneakpeeks(&mut catalog) {
                     sneakpeek.neighbours = neighbours;
+                }
+            }
+            Self::Evidence => {
+                let accuracy: f64 = number(value)?;
+                if !(0.0..=1.0).contains(&accuracy) {
+                    return Err("an accuracy is 0 to 1".to_owned());
+                }
+                for sneakpeek in sneakpeeks(&mut catalog) {
+                    sneakpeek.accuracy = accuracy;
+                    sneakpeek.recall.fill(accuracy);
+                    // What is wrong is any of the other classes alike.
+                    sneakpeek.confusion = None;
                 }
             }
             Self::Penalty => {
@@ -183,6 +196,11 @@ impl Parameter {
         scenario.catalog = Arc::new(catalog);
         Ok(scenario)
     }
+}
+
+fn sneakpeeks(catalog: &mut Catalog) -> impl Iterator<Item = &mut SneakPeekModel> {
+    let apps = catalog.apps.iter_mut();
+    apps.filter_map(|app| app.sneakpeek.as_mut())
 }
 
 /// Dirichlet parameters (SneakPeek section 4.1): `jeffreys`, `weak`, or `strong` with the
