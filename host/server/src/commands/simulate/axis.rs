@@ -255,7 +255,9 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_said() {
         let error = |text: &str| text.parse::<Axis>().unwrap_err();
-        assert!(error("tau=1").contains("load, deadline, workers, apps, k, evidence, penalty, prior"));
+        assert!(
+            error("tau=1").contains("load, deadline, workers, apps, k, evidence, penalty, prior")
+        );
         assert!(error("load").contains("NAME=VALUES"));
         assert!(error("load=1:2:0").contains("1 to 1000 values"));
         assert!(error("load=a:2:1").contains("`a`"));
