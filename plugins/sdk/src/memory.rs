@@ -21,7 +21,8 @@ pub struct FreeLists {
     heads: UnsafeCell<[*mut u8; CLASSES]>,
 }
 
-// SAFETY: a policy has one thread.
+// SAFETY: without atomics, wasm has one thread. Elsewhere it cannot be shared, nor a global.
+#[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
 unsafe impl Sync for FreeLists {}
 
 // === impl FreeLists ===
