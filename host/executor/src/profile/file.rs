@@ -33,6 +33,9 @@ pub struct ProfileFile {
     /// The apps of a profile that was imported: no zoo knows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppCell>,
+    /// One entry per worker kind whose energy is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub energy: Vec<EnergyCell>,
     /// One entry per worker kind and variant.
     pub models: Vec<ModelCell>,
     /// One entry per variant and exit.
@@ -69,6 +72,28 @@ pub struct AppCell {
     pub name: String,
     /// Deadline of a request that names none, from its arrival.
     pub slo_us: u64,
+}
+
+/// What a worker kind draws while it computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnergyCell {
+    /// Worker kind, such as `cpu-1t`.
+    pub kind: String,
+    /// Where the figures are from, these and the latencies' `energy_uj`.
+    pub source: EnergySource,
+    /// Mean power in watts.
+    pub power_w: f64,
+}
+
+/// Where energies are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EnergySource {
+    /// The processors' counters, of all that ran on them meanwhile.
+    Rapl,
+    /// Nothing was measured: an operator says what the kind draws.
+    Declared,
 }
 
 /// What holding a variant takes.
@@ -191,7 +216,7 @@ pub struct LatencyCell {
     pub p95_us: u64,
     /// 99th percentile.
     pub p99_us: u64,
-    /// Energy of the batch in microjoules, where it was measured.
+    /// Energy of the batch in microjoules, where it is known; its kind's [`EnergyCell`] says how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_uj: Option<u64>,
 }
@@ -270,6 +295,10 @@ impl ProfileFile {
             none if none.is_empty() => none,
             apps => format!("  \"apps\": [{apps}],\n"),
         };
+        let energy = match lines(&self.energy) {
+            none if none.is_empty() => none,
+            energy => format!("  \"energy\": [{energy}],\n"),
+        };
         let lists = [
             ("models", lines(&self.models)),
             ("accuracies", lines(&self.accuracies)),
@@ -279,12 +308,41 @@ impl ProfileFile {
         .map(|(name, lines)| format!("  \"{name}\": [{lines}]"))
         .join(",\n");
         format!(
-            "{{\n  \"schema\": {},\n  \"made\": {made},\n  \"machine\": {machine},\n{apps}{lists}\n}}\n",
+            "{{\n  \"schema\": {},\n  \"made\": {made},\n  \"machine\": {machine},\n{apps}{energy}{lists}\n}}\n",
             self.schema
         )
     }
 
+    /// Takes an operator's word for what a kind draws while it computes, in watts: its batches take
+    /// this times their mean latency. What was measured stays.
+    pub fn declare_power(&mut self, kind: &str, power_w: f64) {
+        let known = self.energy.iter().find(|cell| cell.kind == kind);
+        if known.is_some_and(|cell| cell.source != EnergySource::Declared) {
+            return;
+        }
+        self.energy.retain(|cell| cell.kind != kind);
+        self.energy.push(EnergyCell {
+            kind: kind.to_owned(),
+            source: EnergySource::Declared,
+            power_w,
+        });
+        for cell in self.latencies.iter_mut().filter(|cell| cell.kind == kind) {
+            let mean_us = cell.mean_us.unwrap_or(cell.p50_us);
+            cell.energy_uj = Some((power_w * mean_us as f64).round() as u64);
+        }
+    }
+
     fn check(&self) -> Result<(), (String, String)> {
+        let mut kinds = HashSet::new();
+        for (i, cell) in self.energy.iter().enumerate() {
+            if !(cell.power_w.is_finite() && cell.power_w >= 0.0) {
+                let reason = "must be finite and not negative".to_owned();
+                return Err((format!("energy[{i}].power_w"), reason));
+            }
+            if !kinds.insert(&cell.kind) {
+                return Err((format!("energy[{i}].kind"), "is given twice".to_owned()));
+            }
+        }
         let mut models = HashSet::new();
         for (i, cell) in self.models.iter().enumerate() {
             if !models.insert((&cell.kind, &cell.app, &cell.variant)) {
