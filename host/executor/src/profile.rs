@@ -15,6 +15,7 @@ use switchyard_core::time::Micros;
 mod error;
 mod file;
 pub mod import;
+mod json;
 mod machine;
 mod measure;
 mod measurement;

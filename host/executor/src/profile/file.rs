@@ -2,13 +2,12 @@
 //! means or slicing overheads, is still read.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::ProfileFileError;
+use super::json::{self, line, lines, parse};
 use super::machine::Machine;
 
 /// The schema that is written.
@@ -259,18 +258,7 @@ impl ProfileFile {
     /// # Errors
     /// The folder cannot be made or the file not written.
     pub fn save(&self, path: &Path) -> Result<(), ProfileFileError> {
-        let failed = |source| ProfileFileError::io(path, source);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let partial = partial_path(path);
-        let text = self.to_json();
-        let written = write_synced(&partial, &text).and_then(|()| std::fs::rename(&partial, path));
-        written.map_err(|source| {
-            // Best effort: the error that matters is the one being returned.
-            let _ = std::fs::remove_file(&partial);
-            failed(source)
-        })
+        json::save(path, &self.to_json())
     }
 
     /// An app that it brings.
@@ -460,66 +448,4 @@ impl LatencyCell {
         }
         Ok(())
     }
-}
-
-// === JSON ===
-
-/// Path of what is wrong when no field is.
-const WHOLE_FILE: &str = ".";
-
-pub(super) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ProfileFileError> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let field = match error.path().to_string() {
-            unknown if unknown == "?" => WHOLE_FILE.to_owned(),
-            field => field,
-        };
-        ProfileFileError::field(path, field, error.into_inner().to_string())
-    })?;
-    json.end()
-        .map_err(|error| ProfileFileError::field(path, WHOLE_FILE, error.to_string()))?;
-    Ok(value)
-}
-
-fn line<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("plain structs of strings and integers always serialise")
-}
-
-fn lines<T: Serialize>(values: &[T]) -> String {
-    if values.is_empty() {
-        return String::new();
-    }
-    let lines: Vec<String> = values
-        .iter()
-        .map(|value| format!("    {}", line(value)))
-        .collect();
-    format!("\n{}\n  ", lines.join(",\n"))
-}
-
-// === writing ===
-
-/// Writes a text beside the file, then in its place: a reader never sees half of it. It may be
-/// lost when the machine goes down.
-pub(super) fn replace(path: &Path, text: &str) -> Result<(), ProfileFileError> {
-    let partial = partial_path(path);
-    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|source| {
-        // Best effort, as above.
-        let _ = std::fs::remove_file(&partial);
-        ProfileFileError::io(path, source)
-    })
-}
-
-/// Beside the file, since a rename is atomic within one file system only. Two processes that
-/// measure at once must not write into each other's.
-fn partial_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    path.with_file_name(name)
-}
-
-fn write_synced(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = std::fs::File::create(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ProfileFileError;
 use super::file::{
-    self, AccuracyCell, EnergyCell, EnergySource, LatencyCell, Made, ModelCell, ProfileFile,
-    SCHEMA, SlicingCell,
+    AccuracyCell, EnergyCell, EnergySource, LatencyCell, Made, ModelCell, ProfileFile, SCHEMA,
+    SlicingCell,
 };
+use super::json;
 use super::machine::Machine;
 use super::samples::{Percentiles, make_monotone, percentiles};
 
@@ -281,7 +282,7 @@ impl Unfinished {
             Err(error) => return Err(format!("{}: {error}", self.path.display())),
         };
         let kept: UnfinishedFile =
-            file::parse(&self.path, &text).map_err(|error| error.to_string())?;
+            json::parse(&self.path, &text).map_err(|error| error.to_string())?;
         match self.id.difference(&kept.id) {
             None => Ok(Some(kept.measurement)),
             Some(how) => Err(format!("{}: measured {how}", self.path.display())),
@@ -302,7 +303,7 @@ impl Unfinished {
             measurement: measurement.clone(),
         };
         let text = serde_json::to_string(&kept).map_err(|error| failed(error.into()))?;
-        file::replace(&self.path, &text)
+        json::replace(&self.path, &text)
     }
 
     /// Removes the file: the profile is complete.
