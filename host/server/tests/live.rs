@@ -27,6 +27,7 @@ mod live {
     mod models;
     mod process;
     mod recording;
+    mod shadow;
     mod swaps;
     mod text;
 }
