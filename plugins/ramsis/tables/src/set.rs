@@ -108,9 +108,9 @@ pub enum Arrivals {
     /// A Poisson process.
     #[default]
     Poisson,
-    /// A gamma process of counts: bursts.
+    /// Gamma distributed gaps: below shape 1 burstier than Poisson, above it smoother.
     Gamma {
-        /// Variance of a count over its mean is `1 + 1 / shape`.
+        /// Coefficient of variation of the gaps is `1 / sqrt(shape)`.
         shape: f64,
     },
 }
