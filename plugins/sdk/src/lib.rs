@@ -32,6 +32,7 @@
 //! [`testing`]. In data order:
 //! - [`catalog`]: what there is to choose from; [`settings`]: the policy's own JSON
 //! - [`window`]: what waits; [`accuracy`], [`utility`], [`priority`]: the papers' formulas
+//! - [`ladder`]: an app's variants as choices, most accurate first
 //! - [`plan`]: what was decided
 //! - [`host`]: what a policy may ask of its host
 //! - [`component`]: from the contract's calls to the trait; `native` (a feature): the same
@@ -45,6 +46,7 @@ pub mod catalog;
 pub mod component;
 pub mod host;
 pub mod ids;
+pub mod ladder;
 #[cfg(any(target_arch = "wasm32", test))]
 #[doc(hidden)] // For `export_policy!`.
 pub mod memory;
