@@ -4,6 +4,9 @@ use switchyard_sdk::{BatchId, RequestId, WorkerId};
 
 use crate::score::Rule;
 
+/// Sums of violations that differ by less are the same, added up in another order.
+const DEGREES_ALIKE: f64 = 1e-9;
+
 /// A worker and what is ahead on it, in the order in which it is to run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
@@ -92,7 +95,8 @@ impl Line {
             others += missed(waiting, waiting_end_us + new_us) - missed(waiting, waiting_end_us);
             delay_us += i128::from(new_us) - i128::from(waiting.work_us);
             let here = (others + missed(entry, start_us + new_us), delay_us, at);
-            if here.0 < best.0 || here.0 == best.0 && here.1 < best.1 {
+            let less = best.0 - here.0;
+            if less > DEGREES_ALIKE || less >= -DEGREES_ALIKE && here.1 < best.1 {
                 best = here;
             }
         }
