@@ -1,8 +1,9 @@
 //! From lines to the plan: what is put into the host's queues, what is held, what is taken back.
 
-use switchyard_sdk::{PlanBuilder, RequestRef, Window};
+use switchyard_sdk::window::{Placed, Progress};
+use switchyard_sdk::{PlanBuilder, RequestId, VariantId, Window};
 
-use crate::line::{Line, Place};
+use crate::line::{Entry, Line, Place};
 use crate::models::Models;
 use crate::state::{Piece, State};
 
@@ -13,6 +14,15 @@ pub(crate) struct Commit<'a> {
     /// SliceMode as this window found it.
     pub(crate) slices: bool,
     pub(crate) how: &'static str,
+}
+
+/// One dispatch to be.
+struct Part {
+    id: RequestId,
+    variant: VariantId,
+    piece: Piece,
+    /// Of its variant.
+    stages: u32,
 }
 
 // === impl Commit ===
@@ -26,40 +36,41 @@ impl Commit<'_> {
     /// Returns whether anything is left to be dispatched.
     pub(crate) fn apply(&self, lines: &[Line], state: &mut State, plan: &mut PlanBuilder) -> bool {
         state.held.clear();
-        let is_held: Vec<usize> = lines.iter().map(|line| self.reach(line, state)).collect();
-        for (line, &reach) in lines.iter().zip(&is_held) {
-            for entry in &line.order[reach..] {
+        let reaches: Vec<usize> = lines.iter().map(|line| self.reach(line, state)).collect();
+        for (line, &reach) in lines.iter().zip(&reaches) {
+            for (at, entry) in line.order.iter().enumerate() {
+                let is_held = at >= reach && !entry.is_overdue();
                 match entry.place {
-                    Place::Queued { batch, mine: true } if !entry.is_overdue() => {
+                    Place::Moved { batch, from } => plan.revoke(from, batch),
+                    Place::Queued { batch, mine: true } if is_held => {
                         plan.revoke(line.worker, batch);
-                        state.pieces.remove(&entry.id);
-                        state.held.push((line.worker, entry.id));
                     }
-                    Place::Pending(_) if !entry.is_overdue() => {
-                        state.held.push((line.worker, entry.id));
-                    }
-                    _ => {}
+                    Place::Pending(_) => {}
+                    Place::Queued { .. } | Place::Running => continue,
+                }
+                state.pieces.remove(&entry.id);
+                if is_held {
+                    state.held.push((line.worker, entry.id));
                 }
             }
         }
         let mut is_left = !state.held.is_empty();
-        for (line, &reach) in lines.iter().zip(&is_held) {
+        for (line, &reach) in lines.iter().zip(&reaches) {
             let mut can_park = self.can_park(line, state);
             let mut place = 0;
             for (at, entry) in line.order.iter().enumerate() {
+                let is_held = at >= reach && !entry.is_overdue();
                 match entry.place {
                     Place::Running => {}
-                    Place::Queued { mine, .. } => {
-                        let stays = at < reach || !mine || entry.is_overdue();
-                        place += u32::from(stays);
-                    }
-                    Place::Pending(_) if at >= reach && !entry.is_overdue() => {}
-                    Place::Pending(index) => {
-                        let request = self.window.request(index);
-                        let taken = self.dispatch(request, line, place, &mut can_park, plan);
+                    Place::Queued { mine, .. } => place += u32::from(!mine || !is_held),
+                    Place::Pending(_) | Place::Moved { .. } if is_held => {}
+                    Place::Pending(_) | Place::Moved { .. } => {
+                        let part = self.part(entry, line, can_park > 0);
+                        let taken = part.filter(|part| self.dispatch(part, line, place, plan));
                         is_left |= taken.is_none();
-                        if let Some(piece) = taken {
-                            state.pieces.insert(entry.id, piece);
+                        if let Some(part) = taken {
+                            state.pieces.insert(part.id, part.piece);
+                            can_park -= u32::from(part.is_first() && part.goes_on());
                             place += 1;
                         }
                     }
@@ -73,93 +84,98 @@ impl Commit<'_> {
     fn reach(&self, line: &Line, state: &State) -> usize {
         let goes_on = line.order.iter().position(|entry| match entry.place {
             Place::Running => true,
-            Place::Queued { .. } => state.pieces.get(&entry.id).is_some_and(|piece| {
-                let stages = self.stages(entry.id, line);
-                stages.is_some_and(|stages| piece.to < stages)
-            }),
-            Place::Pending(index) => {
-                let request = self.window.request(index);
-                self.piece(request, line, true)
-                    .is_some_and(|(piece, stages)| piece.to < stages)
+            Place::Queued { .. } => {
+                let piece = state.pieces.get(&entry.id);
+                let row = self.row(entry.id);
+                piece
+                    .zip(row)
+                    .is_some_and(|(piece, row)| piece.to < self.stages(row.variant))
+            }
+            Place::Pending(_) | Place::Moved { .. } => {
+                let part = self.part(entry, line, true);
+                part.is_some_and(|part| part.goes_on())
             }
         });
         goes_on.map_or(line.order.len(), |at| at + 1)
     }
 
-    /// Stages of the variant that a placed request runs.
-    fn stages(&self, id: switchyard_sdk::RequestId, line: &Line) -> Option<u32> {
-        let mut placed = self.window.placed();
-        let row = placed.find(|row| row.id == id && row.worker == line.worker)?;
-        Some(self.window.catalog().variant(row.variant).stages)
+    fn row(&self, id: RequestId) -> Option<Placed> {
+        self.window.placed().find(|row| row.id == id)
+    }
+
+    fn stages(&self, variant: VariantId) -> u32 {
+        self.window.catalog().variant(variant).stages
     }
 
     /// Requests that the worker can still park.
     fn can_park(&self, line: &Line, state: &State) -> u32 {
         let worker = self.window.worker(line.worker);
         let coming = self.window.placed().filter(|row| {
-            let stages = self.window.catalog().variant(row.variant).stages;
             let piece = state.pieces.get(&row.id);
-            row.worker == line.worker && piece.is_some_and(|p| p.from == 0 && p.to < stages)
+            let parks = |p: &Piece| p.from == 0 && p.to < self.stages(row.variant);
+            row.worker == line.worker && piece.is_some_and(parks)
         });
         let limit = self.window.catalog().worker(line.worker).parked_max;
         limit.saturating_sub(worker.parked() + coming.count() as u32)
     }
 
-    /// The part of a pending request's run that comes next, and all its stages.
-    fn piece(&self, request: RequestRef<'_>, line: &Line, can_park: bool) -> Option<(Piece, u32)> {
-        let (run, from) = match request.progress() {
-            Some(progress) => {
-                let run = self
-                    .models
-                    .run_of(request.app(), line.worker, progress.variant)?;
-                (run, progress.stages_run)
+    /// The part of an entry's run that comes next.
+    fn part(&self, entry: &Entry, line: &Line, can_park: bool) -> Option<Part> {
+        let (run, from) = match entry.place {
+            Place::Pending(index) => {
+                let request = self.window.request(index);
+                let (app, accuracy) = (request.app(), request.min_accuracy());
+                match request.progress() {
+                    Some(Progress {
+                        variant,
+                        stages_run,
+                        ..
+                    }) => (self.models.run_of(app, line.worker, variant)?, stages_run),
+                    None => (self.models.run(app, line.worker, accuracy)?, 0),
+                }
             }
-            None => (
-                self.models
-                    .run(request.app(), line.worker, request.min_accuracy())?,
-                0,
-            ),
+            _ => {
+                let row = self.row(entry.id)?;
+                (self.models.run_of(row.app, line.worker, row.variant)?, 0)
+            }
         };
-        let stages = self.window.catalog().variant(run.variant).stages;
+        let stages = self.stages(run.variant);
         let cut = run
             .next_cut(from)
             .filter(|_| self.slices && (can_park || from > 0));
         let to = cut.map_or(stages, |cut| cut.to_stage);
-        Some((Piece { from, to }, stages))
+        Some(Part {
+            id: entry.id,
+            variant: run.variant,
+            piece: Piece { from, to },
+            stages,
+        })
     }
 
-    fn dispatch(
-        &self,
-        request: RequestRef<'_>,
-        line: &Line,
-        place: u32,
-        can_park: &mut u32,
-        plan: &mut PlanBuilder,
-    ) -> Option<Piece> {
-        let (piece, stages) = self.piece(request, line, *can_park > 0)?;
-        let variant = match request.progress() {
-            Some(progress) => progress.variant,
-            None => {
-                self.models
-                    .run(request.app(), line.worker, request.min_accuracy())?
-                    .variant
-            }
-        };
+    /// Whether the queue had room.
+    fn dispatch(&self, part: &Part, line: &Line, place: u32, plan: &mut PlanBuilder) -> bool {
         let run = plan
-            .run(line.worker, variant)
-            .resume(piece.from)
+            .run(line.worker, part.variant)
+            .resume(part.piece.from)
             .place(place);
-        let (run, why) = match (piece.to < stages, piece.from) {
-            (true, _) => (run.park_after(piece.to), "one slice of it"),
-            (false, 0) => (run, self.how),
-            (false, _) => (run, "the rest of it"),
+        let (run, why) = match (part.goes_on(), part.is_first()) {
+            (true, _) => (run.park_after(part.piece.to), "one slice of it"),
+            (false, true) => (run, self.how),
+            (false, false) => (run, "the rest of it"),
         };
-        if run.because(why).requests([request]) == 0 {
-            return None;
-        }
-        if piece.to < stages && piece.from == 0 {
-            *can_park -= 1;
-        }
-        Some(piece)
+        run.because(why).requests([part.id]) > 0
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    /// Others of the same run follow.
+    fn goes_on(&self) -> bool {
+        self.piece.to < self.stages
+    }
+
+    fn is_first(&self) -> bool {
+        self.piece.from == 0
     }
 }

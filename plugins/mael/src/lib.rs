@@ -143,8 +143,17 @@ impl Mael {
         let is_new = |request: &RequestRef<'_>| {
             with_new && request.progress().is_none() && !held.contains(&request.id())
         };
-        let fresh = placer.fresh(window.requests().filter(is_new), &lines);
-        let how = placer.place(&fresh, &mut lines);
+        let mut fresh = placer.fresh(window.requests().filter(is_new), &lines);
+        let new = fresh.len();
+        let how = if self.settings.replan {
+            let hosts = lines.clone();
+            placer.recall(&mut fresh, &mut lines);
+            let how = placer.place(&mut fresh, &mut lines);
+            yard::mark_moved(&mut lines, &hosts);
+            how
+        } else {
+            placer.place(&mut fresh, &mut lines)
+        };
         if self.models.any_sliced() {
             let hold_us = self.settings.slice_hold_us();
             self.state.mode.update(window.now_us(), hold_us, &lines);
@@ -158,7 +167,7 @@ impl Mael {
         let is_left = commit.apply(&lines, &mut self.state, plan);
         let is_fresh = |request: &RequestRef<'_>| request.progress().is_none();
         let waiting = window.requests().filter(is_fresh).count();
-        is_left || waiting > fresh.len()
+        is_left || waiting > new
     }
 
     /// Requests that were held go to the ends of their lines, in their order.

@@ -42,6 +42,8 @@ pub(crate) struct Entry {
 pub(crate) enum Place {
     /// In the host's queue. `mine`: this policy put it there, and may take it back.
     Queued { batch: BatchId, mine: bool },
+    /// In a queue of the host's, from which it is to be taken back and dispatched anew.
+    Moved { batch: BatchId, from: WorkerId },
     /// Not to be had before the part that runs now has ended.
     Running,
     /// Pending, by its position among the window's requests.

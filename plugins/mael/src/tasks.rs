@@ -1,8 +1,9 @@
 //! The window's new tasks: T of the algorithms, and where each of them goes.
 
+use switchyard_sdk::window::Placed;
 use switchyard_sdk::{RequestRef, Window};
 
-use crate::line::{Entry, Length, Line};
+use crate::line::{Entry, Length, Line, Place};
 use crate::models::{Models, Run};
 use crate::problem::{Problem, Task};
 use crate::score::Rule;
@@ -12,8 +13,8 @@ use crate::yard::pending;
 
 /// One task, on every processor.
 pub(crate) struct Fresh {
-    /// Position among the window's requests.
-    at: usize,
+    /// As it will stand in a line, but for its work.
+    entry: Entry,
     /// Per line; none where it cannot run now.
     ways: Vec<Option<Way>>,
     /// The least of its latencies.
@@ -40,31 +41,75 @@ pub(crate) struct Placer<'a> {
 // === impl Placer ===
 
 impl Placer<'_> {
-    /// The tasks that a line can take now, in the order in which candidates place them: the
-    /// shortest first, as queues will have them.
+    /// The tasks that a line can take now.
     pub(crate) fn fresh<'w>(
         &self,
         requests: impl Iterator<Item = RequestRef<'w>>,
         lines: &[Line],
     ) -> Vec<Fresh> {
-        let fresh = requests.filter_map(|request| self.task(request, lines));
-        let mut fresh: Vec<Fresh> = fresh.take(TASKS_MAX).collect();
-        fresh.sort_by_key(|task| (task.fastest_us, task.at));
-        fresh
+        let task = |request: RequestRef<'_>| {
+            let run = |line: &Line| {
+                let takes = line.is_up && line.room > 0;
+                let (app, accuracy) = (request.app(), request.min_accuracy());
+                self.models
+                    .run(app, line.worker, accuracy)
+                    .filter(|_| takes)
+            };
+            self.task(pending(request, 0, Length::Short), lines, run)
+        };
+        requests.filter_map(task).take(TASKS_MAX).collect()
     }
 
-    fn task(&self, request: RequestRef<'_>, lines: &[Line]) -> Option<Fresh> {
-        let way = |line: &Line| {
-            let takes = line.is_up && line.room > 0;
-            let run = self
-                .models
-                .run(request.app(), line.worker, request.min_accuracy());
-            run.filter(|_| takes).map(|run| self.way(run, line))
+    /// Takes what waits in queues, and has not begun, out of the lines to be placed again. A
+    /// request keeps its variant. Too many tasks for one window stay where they are.
+    pub(crate) fn recall(&self, fresh: &mut Vec<Fresh>, lines: &mut [Line]) {
+        let mine = |entry: &Entry| {
+            let is_mine = matches!(entry.place, Place::Queued { mine: true, .. });
+            is_mine && entry.length != Length::Begun
         };
+        let queued = lines
+            .iter()
+            .flat_map(|line| &line.order)
+            .filter(|e| mine(e))
+            .count();
+        if fresh.len() + queued > TASKS_MAX {
+            return;
+        }
+        let rows: Vec<Placed> = self.window.placed().collect();
+        let mut recalled: Vec<Entry> = Vec::with_capacity(queued);
+        for line in lines.iter_mut() {
+            line.order.retain(|entry| {
+                if mine(entry) {
+                    recalled.push(*entry);
+                }
+                !mine(entry)
+            });
+        }
+        for entry in recalled {
+            let Some(row) = rows.iter().find(|row| row.id == entry.id) else {
+                continue;
+            };
+            let run = |line: &Line| {
+                let takes = line.is_up && (line.room > 0 || line.worker == row.worker);
+                self.models
+                    .run_of(row.app, line.worker, row.variant)
+                    .filter(|_| takes)
+            };
+            fresh.extend(self.task(entry, lines, run));
+        }
+    }
+
+    fn task<'m>(
+        &self,
+        entry: Entry,
+        lines: &[Line],
+        run: impl Fn(&Line) -> Option<&'m Run>,
+    ) -> Option<Fresh> {
+        let way = |line: &Line| run(line).map(|run| self.way(run, line));
         let ways: Vec<Option<Way>> = lines.iter().map(way).collect();
         let fastest_us = ways.iter().flatten().map(|way| way.latency_us).min()?;
         Some(Fresh {
-            at: request.index(),
+            entry,
             ways,
             fastest_us,
         })
@@ -85,23 +130,27 @@ impl Placer<'_> {
         }
     }
 
-    /// Puts every task into a line; says how that was found.
-    pub(crate) fn place(&self, fresh: &[Fresh], lines: &mut [Line]) -> &'static str {
+    /// Puts every task into a line, the shortest first, as queues will have them; says how that
+    /// was found.
+    pub(crate) fn place(&self, fresh: &mut [Fresh], lines: &mut [Line]) -> &'static str {
         if fresh.is_empty() {
             return "";
         }
+        fresh.sort_by_key(|task| (task.fastest_us, task.entry.id));
         match self.settings.algorithm.rule() {
             Some(rule) => {
                 let (to, how) = self.evaluate(rule, fresh, lines);
                 for (task, to) in fresh.iter().zip(to) {
-                    self.insert(task, &mut lines[to], Some(rule));
+                    task.insert(&mut lines[to], Some(rule));
                 }
                 how
             }
             None => {
+                // Baselines know no order but the arrivals'.
+                fresh.sort_by_key(|task| task.entry.id);
                 for task in fresh {
                     let to = self.baseline(task, lines);
-                    self.insert(task, &mut lines[to], None);
+                    task.insert(&mut lines[to], None);
                 }
                 match self.settings.algorithm {
                     Algorithm::Availability => "shortest queue",
@@ -114,13 +163,9 @@ impl Placer<'_> {
 
     /// The evaluation phase.
     fn evaluate(&self, rule: Rule, fresh: &[Fresh], lines: &[Line]) -> (Vec<usize>, &'static str) {
-        let task = |task: &Fresh| {
-            let request = self.window.request(task.at);
-            let slo_us = request.deadline_us().saturating_sub(request.arrival_us());
-            Task {
-                age_us: request.age_us() as f64,
-                slo_us: slo_us.max(1) as f64,
-            }
+        let task = |task: &Fresh| Task {
+            age_us: task.entry.age_us as f64,
+            slo_us: task.entry.slo_us.max(1) as f64,
         };
         let latency = |way: &Option<Way>| way.map_or(f64::INFINITY, |way| way.latency_us as f64);
         let problem = Problem {
@@ -156,21 +201,21 @@ impl Placer<'_> {
         });
         least.map_or(0, |(at, _)| at)
     }
-
-    /// The selection phase: a place in the queue. Baselines have no order but the arrivals'.
-    fn insert(&self, task: &Fresh, line: &mut Line, rule: Option<Rule>) {
-        let entry = task.entry(self.window, line);
-        let place = rule.map_or(line.order.len(), |rule| line.best_place(rule, &entry));
-        line.order.insert(place, entry);
-    }
 }
 
 // === impl Fresh ===
 
 impl Fresh {
-    fn entry(&self, window: Window<'_>, line: &Line) -> Entry {
+    /// The selection phase: a place in the queue.
+    fn insert(&self, line: &mut Line, rule: Option<Rule>) {
         let way = self.ways[line.worker.index()];
         let (work_us, length) = way.map_or((0, Length::Short), |way| (way.latency_us, way.length));
-        pending(window.request(self.at), work_us, length)
+        let entry = Entry {
+            work_us,
+            length,
+            ..self.entry
+        };
+        let place = rule.map_or(line.order.len(), |rule| line.best_place(rule, &entry));
+        line.order.insert(place, entry);
     }
 }

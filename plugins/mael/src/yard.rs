@@ -1,7 +1,7 @@
 //! The window's workers as [lines](Line): what the host shows, and what is remembered of it.
 
 use switchyard_sdk::window::{Placed, PlacedState};
-use switchyard_sdk::{PlanBuilder, RequestRef, Window, WorkerRef};
+use switchyard_sdk::{BatchId, PlanBuilder, RequestRef, Window, WorkerRef};
 
 use crate::line::{Entry, Length, Line, Place};
 use crate::models::Models;
@@ -124,6 +124,40 @@ fn stages_us(window: &Window, row: &Placed, from: u32) -> u64 {
             .catalog()
             .run_latencies_us(row.worker, row.variant, from, variant.stages, exit);
     of_rest.first().copied().unwrap_or(0)
+}
+
+/// Marks what is not where the host has it: on another worker, or behind what it was before.
+/// `hosts` are the lines as they were shown.
+pub(crate) fn mark_moved(lines: &mut [Line], hosts: &[Line]) {
+    let mut places: Vec<(BatchId, usize, usize)> = Vec::new();
+    for (worker, line) in hosts.iter().enumerate() {
+        let batches = line
+            .order
+            .iter()
+            .enumerate()
+            .filter_map(|(at, entry)| match entry.place {
+                Place::Queued { batch, .. } => Some((batch, worker, at)),
+                _ => None,
+            });
+        places.extend(batches);
+    }
+    for (worker, line) in lines.iter_mut().enumerate() {
+        let mut last = None;
+        for entry in &mut line.order {
+            let Place::Queued { batch, .. } = entry.place else {
+                continue;
+            };
+            let Some(&(_, from, at)) = places.iter().find(|place| place.0 == batch) else {
+                continue;
+            };
+            if from == worker && Some(at) > last {
+                last = Some(at);
+            } else {
+                let from = hosts[from].worker;
+                entry.place = Place::Moved { batch, from };
+            }
+        }
+    }
 }
 
 /// A pending request as an entry that takes so long on the worker it is for.
