@@ -15,8 +15,8 @@
 //! - `driver`, `events`: the loop; `hardware`, `evidence`, `live`: what the live server has
 //!   executors, an index and clients for
 //! - [`metrics`]: what a run reports, and what several runs say together
-//! - [`runner`]: runs, sweeps; [`stepped`]: a run that an agent outside decides for, slot by slot;
-//!  [`timeline`]: what ran where; [`overhead`]: host time of policies
+//! - [`runner`]: runs, sweeps; [`stepped`]: a run that somebody outside decides, slot by slot;
+//!   [`timeline`]: what ran where; [`overhead`]: host time of policies
 //! - [`report`]: outcomes as a table, as data and as a page
 
 mod driver;
