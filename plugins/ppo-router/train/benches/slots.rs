@@ -15,7 +15,10 @@ const WORKLOAD: &str = "mmpp:180,10,0.036,0.002";
 const SLOTS: u32 = 100_000;
 
 fn main() {
-    rayon::ThreadPoolBuilder::new().num_threads(1).build_global().unwrap();
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build_global()
+        .unwrap();
     let yard = Yard::paper();
     let scenario = yard.scenario(WORKLOAD.parse().unwrap(), Micros(u64::MAX));
     let decision = yard.proportional();
@@ -30,11 +33,16 @@ fn main() {
         let minutes = begin.elapsed().as_secs_f64() / 60.0;
         let per_minute = f64::from(SLOTS) / minutes / 1e6;
         let nanos = minutes * 60e9 / arrivals as f64;
-        println!("environment: {per_minute:.2} million slots per minute, {nanos:.0} ns per request");
+        println!(
+            "environment: {per_minute:.2} million slots per minute, {nanos:.0} ns per request"
+        );
         rates.push(per_minute);
     }
     rates.sort_by(f64::total_cmp);
-    println!("environment, median: {:.2} million slots per minute", rates[2]);
+    println!(
+        "environment, median: {:.2} million slots per minute",
+        rates[2]
+    );
     for (name, settings) in [("paper", Settings::paper()), ("better", Settings::better())] {
         let meta = train::meta(&yard, Kind::Paper, &settings.hidden, WORKLOAD, 1, "");
         let task = Task {
@@ -52,6 +60,9 @@ fn main() {
         }
         let minutes = begin.elapsed().as_secs_f64() / 60.0;
         let million = 4.0 * settings.slots as f64 / 1e6;
-        println!("training, {name}: {:.2} million slots per minute", million / minutes);
+        println!(
+            "training, {name}: {:.2} million slots per minute",
+            million / minutes
+        );
     }
 }

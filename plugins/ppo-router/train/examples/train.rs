@@ -40,7 +40,8 @@ fn main() {
     };
     if let Some(json) = after("--settings", 1) {
         let mut all = serde_json::to_value(&settings).unwrap();
-        let given: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&json).unwrap();
+        let given: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&json).unwrap();
         all.as_object_mut().unwrap().extend(given);
         settings = serde_json::from_value(all).unwrap();
     }
@@ -60,7 +61,10 @@ fn main() {
         validation_slots: number("--validation", 100_000),
         test_slots: number("--test", 1_000_000),
         violations_max: 0.018,
-        command: format!("cargo run --release -p ppo-router-train --example train -- {}", arguments.join(" ")),
+        command: format!(
+            "cargo run --release -p ppo-router-train --example train -- {}",
+            arguments.join(" ")
+        ),
     };
     let trained = train(&options, &mut |progress: &Progress<'_>| {
         let point = progress.point;
@@ -85,5 +89,8 @@ fn main() {
         }
         true
     });
-    println!("{}", serde_json::to_string_pretty(&trained.unwrap()).unwrap());
+    println!(
+        "{}",
+        serde_json::to_string_pretty(&trained.unwrap()).unwrap()
+    );
 }

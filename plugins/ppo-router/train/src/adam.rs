@@ -56,7 +56,10 @@ mod tests {
             let gradient = [2.0 * (at[0] - 1.0), 20.0 * (at[1] - 0.5)];
             adam.step(0.01, &gradient, &mut at);
         }
-        assert!((at[0] - 1.0).abs() < 1e-2 && (at[1] - 0.5).abs() < 1e-2, "{at:?}");
+        assert!(
+            (at[0] - 1.0).abs() < 1e-2 && (at[1] - 0.5).abs() < 1e-2,
+            "{at:?}"
+        );
     }
 
     #[test]

@@ -111,7 +111,10 @@ pub fn svg(title: &str, points: &[Point]) -> String {
         panel(&mut out, name, points, top, of);
     }
     let y = 3.0 * (PANEL + 34.0) + 36.0;
-    let _ = writeln!(out, "<text x=\"{LEFT}\" y=\"{y}\">million slots of training</text>\n</svg>");
+    let _ = writeln!(
+        out,
+        "<text x=\"{LEFT}\" y=\"{y}\">million slots of training</text>\n</svg>"
+    );
     out
 }
 
@@ -119,7 +122,11 @@ type Line<'a> = (&'a str, &'a str, Vec<(f64, f64)>);
 
 fn panel(out: &mut String, name: &str, points: &[Point], top: f64, of: fn(&Ratios) -> f64) {
     let million = |point: &Point| point.slots as f64 / 1e6;
-    let part = |p: usize| points.iter().map(move |point| (million(point), of(&point.parts[p])));
+    let part = |p: usize| {
+        points
+            .iter()
+            .map(move |point| (million(point), of(&point.parts[p])))
+    };
     let checked = points.iter();
     let checked = checked.filter_map(|p| Some((million(p), of(p.validation.as_ref()?))));
     let lines: [Line<'_>; 4] = [
@@ -132,7 +139,11 @@ fn panel(out: &mut String, name: &str, points: &[Point], top: f64, of: fn(&Ratio
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| {
         (low.min(y), high.max(y))
     });
-    let (low, high) = if low < high { (low, high) } else { (0.0, 100.0) };
+    let (low, high) = if low < high {
+        (low, high)
+    } else {
+        (0.0, 100.0)
+    };
     let last = points.last().map_or(1.0, million).max(f64::MIN_POSITIVE);
     let width = WIDTH - LEFT - RIGHT;
     let x = |million: f64| LEFT + width * million / last;
@@ -197,7 +208,10 @@ mod tests {
         let columns = |line: &str| line.matches(',').count();
         let first = text.lines().next().map(columns);
         assert_eq!(text.lines().count(), 5);
-        assert!(text.lines().all(|line| Some(columns(line)) == first), "{text}");
+        assert!(
+            text.lines().all(|line| Some(columns(line)) == first),
+            "{text}"
+        );
     }
 
     #[test]

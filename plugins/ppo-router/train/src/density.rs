@@ -63,8 +63,13 @@ mod tests {
             let steps = 200_000;
             let h = 1.0 / f64::from(steps);
             let points = (0..steps).map(|i| (f64::from(i) + 0.5) * h);
-            let integral: f64 = points.map(|y| density(&[y, 1.0 - y], &means, sigma) * h).sum();
-            assert!((integral - 1.0).abs() < 1e-4, "{means:?} {sigma}: {integral}");
+            let integral: f64 = points
+                .map(|y| density(&[y, 1.0 - y], &means, sigma) * h)
+                .sum();
+            assert!(
+                (integral - 1.0).abs() < 1e-4,
+                "{means:?} {sigma}: {integral}"
+            );
         }
     }
 
@@ -84,7 +89,10 @@ mod tests {
                     integral += density(&shares, &means, sigma) * h * h * room;
                 }
             }
-            assert!((integral - 1.0).abs() < 1e-3, "{means:?} {sigma}: {integral}");
+            assert!(
+                (integral - 1.0).abs() < 1e-3,
+                "{means:?} {sigma}: {integral}"
+            );
         }
     }
 
@@ -104,7 +112,9 @@ mod tests {
         let steps = 40_000;
         let h = 0.4 / f64::from(steps);
         let points = (0..steps).map(|i| (f64::from(i) + 0.5) * h);
-        let integral: f64 = points.map(|y| density(&[y, 1.0 - y], &means, sigma) * h).sum();
+        let integral: f64 = points
+            .map(|y| density(&[y, 1.0 - y], &means, sigma) * h)
+            .sum();
         assert!((integral - drawn).abs() < 3e-3, "{integral}, drawn {drawn}");
     }
 

@@ -141,7 +141,10 @@ impl Heads {
 
 fn log_sum(numbers: &[f32]) -> f64 {
     let highest = numbers.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = numbers.iter().map(|&x| libm::exp(f64::from(x - highest))).sum();
+    let sum: f64 = numbers
+        .iter()
+        .map(|&x| libm::exp(f64::from(x - highest)))
+        .sum();
     f64::from(highest) + libm::log(sum)
 }
 

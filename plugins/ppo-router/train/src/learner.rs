@@ -204,7 +204,11 @@ impl Settings {
         Reward {
             alpha: self.alpha,
             beta: self.beta,
-            per_arrival: if self.baseline { self.beta * lowest } else { 0.0 },
+            per_arrival: if self.baseline {
+                self.beta * lowest
+            } else {
+                0.0
+            },
             scale: self.reward_scale,
         }
     }
@@ -260,7 +264,9 @@ impl Learner {
         let heads = Heads::new(task.yard.instances(), task.yard.models.len(), batches);
         let sigma = settings.sigma.0 + (settings.sigma.1 - settings.sigma.0) * progress;
         let rate = settings.rate.0 + (settings.rate.1 - settings.rate.0) * progress as f32;
-        let seed = task.seed.wrapping_add(self.updates.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let seed = task
+            .seed
+            .wrapping_add(self.updates.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let trajectories = self.collect(task, &network, &heads, sigma, seed)?;
         let value = Mlp::of(&value_widths(task.meta), std::mem::take(&mut self.value));
         let (batch, mut seen) = Batch::of(&trajectories, &value, settings);
@@ -276,7 +282,18 @@ impl Learner {
             ..
         } = self;
         let ((policy, clipped), value) = rayon::join(
-            || improve_policy(policy, adam_policy, &batch, &orders, &heads, settings, sigma, rate),
+            || {
+                improve_policy(
+                    policy,
+                    adam_policy,
+                    &batch,
+                    &orders,
+                    &heads,
+                    settings,
+                    sigma,
+                    rate,
+                )
+            },
             || improve_value(value, adam_value, &batch, &orders, settings, rate),
         );
         self.policy = policy.parameters;
@@ -348,7 +365,9 @@ impl Batch {
             batch.rows.extend(&one.rows);
             batch.log_shares.extend_from_slice(&one.log_shares);
             batch.pairs.extend_from_slice(&one.pairs);
-            batch.log_probabilities.extend_from_slice(&one.log_probabilities);
+            batch
+                .log_probabilities
+                .extend_from_slice(&one.log_probabilities);
             for (all, one) in seen.counts.iter_mut().zip(&one.counts) {
                 all.add(one);
             }
@@ -396,7 +415,10 @@ fn improve_policy(
     sigma: f64,
     rate: f32,
 ) -> (Mlp, f64) {
-    let (n, models) = (heads.instances, batch.pairs.len() / batch.slots.len().max(1));
+    let (n, models) = (
+        heads.instances,
+        batch.pairs.len() / batch.slots.len().max(1),
+    );
     let outputs = heads.outputs();
     let mut gradient = vec![0.0; policy.parameters.len()];
     let (mut pass, mut slopes, mut picks) = (Pass::default(), Vec::new(), Vec::new());
@@ -412,7 +434,9 @@ fn improve_policy(
                 let out = policy.forward(&batch.rows, &picks, &mut pass);
                 slopes.clear();
                 slopes.resize(out.len(), 0.0);
-                let samples = out.chunks_exact(outputs).zip(slopes.chunks_exact_mut(outputs));
+                let samples = out
+                    .chunks_exact(outputs)
+                    .zip(slopes.chunks_exact_mut(outputs));
                 for (&at, (out, slopes)) in chunk.iter().zip(samples) {
                     let at = at as usize;
                     let log_shares = &batch.log_shares[at * n..][..n];
@@ -426,7 +450,11 @@ fn improve_policy(
                         false => ratio < 1.0 - settings.clip,
                     };
                     clipped += usize::from(held);
-                    let scale = if held { 0.0 } else { -ratio * advantage * per_sample };
+                    let scale = if held {
+                        0.0
+                    } else {
+                        -ratio * advantage * per_sample
+                    };
                     let entropy = -settings.entropy * per_sample;
                     heads.add_gradient(out, log_shares, pairs, sigma, scale, entropy, slopes);
                 }

@@ -188,7 +188,11 @@ impl Mlp {
             let Some(below) = l.checked_sub(1) else {
                 for (&r, slopes) in picks.iter().zip(pass.slopes.chunks_exact(outputs)) {
                     for (column, value) in rows.row(r as usize) {
-                        add_scaled(&mut of_weights[column * outputs..][..outputs], value, slopes);
+                        add_scaled(
+                            &mut of_weights[column * outputs..][..outputs],
+                            value,
+                            slopes,
+                        );
                     }
                 }
                 return;
@@ -283,7 +287,10 @@ mod tests {
             mlp.parameters[i] = before;
             let got = f64::from(gradient[i] - 0.5);
             let near = 2e-3 * slope.abs().max(1.0);
-            assert!((slope - got).abs() < near, "parameter {i}: {got}, not {slope}");
+            assert!(
+                (slope - got).abs() < near,
+                "parameter {i}: {got}, not {slope}"
+            );
         }
     }
 

@@ -94,7 +94,10 @@ pub fn collect(of: &Collect<'_>) -> Result<Vec<Trajectory>, SimError> {
 fn one(of: &Collect<'_>, env: usize) -> Result<Trajectory, SimError> {
     let lane = env as u64;
     let mut random = Stream::new(of.seed, Purpose::Learning, lane);
-    let seed = of.seed.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(lane);
+    let seed = of
+        .seed
+        .wrapping_mul(0x2545_f491_4f6c_dd1d)
+        .wrapping_add(lane);
     let mut env = Env::reset(of.yard, of.scenario, of.kind, seed)?;
     let mut decision = of.yard.proportional();
     for _ in 0..of.warm_up {
@@ -107,9 +110,9 @@ fn one(of: &Collect<'_>, env: usize) -> Result<Trajectory, SimError> {
         let outputs = of.network.forward(env.observation(), &mut scratch);
         of.heads
             .draw(outputs, of.sigma, &mut random, &mut action, &mut decision);
-        let log =
-            of.heads
-                .log_probability(outputs, &action.log_shares, &action.pairs, of.sigma);
+        let log = of
+            .heads
+            .log_probability(outputs, &action.log_shares, &action.pairs, of.sigma);
         made.log_probabilities.push(log as f32);
         made.log_shares.extend_from_slice(&action.log_shares);
         made.pairs.extend_from_slice(&action.pairs);
@@ -143,8 +146,7 @@ mod tests {
     fn advantages_are_discounted_sums_of_surprises() {
         let (rewards, values) = ([1.0, -2.0, 0.5], [0.3, 0.1, -0.4, 2.0]);
         let (gamma, lambda) = (0.9_f32, 0.8);
-        let surprise =
-            |t: usize| rewards[t] + gamma * values[t + 1] - values[t];
+        let surprise = |t: usize| rewards[t] + gamma * values[t + 1] - values[t];
         let mut got = vec![7.0];
         advantages(&rewards, &values, gamma, lambda, &mut got);
         let decay = gamma * lambda;

@@ -357,7 +357,10 @@ fn is_better(new: &Ratios, old: &Ratios, limit: f64) -> bool {
 
 /// What must be the same for a checkpoint to be gone on from.
 fn identity(task: &Task<'_>) -> String {
-    format!("{:?} {:?} {:?} {}", task.yard, task.kind, task.settings, task.seed)
+    format!(
+        "{:?} {:?} {:?} {}",
+        task.yard, task.kind, task.settings, task.seed
+    )
 }
 
 fn identity_of(options: &Options) -> String {

@@ -147,7 +147,11 @@ impl Yard {
         check(self.deadline_us > 0, "deadline_us", "must be positive")?;
         let ascends = self.batches.windows(2).all(|pair| pair[0] < pair[1]);
         check(ascends, "batches", "must ascend")?;
-        check(self.batches.first() != Some(&0), "batches", "must be positive")?;
+        check(
+            self.batches.first() != Some(&0),
+            "batches",
+            "must be positive",
+        )?;
         let largest = self.largest_batch();
         let holds = self.capacity > largest;
         check(holds, "capacity", "must be more than the largest batch")?;
@@ -156,10 +160,20 @@ impl Yard {
             let accuracy = (0.0..=1.0).contains(&model.accuracy);
             check(accuracy, &at("accuracy"), "must be from 0 to 1")?;
             let from_one = model.service_us.first().is_some_and(|point| point.0 == 1);
-            let grows = model.service_us.windows(2).all(|pair| pair[0].0 < pair[1].0);
-            let enough = model.service_us.last().is_some_and(|point| point.0 >= largest);
+            let grows = model
+                .service_us
+                .windows(2)
+                .all(|pair| pair[0].0 < pair[1].0);
+            let enough = model
+                .service_us
+                .last()
+                .is_some_and(|point| point.0 >= largest);
             let positive = model.service_us.iter().all(|point| point.1 > 0);
-            check(from_one && grows, &at("service_us"), "must ascend from batch 1")?;
+            check(
+                from_one && grows,
+                &at("service_us"),
+                "must ascend from batch 1",
+            )?;
             check(enough, &at("service_us"), "must reach the largest batch")?;
             check(positive, &at("service_us"), "must be positive")?;
         }
