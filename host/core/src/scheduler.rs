@@ -32,7 +32,7 @@ use crate::route::Routes;
 use crate::table::{State, Table};
 use crate::time::{Micros, Time};
 use crate::trigger::Trigger;
-use crate::window::{Completion, End};
+use crate::window::{Completion, End, Window};
 use crate::worker::{Decided, Worker, WorkerSet};
 
 /// Completions kept for a policy between two of its windows; older ones are forgotten.
@@ -185,6 +185,22 @@ impl Scheduler {
                 return None;
             }
         }
+    }
+
+    /// Does what is due but opens no window: what [`look`](Self::look) shows afterwards is what
+    /// a policy that was asked now would see. For drivers in which somebody outside decides;
+    /// the others [`poll`](Self::poll). None: nothing is left to do.
+    pub fn poll_between_windows(&mut self, now: Time) -> Option<Command> {
+        self.drop_expired(now);
+        self.start_workers(now);
+        self.out.pop_front()
+    }
+
+    /// The yard as the next window would show it, into a window without its number, its causes
+    /// and its completions. Asks nobody and changes nothing.
+    pub fn look(&mut self, now: Time, wants: Sights, window: &mut Window) {
+        window.clear();
+        self.see_yard(now, wants, window);
     }
 
     /// When to poll again even if nothing happens.
