@@ -53,6 +53,8 @@ pub struct Decisions {
     pub rejects: Vec<u64>,
     /// Batches taken back.
     pub revokes: Vec<u64>,
+    /// Where arrivals go from now on.
+    pub routes: Vec<raw::Route>,
     /// When a window was asked for.
     pub wake_us: Option<u64>,
 }
@@ -121,6 +123,7 @@ impl Decisions {
             answers: plan.answers.clone(),
             rejects: plan.rejects.clone(),
             revokes: plan.revokes.clone(),
+            routes: plan.routes.clone(),
             wake_us: plan.wake,
         }
     }
