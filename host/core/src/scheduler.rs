@@ -26,13 +26,13 @@ use crate::ids::{BatchId, RequestId, WorkerId};
 use crate::ledger::Ledger;
 use crate::load::LoadMonitor;
 use crate::plan::checked::Scratch;
-use crate::policy::Policy;
+use crate::policy::{Policy, Sights};
 use crate::request::{Outcome, Rejection};
 use crate::route::Routes;
 use crate::table::{State, Table};
 use crate::time::{Micros, Time};
 use crate::trigger::Trigger;
-use crate::window::{Completion, End};
+use crate::window::{Completion, End, Window};
 use crate::worker::{Decided, Worker, WorkerSet};
 
 /// Completions kept for a policy between two of its windows; older ones are forgotten.
@@ -181,6 +181,22 @@ impl Scheduler {
                 return None;
             }
         }
+    }
+
+    /// Does what is due but opens no window: what [`look`](Self::look) shows afterwards is what
+    /// a policy that was asked now would see. For drivers in which somebody outside decides;
+    /// the others [`poll`](Self::poll). None: nothing is left to do.
+    pub fn poll_between_windows(&mut self, now: Time) -> Option<Command> {
+        self.drop_expired(now);
+        self.start_workers(now);
+        self.out.pop_front()
+    }
+
+    /// The yard as the next window would show it, into a window without its number, its causes
+    /// and its completions. Asks nobody and changes nothing.
+    pub fn look(&mut self, now: Time, wants: Sights, window: &mut Window) {
+        window.clear();
+        self.see_yard(now, wants, window);
     }
 
     /// When to poll again even if nothing happens.

@@ -46,12 +46,27 @@ pub trait Observer {
 /// Sees nothing.
 impl Observer for () {}
 
+/// Whoever is lent sees as well.
+impl<O: Observer> Observer for &mut O {
+    fn ran(&mut self, now: Time, run: &Run, cost: Cost) {
+        (**self).ran(now, run, cost);
+    }
+
+    fn ended(&mut self, now: Time, reply: &Reply) {
+        (**self).ended(now, reply);
+    }
+
+    fn decided(&mut self, decision: &Arc<Decision>) {
+        (**self).decided(decision);
+    }
+}
+
 /// One run.
 pub(crate) struct Simulation<'a, O> {
     scenario: &'a Scenario,
     catalog: Arc<Catalog>,
     seed: u64,
-    observer: &'a mut O,
+    observer: O,
     scheduler: Scheduler,
     now: Time,
     events: Events,
@@ -78,7 +93,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
         scenario: &'a Scenario,
         policy: Box<dyn Policy>,
         seed: u64,
-        observer: &'a mut O,
+        observer: O,
     ) -> Result<Self, SimError> {
         let catalog = Arc::clone(&scenario.catalog);
         scenario.service.validate()?;
@@ -141,9 +156,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
                 Some(at) => self.now = self.now.max(at),
                 None => self.abandon()?,
             }
-            while let Some(happening) = self.events.pop_due(self.now) {
-                self.happen(happening);
-            }
+            self.happen_due();
             self.carry_out()?;
         }
         let closing = Closing {
@@ -165,6 +178,47 @@ impl<'a, O: Observer> Simulation<'a, O> {
             });
         }
         Ok(report)
+    }
+
+    // ---- for who decides from outside -------------------------------------------------
+
+    /// Runs to this moment, what happens then included, but opens no window then. The policy
+    /// must ask for none earlier than that.
+    pub(crate) fn run_to(&mut self, at: Time) -> Result<(), SimError> {
+        self.carry_out()?;
+        while let Some(next) = self.next_time().filter(|next| *next < at) {
+            self.now = self.now.max(next);
+            self.happen_due();
+            self.carry_out()?;
+        }
+        self.now = at;
+        self.happen_due();
+        while let Some(command) = self.scheduler.poll_between_windows(at) {
+            self.obey(command)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    pub(crate) fn scheduler(&mut self) -> &mut Scheduler {
+        &mut self.scheduler
+    }
+
+    pub(crate) fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    pub(crate) fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// The phase of a stream and when it began.
+    pub(crate) fn phase(&self, stream: usize) -> Option<(usize, Time)> {
+        let source = self.sources.sources.get(stream)?;
+        Some(source.phase_at(self.now))
     }
 
     fn is_over(&self) -> bool {
@@ -196,6 +250,12 @@ impl<'a, O: Observer> Simulation<'a, O> {
     }
 
     // ---- what happens -----------------------------------------------------------------
+
+    fn happen_due(&mut self) {
+        while let Some(happening) = self.events.pop_due(self.now) {
+            self.happen(happening);
+        }
+    }
 
     fn happen(&mut self, happening: Happening) {
         match happening {
@@ -317,26 +377,31 @@ impl<'a, O: Observer> Simulation<'a, O> {
             if commands > COMMANDS_MAX {
                 return Err(self.broken("the scheduler never comes to rest".to_owned()));
             }
-            match command {
-                Command::Run(run) => self.start(&run)?,
-                Command::Reply(reply) => self.end(&reply)?,
-                Command::Release { worker, request } => {
-                    let live = self.live.get_mut(request);
-                    if let Some(live) = live.filter(|live| live.parked == Some(worker)) {
-                        live.parked = None;
-                    }
-                }
-                Command::Prepare { worker, soon } => {
-                    let end = self.hardware.prepare(self.now, worker, soon, &self.catalog);
-                    self.expect_load(worker, end);
-                }
-                Command::Decided(decision) => self.observer.decided(&decision),
-                Command::Notice(notice) => self.meters.noticed(&notice),
-            }
+            self.obey(command)?;
         }
         if self.scheduler.imbalance() != 0 {
             let what = format!("the ledger is off by {}", self.scheduler.imbalance());
             return Err(self.broken(what));
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, command: Command) -> Result<(), SimError> {
+        match command {
+            Command::Run(run) => self.start(&run)?,
+            Command::Reply(reply) => self.end(&reply)?,
+            Command::Release { worker, request } => {
+                let live = self.live.get_mut(request);
+                if let Some(live) = live.filter(|live| live.parked == Some(worker)) {
+                    live.parked = None;
+                }
+            }
+            Command::Prepare { worker, soon } => {
+                let end = self.hardware.prepare(self.now, worker, soon, &self.catalog);
+                self.expect_load(worker, end);
+            }
+            Command::Decided(decision) => self.observer.decided(&decision),
+            Command::Notice(notice) => self.meters.noticed(&notice),
         }
         Ok(())
     }

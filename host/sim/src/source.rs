@@ -52,6 +52,12 @@ impl Source {
         })
     }
 
+    /// The phase at a moment between the last arrival and the next, and when it began.
+    pub(crate) fn phase_at(&self, at: Time) -> (usize, Time) {
+        let (phase, since_us) = self.process.phase_at(at.0 as f64);
+        (phase, Time(since_us as u64))
+    }
+
     /// Whose the request that arrives now is, and how long after its arrival it wants an answer.
     pub(crate) fn request(&mut self, catalog: &Catalog) -> (AppId, Micros) {
         let recorded = self.recorded.pop();

@@ -114,31 +114,20 @@ impl PpoRouter {
     /// The decision as lanes to the instances that are up. Those that are left when all that
     /// had a share went away share alike.
     fn lanes(&self, catalog: &Catalog) -> Vec<Lane> {
-        let fed: f64 = self
-            .up
-            .iter()
-            .zip(&self.decision.shares)
-            .map(|(&up, share)| if up { *share } else { 0.0 })
-            .sum();
-        let meta = self.network.meta();
-        let mut lanes = Vec::with_capacity(self.up.len());
-        for (i, instance) in self.yard.instances.iter().enumerate() {
-            if !self.up[i] {
-                continue;
-            }
-            let share = if fed > 0.0 {
-                self.decision.shares[i]
+        let shares = self.up.iter().zip(&self.decision.shares);
+        let is_fed = shares.filter(|(up, _)| **up).any(|(_, share)| *share > 0.0);
+        let up = (0..self.up.len()).filter(|&at| self.up[at]);
+        let lane = |at: usize| {
+            let share = if is_fed {
+                self.decision.shares[at]
             } else {
                 1.0
             };
-            let mut lane = instance.lane(catalog, share, self.yard.waiting_max);
-            let model = meta.models[i] as usize;
-            if let Some(&(min, max)) = self.decision.batches.get(model) {
-                (lane.min_batch, lane.max_batch) = (min, max);
-            }
-            lanes.push(lane);
-        }
-        lanes
+            let model = self.network.meta().models[at] as usize;
+            let batch = self.decision.batches.get(model).copied();
+            self.yard.lane(catalog, at, share, batch.unwrap_or((1, 1)))
+        };
+        up.map(lane).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ppo_router_net::Meta;
 use switchyard_sdk::instances::{Instance, instances_of};
-use switchyard_sdk::{AppId, Catalog, VariantId};
+use switchyard_sdk::{AppId, Catalog, Lane, VariantId};
 
 use crate::settings::Settings;
 
@@ -12,8 +12,8 @@ pub(crate) struct Yard {
     pub(crate) app: AppId,
     /// In the order of the network's outputs.
     pub(crate) instances: Vec<Instance>,
-    /// Requests that may wait in each: the contract counts those in service apart.
-    pub(crate) waiting_max: u32,
+    /// Requests that each holds, those in service included, c.
+    capacity: u32,
 }
 
 // === impl Yard ===
@@ -42,14 +42,23 @@ impl Yard {
             format!("settings: instances: the weights were trained for {trained}, a worker each")
         })?;
         check_batches(catalog, meta, &instances)?;
-        // Those in service are one at least.
-        let waiting_max = meta.layout.capacity.saturating_sub(1).max(1) as u32;
-        let largest = meta.batches.last().copied().unwrap_or(1);
         Ok(Self {
             app,
             instances,
-            waiting_max: waiting_max.max(largest),
+            capacity: meta.layout.capacity as u32,
         })
+    }
+
+    /// A lane to an instance, with these bounds of its batches. The contract counts those in
+    /// service apart from those that wait: the largest batch, as when the weights were trained.
+    pub(crate) fn lane(&self, catalog: &Catalog, at: usize, share: f64, batch: (u32, u32)) -> Lane {
+        let (min_batch, max_batch) = batch;
+        let waiting = self.capacity.saturating_sub(max_batch).max(min_batch);
+        Lane {
+            min_batch,
+            max_batch,
+            ..self.instances[at].lane(catalog, share, waiting)
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::event::{Command, Notice};
 use crate::ids::{BatchId, RequestId, VariantId, WorkerId};
 use crate::plan::checked::Yard;
 use crate::plan::{CheckedPlan, Dispatch};
+use crate::policy::Sights;
 use crate::request::{Outcome, Rejection};
 use crate::table::State;
 use crate::time::{Micros, Time};
@@ -116,8 +117,13 @@ impl Scheduler {
     fn see(&mut self, now: Time, because: Causes, window: &mut Window) {
         let wants = self.guard.description().wants;
         window.id = self.windows_opened;
-        window.now = now;
         window.because = because;
+        self.see_yard(now, wants, window);
+        window.completions.extend(self.completions.drain(..));
+    }
+
+    pub(super) fn see_yard(&mut self, now: Time, wants: Sights, window: &mut Window) {
+        window.now = now;
         self.see_requests(window, wants.evidence);
         self.workers.see(now, &mut window.workers);
         if wants.residents {
@@ -135,7 +141,6 @@ impl Scheduler {
             }
         }
         window.arrival_rate.extend(self.load.rates(now));
-        window.completions.extend(self.completions.drain(..));
     }
 
     fn see_requests(&self, window: &mut Window, evidence: bool) {

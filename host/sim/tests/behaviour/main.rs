@@ -13,4 +13,5 @@ mod repeatable;
 mod reports;
 mod specs;
 mod stages;
+mod stepped;
 mod yard;
