@@ -54,13 +54,15 @@ pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
     judge(&program, &figures, !args.claims)
 }
 
-/// Runs every figure that is simulated with a program that is built already, policies too.
+/// Runs every figure that comes out the same on every machine, with a program that is built
+/// already, policies too.
 ///
 /// # Errors
 /// As [`run`].
 pub(crate) fn check(workspace: &Workspace, file: OsString) -> Result<()> {
     let mut figures = select(&workspace.root.join(FOLDER), &[])?;
-    figures.retain(|figure| matches!(figure.source, Source::Simulate(_)));
+    figures
+        .retain(|figure| matches!(&figure.source, Source::Simulate(simulate) if !simulate.timed));
     judge(&Program::built(workspace, file), &figures, false)
 }
 

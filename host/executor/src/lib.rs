@@ -7,7 +7,7 @@
 //! - [`source`]: where models come from and how workers share them; [`zoo`]: from the model
 //!   zoo; [`cache`]: which of them a worker holds; `loader`: loads beside the batches;
 //!   [`trial`]: what a model must do before it serves
-//! - [`tally`]: how much memory a batch takes
+//! - [`tally`]: how much memory a batch takes; [`energy`]: how much energy
 //! - [`manifest`]: the zoo's cards as the core's catalog; [`profile`]: how long things take
 //!
 //! candle appears here and in `switchyard-models` only.
@@ -15,6 +15,7 @@
 mod batch;
 pub mod cache;
 pub mod candle_executor;
+pub mod energy;
 pub mod error;
 pub mod executor;
 pub mod job;

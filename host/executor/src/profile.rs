@@ -15,6 +15,7 @@ use switchyard_core::time::Micros;
 mod error;
 mod file;
 pub mod import;
+mod json;
 mod machine;
 mod measure;
 mod measurement;
@@ -23,8 +24,8 @@ mod yard;
 
 pub use error::{ProfileError, ProfileFileError, ProfileMismatch};
 pub use file::{
-    AccuracyCell, AccuracySource, AppCell, LatencyCell, Made, ModelCell, ProfileFile, SCHEMA,
-    SCHEMA_OLDEST, SlicingCell,
+    AccuracyCell, AccuracySource, AppCell, EnergyCell, EnergySource, LatencyCell, Made, ModelCell,
+    ProfileFile, SCHEMA, SCHEMA_OLDEST, SlicingCell,
 };
 pub use machine::Machine;
 pub use measure::{

@@ -298,6 +298,12 @@ impl PoolPlan {
         })
     }
 
+    /// Kinds whose power the configuration declares, in watts.
+    pub fn declared_power_w(&self) -> impl Iterator<Item = (String, f64)> {
+        let workers = self.workers.iter();
+        workers.filter_map(|worker| Some((kind_of(worker), worker.power_w?)))
+    }
+
     /// The variants whose files are followed while serving.
     pub fn followed(&self) -> Vec<FollowedVariant> {
         let entries = (0..).map(VariantId).zip(self.manifest.source.entries());

@@ -55,7 +55,7 @@ fn unknown_fields_are_refused_with_a_suggestion() {
     assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `windows_kept`, `seed`, `record`; did you mean `policy`?");
     assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml: server.htpp: unknown field `htpp`, expected one of `http`, `admin`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `body_timeout_ms`, `connections_max`, `rows_max`, `inbox_max`, `drain_timeout_ms`; did you mean `http`?");
     assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
-    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `memory_mb`, `pin`, `queue_max`, `parked_max`");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
     assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
 }
 
@@ -109,6 +109,19 @@ fn pins_name_variants_of_apps_that_are_served() {
     assert_snapshot!(pin("\"heart\""), @"switchyard.toml: worker[0].pin[0]: `heart`, must be `app/variant`");
     assert_snapshot!(pin("\"heart/cnn\", \"hart/cnn\""), @"switchyard.toml: worker[0].pin[1]: no [[app]] is called `hart`; did you mean `heart`?");
     assert_snapshot!(pin("\"heart/cnn\", \"heart/cnn\""), @"switchyard.toml: worker[0].pin[1]: `heart/cnn` is there already");
+}
+
+#[test]
+fn workers_of_a_kind_draw_the_same_power() {
+    let power = |power: &str| {
+        said(
+            "name = \"cpu-a\"",
+            &format!("name = \"cpu-a\"\npower_w = {power}"),
+        )
+    };
+    assert_snapshot!(power("-1.0"), @"switchyard.toml: worker[0].power_w: must be above 0, at most 100000");
+    assert_snapshot!(power("nan"), @"switchyard.toml: worker[0].power_w: must be above 0, at most 100000");
+    assert_snapshot!(power("15.0"), @"switchyard.toml: worker[1].power_w: must be that of worker `cpu-a`, which has the same device and threads");
 }
 
 #[test]

@@ -45,6 +45,9 @@ pub(crate) struct Simulate {
     pub(crate) seeds: u64,
     pub(crate) workers: Option<u32>,
     pub(crate) service: Option<String>,
+    /// Claims are about how long windows take, which is this machine's: not for the suite.
+    #[serde(default)]
+    pub(crate) timed: bool,
 }
 
 /// A benchmark of this repository whose `--json` is of the form of `simulate`'s.

@@ -16,6 +16,18 @@ use crate::{cargo, plugins, shell};
 #[derive(Debug, Deserialize)]
 pub(crate) struct Results {
     runs: Vec<Run>,
+    /// What windows took on this machine.
+    #[serde(default)]
+    scheduling: Vec<Scheduling>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Scheduling {
+    point: String,
+    policy: String,
+    mean_us: f64,
+    p50_us: f64,
+    p99_us: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -32,6 +44,10 @@ pub(crate) struct Estimate {
     pub(crate) half_width: Option<f64>,
 }
 
+/// Host time of a policy's windows in microseconds: of this machine, and so only in figures that
+/// are [timed](super::figure::Simulate::timed).
+pub(crate) const WINDOW_METRICS: [&str; 3] = ["window_mean_us", "window_p50_us", "window_p99_us"];
+
 /// `switchyard`, built.
 pub(crate) struct Program<'a> {
     workspace: &'a Workspace,
@@ -44,9 +60,23 @@ pub(crate) struct Program<'a> {
 impl Results {
     /// Reads what `--json` writes.
     pub(crate) fn parse(json: &str) -> Result<Self> {
-        let results: Self = serde_json::from_str(json).context("unexpected JSON")?;
+        let mut results: Self = serde_json::from_str(json).context("unexpected JSON")?;
         if results.runs.is_empty() {
             bail!("no runs");
+        }
+        for run in &mut results.runs {
+            let is_of = |of: &&Scheduling| of.point == run.point && of.policy == run.policy;
+            let Some(times) = results.scheduling.iter().find(is_of) else {
+                continue;
+            };
+            let [mean, p50, p99] = WINDOW_METRICS;
+            for (metric, us) in [
+                (mean, times.mean_us),
+                (p50, times.p50_us),
+                (p99, times.p99_us),
+            ] {
+                run.estimates.insert(metric.to_owned(), Estimate::of(us));
+            }
         }
         Ok(results)
     }
@@ -81,6 +111,16 @@ impl Results {
             format!("no metric `{metric}`, only {}", known.join(", "))
         })?;
         Ok(estimate.mean)
+    }
+}
+
+// === impl Estimate ===
+
+impl Estimate {
+    /// Of one measurement.
+    fn of(mean: f64) -> Self {
+        let half_width = None;
+        Self { mean, half_width }
     }
 }
 

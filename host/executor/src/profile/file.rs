@@ -2,13 +2,12 @@
 //! means or slicing overheads, is still read.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::ProfileFileError;
+use super::json::{self, line, lines, parse};
 use super::machine::Machine;
 
 /// The schema that is written.
@@ -33,6 +32,9 @@ pub struct ProfileFile {
     /// The apps of a profile that was imported: no zoo knows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppCell>,
+    /// One entry per worker kind whose energy is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub energy: Vec<EnergyCell>,
     /// One entry per worker kind and variant.
     pub models: Vec<ModelCell>,
     /// One entry per variant and exit.
@@ -69,6 +71,28 @@ pub struct AppCell {
     pub name: String,
     /// Deadline of a request that names none, from its arrival.
     pub slo_us: u64,
+}
+
+/// What a worker kind draws while it computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnergyCell {
+    /// Worker kind, such as `cpu-1t`.
+    pub kind: String,
+    /// Where the figures are from, these and the latencies' `energy_uj`.
+    pub source: EnergySource,
+    /// Mean power in watts.
+    pub power_w: f64,
+}
+
+/// Where energies are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EnergySource {
+    /// The processors' counters, of all that ran on them meanwhile.
+    Rapl,
+    /// Nothing was measured: an operator says what the kind draws.
+    Declared,
 }
 
 /// What holding a variant takes.
@@ -191,7 +215,7 @@ pub struct LatencyCell {
     pub p95_us: u64,
     /// 99th percentile.
     pub p99_us: u64,
-    /// Energy of the batch in microjoules, where it was measured.
+    /// Energy of the batch in microjoules, where it is known; its kind's [`EnergyCell`] says how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_uj: Option<u64>,
 }
@@ -234,18 +258,7 @@ impl ProfileFile {
     /// # Errors
     /// The folder cannot be made or the file not written.
     pub fn save(&self, path: &Path) -> Result<(), ProfileFileError> {
-        let failed = |source| ProfileFileError::io(path, source);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let partial = partial_path(path);
-        let text = self.to_json();
-        let written = write_synced(&partial, &text).and_then(|()| std::fs::rename(&partial, path));
-        written.map_err(|source| {
-            // Best effort: the error that matters is the one being returned.
-            let _ = std::fs::remove_file(&partial);
-            failed(source)
-        })
+        json::save(path, &self.to_json())
     }
 
     /// An app that it brings.
@@ -270,6 +283,10 @@ impl ProfileFile {
             none if none.is_empty() => none,
             apps => format!("  \"apps\": [{apps}],\n"),
         };
+        let energy = match lines(&self.energy) {
+            none if none.is_empty() => none,
+            energy => format!("  \"energy\": [{energy}],\n"),
+        };
         let lists = [
             ("models", lines(&self.models)),
             ("accuracies", lines(&self.accuracies)),
@@ -279,12 +296,41 @@ impl ProfileFile {
         .map(|(name, lines)| format!("  \"{name}\": [{lines}]"))
         .join(",\n");
         format!(
-            "{{\n  \"schema\": {},\n  \"made\": {made},\n  \"machine\": {machine},\n{apps}{lists}\n}}\n",
+            "{{\n  \"schema\": {},\n  \"made\": {made},\n  \"machine\": {machine},\n{apps}{energy}{lists}\n}}\n",
             self.schema
         )
     }
 
+    /// Takes an operator's word for what a kind draws while it computes, in watts: its batches take
+    /// this times their mean latency. What was measured stays.
+    pub fn declare_power(&mut self, kind: &str, power_w: f64) {
+        let known = self.energy.iter().find(|cell| cell.kind == kind);
+        if known.is_some_and(|cell| cell.source != EnergySource::Declared) {
+            return;
+        }
+        self.energy.retain(|cell| cell.kind != kind);
+        self.energy.push(EnergyCell {
+            kind: kind.to_owned(),
+            source: EnergySource::Declared,
+            power_w,
+        });
+        for cell in self.latencies.iter_mut().filter(|cell| cell.kind == kind) {
+            let mean_us = cell.mean_us.unwrap_or(cell.p50_us);
+            cell.energy_uj = Some((power_w * mean_us as f64).round() as u64);
+        }
+    }
+
     fn check(&self) -> Result<(), (String, String)> {
+        let mut kinds = HashSet::new();
+        for (i, cell) in self.energy.iter().enumerate() {
+            if !(cell.power_w.is_finite() && cell.power_w >= 0.0) {
+                let reason = "must be finite and not negative".to_owned();
+                return Err((format!("energy[{i}].power_w"), reason));
+            }
+            if !kinds.insert(&cell.kind) {
+                return Err((format!("energy[{i}].kind"), "is given twice".to_owned()));
+            }
+        }
         let mut models = HashSet::new();
         for (i, cell) in self.models.iter().enumerate() {
             if !models.insert((&cell.kind, &cell.app, &cell.variant)) {
@@ -402,66 +448,4 @@ impl LatencyCell {
         }
         Ok(())
     }
-}
-
-// === JSON ===
-
-/// Path of what is wrong when no field is.
-const WHOLE_FILE: &str = ".";
-
-pub(super) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ProfileFileError> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let field = match error.path().to_string() {
-            unknown if unknown == "?" => WHOLE_FILE.to_owned(),
-            field => field,
-        };
-        ProfileFileError::field(path, field, error.into_inner().to_string())
-    })?;
-    json.end()
-        .map_err(|error| ProfileFileError::field(path, WHOLE_FILE, error.to_string()))?;
-    Ok(value)
-}
-
-fn line<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("plain structs of strings and integers always serialise")
-}
-
-fn lines<T: Serialize>(values: &[T]) -> String {
-    if values.is_empty() {
-        return String::new();
-    }
-    let lines: Vec<String> = values
-        .iter()
-        .map(|value| format!("    {}", line(value)))
-        .collect();
-    format!("\n{}\n  ", lines.join(",\n"))
-}
-
-// === writing ===
-
-/// Writes a text beside the file, then in its place: a reader never sees half of it. It may be
-/// lost when the machine goes down.
-pub(super) fn replace(path: &Path, text: &str) -> Result<(), ProfileFileError> {
-    let partial = partial_path(path);
-    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|source| {
-        // Best effort, as above.
-        let _ = std::fs::remove_file(&partial);
-        ProfileFileError::io(path, source)
-    })
-}
-
-/// Beside the file, since a rename is atomic within one file system only. Two processes that
-/// measure at once must not write into each other's.
-fn partial_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    path.with_file_name(name)
-}
-
-fn write_synced(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = std::fs::File::create(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }

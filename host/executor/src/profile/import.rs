@@ -152,6 +152,7 @@ fn assemble(path: &Path, table: &Table, layout: Layout, options: &ImportOptions)
         },
         machine: Machine::elsewhere(),
         apps: Vec::new(),
+        energy: Vec::new(),
         models: Vec::new(),
         accuracies: Vec::new(),
         slicing: Vec::new(),

@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ProfileFileError;
 use super::file::{
-    self, AccuracyCell, LatencyCell, Made, ModelCell, ProfileFile, SCHEMA, SlicingCell,
+    AccuracyCell, EnergyCell, EnergySource, LatencyCell, Made, ModelCell, ProfileFile, SCHEMA,
+    SlicingCell,
 };
+use super::json;
 use super::machine::Machine;
 use super::samples::{Percentiles, make_monotone, percentiles};
 
@@ -37,6 +39,16 @@ pub(super) struct SampledRun {
     /// The first run, in which buffers grow and caches fill.
     pub(super) cold_us: u64,
     pub(super) samples_us: Vec<u64>,
+    #[serde(default)]
+    pub(super) metered: Metered,
+}
+
+/// Energy, and the time in which it was drawn: counters move too seldom for single runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metered {
+    pub(super) uj: u64,
+    pub(super) us: u64,
 }
 
 /// Names a run in every process.
@@ -91,6 +103,7 @@ impl Measurement {
             made,
             machine,
             apps: Vec::new(),
+            energy: self.energy(),
             models: self.models.clone(),
             accuracies: self.accuracies.clone(),
             slicing: self.slicing(),
@@ -138,9 +151,28 @@ impl Measurement {
             p50_us: measured.p50_us,
             p95_us: measured.p95_us,
             p99_us: measured.p99_us,
-            energy_uj: None,
+            energy_uj: run
+                .metered
+                .power_w()
+                .map(|power_w| (power_w * measured.mean_us as f64).round() as u64),
         };
         cells.into_iter().map(cell).collect()
+    }
+
+    /// Mean power by kind, of the kinds that were metered.
+    fn energy(&self) -> Vec<EnergyCell> {
+        let mut kinds = BTreeMap::<&str, Metered>::new();
+        for run in self.runs.iter().filter(|run| !run.name.sliced) {
+            kinds.entry(&run.name.kind).or_default().add(run.metered);
+        }
+        let cell = |(kind, metered): (&str, Metered)| {
+            Some(EnergyCell {
+                kind: kind.to_owned(),
+                source: EnergySource::Rapl,
+                power_w: rounded(metered.power_w()?, 1e3),
+            })
+        };
+        kinds.into_iter().filter_map(cell).collect()
     }
 
     /// Compares medians of samples that were taken in turn.
@@ -173,6 +205,20 @@ impl Measurement {
             app: name.app,
             variant: name.variant,
         })
+    }
+}
+
+// === impl Metered ===
+
+impl Metered {
+    pub(super) fn add(&mut self, more: Self) {
+        self.uj += more.uj;
+        self.us += more.us;
+    }
+
+    /// None when nothing was metered.
+    fn power_w(self) -> Option<f64> {
+        (self.us > 0).then(|| self.uj as f64 / self.us as f64)
     }
 }
 
@@ -236,7 +282,7 @@ impl Unfinished {
             Err(error) => return Err(format!("{}: {error}", self.path.display())),
         };
         let kept: UnfinishedFile =
-            file::parse(&self.path, &text).map_err(|error| error.to_string())?;
+            json::parse(&self.path, &text).map_err(|error| error.to_string())?;
         match self.id.difference(&kept.id) {
             None => Ok(Some(kept.measurement)),
             Some(how) => Err(format!("{}: measured {how}", self.path.display())),
@@ -257,7 +303,7 @@ impl Unfinished {
             measurement: measurement.clone(),
         };
         let text = serde_json::to_string(&kept).map_err(|error| failed(error.into()))?;
-        file::replace(&self.path, &text)
+        json::replace(&self.path, &text)
     }
 
     /// Removes the file: the profile is complete.

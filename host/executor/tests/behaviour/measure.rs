@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use switchyard_core::catalog::Catalog;
+use switchyard_executor::energy::EnergyMeter;
 use switchyard_executor::profile::{
-    KindToMeasure, Machine, Made, MeasureError, MeasureOptions, MeasureProgress, Measurement,
-    MeasurementId, Names, Percentile, ProfileFile, Subject, Unfinished, Watch, kind_name, measure,
+    EnergySource, KindToMeasure, Machine, Made, MeasureError, MeasureOptions, MeasureProgress,
+    Measurement, MeasurementId, Names, Percentile, ProfileFile, Subject, Unfinished, Watch,
+    kind_name, measure,
 };
 use switchyard_executor::{Device, ModelSource};
 
@@ -31,6 +33,7 @@ fn subject<'a>(
         apps: &catalog.apps,
         variants: &catalog.variants,
         kinds,
+        meter: None,
     }
 }
 
@@ -264,4 +267,61 @@ fn an_interrupted_measurement_goes_on_where_it_stopped() {
     }
     unfinished.remove();
     assert_eq!(unfinished.read(), Ok(None));
+}
+
+/// A machine that always draws the same.
+struct Steady {
+    since: Instant,
+    power_w: f64,
+}
+
+impl EnergyMeter for Steady {
+    fn total_uj(&self) -> Option<u64> {
+        Some((self.since.elapsed().as_micros() as f64 * self.power_w) as u64)
+    }
+}
+
+#[test]
+fn energy_is_what_was_drawn_while_it_computed() {
+    let toys = ToySource::of(vec![ToySpec {
+        bytes: 40,
+        exits: vec![1, 3],
+        load: Duration::ZERO,
+    }]);
+    let mut catalog = toy::catalog(&toys);
+    let kinds = kinds();
+    catalog.kinds = kinds.iter().map(|kind| kind.name.clone()).collect();
+    let source: Arc<dyn ModelSource> = toys.clone();
+    let steady = Steady {
+        since: Instant::now(),
+        power_w: 15.0,
+    };
+    let subject = Subject {
+        meter: Some(&steady),
+        ..subject(&source, &catalog, &kinds)
+    };
+    let mut measurement = Measurement::default();
+    let options = options(Duration::from_millis(200));
+    measure(
+        subject,
+        &options,
+        &mut measurement,
+        &mut |_: MeasureProgress<'_>| (),
+    )
+    .unwrap();
+    let profile = file(&measurement);
+    assert_eq!(profile.energy.len(), 2, "one per kind");
+    for cell in &profile.energy {
+        assert_eq!(cell.source, EnergySource::Rapl);
+        // Reading the meter takes time too, and it is the only meter that is read.
+        assert!((12.0..18.0).contains(&cell.power_w), "{cell:?}");
+    }
+    for cell in profile
+        .latencies
+        .iter()
+        .filter(|cell| cell.mean_us > Some(20))
+    {
+        let power_w = cell.energy_uj.unwrap() as f64 / cell.mean_us.unwrap() as f64;
+        assert!((5.0..45.0).contains(&power_w), "{cell:?}");
+    }
 }

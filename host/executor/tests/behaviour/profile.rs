@@ -8,8 +8,8 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{ExitId, KindId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::profile::{
-    AccuracyCell, AccuracySource, AppCell, LatencyCell, Machine, Made, ModelCell, Names,
-    Percentile, ProfileError, ProfileFile, SlicingCell,
+    AccuracyCell, AccuracySource, AppCell, EnergySource, LatencyCell, Machine, Made, ModelCell,
+    Names, Percentile, ProfileError, ProfileFile, SlicingCell,
 };
 
 use crate::toy::{self, ToySource};
@@ -78,6 +78,7 @@ fn whole() -> ProfileFile {
             parameters: Some(10),
             stages: Some(3),
         }],
+        energy: Vec::new(),
         accuracies: vec![accuracy("after1", 0.75), accuracy("after3", 0.9)],
         slicing: vec![SlicingCell {
             kind: "cpu-1t".to_owned(),
@@ -535,4 +536,26 @@ fn measured_matrices_stand_in_for_those_of_cards() {
             format!("profile: confusion of app toy, variant v0, exit after1, {message}")
         );
     }
+}
+
+#[test]
+fn declared_power_is_energy_where_nothing_was_measured() {
+    let mut profile = whole();
+    let kind = profile.latencies[0].kind.clone();
+    profile.latencies[0].mean_us = Some(100);
+    profile.declare_power(&kind, 15.0);
+    assert_eq!(profile.latencies[0].energy_uj, Some(1_500));
+    // The operator may say so again; what counters said stays.
+    profile.declare_power(&kind, 20.0);
+    assert_eq!(profile.latencies[0].energy_uj, Some(2_000));
+    assert_eq!(profile.energy.len(), 1);
+    profile.energy[0].source = EnergySource::Rapl;
+    profile.declare_power(&kind, 1.0);
+    assert_eq!(profile.energy[0].power_w, 20.0);
+    assert_eq!(profile.latencies[0].energy_uj, Some(2_000));
+    assert!(
+        profile
+            .to_json()
+            .contains(r#""source":"rapl","power_w":20.0"#)
+    );
 }

@@ -159,6 +159,7 @@ fn encoders_are_measured_with_their_longest_text() {
         apps: &manifest.apps,
         variants: &manifest.variants,
         kinds: &kinds,
+        meter: None,
     };
     let options = MeasureOptions {
         budget: Duration::from_millis(50),

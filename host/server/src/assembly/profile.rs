@@ -1,5 +1,6 @@
 //! The profile of this machine: read when it fits, measured and kept when it does not.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use switchyard_core::catalog::{App, Variant};
 use switchyard_core::profile::Profile;
 use switchyard_executor::ModelSource;
+use switchyard_executor::energy::{POWERCAP, Rapl};
 use switchyard_executor::profile::{
     Machine, Made, MeasureError, MeasureOptions, MeasureProgress, Measurement, Names, Percentile,
     ProfileError, ProfileFile, Subject, Unfinished, Watch,
@@ -132,7 +134,11 @@ fn table(
         apps: &pool.manifest.apps,
         variants: &pool.manifest.variants,
     };
-    file.to_core(names, percentile)
+    let mut declared = Cow::Borrowed(file);
+    for (kind, power_w) in pool.declared_power_w() {
+        declared.to_mut().declare_power(&kind, power_w);
+    }
+    declared.to_core(names, percentile)
 }
 
 /// The profile that was kept, if it fits; says why if it does not.
@@ -192,6 +198,7 @@ pub fn measure(
         unfinished,
         cancel,
     };
+    let meter = Rapl::open(Path::new(POWERCAP));
     for (i, pool) in pools.iter().enumerate() {
         watcher.pool.0 = i;
         let source: Arc<dyn ModelSource> = Arc::clone(&pool.manifest.source) as _;
@@ -200,6 +207,7 @@ pub fn measure(
             apps: &pool.manifest.apps,
             variants: &pool.manifest.variants,
             kinds: &pool.kinds,
+            meter: meter.as_ref().map(|rapl| rapl as _),
         };
         switchyard_executor::profile::measure(subject, &options, measurement, &mut watcher)?;
     }

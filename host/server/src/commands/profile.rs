@@ -106,7 +106,10 @@ pub(super) unsafe fn run(args: &ProfileArgs) -> Result<(), Failure> {
     let cancel = cancelled_by_signals().map_err(Failure::input)?;
     let unfinished = Unfinished::new(&out, args.id(&plans));
     let measurement = args.kept(&unfinished);
-    let file = args.measure(&plans, measurement, &unfinished, &cancel)?;
+    let mut file = args.measure(&plans, measurement, &unfinished, &cancel)?;
+    for (kind, power_w) in plans.iter().flat_map(PoolPlan::declared_power_w) {
+        file.declare_power(&kind, power_w);
+    }
     file.save(&out).map_err(Failure::input)?;
     unfinished.remove();
     let accuracies = Accuracies::check(&plans, &file.accuracies);

@@ -121,17 +121,26 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let seeds: Vec<u64> = (0..args.seeds).map(|i| args.seed.wrapping_add(i)).collect();
     let runs = points.len() * contenders.list.len() * seeds.len();
     let bar = ProgressBar::new(runs as u64).with_style(style());
-    let outcomes = sweep(&points, &contenders.list, &seeds, &|| bar.inc(1));
+    let (mut outcomes, mut overheads) = (Vec::new(), Vec::new());
+    for point in &points {
+        // Timed point by point: what a window costs is as much of a result as what it brings.
+        let timed = contenders.list.iter().map(contenders::timed);
+        let (timed, of_point): (Vec<_>, Vec<_>) = timed.unzip();
+        let at = std::slice::from_ref(point);
+        outcomes.extend(sweep(at, &timed, &seeds, &|| bar.inc(1)).map_err(Failure::input)?);
+        overheads.push(of_point);
+    }
     bar.finish_and_clear();
-    let outcomes = outcomes.map_err(Failure::input)?;
     let meta = args.meta(&yard, &seeds);
     // A sweep of apps or workers only adds to those that come first.
     let catalogs = points.iter().map(|point| &point.scenario.catalog);
     let catalog = catalogs.max_by_key(|catalog| (catalog.apps.len(), catalog.workers.len()));
     let catalog = catalog.unwrap_or(&yard.catalog);
     let mut data = ReportData::new(meta, catalog, outcomes);
-    for (contender, overhead) in contenders.list.iter().zip(&contenders.overheads) {
-        data = data.with_scheduling(&contender.name, overhead.times());
+    for (point, overheads) in points.iter().zip(&overheads) {
+        for (contender, overhead) in contenders.list.iter().zip(overheads) {
+            data = data.with_scheduling(&point.name, &contender.name, overhead.times());
+        }
     }
     if args.report.is_some() {
         data = watched(data, &points, &contenders.list, args.seed)?;

@@ -5,6 +5,9 @@ use std::ops::RangeInclusive;
 use super::error::closest;
 use super::{Config, ConfigError, EvidenceName, PoolConfig, PriorName, WorkerConfig};
 
+/// More than any machine draws.
+const POWER_MAX_W: f64 = 100_000.0;
+
 struct Check<'a> {
     config: &'a Config,
 }
@@ -121,6 +124,7 @@ impl Check<'_> {
                 threads,
                 memory_mb,
                 pin,
+                power_w,
                 queue_max,
                 parked_max,
                 ..
@@ -128,10 +132,33 @@ impl Check<'_> {
             self.range(&format!("worker[{i}].threads"), *threads, 1..=1_024)?;
             self.range(&format!("worker[{i}].memory_mb"), *memory_mb, 1..=1 << 24)?;
             self.pins(i, pin)?;
+            self.power(i, *power_w)?;
             self.range(&format!("worker[{i}].queue_max"), *queue_max, 1..=65_536)?;
             self.range(&format!("worker[{i}].parked_max"), *parked_max, 0..=65_536)?;
         }
         Ok(())
+    }
+
+    /// Workers of a kind share a profile, and so its energies.
+    fn power(&self, i: usize, power_w: Option<f64>) -> Result<(), ConfigError> {
+        let at = format!("worker[{i}].power_w");
+        if power_w.is_some_and(|watts| !(watts > 0.0 && watts <= POWER_MAX_W)) {
+            return self.refuse(&at, format!("must be above 0, at most {POWER_MAX_W}"));
+        }
+        let workers = &self.config.workers;
+        let kind = |worker: &WorkerConfig| (worker.device, worker.threads);
+        let is_other =
+            |other: &&WorkerConfig| kind(other) == kind(&workers[i]) && other.power_w != power_w;
+        match workers[..i].iter().find(is_other) {
+            None => Ok(()),
+            Some(other) => self.refuse(
+                &at,
+                format!(
+                    "must be that of worker `{}`, which has the same device and threads",
+                    other.name
+                ),
+            ),
+        }
     }
 
     /// Which variants there are is seen when the zoo is read.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// One worker.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerConfig {
     /// Name in logs, metrics and pools.
@@ -20,6 +20,8 @@ pub struct WorkerConfig {
     /// Variants that stay resident once loaded, as `app/variant`; they are loaded first.
     #[serde(default)]
     pub pin: Vec<String>,
+    /// What it draws while it computes, in watts: its batches' energy where nothing measures it.
+    pub power_w: Option<f64>,
     /// Batches that may wait in its queue.
     #[serde(default = "default_queue_max")]
     pub queue_max: u32,

@@ -25,15 +25,18 @@ pub struct ReportData {
     pub runs: Vec<Outcome>,
     /// What ran where, of the runs that were watched.
     pub timelines: Vec<TimelineData>,
-    /// What policies cost the machine that simulated, by policy. Host time: the one part that
-    /// differs from one run of a command to the next.
+    /// What policies cost the machine that simulated, by point and policy. Host time: the one part
+    /// that differs from one run of a command to the next.
     #[serde(default)]
     pub scheduling: Vec<SchedulingData>,
 }
 
-/// Host time of one policy's windows over all points and seeds.
+/// Host time of one policy's windows at one point, over all seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SchedulingData {
+    /// The point, as its outcomes name it.
+    #[serde(default)]
+    pub point: String,
     /// The policy, as its outcomes name it.
     pub policy: String,
     /// How long its windows took.
@@ -165,11 +168,14 @@ impl ReportData {
         }
     }
 
-    /// Adds what a policy's windows took.
+    /// Adds what a policy's windows took at a point.
     #[must_use]
-    pub fn with_scheduling(mut self, policy: &str, times: WindowTimes) -> Self {
-        let policy = policy.to_owned();
-        self.scheduling.push(SchedulingData { policy, times });
+    pub fn with_scheduling(mut self, point: &str, policy: &str, times: WindowTimes) -> Self {
+        self.scheduling.push(SchedulingData {
+            point: point.to_owned(),
+            policy: policy.to_owned(),
+            times,
+        });
         self
     }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::csv::Lines;
 use super::{ImportError, has_extension};
 use crate::profile::error::ProfileFileError;
-use crate::profile::file::parse;
+use crate::profile::json::parse;
 
 /// What such a table is called, where it is not named.
 const NAMES: [&str; 4] = [

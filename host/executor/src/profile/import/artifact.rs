@@ -8,7 +8,7 @@ use super::ImportError;
 use super::accuracy;
 use super::rows::{Row, Table};
 use crate::profile::error::ProfileFileError;
-use crate::profile::file::parse;
+use crate::profile::json::parse;
 use crate::profile::samples::percentiles;
 
 /// Folders below the one that was given that are looked into.

@@ -9,7 +9,7 @@ use super::ImportError;
 use super::accuracy::shares;
 use super::rows::{Given, Row, Table};
 use crate::profile::error::ProfileFileError;
-use crate::profile::file::parse;
+use crate::profile::json::parse;
 
 #[derive(Deserialize)]
 struct Summary {

@@ -12,7 +12,9 @@ use switchyard_core::time::Micros;
 
 use super::MeasureOptions;
 use super::bench::{Bench, Run};
+use crate::energy::EnergyMeter;
 use crate::error::ExecuteError;
+use crate::profile::measurement::Metered;
 use crate::profile::samples::is_settled;
 
 /// One visit measures for this long, and once at least: short runs get many samples, long ones
@@ -38,6 +40,7 @@ pub(super) struct Cell {
     pub(super) samples_us: Vec<u64>,
     /// Time that its samples took.
     pub(super) spent: Duration,
+    pub(super) metered: Metered,
 }
 
 /// Cells, and the tasks that sample them.
@@ -62,6 +65,18 @@ enum Work {
     Whole,
     /// Stage after stage, and where the sum goes.
     Stages(Vec<usize>, Option<usize>),
+}
+
+// === impl Work ===
+
+impl Work {
+    /// Positions of all cells that it samples; `decides` is the cell of a whole run.
+    fn cells(&self, decides: usize) -> Vec<usize> {
+        match self {
+            Self::Whole => vec![decides],
+            Self::Stages(stages, sum) => stages.iter().chain(sum).copied().collect(),
+        }
+    }
 }
 
 // === impl Cell ===
@@ -143,12 +158,24 @@ impl Tasks {
         task: usize,
         bench: &mut Bench,
         options: &MeasureOptions,
+        meter: Option<&dyn EnergyMeter>,
     ) -> Result<(), ExecuteError> {
-        let end = Instant::now() + VISIT;
+        let start = Instant::now();
+        let before_uj = meter.and_then(EnergyMeter::total_uj);
         while !self.cells[self.tasks[task].0.decides].is_done(options) {
             self.run(task, bench, |cell, took| cell.add(took, options))?;
-            if Instant::now() >= end {
+            if start.elapsed() >= VISIT {
                 break;
+            }
+        }
+        let after_uj = meter.and_then(EnergyMeter::total_uj);
+        if let (Some(before_uj), Some(after_uj)) = (before_uj, after_uj) {
+            let metered = Metered {
+                uj: after_uj.saturating_sub(before_uj),
+                us: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
+            };
+            for cell in self.tasks[task].1.cells(self.tasks[task].0.decides) {
+                self.cells[cell].metered.add(metered);
             }
         }
         Ok(())
@@ -200,6 +227,7 @@ impl Tasks {
                 cold_us: 0,
                 samples_us: Vec::new(),
                 spent: Duration::ZERO,
+                metered: Metered::default(),
             }));
         }
         let find = |run: Run, sliced: bool| runs.iter().position(|&one| one == (run, sliced));

@@ -96,7 +96,8 @@ impl Session<'_> {
                 }
                 let bench = &mut benches[variant];
                 let ran = if is_warm {
-                    tasks.visit(i, bench, self.options)
+                    let meter = self.subject.meter.filter(|_| self.kind.device.is_cpu());
+                    tasks.visit(i, bench, self.options, meter)
                 } else {
                     tasks.warm_up(i, bench, self.options)
                 };
@@ -120,6 +121,7 @@ impl Session<'_> {
             if let Some(run) = measurement.runs.iter().find(same) {
                 cell.cold_us = run.cold_us;
                 cell.samples_us.clone_from(&run.samples_us);
+                cell.metered = run.metered;
                 // The first sample after a start is a warm-up again; time counts anew, and the
                 // samples bound what it can be.
                 cell.spent = Duration::from_micros(run.samples_us.iter().sum());
@@ -142,6 +144,7 @@ impl Session<'_> {
             batch: cell.batch,
             cold_us: cell.cold_us,
             samples_us: cell.samples_us.clone(),
+            metered: cell.metered,
         }));
     }
 

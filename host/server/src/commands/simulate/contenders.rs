@@ -40,8 +40,6 @@ pub(super) struct Contenders {
     pub(super) list: Vec<Contender>,
     /// Who each of them is, by content.
     pub(super) records: Vec<PolicyRecord>,
-    /// Host time of the windows of each.
-    pub(super) overheads: Vec<Overhead>,
     /// Compiled code: every run has an instance of its own, each file is compiled once.
     _cache: TempDir,
 }
@@ -101,22 +99,18 @@ impl Contenders {
         };
         let loader = Arc::new(Loader::new(engine, options).map_err(Failure::input)?);
         let (mut list, mut records) = (Vec::<Contender>::new(), Vec::new());
-        let mut overheads = Vec::new();
         for named in named {
             let (contender, record) = contender(named, yard, &loader)?;
             if list.iter().any(|other| other.name == contender.name) {
                 let name = &contender.name;
                 return Err(Failure::input(format!("policy {name} is given twice")));
             }
-            let overhead = Overhead::default();
-            list.push(timed(contender, &overhead));
-            overheads.push(overhead);
+            list.push(contender);
             records.push(record);
         }
         Ok(Self {
             list,
             records,
-            overheads,
             _cache: cache,
         })
     }
@@ -153,18 +147,20 @@ fn contender(
     Ok((contender, record))
 }
 
-/// The same contender; what its windows take is counted.
-fn timed(contender: Contender, overhead: &Overhead) -> Contender {
-    let (make, overhead) = (contender.make, overhead.clone());
+/// The same contender, and what its windows will have taken.
+pub(super) fn timed(contender: &Contender) -> (Contender, Overhead) {
+    let (make, overhead) = (Arc::clone(&contender.make), Overhead::default());
     let began = Instant::now();
     let clock_ns = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    Contender {
-        name: contender.name,
+    let counted = overhead.clone();
+    let timed = Contender {
+        name: contender.name.clone(),
         make: Arc::new(move |catalog| {
-            let timed = Timed::new(make(catalog)?, clock_ns, overhead.clone());
+            let timed = Timed::new(make(catalog)?, clock_ns, counted.clone());
             Ok(Box::new(timed))
         }),
-    }
+    };
+    (timed, overhead)
 }
 
 fn load(loader: &Loader, version: &PolicyVersion, catalog: &Catalog) -> Result<Loaded, String> {
