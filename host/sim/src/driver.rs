@@ -15,6 +15,7 @@ use switchyard_core::{Scheduler, SchedulerConfig};
 use crate::events::{Events, Happening};
 use crate::evidence::Neighbours;
 use crate::hardware::{Cost, Hardware};
+use crate::known::{Rates, Told};
 use crate::live::{Live, LiveRequests};
 use crate::metrics::{Closing, Meters, Report};
 use crate::random::{Purpose, Stream, running_sums, seed_of};
@@ -71,6 +72,8 @@ pub(crate) struct Simulation<'a, O> {
     now: Time,
     events: Events,
     sources: Sources,
+    /// Where the policy is told the workload's own rates, if any stream's are known.
+    rates: Option<Rates>,
     hardware: Hardware,
     neighbours: Neighbours,
     wants_evidence: bool,
@@ -125,6 +128,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
             catalog,
             seed,
             observer,
+            rates: None,
             sources,
         };
         made.begin(policy);
@@ -140,6 +144,13 @@ impl<'a, O: Observer> Simulation<'a, O> {
                 }
             }
         }
+        let policy = match self.sources.known_rates(self.now, self.catalog.apps.len()) {
+            Some(_) => {
+                let rates = self.rates.insert(Rates::default());
+                Box::new(Told::new(policy, rates.clone()))
+            }
+            None => policy,
+        };
         self.scheduler
             .handle(self.now, Event::PolicyChanged(policy));
         for source in 0..self.sources.sources.len() {
@@ -371,6 +382,11 @@ impl<'a, O: Observer> Simulation<'a, O> {
     // ---- what the scheduler says ------------------------------------------------------
 
     fn carry_out(&mut self) -> Result<(), SimError> {
+        if let Some(told) = &self.rates
+            && let Some(rates) = self.sources.known_rates(self.now, self.catalog.apps.len())
+        {
+            told.set(&rates);
+        }
         let mut commands = 0;
         while let Some(command) = self.scheduler.poll(self.now) {
             commands += 1;

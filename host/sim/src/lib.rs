@@ -23,6 +23,7 @@ mod driver;
 mod events;
 mod evidence;
 mod hardware;
+mod known;
 mod live;
 pub mod metrics;
 pub mod overhead;

@@ -26,6 +26,8 @@ pub(crate) struct Source {
     deadline: Deadline,
     /// App and deadline of recorded requests, last to first.
     recorded: Vec<(AppId, Option<Micros>)>,
+    /// Policies are told its rate.
+    known: bool,
     /// Number of its first phase among all phases of the workload.
     first_phase: usize,
     times: Stream,
@@ -144,6 +146,10 @@ impl Sources {
             return Err(WorkloadError::value("apps", reason));
         }
         let process = Process::new(arrivals);
+        if stream.known && process.rate_in(0).is_none() {
+            let reason = format!("{} has no rate that could be known", arrivals.label());
+            return Err(WorkloadError::value("@known", reason));
+        }
         let first_phase = self.phases.len();
         let name = arrivals.label();
         self.phases.extend(match process.phases() {
@@ -157,6 +163,7 @@ impl Sources {
             apps,
             weights,
             deadline: stream.deadline,
+            known: stream.known,
             recorded,
             first_phase,
             times: draws(Purpose::Arrivals),
@@ -164,6 +171,28 @@ impl Sources {
             deadlines: draws(Purpose::Deadlines),
         });
         Ok(())
+    }
+
+    /// Arrivals per second of each app at a moment between the last arrivals and the next, for
+    /// apps all of whose streams are known; none where no stream is.
+    pub(crate) fn known_rates(&self, at: Time, apps: usize) -> Option<Vec<Option<f64>>> {
+        if !self.sources.iter().any(|source| source.known) {
+            return None;
+        }
+        let mut rates = vec![Some(0.0); apps];
+        for source in &self.sources {
+            let (phase, _) = source.phase_at(at);
+            let rate = source.process.rate_in(phase).filter(|_| source.known);
+            let total = source.weights.last().copied().unwrap_or(1.0);
+            let mut before = 0.0;
+            for (app, &sum) in source.apps.iter().zip(&source.weights) {
+                let share = (sum - before) / total;
+                before = sum;
+                let known = &mut rates[app.index()];
+                *known = known.zip(rate).map(|(known, rate)| known + rate * share);
+            }
+        }
+        Some(rates)
     }
 }
 

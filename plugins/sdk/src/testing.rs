@@ -57,6 +57,8 @@ pub struct Decisions {
     pub rejects: Vec<u64>,
     /// Batches taken back.
     pub revokes: Vec<u64>,
+    /// Where arrivals go from now on.
+    pub routes: Vec<raw::Route>,
     /// When a window was asked for.
     pub wake_us: Option<u64>,
 }
@@ -125,6 +127,7 @@ impl Decisions {
             answers: plan.answers.clone(),
             rejects: plan.rejects.clone(),
             revokes: plan.revokes.clone(),
+            routes: plan.routes.clone(),
             wake_us: plan.wake,
         }
     }

@@ -148,6 +148,20 @@ impl Process {
         *begun.next().unwrap_or(&self.phases.first)
     }
 
+    /// Arrivals per second in a phase; none where they do not come at a rate, or phases are not
+    /// told apart.
+    pub(crate) fn rate_in(&self, phase: usize) -> Option<f64> {
+        match &self.kind {
+            Kind::Renewal { gap_us, .. } => Some(SECOND_US / gap_us),
+            Kind::Markov(markov) => markov.rate_in(phase),
+            Kind::Rates(rates) if rates.segments.len() <= PHASES_MAX => {
+                let (per_us, _) = rates.segments.get(phase)?;
+                Some(per_us * SECOND_US)
+            }
+            Kind::Rates(_) | Kind::Window(_) | Kind::Burst(_) | Kind::Times { .. } => None,
+        }
+    }
+
     /// Phases whose requests are reported apart.
     pub(crate) fn phases(&self) -> usize {
         match &self.kind {
@@ -243,6 +257,12 @@ impl Markov {
             hold_us: rates.iter().map(|sums| SECOND_US / total(sums)).collect(),
             rates,
         }
+    }
+
+    /// Of all transitions from a phase, those with an arrival.
+    fn rate_in(&self, phase: usize) -> Option<f64> {
+        let sums = self.rates.get(phase)?;
+        Some(sums.last()? - sums.get(self.hold_us.len() - 1)?)
     }
 
     fn next(

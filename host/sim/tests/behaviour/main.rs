@@ -6,6 +6,7 @@
 mod chaos;
 mod conservation;
 mod hardware;
+mod known;
 mod policies;
 mod predictions;
 mod queueing;
