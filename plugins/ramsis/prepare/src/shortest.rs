@@ -25,14 +25,22 @@
 use crate::error::PrepareError;
 use crate::kernel::{Kernel, Rows};
 use crate::law::{Counts, Poisson};
+use crate::mix::Mixer;
 use crate::problem::{Parts, Problem, Transitions};
 use crate::solve::{Solution, Solver};
 use crate::space::Space;
 use crate::stop::Stop;
 
-/// Rates that change by less than this share of a worker's mean rate agree.
-const AGREED: f64 = 1e-7;
+/// Rates agree when none changes by more than this share of itself, times the share of time that
+/// it matters in.
+const AGREED: f64 = 1e-8;
 const ROUNDS_MAX: usize = 2_000;
+
+/// A rate is never smaller than this share of the mean, so that it has a logarithm.
+const LEAST: f64 = 1e-15;
+
+/// Rates change by no more than this factor at a time, as a logarithm.
+const STRIDE: f64 = 2.0;
 
 /// Changes of the policy after which the last one is kept: two policies can be the best answer to
 /// each other.
@@ -70,6 +78,7 @@ pub(crate) fn solve(
     };
     let mut policy: Option<Vec<usize>> = None;
     let mut policies = 0;
+    let mut mixer = Mixer::default();
     for _ in 0..ROUNDS_MAX {
         let problem = parts.build(&queue, stop)?;
         let mut solver = Solver::new(&problem, stop);
@@ -77,7 +86,8 @@ pub(crate) fn solve(
             None => solver.solve(load_rps)?,
             Some(policy) => solver.evaluate(policy, load_rps)?,
         };
-        let agreed = queue.follow(&queue.levels(parts, &problem, &solution), mean, workers);
+        let levels = queue.levels(parts, &problem, &solution);
+        let agreed = queue.follow(&levels, mean, workers, &mut mixer);
         if !agreed {
             policy = Some(solution.policy);
             continue;
@@ -91,6 +101,7 @@ pub(crate) fn solve(
             return Ok((problem, solution));
         }
         policies += 1;
+        mixer = Mixer::default();
         policy = Some(better.policy);
     }
     Err(PrepareError::Unsettled {
@@ -135,6 +146,12 @@ impl ShortestQueue<'_> {
                 now[n + 1] += moved;
             }
         }
+        // Thousands of steps round off a little.
+        let total: f64 = births.chances.iter().sum();
+        births
+            .chances
+            .iter_mut()
+            .for_each(|chance| *chance /= total);
         births
     }
 
@@ -163,24 +180,33 @@ impl ShortestQueue<'_> {
         levels
     }
 
-    /// Goes half the way to the rates that follow from these shares. Whether they agreed before.
-    fn follow(&mut self, levels: &[f64], mean: f64, workers: u32) -> bool {
+    /// Goes on towards the rates that follow from these shares. Whether they agreed before.
+    fn follow(&mut self, levels: &[f64], mean: f64, workers: u32, mixer: &mut Mixer) -> bool {
         let power = |base: f64| base.powi(workers as i32);
+        let mut wanted = vec![0.0; levels.len()];
         let mut change: f64 = 0.0;
         let mut beyond = 0.0;
-        for (rate, &share) in self.rate_per_us.iter_mut().zip(levels).rev() {
+        for (x, &share) in levels.iter().enumerate().rev() {
             let with = beyond + share;
-            let wanted = if share > 1e-12 * with {
+            let rate = if share > 1e-9 * with {
                 mean * (power(with) - power(beyond)) / share
             } else {
                 // The limit where hardly any time is spent with so many.
                 mean * f64::from(workers) * with.powi(workers as i32 - 1)
             };
-            change = change.max((wanted - *rate).abs() * share.max(1e-9));
-            *rate = 0.5 * (*rate + wanted);
+            wanted[x] = rate.max(LEAST * mean).ln();
+            change = change.max((wanted[x] - self.rate_per_us[x].ln()).abs() * share);
             beyond = with;
         }
-        change < AGREED * mean
+        let before: Vec<f64> = self.rate_per_us.iter().map(|rate| rate.ln()).collect();
+        let mut next = before.clone();
+        mixer.advance(&mut next, &wanted);
+        for ((rate, next), before) in self.rate_per_us.iter_mut().zip(next).zip(before) {
+            // No worker gets more than all there is.
+            let all = mean * f64::from(workers);
+            *rate = next.clamp(before - STRIDE, before + STRIDE).exp().min(all);
+        }
+        change < AGREED
     }
 }
 
