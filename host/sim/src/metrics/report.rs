@@ -127,7 +127,10 @@ impl Report {
             ("windows", Some(self.windows as f64)),
             ("batch_size_mean", self.batches.size_mean),
             ("utilisation", self.utilisation()),
-            ("p99_over_deadline_app_max", self.p99_over_deadline_app_max()),
+            (
+                "p99_over_deadline_app_max",
+                self.p99_over_deadline_app_max(),
+            ),
             ("energy_per_answer_j", energy.map(|e| e.per_answer_j)),
             ("answers_per_j", energy.map(|e| e.answers_per_j)),
             ("edp_js", energy.map(|e| e.edp_js)),
