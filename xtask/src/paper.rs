@@ -69,8 +69,8 @@ pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
     judge(workspace, &program, figures, !args.claims)
 }
 
-/// Runs every figure that comes out the same on every machine, and not slow ones, with a program
-/// that is built already, policies too.
+/// Runs every figure that comes out the same on every machine and is not slow, with a program that
+/// is built already, policies too.
 ///
 /// # Errors
 /// As [`run`].
@@ -84,6 +84,7 @@ fn is_bench(figure: &Figure) -> bool {
     matches!(figure.source, Source::Bench(_))
 }
 
+/// Its claims are about this machine.
 fn is_timed(figure: &Figure) -> bool {
     matches!(&figure.source, Source::Simulate(simulate) if simulate.timed)
 }

@@ -48,8 +48,8 @@ impl Commit<'_> {
                     Place::Pending(_) => {}
                     Place::Queued { .. } | Place::Running => continue,
                 }
-                state.pieces.remove(&entry.id);
                 if is_held {
+                    state.pieces.remove(&entry.id);
                     state.held.push((line.worker, entry.id));
                 }
             }
@@ -65,9 +65,10 @@ impl Commit<'_> {
                     Place::Queued { mine, .. } => place += u32::from(!mine || !is_held),
                     Place::Pending(_) | Place::Moved { .. } if is_held => {}
                     Place::Pending(_) | Place::Moved { .. } => {
-                        let part = self.part(entry, line, can_park > 0);
+                        let part = self.part(entry, line, state, can_park > 0);
                         let taken = part.filter(|part| self.dispatch(part, line, place, plan));
                         is_left |= taken.is_none();
+                        state.pieces.remove(&entry.id);
                         if let Some(part) = taken {
                             state.pieces.insert(part.id, part.piece);
                             can_park -= u32::from(part.is_first() && part.goes_on());
@@ -92,7 +93,7 @@ impl Commit<'_> {
                     .is_some_and(|(piece, row)| piece.to < self.stages(row.variant))
             }
             Place::Pending(_) | Place::Moved { .. } => {
-                let part = self.part(entry, line, true);
+                let part = self.part(entry, line, state, true);
                 part.is_some_and(|part| part.goes_on())
             }
         });
@@ -120,7 +121,7 @@ impl Commit<'_> {
     }
 
     /// The part of an entry's run that comes next.
-    fn part(&self, entry: &Entry, line: &Line, can_park: bool) -> Option<Part> {
+    fn part(&self, entry: &Entry, line: &Line, state: &State, can_park: bool) -> Option<Part> {
         let (run, from) = match entry.place {
             Place::Pending(index) => {
                 let request = self.window.request(index);
@@ -136,7 +137,8 @@ impl Commit<'_> {
             }
             _ => {
                 let row = self.row(entry.id)?;
-                (self.models.run_of(row.app, line.worker, row.variant)?, 0)
+                let from = state.pieces.get(&entry.id).map_or(0, |piece| piece.from);
+                (self.models.run_of(row.app, line.worker, row.variant)?, from)
             }
         };
         let stages = self.stages(run.variant);

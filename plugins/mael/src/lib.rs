@@ -33,7 +33,7 @@ use switchyard_sdk::{
 use commit::Commit;
 use line::{Length, Line};
 use models::Models;
-use settings::{Algorithm, Settings};
+use settings::{Algorithm, Settings, Slicing};
 use state::State;
 use tasks::Placer;
 
@@ -126,11 +126,15 @@ impl Mael {
         }
     }
 
+    fn slices(&self) -> bool {
+        self.state.mode.on || self.settings.slicing == Slicing::Always
+    }
+
     /// Plans; returns whether something is left for the next window.
     fn decide(&mut self, window: &Window, plan: &mut PlanBuilder, with_new: bool) -> bool {
         self.state.forget_ended(window);
         let rule = self.settings.algorithm.rule();
-        let slices = self.state.mode.on;
+        let slices = self.slices();
         let mut lines = yard::lines(window, plan, &self.models, &self.state, rule);
         let held = self.put_held(window, &mut lines);
         self.put_parked(window, &held, &mut lines);
@@ -232,7 +236,7 @@ impl Mael {
                 let run = self
                     .models
                     .run(request.app(), line.worker, request.min_accuracy())?;
-                match (run.slices.is_empty(), self.state.mode.on) {
+                match (run.slices.is_empty(), self.slices()) {
                     (true, _) => (run.latency_us, Length::Short),
                     (false, false) => (run.latency_us, Length::Long),
                     (false, true) => (run.sliced_us(), Length::Sliced),

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) exact_max: usize,
     /// Bound of that search, in nodes.
     pub(crate) nodes_max: usize,
+    /// When long runs are cut.
+    pub(crate) slicing: Slicing,
     /// Parts that a long run is cut into.
     pub(crate) slices: usize,
     /// A run is long when it takes so many times what the shortest app takes.
@@ -55,6 +57,16 @@ pub(crate) enum Algorithm {
     Enr,
 }
 
+/// When PSLO-MAEL cuts long runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Slicing {
+    /// While SliceMode is on.
+    Auto,
+    /// Always, which shows what it costs.
+    Always,
+}
+
 /// Which variant of an app is its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -74,6 +86,7 @@ impl Default for Settings {
             model: ModelChoice::Accurate,
             exact_max: 12,
             nodes_max: 400,
+            slicing: Slicing::Auto,
             slices: 4,
             slice_over: 3.0,
             slice_hold_ms: 1_000.0,
@@ -145,6 +158,7 @@ mod tests {
             (r#"{"eager": 1}"#, "eager"),
             (r#"{"model": "best"}"#, "model"),
             (r#"{"exact_max": 65}"#, "exact_max"),
+            (r#"{"slicing": "never"}"#, "slicing"),
             (r#"{"slices": 1}"#, "slices"),
             (r#"{"slice_over": 0.5}"#, "slice_over"),
             (r#"{"slice_hold_ms": 1e9}"#, "slice_hold_ms"),

@@ -110,6 +110,7 @@ impl Results {
         });
         Ok(Self {
             runs: runs.collect(),
+            scheduling: Vec::new(),
         })
     }
 

@@ -23,8 +23,8 @@ fn aff_takes_the_fastest_worker_however_long_its_queue() {
 #[test]
 fn availability_takes_the_shortest_queue() {
     let json = r#"{"algorithm": "availability"}"#;
-    // Shorter tasks are placed first; ties go to the first worker.
-    assert_eq!(placed(json), [(1, 2), (2, 0), (3, 0), (4, 1)]);
+    // In order of arrival; ties go to the first worker.
+    assert_eq!(placed(json), [(1, 0), (2, 1), (3, 2), (4, 0)]);
     let catalog = yard().build();
     let window = WindowBuilder::new(&catalog).all_resident();
     let window = window.busy(0, 0, 1).busy(1, 1, 1).request("short");

@@ -137,13 +137,18 @@ fn problems(tasks_max: usize) -> impl Strategy<Value = Problem> {
 fn brute_force(problem: &Problem) -> f64 {
     let (tasks, processors) = (problem.tasks.len(), problem.processors());
     let mappings = 0..processors.pow(tasks as u32);
-    let values = mappings.map(|code| {
+    let all = mappings.map(|code| {
         let to = (0..tasks).map(|task| code / processors.pow(task as u32) % processors);
-        problem.candidate(to.collect()).score.value()
+        to.collect::<Vec<_>>()
     });
-    values
-        .filter(|value| !value.is_nan())
-        .fold(f64::NEG_INFINITY, f64::max)
+    let runs = |to: &Vec<usize>| {
+        let mut latencies = to.iter().enumerate().map(|(t, &p)| problem.latency(t, p));
+        latencies.all(f64::is_finite)
+    };
+    let values = all
+        .filter(runs)
+        .map(|to| problem.candidate(to).score.value());
+    values.fold(f64::NEG_INFINITY, f64::max)
 }
 
 proptest! {

@@ -65,10 +65,10 @@ fn stages(decisions: &Decisions) -> Vec<(u64, (u32, u32))> {
 
 #[test]
 fn slices_are_as_even_as_boundaries_allow() {
-    // In two: 3 + 3 | 5 + 1, in three 3 + 3 | 5 | 1 or 3 | 3 | 6: the longest counts.
+    // In two: 3 + 3 | 5 + 1. A third part would cost a cut, and the longest would still be 6.
     assert_eq!(models::even(&[3, 3, 5, 1], 2), [2, 4]);
-    assert_eq!(models::even(&[3, 3, 5, 1], 3), [1, 2, 4]);
-    assert_eq!(models::even(&[3, 3, 5, 1], 9), [2, 4]);
+    assert_eq!(models::even(&[3, 3, 5, 1], 3), [2, 4]);
+    assert_eq!(models::even(&[3, 3, 5, 1], 9), [1, 2, 3, 4]);
     assert_eq!(models::even(&[10, 1, 1, 1], 2), [1, 4]);
 }
 
@@ -80,11 +80,20 @@ fn slicing_is_off_until_a_long_run_makes_a_task_late() {
     let whole = run(&mut policy, &catalog, &idle.clone().request("long").build());
     assert_eq!(stages(&whole), [(1, (0, 4))]);
     // 30 ms to go, 10 to run: in time.
-    let near = idle.clone().busy(0, 0, 30_000).request("short").build();
+    let near = idle
+        .clone()
+        .now_us(1_010_000)
+        .busy(0, 0, 30_000)
+        .request("short")
+        .build();
     run(&mut policy, &catalog, &placed(near, 0, 90, 2));
     assert!(!policy.state.mode.on);
     // 45 and 10 are 55 of 50.
-    let far = idle.busy(0, 0, 45_000).request("short").build();
+    let far = idle
+        .now_us(1_020_000)
+        .busy(0, 0, 45_000)
+        .request("short")
+        .build();
     run(&mut policy, &catalog, &placed(far, 0, 90, 2));
     assert!(policy.state.mode.on);
 }
@@ -104,7 +113,7 @@ fn late_for_another_reason_does_not_turn_it_on() {
 #[test]
 fn a_long_run_goes_slice_by_slice_and_shorter_ones_pass() {
     let catalog = yard();
-    let mut policy = sliced(&catalog, PSLO);
+    let mut policy = sliced(&catalog, r#"{"algorithm": "pslo-mael"}"#);
     let idle = WindowBuilder::new(&catalog).all_resident();
     let first = run(&mut policy, &catalog, &idle.clone().request("long").build());
     assert_eq!(stages(&first), [(1, (0, 1))]);

@@ -50,6 +50,7 @@ fn a_short_task_is_put_before_a_long_one_that_waits() {
     window.workers.busy_until[0] = window.now + 500_000;
     window.workers.running_variant[0] = 0;
     window.workers.free_at[0] = window.now + 500_000;
+    let mut policy = Mael::configure(&catalog, "{}").unwrap();
     let mut index = switchyard_sdk::window::Index::default();
     index.fill(&catalog, &window).unwrap();
     let view = Window::new(&catalog, &window, &index);
@@ -152,4 +153,34 @@ fn the_model_is_the_most_accurate_or_the_fastest_that_is_accurate_enough() {
     assert_eq!(variant(r#"{"model": "fast"}"#, &window), 0);
     let wants = window.min_accuracy(0.8);
     assert_eq!(variant(r#"{"model": "fast"}"#, &wants), 1);
+}
+
+#[test]
+fn what_waits_is_placed_again_where_that_is_wanted() {
+    // A long task waits on b behind 30 ms; a has become idle, where it takes 40.
+    let catalog = yard().queue_max(8).build();
+    let json = r#"{"replan": true}"#;
+    let mut policy = Mael::configure(&catalog, json).unwrap();
+    let busy = WindowBuilder::new(&catalog).all_resident();
+    let busy = busy.busy(0, 0, 500_000).busy(2, 0, 500_000);
+    let first = run(&mut policy, &catalog, &busy.request("long").build());
+    assert_eq!(workers(&first), [(1, 1)]);
+    let later = WindowBuilder::new(&catalog)
+        .now_us(1_020_000)
+        .all_resident();
+    let later = later
+        .busy(1, 1, 30_000)
+        .queued(1, 1, 90_000)
+        .busy(2, 0, 500_000);
+    let mut window = later.request("short").build();
+    window.requests.id[0] = 2;
+    queue(&mut window, 1, 1, 89, 2);
+    queue(&mut window, 1, 0, 1, 1);
+    let moved = run(&mut policy, &catalog, &window);
+    assert_eq!(moved.revokes, [1]);
+    // 1/30 on a and 1/90 on b, or 1/40 on b and 1/40 on a.
+    assert_eq!(workers(&moved), [(1, 0), (2, 1)]);
+    let mut still = Mael::configure(&catalog, "{}").unwrap();
+    still.restore(&policy.save()).unwrap();
+    assert!(run(&mut still, &catalog, &window).revokes.is_empty());
 }
