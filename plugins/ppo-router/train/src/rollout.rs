@@ -69,6 +69,8 @@ pub struct Trajectory {
     pub log_probabilities: Vec<f32>,
     /// Rewards, scaled.
     pub rewards: Vec<f32>,
+    /// Requests that arrived in each slot.
+    pub arrivals: Vec<u32>,
     /// Counts by the phase in which a slot began.
     pub counts: [Slot; PHASES],
 }
@@ -119,6 +121,7 @@ fn one(of: &Collect<'_>, env: usize) -> Result<Trajectory, SimError> {
         let phase = env.phase().min(PHASES - 1);
         let slot = env.step(&decision)?;
         made.rewards.push(of.reward.of(&slot));
+        made.arrivals.push(slot.arrivals as u32);
         made.counts[phase].add(&slot);
     }
     made.rows.push(env.observation());
