@@ -25,7 +25,6 @@
 use crate::error::PrepareError;
 use crate::kernel::{Kernel, Rows};
 use crate::law::{Counts, Poisson};
-use crate::mix::Mixer;
 use crate::problem::{Parts, Problem, Transitions};
 use crate::solve::{Solution, Solver};
 use crate::space::Space;
@@ -33,18 +32,14 @@ use crate::stop::Stop;
 
 /// Rates agree when none changes by more than this share of itself, times the share of time that
 /// it matters in.
-const AGREED: f64 = 1e-8;
-const ROUNDS_MAX: usize = 2_000;
+const AGREED: f64 = 1e-7;
+const ROUNDS_MAX: usize = 1_000;
+
+/// Rounds after which the policy is kept: two policies can be the best answer to each other.
+const POLICY_ROUNDS: usize = 60;
 
 /// A rate is never smaller than this share of the mean, so that it has a logarithm.
 const LEAST: f64 = 1e-15;
-
-/// Rates change by no more than this factor at a time, as a logarithm.
-const STRIDE: f64 = 2.0;
-
-/// Changes of the policy after which the last one is kept: two policies can be the best answer to
-/// each other.
-const POLICIES_MAX: usize = 20;
 
 /// The rates at which requests come to a worker, by how many it has.
 struct ShortestQueue<'a> {
@@ -77,32 +72,22 @@ pub(crate) fn solve(
         rate_per_us: vec![mean; levels],
     };
     let mut policy: Option<Vec<usize>> = None;
-    let mut policies = 0;
-    let mut mixer = Mixer::default();
-    for _ in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS_MAX {
         let problem = parts.build(&queue, stop)?;
         let mut solver = Solver::new(&problem, stop);
-        let solution = match policy.take() {
+        let solution = match &policy {
             None => solver.solve(load_rps)?,
-            Some(policy) => solver.evaluate(policy, load_rps)?,
+            Some(policy) if round < POLICY_ROUNDS => {
+                solver.improve_from(policy.clone(), load_rps)?
+            }
+            Some(policy) => solver.evaluate(policy.clone(), load_rps)?,
         };
         let levels = queue.levels(parts, &problem, &solution);
-        let agreed = queue.follow(&levels, mean, workers, &mut mixer);
-        if !agreed {
-            policy = Some(solution.policy);
-            continue;
-        }
-        let before = solution.policy.clone();
-        if policies == POLICIES_MAX {
+        let agreed = queue.follow(&levels, mean, workers);
+        if agreed && policy.as_ref() == Some(&solution.policy) {
             return Ok((problem, solution));
         }
-        let better = solver.improve_from(before.clone(), load_rps)?;
-        if better.policy == before {
-            return Ok((problem, solution));
-        }
-        policies += 1;
-        mixer = Mixer::default();
-        policy = Some(better.policy);
+        policy = Some(solution.policy);
     }
     Err(PrepareError::Unsettled {
         load_rps,
@@ -180,31 +165,25 @@ impl ShortestQueue<'_> {
         levels
     }
 
-    /// Goes on towards the rates that follow from these shares. Whether they agreed before.
-    fn follow(&mut self, levels: &[f64], mean: f64, workers: u32, mixer: &mut Mixer) -> bool {
+    /// Goes half the way, as logarithms, to the rates that follow from these shares. Whether they
+    /// agreed before.
+    fn follow(&mut self, levels: &[f64], mean: f64, workers: u32) -> bool {
         let power = |base: f64| base.powi(workers as i32);
-        let mut wanted = vec![0.0; levels.len()];
         let mut change: f64 = 0.0;
         let mut beyond = 0.0;
-        for (x, &share) in levels.iter().enumerate().rev() {
+        for (rate, &share) in self.rate_per_us.iter_mut().zip(levels).rev() {
             let with = beyond + share;
-            let rate = if share > 1e-9 * with {
+            let wanted = if share > 1e-9 * with {
                 mean * (power(with) - power(beyond)) / share
             } else {
                 // The limit where hardly any time is spent with so many.
                 mean * f64::from(workers) * with.powi(workers as i32 - 1)
             };
-            wanted[x] = rate.max(LEAST * mean).ln();
-            change = change.max((wanted[x] - self.rate_per_us[x].ln()).abs() * share);
-            beyond = with;
-        }
-        let before: Vec<f64> = self.rate_per_us.iter().map(|rate| rate.ln()).collect();
-        let mut next = before.clone();
-        mixer.advance(&mut next, &wanted);
-        for ((rate, next), before) in self.rate_per_us.iter_mut().zip(next).zip(before) {
+            let wanted = wanted.max(LEAST * mean);
+            change = change.max((wanted / *rate).ln().abs() * share);
             // No worker gets more than all there is.
-            let all = mean * f64::from(workers);
-            *rate = next.clamp(before - STRIDE, before + STRIDE).exp().min(all);
+            *rate = (*rate * wanted).sqrt().min(mean * f64::from(workers));
+            beyond = with;
         }
         change < AGREED
     }

@@ -306,3 +306,6 @@ impl<'a> Solver<'a> {
         self.problem.mix(state, &self.scratch[phases])
     }
 }
+
+#[cfg(test)]
+mod tests;
