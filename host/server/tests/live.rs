@@ -28,6 +28,7 @@ mod live {
     mod process;
     mod recording;
     mod shadow;
+    mod slicing;
     mod swaps;
     mod text;
 }

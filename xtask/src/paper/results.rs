@@ -110,7 +110,6 @@ impl Results {
         });
         Ok(Self {
             runs: runs.collect(),
-            scheduling: Vec::new(),
         })
     }
 

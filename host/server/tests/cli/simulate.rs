@@ -167,7 +167,7 @@ fn what_cannot_be_simulated_is_named() {
 /// Against itself under another name nothing is a difference; against another policy it is.
 #[test]
 fn differences_are_told_from_noise() {
-    let named = ["--policy", "twin=fcfs", "--against", "fcfs", "--seeds", "4"];
+    let named = ["--policy", "twin=fcfs", "--against", "fcfs", "--seeds", "10"];
     let workload = ["--workload", "gamma:900,0.5", "--seconds", "3"];
     let found = simulated(&[&POLICIES[..], &named, &workload].concat());
     let comparisons = found["comparisons"].as_array().unwrap();
@@ -180,7 +180,7 @@ fn differences_are_told_from_noise() {
     let changes = of("sneakpeek")["effects"].as_array().unwrap();
     let utility = changes.iter().find(|c| c["metric"] == "utility").unwrap();
     assert_eq!(utility["verdict"], "better", "{utility}");
-    assert_eq!(utility["difference"]["runs"], 4);
+    assert_eq!(utility["difference"]["runs"], 10);
 }
 
 #[test]
