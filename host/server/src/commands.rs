@@ -5,6 +5,7 @@
 mod demo;
 mod models;
 mod policy;
+mod prepare;
 mod profile;
 mod replay;
 mod serve;
@@ -54,6 +55,7 @@ enum Command {
     Profile(profile::ProfileArgs),
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
+    Prepare(prepare::PrepareArgs),
 }
 
 /// Why a command ended before its work was done.
@@ -86,6 +88,7 @@ impl Cli {
             Command::Simulate(args) => simulate::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),
+            Command::Prepare(args) => prepare::run(&args),
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,

@@ -31,12 +31,12 @@ use crate::space::Space;
 use crate::stop::Stop;
 
 /// Rates agree when none changes by more than this share of itself, times the share of time that
-/// it matters in.
-const AGREED: f64 = 1e-7;
+/// it matters in. The law itself is an approximation, and a coarser one.
+const AGREED: f64 = 1e-4;
 const ROUNDS_MAX: usize = 1_000;
 
 /// Rounds after which the policy is kept: two policies can be the best answer to each other.
-const POLICY_ROUNDS: usize = 60;
+const POLICY_ROUNDS: usize = 24;
 
 /// A rate is never smaller than this share of the mean, so that it has a logarithm.
 const LEAST: f64 = 1e-15;
