@@ -5,6 +5,7 @@
 mod demo;
 mod models;
 mod policy;
+mod prepare;
 mod profile;
 mod replay;
 mod serve;
@@ -52,6 +53,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
+    Prepare(prepare::PrepareArgs),
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
 }
@@ -83,6 +85,7 @@ impl Cli {
             // SAFETY: as above.
             Command::Profile(args) => unsafe { profile::run(&args) },
             Command::Models(args) => models::run(&args),
+            Command::Prepare(args) => prepare::run(&args),
             Command::Simulate(args) => simulate::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),

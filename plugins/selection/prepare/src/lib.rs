@@ -123,30 +123,37 @@ fn measure(
     options: &Options,
     progress: &mut dyn FnMut(),
 ) -> Option<VariantResponses> {
-    // Adaptive batching as Jellyfish+ has it: what takes at most half the SLO, or one request.
-    let largest = latencies_us.iter().rposition(|&us| us <= app.slo.0 / 2);
-    let largest = largest.map_or(1, |at| at + 1);
-    let latencies_us = latencies_us.get(..largest)?;
+    latencies_us.first()?;
+    // Adaptive batching: what takes at most half the SLO, as Jellyfish+ has it, or one request;
+    // where that does not keep up, the smallest batches that do.
+    let half = latencies_us.iter().rposition(|&us| us <= app.slo.0 / 2);
+    let half = half.map_or(1, |at| at + 1);
+    let below = latencies_us.iter().take_while(|&&us| us < app.slo.0);
+    let largest = below.count().max(half);
     let mut fits = true;
     let response = |&load_rps: &f64| {
         progress();
-        let run = Run {
-            latencies_us,
-            workers,
-            load_rps,
-            seconds: options.seconds,
-            seed: options.seed,
-        };
-        let us = fits.then(|| run.response_us(options.percentile, app.slo.0));
-        let us = us.flatten();
+        let limits = (half..=largest).filter(|_| fits);
+        let found = limits.into_iter().find_map(|limit| {
+            let run = Run {
+                latencies_us: latencies_us.get(..limit)?,
+                workers,
+                load_rps,
+                seconds: options.seconds,
+                seed: options.seed,
+            };
+            let us = run.response_us(options.percentile, app.slo.0)?;
+            Some((limit as u32, Some(us)))
+        });
         // Under a higher load it takes longer still.
-        fits = us.is_some();
-        us
+        fits = found.is_some();
+        found.unwrap_or((half as u32, None))
     };
+    let (batch_max, response_us) = options.loads_rps.iter().map(response).unzip();
     Some(VariantResponses {
         variant: name.to_owned(),
-        batch_max: largest as u32,
-        response_us: options.loads_rps.iter().map(response).collect(),
+        batch_max,
+        response_us,
     })
 }
 

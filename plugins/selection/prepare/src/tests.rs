@@ -80,15 +80,17 @@ fn every_model_is_measured_under_every_load_until_it_is_too_much() {
         panic!("{measured:?}");
     };
     // Half the SLO is 50 ms: batches of 5, and of one where even that takes longer.
-    assert_eq!((small.batch_max, large.batch_max), (5, 1));
-    // Of four workers 60 requests of 60 ms a second take 3.6.
+    assert_eq!(small.batch_max, [5; 4]);
+    // Of four workers 60 requests of 60 ms a second take 3.6; in batches of 2 it is 2.4 and not
+    // too much, and 300 are in any case.
     let below = |responses: &VariantResponses| {
         let us = responses.response_us.iter();
         us.map(|us| us.is_some_and(|us| us < 100_000))
             .collect::<Vec<_>>()
     };
     assert_eq!(below(small), [true, true, true, true]);
-    assert_eq!(below(large), [true, true, false, false]);
+    assert_eq!(large.batch_max[..2], [1, 1]);
+    assert!(!below(large)[3], "{large:?}");
     assert_eq!(large.response_us[0], Some(60_000), "nobody waits");
     assert!(small.response_us.is_sorted());
     // On half as many workers the higher loads are too much for `small` as well.
