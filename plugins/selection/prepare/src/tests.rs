@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use switchyard_core::catalog::{Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Exit, Penalty, Variant, WorkerSpec};
 use switchyard_core::ids::{ExitId, KindId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -64,6 +64,7 @@ fn options() -> Options {
     Options {
         workers: vec![2, 4],
         loads_rps: vec![5.0, 20.0, 60.0, 300.0],
+        batching: Batching::Own,
         ..Options::default()
     }
 }
@@ -140,4 +141,20 @@ fn what_makes_no_sense_is_said() {
     bare.profile = Profile::new(0.95, [], []);
     let made = responses(&bare, &options(), &mut || ());
     assert_eq!(made, Err(PrepareError::NoVariant("image".to_owned())));
+}
+
+#[test]
+fn published_batches_are_those_of_the_model_that_sustains_the_load() {
+    let options = Options {
+        workers: vec![4],
+        loads_rps: vec![5.0, 60.0, 399.0, 401.0],
+        batching: Batching::Published,
+        ..Options::default()
+    };
+    let made = responses(&catalog(), &options, &mut || ()).unwrap();
+    let limits = |at: usize| &made.measured[0].variants[at].batch_max;
+    // `large` never takes at most half the SLO; 4 workers do 400 a second with `small`, in batches
+    // of any size. Beyond that there is no limit but the model's own.
+    assert_eq!(limits(0), &[5, 5, 5, 8]);
+    assert_eq!(limits(1), &[2, 2, 2, 2]);
 }

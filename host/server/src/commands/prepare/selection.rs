@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use indicatif::ProgressBar;
 use selection::responses::{FILE, Measured, Responses};
-use selection_prepare::{Options, responses};
+use selection_prepare::{Batching, Options, responses};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::time::Micros;
 use switchyard_executor::profile::{Percentile, ProfileFile};
@@ -46,6 +46,9 @@ pub(super) struct SelectionArgs {
     /// Loads in requests per second: FROM:TO:STEP, or a list
     #[arg(long, value_name = "LOADS")]
     loads: String,
+    /// Largest batches: as published, of the model that Jellyfish+ would run; or each model's own
+    #[arg(long, value_name = "HOW", value_enum, default_value = "published")]
+    batching: BatchingName,
     /// Virtual seconds in which requests arrive under each load
     #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = positive)]
     seconds: f64,
@@ -60,12 +63,22 @@ pub(super) struct SelectionArgs {
     json: bool,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum BatchingName {
+    Published,
+    Own,
+}
+
 /// Measures, writes and prints.
 pub(super) fn run(args: &SelectionArgs) -> Result<(), Failure> {
     let catalog = args.catalog()?;
     let options = Options {
         workers: args.workers.clone(),
         loads_rps: loads(&args.loads).map_err(|why| Failure::input(format!("--loads: {why}")))?,
+        batching: match args.batching {
+            BatchingName::Published => Batching::Published,
+            BatchingName::Own => Batching::Own,
+        },
         seconds: args.seconds,
         seed: args.seed,
         ..Options::default()
