@@ -18,10 +18,7 @@ pub enum PrepareError {
         reason: String,
     },
     /// A batch of a variant was not measured, and too few others to fill it in from.
-    #[error(
-        "variant `{variant}`: batch {batch} was not measured, and a line through the others needs \
-         two of them"
-    )]
+    #[error("variant `{variant}`: batch {batch} was not measured and cannot be filled in")]
     Hole {
         /// Which variant.
         variant: String,

@@ -35,7 +35,11 @@ impl Guarantee {
                 in_time += requests;
             }
         }
-        let share = |part: f64, of: f64| if of > 0.0 { (part / of).min(1.0) } else { 0.0 };
+        // Beyond capacity next to nothing is in time; a ratio of two such numbers says nothing.
+        let share = |part: f64, of: f64| match of > served * 1e-12 {
+            true => (part / of).min(1.0),
+            false => 0.0,
+        };
         Self {
             accuracy: share(right, in_time),
             violation_rate: 1.0 - share(in_time, served),

@@ -13,6 +13,7 @@ mod guarantee;
 mod kernel;
 mod law;
 mod loads;
+mod mix;
 mod part;
 mod problem;
 mod robin;

@@ -225,3 +225,6 @@ impl Left {
         sum
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,13 +30,16 @@ use crate::solve::{Solution, Solver};
 use crate::space::Space;
 use crate::stop::Stop;
 
-/// Rates that change by less than this share of a worker's mean rate agree.
+/// Rates agree when none changes by more than this share of itself, times the share of time that
+/// it matters in.
 const AGREED: f64 = 1e-7;
-const ROUNDS_MAX: usize = 2_000;
+const ROUNDS_MAX: usize = 1_000;
 
-/// Changes of the policy after which the last one is kept: two policies can be the best answer to
-/// each other.
-const POLICIES_MAX: usize = 20;
+/// Rounds after which the policy is kept: two policies can be the best answer to each other.
+const POLICY_ROUNDS: usize = 60;
+
+/// A rate is never smaller than this share of the mean, so that it has a logarithm.
+const LEAST: f64 = 1e-15;
 
 /// The rates at which requests come to a worker, by how many it has.
 struct ShortestQueue<'a> {
@@ -69,29 +72,22 @@ pub(crate) fn solve(
         rate_per_us: vec![mean; levels],
     };
     let mut policy: Option<Vec<usize>> = None;
-    let mut policies = 0;
-    for _ in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS_MAX {
         let problem = parts.build(&queue, stop)?;
         let mut solver = Solver::new(&problem, stop);
-        let solution = match policy.take() {
+        let solution = match &policy {
             None => solver.solve(load_rps)?,
-            Some(policy) => solver.evaluate(policy, load_rps)?,
+            Some(policy) if round < POLICY_ROUNDS => {
+                solver.improve_from(policy.clone(), load_rps)?
+            }
+            Some(policy) => solver.evaluate(policy.clone(), load_rps)?,
         };
-        let agreed = queue.follow(&queue.levels(parts, &problem, &solution), mean, workers);
-        if !agreed {
-            policy = Some(solution.policy);
-            continue;
-        }
-        let before = solution.policy.clone();
-        if policies == POLICIES_MAX {
+        let levels = queue.levels(parts, &problem, &solution);
+        let agreed = queue.follow(&levels, mean, workers);
+        if agreed && policy.as_ref() == Some(&solution.policy) {
             return Ok((problem, solution));
         }
-        let better = solver.improve_from(before.clone(), load_rps)?;
-        if better.policy == before {
-            return Ok((problem, solution));
-        }
-        policies += 1;
-        policy = Some(better.policy);
+        policy = Some(solution.policy);
     }
     Err(PrepareError::Unsettled {
         load_rps,
@@ -135,6 +131,12 @@ impl ShortestQueue<'_> {
                 now[n + 1] += moved;
             }
         }
+        // Thousands of steps round off a little.
+        let total: f64 = births.chances.iter().sum();
+        births
+            .chances
+            .iter_mut()
+            .for_each(|chance| *chance /= total);
         births
     }
 
@@ -163,24 +165,27 @@ impl ShortestQueue<'_> {
         levels
     }
 
-    /// Goes half the way to the rates that follow from these shares. Whether they agreed before.
+    /// Goes half the way, as logarithms, to the rates that follow from these shares. Whether they
+    /// agreed before.
     fn follow(&mut self, levels: &[f64], mean: f64, workers: u32) -> bool {
         let power = |base: f64| base.powi(workers as i32);
         let mut change: f64 = 0.0;
         let mut beyond = 0.0;
         for (rate, &share) in self.rate_per_us.iter_mut().zip(levels).rev() {
             let with = beyond + share;
-            let wanted = if share > 1e-12 * with {
+            let wanted = if share > 1e-9 * with {
                 mean * (power(with) - power(beyond)) / share
             } else {
                 // The limit where hardly any time is spent with so many.
                 mean * f64::from(workers) * with.powi(workers as i32 - 1)
             };
-            change = change.max((wanted - *rate).abs() * share.max(1e-9));
-            *rate = 0.5 * (*rate + wanted);
+            let wanted = wanted.max(LEAST * mean);
+            change = change.max((wanted / *rate).ln().abs() * share);
+            // No worker gets more than all there is.
+            *rate = (*rate * wanted).sqrt().min(mean * f64::from(workers));
             beyond = with;
         }
-        change < AGREED * mean
+        change < AGREED
     }
 }
 

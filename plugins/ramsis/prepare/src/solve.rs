@@ -7,22 +7,31 @@
 //! w = 1 it is the average reward per decision, with w = requests served that per request.
 
 use crate::error::PrepareError;
+use crate::mix::Mixer;
 use crate::problem::Problem;
 use crate::stop::Stop;
 
-/// Largest change of a distribution's total, and of a value beside the mean change, that counts
-/// as none.
+/// Largest change of a distribution in all, and of a value, that counts as none.
 const SETTLED: f64 = 1e-12;
 
-/// An action must promise so much more to take the place of another.
-const BETTER: f64 = 1e-10;
+/// The same while the policy still changes in large steps.
+const ROUGHLY: f64 = 1e-7;
 
-/// More than any instance has been seen to need, by orders.
-const ROUNDS_MAX: usize = 200;
+/// An action must promise more than another by so many times what counts as no change.
+const BETTER: f64 = 100.0;
+
+/// After so many policies the best of them is taken. A handful are needed where the chain mixes;
+/// far beyond capacity it falls apart into states that it cannot leave within any time that
+/// counts, values grow without end, and policies can follow each other in circles.
+const ROUNDS_MAX: usize = 50;
+
+/// Values that have not settled by then are used as they are: those of so many decisions to come.
+const HORIZON: usize = 1_000;
+
 const SWEEPS_MAX: usize = 100_000;
 
-/// From here on half of every state's probability stays: a chain that is all but periodic
-/// settles too.
+/// From here on steps are plain, and half of every state's probability stays: a chain that is
+/// all but periodic settles too.
 const LAZY_FROM: usize = 500;
 
 /// A policy and what follows from it.
@@ -45,9 +54,6 @@ pub(crate) struct Solver<'a> {
     stop: Stop<'a>,
 }
 
-/// Something did not settle.
-struct Unsettled(&'static str);
-
 // === impl Solver ===
 
 impl<'a> Solver<'a> {
@@ -69,8 +75,8 @@ impl<'a> Solver<'a> {
     pub(crate) fn solve(&mut self, load_rps: f64) -> Result<Solution, PrepareError> {
         let problem = self.problem;
         let states = 0..problem.space.len();
-        // The last is the slowest or the largest that fits: a start from which few states change.
-        let policy = states.map(|state| problem.choices(state).end - 1).collect();
+        // The first is the fastest: a policy under which the chain mixes fast.
+        let policy = states.map(|state| problem.choices(state).start).collect();
         self.improve_from(policy, load_rps)
     }
 
@@ -83,15 +89,8 @@ impl<'a> Solver<'a> {
         policy: Vec<usize>,
         load_rps: f64,
     ) -> Result<Solution, PrepareError> {
-        let states = self.problem.space.len();
-        let mut solution = Solution {
-            policy,
-            stationary: vec![0.0; states],
-            gain: 0.0,
-            values: vec![0.0; states],
-        };
-        solution.stationary[self.problem.space.emptied()] = 1.0;
-        self.settle_distribution(&mut solution, load_rps)?;
+        let mut solution = self.begin(policy);
+        self.settle_distribution(&mut solution, SETTLED, load_rps)?;
         Ok(solution)
     }
 
@@ -104,19 +103,38 @@ impl<'a> Solver<'a> {
         policy: Vec<usize>,
         load_rps: f64,
     ) -> Result<Solution, PrepareError> {
-        let mut solution = self.evaluate(policy, load_rps)?;
+        let mut solution = self.begin(policy);
+        let mut best: Option<(f64, Vec<usize>)> = None;
+        let mut settled = ROUGHLY;
         for _ in 0..ROUNDS_MAX {
-            self.settle_values(&mut solution, load_rps)?;
-            if !self.improve(&mut solution) {
-                return Ok(solution);
+            self.settle_distribution(&mut solution, settled, load_rps)?;
+            if best.as_ref().is_none_or(|(gain, _)| solution.gain > *gain) {
+                best = Some((solution.gain, solution.policy.clone()));
             }
-            self.settle_distribution(&mut solution, load_rps)?;
+            self.settle_values(&mut solution, settled)?;
+            if !self.improve(&mut solution, BETTER * settled) {
+                if settled == SETTLED {
+                    return Ok(solution);
+                }
+                settled = SETTLED;
+            }
         }
-        Err(PrepareError::Unsettled {
-            load_rps,
-            what: "the policy",
-            steps: ROUNDS_MAX,
-        })
+        match best {
+            Some((_, policy)) => self.evaluate(policy, load_rps),
+            None => Ok(solution),
+        }
+    }
+
+    fn begin(&self, policy: Vec<usize>) -> Solution {
+        let states = self.problem.space.len();
+        let mut stationary = vec![0.0; states];
+        stationary[self.problem.space.emptied()] = 1.0;
+        Solution {
+            policy,
+            stationary,
+            gain: 0.0,
+            values: vec![0.0; states],
+        }
     }
 
     /// Kernels that a policy uses.
@@ -135,37 +153,44 @@ impl<'a> Solver<'a> {
     fn settle_distribution(
         &mut self,
         solution: &mut Solution,
+        settled: f64,
         load_rps: f64,
     ) -> Result<(), PrepareError> {
         let problem = self.problem;
         let used = self.used(&solution.policy);
+        let mut mixer = Mixer::default();
         let mut next = vec![0.0; solution.stationary.len()];
-        let mut settled = false;
+        let mut change = f64::INFINITY;
         for sweep in 0..SWEEPS_MAX {
             self.stop.check()?;
             self.step(&solution.policy, &used, &solution.stationary, &mut next);
-            if sweep >= LAZY_FROM {
-                for (next, before) in next.iter_mut().zip(&solution.stationary) {
-                    *next = 0.5 * (*next + before);
-                }
-            }
-            let total: f64 = next.iter().sum();
-            let change: f64 = next
-                .iter_mut()
-                .zip(&solution.stationary)
-                .map(|(next, before)| {
-                    *next /= total;
-                    (*next - before).abs()
-                })
-                .sum();
-            std::mem::swap(&mut solution.stationary, &mut next);
-            if change < SETTLED {
-                settled = true;
+            let before = solution.stationary.iter();
+            change = before.zip(&next).map(|(a, b)| (a - b).abs()).sum();
+            if change < settled {
                 break;
             }
+            if sweep < LAZY_FROM {
+                mixer.advance(&mut solution.stationary, &next);
+            } else {
+                for (now, next) in solution.stationary.iter_mut().zip(&next) {
+                    *now = 0.5 * (*now + next);
+                }
+            }
+            // Mixed steps overshoot below 0, and rounding adds up.
+            let positive = |chance: &mut f64| {
+                *chance = chance.max(0.0);
+                *chance
+            };
+            let total: f64 = solution.stationary.iter_mut().map(positive).sum();
+            let scale = |chance: &mut f64| *chance /= total;
+            solution.stationary.iter_mut().for_each(scale);
         }
-        if !settled {
-            return Err(Unsettled("the stationary distribution").at(load_rps));
+        if !(change < settled) {
+            return Err(PrepareError::Unsettled {
+                load_rps,
+                what: "the stationary distribution",
+                steps: SWEEPS_MAX,
+            });
         }
         let choices = solution.policy.iter().map(|&c| problem.choice(c));
         let (reward, weight) = choices.zip(&solution.stationary).fold(
@@ -210,43 +235,41 @@ impl<'a> Solver<'a> {
     }
 
     /// The relative values of a policy, by repeated steps from those at hand.
-    fn settle_values(
-        &mut self,
-        solution: &mut Solution,
-        load_rps: f64,
-    ) -> Result<(), PrepareError> {
+    fn settle_values(&mut self, solution: &mut Solution, settled: f64) -> Result<(), PrepareError> {
         let problem = self.problem;
         let used = self.used(&solution.policy);
+        let mut mixer = Mixer::default();
         let mut next = vec![0.0; solution.values.len()];
-        for sweep in 0..SWEEPS_MAX {
+        for sweep in 0..HORIZON {
             self.stop.check()?;
             self.expect(&used, &solution.values);
-            let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
             for (state, &c) in solution.policy.iter().enumerate() {
                 let choice = problem.choice(c);
-                let mut value = choice.reward - solution.gain * choice.weight;
-                value += self.ahead(state, c);
-                if sweep >= LAZY_FROM {
-                    value = 0.5 * (value + solution.values[state]);
-                }
-                let change = value - solution.values[state];
-                least = least.min(change);
-                most = most.max(change);
-                next[state] = value;
+                next[state] = choice.reward - solution.gain * choice.weight + self.ahead(state, c);
             }
-            // Only differences matter: the first state's is kept at 0.
+            // Only differences matter: the first state's value is kept at 0.
             let origin = next[0];
-            next.iter_mut().for_each(|value| *value -= origin);
-            std::mem::swap(&mut solution.values, &mut next);
-            if most - least < SETTLED {
+            let mut change: f64 = 0.0;
+            for (next, value) in next.iter_mut().zip(&solution.values) {
+                *next -= origin;
+                change = change.max((*next - value).abs());
+            }
+            if change < settled {
                 return Ok(());
             }
+            if sweep < LAZY_FROM {
+                mixer.advance(&mut solution.values, &next);
+            } else {
+                for (value, next) in solution.values.iter_mut().zip(&next) {
+                    *value = 0.5 * (*value + next);
+                }
+            }
         }
-        Err(Unsettled("the values").at(load_rps))
+        Ok(())
     }
 
-    /// Takes the best choice of every state. Whether any changed.
-    fn improve(&mut self, solution: &mut Solution) -> bool {
+    /// Takes the best choice of every state where it is better by so much. Whether any changed.
+    fn improve(&mut self, solution: &mut Solution, better: f64) -> bool {
         let problem = self.problem;
         let all: Vec<usize> = (0..problem.kernels.len()).collect();
         self.expect(&all, &solution.values);
@@ -259,7 +282,7 @@ impl<'a> Solver<'a> {
             let mut best = (value(*kept), *kept);
             for c in problem.choices(state) {
                 let value = value(c);
-                if value > best.0 + BETTER {
+                if value > best.0 + better {
                     best = (value, c);
                 }
             }
@@ -284,14 +307,5 @@ impl<'a> Solver<'a> {
     }
 }
 
-// === impl Unsettled ===
-
-impl Unsettled {
-    fn at(self, load_rps: f64) -> PrepareError {
-        PrepareError::Unsettled {
-            load_rps,
-            what: self.0,
-            steps: SWEEPS_MAX,
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -165,34 +165,64 @@ impl Spec {
 // === impl Model ===
 
 impl Model {
-    /// A variant of which some batches were measured. Those between 1 and the largest that were
-    /// not are filled in by a straight line through the others, by least squares, as in the
-    /// public artifact; then no batch takes longer than a larger one.
+    /// A variant of which some batches were measured. Between two of them latencies are
+    /// interpolated, as the host does; then no batch takes longer than a larger one.
     ///
     /// # Errors
-    /// A batch is missing and fewer than two were measured.
+    /// The batch of 1 was not measured.
     pub fn measured(
         name: &str,
         accuracy: f64,
         latency_us: &BTreeMap<u32, u64>,
     ) -> Result<Self, PrepareError> {
-        let largest = latency_us.keys().next_back().copied().unwrap_or_default();
-        let hole = (1..=largest.max(1)).find(|batch| !latency_us.contains_key(batch));
-        let line = match hole {
-            None => None,
-            Some(batch) => Some(line(latency_us).ok_or_else(|| PrepareError::Hole {
+        let between = |batch: u32| {
+            let (from, from_us) = latency_us.range(..=batch).next_back()?;
+            let (to, to_us) = latency_us.range(batch..).next()?;
+            let share = f64::from(batch - from) / f64::from((to - from).max(1));
+            let (from_us, to_us) = (*from_us as f64, *to_us as f64);
+            Some((from_us + share * (to_us - from_us)).round() as u64)
+        };
+        Self::filled(name, accuracy, latency_us, 1, between)
+    }
+
+    /// A variant of which some batches were measured; the others up to `largest` are filled in
+    /// by a straight line through the measured ones, by least squares, as in the public
+    /// artifact. Then no batch takes longer than a larger one.
+    ///
+    /// # Errors
+    /// A batch is missing and fewer than two were measured.
+    pub fn fitted(
+        name: &str,
+        accuracy: f64,
+        latency_us: &BTreeMap<u32, u64>,
+        largest: u32,
+    ) -> Result<Self, PrepareError> {
+        let line = line(latency_us);
+        let fitted = |batch: u32| {
+            let measured = latency_us.get(&batch).copied();
+            measured.or_else(|| {
+                let (slope, start) = line?;
+                Some(slope.mul_add(f64::from(batch), start).round().max(1.0) as u64)
+            })
+        };
+        Self::filled(name, accuracy, latency_us, largest, fitted)
+    }
+
+    fn filled(
+        name: &str,
+        accuracy: f64,
+        measured: &BTreeMap<u32, u64>,
+        largest: u32,
+        at: impl Fn(u32) -> Option<u64>,
+    ) -> Result<Self, PrepareError> {
+        let last = measured.keys().next_back().copied().unwrap_or_default();
+        let filled = (1..=largest.max(last)).map(|batch| {
+            at(batch).ok_or_else(|| PrepareError::Hole {
                 variant: name.to_owned(),
                 batch,
-            })?),
-        };
-        let at = |batch: u32| match (latency_us.get(&batch), line) {
-            (Some(&us), _) => us,
-            (None, Some((slope, start))) => {
-                slope.mul_add(f64::from(batch), start).round().max(1.0) as u64
-            }
-            (None, None) => 1,
-        };
-        let mut filled: Vec<u64> = (1..=largest).map(at).collect();
+            })
+        });
+        let mut filled: Vec<u64> = filled.collect::<Result<_, _>>()?;
         let mut next = u64::MAX;
         for us in filled.iter_mut().rev() {
             next = next.min(*us);
@@ -245,22 +275,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_measured_is_on_the_line_and_nothing_decreases() {
+    fn what_was_not_measured_is_filled_in_and_nothing_decreases() {
         let measured = BTreeMap::from([(1, 100), (2, 190), (4, 400), (5, 380)]);
-        let model = Model::measured("m", 0.5, &measured).unwrap();
-        // The line is 80.5 b + 26 through the four points: 267.5 at 3.
-        assert_eq!(model.latency_us, [100, 190, 267, 380, 380]);
+        let between = Model::measured("m", 0.5, &measured).unwrap();
+        assert_eq!(between.latency_us, [100, 190, 295, 380, 380]);
+        // The least-squares line through the four is 77 b + 36.5.
+        let fitted = Model::fitted("m", 0.5, &measured, 6).unwrap();
+        assert_eq!(fitted.latency_us, [100, 190, 268, 380, 380, 499]);
     }
 
     #[test]
-    fn a_hole_beside_one_measurement_is_named() {
-        let error = Model::measured("m", 0.5, &BTreeMap::from([(2, 100)])).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("variant `m`: batch 1 was not measured"),
-            "{error}"
-        );
+    fn a_hole_that_cannot_be_filled_is_named() {
+        let measured = BTreeMap::from([(2, 100)]);
+        let hole = "variant `m`: batch 1 was not measured";
+        for model in [
+            Model::measured("m", 0.5, &measured),
+            Model::fitted("m", 0.5, &measured, 2),
+        ] {
+            let error = model.unwrap_err().to_string();
+            assert!(error.starts_with(hole), "{error}");
+        }
     }
 
     #[test]
