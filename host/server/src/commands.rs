@@ -53,6 +53,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
+    Prepare(prepare::PrepareArgs),
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
     Prepare(prepare::PrepareArgs),
@@ -85,6 +86,7 @@ impl Cli {
             // SAFETY: as above.
             Command::Profile(args) => unsafe { profile::run(&args) },
             Command::Models(args) => models::run(&args),
+            Command::Prepare(args) => prepare::run(&args),
             Command::Simulate(args) => simulate::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),

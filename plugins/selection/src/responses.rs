@@ -47,8 +47,8 @@ pub struct Measured {
 pub struct VariantResponses {
     /// Name of the variant.
     pub variant: String,
-    /// Largest batch that a worker took.
-    pub batch_max: u32,
+    /// Largest batch that a worker took, one per load.
+    pub batch_max: Vec<u32>,
     /// From arrival to answer, in microseconds, one per load; none from the load on at which it
     /// was no longer below the SLO.
     pub response_us: Vec<Option<u64>>,
@@ -112,11 +112,12 @@ impl Measured {
             return fault("loads_rps", "must ascend");
         }
         for (v, variant) in self.variants.iter().enumerate() {
-            if variant.response_us.len() != self.loads_rps.len() {
+            let lens = [variant.response_us.len(), variant.batch_max.len()];
+            if lens != [self.loads_rps.len(); 2] {
                 let field = format!("variants[{v}].response_us");
-                return fault(&field, "must have one entry per load");
+                return fault(&field, "and batch_max must have one entry per load");
             }
-            if variant.batch_max == 0 {
+            if variant.batch_max.contains(&0) {
                 return fault(&format!("variants[{v}].batch_max"), "must be at least 1");
             }
         }

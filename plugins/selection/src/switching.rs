@@ -88,9 +88,11 @@ fn most_accurate(measured: &Measured, models: &[(VariantId, f64)], at: usize) ->
             response.is_some_and(|us| us < measured.slo_us)
         });
     let best = below.max_by(|((_, a), _), ((_, b), _)| a.total_cmp(b));
-    best.map(|(&(variant, _), responses)| Choice {
+    let (&(variant, _), responses) = best?;
+    let &batch_max = responses.batch_max.get(at)?;
+    Some(Choice {
         variant,
-        batch_max: responses.batch_max as usize,
+        batch_max: batch_max as usize,
     })
 }
 

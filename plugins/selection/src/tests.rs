@@ -162,9 +162,9 @@ fn what_was_half_run_goes_on_first() {
 }
 
 fn measured() -> Responses {
-    let variant = |name: &str, batch_max, response_us: &[Option<u64>]| VariantResponses {
+    let variant = |name: &str, batch_max: u32, response_us: &[Option<u64>]| VariantResponses {
         variant: name.to_owned(),
-        batch_max,
+        batch_max: (0..3).map(|load| batch_max + load).collect(),
         response_us: response_us.to_vec(),
     };
     Responses {
@@ -205,8 +205,8 @@ fn model_switching_takes_the_most_accurate_measured_below_the_slo() {
     assert_eq!(at(0.0), (2, 1));
     assert_eq!(at(10.0), (2, 1));
     // 100 ms is not below it.
-    assert_eq!(at(10.1), (1, 2));
-    assert_eq!(at(20.0), (1, 2));
+    assert_eq!(at(10.1), (1, 3));
+    assert_eq!(at(20.0), (1, 3));
     assert_eq!(
         at(21.0),
         (0, 8),

@@ -6,11 +6,25 @@
 
 mod queue;
 
+use std::ops::RangeInclusive;
+
 use queue::Run;
 use selection::responses::{FORMAT, Measured, Responses, VariantResponses};
-use switchyard_core::catalog::{App, Catalog};
+use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{AppId, VariantId, WorkerId};
 use thiserror::Error;
+
+/// How large batches may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Batching {
+    /// As in the paper's artifact: under each load the largest batches of the model that Jellyfish+
+    /// would run without headroom, whichever model is measured.
+    #[default]
+    Published,
+    /// A model's own: those that take at most half the SLO, and where these do not keep up the
+    /// smallest that do. It makes ModelSwitching stronger than it was published.
+    Own,
+}
 
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +33,8 @@ pub struct Options {
     pub workers: Vec<u32>,
     /// Loads in requests per second, ascending.
     pub loads_rps: Vec<f64>,
+    /// How large batches may be.
+    pub batching: Batching,
     /// Which percentile of the response latency, 0 to 1.
     pub percentile: f64,
     /// How long requests arrive under each load, in virtual seconds.
@@ -51,6 +67,7 @@ impl Default for Options {
         Self {
             workers: Vec::new(),
             loads_rps: Vec::new(),
+            batching: Batching::default(),
             percentile: 0.99,
             seconds: 60.0,
             seed: 1,
@@ -75,19 +92,26 @@ pub fn responses(
     };
     let mut measured = Vec::new();
     for (app, of) in (0..).map(AppId).zip(&catalog.apps) {
+        let variants = (0u32..).map(VariantId).zip(&catalog.variants);
+        let variants = variants.filter(|(_, variant)| variant.app == app);
+        let models = variants.map(|(id, variant)| Model {
+            name: &variant.name,
+            accuracy: variant
+                .exit(variant.last_exit())
+                .map_or(0.0, |exit| exit.accuracy),
+            latencies_us: latencies_us(catalog, id),
+        });
+        let models: Vec<Model<'_>> = models.filter(|m| !m.latencies_us.is_empty()).collect();
+        if models.is_empty() {
+            return Err(PrepareError::NoVariant(of.name.clone()));
+        }
         for &workers in &options.workers {
-            let variants = (0u32..).map(VariantId).zip(&catalog.variants);
-            let variants = variants.filter(|(_, variant)| variant.app == app);
-            let variants: Vec<VariantResponses> = variants
-                .filter_map(|(id, variant)| {
-                    let latencies = latencies_us(catalog, id);
-                    let name = &variant.name;
-                    measure(name, &latencies, of, workers, options, progress)
-                })
-                .collect();
-            if variants.is_empty() {
-                return Err(PrepareError::NoVariant(of.name.clone()));
-            }
+            let task = Task {
+                slo_us: of.slo.0,
+                workers,
+                models: &models,
+                options,
+            };
             measured.push(Measured {
                 app: of.name.clone(),
                 kind: catalog.kinds[kind.index()].clone(),
@@ -95,7 +119,10 @@ pub fn responses(
                 slo_us: of.slo.0,
                 percentile: options.percentile,
                 loads_rps: options.loads_rps.clone(),
-                variants,
+                variants: models
+                    .iter()
+                    .map(|model| task.measure(model, progress))
+                    .collect(),
             });
         }
     }
@@ -114,40 +141,100 @@ fn latencies_us(catalog: &Catalog, id: VariantId) -> Vec<u64> {
     latencies.map(|latency| latency.0.max(1)).collect()
 }
 
-/// One model under all loads; none where it was not profiled.
-fn measure(
-    name: &str,
-    latencies_us: &[u64],
-    app: &App,
+/// A variant.
+struct Model<'a> {
+    name: &'a str,
+    accuracy: f64,
+    /// Never empty.
+    latencies_us: Vec<u64>,
+}
+
+/// One app on so many workers.
+struct Task<'a> {
+    slo_us: u64,
     workers: u32,
-    options: &Options,
-    progress: &mut dyn FnMut(),
-) -> Option<VariantResponses> {
-    // Adaptive batching as Jellyfish+ has it: what takes at most half the SLO, or one request.
-    let largest = latencies_us.iter().rposition(|&us| us <= app.slo.0 / 2);
-    let largest = largest.map_or(1, |at| at + 1);
-    let latencies_us = latencies_us.get(..largest)?;
-    let mut fits = true;
-    let response = |&load_rps: &f64| {
-        progress();
-        let run = Run {
-            latencies_us,
-            workers,
-            load_rps,
-            seconds: options.seconds,
-            seed: options.seed,
+    models: &'a [Model<'a>],
+    options: &'a Options,
+}
+
+// === impl Task ===
+
+impl Task<'_> {
+    /// One model under all loads.
+    fn measure(&self, model: &Model<'_>, progress: &mut dyn FnMut()) -> VariantResponses {
+        let mut fits = true;
+        let response = |&load_rps: &f64| {
+            progress();
+            let limits = self.limits(model, load_rps);
+            let first = *limits.start();
+            let found = limits.into_iter().filter(|_| fits).find_map(|limit| {
+                let run = Run {
+                    latencies_us: model.latencies_us.get(..limit)?,
+                    workers: self.workers,
+                    load_rps,
+                    seconds: self.options.seconds,
+                    seed: self.options.seed,
+                };
+                let us = run.response_us(self.options.percentile, self.slo_us)?;
+                Some((limit as u32, Some(us)))
+            });
+            // Under a higher load it takes longer still, unless batches may be larger there.
+            fits = found.is_some() || self.options.batching == Batching::Published;
+            found.unwrap_or((first as u32, None))
         };
-        let us = fits.then(|| run.response_us(options.percentile, app.slo.0));
-        let us = us.flatten();
-        // Under a higher load it takes longer still.
-        fits = us.is_some();
-        us
-    };
-    Some(VariantResponses {
-        variant: name.to_owned(),
-        batch_max: largest as u32,
-        response_us: options.loads_rps.iter().map(response).collect(),
-    })
+        let (batch_max, response_us) = self.options.loads_rps.iter().map(response).unzip();
+        VariantResponses {
+            variant: model.name.to_owned(),
+            batch_max,
+            response_us,
+        }
+    }
+
+    /// The largest batches to try under a load, the first one first.
+    fn limits(&self, model: &Model<'_>, load_rps: f64) -> RangeInclusive<usize> {
+        let most = model.latencies_us.len();
+        match self.options.batching {
+            Batching::Published => {
+                let limit = self.published_limit(load_rps).min(most);
+                limit..=limit
+            }
+            Batching::Own => {
+                let half = model.largest_within(self.slo_us / 2).max(1);
+                half..=model.largest_within(self.slo_us - 1).max(half)
+            }
+        }
+    }
+
+    /// The largest batch that takes at most half the SLO and sustains the load, of the most
+    /// accurate model that has one; where none has, as large as it can be.
+    fn published_limit(&self, load_rps: f64) -> usize {
+        let of_worker = load_rps / f64::from(self.workers);
+        let largest = |model: &Model<'_>| {
+            let within = model
+                .latencies_us
+                .get(..model.largest_within(self.slo_us / 2))?;
+            let batches = (1..).zip(within);
+            let able =
+                batches.filter(|&(batch, &us)| f64::from(batch) * 1e6 / us as f64 >= of_worker);
+            able.last().map(|(batch, _): (u32, _)| batch as usize)
+        };
+        let able = self
+            .models
+            .iter()
+            .filter_map(|model| Some((model, largest(model)?)));
+        let best = able.max_by(|(a, _), (b, _)| a.accuracy.total_cmp(&b.accuracy));
+        best.map_or(usize::MAX, |(_, largest)| largest)
+    }
+}
+
+// === impl Model ===
+
+impl Model<'_> {
+    /// The largest batch that takes no longer than this, 0 when not even one request does.
+    fn largest_within(&self, within_us: u64) -> usize {
+        let within = self.latencies_us.iter().rposition(|&us| us <= within_us);
+        within.map_or(0, |at| at + 1)
+    }
 }
 
 // === impl Options ===
