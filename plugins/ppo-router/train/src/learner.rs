@@ -10,7 +10,7 @@ use crate::adam::Adam;
 use crate::env::Slot;
 use crate::heads::Heads;
 use crate::mlp::{Mlp, Pass, Rows};
-use crate::rollout::{Collect, PHASES, Reward, Trajectory, advantages, collect};
+use crate::rollout::{CRITIC_MORE, Collect, PHASES, Reward, Trajectory, advantages, collect};
 use crate::train::TrainError;
 use crate::yard::Yard;
 
@@ -60,6 +60,10 @@ pub struct Settings {
     /// Share of the slots with fewer arrivals than the mean that is learnt from, each so much
     /// the heavier: most slots are of the normal state and alike.
     pub thin: f64,
+    /// How far advantages are brought to the same deviation in slots that follow few arrivals and
+    /// in the others, 0 (not at all) to 1: what is learnt about the normal state does not drown in
+    /// what is learnt about bursts.
+    pub balance: f32,
     /// The first policy gives every instance its share of the service rate, not the same.
     pub proportional: bool,
 }
@@ -109,6 +113,7 @@ pub struct Task<'a> {
 #[derive(Debug, Default)]
 struct Batch {
     rows: Rows,
+    critic_rows: Rows,
     /// Rows that are slots: all but the ones after the last.
     slots: Vec<u32>,
     /// Positions of the slots that are learnt from, and what each counts, 1 in the mean.
@@ -153,6 +158,7 @@ impl Settings {
             reward_scale: 0.1,
             entropy: 0.0,
             thin: 1.0,
+            balance: 0.0,
             proportional: false,
         }
     }
@@ -172,6 +178,7 @@ impl Settings {
             sigma: (0.6, 0.2),
             entropy: 1e-3,
             thin: 0.25,
+            balance: 0.5,
             proportional: true,
             ..Self::paper()
         }
@@ -222,6 +229,9 @@ impl Settings {
         }
         if !(positive(f64::from(self.rate.0)) && positive(f64::from(self.rate.1))) {
             return wrong("rate", "must be positive");
+        }
+        if !share(self.balance) {
+            return wrong("balance", "must be from 0 to 1");
         }
         if !(positive(self.thin) && self.thin <= 1.0) {
             return wrong("thin", "must be above 0 and 1 at most");
@@ -372,9 +382,9 @@ impl Learner {
 
 fn value_widths(meta: &Meta) -> Vec<usize> {
     let mut widths = meta.layers.clone();
-    if let Some(last) = widths.last_mut() {
-        *last = 1;
-    }
+    widths[0] += CRITIC_MORE;
+    let last = widths.len() - 1;
+    widths[last] = 1;
     widths
 }
 
@@ -391,7 +401,7 @@ impl Batch {
             let picks: Vec<u32> = (0..one.rows.len() as u32).collect();
             let mut values = Vec::with_capacity(picks.len());
             for picks in picks.chunks(CHUNK) {
-                values.extend_from_slice(value.forward(&one.rows, picks, &mut pass));
+                values.extend_from_slice(value.forward(&one.critic_rows, picks, &mut pass));
             }
             let begin = batch.advantages.len();
             let (gamma, lambda) = (settings.gamma, settings.lambda);
@@ -405,6 +415,7 @@ impl Batch {
             }
             batch.slots.extend(first..first + one.rewards.len() as u32);
             batch.rows.extend(&one.rows);
+            batch.critic_rows.extend(&one.critic_rows);
             batch.log_shares.extend_from_slice(&one.log_shares);
             batch.pairs.extend_from_slice(&one.pairs);
             batch
@@ -417,8 +428,39 @@ impl Batch {
         let count = batch.targets.len().max(1) as f64;
         let variance = squares / count - (sum / count).powi(2);
         seen.unexplained = errors / count / variance.max(f64::MIN_POSITIVE);
-        normalise(&mut batch.advantages);
+        batch.normalise(trajectories, settings.balance);
         (batch, seen)
+    }
+
+    /// Brings advantages to mean 0 and deviation 1, all together or, as far as `balance` says,
+    /// apart for slots that follow one with few arrivals and for the others.
+    fn normalise(&mut self, trajectories: &[Trajectory], balance: f32) {
+        let arrivals = || trajectories.iter().flat_map(|one| &one.arrivals);
+        let total: u64 = arrivals().map(|&count| u64::from(count)).sum();
+        let mean = total as f64 / self.slots.len().max(1) as f64;
+        let before = trajectories.iter().flat_map(|one| {
+            let first = std::iter::once(&one.arrivals_before);
+            first.chain(&one.arrivals).take(one.arrivals.len())
+        });
+        let is_few: Vec<bool> = before.map(|&count| f64::from(count) < mean).collect();
+        normalise(&mut self.advantages);
+        for group in [false, true] {
+            let own = || {
+                self.advantages
+                    .iter()
+                    .zip(&is_few)
+                    .filter(|(_, few)| **few == group)
+            };
+            let count = own().count().max(1) as f32;
+            let squares: f32 = own().map(|(advantage, _)| advantage * advantage).sum();
+            let deviation = (squares / count).sqrt().max(1e-3);
+            let factor = libm::powf(deviation, -balance);
+            for (advantage, &few) in self.advantages.iter_mut().zip(&is_few) {
+                if few == group {
+                    *advantage *= factor;
+                }
+            }
+        }
     }
 
     /// Leaves out some of the slots with few arrivals and lets the others count for them.
@@ -546,13 +588,19 @@ fn improve_value(
             for chunk in minibatch.chunks(CHUNK) {
                 picks.clear();
                 picks.extend(chunk.iter().map(|&at| batch.slots[at as usize]));
-                let out = value.forward(&batch.rows, &picks, &mut pass);
+                let out = value.forward(&batch.critic_rows, &picks, &mut pass);
                 slopes.clear();
                 for (&at, v) in chunk.iter().zip(out) {
                     let at = at as usize;
                     slopes.push(per_sample * batch.weights[at] * (v - batch.targets[at]));
                 }
-                value.backward(&batch.rows, &picks, &slopes, &mut pass, &mut gradient);
+                value.backward(
+                    &batch.critic_rows,
+                    &picks,
+                    &slopes,
+                    &mut pass,
+                    &mut gradient,
+                );
             }
             adam.step(rate, &gradient, &mut value.parameters);
         }
