@@ -53,7 +53,6 @@ enum Command {
     Demo(demo::DemoArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
-    Prepare(prepare::PrepareArgs),
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
     Prepare(prepare::PrepareArgs),
@@ -86,7 +85,6 @@ impl Cli {
             // SAFETY: as above.
             Command::Profile(args) => unsafe { profile::run(&args) },
             Command::Models(args) => models::run(&args),
-            Command::Prepare(args) => prepare::run(&args),
             Command::Simulate(args) => simulate::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),

@@ -20,7 +20,7 @@ pub use app::{AppConfig, EvidenceName, Late, PriorName};
 pub use error::ConfigError;
 pub use policies::PoliciesConfig;
 use pool::names_file;
-pub use pool::{FaultLimitConfig, PoolConfig, RecordConfig, ShadowConfig};
+pub use pool::{FaultLimitConfig, PoolConfig, Preparation, RecordConfig, ShadowConfig};
 pub use profile::{PercentileName, ProfileConfig};
 pub use server::ServerConfig;
 pub use worker::{Device, WorkerConfig};

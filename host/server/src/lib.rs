@@ -6,6 +6,7 @@
 //! - [`driver`]: a thread per pool that drives the scheduling core; [`evidence`]: counts
 //!   neighbours beside it; [`clock`]: its time
 //! - [`policies`]: hot reload, beside the driver; [`observed`]: what policies take
+//! - [`preparer`]: makes RAMSIS tables for loads that grow, beside the driver
 //! - [`recorder`]: windows and plans into a file, beside the driver; [`shadow`]: a candidate that
 //!   is asked and not obeyed; `judge`: what two plans are worth
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]
@@ -25,6 +26,7 @@ pub mod ingress;
 mod judge;
 pub mod observed;
 pub mod policies;
+pub mod preparer;
 pub mod readiness;
 pub mod recorder;
 pub mod reloads;

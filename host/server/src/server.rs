@@ -17,10 +17,11 @@ use crate::admin::{self, Admin, AdminPool};
 use crate::assembly::{AssemblyError, Measured, PoolPlan};
 use crate::backend::{OutputsError, PoolBackend};
 use crate::clock::Clock;
-use crate::config::{Config, PoolConfig, ServerConfig};
+use crate::config::{Config, PoolConfig, Preparation, ServerConfig};
 use crate::driver::{Message, Pool, PoolError, PoolHandle};
 use crate::ingress;
 use crate::policies::{Policies, PoliciesError, PoliciesHandle, PoliciesParts};
+use crate::preparer::{Preparer, PreparerError, PreparerParts};
 use crate::readiness::Readiness;
 use crate::reloads::{Reloads, ReloadsParts};
 use crate::shadow::{Shadow, ShadowError, ShadowParts};
@@ -35,6 +36,7 @@ pub struct Server {
     // Dropped first: whoever installs policies, then those they are installed in.
     policies: Vec<Policies>,
     shadows: Vec<Option<Shadow>>,
+    preparers: Vec<Option<Preparer>>,
     reloads: Vec<Reloads>,
     pools: Vec<Pool>,
     backend: Arc<PoolBackend>,
@@ -81,6 +83,14 @@ pub enum StartError {
         pool: String,
         /// What is wrong.
         error: ShadowError,
+    },
+    /// What a pool's policy needs cannot be made while it serves.
+    #[error("pool {pool}: prepare: {error}")]
+    Prepare {
+        /// The pool.
+        pool: String,
+        /// What is wrong.
+        error: PreparerError,
     },
     /// Metrics could not be set up.
     #[error("metrics: {0}")]
@@ -140,7 +150,7 @@ impl Server {
         let readiness = Arc::new(Readiness::default());
         let engine = PolicyEngine::live(&EngineOptions::default())?;
         let (mut pools, mut policies, mut served) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut reloads, mut shadows) = (Vec::new(), Vec::new());
+        let (mut reloads, mut shadows, mut preparers) = (Vec::new(), Vec::new(), Vec::new());
         for plan in plans {
             let parts = plan.parts(
                 measured,
@@ -170,6 +180,7 @@ impl Server {
                 error,
             })?;
             policies.push(started);
+            preparers.push(preparer(&config, plan, &pool, &registry)?);
             shadows.push(shadow(&engine, &config, plan, &pool, &registry)?);
             served.push((Arc::clone(pool.handle()), plan.tensors.clone()));
             pools.push(pool);
@@ -196,6 +207,7 @@ impl Server {
             pools,
             policies,
             shadows,
+            preparers,
             reloads,
             config,
         })
@@ -230,6 +242,7 @@ impl Server {
         // Joining threads blocks; nothing else runs on this runtime any more.
         drop(self.policies);
         drop(self.shadows);
+        drop(self.preparers);
         drop(self.reloads);
         drop(self.pools);
     }
@@ -278,6 +291,31 @@ fn loader(
         seed: pool.seed,
     };
     Loader::new(engine.clone(), options)
+}
+
+/// What makes a pool's tables while it serves, if they are to be made.
+fn preparer(
+    config: &Config,
+    plan: &PoolPlan,
+    pool: &Pool,
+    registry: &Registry,
+) -> Result<Option<Preparer>, StartError> {
+    let Some(Preparation::Ramsis) = plan.config.prepare else {
+        return Ok(None);
+    };
+    let parts = PreparerParts {
+        pool: Arc::clone(pool.handle()),
+        folder: plan
+            .config
+            .policy_file(&config.policies.dir)
+            .with_extension(""),
+        registry: registry.clone(),
+    };
+    let started = Preparer::start(parts).map_err(|error| StartError::Prepare {
+        pool: plan.config.name.clone(),
+        error,
+    })?;
+    Ok(Some(started))
 }
 
 /// A pool's shadow, if it is to have one.

@@ -25,6 +25,7 @@ mod live {
     mod files;
     mod guests;
     mod models;
+    mod preparing;
     mod process;
     mod recording;
     mod shadow;

@@ -47,9 +47,20 @@ pub struct PoolConfig {
     /// Where windows and plans are recorded; absent: nowhere.
     #[serde(default)]
     pub record: Option<RecordConfig>,
+    /// What is made for the policy while it serves; absent: nothing.
+    #[serde(default)]
+    pub prepare: Option<Preparation>,
     /// A candidate that gets the same windows and is not obeyed; absent: none.
     #[serde(default)]
     pub shadow: Option<ShadowConfig>,
+}
+
+/// What a server makes for its policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preparation {
+    /// RAMSIS tables for loads beyond those that there are tables for.
+    Ramsis,
 }
 
 /// A policy that is asked what it would do.

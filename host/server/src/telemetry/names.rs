@@ -32,6 +32,7 @@ pub(crate) const INBOX_FULL: &str = "switchyard_inbox_full_total";
 pub(crate) const RECORDED_WINDOWS: &str = "switchyard_recorded_windows_total";
 pub(crate) const RECORDING_DROPPED: &str = "switchyard_recording_dropped_windows_total";
 pub(crate) const RECORDING_ACTIVE: &str = "switchyard_recording_active";
+pub(crate) const TABLES_PREPARED: &str = "switchyard_tables_prepared_total";
 pub(crate) const SHADOW_WINDOWS: &str = "switchyard_shadow_windows_total";
 pub(crate) const SHADOW_WINDOW_TIME: &str = "switchyard_shadow_window_seconds";
 
@@ -126,6 +127,11 @@ pub(super) fn describe() {
         INBOX_FULL,
         Unit::Count,
         "Calls refused because the inbox was full"
+    );
+    describe_counter!(
+        TABLES_PREPARED,
+        Unit::Count,
+        "Tables made for loads beyond all others"
     );
     describe_counter!(
         SHADOW_WINDOWS,

@@ -10,7 +10,7 @@ use switchyard::config::{Config, ConfigError};
 use super::binary::root;
 
 /// The smallest configuration. Each section ends where `docs` adds a line to it.
-const SMALLEST: [(&str, &str); 8] = [
+const SMALLEST: [(&str, &str); 9] = [
     ("[[app]]", "name = \"heart\"\n"),
     ("[[worker]]", "name = \"cpu-a\"\n"),
     (

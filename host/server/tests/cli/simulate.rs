@@ -1,6 +1,6 @@
 //! `simulate`: the same command says the same, and what cannot be simulated is named.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -167,7 +167,14 @@ fn what_cannot_be_simulated_is_named() {
 /// Against itself under another name nothing is a difference; against another policy it is.
 #[test]
 fn differences_are_told_from_noise() {
-    let named = ["--policy", "twin=fcfs", "--against", "fcfs", "--seeds", "10"];
+    let named = [
+        "--policy",
+        "twin=fcfs",
+        "--against",
+        "fcfs",
+        "--seeds",
+        "10",
+    ];
     let workload = ["--workload", "gamma:900,0.5", "--seconds", "3"];
     let found = simulated(&[&POLICIES[..], &named, &workload].concat());
     let comparisons = found["comparisons"].as_array().unwrap();
@@ -177,10 +184,48 @@ fn differences_are_told_from_noise() {
         assert_eq!(change["verdict"], "noise", "{change}");
         assert_eq!(change["difference"]["mean"], 0.0);
     }
-    let changes = of("sneakpeek")["effects"].as_array().unwrap();
-    let utility = changes.iter().find(|c| c["metric"] == "utility").unwrap();
-    assert_eq!(utility["verdict"], "better", "{utility}");
-    assert_eq!(utility["difference"]["runs"], 10);
+}
+
+/// On a profile that is the same on every machine: exits trade accuracy for latency.
+#[test]
+fn a_difference_is_better_or_worse_by_what_its_metric_means() {
+    let paper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/paper/edgeserving");
+    let (yard, measured) = (paper.join("yard.toml"), paper.join("profile.json"));
+    let stability = policy("stability");
+    let folder = stability.parent().unwrap().to_str().unwrap();
+    let ran = switchyard(&[
+        "simulate",
+        "--config",
+        yard.to_str().unwrap(),
+        "--profile",
+        measured.to_str().unwrap(),
+        "--policies",
+        folder,
+        "--policy",
+        "stability",
+        "--policy",
+        "early=stability{policy = \"all-early\"}",
+        "--workload",
+        "poisson:60",
+        "--seconds",
+        "5",
+        "--seeds",
+        "5",
+        "--against",
+        "early",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let changes = found["comparisons"][0]["effects"].as_array().unwrap();
+    let verdict = |metric: &str| {
+        let change = changes.iter().find(|c| c["metric"] == metric).unwrap();
+        assert_eq!(change["difference"]["runs"], 5);
+        change["verdict"].as_str().unwrap()
+    };
+    assert_eq!(verdict("accuracy_expected"), "better");
+    assert_eq!(verdict("latency_p50_ms"), "worse");
 }
 
 #[test]

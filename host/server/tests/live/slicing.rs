@@ -13,15 +13,18 @@ use super::client::Client;
 use super::fixture::{beat, policy};
 use super::yard::{Setup, Yard};
 
-/// Requests of the short model that are measured.
-const SHORT: usize = 60;
+/// Requests of the short model that are measured in a round, and rounds.
+const SHORT: usize = 20;
+const ROUNDS: usize = 4;
 /// Different inputs of the long one.
 const INPUTS: u64 = 4;
 /// Tries to meet the bound. A machine that does something else for a while may miss it, one that
 /// does not slice misses it each time.
-const TRIES: usize = 3;
-/// The short model waits for half a run of the long one on average, or for half a quarter of one.
-const SHARE: f64 = 0.75;
+const TRIES: usize = 5;
+/// At worst the short model waits for a whole run of the long one, or for a slice of it.
+const SHARE: f64 = 0.8;
+/// Of the waits, the one that so many are below: farther out they are the machine's.
+const HIGH: f64 = 0.8;
 
 /// One worker, both models as shipped.
 fn config(folder: &Path, profiles: &Path, algorithm: &str) -> String {
@@ -104,9 +107,9 @@ async fn waits_us(client: &mut Client, nth: u64) -> f64 {
     answer.json()["parameters"]["queue_us"].as_f64().unwrap()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+fn high(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values[(values.len() as f64 * HIGH) as usize]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -122,25 +125,22 @@ async fn short_requests_pass_long_ones_that_run_in_slices() {
     }
     let mut shares = Vec::new();
     for _ in 0..TRIES {
-        let stopping = Arc::new(AtomicBool::new(false));
-        let long: Vec<_> = yards
-            .iter()
-            .map(|yard| long_runs(yard, &stopping))
-            .collect();
-        let mut clients = [yards[0].client().await, yards[1].client().await];
-        let mut waits = [Vec::new(), Vec::new()];
-        for nth in 0..SHORT {
-            for (client, waits) in clients.iter_mut().zip(&mut waits) {
-                waits.push(waits_us(client, nth as u64).await);
+        let (mut answers, mut waits) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+        // In turn: they must not slow each other down, and what slows one of them down for longer
+        // does so to both.
+        for round in 0..2 * ROUNDS {
+            let at = round % 2;
+            let stopping = Arc::new(AtomicBool::new(false));
+            let long = long_runs(&yards[at], &stopping);
+            let mut client = yards[at].client().await;
+            for nth in 0..SHORT {
+                waits[at].push(waits_us(&mut client, nth as u64).await);
             }
-        }
-        stopping.store(true, Ordering::Relaxed);
-        let mut answers = Vec::new();
-        for runs in long {
-            answers.push(runs.await.unwrap());
+            stopping.store(true, Ordering::Relaxed);
+            answers[at] = long.await.unwrap();
         }
         assert_eq!(answers[0], answers[1], "slices change nothing");
-        let [whole, sliced] = waits.map(median);
+        let [whole, sliced] = waits.map(high);
         shares.push(sliced / whole);
         if sliced < SHARE * whole {
             break;

@@ -215,6 +215,18 @@ measure_s = 1
         yard
     }
 
+    /// As [`start`](Self::start), with artifacts that are put into the policy's own folder first.
+    pub(crate) async fn start_beside(self, furnish: impl FnOnce(&Path)) -> Yard {
+        let folder = TempDir::new().unwrap();
+        furnish(&folder.path().join("active"));
+        let path = folder.path().to_path_buf();
+        let setup = self.clone();
+        let config = tokio::task::spawn_blocking(move || setup.config_in(fixture(), &path));
+        let yard = self.start_configured(config.await.unwrap(), folder).await;
+        yard.swap_number(1).await;
+        yard
+    }
+
     async fn start_configured(self, config: Config, folder: TempDir) -> Yard {
         logs::capture();
         let policy = self.furnish(folder.path());

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ramsis_tables::{Arrivals, Balancing, Batching, Objective};
+use ramsis_tables::{Arrivals, Balancing, Batching, Objective, Set};
 
 use crate::error::PrepareError;
+use crate::grid::slacks;
 
 /// The longest queue with states of its own, as in the paper's evaluation (section 6).
 pub const QUEUE_MAX: u32 = 32;
@@ -85,6 +86,30 @@ impl Spec {
             models,
             prune: true,
         }
+    }
+
+    /// What a set was made for, so that more tables can be made for it. `models` are its variants
+    /// as they are now.
+    pub fn of_set(set: &Set, models: Vec<Model>) -> Self {
+        let mut spec = Self {
+            app: set.app.clone(),
+            kind: set.kind.clone(),
+            percentile: set.percentile.clone(),
+            queue_max: set.queue_max,
+            balancing: set.balancing,
+            objective: set.objective,
+            batching: set.batching,
+            arrivals: set.arrivals,
+            // It has been pruned, and what was on the front then may serve on.
+            prune: false,
+            ..Self::new(models, set.slo_us, set.workers)
+        };
+        let steps = u32::try_from(set.slack_us.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        spec.grid = Grid::Fixed(steps.max(1));
+        if slacks(&spec, set.queue_max as usize) != set.slack_us {
+            spec.grid = Grid::Models;
+        }
+        spec
     }
 
     pub(crate) fn check(&self) -> Result<(), PrepareError> {
