@@ -217,7 +217,6 @@ impl Transitions for ShortestQueue<'_> {
     fn whole(&self, batch: usize, latency_us: u64) -> Result<Kernel, PrepareError> {
         let space = self.space;
         let all = self.births(batch, latency_us as f64);
-        let slacks = space.slacks();
         let rate = self.rate_per_us[batch];
         // S by slack and number.
         let later: Vec<Vec<f64>> = space
@@ -239,8 +238,9 @@ impl Transitions for ShortestQueue<'_> {
         let mut rows = Rows::default();
         rows.run(space.emptied(), &all.chances[..1]);
         for queued in 1..=space.queue_max {
-            let chances: Vec<f64> = (0..slacks - 1)
-                .map(|j| later[j][queued] - later[j + 1][queued])
+            let chances: Vec<f64> = later
+                .windows(2)
+                .map(|pair| pair[0][queued] - pair[1][queued])
                 .collect();
             rows.run(space.state(queued, 0), &chances);
         }
