@@ -9,6 +9,8 @@ use ramsis_prepare::{Generator, Grid, Spec};
 
 #[path = "support/image.rs"]
 mod image;
+#[path = "support/sixty.rs"]
+mod sixty;
 
 const LOAD_RPS: f64 = 2_000.0;
 
@@ -57,7 +59,7 @@ struct Timed {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let nine = image::nine()?;
-    let sixty = image::sixty(&nine);
+    let sixty = sixty::sixty(&nine);
     let mut timed = Vec::new();
     // Smallest first: the peak of memory only grows.
     for (column, models) in [nine, sixty].into_iter().enumerate() {

@@ -183,7 +183,7 @@ impl<'a> Solver<'a> {
             let scale = |chance: &mut f64| *chance /= total;
             solution.stationary.iter_mut().for_each(scale);
         }
-        if !(change < settled) {
+        if change.is_nan() || change >= settled {
             return Err(PrepareError::Unsettled {
                 load_rps,
                 what: "the stationary distribution",

@@ -6,13 +6,15 @@ use ramsis_prepare::{Generator, Spec};
 
 #[path = "../benches/support/image.rs"]
 mod image;
+#[path = "../benches/support/sixty.rs"]
+mod sixty;
 
 /// The generator of the public artifact: 60 workers, 2,000/s, 150 ms, D = 100, N = 32, nine
 /// variants, p95.
 #[test]
 fn the_artifacts_expectations_come_out() {
     let models = image::nine().unwrap();
-    assert_eq!(image::sixty(&models).len(), 60);
+    assert_eq!(sixty::sixty(&models).len(), 60);
     if models[0].name != "shufflenet_v2_x0_5" {
         return;
     }

@@ -25,7 +25,7 @@ use crate::commands::{Failure, positive};
   switchyard prepare ramsis --profile profiles/ramsis.json --slo-ms 150 --workers 60 \\
       --loads 2000 --objective decision --grid md --json --out /tmp/tables
 
-PROFILE is one of `switchyard profile`, or anything that `switchyard profile import` takes; of the
+FILE is one of `switchyard profile`, or anything that `switchyard profile import` takes; of the
 RAMSIS artifact's summary, the variants of its `pareto` list unless --variants names others.
 
 A table that is in the folder already and was made from the same is kept, so that what was

@@ -1,4 +1,4 @@
-//! The image task of the paper: its nine variants, and sixty between them.
+//! The image task of the paper and its nine variants.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,8 +13,6 @@ pub(crate) const SLO_US: u64 = 150_000;
 pub(crate) const WORKERS: u32 = 60;
 /// Batches that the artifact plans for.
 const BATCHES: u32 = 32;
-/// Accuracy from one variant of sixty to the next (section 7.3.2).
-const INCREMENT: f64 = 0.005;
 
 /// The nine variants on the front, from the file of the RAMSIS artifact's measurements; where that
 /// is not there, nine of the same spread.
@@ -54,33 +52,6 @@ pub(crate) fn nine() -> Result<Vec<Model>, Box<dyn Error>> {
         )?);
     }
     Ok(models)
-}
-
-/// The nine, and others interpolated on the lines between neighbours in steps of half a percent
-/// of accuracy (Figure 8): sixty.
-pub(crate) fn sixty(nine: &[Model]) -> Vec<Model> {
-    let mut models = Vec::new();
-    for pair in nine.windows(2) {
-        let (below, above) = (&pair[0], &pair[1]);
-        models.push(below.clone());
-        let apart = above.accuracy - below.accuracy;
-        let steps = (apart / INCREMENT - 1e-9).floor() as usize;
-        models.extend((1..=steps).map(|step| {
-            let accuracy = below.accuracy + INCREMENT * step as f64;
-            let share = (accuracy - below.accuracy) / apart;
-            let between = |(&from, &to): (&u64, &u64)| {
-                (from as f64 + share * (to as f64 - from as f64)).round() as u64
-            };
-            let batches = below.latency_us.iter().zip(&above.latency_us);
-            Model {
-                name: format!("{}+{step}", below.name),
-                accuracy,
-                latency_us: batches.map(between).collect(),
-            }
-        }));
-    }
-    models.extend(nine.last().cloned());
-    models
 }
 
 /// Latencies of one request as in the paper's Figure 3, and two thirds of that for each one more.
