@@ -18,6 +18,9 @@ use crate::{component, install};
 /// The profile of the root `Cargo.toml` that policies are built with.
 const PROFILE: &str = "wasm";
 
+/// Folder of a package with the files that its policy reads (`read-artifact`).
+const WEIGHTS: &str = "weights";
+
 /// Whether to build the components that only tests use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guests {
@@ -101,7 +104,8 @@ fn compile(
     cargo::build(&mut command)
 }
 
-/// One package's module becomes `folder/NAME.wasm`, its settings `folder/NAME.toml`.
+/// One package's module becomes `folder/NAME.wasm`, its settings `folder/NAME.toml`, and what it
+/// reads lies in `folder/NAME/`.
 fn place(folder: &Path, package: &Package, artifacts: &[Artifact]) -> Result<Built> {
     let name = &package.name;
     let path = module_of(package, artifacts)
@@ -112,6 +116,7 @@ fn place(folder: &Path, package: &Package, artifacts: &[Artifact]) -> Result<Bui
     let imports =
         component::imports(&component).with_context(|| format!("package `{name}` is no policy"))?;
     install_settings(folder, package)?;
+    install_weights(&package.folder().join(WEIGHTS), &folder.join(name))?;
     install::write(&folder.join(format!("{name}.wasm")), &component)?;
     Ok(Built {
         name: name.clone(),
@@ -141,6 +146,28 @@ fn install_settings(folder: &Path, package: &Package) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", source.display())),
     }
+}
+
+/// Weights and tables are optional, and written before the component as well. Files that a
+/// folder had before stay: whoever runs a server may have put them there.
+fn install_weights(from: &Path, to: &Path) -> Result<()> {
+    let entries = match fs::read_dir(from) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", from.display())),
+    };
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot read {}", from.display()))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            install_weights(&source, &target)?;
+            continue;
+        }
+        let bytes =
+            fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
+        install::write(&target, &bytes)?;
+    }
+    Ok(())
 }
 
 /// The components as a table: name, size, what they ask of the host.
@@ -180,6 +207,27 @@ mod tests {
             name: name.to_owned(),
             size_bytes,
             imports,
+        }
+    }
+
+    #[test]
+    fn weights_lie_beside_the_component() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("weights"), folder.path().join("to/name"));
+        install_weights(&from, &to).unwrap();
+        assert!(!to.exists(), "a policy without any has no folder");
+        fs::create_dir_all(from.join("image")).unwrap();
+        fs::write(from.join("a.safetensors"), b"one").unwrap();
+        fs::write(from.join("image/b.safetensors"), b"two").unwrap();
+        fs::create_dir_all(&to).unwrap();
+        fs::write(to.join("own.safetensors"), b"three").unwrap();
+        install_weights(&from, &to).unwrap();
+        for (file, bytes) in [
+            ("a.safetensors", b"one".as_slice()),
+            ("image/b.safetensors", b"two"),
+            ("own.safetensors", b"three"),
+        ] {
+            assert_eq!(fs::read(to.join(file)).unwrap(), bytes, "{file}");
         }
     }
 

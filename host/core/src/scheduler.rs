@@ -26,13 +26,13 @@ use crate::ids::{BatchId, RequestId, WorkerId};
 use crate::ledger::Ledger;
 use crate::load::LoadMonitor;
 use crate::plan::checked::Scratch;
-use crate::policy::Policy;
+use crate::policy::{Policy, Sights};
 use crate::request::{Outcome, Rejection};
 use crate::route::Routes;
 use crate::table::{State, Table};
 use crate::time::{Micros, Time};
 use crate::trigger::Trigger;
-use crate::window::{Completion, End};
+use crate::window::{Completion, End, Window};
 use crate::worker::{Decided, Worker, WorkerSet};
 
 /// Completions kept for a policy between two of its windows; older ones are forgotten.
@@ -83,6 +83,8 @@ pub struct Scheduler {
     /// Opens windows for the fallback while the active policy fails.
     rescue: Trigger,
     history: History,
+    /// What windows show beside what the policy wants, for whoever looks at decisions.
+    watched: Option<Sights>,
     random: Pcg64,
     windows_opened: u64,
     /// When the last starving request was seen to.
@@ -122,6 +124,7 @@ impl Scheduler {
             trigger: Trigger::default(),
             rescue: Trigger::default(),
             history: History::new(config.history),
+            watched: None,
             random: Pcg64::seed_from_u64(config.seed),
             windows_opened: 0,
             relieved: Time::ZERO,
@@ -164,6 +167,7 @@ impl Scheduler {
             Event::PolicyChanged(policy) => self.handle_policy_changed(now, policy),
             Event::PolicyRemoved => self.handle_policy_removed(now),
             Event::CatalogChanged(catalog) => self.handle_catalog_changed(now, catalog),
+            Event::Watched(sights) => self.watched = sights,
             Event::Drain => self.draining = true,
         }
     }
@@ -181,6 +185,22 @@ impl Scheduler {
                 return None;
             }
         }
+    }
+
+    /// Does what is due but opens no window: what [`look`](Self::look) shows afterwards is what
+    /// a policy that was asked now would see. For drivers in which somebody outside decides;
+    /// the others [`poll`](Self::poll). None: nothing is left to do.
+    pub fn poll_between_windows(&mut self, now: Time) -> Option<Command> {
+        self.drop_expired(now);
+        self.start_workers(now);
+        self.out.pop_front()
+    }
+
+    /// The yard as the next window would show it, into a window without its number, its causes
+    /// and its completions. Asks nobody and changes nothing.
+    pub fn look(&mut self, now: Time, wants: Sights, window: &mut Window) {
+        window.clear();
+        self.see_yard(now, wants, window);
     }
 
     /// When to poll again even if nothing happens.
@@ -286,6 +306,12 @@ impl Scheduler {
         self.policy_replaced(now);
     }
 
+    /// What windows show: what the active policy wants, and whoever looks at decisions.
+    pub fn shown(&self) -> Sights {
+        let watched = self.watched.unwrap_or_default();
+        self.guard.description().wants.or(watched)
+    }
+
     /// The one place where a request leaves.
     fn end(
         &mut self,
@@ -302,7 +328,7 @@ impl Scheduler {
             self.release(progress.worker, id, &outcome);
         }
         let latency = now.since(entry.request.arrival);
-        if self.guard.description().wants.completions {
+        if self.shown().completions {
             self.record_completion(id, &entry.request, &outcome, latency);
         }
         let (decided, ran) = match by {

@@ -20,8 +20,8 @@ use settle::Settle;
 /// What happened to a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyFileEvent {
-    /// `NAME.wasm`, or the settings in `NAME.toml` beside it, is new or other than before;
-    /// this is the path of `NAME.wasm`.
+    /// `NAME.wasm`, the settings in `NAME.toml` beside it, or a file that it may read in `NAME/`
+    /// is new or other than before; this is the path of `NAME.wasm`.
     Changed(PathBuf),
     /// `NAME.wasm` is gone.
     Removed(PathBuf),
@@ -102,7 +102,7 @@ impl Watcher {
         })
         .map_err(|e| fail(e.to_string()))?;
         debouncer
-            .watch(dir, RecursiveMode::NonRecursive)
+            .watch(dir, RecursiveMode::Recursive)
             .map_err(|e| fail(e.to_string()))?;
         let settle = Settle::of(dir, options).map_err(|e| fail(e.to_string()))?;
         let thread = thread::Builder::new()

@@ -15,6 +15,7 @@ use switchyard_core::{Scheduler, SchedulerConfig};
 use crate::events::{Events, Happening};
 use crate::evidence::Neighbours;
 use crate::hardware::{Cost, Hardware};
+use crate::known::{Rates, Told};
 use crate::live::{Live, LiveRequests};
 use crate::metrics::{Closing, Meters, Report};
 use crate::random::{Purpose, Stream, running_sums, seed_of};
@@ -46,16 +47,33 @@ pub trait Observer {
 /// Sees nothing.
 impl Observer for () {}
 
+/// Whoever is lent sees as well.
+impl<O: Observer> Observer for &mut O {
+    fn ran(&mut self, now: Time, run: &Run, cost: Cost) {
+        (**self).ran(now, run, cost);
+    }
+
+    fn ended(&mut self, now: Time, reply: &Reply) {
+        (**self).ended(now, reply);
+    }
+
+    fn decided(&mut self, decision: &Arc<Decision>) {
+        (**self).decided(decision);
+    }
+}
+
 /// One run.
 pub(crate) struct Simulation<'a, O> {
     scenario: &'a Scenario,
     catalog: Arc<Catalog>,
     seed: u64,
-    observer: &'a mut O,
+    observer: O,
     scheduler: Scheduler,
     now: Time,
     events: Events,
     sources: Sources,
+    /// Where the policy is told the workload's own rates, if any stream's are known.
+    rates: Option<Rates>,
     hardware: Hardware,
     neighbours: Neighbours,
     wants_evidence: bool,
@@ -78,7 +96,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
         scenario: &'a Scenario,
         policy: Box<dyn Policy>,
         seed: u64,
-        observer: &'a mut O,
+        observer: O,
     ) -> Result<Self, SimError> {
         let catalog = Arc::clone(&scenario.catalog);
         scenario.service.validate()?;
@@ -110,6 +128,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
             catalog,
             seed,
             observer,
+            rates: None,
             sources,
         };
         made.begin(policy);
@@ -125,6 +144,13 @@ impl<'a, O: Observer> Simulation<'a, O> {
                 }
             }
         }
+        let policy = match self.sources.known_rates(self.now, self.catalog.apps.len()) {
+            Some(_) => {
+                let rates = self.rates.insert(Rates::default());
+                Box::new(Told::new(policy, rates.clone()))
+            }
+            None => policy,
+        };
         self.scheduler
             .handle(self.now, Event::PolicyChanged(policy));
         for source in 0..self.sources.sources.len() {
@@ -141,9 +167,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
                 Some(at) => self.now = self.now.max(at),
                 None => self.abandon()?,
             }
-            while let Some(happening) = self.events.pop_due(self.now) {
-                self.happen(happening);
-            }
+            self.happen_due();
             self.carry_out()?;
         }
         let closing = Closing {
@@ -165,6 +189,47 @@ impl<'a, O: Observer> Simulation<'a, O> {
             });
         }
         Ok(report)
+    }
+
+    // ---- for who decides from outside -------------------------------------------------
+
+    /// Runs to this moment, what happens then included, but opens no window then. The policy
+    /// must ask for none earlier than that.
+    pub(crate) fn run_to(&mut self, at: Time) -> Result<(), SimError> {
+        self.carry_out()?;
+        while let Some(next) = self.next_time().filter(|next| *next < at) {
+            self.now = self.now.max(next);
+            self.happen_due();
+            self.carry_out()?;
+        }
+        self.now = at;
+        self.happen_due();
+        while let Some(command) = self.scheduler.poll_between_windows(at) {
+            self.obey(command)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    pub(crate) fn scheduler(&mut self) -> &mut Scheduler {
+        &mut self.scheduler
+    }
+
+    pub(crate) fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    pub(crate) fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// The phase of a stream and when it began.
+    pub(crate) fn phase(&self, stream: usize) -> Option<(usize, Time)> {
+        let source = self.sources.sources.get(stream)?;
+        Some(source.phase_at(self.now))
     }
 
     fn is_over(&self) -> bool {
@@ -196,6 +261,12 @@ impl<'a, O: Observer> Simulation<'a, O> {
     }
 
     // ---- what happens -----------------------------------------------------------------
+
+    fn happen_due(&mut self) {
+        while let Some(happening) = self.events.pop_due(self.now) {
+            self.happen(happening);
+        }
+    }
 
     fn happen(&mut self, happening: Happening) {
         match happening {
@@ -311,32 +382,42 @@ impl<'a, O: Observer> Simulation<'a, O> {
     // ---- what the scheduler says ------------------------------------------------------
 
     fn carry_out(&mut self) -> Result<(), SimError> {
+        if let Some(told) = &self.rates
+            && let Some(rates) = self.sources.known_rates(self.now, self.catalog.apps.len())
+        {
+            told.set(&rates);
+        }
         let mut commands = 0;
         while let Some(command) = self.scheduler.poll(self.now) {
             commands += 1;
             if commands > COMMANDS_MAX {
                 return Err(self.broken("the scheduler never comes to rest".to_owned()));
             }
-            match command {
-                Command::Run(run) => self.start(&run)?,
-                Command::Reply(reply) => self.end(&reply)?,
-                Command::Release { worker, request } => {
-                    let live = self.live.get_mut(request);
-                    if let Some(live) = live.filter(|live| live.parked == Some(worker)) {
-                        live.parked = None;
-                    }
-                }
-                Command::Prepare { worker, soon } => {
-                    let end = self.hardware.prepare(self.now, worker, soon, &self.catalog);
-                    self.expect_load(worker, end);
-                }
-                Command::Decided(decision) => self.observer.decided(&decision),
-                Command::Notice(notice) => self.meters.noticed(&notice),
-            }
+            self.obey(command)?;
         }
         if self.scheduler.imbalance() != 0 {
             let what = format!("the ledger is off by {}", self.scheduler.imbalance());
             return Err(self.broken(what));
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, command: Command) -> Result<(), SimError> {
+        match command {
+            Command::Run(run) => self.start(&run)?,
+            Command::Reply(reply) => self.end(&reply)?,
+            Command::Release { worker, request } => {
+                let live = self.live.get_mut(request);
+                if let Some(live) = live.filter(|live| live.parked == Some(worker)) {
+                    live.parked = None;
+                }
+            }
+            Command::Prepare { worker, soon } => {
+                let end = self.hardware.prepare(self.now, worker, soon, &self.catalog);
+                self.expect_load(worker, end);
+            }
+            Command::Decided(decision) => self.observer.decided(&decision),
+            Command::Notice(notice) => self.meters.noticed(&notice),
         }
         Ok(())
     }

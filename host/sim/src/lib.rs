@@ -15,13 +15,15 @@
 //! - `driver`, `events`: the loop; `hardware`, `evidence`, `live`: what the live server has
 //!   executors, an index and clients for
 //! - [`metrics`]: what a run reports, and what several runs say together
-//! - [`runner`]: runs, sweeps; [`timeline`]: what ran where; [`overhead`]: host time of policies
+//! - [`runner`]: runs, sweeps; [`stepped`]: a run that somebody outside decides, slot by slot;
+//!   [`timeline`]: what ran where; [`overhead`]: host time of policies
 //! - [`report`]: outcomes as a table, as data and as a page
 
 mod driver;
 mod events;
 mod evidence;
 mod hardware;
+mod known;
 mod live;
 pub mod metrics;
 pub mod overhead;
@@ -30,6 +32,7 @@ pub mod report;
 pub mod runner;
 pub mod scenario;
 mod source;
+pub mod stepped;
 pub mod timeline;
 pub mod workload;
 
@@ -39,4 +42,5 @@ pub use metrics::Report;
 pub use runner::{Contender, Outcome, Point, PolicyFactory, run, run_observed, sweep};
 pub use scenario::{EvidenceTimes, Scenario, SimError};
 pub use source::PHASES_MAX;
+pub use stepped::Stepped;
 pub use workload::{Workload, WorkloadError};

@@ -26,6 +26,8 @@ pub enum Purpose {
     Evidence,
     /// The scheduler's own draws over routes.
     Routes,
+    /// What a learner draws: first weights, noise, the order of its samples.
+    Learning,
 }
 
 /// A stream of random numbers for one purpose.

@@ -26,6 +26,8 @@ pub(crate) struct Source {
     deadline: Deadline,
     /// App and deadline of recorded requests, last to first.
     recorded: Vec<(AppId, Option<Micros>)>,
+    /// Policies are told its rate.
+    known: bool,
     /// Number of its first phase among all phases of the workload.
     first_phase: usize,
     times: Stream,
@@ -50,6 +52,12 @@ impl Source {
             at: Time(at_us as u64),
             phase: (self.first_phase + phase) as u32,
         })
+    }
+
+    /// The phase at a moment between the last arrival and the next, and when it began.
+    pub(crate) fn phase_at(&self, at: Time) -> (usize, Time) {
+        let (phase, since_us) = self.process.phase_at(at.0 as f64);
+        (phase, Time(since_us as u64))
     }
 
     /// Whose the request that arrives now is, and how long after its arrival it wants an answer.
@@ -138,6 +146,10 @@ impl Sources {
             return Err(WorkloadError::value("apps", reason));
         }
         let process = Process::new(arrivals);
+        if stream.known && process.rate_in(0).is_none() {
+            let reason = format!("{} has no rate that could be known", arrivals.label());
+            return Err(WorkloadError::value("@known", reason));
+        }
         let first_phase = self.phases.len();
         let name = arrivals.label();
         self.phases.extend(match process.phases() {
@@ -151,6 +163,7 @@ impl Sources {
             apps,
             weights,
             deadline: stream.deadline,
+            known: stream.known,
             recorded,
             first_phase,
             times: draws(Purpose::Arrivals),
@@ -158,6 +171,28 @@ impl Sources {
             deadlines: draws(Purpose::Deadlines),
         });
         Ok(())
+    }
+
+    /// Arrivals per second of each app at a moment between the last arrivals and the next, for
+    /// apps all of whose streams are known; none where no stream is.
+    pub(crate) fn known_rates(&self, at: Time, apps: usize) -> Option<Vec<Option<f64>>> {
+        if !self.sources.iter().any(|source| source.known) {
+            return None;
+        }
+        let mut rates = vec![Some(0.0); apps];
+        for source in &self.sources {
+            let (phase, _) = source.phase_at(at);
+            let rate = source.process.rate_in(phase).filter(|_| source.known);
+            let total = source.weights.last().copied().unwrap_or(1.0);
+            let mut before = 0.0;
+            for (app, &sum) in source.apps.iter().zip(&source.weights) {
+                let share = (sum - before) / total;
+                before = sum;
+                let known = &mut rates[app.index()];
+                *known = known.zip(rate).map(|(known, rate)| known + rate * share);
+            }
+        }
+        Some(rates)
     }
 }
 

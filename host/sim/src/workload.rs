@@ -35,6 +35,9 @@ pub struct Stream {
     /// By when they want an answer.
     #[serde(default)]
     pub deadline: Deadline,
+    /// Windows show the process's own rate, at that moment, in the place of the measured one.
+    #[serde(default)]
+    pub known: bool,
 }
 
 /// Which apps a stream is for.

@@ -32,6 +32,8 @@
 //! [`testing`]. In data order:
 //! - [`catalog`]: what there is to choose from; [`settings`]: the policy's own JSON
 //! - [`window`]: what waits; [`accuracy`], [`utility`], [`priority`]: the papers' formulas
+//! - [`ladder`]: an app's variants as choices, most accurate first
+//! - [`instances`], [`slots`]: for policies that route arrivals, from slot to slot
 //! - [`plan`]: what was decided
 //! - [`host`]: what a policy may ask of its host
 //! - [`component`]: from the contract's calls to the trait; `native` (a feature): the same
@@ -45,6 +47,8 @@ pub mod catalog;
 pub mod component;
 pub mod host;
 pub mod ids;
+pub mod instances;
+pub mod ladder;
 #[cfg(any(target_arch = "wasm32", test))]
 #[doc(hidden)] // For `export_policy!`.
 pub mod memory;
@@ -54,6 +58,7 @@ pub mod plan;
 pub mod policy;
 pub mod priority;
 pub mod settings;
+pub mod slots;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 pub mod utility;

@@ -67,6 +67,12 @@ impl Description {
         self
     }
 
+    /// Opens the periodic window even when nothing is pending and nothing has ended.
+    pub fn when_empty(mut self) -> Self {
+        self.when_empty = true;
+        self
+    }
+
     /// The events that open a window, instead of the default ones.
     pub fn on(mut self, events: Events) -> Self {
         self.on = events;

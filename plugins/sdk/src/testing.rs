@@ -28,6 +28,8 @@
 //! # Ok::<(), String>(())
 //! ```
 
+#[cfg(feature = "native")]
+mod case;
 mod catalog;
 mod check;
 mod window;
@@ -38,6 +40,8 @@ use crate::plan::PlanBuilder;
 use crate::policy::Policy;
 use crate::window::{Index, Window};
 
+#[cfg(feature = "native")]
+pub use case::Case;
 pub use catalog::CatalogBuilder;
 pub use check::check;
 pub use window::WindowBuilder;
@@ -53,6 +57,8 @@ pub struct Decisions {
     pub rejects: Vec<u64>,
     /// Batches taken back.
     pub revokes: Vec<u64>,
+    /// Where arrivals go from now on.
+    pub routes: Vec<raw::Route>,
     /// When a window was asked for.
     pub wake_us: Option<u64>,
 }
@@ -121,6 +127,7 @@ impl Decisions {
             answers: plan.answers.clone(),
             rejects: plan.rejects.clone(),
             revokes: plan.revokes.clone(),
+            routes: plan.routes.clone(),
             wake_us: plan.wake,
         }
     }

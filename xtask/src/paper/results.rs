@@ -6,8 +6,14 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 /// Means by point, policy and metric; the part of `simulate --json` that claims are about.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(crate) struct Results {
+    runs: Vec<Run>,
+}
+
+/// As `simulate --json` has them.
+#[derive(Debug, Deserialize)]
+struct Simulated {
     runs: Vec<Run>,
     /// What windows took on this machine.
     #[serde(default)]
@@ -59,13 +65,17 @@ pub(crate) const WINDOW_METRICS: [&str; 3] = ["window_mean_us", "window_p50_us",
 impl Results {
     /// Reads what `--json` writes.
     pub(crate) fn parse(json: &str) -> Result<Self> {
-        let mut results: Self = serde_json::from_str(json).context("unexpected JSON")?;
-        if results.runs.is_empty() {
+        let read: Simulated = serde_json::from_str(json).context("unexpected JSON")?;
+        let Simulated {
+            mut runs,
+            scheduling,
+        } = read;
+        if runs.is_empty() {
             bail!("no runs");
         }
-        for run in &mut results.runs {
+        for run in &mut runs {
             let is_of = |of: &&Scheduling| of.point == run.point && of.policy == run.policy;
-            let Some(times) = results.scheduling.iter().find(is_of) else {
+            let Some(times) = scheduling.iter().find(is_of) else {
                 continue;
             };
             let [mean, p50, p99] = WINDOW_METRICS;
@@ -77,34 +87,29 @@ impl Results {
                 run.estimates.insert(metric.to_owned(), Estimate::of(us));
             }
         }
-        Ok(results)
+        Ok(Self { runs })
     }
 
     /// What `prepare --json` says of its tables, as runs of a policy at the points
     /// `load=LOAD`.
     pub(crate) fn of_tables(json: &str, policy: &str) -> Result<Self> {
         let promises: Promises = serde_json::from_str(json).context("unexpected JSON")?;
-        let estimate = |mean: f64| Estimate {
-            mean,
-            half_width: None,
-        };
         let runs = promises.tables.iter().map(|table| Run {
             point: format!("load={}", table.load),
             policy: policy.to_owned(),
             estimates: BTreeMap::from([
                 (
                     "accuracy_per_satisfied".to_owned(),
-                    estimate(table.expected_accuracy),
+                    Estimate::of(table.expected_accuracy),
                 ),
                 (
                     "violation_ratio".to_owned(),
-                    estimate(table.expected_violation_rate),
+                    Estimate::of(table.expected_violation_rate),
                 ),
             ]),
         });
         Ok(Self {
             runs: runs.collect(),
-            scheduling: Vec::new(),
         })
     }
 

@@ -7,6 +7,7 @@ use crate::event::{Command, Notice};
 use crate::ids::{BatchId, RequestId, VariantId, WorkerId};
 use crate::plan::checked::Yard;
 use crate::plan::{CheckedPlan, Dispatch};
+use crate::policy::Sights;
 use crate::request::{Outcome, Rejection};
 use crate::table::State;
 use crate::time::{Micros, Time};
@@ -105,7 +106,7 @@ impl Scheduler {
         self.apply(now, window, &served.by, &served.plan, rescue_only);
         filled.plan = served.plan.into_plan();
         filled.by = served.by;
-        if self.config.tells_decisions {
+        if self.config.tells_decisions || self.watched.is_some() {
             self.out.push_back(Command::Decided(Arc::clone(&decision)));
         }
         self.history.record(decision);
@@ -114,10 +115,15 @@ impl Scheduler {
     // ---- what the policy sees ---------------------------------------------------------
 
     fn see(&mut self, now: Time, because: Causes, window: &mut Window) {
-        let wants = self.guard.description().wants;
+        let wants = self.shown();
         window.id = self.windows_opened;
-        window.now = now;
         window.because = because;
+        self.see_yard(now, wants, window);
+        window.completions.extend(self.completions.drain(..));
+    }
+
+    pub(super) fn see_yard(&mut self, now: Time, wants: Sights, window: &mut Window) {
+        window.now = now;
         self.see_requests(window, wants.evidence);
         self.workers.see(now, &mut window.workers);
         if wants.residents {
@@ -135,7 +141,6 @@ impl Scheduler {
             }
         }
         window.arrival_rate.extend(self.load.rates(now));
-        window.completions.extend(self.completions.drain(..));
     }
 
     fn see_requests(&self, window: &mut Window, evidence: bool) {

@@ -24,7 +24,12 @@ pub(super) struct Settle {
 struct Look {
     component: Option<Print>,
     settings: Option<Print>,
+    /// What it may read while it is configured.
+    artifacts: BTreeMap<PathBuf, Print>,
 }
+
+/// Files of one policy's folder that are looked at; no policy has nearly as many.
+const ARTIFACTS_MAX: usize = 10_000;
 
 /// Changes whenever a file does, by any of the usual ways.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,15 +119,18 @@ impl Settle {
 // === impl Look ===
 
 impl Look {
-    /// Settings without a policy are nothing.
+    /// Settings and artifacts without a policy are nothing.
     fn at(policy: &Path) -> Self {
-        let component = Print::of(policy);
-        let settings = component
-            .as_ref()
-            .and_then(|_| Print::of(&settings::beside(policy)));
+        let Some(component) = Print::of(policy) else {
+            return Self::default();
+        };
+        let mut artifacts = BTreeMap::new();
+        // A policy without a folder has none.
+        let _ = prints(&policy.with_extension(""), &mut artifacts);
         Self {
-            component,
-            settings,
+            component: Some(component),
+            settings: Print::of(&settings::beside(policy)),
+            artifacts,
         }
     }
 }
@@ -155,6 +163,25 @@ fn is_partial(policy: &Path) -> bool {
     File::open(policy)
         .and_then(|mut file| whole::shape(&mut file))
         .is_ok_and(|shape| shape == Shape::Partial)
+}
+
+/// Every file in a folder and those below that is not hidden.
+fn prints(folder: &Path, prints: &mut BTreeMap<PathBuf, Print>) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if hidden || prints.len() >= ARTIFACTS_MAX {
+            continue;
+        }
+        let path = entry.path();
+        // Links to folders are not followed: they may lead back here.
+        if entry.file_type()?.is_dir() {
+            self::prints(&path, prints)?;
+        } else if let Some(print) = Print::of(&path) {
+            prints.insert(path, print);
+        }
+    }
+    Ok(())
 }
 
 /// Every `NAME.wasm` in the directory that is not hidden.

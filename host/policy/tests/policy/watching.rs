@@ -185,6 +185,26 @@ fn settings_are_a_change_of_their_policy() {
 }
 
 #[test]
+fn artifacts_are_a_change_of_their_policy() {
+    let yard = patient_yard();
+    let folder = yard.path("old/deep");
+    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(yard.path("nobody")).unwrap();
+    yard.expect_silence();
+    fs::write(folder.join("table.bin"), "one").unwrap();
+    yard.expect_changed("old.wasm");
+    let temporary = yard.path("old/deep/.table.bin.part");
+    fs::write(&temporary, "three").unwrap();
+    yard.expect_silence();
+    fs::rename(&temporary, folder.join("table.bin")).unwrap();
+    yard.expect_changed("old.wasm");
+    fs::remove_dir_all(yard.path("old")).unwrap();
+    yard.expect_changed("old.wasm");
+    fs::write(yard.path("nobody/table.bin"), "one").unwrap();
+    yard.expect_silence();
+}
+
+#[test]
 fn other_files_are_nobodys_business() {
     let yard = patient_yard();
     fs::write(yard.path("README.md"), "hello").unwrap();

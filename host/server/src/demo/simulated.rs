@@ -124,6 +124,7 @@ impl Twin {
                     ..Trace::default()
                 }),
                 deadline: Deadline::Slo,
+                known: false,
             }],
         }
     }

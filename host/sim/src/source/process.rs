@@ -17,6 +17,16 @@ const SECOND_US: f64 = 1e6;
 pub(crate) struct Process {
     clock_us: f64,
     kind: Kind,
+    phases: Phases,
+}
+
+/// Phase changes since the last arrival but one: the next arrival is drawn ahead, and whoever
+/// asks for the phase asks for one before it.
+#[derive(Clone, Debug)]
+struct Phases {
+    /// At the last arrival but one, and when it began.
+    first: (usize, f64),
+    changes: Vec<(usize, f64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -123,6 +133,32 @@ impl Process {
         Self {
             clock_us: 0.0,
             kind,
+            phases: Phases {
+                first: (0, 0.0),
+                changes: Vec::new(),
+            },
+        }
+    }
+
+    /// The phase at a moment before the next arrival and not before the last one, and when it
+    /// began, in microseconds. Processes without phases are always in the first.
+    pub(crate) fn phase_at(&self, at_us: f64) -> (usize, f64) {
+        let changes = self.phases.changes.iter().rev();
+        let mut begun = changes.filter(|(_, since_us)| *since_us <= at_us);
+        *begun.next().unwrap_or(&self.phases.first)
+    }
+
+    /// Arrivals per second in a phase; none where they do not come at a rate, or phases are not
+    /// told apart.
+    pub(crate) fn rate_in(&self, phase: usize) -> Option<f64> {
+        match &self.kind {
+            Kind::Renewal { gap_us, .. } => Some(SECOND_US / gap_us),
+            Kind::Markov(markov) => markov.rate_in(phase),
+            Kind::Rates(rates) if rates.segments.len() <= PHASES_MAX => {
+                let (per_us, _) = rates.segments.get(phase)?;
+                Some(per_us * SECOND_US)
+            }
+            Kind::Rates(_) | Kind::Window(_) | Kind::Burst(_) | Kind::Times { .. } => None,
         }
     }
 
@@ -138,10 +174,12 @@ impl Process {
     /// Time in microseconds and phase of the next arrival; none after the last.
     pub(crate) fn next(&mut self, random: &mut Stream) -> Option<(f64, usize)> {
         let now = self.clock_us;
+        let phases = &mut self.phases;
+        phases.first = phases.changes.drain(..).next_back().unwrap_or(phases.first);
         let (at_us, phase) = match &mut self.kind {
             Kind::Renewal { gap_us, law } => (now + *gap_us * law.draw(random), 0),
-            Kind::Markov(markov) => markov.next(now, random),
-            Kind::Rates(rates) => rates.next(now, random)?,
+            Kind::Markov(markov) => markov.next(now, &mut phases.changes, random),
+            Kind::Rates(rates) => rates.next(now, &mut phases.changes, random)?,
             Kind::Window(window) => (window.next(random), 0),
             Kind::Burst(burst) => (burst.next(random), 0),
             Kind::Times { times, at } => {
@@ -221,7 +259,18 @@ impl Markov {
         }
     }
 
-    fn next(&mut self, now_us: f64, random: &mut Stream) -> (f64, usize) {
+    /// Of all transitions from a phase, those with an arrival.
+    fn rate_in(&self, phase: usize) -> Option<f64> {
+        let sums = self.rates.get(phase)?;
+        Some(sums.last()? - sums.get(self.hold_us.len() - 1)?)
+    }
+
+    fn next(
+        &mut self,
+        now_us: f64,
+        changes: &mut Vec<(usize, f64)>,
+        random: &mut Stream,
+    ) -> (f64, usize) {
         let phases = self.hold_us.len();
         let mut at_us = now_us;
         loop {
@@ -229,6 +278,9 @@ impl Markov {
             at_us += self.hold_us[from] * random.exponential();
             let transition = random.pick(&self.rates[from]);
             self.phase = transition % phases;
+            if self.phase != from {
+                changes.push((self.phase, at_us));
+            }
             if transition >= phases {
                 return (at_us, from.min(PHASES_MAX - 1));
             }
@@ -252,7 +304,12 @@ impl Rates {
     }
 
     /// By inversion: an exponential amount of expected arrivals passes until the next one.
-    fn next(&mut self, now_us: f64, random: &mut Stream) -> Option<(f64, usize)> {
+    fn next(
+        &mut self,
+        now_us: f64,
+        changes: &mut Vec<(usize, f64)>,
+        random: &mut Stream,
+    ) -> Option<(f64, usize)> {
         let mut left = random.exponential();
         let mut from_us = now_us;
         loop {
@@ -268,6 +325,7 @@ impl Rates {
                 self.at = 0;
             }
             self.segment_end_us += self.segments.get(self.at)?.1;
+            changes.push((self.phase(), from_us));
         }
     }
 

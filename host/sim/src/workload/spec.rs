@@ -3,7 +3,7 @@
 //! ```text
 //! WORKLOAD = STREAM [; STREAM]...
 //! STREAM   = [APP= | *=] PROCESS[:ARGUMENTS] [@OPTION]...
-//! OPTION   = deadline=LAW | mix=APP:WEIGHT,APP:WEIGHT...
+//! OPTION   = deadline=LAW | mix=APP:WEIGHT,APP:WEIGHT... | known
 //! ```
 //! `poisson:200` is for all apps, `*=window:4x100ms` is one process for each of them,
 //! `heart=poisson:50@deadline=slo*1.5;fall=trace:day.json` names them.
@@ -41,16 +41,18 @@ impl FromStr for Stream {
             apps,
             arrivals: process.parse()?,
             deadline: Deadline::Slo,
+            known: false,
         };
         for option in parts {
             match option.split_once('=') {
                 Some(("deadline", law)) => stream.deadline = law.parse()?,
                 Some(("mix", mix)) => stream.apps = parse_mix(mix)?,
+                None if option == "known" => stream.known = true,
                 _ => {
                     return Err(WorkloadError::Unknown {
                         part: format!("@{option}"),
                         found: option.to_owned(),
-                        expected: "deadline=..., mix=...",
+                        expected: "deadline=..., mix=..., known",
                     });
                 }
             }

@@ -6,6 +6,7 @@
 mod chaos;
 mod conservation;
 mod hardware;
+mod known;
 mod policies;
 mod predictions;
 mod queueing;
@@ -13,4 +14,5 @@ mod repeatable;
 mod reports;
 mod specs;
 mod stages;
+mod stepped;
 mod yard;

@@ -129,7 +129,7 @@ fn wrong_specs_are_named() {
         ),
         (
             "poisson:5@penalty=step",
-            "workload: @penalty=step: `penalty=step` is none of deadline=..., mix=...",
+            "workload: @penalty=step: `penalty=step` is none of deadline=..., mix=..., known",
         ),
         (
             "poisson:5@mix=heart",

@@ -2,6 +2,8 @@
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
+use crate::ids::VariantId;
+use crate::window::PlacedState;
 
 /// Builds a window. Methods that describe a request change the one added last. Requests have
 /// the ids 1, 2, and so on, in the order they were added; workers are idle until told
@@ -155,6 +157,42 @@ impl<'a> WindowBuilder<'a> {
     pub fn queued(mut self, worker: usize, batches: u32, done_in_us: u64) -> Self {
         self.window.workers.queued[worker] = batches;
         self.window.workers.free_at[worker] = self.window.now + done_in_us;
+        self
+    }
+
+    /// A request that is not pending: in a lane (batch 0), queued or running on a worker, with
+    /// so much time since it arrived. Its id follows those placed before it, from 1,000 on.
+    ///
+    /// # Panics
+    /// The catalog has no such variant.
+    pub fn placed(
+        mut self,
+        worker: u32,
+        variant: u32,
+        batch: u64,
+        state: PlacedState,
+        age_us: u64,
+    ) -> Self {
+        let app = self.catalog.variant(VariantId(variant)).app();
+        let (arrival, placed) = (self.window.now - age_us, &mut self.window.placed);
+        placed.id.push(1_000 + placed.id.len() as u64);
+        placed.app.push(app.0);
+        placed.arrival.push(arrival);
+        placed.deadline.push(arrival + self.catalog.app(app).slo);
+        placed.worker.push(worker);
+        placed.variant.push(variant);
+        placed.batch.push(batch);
+        placed.state.push(match state {
+            PlacedState::Lane => 0,
+            PlacedState::Queued => 1,
+            PlacedState::Running => 2,
+        });
+        self
+    }
+
+    /// Requests of the app per second.
+    pub fn arrival_rate(mut self, app: usize, per_s: f64) -> Self {
+        self.window.arrival_rate[app] = per_s;
         self
     }
 

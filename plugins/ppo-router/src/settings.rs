@@ -1,0 +1,93 @@
+//! The policy's settings.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use switchyard_sdk::settings::{parse, require};
+
+/// What can be chosen; everything else came with the weights.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// A file in the policy's folder.
+    pub(crate) weights: String,
+    /// Worker to variant; without any, workers serve what the weights were trained for, in turn.
+    pub(crate) instances: BTreeMap<String, String>,
+    /// Arrivals per second of each of the workload's phases, for weights that want to know the
+    /// phase.
+    pub(crate) rates: Vec<f64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            weights: "weights.safetensors".to_owned(),
+            instances: BTreeMap::new(),
+            rates: vec![180.0, 10.0],
+        }
+    }
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// Parses and checks.
+    ///
+    /// # Errors
+    /// The first field that does not do, by name.
+    pub(crate) fn try_new(json: &str) -> Result<Self, String> {
+        let settings: Self = parse(json)?;
+        let positive = |rate: &f64| rate.is_finite() && *rate > 0.0;
+        let are_rates = settings.rates.iter().all(positive);
+        require(are_rates, "rates", "must be positive")?;
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn errors_name_the_field() {
+        for (json, field) in [
+            (r#"{"weights": 1}"#, "weights"),
+            (r#"{"instances": 3}"#, "instances"),
+            (r#"{"rates": [0]}"#, "rates"),
+        ] {
+            let error = Settings::try_new(json).unwrap_err();
+            assert!(
+                error.starts_with(&format!("settings: {field}: ")),
+                "{error}"
+            );
+        }
+        assert_eq!(Settings::try_new("{}"), Ok(Settings::default()));
+    }
+
+    /// Rows of the table of settings: name and default.
+    fn documented() -> Vec<(&'static str, &'static str)> {
+        let rows = include_str!("../README.md").lines().filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split(" | ");
+            Some((
+                cells.next()?.strip_suffix('`')?,
+                cells.next()?.trim_matches('`'),
+            ))
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn the_readme_knows_every_setting_and_its_default() {
+        let unknown = Settings::try_new(r#"{"no_such": 1}"#).unwrap_err();
+        let mut known: Vec<&str> = unknown.split('`').skip(3).step_by(2).collect();
+        let mut named: Vec<&str> = documented().iter().map(|(name, _)| *name).collect();
+        known.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(named, known, "documented, and known");
+        for (name, default) in documented() {
+            let explicit = Settings::try_new(&format!(r#"{{"{name}": {default}}}"#));
+            assert_eq!(explicit, Ok(Settings::default()), "{name} = {default}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The trainer without the server around it, for long runs: builds in a minute.
+//!
+//! ```text
+//! cargo run --release -p ppo-router-train --example train -- DIR [paper|full|extended]
+//!     [--seed N] [--updates N] [--batching] [--better] [--resume] [--workload W]
+//!     [--settings JSON] [--yard FILE] [--first W SHARE]
+//! ```
+//! `switchyard prepare ppo-router` does the same with a progress bar.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use ppo_router_net::Kind;
+use ppo_router_train::{Options, Progress, Settings, Yard, train};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let after = |name: &str, by: usize| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + by).cloned()
+    };
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let kind = match arguments.get(1).map(String::as_str) {
+        Some("full") => Kind::Full,
+        Some("extended") => Kind::Extended,
+        _ => Kind::Paper,
+    };
+    let mut yard = match after("--yard", 1) {
+        Some(file) => serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap(),
+        None => Yard::paper(),
+    };
+    if has("--batching") {
+        yard = yard.with_batches();
+    }
+    let mut settings = if has("--better") {
+        Settings::better()
+    } else {
+        Settings::paper()
+    };
+    if let Some(json) = after("--settings", 1) {
+        settings = settings.with(serde_json::from_str(&json).unwrap()).unwrap();
+    }
+    let number = |name: &str, default: u64| after(name, 1).map_or(default, |n| n.parse().unwrap());
+    let default = "mmpp:180,10,0.036,0.002".to_owned();
+    let options = Options {
+        yard,
+        workload: after("--workload", 1).unwrap_or(default),
+        first: after("--first", 1).zip(after("--first", 2).map(|share| share.parse().unwrap())),
+        kind,
+        settings,
+        updates: number("--updates", 200),
+        seed: number("--seed", 1),
+        out: PathBuf::from(&arguments[0]),
+        resume: has("--resume"),
+        every: number("--every", 10),
+        validation_slots: number("--validation", 100_000),
+        test_slots: number("--test", 1_000_000),
+        violations_max: 0.018,
+        command: format!(
+            "cargo run --release -p ppo-router-train --example train -- {}",
+            arguments.join(" ")
+        ),
+    };
+    let trained = train(&options, &mut |progress: &Progress<'_>| {
+        let point = progress.point;
+        if let Some(v) = point.validation {
+            println!(
+                "{:5}/{} reward {:8.3} goodput {:.4} violation {:.4} | bursty {:.4} {:.4} normal {:.4} | \
+                 validation goodput {:.4} violation {:.4} heavy {:.3} | value {:.3} clipped {:.3}",
+                point.update,
+                progress.updates,
+                point.reward,
+                point.parts[0].goodput,
+                point.parts[0].violation,
+                point.parts[1].goodput,
+                point.parts[1].violation,
+                point.parts[2].goodput,
+                v.goodput,
+                v.violation,
+                v.heavy,
+                point.unexplained,
+                point.clipped,
+            );
+        }
+        true
+    });
+    println!(
+        "{}",
+        serde_json::to_string_pretty(&trained.unwrap()).unwrap()
+    );
+}

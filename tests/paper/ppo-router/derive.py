@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Writes profile.json; README.md says how each number follows.
+
+    python3 tests/paper/ppo-router/derive.py
+"""
+
+import json
+import pathlib
+
+APP = "imagenet"
+KIND = "t4"
+# P98 of 300 ms (section 5.1.3).
+SLO_US = 300_000
+# PNASNet-5-Large and EfficientNet-B0: top-1 on ImageNet's validation set in percent (section
+# 5.1.1); service time of one request in microseconds, and by how much of that each further one
+# of a batch makes it longer.
+MODELS = {
+    "heavy": {"accuracy": 82.78, "alone_us": 42_800, "more": 0.90},
+    "light": {"accuracy": 77.69, "alone_us": 12_000, "more": 0.25},
+}
+# Section 5.2.2; the profile is linear between them.
+BATCHES = [1, 3, 5]
+
+
+def latencies(model):
+    """Batch and microseconds. Service times are deterministic (section 5.1.5)."""
+    for batch in BATCHES:
+        yield batch, round(model["alone_us"] * (1 + (batch - 1) * model["more"]))
+
+
+def profile():
+    cells = {
+        "apps": [{"name": APP, "slo_us": SLO_US}],
+        "models": [],
+        "accuracies": [],
+        "slicing": [],
+        "latencies": [],
+    }
+    for variant, model in MODELS.items():
+        of = {"app": APP, "variant": variant}
+        # Who serves what is up to the policy; deploying it is not part of the experiment.
+        held = {"memory_bytes": 0, "load_us": 0, "stages": 1}
+        cells["models"].append({"kind": KIND, **of, **held})
+        known = {"source": "imported", "samples": 0, "accuracy": model["accuracy"] / 100}
+        cells["accuracies"].append({**of, "exit": "final", **known})
+        for batch, us in latencies(model):
+            run = {"from_stage": 0, "to_stage": 1, "exit": "final", "batch": batch}
+            times = {"samples": 0, "p50_us": us, "p95_us": us, "p99_us": us}
+            cells["latencies"].append({"kind": KIND, **of, **run, **times})
+    return cells
+
+
+def line(value):
+    return json.dumps(value, separators=(",", ":"))
+
+
+def text(cells):
+    """As `switchyard profile` writes it: one line per entry."""
+    made = {
+        "date": "2026-11-21T00:00:00Z",
+        "command": "python3 tests/paper/ppo-router/derive.py",
+        "notes": ["follows from what the PPO router's paper publishes; not measured"],
+    }
+    machine = {"cpu": "elsewhere (derived)", "cores": 0, "arch": "elsewhere", "os": "elsewhere"}
+    parts = ['"schema": 2', f'"made": {line(made)}', f'"machine": {line(machine)}']
+    for name, entries in cells.items():
+        lines = ",\n".join(f"    {line(entry)}" for entry in entries)
+        parts.append(f'"{name}": [\n{lines}\n  ]' if entries else f'"{name}": []')
+    return "{\n  " + ",\n  ".join(parts) + "\n}\n"
+
+
+def main():
+    pathlib.Path(__file__).with_name("profile.json").write_text(text(profile()))
+
+
+if __name__ == "__main__":
+    main()
