@@ -81,15 +81,15 @@ def runs(model, kind):
         yield stage, stage + 1, "final" if stage + 1 == stages else None, ms
 
 
-def profile():
+def profile(models, kinds):
     cells = {"apps": [], "models": [], "accuracies": [], "slicing": [], "latencies": []}
-    for model in LATENCIES_MS:
+    for model in models:
         of = {"app": model, "variant": model}
         cells["apps"].append({"name": model, "slo_us": round(SLO_FACTOR * best_ms(model) * 1e3)})
         known = {"source": "imported", "samples": 0, "accuracy": 1.0}
         cells["accuracies"].append({**of, "exit": "final", **known})
         stages = len(next(iter(SLICES_MS.get(model, {}).values()), [None]))
-        for kind in POWER_W:
+        for kind in kinds:
             # All models stay resident; nothing here depends on their size.
             held = {"memory_bytes": 0, "load_us": 0, "stages": stages}
             cells["models"].append({"kind": kind, **of, **held})
@@ -141,7 +141,8 @@ def text(cells):
 
 def main():
     here = pathlib.Path(__file__).parent
-    here.joinpath("profile.json").write_text(text(profile()))
+    here.joinpath("profile.json").write_text(text(profile(LATENCIES_MS, POWER_W)))
+    here.joinpath("vgg16.json").write_text(text(profile(["vgg16"], ["gpu"])))
     for name, mix in SCENARIOS.items():
         streams = workload(mix, INTENSITIES.get(name, INTENSITY))
         here.joinpath(f"scenario-{name}.json").write_text(json.dumps(streams, indent=1) + "\n")

@@ -59,6 +59,23 @@ fn apps_count_alike_however_often_they_are_asked() {
 }
 
 #[test]
+fn the_worst_tail_is_that_of_one_app() {
+    let mut scenario = scenario(
+        catalog(4),
+        "heart=periodic:30@deadline=8ms;fall=periodic:10@deadline=2s",
+    );
+    scenario.duration = Micros::from_millis(10_000);
+    let report = run(&scenario, &first_come([0, 2], [1, 1], [0, 0]), 1).unwrap();
+    let tails = report
+        .apps
+        .iter()
+        .map(|app| app.summary.p99_over_deadline.unwrap());
+    let tails: Vec<f64> = tails.collect();
+    assert!(tails[0] > 2.0 * tails[1], "{tails:?}");
+    assert_eq!(report.p99_over_deadline_app_max(), Some(tails[0]));
+}
+
+#[test]
 fn phases_are_told_apart() {
     let mut scenario = scenario(catalog(2), "heart=phases:100x1s,900x1s");
     scenario.duration = Micros::from_millis(60_000);

@@ -191,7 +191,12 @@ impl FromStr for Service {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn laws_as_they_are_typed() {
@@ -211,15 +216,42 @@ mod tests {
         }
     }
 
-    #[test]
-    fn copies_of_workers_have_names_of_their_own() {
-        let worker = |name: &str| WorkerSpec {
+    fn worker(name: &str) -> WorkerSpec {
+        WorkerSpec {
             name: name.to_owned(),
             kind: switchyard_core::ids::KindId(0),
             memory_bytes: 1,
             queue_max: 1,
             parked_max: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn workers_have_the_bounds_of_the_configured_ones_in_turn() {
+        let text = r#"
+            [[app]]
+            name = "a"
+            [[worker]]
+            name = "one"
+            queue_max = 3
+            [[worker]]
+            name = "two"
+            parked_max = 7
+            [[pool]]
+            name = "main"
+            apps = ["a"]
+            workers = ["two", "one"]
+            policy = "fcfs"
+        "#;
+        let config = Config::parse(text, Path::new("yard.toml"), Path::new("")).unwrap();
+        let mut workers = repeated(&[worker("a"), worker("b")], 3);
+        bound(&mut workers, &config.pools[0], &config.workers);
+        let bounds = workers.iter().map(|w| (w.queue_max, w.parked_max));
+        assert_eq!(bounds.collect::<Vec<_>>(), [(8, 7), (3, 64), (8, 7)]);
+    }
+
+    #[test]
+    fn copies_of_workers_have_names_of_their_own() {
         let many = repeated(&[worker("a"), worker("b")], 5);
         let names: Vec<_> = many.iter().map(|worker| worker.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "a-2", "b-2", "a-3"]);
