@@ -2,16 +2,19 @@
 //!
 //! - [`figure`]: the files below `tests/paper`, one a figure
 //! - [`formula`]: what a claim measures
+//! - [`program`]: what figures run
 //! - [`results`]: what a simulation or another program of this repository came to
 //! - [`verdict`]: whether a claim holds
 //! - [`show`]: the page a person reads
 
 mod figure;
 mod formula;
+mod program;
 mod results;
 mod show;
 mod verdict;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +23,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use self::figure::{Figure, Source};
-use self::results::Program;
+use self::program::Program;
 use self::verdict::Verdict;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
@@ -39,6 +42,10 @@ pub(crate) struct PaperArgs {
     /// Only claims, no tables
     #[arg(long)]
     claims: bool,
+    /// A `switchyard` that is built already; nothing of the host is built, and figures that are
+    /// benchmarks are skipped
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    binary: Option<PathBuf>,
 }
 
 /// Runs figures and prints what was published beside what was measured.
@@ -47,29 +54,73 @@ pub(crate) struct PaperArgs {
 /// A figure cannot be read or run; or a claim does not hold and its file does not say so, or
 /// holds although its file says that it does not.
 pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
-    let figures = select(&workspace.root.join(FOLDER), &args.names)?;
+    let mut figures = select(&workspace.root.join(FOLDER), &args.names)?;
+    let binary = args.binary.as_deref().map(fs::canonicalize).transpose();
+    let binary = binary.context("--binary")?;
     let built = plugins::build(workspace, Guests::Leave)?;
     eprint!("{}", plugins::table(&built));
-    let program = Program::build(workspace, &args.profile)?;
-    judge(&program, &figures, !args.claims)
+    let program = match binary {
+        Some(file) => {
+            leave_out(&mut figures, "is a benchmark", is_bench);
+            Program::built(workspace, file.into_os_string())
+        }
+        None => Program::build(workspace, &args.profile)?,
+    };
+    judge(workspace, &program, figures, !args.claims)
 }
 
-/// Runs every figure that comes out the same on every machine, with a program that is built
-/// already, policies too.
+/// Runs every figure that comes out the same on every machine and is not slow, with a program that
+/// is built already, policies too.
 ///
 /// # Errors
 /// As [`run`].
 pub(crate) fn check(workspace: &Workspace, file: OsString) -> Result<()> {
     let mut figures = select(&workspace.root.join(FOLDER), &[])?;
-    figures
-        .retain(|figure| matches!(&figure.source, Source::Simulate(simulate) if !simulate.timed));
-    judge(&Program::built(workspace, file), &figures, false)
+    figures.retain(|figure| !is_bench(figure) && !is_timed(figure) && !figure.slow);
+    judge(workspace, &Program::built(workspace, file), figures, false)
 }
 
-/// Runs figures and prints them.
-fn judge(program: &Program<'_>, figures: &[Figure], with_tables: bool) -> Result<()> {
+fn is_bench(figure: &Figure) -> bool {
+    matches!(figure.source, Source::Bench(_))
+}
+
+/// Its claims are about this machine.
+fn is_timed(figure: &Figure) -> bool {
+    matches!(&figure.source, Source::Simulate(simulate) if simulate.timed)
+}
+
+/// Takes figures out, with a note for each.
+fn leave_out(figures: &mut Vec<Figure>, why: &str, is_out: impl Fn(&Figure) -> bool) {
+    figures.retain(|figure| {
+        let is_out = is_out(figure);
+        if is_out {
+            println!("# {}: skipped, {why}\n", figure.name);
+        }
+        !is_out
+    });
+}
+
+/// Runs figures and prints them. Those that lack a file are skipped.
+fn judge(
+    workspace: &Workspace,
+    program: &Program<'_>,
+    mut figures: Vec<Figure>,
+    with_tables: bool,
+) -> Result<()> {
+    let all = figures.len();
+    let lacking: BTreeSet<PathBuf> = figures
+        .iter()
+        .filter_map(|figure| figure.lacks(&workspace.root))
+        .map(Path::to_owned)
+        .collect();
+    for file in lacking {
+        let why = format!("there is no {}", file.display());
+        leave_out(&mut figures, &why, |figure| {
+            figure.lacks(&workspace.root) == Some(&file)
+        });
+    }
     let (mut surprises, mut claims) = (Vec::new(), 0);
-    for figure in figures {
+    for figure in &figures {
         let results = program
             .run(figure)
             .with_context(|| format!("figure {}", figure.name))?;
@@ -85,7 +136,11 @@ fn judge(program: &Program<'_>, figures: &[Figure], with_tables: bool) -> Result
         let surprising = verdicts.iter().filter(|verdict| verdict.is_surprise());
         surprises.extend(surprising.map(|v| format!("{}: {}", figure.name, v.claim.says)));
     }
-    println!("{} figures, {claims} claims", figures.len());
+    let skipped = match all - figures.len() {
+        0 => String::new(),
+        skipped => format!(", {skipped} skipped"),
+    };
+    println!("{} figures, {claims} claims{skipped}", figures.len());
     if !surprises.is_empty() {
         bail!(
             "{} claims came out other than their files say:\n{}",
@@ -165,6 +220,21 @@ mod tests {
                 .any(|figure| figure.name == "sneakpeek/fig05")
         );
         assert!(figures.iter().all(|figure| !figure.claims.is_empty()));
+    }
+
+    #[test]
+    fn figures_that_cannot_be_run_are_left_out() {
+        let mut figures = select(&folder(), &["sneakpeek".to_owned()]).unwrap();
+        let all = figures.len();
+        leave_out(&mut figures, "not today", |figure| {
+            figure.name == "sneakpeek/fig05"
+        });
+        assert_eq!(figures.len(), all - 1);
+        assert!(
+            figures
+                .iter()
+                .all(|figure| figure.name != "sneakpeek/fig05")
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 use crate::decision::Decision;
 use crate::guard::Faulted;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
-use crate::policy::{Policy, PolicyFault};
+use crate::policy::{Policy, PolicyFault, Sights};
 use crate::request::{Evidence, Outcome, Request};
 use crate::residents::Soon;
 use crate::time::{Micros, Time};
@@ -59,6 +59,9 @@ pub enum Event {
     PolicyRemoved,
     /// Apps, variants, workers or profile changed. Ids keep their meaning; lists only grow.
     CatalogChanged(Arc<Catalog>),
+    /// Somebody looks at decisions: they are told, and windows show this beside what the policy
+    /// wants. None: nobody does any more.
+    Watched(Option<Sights>),
     /// No request is accepted any more; what is inside is served.
     Drain,
 }

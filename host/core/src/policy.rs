@@ -96,6 +96,21 @@ pub struct Sights {
     pub residents: bool,
 }
 
+// === impl Sights ===
+
+impl Sights {
+    /// What either shows.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            evidence: self.evidence || other.evidence,
+            completions: self.completions || other.completions,
+            placed: self.placed || other.placed,
+            residents: self.residents || other.residents,
+        }
+    }
+}
+
 /// A policy did not answer as it must.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {reason}")]

@@ -83,6 +83,8 @@ pub struct Scheduler {
     /// Opens windows for the fallback while the active policy fails.
     rescue: Trigger,
     history: History,
+    /// What windows show beside what the policy wants, for whoever looks at decisions.
+    watched: Option<Sights>,
     random: Pcg64,
     windows_opened: u64,
     /// When the last starving request was seen to.
@@ -122,6 +124,7 @@ impl Scheduler {
             trigger: Trigger::default(),
             rescue: Trigger::default(),
             history: History::new(config.history),
+            watched: None,
             random: Pcg64::seed_from_u64(config.seed),
             windows_opened: 0,
             relieved: Time::ZERO,
@@ -164,6 +167,7 @@ impl Scheduler {
             Event::PolicyChanged(policy) => self.handle_policy_changed(now, policy),
             Event::PolicyRemoved => self.handle_policy_removed(now),
             Event::CatalogChanged(catalog) => self.handle_catalog_changed(now, catalog),
+            Event::Watched(sights) => self.watched = sights,
             Event::Drain => self.draining = true,
         }
     }
@@ -302,6 +306,12 @@ impl Scheduler {
         self.policy_replaced(now);
     }
 
+    /// What windows show: what the active policy wants, and whoever looks at decisions.
+    pub fn shown(&self) -> Sights {
+        let watched = self.watched.unwrap_or_default();
+        self.guard.description().wants.or(watched)
+    }
+
     /// The one place where a request leaves.
     fn end(
         &mut self,
@@ -318,7 +328,7 @@ impl Scheduler {
             self.release(progress.worker, id, &outcome);
         }
         let latency = now.since(entry.request.arrival);
-        if self.guard.description().wants.completions {
+        if self.shown().completions {
             self.record_completion(id, &entry.request, &outcome, latency);
         }
         let (decided, ran) = match by {

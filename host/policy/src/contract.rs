@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
-use switchyard_core::policy::{Description, Policy, PolicyFault};
+use switchyard_core::policy::{Description, Policy, PolicyFault, Sights};
 use switchyard_core::window::Window;
 use wasmtime::Store;
 use wasmtime::component::Component;
@@ -46,6 +46,7 @@ pub(crate) trait Contract: Send + 'static {
         exports: &Self::Exports,
         store: &mut Store<HostState>,
         window: &Window,
+        wants: Sights,
         plan: &mut Plan,
     ) -> wasmtime::Result<Result<(), String>>;
 

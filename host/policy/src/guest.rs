@@ -217,9 +217,9 @@ impl<C: Contract> Policy for WasmPolicy<C> {
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
         self.ensure_live()?;
-        let budget = self.limits.window_budget;
+        let (budget, wants) = (self.limits.window_budget, self.description.wants);
         self.call("schedule", budget, |contract, live| {
-            contract.schedule(&live.exports, &mut live.store, window, plan)
+            contract.schedule(&live.exports, &mut live.store, window, wants, plan)
         })
     }
 

@@ -96,12 +96,13 @@ impl Contract for V0_1 {
         exports: &Self::Exports,
         store: &mut Store<HostState>,
         window: &Window,
+        wants: Sights,
         plan: &mut Plan,
     ) -> wasmtime::Result<Result<(), String>> {
-        self.rows.fill(window);
+        self.rows.fill(window, wants);
         let answer = exports
             .switchyard_policy_scheduling()
-            .call_schedule(store, self.rows.lend(window))?;
+            .call_schedule(store, self.rows.lend(window, wants))?;
         Ok(answer.map(|answer| plan::take(answer, plan)))
     }
 

@@ -18,6 +18,7 @@ use crate::driver::{Message, PoolHandle, PoolStatus};
 use crate::policies::{PoliciesHandle, PoliciesStatus};
 use crate::readiness::Readiness;
 use crate::reloads::{Reload, ReloadLog};
+use crate::shadow::{ShadowLog, ShadowStatus};
 use crate::telemetry::Registry;
 
 /// The media type of the Prometheus text format.
@@ -39,6 +40,8 @@ pub struct AdminPool {
     pub policies: PoliciesHandle,
     /// What came of changed weights.
     pub reloads: ReloadLog,
+    /// What its shadow finds, if it has one.
+    pub shadow: Option<ShadowLog>,
 }
 
 /// `GET /admin/v1/status`.
@@ -66,6 +69,8 @@ pub struct PoolReport {
     pub policies: PoliciesStatus,
     /// Changed weights and what came of them, oldest first.
     pub reloads: Vec<Reload>,
+    /// Its shadow, if it has one.
+    pub shadow: Option<ShadowStatus>,
 }
 
 // === impl Admin ===
@@ -122,6 +127,7 @@ async fn status(State(admin): State<Arc<Admin>>) -> Response {
             driver,
             policies: pool.policies.status(),
             reloads: pool.reloads.entries(),
+            shadow: pool.shadow.as_ref().map(ShadowLog::status),
         });
     }
     let waits_for = admin.readiness.server().err();

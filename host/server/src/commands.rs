@@ -5,6 +5,7 @@
 mod demo;
 mod models;
 mod policy;
+mod prepare;
 mod profile;
 mod replay;
 mod serve;
@@ -52,8 +53,10 @@ enum Command {
     Demo(demo::DemoArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
+    Prepare(prepare::PrepareArgs),
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
+    Prepare(prepare::PrepareArgs),
 }
 
 /// Why a command ended before its work was done.
@@ -83,9 +86,11 @@ impl Cli {
             // SAFETY: as above.
             Command::Profile(args) => unsafe { profile::run(&args) },
             Command::Models(args) => models::run(&args),
+            Command::Prepare(args) => prepare::run(&args),
             Command::Simulate(args) => simulate::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),
+            Command::Prepare(args) => prepare::run(&args),
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,

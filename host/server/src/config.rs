@@ -19,7 +19,8 @@ use serde::Deserialize;
 pub use app::{AppConfig, EvidenceName, Late, PriorName};
 pub use error::ConfigError;
 pub use policies::PoliciesConfig;
-pub use pool::{FaultLimitConfig, PoolConfig, RecordConfig};
+use pool::names_file;
+pub use pool::{FaultLimitConfig, PoolConfig, RecordConfig, ShadowConfig};
 pub use profile::{PercentileName, ProfileConfig};
 pub use server::ServerConfig;
 pub use worker::{Device, WorkerConfig};
@@ -109,9 +110,11 @@ impl Config {
             app.zoo = folder.join(&app.zoo);
         }
         for pool in &mut self.pools {
-            if pool.names_file() {
-                let file = folder.join(&pool.policy);
-                pool.policy = file.to_string_lossy().into_owned();
+            let shadow = pool.shadow.as_mut().map(|shadow| &mut shadow.policy);
+            for policy in shadow.into_iter().chain([&mut pool.policy]) {
+                if names_file(policy) {
+                    *policy = folder.join(&policy).to_string_lossy().into_owned();
+                }
             }
             if let Some(record) = &mut pool.record {
                 record.file = folder.join(&record.file);

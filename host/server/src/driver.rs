@@ -13,6 +13,7 @@ mod drift;
 mod handle;
 mod message;
 mod models;
+mod policies;
 mod stats;
 mod status;
 mod thread;
@@ -33,7 +34,7 @@ use switchyard_policy::recording::RecordingError;
 use thiserror::Error;
 
 pub use handle::{Full, PoolHandle};
-pub use message::{Call, CallEnd, CallError, Message, RowAnswer, RowInput, Ticket};
+pub use message::{Call, CallEnd, CallError, Message, RowAnswer, RowInput, Ticket, Watch};
 pub use models::{AppState, LoadEnd, ModelStates};
 pub use stats::VariantCounters;
 pub use status::{PoolStatus, ResidentStatus, WorkerStatus};

@@ -6,7 +6,8 @@
 //! - [`driver`]: a thread per pool that drives the scheduling core; [`evidence`]: counts
 //!   neighbours beside it; [`clock`]: its time
 //! - [`policies`]: hot reload, beside the driver; [`observed`]: what policies take
-//! - [`recorder`]: windows and plans into a file, beside the driver
+//! - [`recorder`]: windows and plans into a file, beside the driver; [`shadow`]: a candidate that
+//!   is asked and not obeyed; `judge`: what two plans are worth
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]
 //! - [`server`] joins them; [`shutdown`] says when to stop; [`commands`] is the command line;
 //!   [`demo`] shows it all
@@ -21,11 +22,13 @@ pub mod demo;
 pub mod driver;
 pub mod evidence;
 pub mod ingress;
+mod judge;
 pub mod observed;
 pub mod policies;
 pub mod readiness;
 pub mod recorder;
 pub mod reloads;
 pub mod server;
+pub mod shadow;
 pub mod shutdown;
 pub mod telemetry;

@@ -30,6 +30,17 @@ impl Observed {
             inner,
         }
     }
+
+    /// One whose plans are not carried out: its windows are no load of the pool's.
+    pub fn shadow(inner: Box<dyn Policy>, pool: &str, registry: &Registry) -> Self {
+        let policy = inner.description().label();
+        let labels = [("pool", pool), ("policy", policy.as_str())];
+        Self {
+            seconds: registry.histogram(names::SHADOW_WINDOW_TIME, labels),
+            requests: Histogram::noop(),
+            inner,
+        }
+    }
 }
 
 impl Policy for Observed {

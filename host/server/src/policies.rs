@@ -134,7 +134,10 @@ impl Policies {
         parts
             .readiness
             .wait_for(pool, Awaited::Policy, "its policy is being loaded");
-        let watcher = watch(&parts.file, requests)?;
+        let watcher = watch_file(&parts.file, move |event| {
+            // An error means that the pool is shutting down.
+            let _ = requests.send(Request::File(event));
+        })?;
         let name = format!("{pool}-policies");
         let manager = Manager::new(parts, status);
         let thread = std::thread::Builder::new()
@@ -166,8 +169,11 @@ impl Drop for Policies {
     }
 }
 
-/// Watches the policy's folder and passes on what happens to its file.
-fn watch(file: &Path, requests: Sender<Request>) -> Result<Watcher, WatchError> {
+/// Watches a policy's folder and passes on what happens to its file.
+pub(crate) fn watch_file(
+    file: &Path,
+    report: impl Fn(PolicyFileEvent) + Send + 'static,
+) -> Result<Watcher, WatchError> {
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -176,8 +182,7 @@ fn watch(file: &Path, requests: Sender<Request>) -> Result<Watcher, WatchError> 
     Watcher::start(folder, WatchOptions::default(), move |event| {
         let (PolicyFileEvent::Changed(path) | PolicyFileEvent::Removed(path)) = &event;
         if path.file_name() == name.as_deref() {
-            // An error means that the pool is shutting down.
-            let _ = requests.send(Request::File(event));
+            report(event);
         }
     })
 }

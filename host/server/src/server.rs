@@ -23,6 +23,7 @@ use crate::ingress;
 use crate::policies::{Policies, PoliciesError, PoliciesHandle, PoliciesParts};
 use crate::readiness::Readiness;
 use crate::reloads::{Reloads, ReloadsParts};
+use crate::shadow::{Shadow, ShadowError, ShadowParts};
 use crate::shutdown::Cancel;
 use crate::telemetry::Registry;
 
@@ -33,6 +34,7 @@ const UPKEEP: Duration = Duration::from_secs(5);
 pub struct Server {
     // Dropped first: whoever installs policies, then those they are installed in.
     policies: Vec<Policies>,
+    shadows: Vec<Option<Shadow>>,
     reloads: Vec<Reloads>,
     pools: Vec<Pool>,
     backend: Arc<PoolBackend>,
@@ -71,6 +73,14 @@ pub enum StartError {
         pool: String,
         /// What is wrong.
         error: PoliciesError,
+    },
+    /// A pool's shadow cannot be had.
+    #[error("pool {pool}: shadow: {error}")]
+    Shadow {
+        /// The pool.
+        pool: String,
+        /// What is wrong.
+        error: ShadowError,
     },
     /// Metrics could not be set up.
     #[error("metrics: {0}")]
@@ -130,7 +140,7 @@ impl Server {
         let readiness = Arc::new(Readiness::default());
         let engine = PolicyEngine::live(&EngineOptions::default())?;
         let (mut pools, mut policies, mut served) = (Vec::new(), Vec::new(), Vec::new());
-        let mut reloads = Vec::new();
+        let (mut reloads, mut shadows) = (Vec::new(), Vec::new());
         for plan in plans {
             let parts = plan.parts(
                 measured,
@@ -160,6 +170,7 @@ impl Server {
                 error,
             })?;
             policies.push(started);
+            shadows.push(shadow(&engine, &config, plan, &pool, &registry)?);
             served.push((Arc::clone(pool.handle()), plan.tensors.clone()));
             pools.push(pool);
         }
@@ -169,21 +180,22 @@ impl Server {
             Arc::clone(&readiness),
             registry.clone(),
         )?;
-        let admin_pools =
-            pools
-                .iter()
-                .zip(&policies)
-                .zip(&reloads)
-                .map(|((pool, policies), reloads)| AdminPool {
-                    pool: Arc::clone(pool.handle()),
-                    policies: policies.handle().clone(),
-                    reloads: reloads.log().clone(),
-                });
+        let admin_pools = pools
+            .iter()
+            .zip(&policies)
+            .zip(reloads.iter().zip(&shadows))
+            .map(|((pool, policies), (reloads, shadow))| AdminPool {
+                pool: Arc::clone(pool.handle()),
+                policies: policies.handle().clone(),
+                reloads: reloads.log().clone(),
+                shadow: shadow.as_ref().map(|shadow| shadow.log().clone()),
+            });
         Ok(Self {
             admin: Admin::new(admin_pools.collect(), readiness, registry, clock),
             backend: Arc::new(backend),
             pools,
             policies,
+            shadows,
             reloads,
             config,
         })
@@ -217,6 +229,7 @@ impl Server {
         admin.abort();
         // Joining threads blocks; nothing else runs on this runtime any more.
         drop(self.policies);
+        drop(self.shadows);
         drop(self.reloads);
         drop(self.pools);
     }
@@ -265,6 +278,31 @@ fn loader(
         seed: pool.seed,
     };
     Loader::new(engine.clone(), options)
+}
+
+/// A pool's shadow, if it is to have one.
+fn shadow(
+    engine: &PolicyEngine,
+    config: &Config,
+    plan: &PoolPlan,
+    pool: &Pool,
+    registry: &Registry,
+) -> Result<Option<Shadow>, StartError> {
+    let Some(shadow) = &plan.config.shadow else {
+        return Ok(None);
+    };
+    let parts = ShadowParts {
+        pool: Arc::clone(pool.handle()),
+        file: shadow.policy_file(&config.policies.dir),
+        settings: shadow.settings.clone(),
+        loader: loader(engine, config, &plan.config)?,
+        registry: registry.clone(),
+    };
+    let started = Shadow::start(parts).map_err(|error| StartError::Shadow {
+        pool: plan.config.name.clone(),
+        error,
+    })?;
+    Ok(Some(started))
 }
 
 /// What a pool's policies may take.

@@ -27,6 +27,8 @@ mod live {
     mod models;
     mod process;
     mod recording;
+    mod shadow;
+    mod slicing;
     mod swaps;
     mod text;
 }

@@ -4,6 +4,7 @@
 mod across;
 mod cell;
 mod latency;
+mod paired;
 mod predictions;
 mod report;
 mod summary;
@@ -24,6 +25,7 @@ use cell::{Answer, Cell};
 pub use across::{Estimate, Estimates, PartEstimates, t_quantile_975};
 pub(crate) use latency::Histogram;
 pub use latency::Latencies;
+pub use paired::Effect;
 pub use predictions::{ClassReport, Predictions};
 pub(crate) use report::Closing;
 pub use report::{BatchReport, EnergyReport, Part, Report, Served, WorkerReport};

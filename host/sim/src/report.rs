@@ -8,7 +8,8 @@
 //!
 //! In data order:
 //! - [`data`]: what a report is made of; [`metric`]: which metrics it shows, and how
-//! - [`mod@table`]: the comparison, which the page shows too
+//! - [`mod@table`]: the comparison, which the page shows too; [`comparison`]: what is a difference
+//!   and what is noise
 //! - `view`: the data by policy and point; `palette`: their colours
 //! - `scale`, `svg`, `frame`, `labels`, `figure`: drawing; `lines`, `dots`, `tradeoff`, `cdf`, `shares`, `batches`,
 //!   `gantt`: one kind of plot each
@@ -16,6 +17,7 @@
 
 mod batches;
 mod cdf;
+pub mod comparison;
 pub mod data;
 mod dots;
 mod figure;
@@ -35,6 +37,7 @@ mod text;
 mod tradeoff;
 mod view;
 
+pub use comparison::{Change, Comparison, Verdict};
 pub use data::{Axis, Meta, ReportData, TimelineData};
 pub use page::html;
 pub use table::{Table, table};

@@ -32,6 +32,7 @@
 //! [`testing`]. In data order:
 //! - [`catalog`]: what there is to choose from; [`settings`]: the policy's own JSON
 //! - [`window`]: what waits; [`accuracy`], [`utility`], [`priority`]: the papers' formulas
+//! - [`ladder`]: an app's variants as choices, most accurate first
 //! - [`instances`], [`slots`]: for policies that route arrivals, from slot to slot
 //! - [`plan`]: what was decided
 //! - [`host`]: what a policy may ask of its host
@@ -47,6 +48,7 @@ pub mod component;
 pub mod host;
 pub mod ids;
 pub mod instances;
+pub mod ladder;
 #[cfg(any(target_arch = "wasm32", test))]
 #[doc(hidden)] // For `export_policy!`.
 pub mod memory;

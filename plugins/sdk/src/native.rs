@@ -12,6 +12,18 @@ use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::component::{self, Runner};
 use crate::policy::Policy;
 
+/// A catalog as policies are configured with it.
+pub(crate) fn catalog_of(catalog: &Catalog) -> raw::Catalog {
+    convert::catalog(catalog)
+}
+
+/// A window as it crosses.
+pub(crate) fn window_of(window: &Window) -> raw::Window {
+    let mut crossed = convert::empty_window();
+    convert::window(window, &mut crossed);
+    crossed
+}
+
 /// Runs an SDK policy natively behind the host's trait.
 pub struct Native<P> {
     description: Description,

@@ -28,6 +28,8 @@
 //! # Ok::<(), String>(())
 //! ```
 
+#[cfg(feature = "native")]
+mod case;
 mod catalog;
 mod check;
 mod window;
@@ -38,6 +40,8 @@ use crate::plan::PlanBuilder;
 use crate::policy::Policy;
 use crate::window::{Index, Window};
 
+#[cfg(feature = "native")]
+pub use case::Case;
 pub use catalog::CatalogBuilder;
 pub use check::check;
 pub use window::WindowBuilder;

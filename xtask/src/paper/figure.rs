@@ -17,6 +17,12 @@ pub(crate) struct Figure {
     pub(crate) title: String,
     /// How the set-up follows the paper, and where it cannot.
     pub(crate) setup: String,
+    /// Takes too long for the suite.
+    pub(crate) slow: bool,
+    /// Files without which it cannot be run, from the repository's root.
+    pub(crate) needs: Vec<PathBuf>,
+    /// What is run before it.
+    pub(crate) prepare: Vec<Prepare>,
     pub(crate) source: Source,
     /// Metrics of the table.
     pub(crate) metrics: Vec<String>,
@@ -30,6 +36,21 @@ pub(crate) enum Source {
     Bench(Bench),
 }
 
+/// A command of `switchyard` that makes a file or a folder. Whether it has to be made again is
+/// the command's to know.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Prepare {
+    /// Such as `prepare ramsis` or `profile import`.
+    pub(crate) command: String,
+    /// What follows; paths are from the repository's root.
+    pub(crate) args: Vec<String>,
+    /// Where it goes (`--out`), below `target`.
+    pub(crate) out: PathBuf,
+    /// Under this name what the tables promise stands beside the policies; asked with `--json`.
+    pub(crate) results: Option<String>,
+}
+
 /// `switchyard simulate`, as its options are called. Paths are relative to the figure's file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,6 +60,7 @@ pub(crate) struct Simulate {
     pub(crate) workload: String,
     pub(crate) policies: Vec<String>,
     pub(crate) sweep: Option<String>,
+    pub(crate) each: Option<Each>,
     #[serde(default = "seconds")]
     pub(crate) seconds: f64,
     #[serde(default = "seeds")]
@@ -48,6 +70,22 @@ pub(crate) struct Simulate {
     /// Claims are about how long windows take, which is this machine's: not for the suite.
     #[serde(default)]
     pub(crate) timed: bool,
+}
+
+/// Runs for values that no sweep can vary: where workload or policies say `{name}`, each value
+/// stands in turn, and the point is `name=value`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Each {
+    pub(crate) name: String,
+    pub(crate) values: Vec<String>,
+}
+
+/// What differs between the runs of [`Each`].
+#[derive(Debug, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) workload: String,
+    pub(crate) policies: Vec<String>,
 }
 
 /// A benchmark of this repository whose `--json` is of the form of `simulate`'s.
@@ -84,6 +122,12 @@ pub(crate) enum Bound {
 struct FigureFile {
     title: String,
     setup: String,
+    #[serde(default)]
+    slow: bool,
+    #[serde(default)]
+    needs: Vec<PathBuf>,
+    #[serde(default)]
+    prepare: Vec<Prepare>,
     simulate: Option<Simulate>,
     bench: Option<Bench>,
     #[serde(default)]
@@ -128,7 +172,10 @@ impl Figure {
     fn parse(name: &str, file: &Path, text: &str) -> Result<Self> {
         let read: FigureFile = toml::from_str(text)?;
         let source = match (read.simulate, read.bench) {
-            (Some(simulate), None) => Source::Simulate(simulate),
+            (Some(simulate), None) => {
+                simulate.check()?;
+                Source::Simulate(simulate)
+            }
             (None, Some(bench)) => Source::Bench(bench),
             _ => bail!("must have one of [simulate] and [bench]"),
         };
@@ -138,10 +185,68 @@ impl Figure {
             file: file.to_owned(),
             title: read.title,
             setup: read.setup.trim().to_owned(),
+            slow: read.slow,
+            needs: read.needs,
+            prepare: read.prepare,
             source,
             metrics: read.metrics,
             claims: claims.collect::<Result<_>>()?,
         })
+    }
+}
+
+impl Figure {
+    /// The first of the files it needs that is not there.
+    pub(crate) fn lacks(&self, root: &Path) -> Option<&Path> {
+        let needs = self.needs.iter().map(PathBuf::as_path);
+        needs.into_iter().find(|file| !root.join(file).exists())
+    }
+}
+
+// === impl Simulate ===
+
+impl Simulate {
+    fn check(&self) -> Result<()> {
+        let Some(each) = &self.each else {
+            return Ok(());
+        };
+        if self.sweep.is_some() {
+            bail!("simulate: must have one of sweep and each");
+        }
+        if each.values.is_empty() {
+            bail!("simulate.each: must have values");
+        }
+        let place = format!("{{{}}}", each.name);
+        let mut texts = self.policies.iter().chain([&self.workload]);
+        if !texts.any(|text| text.contains(&place)) {
+            bail!("simulate.each: neither workload nor policies have {place}");
+        }
+        Ok(())
+    }
+
+    /// One set of options per value of `each`, with the name of its point.
+    pub(crate) fn points(&self) -> Vec<(String, Options)> {
+        let options = |place: &str, value: &str| Options {
+            workload: self.workload.replace(place, value),
+            policies: self
+                .policies
+                .iter()
+                .map(|p| p.replace(place, value))
+                .collect(),
+        };
+        match &self.each {
+            // No text has it: nothing is replaced.
+            None => vec![(String::new(), options("\0", ""))],
+            Some(Each { name, values }) => values
+                .iter()
+                .map(|value| {
+                    (
+                        format!("{name}={value}"),
+                        options(&format!("{{{name}}}"), value),
+                    )
+                })
+                .collect(),
+        }
     }
 }
 
@@ -233,6 +338,41 @@ mod tests {
             parse(SIMULATE).unwrap().source,
             Source::Simulate(Simulate { seeds: 5, .. })
         ));
+    }
+
+    fn simulated(text: &str) -> Simulate {
+        match parse(text).unwrap().source {
+            Source::Simulate(simulate) => simulate,
+            Source::Bench(bench) => panic!("{bench:?}"),
+        }
+    }
+
+    #[test]
+    fn each_value_is_a_run_of_its_own() {
+        let policy = "policies = [\"a\"]";
+        assert_eq!(simulated(SIMULATE).points()[0].1.workload, "poisson:1");
+        let text = SIMULATE.replace("poisson:1", "poisson:{load}");
+        let text = text.replace(policy, "policies = ['x=a{load_per_s = {load}}']");
+        let each = "each = { name = \"load\", values = [\"5\", \"7.5\"] }";
+        let points = simulated(&format!("{text}\n{each}")).points();
+        let (name, options) = &points[1];
+        assert_eq!((points.len(), name.as_str()), (2, "load=7.5"));
+        assert_eq!(options.workload, "poisson:7.5");
+        assert_eq!(options.policies, ["x=a{load_per_s = 7.5}"]);
+        let refused = |text: String| format!("{:#}", parse(&text).unwrap_err());
+        assert!(refused(format!("{SIMULATE}\n{each}")).contains("{load}"));
+        let both = format!("{text}\n{each}\nsweep = \"load=1\"");
+        assert!(refused(both).contains("sweep and each"));
+    }
+
+    #[test]
+    fn what_a_figure_needs_is_looked_for_from_the_root() {
+        let needs = "needs = [\"Cargo.toml\", \"../shared/none.json\"]";
+        let figure = parse(&format!("slow = true\n{needs}\n{SIMULATE}")).unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(figure.lacks(root), Some(Path::new("../shared/none.json")));
+        assert!(figure.slow && !parse(SIMULATE).unwrap().slow);
+        assert_eq!(parse(SIMULATE).unwrap().lacks(root), None);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What a claim measures: `utility(sneakpeek) / utility(lo-edf)`.
 //!
 //! ```text
-//! FORMULA = TERM [("/" | "-") TERM]
+//! FORMULA = CHANGE | "mean(" CHANGE ")"
+//! CHANGE  = TERM [("/" | "-") TERM]
 //! TERM    = METRIC "(" POLICY ["@" POINT] ")"
 //! ```
 //!
-//! Without a point, the formula is taken at every point of the sweep and the worst value counts.
+//! Without a point, the formula is taken at every point of the sweep and the worst value counts;
+//! in `mean(...)` the mean of all points does.
 
 use std::str::FromStr;
 
@@ -16,6 +18,8 @@ use super::results::Results;
 pub(crate) struct Formula {
     left: Term,
     right: Option<(Operator, Term)>,
+    /// The mean over the points is what counts.
+    is_mean: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,15 @@ impl FromStr for Formula {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let (text, is_mean) = match text.trim().strip_prefix("mean(") {
+            None => (text, false),
+            // `mean(a)` by itself is a metric of that name.
+            Some(inside) if !inside.contains('(') => (text, false),
+            Some(inside) => match inside.strip_suffix(')') {
+                Some(inside) => (inside, true),
+                None => return Err(format!("`{text}`: must end with )")),
+            },
+        };
         let (left, rest) = Term::take(text.trim())?;
         let rest = rest.trim();
         let right = match rest.chars().next() {
@@ -55,12 +68,16 @@ impl FromStr for Formula {
                 Some((operator, term))
             }
         };
-        Ok(Self { left, right })
+        Ok(Self {
+            left,
+            right,
+            is_mean,
+        })
     }
 }
 
 impl Formula {
-    /// Its value at each point that it does not name itself.
+    /// Its value at each point that it does not name itself, or their mean.
     ///
     /// # Errors
     /// A metric, policy or point that the results do not have.
@@ -71,7 +88,7 @@ impl Formula {
             true => vec![""],
             false => results.points().collect(),
         };
-        points
+        let values: Vec<f64> = points
             .into_iter()
             .map(|point| {
                 let left = self.left.value(results, point)?;
@@ -81,7 +98,11 @@ impl Formula {
                     Some((Operator::Minus, right)) => left - right.value(results, point)?,
                 })
             })
-            .collect()
+            .collect::<Result<_, String>>()?;
+        Ok(match self.is_mean {
+            true => vec![values.iter().sum::<f64>() / values.len() as f64],
+            false => values,
+        })
     }
 }
 
@@ -147,6 +168,9 @@ mod tests {
         assert_eq!(values("utility(a) / utility(b-c)").unwrap(), [2.0, 1.2]);
         let fall = values("utility(a@load=1) - utility(a@load=2)").unwrap();
         assert!(fall.len() == 1 && (fall[0] - 0.2).abs() < 1e-12);
+        let gain = values("mean(utility(a) / utility(b-c))").unwrap();
+        assert!(gain.len() == 1 && (gain[0] - 1.6).abs() < 1e-12);
+        assert_eq!(values("mean(utility(a@load=2))").unwrap(), [0.6]);
     }
 
     #[test]
@@ -159,6 +183,8 @@ mod tests {
             ("utility(d)", "d"),
             ("goodput(a)", "goodput"),
             ("utility(a@load=3)", "load=3"),
+            ("mean(utility(a) / utility(b-c)", "METRIC(POLICY)"),
+            ("mean(utility(a)) / 2", "end with )"),
         ] {
             let error = values(text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");

@@ -1,20 +1,19 @@
 //! What a figure's program came to.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::figure::{Bench, Figure, Simulate, Source};
-use crate::workspace::Workspace;
-use crate::{cargo, plugins, shell};
-
 /// Means by point, policy and metric; the part of `simulate --json` that claims are about.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(crate) struct Results {
+    runs: Vec<Run>,
+}
+
+/// As `simulate --json` has them.
+#[derive(Debug, Deserialize)]
+struct Simulated {
     runs: Vec<Run>,
     /// What windows took on this machine.
     #[serde(default)]
@@ -37,6 +36,19 @@ struct Run {
     estimates: BTreeMap<String, Estimate>,
 }
 
+/// What tables promise; the part of `prepare ramsis --json` that claims are about.
+#[derive(Debug, Deserialize)]
+struct Promises {
+    tables: Vec<Promise>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Promise {
+    load: f64,
+    expected_accuracy: f64,
+    expected_violation_rate: f64,
+}
+
 /// A mean, and half the width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Estimate {
@@ -48,25 +60,22 @@ pub(crate) struct Estimate {
 /// are [timed](super::figure::Simulate::timed).
 pub(crate) const WINDOW_METRICS: [&str; 3] = ["window_mean_us", "window_p50_us", "window_p99_us"];
 
-/// `switchyard`, built.
-pub(crate) struct Program<'a> {
-    workspace: &'a Workspace,
-    file: OsString,
-    profile: &'a str,
-}
-
 // === impl Results ===
 
 impl Results {
     /// Reads what `--json` writes.
     pub(crate) fn parse(json: &str) -> Result<Self> {
-        let mut results: Self = serde_json::from_str(json).context("unexpected JSON")?;
-        if results.runs.is_empty() {
+        let read: Simulated = serde_json::from_str(json).context("unexpected JSON")?;
+        let Simulated {
+            mut runs,
+            scheduling,
+        } = read;
+        if runs.is_empty() {
             bail!("no runs");
         }
-        for run in &mut results.runs {
+        for run in &mut runs {
             let is_of = |of: &&Scheduling| of.point == run.point && of.policy == run.policy;
-            let Some(times) = results.scheduling.iter().find(is_of) else {
+            let Some(times) = scheduling.iter().find(is_of) else {
                 continue;
             };
             let [mean, p50, p99] = WINDOW_METRICS;
@@ -78,7 +87,54 @@ impl Results {
                 run.estimates.insert(metric.to_owned(), Estimate::of(us));
             }
         }
-        Ok(results)
+        Ok(Self { runs })
+    }
+
+    /// What `prepare --json` says of its tables, as runs of a policy at the points
+    /// `load=LOAD`.
+    pub(crate) fn of_tables(json: &str, policy: &str) -> Result<Self> {
+        let promises: Promises = serde_json::from_str(json).context("unexpected JSON")?;
+        let runs = promises.tables.iter().map(|table| Run {
+            point: format!("load={}", table.load),
+            policy: policy.to_owned(),
+            estimates: BTreeMap::from([
+                (
+                    "accuracy_per_satisfied".to_owned(),
+                    Estimate::of(table.expected_accuracy),
+                ),
+                (
+                    "violation_ratio".to_owned(),
+                    Estimate::of(table.expected_violation_rate),
+                ),
+            ]),
+        });
+        Ok(Self {
+            runs: runs.collect(),
+        })
+    }
+
+    /// The same runs, which are of no point, at this one.
+    pub(crate) fn at(mut self, point: &str) -> Self {
+        for run in &mut self.runs {
+            point.clone_into(&mut run.point);
+        }
+        self
+    }
+
+    /// Adds runs of further points.
+    pub(crate) fn append(&mut self, more: Self) {
+        self.runs.extend(more.runs);
+    }
+
+    /// Adds runs at points that are there already, each behind those of its point; others are
+    /// left out.
+    pub(crate) fn join(&mut self, more: Self) {
+        for run in more.runs {
+            let last = self.runs.iter().rposition(|at| at.point == run.point);
+            if let Some(last) = last {
+                self.runs.insert(last + 1, run);
+            }
+        }
     }
 
     /// In the order of the sweep.
@@ -124,103 +180,40 @@ impl Estimate {
     }
 }
 
-// === impl Program ===
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<'a> Program<'a> {
-    /// Builds the host.
-    pub(crate) fn build(workspace: &'a Workspace, profile: &'a str) -> Result<Self> {
-        let mut build = cargo::host(&workspace.root);
-        build.args(["build", "--profile", profile, "--workspace"]);
-        build.args(["--bin", "switchyard"]);
-        let artifacts = cargo::build(&mut build)?;
-        let file = cargo::program(
-            &artifacts,
-            &workspace.root.join("host/server"),
-            "switchyard",
-        )?;
-        Ok(Self {
-            workspace,
-            file,
-            profile,
-        })
+    fn run(policy: &str, accuracy: f64) -> Results {
+        let estimates = format!(r#"{{"accuracy_per_satisfied": {{"mean": {accuracy}}}}}"#);
+        let run = format!(r#"{{"point": "", "policy": "{policy}", "estimates": {estimates}}}"#);
+        Results::parse(&format!(r#"{{"runs": [{run}]}}"#)).unwrap()
     }
 
-    /// One that is built already, with the tests.
-    pub(crate) fn built(workspace: &'a Workspace, file: OsString) -> Self {
-        Self {
-            workspace,
-            file,
-            profile: "dev",
-        }
-    }
-
-    /// Runs a figure.
-    pub(crate) fn run(&self, figure: &Figure) -> Result<Results> {
-        let mut command = match &figure.source {
-            Source::Simulate(simulate) => self.simulate(simulate, &figure.file),
-            Source::Bench(bench) => self.bench(bench),
+    #[test]
+    fn what_tables_promise_stands_beside_the_runs_of_their_load() {
+        let mut results = run("ramsis", 0.8).at("load=400");
+        results.append(run("ramsis", 0.7).at("load=800"));
+        let table = |load| {
+            format!(
+                r#"{{"load": {load}, "expected_accuracy": 0.75, "expected_violation_rate": 0.01,
+                    "states": 7}}"#
+            )
         };
-        command
-            .current_dir(&self.workspace.root)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit());
-        eprintln!("{}: {}", figure.name, shell::line(&command));
-        let output = command
-            .output()
-            .with_context(|| format!("cannot start `{}`", shell::line(&command)))?;
-        if !output.status.success() {
-            bail!("{}: `{}`", output.status, shell::line(&command));
-        }
-        Results::parse(&String::from_utf8_lossy(&output.stdout))
-            .with_context(|| format!("`{}`", shell::line(&command)))
-    }
-
-    fn simulate(&self, simulate: &Simulate, file: &Path) -> Command {
-        let root = &self.workspace.root;
-        let folder = file.parent().unwrap_or(root);
-        // As a person at the root would type it.
-        let beside = |path: &Path| {
-            let path = folder.join(path);
-            match path.strip_prefix(root) {
-                Ok(relative) => relative.to_owned(),
-                Err(_) => path,
-            }
-        };
-        let mut command = Command::new(&self.file);
-        command.arg("simulate");
-        command
-            .arg("--policies")
-            .arg(plugins::policies(self.workspace));
-        command.arg("--config").arg(beside(&simulate.config));
-        command.arg("--profile").arg(beside(&simulate.profile));
-        command.args(["--workload", &simulate.workload]);
-        command.args(["--seconds", &simulate.seconds.to_string()]);
-        command.args(["--seeds", &simulate.seeds.to_string()]);
-        for policy in &simulate.policies {
-            command.args(["--policy", policy]);
-        }
-        for (option, value) in [
-            ("--sweep", simulate.sweep.clone()),
-            ("--service", simulate.service.clone()),
-            ("--workers", simulate.workers.map(|count| count.to_string())),
-        ] {
-            if let Some(value) = value {
-                command.args([option, &value]);
-            }
-        }
-        command.args(["--json", "-"]);
-        command
-    }
-
-    fn bench(&self, bench: &Bench) -> Command {
-        let mut command = cargo::host(&self.workspace.root);
-        // `release` is what `bench` is without being told.
-        let profile = match self.profile {
-            "release" => "bench",
-            other => other,
-        };
-        command.args(["bench", "--quiet", "--workspace", "--profile", profile]);
-        command.args(["--bench", &bench.name, "--", "--json"]);
-        command
+        let json = format!(r#"{{"tables": [{}, {}]}}"#, table("400.0"), table("600.0"));
+        results.join(Results::of_tables(&json, "expected").unwrap());
+        let rows: Vec<_> = results
+            .rows()
+            .map(|(point, policy, _)| (point, policy))
+            .collect();
+        let expected = [
+            ("load=400", "ramsis"),
+            ("load=400", "expected"),
+            ("load=800", "ramsis"),
+        ];
+        assert_eq!(rows, expected, "no point `load=600` was simulated");
+        let mean = |metric| results.mean("load=400", "expected", metric);
+        assert_eq!(mean("accuracy_per_satisfied"), Ok(0.75));
+        assert_eq!(mean("violation_ratio"), Ok(0.01));
     }
 }

@@ -106,7 +106,7 @@ impl Scheduler {
         self.apply(now, window, &served.by, &served.plan, rescue_only);
         filled.plan = served.plan.into_plan();
         filled.by = served.by;
-        if self.config.tells_decisions {
+        if self.config.tells_decisions || self.watched.is_some() {
             self.out.push_back(Command::Decided(Arc::clone(&decision)));
         }
         self.history.record(decision);
@@ -115,7 +115,7 @@ impl Scheduler {
     // ---- what the policy sees ---------------------------------------------------------
 
     fn see(&mut self, now: Time, because: Causes, window: &mut Window) {
-        let wants = self.guard.description().wants;
+        let wants = self.shown();
         window.id = self.windows_opened;
         window.because = because;
         self.see_yard(now, wants, window);

@@ -3,8 +3,8 @@
 use switchyard_core::SchedulerConfig;
 use switchyard_core::decision::Decision;
 use switchyard_core::event::Event;
-use switchyard_core::ids::RequestId;
-use switchyard_core::policy::FaultKind;
+use switchyard_core::ids::{RequestId, VariantId, WorkerId};
+use switchyard_core::policy::{FaultKind, Sights};
 use switchyard_core::time::Time;
 
 use crate::yard::chaos::Useless;
@@ -75,4 +75,31 @@ fn a_window_that_the_policy_never_saw_is_marked() {
     let rescues = driver.decisions.iter().filter(|decision| decision.rescue);
     let by: Vec<_> = rescues.map(|d| d.by.split('@').next().unwrap()).collect();
     assert_eq!(by, ["edf-fallback"], "it starved request 10");
+}
+
+/// Windows show what they want, and they are told, for as long as they look.
+#[test]
+fn whoever_looks_at_decisions_sees_more_than_the_policy_asked_for() {
+    let mut driver = driver(false, 64);
+    driver.give(Event::Residency {
+        worker: WorkerId(0),
+        resident: vec![VariantId(0)],
+        free_bytes: 9_000,
+    });
+    let sights = Sights {
+        residents: true,
+        ..Sights::default()
+    };
+    let mut arrive = |id, watched| {
+        driver.give(Event::Watched(watched));
+        driver.decisions.clear();
+        driver.arrive(request(id, 0, driver.now, 50_000));
+        driver.drain();
+        driver.decisions.clone()
+    };
+    let told = arrive(9, Some(sights));
+    assert!(!told.is_empty());
+    assert!(told.iter().all(|told| told.window.residents.len() == 1));
+    assert!(told.iter().all(|told| told.window.placed.id.is_empty()));
+    assert!(arrive(10, None).is_empty());
 }

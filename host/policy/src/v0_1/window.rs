@@ -1,6 +1,8 @@
-//! A window on its way out: columns are lent as they are, the few rows are copied.
+//! A window on its way out: columns are lent as they are, the few rows are copied. It may show
+//! more than the policy asked for, as somebody else may look at it too: that stays behind.
 
-use switchyard_core::window::{Causes, Completion, End, RequestProgress, Resident, Window};
+use switchyard_core::policy::Sights;
+use switchyard_core::window::{Causes, Completion, End, Placed, RequestProgress, Resident, Window};
 
 use super::wit;
 
@@ -13,23 +15,21 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn fill(&mut self, window: &Window) {
+    pub(super) fn fill(&mut self, window: &Window, wants: Sights) {
         self.progress.clear();
         self.progress
             .extend(window.requests.progress.iter().map(progress));
+        let residents = shown(wants.residents, &window.residents);
         self.residents.clear();
-        self.residents.extend(window.residents.iter().map(resident));
+        self.residents.extend(residents.iter().map(resident));
+        let completions = shown(wants.completions, &window.completions);
         self.completions.clear();
-        self.completions
-            .extend(window.completions.iter().map(completion));
+        self.completions.extend(completions.iter().map(completion));
     }
 
-    pub(super) fn lend<'a>(&'a self, window: &'a Window) -> wit::Window<'a> {
+    pub(super) fn lend<'a>(&'a self, window: &'a Window, wants: Sights) -> wit::Window<'a> {
         let Window {
-            requests,
-            workers,
-            placed,
-            ..
+            requests, workers, ..
         } = window;
         wit::Window {
             id: window.id,
@@ -43,8 +43,8 @@ impl Rows {
                 priority: &requests.priority,
                 min_accuracy: &requests.min_accuracy,
                 progress: &self.progress,
-                evidence_index: &requests.evidence_index,
-                evidence_counts: &requests.evidence_counts,
+                evidence_index: shown(wants.evidence, &requests.evidence_index),
+                evidence_counts: shown(wants.evidence, &requests.evidence_counts),
             },
             workers: wit::Workers {
                 busy_until: &workers.busy_until,
@@ -56,21 +56,30 @@ impl Rows {
                 free_memory: &workers.free_memory,
                 up: &workers.up,
             },
-            placed: wit::Placed {
-                id: &placed.id,
-                app: &placed.app,
-                arrival: &placed.arrival,
-                deadline: &placed.deadline,
-                worker: &placed.worker,
-                variant: &placed.variant,
-                batch: &placed.batch,
-                state: &placed.state,
-            },
+            placed: placed(&window.placed, wants.placed),
             residents: &self.residents,
             arrival_rate: &window.arrival_rate,
             completions: &self.completions,
         }
     }
+}
+
+fn placed(from: &Placed, wanted: bool) -> wit::Placed<'_> {
+    wit::Placed {
+        id: shown(wanted, &from.id),
+        app: shown(wanted, &from.app),
+        arrival: shown(wanted, &from.arrival),
+        deadline: shown(wanted, &from.deadline),
+        worker: shown(wanted, &from.worker),
+        variant: shown(wanted, &from.variant),
+        batch: shown(wanted, &from.batch),
+        state: shown(wanted, &from.state),
+    }
+}
+
+/// A column, where it was asked for.
+fn shown<T>(wanted: bool, column: &[T]) -> &[T] {
+    if wanted { column } else { &[] }
 }
 
 fn causes(from: Causes) -> wit::Causes {

@@ -1,6 +1,7 @@
 //! `switchyard profile`: measure what every variant takes on this machine.
 
 mod accuracy;
+mod between;
 mod import;
 mod table;
 

@@ -1,10 +1,9 @@
 //! `switchyard replay`: recorded windows before another policy.
 
 mod arrivals;
+mod case;
 mod challenger;
-mod compare;
 mod engine;
-mod outlook;
 mod output;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +23,8 @@ use super::{Failure, read_config};
   switchyard replay main.rec --policy fcfs
   switchyard replay main.rec --policy my-policy.wasm --settings 'tau = 6' --limit 3
   switchyard replay main.rec --policy sneakpeek --json > differences.json
+  switchyard replay main.rec --policy my-policy --window 17 \
+      --test tests/window_17.rs --type my_policy::MyPolicy
   switchyard replay main.rec --arrivals arrivals.json
   switchyard simulate --policy sneakpeek --workload trace:arrivals.json \\
       --profile profiles/here.json
@@ -39,6 +40,9 @@ Each window is a question of its own: what the policy would do is compared, not 
 window is the recorded one again. A request's utility is the accuracy expected from its evidence
 times what its lateness leaves of it when the plan is carried out as the profile says; requests
 that a plan leaves waiting have none yet.
+
+--window makes a unit test of one window: FILE.rs, which runs with `cargo test`, and FILE.json beside
+it. A policy with a memory is asked without it there.
 
 Exit codes: 0 done, 2 the recording or the policy cannot be used.")]
 pub(super) struct ReplayArgs {
@@ -63,6 +67,18 @@ pub(super) struct ReplayArgs {
     /// Print JSON
     #[arg(long, requires = "policy")]
     json: bool,
+    /// A window that becomes a unit test; needs --test and --type
+    #[arg(long, value_name = "N", requires_all = ["policy", "test", "of"])]
+    window: Option<u64>,
+    /// The run of the recording that it is in
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "window")]
+    run: u64,
+    /// Write the test, with the window beside it as JSON
+    #[arg(long, value_name = "FILE.rs", requires = "window")]
+    test: Option<PathBuf>,
+    /// The type that implements the policy, such as my_policy::MyPolicy
+    #[arg(long = "type", id = "of", value_name = "PATH", requires = "window")]
+    of: Option<String>,
     /// Write the requests that the windows show, as a trace for `simulate`
     #[arg(long, value_name = "FILE")]
     arrivals: Option<PathBuf>,
@@ -82,8 +98,21 @@ pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     };
     let challenger = Challenger::find(named, &folder, args.settings.as_deref())?;
     let mut engine = Engine::new(challenger, args.limit);
+    if let Some(window) = args.window {
+        engine.keep(args.run, window);
+    }
     let cut_off = for_each_frame(&args.trace, |frame| engine.take(frame))?;
     let outcome = engine.conclude(cut_off)?;
+    if let (Some(window), Some(file), Some(of)) = (args.window, &args.test, &args.of) {
+        let kept = outcome.kept.as_ref().ok_or_else(|| {
+            let trace = args.trace.display();
+            Failure::input(format!(
+                "{trace}: run {} has no window {window} that a policy was asked about",
+                args.run
+            ))
+        })?;
+        kept.write(file, of, &args.trace)?;
+    }
     output::print(&args.trace, &outcome, args.json)
 }
 

@@ -22,6 +22,9 @@ use self::yard::{Service, Yard};
 use super::Failure;
 use crate::config::PercentileName;
 
+/// Fewer runs say nothing about noise.
+const SEEDS_MIN: u64 = 3;
+
 /// Length of the timelines in a report, in times of the longest SLO.
 const TIMELINE_SLOS: u64 = 3;
 
@@ -36,6 +39,8 @@ const TIMELINE_SLOS: u64 = 3;
       --profile profiles/here.json --sweep load=0.5:2:0.25 --seeds 5 --report target/report
   switchyard simulate --policy my-policy.wasm --workload trace:day.json \\
       --profile profiles/here.json --workers 4 --service percentiles
+  switchyard simulate --policy mine.wasm --policy fcfs --policy edf --workload poisson:400 \\
+      --profile profiles/here.json --seeds 10 --against fcfs
   switchyard simulate --policy sneakpeek --workload poisson:400 \\
       --profile profiles/here.json --seconds 10 --record windows.rec
 
@@ -104,6 +109,10 @@ pub(super) struct SimulateArgs {
     /// Write a page of plots, DIR/index.html; it needs no network
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
+    /// Say what every other policy changes against this one, seed by seed, and what of it is noise;
+    /// takes several --seeds, the more the better
+    #[arg(long, value_name = "NAME")]
+    against: Option<String>,
     /// Record the windows and plans of the run, for `replay`; takes one policy and one seed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sweep", "seeds"])]
     record: Option<PathBuf>,
@@ -114,6 +123,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     if args.record.is_some() && args.policies.len() > 1 {
         return Err(Failure::input("--record: takes one --policy"));
     }
+    args.check_baseline()?;
     let yard = Yard::read(args)?;
     let workload = workload(&args.workload)?;
     let contenders = Contenders::load(&args.policies, &yard)?;
@@ -141,6 +151,9 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
         for (contender, overhead) in contenders.list.iter().zip(overheads) {
             data = data.with_scheduling(&point.name, &contender.name, overhead.times());
         }
+    }
+    if let Some(baseline) = &args.against {
+        data = data.compared_with(baseline);
     }
     if args.report.is_some() {
         data = watched(data, &points, &contenders.list, args.seed)?;
@@ -173,6 +186,24 @@ fn watched(
 // === impl SimulateArgs ===
 
 impl SimulateArgs {
+    fn check_baseline(&self) -> Result<(), Failure> {
+        let Some(baseline) = &self.against else {
+            return Ok(());
+        };
+        let names = self.policies.iter().map(|policy| policy.name.as_str());
+        if !names.clone().any(|name| name == baseline) || names.clone().count() < 2 {
+            let names = names.collect::<Vec<_>>().join(", ");
+            let reason =
+                format!("`{baseline}`, must be one of several policies, which are: {names}");
+            return Err(Failure::input(format!("--against: {reason}")));
+        }
+        if self.seeds < SEEDS_MIN {
+            let reason = format!("--against: takes --seeds {SEEDS_MIN} or more");
+            return Err(Failure::input(reason));
+        }
+        Ok(())
+    }
+
     fn meta(&self, yard: &Yard, seeds: &[u64]) -> Meta {
         let names: Vec<&str> = self.policies.iter().map(|p| p.name.as_str()).collect();
         let words = std::env::args().skip(1).map(|word| quoted(&word));

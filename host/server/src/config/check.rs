@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::error::closest;
+use super::pool::names_file;
 use super::{Config, ConfigError, EvidenceName, PoolConfig, PriorName, WorkerConfig};
 
 /// More than any machine draws.
@@ -205,14 +206,11 @@ impl Check<'_> {
                 return self.refuse(format!("pool[{i}].{field}"), "is empty");
             }
         }
-        if !pool.names_file() && !is_plain_name(&pool.policy) {
-            let reason = format!(
-                "`{}`, must be the name of a policy in policies.dir, or a path to a .wasm file",
-                pool.policy
-            );
-            return self.refuse(format!("pool[{i}].policy"), reason);
-        }
         let at = |field: &str| format!("pool[{i}].{field}");
+        self.policy(&at("policy"), &pool.policy)?;
+        if let Some(shadow) = &pool.shadow {
+            self.policy(&at("shadow.policy"), &shadow.policy)?;
+        }
         self.range(&at("window_budget_ms"), pool.window_budget_ms, 1..=60_000)?;
         self.range(&at("policy_memory_mb"), pool.policy_memory_mb, 1..=4_096)?;
         self.range(&at("pending_max"), pool.pending_max, 1..=1_000_000)?;
@@ -229,6 +227,16 @@ impl Check<'_> {
         self.range(&at("patience_ms"), pool.patience_ms, 1..=3_600_000)?;
         self.range(&at("windows_kept"), pool.windows_kept, 1..=4_096)?;
         self.record(i, pool)
+    }
+
+    fn policy(&self, field: &str, policy: &str) -> Result<(), ConfigError> {
+        if names_file(policy) || is_plain_name(policy) {
+            return Ok(());
+        }
+        let reason = format!(
+            "`{policy}`, must be the name of a policy in policies.dir, or a path to a .wasm file"
+        );
+        self.refuse(field, reason)
     }
 
     fn record(&self, i: usize, pool: &PoolConfig) -> Result<(), ConfigError> {

@@ -47,6 +47,20 @@ pub struct PoolConfig {
     /// Where windows and plans are recorded; absent: nowhere.
     #[serde(default)]
     pub record: Option<RecordConfig>,
+    /// A candidate that gets the same windows and is not obeyed; absent: none.
+    #[serde(default)]
+    pub shadow: Option<ShadowConfig>,
+}
+
+/// A policy that is asked what it would do.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShadowConfig {
+    /// As the pool's own.
+    pub policy: String,
+    /// Its settings, field by field before those in `NAME.toml` beside it.
+    #[serde(default)]
+    pub settings: toml::Table,
 }
 
 /// A recording of windows and plans.
@@ -73,11 +87,6 @@ pub struct FaultLimitConfig {
 // === impl PoolConfig ===
 
 impl PoolConfig {
-    /// Whether the policy is given as a file, not as a name.
-    pub(super) fn names_file(&self) -> bool {
-        self.policy.ends_with(".wasm")
-    }
-
     /// Longest time one window call may take.
     pub fn window_budget(&self) -> Duration {
         Duration::from_millis(self.window_budget_ms)
@@ -85,11 +94,28 @@ impl PoolConfig {
 
     /// The policy's component, given the watched folder.
     pub fn policy_file(&self, policies: &Path) -> PathBuf {
-        if self.names_file() {
-            PathBuf::from(&self.policy)
-        } else {
-            policies.join(format!("{}.wasm", self.policy))
-        }
+        policy_file(&self.policy, policies)
+    }
+}
+
+// === impl ShadowConfig ===
+
+impl ShadowConfig {
+    /// The policy's component, given the watched folder.
+    pub fn policy_file(&self, policies: &Path) -> PathBuf {
+        policy_file(&self.policy, policies)
+    }
+}
+
+/// Whether a policy is given as a file, not as a name.
+pub(super) fn names_file(policy: &str) -> bool {
+    policy.ends_with(".wasm")
+}
+
+fn policy_file(policy: &str, policies: &Path) -> PathBuf {
+    match names_file(policy) {
+        true => PathBuf::from(policy),
+        false => policies.join(format!("{policy}.wasm")),
     }
 }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
+use metrics::Counter;
 use smallvec::SmallVec;
 use switchyard_core::decision::Decision;
 use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId};
-use switchyard_core::policy::Policy;
+use switchyard_core::policy::{Policy, Sights};
 use switchyard_core::request::{Evidence, Outcome};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
@@ -45,6 +46,8 @@ pub enum Message {
     Install(Box<dyn Policy>, PolicyRecord, Sender<Micros>),
     /// The policy's file is gone.
     RemovePolicy,
+    /// Somebody looks at decisions; none: nobody does any more.
+    Watch(Option<Watch>),
     /// The last windows, oldest first, at most this many.
     Windows(usize, Sender<Vec<Window>>),
     /// The decision of one window, if it is still kept.
@@ -61,6 +64,16 @@ pub enum Message {
     Drain(oneshot::Sender<()>),
     /// End everything that is left, then the thread.
     Stop,
+}
+
+/// Who looks at a pool's decisions.
+pub struct Watch {
+    /// What windows show beside what the policy wants.
+    pub shows: Sights,
+    /// Where decisions go.
+    pub decisions: Sender<Arc<Decision>>,
+    /// Counts those that do not fit in.
+    pub dropped: Counter,
 }
 
 /// One client call: rows that share an app and a deadline.

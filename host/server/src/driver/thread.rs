@@ -2,27 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::AtomicBool;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use switchyard_core::event::{Notice, Run};
-use switchyard_core::guard::Faulted;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use switchyard_core::event::Run;
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
-use switchyard_core::policy::{FaultKind, Policy};
+use switchyard_core::policy::FaultKind;
 use switchyard_core::request::Request;
-use switchyard_core::time::{Micros, Time};
-use switchyard_core::window::Window;
+use switchyard_core::time::Time;
 use switchyard_core::{Command, Event, Scheduler};
 use switchyard_executor::{
     ExecuteError, Finished, Job, Refused, Residency, Row, Unloaded, Worker, WorkerDown, WorkerEvent,
 };
-use switchyard_policy::recording::PolicyRecord;
 use tokio::sync::oneshot;
 
 use super::PoolWeights;
 use super::drift::Drift;
-use super::message::{Call, Message};
+use super::message::{Call, Message, Watch};
 use super::models::{AppModels, ModelStates, WorkerModels};
 use super::stats::VariantCounters;
 use super::status::PoolStatus;
@@ -45,15 +41,16 @@ pub(super) struct Driver {
     pub(super) meters: PoolMeters,
     drift: Drift,
     pub(super) counters: Arc<VariantCounters>,
-    wants_evidence: Arc<AtomicBool>,
+    pub(super) wants_evidence: Arc<AtomicBool>,
     pub(super) readiness: Arc<Readiness>,
     evidence: Option<EvidenceQueue>,
-    recorder: Option<Recorder>,
+    pub(super) recorder: Option<Recorder>,
+    pub(super) watch: Option<Watch>,
     next_request: u64,
     /// Arrivals are stamped by many threads; the core sees them in order.
     last_arrival: Time,
-    faults: BTreeMap<FaultKind, u64>,
-    last_fault: Option<String>,
+    pub(super) faults: BTreeMap<FaultKind, u64>,
+    pub(super) last_fault: Option<String>,
     /// What was asked for at the start has not all come.
     pub(super) starting: bool,
     /// By app.
@@ -126,6 +123,7 @@ impl Driver {
             readiness,
             evidence,
             recorder,
+            watch: None,
             next_request: 0,
             last_arrival: Time::ZERO,
             faults: BTreeMap::new(),
@@ -186,11 +184,8 @@ impl Driver {
                 self.scheduler.handle(now, event);
             }
             Message::Install(policy, record, done) => self.install(now, policy, record, &done),
-            Message::RemovePolicy => {
-                self.wants_evidence.store(false, Ordering::Relaxed);
-                self.scheduler.handle(now, Event::PolicyRemoved);
-                self.record_policy(None);
-            }
+            Message::RemovePolicy => self.remove_policy(now),
+            Message::Watch(watch) => self.watch(now, watch),
             Message::Windows(most, reply) => {
                 // An error means that whoever asked has gone; so below.
                 let _ = reply.send(self.windows(most));
@@ -338,11 +333,7 @@ impl Driver {
                         worker.prepare(soon);
                     }
                 }
-                Command::Decided(decision) => {
-                    if let Some(recorder) = &mut self.recorder {
-                        recorder.decided(decision);
-                    }
-                }
+                Command::Decided(decision) => self.decided(decision),
                 Command::Notice(notice) => self.notice(notice),
             }
         }
@@ -408,73 +399,6 @@ impl Driver {
     }
 
     // ---- policies ---------------------------------------------------------------------
-
-    fn install(
-        &mut self,
-        now: Time,
-        policy: Box<dyn Policy>,
-        record: PolicyRecord,
-        done: &Sender<Micros>,
-    ) {
-        let wants = policy.description().wants.evidence;
-        let began = Instant::now();
-        self.scheduler.handle(now, Event::PolicyChanged(policy));
-        let took = Micros::from(began.elapsed());
-        self.wants_evidence.store(wants, Ordering::Relaxed);
-        self.record_policy(Some(record));
-        let _ = done.send(took);
-    }
-
-    fn record_policy(&mut self, policy: Option<PolicyRecord>) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.policy(policy);
-        }
-    }
-
-    fn notice(&mut self, notice: Notice) {
-        let pool = &self.name;
-        match notice {
-            Notice::PolicyFaulted(Faulted {
-                policy,
-                fault,
-                taken_off,
-            }) => {
-                let (kind, reason) = (fault.kind.label(), &fault.reason);
-                tracing::warn!(pool, %policy, kind, reason, taken_off, "policy fault");
-                if taken_off {
-                    let by = self.scheduler.policy_label();
-                    tracing::error!(pool, %policy, %by, "policy taken off: served by another");
-                }
-                if taken_off {
-                    self.record_policy(None);
-                }
-                self.meters.faulted(fault.kind);
-                *self.faults.entry(fault.kind).or_default() += 1;
-                self.last_fault = Some(format!("{policy}: {fault}"));
-            }
-            Notice::PolicySwitched {
-                from,
-                to,
-                state_lost,
-            } => {
-                tracing::debug!(pool, %from, %to, "policy switched");
-                if let Some(fault) = state_lost {
-                    tracing::warn!(pool, %to, %fault, "the policy's state was not handed over");
-                }
-            }
-            Notice::PolicyRemoved { from } => {
-                let by = self.scheduler.policy_label();
-                tracing::error!(pool, %from, %by, "policy removed: the fallback serves");
-            }
-        }
-    }
-
-    fn windows(&self, most: usize) -> Vec<Window> {
-        let kept = self.scheduler.history().iter();
-        let mut windows: Vec<_> = kept.rev().take(most).map(|d| d.window.clone()).collect();
-        windows.reverse();
-        windows
-    }
 
     // ---- looking in -------------------------------------------------------------------
 

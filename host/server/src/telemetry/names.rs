@@ -32,9 +32,16 @@ pub(crate) const INBOX_FULL: &str = "switchyard_inbox_full_total";
 pub(crate) const RECORDED_WINDOWS: &str = "switchyard_recorded_windows_total";
 pub(crate) const RECORDING_DROPPED: &str = "switchyard_recording_dropped_windows_total";
 pub(crate) const RECORDING_ACTIVE: &str = "switchyard_recording_active";
+pub(crate) const SHADOW_WINDOWS: &str = "switchyard_shadow_windows_total";
+pub(crate) const SHADOW_WINDOW_TIME: &str = "switchyard_shadow_window_seconds";
 
 /// Histograms of durations.
-pub(super) const SECONDS: [&str; 3] = [REQUEST_LATENCY, WINDOW_TIME, CACHE_LOAD_TIME];
+pub(super) const SECONDS: [&str; 4] = [
+    REQUEST_LATENCY,
+    WINDOW_TIME,
+    CACHE_LOAD_TIME,
+    SHADOW_WINDOW_TIME,
+];
 /// Histograms of counts.
 pub(super) const COUNTS: [&str; 2] = [WINDOW_REQUESTS, BATCH_SIZE];
 
@@ -119,6 +126,16 @@ pub(super) fn describe() {
         INBOX_FULL,
         Unit::Count,
         "Calls refused because the inbox was full"
+    );
+    describe_counter!(
+        SHADOW_WINDOWS,
+        Unit::Count,
+        "Windows put before the shadow, by what it would have done, or missed"
+    );
+    describe_histogram!(
+        SHADOW_WINDOW_TIME,
+        Unit::Seconds,
+        "One window call of the shadow, on a thread of its own"
     );
     describe_counter!(RECORDED_WINDOWS, Unit::Count, "Windows recorded");
     describe_counter!(

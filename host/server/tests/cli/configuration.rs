@@ -19,6 +19,7 @@ const SMALLEST: [(&str, &str); 8] = [
     ),
     ("[pool.fault_limit]", ""),
     ("[pool.record]", "file = \"main.rec\"\n"),
+    ("[pool.shadow]", "policy = \"candidate\"\n"),
     ("[server]", ""),
     ("[policies]", ""),
     ("[profile]", ""),
@@ -90,6 +91,9 @@ fn with(section: &str, lines: &[(&str, &str)]) -> String {
     }
     if lines.iter().any(|(field, _)| *field == "record") {
         text = text.replace("[pool.record]\nfile = \"main.rec\"\n", "");
+    }
+    if lines.iter().any(|(field, _)| *field == "shadow") {
+        text = text.replace("[pool.shadow]\npolicy = \"candidate\"\n", "");
     }
     text
 }

@@ -5,13 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fcfs::Fcfs;
 use insta::assert_snapshot;
 use serde_json::Value;
 use switchyard_core::decision::Decision;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{EarliestDeadlineFirst, Policy, Sights};
 use switchyard_policy::conformance;
-use switchyard_policy::recording::{Frame, Header, PolicyRecord, Writer};
+use switchyard_policy::recording::{Frame, Header, PolicyRecord, Reader, Writer};
+use switchyard_sdk::testing::Case;
 use tempfile::TempDir;
 
 use super::binary::{Ran, policy, switchyard};
@@ -248,6 +250,51 @@ fn what_cannot_be_replayed_is_named() {
     assert_eq!(ran.code, Some(2));
     assert!(
         ran.stderr.contains("--record: takes one --policy"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// The test that is written is one that the policy passes without a server, and fails once it
+/// decides otherwise.
+#[test]
+fn a_window_becomes_a_unit_test_of_the_policy() {
+    let folder = TempDir::new().unwrap();
+    let file = simulated(folder.path(), "fcfs", &[]);
+    let busy = |frame| match frame {
+        Ok(Frame::Decision(decision)) if decision.plan.members.len() > 1 => {
+            Some(decision.window.id.to_string())
+        }
+        _ => None,
+    };
+    let window = Reader::open(&file).unwrap().find_map(busy).unwrap();
+    let test = folder.path().join("window.rs");
+    let make = |window: &str| {
+        let words = ["--policy", "fcfs", "--window", window, "--test"];
+        let of = [test.to_str().unwrap(), "--type", "fcfs::Fcfs"];
+        replay(&file, &[&words[..], &of].concat())
+    };
+    let ran = make(&window);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let written = fs::read_to_string(&test).unwrap();
+    let json = fs::read_to_string(folder.path().join("window.json")).unwrap();
+
+    let decided = Case::parse(&json).unwrap().decide::<Fcfs>().unwrap();
+    let expected = format!("let expected: &[u64] = &{:?};", decided.dispatched());
+    assert!(!decided.dispatched().is_empty());
+    assert!(written.contains(&expected), "{written}");
+    let shown = written
+        .replace(folder.path().to_str().unwrap(), "FOLDER")
+        .replace(&format!("{:?}", decided.dispatched()), "IDS")
+        .replace(&window, "N");
+    assert_snapshot!("window_as_a_test", shown);
+
+    let error = Case::parse("{\"catalog\": {}}").unwrap_err();
+    assert!(error.starts_with("catalog"), "{error}");
+    let ran = make("999999");
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("run 1 has no window 999999"),
         "{}",
         ran.stderr
     );

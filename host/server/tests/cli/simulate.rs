@@ -163,3 +163,49 @@ fn what_cannot_be_simulated_is_named() {
     let said = with("edf", "poisson:1", profile(), &["--policy", "edf"]);
     assert!(said.contains("twice"), "{said}");
 }
+
+/// Against itself under another name nothing is a difference; against another policy it is.
+#[test]
+fn differences_are_told_from_noise() {
+    let named = ["--policy", "twin=fcfs", "--against", "fcfs", "--seeds", "10"];
+    let workload = ["--workload", "gamma:900,0.5", "--seconds", "3"];
+    let found = simulated(&[&POLICIES[..], &named, &workload].concat());
+    let comparisons = found["comparisons"].as_array().unwrap();
+    let of = |policy: &str| comparisons.iter().find(|c| c["policy"] == policy).unwrap();
+    assert_eq!(comparisons.len(), 3);
+    for change in of("twin")["effects"].as_array().unwrap() {
+        assert_eq!(change["verdict"], "noise", "{change}");
+        assert_eq!(change["difference"]["mean"], 0.0);
+    }
+    let changes = of("sneakpeek")["effects"].as_array().unwrap();
+    let utility = changes.iter().find(|c| c["metric"] == "utility").unwrap();
+    assert_eq!(utility["verdict"], "better", "{utility}");
+    assert_eq!(utility["difference"]["runs"], 10);
+}
+
+#[test]
+fn a_baseline_is_one_of_several_policies_run_several_times() {
+    let said = |words: &[&str]| {
+        let fixed = [
+            "simulate",
+            "--workload",
+            "poisson:100",
+            "--profile",
+            profile(),
+        ];
+        let ran = switchyard(&[&fixed[..], words].concat());
+        assert_eq!(ran.code, Some(2));
+        ran.stderr
+    };
+    let edf = ["--policy", "edf", "--policy", "e2=edf", "--against"];
+    let other = said(&[&edf[..], &["fcfs"]].concat());
+    assert!(
+        other.contains("--against: `fcfs`, must be one of"),
+        "{other}"
+    );
+    let once = said(&[&edf[..], &["edf"]].concat());
+    assert!(
+        once.contains("--against: takes --seeds 3 or more"),
+        "{once}"
+    );
+}

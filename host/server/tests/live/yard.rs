@@ -199,13 +199,26 @@ measure_s = 1
 
     /// Starts the server without waiting for anything.
     pub(crate) async fn start_unready(self) -> Yard {
-        logs::capture();
         let folder = TempDir::new().unwrap();
-        let policy = self.furnish(folder.path());
         let path = folder.path().to_path_buf();
+        let setup = self.clone();
+        let config = tokio::task::spawn_blocking(move || setup.config_in(fixture(), &path));
+        self.start_configured(config.await.unwrap(), folder).await
+    }
+
+    /// Starts a server with a configuration of its own, policies in `folder`, and waits for its
+    /// policy.
+    pub(crate) async fn start_with(self, text: &str, folder: TempDir) -> Yard {
+        let config = Config::parse(text, Path::new("test.toml"), Path::new("")).unwrap();
+        let yard = self.start_configured(config, folder).await;
+        yard.swap_number(1).await;
+        yard
+    }
+
+    async fn start_configured(self, config: Config, folder: TempDir) -> Yard {
+        logs::capture();
+        let policy = self.furnish(folder.path());
         let pool = self.pool;
-        let config = tokio::task::spawn_blocking(move || self.config_in(fixture(), &path));
-        let config = config.await.unwrap();
         let listeners = Listeners::bind(&config.server).await.unwrap();
         let starting = tokio::task::spawn_blocking(move || Server::start(config));
         let server = starting.await.unwrap().unwrap();

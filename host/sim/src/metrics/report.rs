@@ -107,6 +107,8 @@ pub struct EnergyReport {
     pub total_j: f64,
     /// Per answered request, in joules.
     pub per_answer_j: f64,
+    /// Answers per joule: answers per second for every watt ("performance per watt").
+    pub answers_per_j: f64,
     /// Energy-delay product: energy per answer times mean latency, in joule seconds.
     pub edp_js: f64,
     /// Energy per answer times the square of the mean latency, in joule square seconds.
@@ -125,7 +127,12 @@ impl Report {
             ("windows", Some(self.windows as f64)),
             ("batch_size_mean", self.batches.size_mean),
             ("utilisation", self.utilisation()),
+            (
+                "p99_over_deadline_app_max",
+                self.p99_over_deadline_app_max(),
+            ),
             ("energy_per_answer_j", energy.map(|e| e.per_answer_j)),
+            ("answers_per_j", energy.map(|e| e.answers_per_j)),
             ("edp_js", energy.map(|e| e.edp_js)),
             ("ed2p_js2", energy.map(|e| e.ed2p_js2)),
         ]);
@@ -141,6 +148,13 @@ impl Report {
             .collect();
         let sum: f64 = accuracies.iter().sum();
         (!accuracies.is_empty()).then(|| sum / accuracies.len() as f64)
+    }
+
+    /// 99th percentile of latency over deadline of the app in which it is worst (MAEL Figure 8).
+    pub fn p99_over_deadline_app_max(&self) -> Option<f64> {
+        let apps = self.apps.iter();
+        let tails = apps.filter_map(|app| app.summary.p99_over_deadline);
+        tails.reduce(f64::max)
     }
 
     /// Mean share of the time that workers ran batches.
@@ -267,6 +281,7 @@ impl Meters {
         Some(EnergyReport {
             total_j,
             per_answer_j,
+            answers_per_j: per_answer_j.recip(),
             edp_js: per_answer_j * delay_s,
             ed2p_js2: per_answer_j * delay_s * delay_s,
         })

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::time::Time;
 
+use super::comparison::{self, Comparison};
 use crate::overhead::WindowTimes;
 use crate::runner::Outcome;
 use crate::timeline::{Bar, Ends, Timeline};
@@ -29,6 +30,9 @@ pub struct ReportData {
     /// that differs from one run of a command to the next.
     #[serde(default)]
     pub scheduling: Vec<SchedulingData>,
+    /// What the policies change against one of them, where that was asked for.
+    #[serde(default)]
+    pub comparisons: Vec<Comparison>,
 }
 
 /// Host time of one policy's windows at one point, over all seeds.
@@ -165,7 +169,15 @@ impl ReportData {
             runs,
             timelines: Vec::new(),
             scheduling: Vec::new(),
+            comparisons: Vec::new(),
         }
+    }
+
+    /// Adds what the policies change against one of them.
+    #[must_use]
+    pub fn compared_with(mut self, baseline: &str) -> Self {
+        self.comparisons = comparison::comparisons(&self.runs, baseline);
+        self
     }
 
     /// Adds what a policy's windows took at a point.

@@ -92,6 +92,7 @@ fn energy_is_summed_where_the_profile_has_it() {
     let energy = report.energy.unwrap();
     assert_eq!(energy.total_j, 20.0);
     assert_eq!(energy.per_answer_j, 0.5);
+    assert_eq!(energy.answers_per_j, 2.0);
     assert!((energy.edp_js - 0.5 * 0.01).abs() < 1e-9, "{energy:?}");
     assert!((energy.ed2p_js2 - 0.5 * 1e-4).abs() < 1e-9, "{energy:?}");
 }

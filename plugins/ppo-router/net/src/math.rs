@@ -7,6 +7,7 @@ const TANH_MAX: f32 = 7.905_311;
 /// the Eigen library). Within 4e-7 of the true value; only `+ - * /`, so that loops over it
 /// become vector instructions and no machine gives other bits.
 #[must_use]
+#[inline]
 pub fn tanh(x: f32) -> f32 {
     let x = x.clamp(-TANH_MAX, TANH_MAX);
     let square = x * x;

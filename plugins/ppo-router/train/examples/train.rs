@@ -39,11 +39,7 @@ fn main() {
         Settings::paper()
     };
     if let Some(json) = after("--settings", 1) {
-        let mut all = serde_json::to_value(&settings).unwrap();
-        let given: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(&json).unwrap();
-        all.as_object_mut().unwrap().extend(given);
-        settings = serde_json::from_value(all).unwrap();
+        settings = settings.with(serde_json::from_str(&json).unwrap()).unwrap();
     }
     let number = |name: &str, default: u64| after(name, 1).map_or(default, |n| n.parse().unwrap());
     let default = "mmpp:180,10,0.036,0.002".to_owned();

@@ -10,7 +10,7 @@ use crate::adam::Adam;
 use crate::env::Slot;
 use crate::heads::Heads;
 use crate::mlp::{Mlp, Pass, Rows};
-use crate::rollout::{Collect, PHASES, Reward, Trajectory, advantages, collect};
+use crate::rollout::{CRITIC_MORE, Collect, PHASES, Reward, Trajectory, advantages, collect};
 use crate::train::TrainError;
 use crate::yard::Yard;
 
@@ -57,6 +57,15 @@ pub struct Settings {
     pub reward_scale: f64,
     /// Weight of the batch heads' entropy.
     pub entropy: f32,
+    /// Share of the slots with fewer arrivals than the mean that is learnt from, each so much
+    /// the heavier: most slots are of the normal state and alike.
+    pub thin: f64,
+    /// How far advantages are brought to the same deviation in slots that follow few arrivals and
+    /// in the others, 0 (not at all) to 1: what is learnt about the normal state does not drown in
+    /// what is learnt about bursts.
+    pub balance: f32,
+    /// The first policy gives every instance its share of the service rate, not the same.
+    pub proportional: bool,
 }
 
 /// Both networks and where their training is.
@@ -104,8 +113,12 @@ pub struct Task<'a> {
 #[derive(Debug, Default)]
 struct Batch {
     rows: Rows,
+    critic_rows: Rows,
     /// Rows that are slots: all but the ones after the last.
     slots: Vec<u32>,
+    /// Positions of the slots that are learnt from, and what each counts, 1 in the mean.
+    kept: Vec<u32>,
+    weights: Vec<f32>,
     log_shares: Vec<f32>,
     pairs: Vec<u8>,
     log_probabilities: Vec<f32>,
@@ -144,25 +157,50 @@ impl Settings {
             baseline: true,
             reward_scale: 0.1,
             entropy: 0.0,
+            thin: 1.0,
+            balance: 0.0,
+            proportional: false,
         }
     }
 
-    /// What is better for the same work: smaller and more steps, noise and rate that fall,
-    /// a horizon as long as an action's effects, environments that begin in a burst and are short,
-    /// so that a tenth of the slots and not a twentieth is in one (state-balanced sampling).
+    /// What learns more from less: many small steps, noise and rate that fall, a horizon as long
+    /// as an action's effects, a first policy that serves a burst, environments that begin in
+    /// one, and of the slots of the normal state a quarter (state-balanced sampling).
     #[must_use]
     pub fn better() -> Self {
         Self {
-            slots: 40_000,
-            envs: 40,
-            minibatch: 2_000,
+            slots: 20_000,
+            envs: 20,
+            minibatch: 500,
             gamma: 0.9,
             lambda: 0.9,
-            rate: (1e-3, 5e-5),
-            sigma: (0.698, 0.2),
+            rate: (1e-3, 1e-4),
+            sigma: (0.6, 0.2),
             entropy: 1e-3,
+            thin: 0.25,
+            balance: 0.5,
+            proportional: true,
             ..Self::paper()
         }
+    }
+
+    /// The same with some of the numbers replaced, given by name.
+    ///
+    /// # Errors
+    /// A name that is none, or a value of another type.
+    pub fn with(
+        self,
+        given: serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Self, TrainError> {
+        let wrong = |error: serde_json::Error| TrainError::Settings {
+            field: "as given".to_owned(),
+            reason: error.to_string(),
+        };
+        let mut all = serde_json::to_value(&self).map_err(wrong)?;
+        if let Some(all) = all.as_object_mut() {
+            all.extend(given);
+        }
+        serde_json::from_value(all).map_err(wrong)
     }
 
     fn check(&self) -> Result<(), TrainError> {
@@ -191,6 +229,12 @@ impl Settings {
         }
         if !(positive(f64::from(self.rate.0)) && positive(f64::from(self.rate.1))) {
             return wrong("rate", "must be positive");
+        }
+        if !share(self.balance) {
+            return wrong("balance", "must be from 0 to 1");
+        }
+        if !(positive(self.thin) && self.thin <= 1.0) {
+            return wrong("thin", "must be above 0 and 1 at most");
         }
         if !positive(self.reward_scale) {
             return wrong("reward_scale", "must be positive");
@@ -224,7 +268,14 @@ impl Learner {
     pub fn try_new(task: &Task<'_>) -> Result<Self, TrainError> {
         task.settings.check()?;
         let mut random = Stream::new(task.seed, Purpose::Learning, u64::MAX);
-        let policy = Mlp::new(&task.meta.layers, FIRST_POLICY, &mut random);
+        let mut policy = Mlp::new(&task.meta.layers, FIRST_POLICY, &mut random);
+        if task.settings.proportional {
+            let shares = task.yard.proportional().shares;
+            let biases = policy.parameters.len() - task.meta.outputs();
+            for (bias, share) in policy.parameters[biases..].iter_mut().zip(shares) {
+                *bias = libm::log(share) as f32;
+            }
+        }
         let value = Mlp::new(&value_widths(task.meta), 1.0, &mut random);
         Ok(Self {
             adam_policy: Adam::new(policy.parameters.len()),
@@ -269,13 +320,14 @@ impl Learner {
             .wrapping_add(self.updates.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let trajectories = self.collect(task, &network, &heads, sigma, seed)?;
         let value = Mlp::of(&value_widths(task.meta), std::mem::take(&mut self.value));
-        let (batch, mut seen) = Batch::of(&trajectories, &value, settings);
+        let (mut batch, mut seen) = Batch::of(&trajectories, &value, settings);
         let counts = seen.counts.iter();
         let rewards = counts.map(|slot| slot.reward(settings.alpha, settings.beta));
         seen.reward = rewards.sum::<f64>() / batch.slots.len() as f64;
         let policy = Mlp::of(&task.meta.layers, std::mem::take(&mut self.policy));
         let mut order = Stream::new(seed, Purpose::Learning, u64::MAX - 1);
-        let orders = orders(&batch.slots, settings.epochs, &mut order);
+        batch.thin(&trajectories, settings.thin, &mut order);
+        let orders = orders(&batch.kept, settings.epochs, &mut order);
         let Self {
             adam_policy,
             adam_value,
@@ -330,9 +382,9 @@ impl Learner {
 
 fn value_widths(meta: &Meta) -> Vec<usize> {
     let mut widths = meta.layers.clone();
-    if let Some(last) = widths.last_mut() {
-        *last = 1;
-    }
+    widths[0] += CRITIC_MORE;
+    let last = widths.len() - 1;
+    widths[last] = 1;
     widths
 }
 
@@ -349,7 +401,7 @@ impl Batch {
             let picks: Vec<u32> = (0..one.rows.len() as u32).collect();
             let mut values = Vec::with_capacity(picks.len());
             for picks in picks.chunks(CHUNK) {
-                values.extend_from_slice(value.forward(&one.rows, picks, &mut pass));
+                values.extend_from_slice(value.forward(&one.critic_rows, picks, &mut pass));
             }
             let begin = batch.advantages.len();
             let (gamma, lambda) = (settings.gamma, settings.lambda);
@@ -363,6 +415,7 @@ impl Batch {
             }
             batch.slots.extend(first..first + one.rewards.len() as u32);
             batch.rows.extend(&one.rows);
+            batch.critic_rows.extend(&one.critic_rows);
             batch.log_shares.extend_from_slice(&one.log_shares);
             batch.pairs.extend_from_slice(&one.pairs);
             batch
@@ -375,8 +428,58 @@ impl Batch {
         let count = batch.targets.len().max(1) as f64;
         let variance = squares / count - (sum / count).powi(2);
         seen.unexplained = errors / count / variance.max(f64::MIN_POSITIVE);
-        normalise(&mut batch.advantages);
+        batch.normalise(trajectories, settings.balance);
         (batch, seen)
+    }
+
+    /// Brings advantages to mean 0 and deviation 1, all together or, as far as `balance` says,
+    /// apart for slots that follow one with few arrivals and for the others.
+    fn normalise(&mut self, trajectories: &[Trajectory], balance: f32) {
+        let arrivals = || trajectories.iter().flat_map(|one| &one.arrivals);
+        let total: u64 = arrivals().map(|&count| u64::from(count)).sum();
+        let mean = total as f64 / self.slots.len().max(1) as f64;
+        let before = trajectories.iter().flat_map(|one| {
+            let first = std::iter::once(&one.arrivals_before);
+            first.chain(&one.arrivals).take(one.arrivals.len())
+        });
+        let is_few: Vec<bool> = before.map(|&count| f64::from(count) < mean).collect();
+        normalise(&mut self.advantages);
+        for group in [false, true] {
+            let own = || {
+                self.advantages
+                    .iter()
+                    .zip(&is_few)
+                    .filter(|(_, few)| **few == group)
+            };
+            let count = own().count().max(1) as f32;
+            let squares: f32 = own().map(|(advantage, _)| advantage * advantage).sum();
+            let deviation = (squares / count).sqrt().max(1e-3);
+            let factor = libm::powf(deviation, -balance);
+            for (advantage, &few) in self.advantages.iter_mut().zip(&is_few) {
+                if few == group {
+                    *advantage *= factor;
+                }
+            }
+        }
+    }
+
+    /// Leaves out some of the slots with few arrivals and lets the others count for them.
+    fn thin(&mut self, trajectories: &[Trajectory], share: f64, random: &mut Stream) {
+        let arrivals = || trajectories.iter().flat_map(|one| &one.arrivals);
+        let total: u64 = arrivals().map(|&count| u64::from(count)).sum();
+        let slots = self.slots.len().max(1) as f64;
+        let mean = total as f64 / slots;
+        for (at, &count) in (0..).zip(arrivals()) {
+            let is_few = f64::from(count) < mean;
+            if !is_few || share >= 1.0 || random.uniform() < share {
+                self.kept.push(at);
+            }
+            self.weights
+                .push(if is_few { (1.0 / share) as f32 } else { 1.0 });
+        }
+        let counted = self.kept.iter().map(|&at| self.weights[at as usize]);
+        let scale = self.kept.len() as f32 / counted.sum::<f32>().max(f32::MIN_POSITIVE);
+        self.weights.iter_mut().for_each(|weight| *weight *= scale);
     }
 }
 
@@ -391,10 +494,10 @@ fn normalise(numbers: &mut [f32]) {
     }
 }
 
-/// For each epoch the positions of all slots in another order (Fisher and Yates).
-fn orders(slots: &[u32], epochs: usize, random: &mut Stream) -> Vec<Vec<u32>> {
+/// For each epoch the positions in another order (Fisher and Yates).
+fn orders(kept: &[u32], epochs: usize, random: &mut Stream) -> Vec<Vec<u32>> {
     let shuffled = |_| {
-        let mut order: Vec<u32> = (0..slots.len() as u32).collect();
+        let mut order = kept.to_vec();
         for i in (1..order.len()).rev() {
             order.swap(i, (random.uniform() * (i + 1) as f64) as usize);
         }
@@ -444,6 +547,7 @@ fn improve_policy(
                     let log = heads.log_probability(out, log_shares, pairs, sigma);
                     let ratio = libm::exp(log - f64::from(batch.log_probabilities[at])) as f32;
                     let advantage = batch.advantages[at];
+                    let per_sample = per_sample * batch.weights[at];
                     // The minimum of eq. 10 has no slope where clipping holds it back.
                     let held = match advantage > 0.0 {
                         true => ratio > 1.0 + settings.clip,
@@ -463,7 +567,7 @@ fn improve_policy(
             adam.step(rate, &gradient, &mut policy.parameters);
         }
     }
-    (policy, clipped as f64 / batch.slots.len().max(1) as f64)
+    (policy, clipped as f64 / batch.kept.len().max(1) as f64)
 }
 
 /// The mean squared error of the values (Algorithm 1, line 7).
@@ -484,12 +588,19 @@ fn improve_value(
             for chunk in minibatch.chunks(CHUNK) {
                 picks.clear();
                 picks.extend(chunk.iter().map(|&at| batch.slots[at as usize]));
-                let out = value.forward(&batch.rows, &picks, &mut pass);
+                let out = value.forward(&batch.critic_rows, &picks, &mut pass);
                 slopes.clear();
-                let targets = chunk.iter().map(|&at| batch.targets[at as usize]);
-                let errors = out.iter().zip(targets).map(|(v, target)| v - target);
-                slopes.extend(errors.map(|error| per_sample * error));
-                value.backward(&batch.rows, &picks, &slopes, &mut pass, &mut gradient);
+                for (&at, v) in chunk.iter().zip(out) {
+                    let at = at as usize;
+                    slopes.push(per_sample * batch.weights[at] * (v - batch.targets[at]));
+                }
+                value.backward(
+                    &batch.critic_rows,
+                    &picks,
+                    &slopes,
+                    &mut pass,
+                    &mut gradient,
+                );
             }
             adam.step(rate, &gradient, &mut value.parameters);
         }

@@ -74,12 +74,11 @@ impl Rows {
         self.values.clear();
     }
 
-    fn row(&self, r: usize) -> impl Iterator<Item = (usize, f32)> + '_ {
+    #[inline]
+    fn row(&self, r: usize) -> (&[u16], &[f32]) {
         let from = r.checked_sub(1).map_or(0, |before| self.ends[before]);
         let cells = from..self.ends[r];
-        let columns = self.columns[cells.clone()].iter();
-        let cells = columns.zip(&self.values[cells]);
-        cells.map(|(&column, &value)| (usize::from(column), value))
+        (&self.columns[cells.clone()], &self.values[cells])
     }
 }
 
@@ -144,8 +143,9 @@ impl Mlp {
             match below.last() {
                 None => {
                     for (&r, to) in picks.iter().zip(to.chunks_exact_mut(outputs)) {
-                        for (column, value) in rows.row(r as usize) {
-                            let row = &weights[column * outputs..][..outputs];
+                        let (columns, values) = rows.row(r as usize);
+                        for (&column, &value) in columns.iter().zip(values) {
+                            let row = &weights[usize::from(column) * outputs..][..outputs];
                             add_scaled(to, value, row);
                         }
                     }
@@ -187,12 +187,10 @@ impl Mlp {
             }
             let Some(below) = l.checked_sub(1) else {
                 for (&r, slopes) in picks.iter().zip(pass.slopes.chunks_exact(outputs)) {
-                    for (column, value) in rows.row(r as usize) {
-                        add_scaled(
-                            &mut of_weights[column * outputs..][..outputs],
-                            value,
-                            slopes,
-                        );
+                    let (columns, values) = rows.row(r as usize);
+                    for (&column, &value) in columns.iter().zip(values) {
+                        let row = &mut of_weights[usize::from(column) * outputs..][..outputs];
+                        add_scaled(row, value, slopes);
                     }
                 }
                 return;
@@ -225,6 +223,7 @@ impl Mlp {
     }
 }
 
+#[inline]
 fn add_scaled(to: &mut [f32], factor: f32, from: &[f32]) {
     for (to, &from) in to.iter_mut().zip(from) {
         *to += factor * from;

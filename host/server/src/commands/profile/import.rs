@@ -8,6 +8,7 @@ use serde::Serialize;
 use switchyard_executor::profile::ProfileFile;
 use switchyard_executor::profile::import::{ImportOptions, import};
 
+use super::between::add_between;
 use crate::commands::{Failure, positive};
 
 /// Make a profile out of others' measurements
@@ -50,6 +51,9 @@ pub(super) struct ImportArgs {
     /// A variant to take, in the place of all; may be given again
     #[arg(long = "variant", value_name = "NAME")]
     variants: Vec<String>,
+    /// Also make variants on the line between neighbours in accuracy, so many percent points apart
+    #[arg(long, value_name = "N", value_parser = positive)]
+    between: Option<f64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -86,7 +90,10 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
         variants: args.variants.clone(),
         command: args.command_line(),
     };
-    let (file, layout) = import(&args.from, &options).map_err(Failure::input)?;
+    let (mut file, layout) = import(&args.from, &options).map_err(Failure::input)?;
+    if let Some(percent) = args.between {
+        add_between(&mut file, percent / 100.0);
+    }
     file.save(&args.out).map_err(Failure::input)?;
     let imported = Imported {
         layout: layout.label(),
@@ -125,6 +132,9 @@ impl ImportArgs {
         }
         for variant in &self.variants {
             words += &format!(" --variant {variant}");
+        }
+        if let Some(percent) = self.between {
+            words += &format!(" --between {percent}");
         }
         words + &format!(" --out {}", out.display())
     }

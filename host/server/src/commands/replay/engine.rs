@@ -1,6 +1,5 @@
 //! Puts every recorded window before the policy, in order, as the recorded one was asked.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -8,15 +7,12 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::Sights;
-use switchyard_core::window::{Placed, Window};
-use switchyard_policy::conformance;
 use switchyard_policy::recording::{CutOff, Frame, Header, PolicyRecord};
 
+use super::case::Case;
 use super::challenger::{Challenger, Ready};
-use super::compare::{Difference, agree, difference};
-use super::outlook::{Judge, Worth};
 use crate::commands::Failure;
-use crate::policies::check_plan;
+use crate::judge::{self, Difference};
 
 /// What came of a replay.
 pub(super) struct Outcome {
@@ -30,11 +26,14 @@ pub(super) struct Outcome {
     /// What the policy wants to see and the recording does not show.
     pub(super) unseen: BTreeSet<&'static str>,
     pub(super) tally: Tally,
-    /// The first of those that differ in more than their wake.
-    pub(super) differences: Vec<Difference>,
+    /// The first of those that differ in more than their wake, each with its run in the recording,
+    /// from 1.
+    pub(super) differences: Vec<(u64, Difference)>,
     /// The last catalog, for names: lists only grow.
     pub(super) catalog: Arc<Catalog>,
     pub(super) cut_off: Option<CutOff>,
+    /// The window that was to be kept.
+    pub(super) kept: Option<Case>,
 }
 
 /// Windows, counted.
@@ -42,22 +41,13 @@ pub(super) struct Outcome {
 pub(super) struct Tally {
     pub(super) runs: u64,
     /// Put before the policy.
-    pub(super) windows: u64,
-    pub(super) identical: u64,
-    pub(super) different: u64,
-    /// Of the different ones: in nothing but the time at which the policy is to be asked again.
-    pub(super) wake_only: u64,
-    /// Of the different ones: the policy gave no plan, or none that could be applied.
-    pub(super) failed: u64,
+    pub(super) asked: judge::Tally,
     /// Of the different ones: when they were recorded no policy was active, or it failed.
     pub(super) by_others: u64,
     /// Recorded, but opened for the fallback alone.
     pub(super) not_asked: u64,
     /// Not recorded for lack of time.
     pub(super) missing: u64,
-    /// Of the recorded plans for the windows that differ, and of the policy's.
-    pub(super) recorded: Worth,
-    pub(super) replayed: Worth,
 }
 
 /// Replays frame by frame.
@@ -67,6 +57,8 @@ pub(super) struct Engine {
     run: Option<Run>,
     outcome: Outcome,
     plan: Plan,
+    /// Run and window of the one that is kept.
+    wanted: Option<(u64, u64)>,
 }
 
 /// The run of the recording that is being replayed.
@@ -98,9 +90,16 @@ impl Engine {
                 differences: Vec::new(),
                 catalog: Arc::default(),
                 cut_off: None,
+                kept: None,
             },
             plan: Plan::default(),
+            wanted: None,
         }
+    }
+
+    /// Keeps a window, for a test.
+    pub(super) fn keep(&mut self, run: u64, window: u64) {
+        self.wanted = Some((run, window));
     }
 
     pub(super) fn take(&mut self, frame: Frame) -> Result<(), Failure> {
@@ -198,61 +197,27 @@ impl Engine {
     fn window(&mut self, decision: &Decision) {
         let Some(run) = &mut self.run else { return };
         let tally = &mut self.outcome.tally;
-        tally.windows += 1;
-        self.plan.clear();
         let policy = run.ready.policy.as_mut();
-        let seen = seen(&decision.window, policy.description().wants, run.shown);
-        let answer = policy.schedule(&seen, &mut self.plan);
-        let answer = answer.map_err(|fault| fault.to_string());
-        if answer.is_ok() && agree(&decision.plan, &self.plan) {
-            tally.identical += 1;
-            return;
+        let residents = run.shown.residents;
+        let asked = &mut tally.asked;
+        let found = asked.ask(policy, &run.catalog, decision, residents, &mut self.plan);
+        if self.wanted == Some((tally.runs, decision.window.id)) {
+            self.outcome.kept = Some(Case {
+                run: tally.runs,
+                policy: run.ready.record.clone(),
+                catalog: Arc::clone(&run.catalog),
+                window: decision.window.clone(),
+                decided: match found.as_ref().and_then(|found| found.failure.clone()) {
+                    Some(failure) => Err(failure),
+                    None => Ok(self.plan.members.clone()),
+                },
+            });
         }
-        let usable = answer.and_then(|()| {
-            conformance::check(&run.catalog, &decision.window, &self.plan, check_plan)
-                .map_err(|reason| format!("its plan would be refused: {reason}"))
-        });
-        let judge = Judge::new(&run.catalog, &decision.window, run.shown.residents);
-        let found = difference(tally.runs, decision, &judge, usable.map(|()| &self.plan));
-        tally.different += 1;
-        tally.failed += u64::from(found.failure.is_some());
+        let Some(found) = found else { return };
         let active = run.active.as_ref().map(|active| active.label.as_str());
         tally.by_others += u64::from(active != Some(&*decision.by));
-        tally.recorded.add(found.recorded);
-        tally.replayed.add(found.replayed);
-        if found.is_wake_only() {
-            tally.wake_only += 1;
-        } else if self.outcome.differences.len() < self.limit {
-            self.outcome.differences.push(found);
+        if !found.is_wake_only() && self.outcome.differences.len() < self.limit {
+            self.outcome.differences.push((tally.runs, found));
         }
     }
-}
-
-/// The window without what the policy has not asked for, as a host would show it.
-fn seen(window: &Window, wants: Sights, shown: Sights) -> Cow<'_, Window> {
-    let hides = [
-        shown.evidence && !wants.evidence,
-        shown.completions && !wants.completions,
-        shown.placed && !wants.placed,
-        shown.residents && !wants.residents,
-    ];
-    if hides == [false; 4] {
-        return Cow::Borrowed(window);
-    }
-    let mut window = window.clone();
-    let [evidence, completions, placed, residents] = hides;
-    if evidence {
-        window.requests.evidence_index.clear();
-        window.requests.evidence_counts.clear();
-    }
-    if completions {
-        window.completions.clear();
-    }
-    if placed {
-        window.placed = Placed::default();
-    }
-    if residents {
-        window.residents.clear();
-    }
-    Cow::Owned(window)
 }

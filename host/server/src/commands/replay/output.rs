@@ -4,13 +4,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use switchyard_core::catalog::Catalog;
-use switchyard_core::plan::Dispatch;
 use switchyard_core::time::Time;
 
-use super::compare::{Difference, RequestDifference};
 use super::engine::Outcome;
-use super::outlook::{Fate, Outlook, Worth};
 use crate::commands::Failure;
+use crate::judge::{Difference, Fate, Names, Outlook, RequestDifference, Worth};
+
+/// What was recorded, and what the policy would do.
+const SIDES: [&str; 2] = ["recorded", "replayed"];
 
 /// To stdout.
 pub(super) fn print(trace: &Path, outcome: &Outcome, json: bool) -> Result<(), Failure> {
@@ -20,12 +21,12 @@ pub(super) fn print(trace: &Path, outcome: &Outcome, json: bool) -> Result<(), F
         return Ok(());
     }
     println!("{}", summary(trace, outcome));
-    for difference in &outcome.differences {
-        println!("\n{}", paragraph(&outcome.catalog, difference));
+    for (run, difference) in &outcome.differences {
+        println!("\n{}", paragraph(&outcome.catalog, *run, difference));
     }
-    let shown = outcome.differences.len() as u64 + outcome.tally.wake_only;
-    if shown < outcome.tally.different {
-        let left = outcome.tally.different - shown;
+    let shown = outcome.differences.len() as u64 + outcome.tally.asked.wake_only;
+    if shown < outcome.tally.asked.different {
+        let left = outcome.tally.asked.different - shown;
         println!("\n{left} more windows differ: --limit shows more");
     }
     Ok(())
@@ -54,20 +55,20 @@ fn summary(trace: &Path, outcome: &Outcome) -> String {
         );
     };
     row("runs", tally.runs, "");
-    row("windows", tally.windows, "");
-    row("identical", tally.identical, "");
-    row("different", tally.different, "");
-    if tally.wake_only > 0 {
+    row("windows", tally.asked.windows, "");
+    row("identical", tally.asked.identical, "");
+    row("different", tally.asked.different, "");
+    if tally.asked.wake_only > 0 {
         row(
             "wake only",
-            tally.wake_only,
+            tally.asked.wake_only,
             "of these: the same but for when to be asked again; not shown",
         );
     }
-    if tally.failed > 0 {
+    if tally.asked.failed > 0 {
         row(
             "failed",
-            tally.failed,
+            tally.asked.failed,
             "of these: no plan that could be applied",
         );
     }
@@ -88,8 +89,8 @@ fn summary(trace: &Path, outcome: &Outcome) -> String {
     if tally.missing > 0 {
         row("missing", tally.missing, "not recorded for lack of time");
     }
-    if tally.different > 0 {
-        let line = worths(tally.recorded, tally.replayed);
+    if tally.asked.different > 0 {
+        let line = worths(tally.asked.done, tally.asked.proposed);
         lines.push(format!("  utility where they differ: {line}"));
     }
     if !outcome.unseen.is_empty() {
@@ -114,9 +115,8 @@ fn worths(recorded: Worth, replayed: Worth) -> String {
     format!("recorded {}, replayed {}", worth(recorded), worth(replayed))
 }
 
-fn paragraph(catalog: &Catalog, difference: &Difference) -> String {
+fn paragraph(catalog: &Catalog, run: u64, difference: &Difference) -> String {
     let Difference {
-        run,
         window,
         now,
         pending,
@@ -138,7 +138,7 @@ fn paragraph(catalog: &Catalog, difference: &Difference) -> String {
             difference.besides.join(", ")
         ));
     }
-    let line = worths(difference.recorded, difference.replayed);
+    let line = worths(difference.done, difference.proposed);
     lines.push(format!("  utility: {line}"));
     lines.join("\n")
 }
@@ -157,8 +157,8 @@ fn request_lines(catalog: &Catalog, request: &RequestDifference, now: Time) -> [
     };
     [
         format!("  request {} of {app}", request.id.0),
-        line("recorded:", &request.recorded),
-        line("replayed:", &request.replayed),
+        line("recorded:", &request.done),
+        line("replayed:", &request.proposed),
     ]
 }
 
@@ -172,31 +172,13 @@ fn fate(catalog: &Catalog, fate: Fate) -> String {
                 variant,
                 exit,
                 worker,
-            } = names(catalog, &dispatch);
+            } = Names::of(catalog, &dispatch);
             let until = match exit {
                 Some(exit) => format!("{variant}/{exit}"),
                 None => format!("{variant} to stage {}", dispatch.to_stage),
             };
             format!("{until} on {worker}, batch of {}", dispatch.size)
         }
-    }
-}
-
-struct Names<'a> {
-    variant: &'a str,
-    exit: Option<&'a str>,
-    worker: &'a str,
-}
-
-fn names<'a>(catalog: &'a Catalog, dispatch: &Dispatch) -> Names<'a> {
-    let variant = catalog.variant(dispatch.variant);
-    let exit = dispatch.exit.and_then(|exit| variant?.exit(exit));
-    Names {
-        variant: variant.map_or("?", |variant| &variant.name),
-        exit: exit.map(|exit| exit.name.as_str()),
-        worker: catalog
-            .worker(dispatch.worker)
-            .map_or("?", |worker| &worker.name),
     }
 }
 
@@ -212,11 +194,11 @@ fn as_json(trace: &Path, outcome: &Outcome) -> Value {
         "pools": outcome.pools,
         "is_recorded": outcome.is_recorded,
         "runs": tally.runs,
-        "windows": tally.windows,
-        "identical": tally.identical,
-        "different": tally.different,
-        "wake_only": tally.wake_only,
-        "failed": tally.failed,
+        "windows": tally.asked.windows,
+        "identical": tally.asked.identical,
+        "different": tally.asked.different,
+        "wake_only": tally.asked.wake_only,
+        "failed": tally.asked.failed,
         "by_others": tally.by_others,
         "not_asked": tally.not_asked,
         "missing": tally.missing,
@@ -225,67 +207,13 @@ fn as_json(trace: &Path, outcome: &Outcome) -> Value {
             "bytes": cut_off.bytes,
         })),
         "unseen": outcome.unseen,
-        "utility": worths_json(tally.recorded, tally.replayed),
+        "utility": tally.asked.worth_json(SIDES),
         "differences": differences
-            .map(|difference| difference_json(&outcome.catalog, difference))
+            .map(|(run, difference)| {
+                let mut json = difference.to_json(&outcome.catalog, SIDES);
+                json["run"] = json!(run);
+                json
+            })
             .collect::<Vec<_>>(),
     })
-}
-
-fn worths_json(recorded: Worth, replayed: Worth) -> Value {
-    let worth = |worth: Worth| json!({"sum": worth.utility, "requests": worth.requests});
-    json!({"recorded": worth(recorded), "replayed": worth(replayed)})
-}
-
-fn difference_json(catalog: &Catalog, difference: &Difference) -> Value {
-    let requests = difference.requests.iter().map(|request| {
-        json!({
-            "id": request.id.0,
-            "app": catalog.app(request.app).map(|app| &app.name),
-            "recorded": outlook_json(catalog, &request.recorded),
-            "replayed": outlook_json(catalog, &request.replayed),
-        })
-    });
-    json!({
-        "run": difference.run,
-        "window": difference.window,
-        "now_us": difference.now.0,
-        "pending": difference.pending,
-        "by": difference.by,
-        "failure": difference.failure,
-        "requests": requests.collect::<Vec<_>>(),
-        "besides": difference.besides,
-        "utility": worths_json(difference.recorded, difference.replayed),
-    })
-}
-
-fn outlook_json(catalog: &Catalog, outlook: &Outlook) -> Value {
-    let mut value = json!({
-        "fate": match outlook.fate {
-            Fate::Waits => "waits",
-            Fate::Runs(_) => "runs",
-            Fate::Rejected => "rejected",
-            Fate::Answered => "answered",
-        },
-        "end_us": outlook.end.map(|end| end.0),
-        "utility": outlook.utility,
-    });
-    if let (Fate::Runs(dispatch), Value::Object(fields)) = (outlook.fate, &mut value) {
-        let Names {
-            variant,
-            exit,
-            worker,
-        } = names(catalog, &dispatch);
-        for (name, field) in [
-            ("variant", json!(variant)),
-            ("exit", json!(exit)),
-            ("worker", json!(worker)),
-            ("from_stage", json!(dispatch.from_stage)),
-            ("to_stage", json!(dispatch.to_stage)),
-            ("batch", json!(dispatch.size)),
-        ] {
-            fields.insert(name.to_owned(), field);
-        }
-    }
-    value
 }

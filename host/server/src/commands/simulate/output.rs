@@ -5,7 +5,7 @@ use std::path::Path;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use switchyard_sim::report::{self, ReportData};
+use switchyard_sim::report::{self, Comparison, ReportData};
 
 use crate::commands::Failure;
 
@@ -30,7 +30,66 @@ pub(super) fn print(
         fs::write(file, text).map_err(|error| unwritten(file, error))?;
     }
     println!("{}", table(data));
+    for comparison in &data.comparisons {
+        println!("\n{}", compared(comparison, data.meta.seeds.len()));
+    }
     Ok(())
+}
+
+/// One policy against the baseline; a metric per line.
+fn compared(comparison: &Comparison, seeds: usize) -> String {
+    let Comparison {
+        point,
+        policy,
+        baseline,
+        effects,
+    } = comparison;
+    let at = match point.is_empty() {
+        true => String::new(),
+        false => format!(" at {point}"),
+    };
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header([
+        "metric",
+        baseline,
+        policy,
+        "difference",
+        "95 % interval",
+        "effect",
+        "verdict",
+    ]);
+    for change in effects {
+        let Some(metric) = change.shown() else {
+            continue;
+        };
+        let effect = &change.effect;
+        let shown = |value: f64| format!("{:.*}", metric.decimals, value * metric.factor);
+        let signed = |value: f64| format!("{:+.*}", metric.decimals, value * metric.factor);
+        let half_width = effect.difference.half_width.unwrap_or_default();
+        let mean = effect.difference.mean;
+        table.add_row([
+            metric.heading.to_owned(),
+            shown(effect.baseline),
+            shown(effect.mean),
+            signed(mean),
+            format!(
+                "{} to {}",
+                signed(mean - half_width),
+                signed(mean + half_width)
+            ),
+            effect
+                .size
+                .map_or("-".to_owned(), |size| format!("{size:+.1}")),
+            change.verdict.label().to_owned(),
+        ]);
+    }
+    for column in 1..6 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    format!("{policy} against {baseline}{at}, {seeds} seeds in pairs\n{table}")
 }
 
 fn table(data: &ReportData) -> Table {

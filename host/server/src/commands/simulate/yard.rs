@@ -14,7 +14,7 @@ use switchyard_sim::{Quantile, ServiceTimes};
 use super::SimulateArgs;
 use crate::assembly::{Measured, PoolPlan, scheduler_of};
 use crate::commands::{Failure, read_config};
-use crate::config::{AppConfig, PoolConfig};
+use crate::config::{AppConfig, PoolConfig, WorkerConfig};
 use crate::server::limits_of;
 
 /// A law of service times, as it is typed.
@@ -88,6 +88,9 @@ impl Yard {
         if let Some(workers) = args.workers.map(|count| count as usize).or(configured) {
             catalog.workers = repeated(&catalog.workers, workers);
         }
+        if configured.is_some() {
+            bound(&mut catalog.workers, pool, &config.workers);
+        }
         let quantile = |percentile: Percentile| {
             Ok(Quantile {
                 quantile: percentile.share(),
@@ -132,6 +135,16 @@ fn narrow(file: &mut ProfileFile, pool: &PoolConfig, configured: &[AppConfig]) {
         if let Some(slo_ms) = found.and_then(|found| found.slo_ms) {
             app.slo_us = (slo_ms * 1e3).round().max(1.0) as u64;
         }
+    }
+}
+
+/// The bounds of queues and parking that a pool's workers are configured with, in turn.
+fn bound(workers: &mut [WorkerSpec], pool: &PoolConfig, configured: &[WorkerConfig]) {
+    let of_pool = |name: &String| configured.iter().find(|worker| worker.name == *name);
+    let known: Vec<&WorkerConfig> = pool.workers.iter().filter_map(of_pool).collect();
+    for (worker, of) in workers.iter_mut().zip(known.iter().cycle()) {
+        worker.queue_max = of.queue_max;
+        worker.parked_max = of.parked_max;
     }
 }
 

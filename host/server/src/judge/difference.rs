@@ -8,43 +8,43 @@ use switchyard_core::time::Time;
 use super::outlook::{Judge, Outlook, Worth};
 
 /// A window on which the two do not agree.
-pub(super) struct Difference {
-    /// The run in the recording, from 1, and the window in it.
-    pub(super) run: u64,
-    pub(super) window: u64,
-    pub(super) now: Time,
-    pub(super) pending: usize,
-    /// Who decided when it was recorded.
-    pub(super) by: String,
+pub(crate) struct Difference {
+    pub(crate) window: u64,
+    pub(crate) now: Time,
+    pub(crate) pending: usize,
+    /// Who decided.
+    pub(crate) by: String,
     /// Requests that fare otherwise.
-    pub(super) requests: Vec<RequestDifference>,
+    pub(crate) requests: Vec<RequestDifference>,
     /// What else is not the same.
-    pub(super) besides: Vec<&'static str>,
-    pub(super) recorded: Worth,
-    pub(super) replayed: Worth,
+    pub(crate) besides: Vec<&'static str>,
+    /// Of what was done.
+    pub(crate) done: Worth,
+    /// Of what the other policy would have done.
+    pub(crate) proposed: Worth,
     /// Why the policy's plan is none.
-    pub(super) failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 /// A request that fares otherwise.
-pub(super) struct RequestDifference {
-    pub(super) id: RequestId,
-    pub(super) app: AppId,
-    pub(super) recorded: Outlook,
-    pub(super) replayed: Outlook,
+pub(crate) struct RequestDifference {
+    pub(crate) id: RequestId,
+    pub(crate) app: AppId,
+    pub(crate) done: Outlook,
+    pub(crate) proposed: Outlook,
 }
 
 // === impl Difference ===
 
 impl Difference {
     /// Both do the same, and only want to be asked again at other times.
-    pub(super) fn is_wake_only(&self) -> bool {
+    pub(crate) fn is_wake_only(&self) -> bool {
         self.requests.is_empty() && self.besides == ["wake"] && self.failure.is_none()
     }
 }
 
 /// Whether both say the same, whatever reasons they give.
-pub(super) fn agree(one: &Plan, other: &Plan) -> bool {
+pub(crate) fn agree(one: &Plan, other: &Plan) -> bool {
     differing_parts(one, other).is_empty()
 }
 
@@ -62,18 +62,17 @@ fn differing_parts(one: &Plan, other: &Plan) -> Vec<&'static str> {
     differ.map(|(part, _)| part).collect()
 }
 
-/// Looks at both plans; `replayed` is `None` where the policy gave none that could be applied.
-pub(super) fn difference(
-    run: u64,
+/// Looks at both plans; `proposed` is `None` where the policy gave none that could be applied.
+pub(crate) fn difference(
     decision: &Decision,
     judge: &Judge<'_>,
-    replayed: Result<&Plan, String>,
+    proposed: Result<&Plan, String>,
 ) -> Difference {
     let Decision {
         window, plan, by, ..
     } = decision;
     let nothing = Plan::default();
-    let (planned, failure) = match replayed {
+    let (planned, failure) = match proposed {
         Ok(planned) => (planned, None),
         Err(reason) => (&nothing, Some(reason)),
     };
@@ -82,11 +81,11 @@ pub(super) fn difference(
     let requests = ids
         .zip(then.iter().zip(&now))
         .filter(|(_, (then, now))| then != now)
-        .map(|((&id, &app), (&recorded, &replayed))| RequestDifference {
+        .map(|((&id, &app), (&done, &proposed))| RequestDifference {
             id: RequestId(id),
             app: AppId(app),
-            recorded,
-            replayed,
+            done,
+            proposed,
         });
     let requests: Vec<_> = requests.collect();
     let mut besides = differing_parts(plan, planned);
@@ -95,15 +94,14 @@ pub(super) fn difference(
         besides.retain(|part| ["revokes", "routes", "wake"].contains(part));
     }
     Difference {
-        run,
         window: window.id,
         now: window.now,
         pending: window.len(),
         by: by.to_string(),
         requests,
         besides,
-        recorded: Worth::of(&then),
-        replayed: Worth::of(&now),
+        done: Worth::of(&then),
+        proposed: Worth::of(&now),
         failure,
     }
 }

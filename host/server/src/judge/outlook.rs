@@ -11,18 +11,18 @@ use switchyard_core::window::{PlacedState, Window};
 
 /// What becomes of one pending request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Outlook {
-    pub(super) fate: Fate,
+pub(crate) struct Outlook {
+    pub(crate) fate: Fate,
     /// When that is expected to be over.
-    pub(super) end: Option<Time>,
+    pub(crate) end: Option<Time>,
     /// Expected accuracy times what lateness leaves of it (SneakPeek eq. 2); none where the
     /// plan leaves it open.
-    pub(super) utility: Option<f64>,
+    pub(crate) utility: Option<f64>,
 }
 
 /// What a plan does with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     /// Nothing.
     Waits,
     /// It runs, in a batch of so many as the dispatch says.
@@ -35,15 +35,15 @@ pub(super) enum Fate {
 
 /// Sums over a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Worth {
+pub(crate) struct Worth {
     /// Of all utilities.
-    pub(super) utility: f64,
+    pub(crate) utility: f64,
     /// Requests that have one.
-    pub(super) requests: u64,
+    pub(crate) requests: u64,
 }
 
 /// Looks at plans for one window.
-pub(super) struct Judge<'a> {
+pub(crate) struct Judge<'a> {
     catalog: &'a Catalog,
     window: &'a Window,
     /// The window says which variants are resident.
@@ -65,7 +65,7 @@ enum Queued {
 
 impl<'a> Judge<'a> {
     /// The window must fit the catalog, as a recording's do.
-    pub(super) fn new(catalog: &'a Catalog, window: &'a Window, shows_residents: bool) -> Self {
+    pub(crate) fn new(catalog: &'a Catalog, window: &'a Window, shows_residents: bool) -> Self {
         let ids = window.requests.id.iter().map(|&id| RequestId(id));
         Self {
             catalog,
@@ -77,7 +77,7 @@ impl<'a> Judge<'a> {
     }
 
     /// By position in the window.
-    pub(super) fn outlooks(&self, plan: &Plan) -> Vec<Outlook> {
+    pub(crate) fn outlooks(&self, plan: &Plan) -> Vec<Outlook> {
         let waits = Outlook {
             fate: Fate::Waits,
             end: None,
@@ -262,7 +262,7 @@ fn thetas(catalog: &Catalog, window: &Window) -> Vec<Vec<f64>> {
 
 impl Worth {
     /// Of one plan.
-    pub(super) fn of(outlooks: &[Outlook]) -> Self {
+    pub(crate) fn of(outlooks: &[Outlook]) -> Self {
         let mut worth = Self::default();
         for utility in outlooks.iter().filter_map(|outlook| outlook.utility) {
             worth.utility += utility;
@@ -271,7 +271,7 @@ impl Worth {
         worth
     }
 
-    pub(super) fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.utility += other.utility;
         self.requests += other.requests;
     }

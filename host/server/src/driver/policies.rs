@@ -1,0 +1,118 @@
+//! The policy of a pool, as its driver sees it: installed, watched, at fault.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crossbeam_channel::Sender;
+use switchyard_core::Event;
+use switchyard_core::decision::Decision;
+use switchyard_core::event::Notice;
+use switchyard_core::guard::Faulted;
+use switchyard_core::policy::Policy;
+use switchyard_core::time::{Micros, Time};
+use switchyard_core::window::Window;
+use switchyard_policy::recording::PolicyRecord;
+
+use super::message::Watch;
+use super::thread::Driver;
+
+impl Driver {
+    pub(super) fn install(
+        &mut self,
+        now: Time,
+        policy: Box<dyn Policy>,
+        record: PolicyRecord,
+        done: &Sender<Micros>,
+    ) {
+        let began = Instant::now();
+        self.scheduler.handle(now, Event::PolicyChanged(policy));
+        let took = Micros::from(began.elapsed());
+        self.look_for_evidence();
+        self.record_policy(Some(record));
+        let _ = done.send(took);
+    }
+
+    pub(super) fn remove_policy(&mut self, now: Time) {
+        self.scheduler.handle(now, Event::PolicyRemoved);
+        self.look_for_evidence();
+        self.record_policy(None);
+    }
+
+    /// Somebody looks at decisions, or nobody does any more.
+    pub(super) fn watch(&mut self, now: Time, watch: Option<Watch>) {
+        let shows = watch.as_ref().map(|watch| watch.shows);
+        self.scheduler.handle(now, Event::Watched(shows));
+        self.watch = watch;
+        self.look_for_evidence();
+    }
+
+    pub(super) fn decided(&mut self, decision: Arc<Decision>) {
+        // Whoever looks at it has no say in when the next window opens: there is no waiting.
+        if let Some(watch) = &self.watch
+            && watch.decisions.try_send(Arc::clone(&decision)).is_err()
+        {
+            watch.dropped.increment(1);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.decided(decision);
+        }
+    }
+
+    pub(super) fn notice(&mut self, notice: Notice) {
+        let pool = &self.name;
+        match notice {
+            Notice::PolicyFaulted(Faulted {
+                policy,
+                fault,
+                taken_off,
+            }) => {
+                let (kind, reason) = (fault.kind.label(), &fault.reason);
+                tracing::warn!(pool, %policy, kind, reason, taken_off, "policy fault");
+                if taken_off {
+                    let by = self.scheduler.policy_label();
+                    tracing::error!(pool, %policy, %by, "policy taken off: served by another");
+                }
+                if taken_off {
+                    self.record_policy(None);
+                }
+                self.meters.faulted(fault.kind);
+                *self.faults.entry(fault.kind).or_default() += 1;
+                self.last_fault = Some(format!("{policy}: {fault}"));
+            }
+            Notice::PolicySwitched {
+                from,
+                to,
+                state_lost,
+            } => {
+                tracing::debug!(pool, %from, %to, "policy switched");
+                if let Some(fault) = state_lost {
+                    tracing::warn!(pool, %to, %fault, "the policy's state was not handed over");
+                }
+            }
+            Notice::PolicyRemoved { from } => {
+                let by = self.scheduler.policy_label();
+                tracing::error!(pool, %from, %by, "policy removed: the fallback serves");
+            }
+        }
+    }
+
+    pub(super) fn windows(&self, most: usize) -> Vec<Window> {
+        let kept = self.scheduler.history().iter();
+        let mut windows: Vec<_> = kept.rev().take(most).map(|d| d.window.clone()).collect();
+        windows.reverse();
+        windows
+    }
+
+    /// Neighbours are counted for whoever sees them.
+    fn look_for_evidence(&self) {
+        let shown = self.scheduler.shown().evidence;
+        self.wants_evidence.store(shown, Ordering::Relaxed);
+    }
+
+    fn record_policy(&mut self, policy: Option<PolicyRecord>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.policy(policy);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What another policy would have done in a window that was decided, and what either plan is
+//! worth. Recorded windows are asked about by `switchyard replay`, live ones by a shadow.
+//!
+//! - [`outlook`]: what a plan makes of each request, if all goes as the profile says
+//! - [`difference`]: where two plans differ; [`json`]: for programs
+
+mod difference;
+mod json;
+mod outlook;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use switchyard_core::catalog::Catalog;
+use switchyard_core::decision::Decision;
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::Policy;
+use switchyard_policy::conformance;
+
+pub(crate) use self::difference::{Difference, RequestDifference};
+pub(crate) use self::json::Names;
+use self::outlook::Judge;
+pub(crate) use self::outlook::{Fate, Outlook, Worth};
+use crate::policies::check_plan;
+
+/// Windows that were put before a policy, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    pub(crate) windows: u64,
+    /// The policy would have done the same.
+    pub(crate) identical: u64,
+    pub(crate) different: u64,
+    /// Of the different ones: in nothing but the time at which the policy is to be asked again.
+    pub(crate) wake_only: u64,
+    /// Of the different ones: the policy gave no plan, or none that could be applied.
+    pub(crate) failed: u64,
+    /// Of the plans that were carried out for the windows that differ, and of the policy's.
+    pub(crate) done: Worth,
+    pub(crate) proposed: Worth,
+}
+
+// === impl Tally ===
+
+impl Tally {
+    /// Puts a decided window before a policy; none when it would have done the same.
+    /// `shows_residents`: the window says which variants are resident.
+    pub(crate) fn ask(
+        &mut self,
+        policy: &mut dyn Policy,
+        catalog: &Arc<Catalog>,
+        decision: &Decision,
+        shows_residents: bool,
+        plan: &mut Plan,
+    ) -> Option<Difference> {
+        self.windows += 1;
+        plan.clear();
+        let answer = policy.schedule(&decision.window, plan);
+        let answer = answer.map_err(|fault| fault.to_string());
+        if answer.is_ok() && difference::agree(&decision.plan, plan) {
+            self.identical += 1;
+            return None;
+        }
+        let usable = answer.and_then(|()| {
+            conformance::check(catalog, &decision.window, plan, check_plan)
+                .map_err(|reason| format!("its plan would be refused: {reason}"))
+        });
+        let judge = Judge::new(catalog, &decision.window, shows_residents);
+        let found = difference::difference(decision, &judge, usable.map(|()| &*plan));
+        self.different += 1;
+        self.failed += u64::from(found.failure.is_some());
+        self.wake_only += u64::from(found.is_wake_only());
+        self.done.add(found.done);
+        self.proposed.add(found.proposed);
+        Some(found)
+    }
+
+    /// What both sides are worth where they differ.
+    pub(crate) fn worth_json(&self, sides: [&str; 2]) -> Value {
+        json::worths(sides, self.done, self.proposed)
+    }
+}

@@ -1,0 +1,175 @@
+//! The evaluation phase.
+
+use proptest::prelude::*;
+
+use crate::problem::{Problem, Task};
+use crate::score::{Rule, Score};
+use crate::search::{self, Found};
+
+/// Tasks of age 0, each with its SLO and its latencies.
+fn problem(rule: Rule, waits: &[f64], tasks: &[(f64, &[f64])]) -> Problem {
+    let task = |&(slo_us, _): &(f64, &[f64])| Task {
+        age_us: 0.0,
+        slo_us,
+    };
+    Problem {
+        rule,
+        tasks: tasks.iter().map(task).collect(),
+        waits: waits.to_vec(),
+        latencies: tasks
+            .iter()
+            .flat_map(|(_, latencies)| latencies.iter().copied())
+            .collect(),
+    }
+}
+
+fn exact(problem: &Problem) -> (Vec<usize>, f64) {
+    let (best, found) = search::best(problem, 64, usize::MAX);
+    assert_eq!(found, Found::Exact);
+    (best.to, best.score.value())
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+}
+
+#[test]
+fn mael_by_hand() {
+    // Two processors, idle. Two tasks of 10 and 12, then 10 and 30:
+    //   both on the first     1/10 + 1/20 = 0.15
+    //   second, first         1/12 + 1/10 = 0.1833
+    //   first, second         1/10 + 1/30 = 0.1333
+    //   both on the second    1/12 + 1/42 = 0.1071
+    // Each alone would go to the first processor.
+    let two = problem(
+        Rule::Latency,
+        &[0.0, 0.0],
+        &[(100.0, &[10.0, 12.0]), (100.0, &[10.0, 30.0])],
+    );
+    let (to, value) = exact(&two);
+    assert_eq!(to, [1, 0]);
+    assert!(close(value, 1.0 / 12.0 + 1.0 / 10.0));
+    assert_eq!(two.fastest(), [0, 0]);
+    assert!(close(two.candidate(vec![0, 0]).score.value(), 0.15));
+    // With 30 of work on the second processor it is worth nothing any more:
+    // 1/42 + 1/10 = 0.1238 against 0.15.
+    let busy = Problem {
+        waits: vec![0.0, 30.0],
+        ..two
+    };
+    assert_eq!(exact(&busy).0, [0, 0]);
+}
+
+#[test]
+fn slo_mael_by_hand() {
+    // One long task (50, SLO 500) placed first and a short one (10, SLO 40), two processors; on
+    // the second both take three times as long.
+    //   (0, 0): the short one ends at 60 > 40: -60/40 = -1.5
+    //   (0, 1): no violation: 1/50 + 1/30 = 0.0533
+    //   (1, 0): no violation: 1/150 + 1/10 = 0.1067
+    //   (1, 1): the short one ends at 180: -4.5
+    let tasks: &[(f64, &[f64])] = &[(500.0, &[50.0, 150.0]), (40.0, &[10.0, 30.0])];
+    let two = problem(Rule::Slo, &[0.0, 0.0], tasks);
+    let value = |to: [usize; 2]| two.candidate(to.to_vec()).score.value();
+    assert!(close(value([0, 0]), -1.5) && close(value([1, 1]), -4.5));
+    assert!(close(value([0, 1]), 1.0 / 50.0 + 1.0 / 30.0));
+    assert_eq!(exact(&two).0, [1, 0]);
+    // Where every candidate violates, the least degree counts, whatever the others get: with 400
+    // before the first and 20 before the second processor the short one is late everywhere, by
+    // 50/40 at best, alone on the second.
+    let late = problem(Rule::Slo, &[400.0, 20.0], tasks);
+    let (to, value) = exact(&late);
+    assert_eq!(to, [0, 1]);
+    assert!(close(value, -1.25));
+}
+
+#[test]
+fn a_candidate_without_violations_is_above_all_with_some() {
+    let none = Score {
+        slo: 0.0,
+        ael: 1e-9,
+    };
+    let one = Score {
+        slo: -1.01,
+        ael: 1e9,
+    };
+    assert!(none.is_above(one) && !one.is_above(none));
+    let better = Score {
+        slo: -1.01,
+        ael: 2e9,
+    };
+    assert!(
+        better.is_above(one),
+        "the second sum decides between equals"
+    );
+}
+
+/// Random problems: all parts may be equal, and some processors cannot run some tasks.
+fn problems(tasks_max: usize) -> impl Strategy<Value = Problem> {
+    let sizes = (1..=tasks_max, 1..=3_usize, any::<bool>());
+    sizes.prop_flat_map(|(tasks, processors, with_slos)| {
+        let latency = prop_oneof![8 => (1..60_u32).prop_map(f64::from), 1 => Just(f64::INFINITY)];
+        let row = proptest::collection::vec(latency, processors);
+        let row = row.prop_map(|mut row| {
+            if row.iter().all(|latency| latency.is_infinite()) {
+                row[0] = 7.0;
+            }
+            row
+        });
+        let task = ((0..20_u32), (5..200_u32), row);
+        let waits = proptest::collection::vec((0..80_u32).prop_map(f64::from), processors);
+        (proptest::collection::vec(task, tasks), waits).prop_map(move |(tasks, waits)| Problem {
+            rule: if with_slos { Rule::Slo } else { Rule::Latency },
+            waits,
+            latencies: tasks.iter().flat_map(|(_, _, row)| row.clone()).collect(),
+            tasks: tasks
+                .iter()
+                .map(|&(age, slo, _)| Task {
+                    age_us: f64::from(age),
+                    slo_us: f64::from(slo),
+                })
+                .collect(),
+        })
+    })
+}
+
+/// The highest score of all mappings.
+fn brute_force(problem: &Problem) -> f64 {
+    let (tasks, processors) = (problem.tasks.len(), problem.processors());
+    let mappings = 0..processors.pow(tasks as u32);
+    let all = mappings.map(|code| {
+        let to = (0..tasks).map(|task| code / processors.pow(task as u32) % processors);
+        to.collect::<Vec<_>>()
+    });
+    let runs = |to: &Vec<usize>| {
+        let mut latencies = to.iter().enumerate().map(|(t, &p)| problem.latency(t, p));
+        latencies.all(f64::is_finite)
+    };
+    let values = all
+        .filter(runs)
+        .map(|to| problem.candidate(to).score.value());
+    values.fold(f64::NEG_INFINITY, f64::max)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn the_search_is_brute_force(problem in problems(6)) {
+        let (to, value) = exact(&problem);
+        prop_assert!(close(problem.candidate(to).score.value(), value));
+        prop_assert!(close(value, brute_force(&problem)), "{value} {}", brute_force(&problem));
+    }
+
+    #[test]
+    fn never_below_the_fastest_processors(
+        problem in problems(40),
+        exact_max in 0..12_usize,
+        nodes_max in 0..200_usize,
+    ) {
+        let (best, _) = search::best(&problem, exact_max, nodes_max);
+        let aff = problem.candidate(problem.fastest());
+        prop_assert!(!aff.score.is_above(best.score), "{:?} {:?}", aff.score, best.score);
+        prop_assert_eq!(problem.score(&best.to, &mut Vec::new()), best.score);
+    }
+}

@@ -1,0 +1,365 @@
+//! Making tables.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+
+use ramsis_tables::{Action, Arrivals, Balancing, FORMAT, Set, Table, TableEntry};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::PrepareError;
+use crate::grid::slacks;
+use crate::guarantee::Guarantee;
+use crate::law::Poisson;
+use crate::problem::{Offer, Parts, Problem};
+use crate::robin::RoundRobin;
+use crate::shortest;
+use crate::solve::{Solution, Solver};
+use crate::space::Space;
+use crate::spec::{Model, Spec, front};
+use crate::stop::Stop;
+
+/// Goes into every hash: tables of an older method are made again.
+const METHOD: u32 = 1;
+
+/// Largest distance of the shape that is used from the one asked for, as a share of it.
+const SHAPE_TOLERANCE: f64 = 0.05;
+
+/// Makes tables of one specification, each for one load.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    spec: Spec,
+    space: Space,
+    /// Events of a Poisson process per request of a worker, under round robin.
+    cycle: usize,
+    profile: String,
+}
+
+/// A table that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Made {
+    /// Its line in the set's index.
+    pub entry: TableEntry,
+    /// What it promises.
+    pub guarantee: Guarantee,
+    /// What to run, in the order of the table's file.
+    pub actions: Box<[Action]>,
+}
+
+/// What a user should know; tables are made all the same.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// No variant answers one request in time: the fastest runs always.
+    SloUnmet {
+        /// The fastest variant.
+        variant: String,
+        /// Its latency for one request, in microseconds.
+        latency_us: u64,
+        /// The deadline, in microseconds.
+        slo_us: u64,
+    },
+    /// Even the largest batches of the fastest variant cannot keep up.
+    BeyondCapacity {
+        /// Requests per second asked for.
+        load_rps: f64,
+        /// Requests per second that all workers together can serve.
+        capacity_rps: f64,
+    },
+}
+
+// === impl Generator ===
+
+impl Generator {
+    /// Checks a specification and prunes its variants.
+    ///
+    /// # Errors
+    /// A field cannot be; the message names it.
+    pub fn new(mut spec: Spec) -> Result<Self, PrepareError> {
+        spec.check()?;
+        if spec.prune {
+            spec.models = front(&spec.models);
+        }
+        // The fastest first; stable, so that equal ones stay as they were given.
+        spec.models
+            .sort_by_key(|model| model.latency_us.first().copied());
+        let batch_max = spec.models.iter().map(|model| model.latency_us.len()).max();
+        let queue_max = (spec.queue_max as usize).min(batch_max.unwrap_or(1));
+        let space = Space {
+            slo_us: spec.slo_us,
+            slack_us: slacks(&spec, queue_max),
+            queue_max,
+        };
+        Ok(Self {
+            cycle: cycle(&spec)?,
+            profile: profile_hash(&spec.models),
+            space,
+            spec,
+        })
+    }
+
+    /// The specification, its variants pruned.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// States of the decision process: each queue length and slack, the empty and the full queue.
+    pub fn states(&self) -> u64 {
+        self.space.len() as u64 + 1
+    }
+
+    /// Requests per second that all workers together can serve, in batches of up to N.
+    pub fn capacity_rps(&self) -> f64 {
+        let rates = self.spec.models.iter().flat_map(|model| {
+            let batches = model.latency_us.iter().take(self.space.queue_max);
+            batches
+                .enumerate()
+                .map(|(b, &us)| (b + 1) as f64 / us as f64)
+        });
+        rates.fold(0.0, f64::max) * 1e6 * f64::from(self.spec.workers)
+    }
+
+    /// What a user should know about tables for these loads.
+    pub fn notes(&self, loads_rps: &[f64]) -> Vec<Note> {
+        let mut notes = Vec::new();
+        let of_one = |model: &&Model| model.latency_us.first().copied();
+        if let Some(fastest) = self.spec.models.iter().min_by_key(of_one)
+            && let Some(latency_us) = of_one(&fastest)
+            && latency_us > self.spec.slo_us
+        {
+            notes.push(Note::SloUnmet {
+                variant: fastest.name.clone(),
+                latency_us,
+                slo_us: self.spec.slo_us,
+            });
+        }
+        let capacity_rps = self.capacity_rps();
+        let beyond = loads_rps.iter().filter(|load| **load > capacity_rps);
+        notes.extend(beyond.map(|&load_rps| Note::BeyondCapacity {
+            load_rps,
+            capacity_rps,
+        }));
+        notes
+    }
+
+    /// Makes the table for a load, in requests per second of all workers together.
+    ///
+    /// # Errors
+    /// The load is no positive number, or the library is at fault.
+    pub fn table(&self, load_rps: f64) -> Result<Made, PrepareError> {
+        self.make(load_rps, Stop(None))
+    }
+
+    /// As [`table`](Self::table), but ends early once the flag is set.
+    ///
+    /// # Errors
+    /// As [`table`](Self::table), and [`PrepareError::Cancelled`].
+    pub fn table_unless(
+        &self,
+        load_rps: f64,
+        cancelled: &AtomicBool,
+    ) -> Result<Made, PrepareError> {
+        self.make(load_rps, Stop(Some(cancelled)))
+    }
+
+    /// What running one variant always, on the whole queue, would promise: what a policy is
+    /// compared with. The variant must take batches of N.
+    ///
+    /// # Errors
+    /// As [`table`](Self::table), and the variant is not there or takes only smaller batches.
+    pub fn fixed(&self, load_rps: f64, variant: &str) -> Result<Guarantee, PrepareError> {
+        let models = self.spec.models.iter();
+        let fits = |model: &Model| model.latency_us.len() >= self.space.queue_max;
+        let found = models
+            .enumerate()
+            .find(|(_, model)| model.name == variant && fits(model));
+        let Some((variant, _)) = found else {
+            let reason = "is none of the variants that take batches of `queue_max`";
+            return Err(PrepareError::spec("variant", reason));
+        };
+        let stop = Stop(None);
+        let (problem, solution) = self.solve(load_rps, Offer::Only(variant), stop)?;
+        Ok(Guarantee::new(&problem, &solution))
+    }
+
+    /// Hash of all that the table for a load is made from: 64 hexadecimal digits.
+    pub fn hash(&self, load_rps: f64) -> String {
+        let Spec {
+            app,
+            kind,
+            percentile,
+            workers,
+            slo_us,
+            queue_max: _,
+            grid: _,
+            balancing,
+            objective,
+            batching,
+            arrivals,
+            models: _,
+            prune: _,
+        } = &self.spec;
+        let Space {
+            slack_us,
+            queue_max,
+            ..
+        } = &self.space;
+        // Debug output of numbers is exact.
+        let text = format!(
+            "{METHOD} {FORMAT} {app:?} {kind:?} {percentile:?} {workers} {slo_us} {queue_max} \
+             {slack_us:?} {balancing:?} {objective:?} {batching:?} {arrivals:?} {} {load_rps:?}",
+            self.profile
+        );
+        blake3::hash(text.as_bytes()).to_hex().to_string()
+    }
+
+    /// The set of these tables.
+    pub fn set(&self, tables: Vec<TableEntry>) -> Set {
+        let spec = &self.spec;
+        Set {
+            format: FORMAT,
+            app: spec.app.clone(),
+            variants: spec.models.iter().map(|model| model.name.clone()).collect(),
+            kind: spec.kind.clone(),
+            workers: spec.workers,
+            slo_us: spec.slo_us,
+            percentile: spec.percentile.clone(),
+            queue_max: self.space.queue_max as u32,
+            slack_us: self.space.slack_us.clone(),
+            balancing: spec.balancing,
+            objective: spec.objective,
+            batching: spec.batching,
+            arrivals: spec.arrivals,
+            profile: self.profile.clone(),
+            tables,
+        }
+    }
+
+    fn make(&self, load_rps: f64, stop: Stop<'_>) -> Result<Made, PrepareError> {
+        let start = cpu_seconds();
+        let offer = Offer::Feasible(self.spec.batching);
+        let (problem, solution) = self.solve(load_rps, offer, stop)?;
+        let guarantee = Guarantee::new(&problem, &solution);
+        let policy = solution.policy.iter();
+        Ok(Made {
+            entry: TableEntry {
+                load_rps,
+                file: format!("load-{load_rps}.tbl"),
+                hash: self.hash(load_rps),
+                expected_accuracy: guarantee.accuracy,
+                expected_violation_rate: guarantee.violation_rate,
+                states: self.states(),
+                seconds: cpu_seconds() - start,
+            },
+            guarantee,
+            actions: policy.map(|&c| problem.choice(c).action).collect(),
+        })
+    }
+
+    fn solve(
+        &self,
+        load_rps: f64,
+        offer: Offer,
+        stop: Stop<'_>,
+    ) -> Result<(Problem, Solution), PrepareError> {
+        // A rate per microsecond that keeps all products finite.
+        if !(load_rps > 0.0 && load_rps <= 1e9) {
+            return Err(PrepareError::spec(
+                "load_rps",
+                "must be above 0 and no larger than 1e9",
+            ));
+        }
+        let parts = Parts {
+            space: &self.space,
+            models: &self.spec.models,
+            objective: self.spec.objective,
+            offer,
+        };
+        match self.spec.balancing {
+            Balancing::ShortestQueue => shortest::solve(&parts, load_rps, self.spec.workers, stop),
+            Balancing::RoundRobin => {
+                let events = self.cycle as f64 / f64::from(self.spec.workers);
+                let law = Poisson {
+                    rate_per_us: load_rps / 1e6 * events,
+                };
+                let robin = RoundRobin::new(law, self.cycle, &self.space);
+                let problem = parts.build(&robin, stop)?;
+                let solution = Solver::new(&problem, stop).solve(load_rps)?;
+                Ok((problem, solution))
+            }
+        }
+    }
+}
+
+/// Events of a Poisson process per request of a worker under round robin.
+///
+/// With Poisson arrivals the worker gets every K-th. With gamma gaps of shape a, K of them are a
+/// gap of shape aK, which is that of aK exponential ones: the worker gets every aK-th event of a
+/// Poisson process with a events per arrival. That is exact where aK is whole; else the nearest
+/// whole number is taken, and refused where it is too far off.
+fn cycle(spec: &Spec) -> Result<usize, PrepareError> {
+    let workers = f64::from(spec.workers);
+    let Arrivals::Gamma { shape } = spec.arrivals else {
+        return Ok(spec.workers as usize);
+    };
+    let cycle = (shape * workers).round().max(1.0);
+    if (cycle / workers - shape).abs() > SHAPE_TOLERANCE * shape {
+        return Err(PrepareError::spec(
+            "arrivals",
+            format!(
+                "shape {shape} times {workers} workers must be close to a whole number; {} would be",
+                cycle / workers
+            ),
+        ));
+    }
+    Ok(cycle as usize)
+}
+
+/// What this thread has run so far: other work of the machine does not count.
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn profile_hash(models: &[Model]) -> String {
+    let text = format!("{models:?}");
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}
+
+// === impl Made ===
+
+impl Made {
+    /// The table as the policy reads it.
+    ///
+    /// # Errors
+    /// The set is not that of the table's generator.
+    pub fn table(&self, set: &Set) -> Result<Table, PrepareError> {
+        Ok(Table::new(&self.entry, set, self.actions.clone())?)
+    }
+}
+
+// === impl Note ===
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SloUnmet {
+                variant,
+                latency_us,
+                slo_us,
+            } => write!(
+                f,
+                "no variant answers within {} ms: the fastest, {variant}, takes {} ms for one \
+                 request and runs always",
+                *slo_us as f64 / 1e3,
+                *latency_us as f64 / 1e3
+            ),
+            Self::BeyondCapacity {
+                load_rps,
+                capacity_rps,
+            } => write!(
+                f,
+                "{load_rps}/s is beyond the {capacity_rps:.0}/s that all workers together can \
+                 serve: queues grow, and nearly every request is late"
+            ),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The programs that figures run.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::figure::{Bench, Figure, Options, Prepare, Simulate, Source};
+use super::results::Results;
+use crate::workspace::Workspace;
+use crate::{cargo, plugins, shell};
+
+/// `switchyard`, built.
+pub(crate) struct Program<'a> {
+    workspace: &'a Workspace,
+    file: OsString,
+    profile: &'a str,
+}
+
+// === impl Program ===
+
+impl<'a> Program<'a> {
+    /// Builds the host.
+    pub(crate) fn build(workspace: &'a Workspace, profile: &'a str) -> Result<Self> {
+        let mut build = cargo::host(&workspace.root);
+        build.args(["build", "--profile", profile, "--workspace"]);
+        build.args(["--bin", "switchyard"]);
+        let artifacts = cargo::build(&mut build)?;
+        let file = cargo::program(
+            &artifacts,
+            &workspace.root.join("host/server"),
+            "switchyard",
+        )?;
+        Ok(Self {
+            workspace,
+            file,
+            profile,
+        })
+    }
+
+    /// One that is built already.
+    pub(crate) fn built(workspace: &'a Workspace, file: OsString) -> Self {
+        Self {
+            workspace,
+            file,
+            profile: "dev",
+        }
+    }
+
+    /// Runs a figure, and before it what it is to be prepared with.
+    pub(crate) fn run(&self, figure: &Figure) -> Result<Results> {
+        let mut promised = Vec::new();
+        for prepare in &figure.prepare {
+            let output = self.output(figure, self.prepare(prepare))?;
+            if let Some(name) = &prepare.results {
+                let tables = Results::of_tables(&output, name);
+                promised.push(tables.with_context(|| format!("`{}`", prepare.command))?);
+            }
+        }
+        let mut results = match &figure.source {
+            Source::Bench(bench) => self.results(figure, self.bench(bench))?,
+            Source::Simulate(simulate) => self.points(figure, simulate)?,
+        };
+        for tables in promised {
+            results.join(tables);
+        }
+        Ok(results)
+    }
+
+    fn points(&self, figure: &Figure, simulate: &Simulate) -> Result<Results> {
+        let mut all: Option<Results> = None;
+        for (point, options) in simulate.points() {
+            let results = self.results(figure, self.simulate(simulate, &options, &figure.file))?;
+            let results = match point.as_str() {
+                "" => results,
+                point => results.at(point),
+            };
+            match &mut all {
+                None => all = Some(results),
+                Some(all) => all.append(results),
+            }
+        }
+        all.context("no runs")
+    }
+
+    fn results(&self, figure: &Figure, command: Command) -> Result<Results> {
+        let typed = shell::line(&command);
+        Results::parse(&self.output(figure, command)?).with_context(|| format!("`{typed}`"))
+    }
+
+    /// What a command of a figure writes to stdout.
+    fn output(&self, figure: &Figure, mut command: Command) -> Result<String> {
+        command
+            .current_dir(&self.workspace.root)
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit());
+        let typed = shell::line(&command);
+        eprintln!("{}: {typed}", figure.name);
+        let output = command
+            .output()
+            .with_context(|| format!("cannot start `{typed}`"))?;
+        if !output.status.success() {
+            bail!("{}: `{typed}`", output.status);
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn prepare(&self, prepare: &Prepare) -> Command {
+        let mut command = Command::new(&self.file);
+        command.args(prepare.command.split_whitespace());
+        command.args(&prepare.args);
+        let out = self.workspace.target("").join(&prepare.out);
+        command.arg("--out").arg(self.typed(&out));
+        if prepare.results.is_some() {
+            command.arg("--json");
+        }
+        command
+    }
+
+    /// A path as a person at the root would type it.
+    fn typed(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(&self.workspace.root) {
+            Ok(relative) => relative.to_owned(),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    fn simulate(&self, simulate: &Simulate, options: &Options, file: &Path) -> Command {
+        let folder = file.parent().unwrap_or(&self.workspace.root);
+        let beside = |path: &Path| self.typed(&folder.join(path));
+        let mut command = Command::new(&self.file);
+        command.arg("simulate");
+        command
+            .arg("--policies")
+            .arg(plugins::policies(self.workspace));
+        command.arg("--config").arg(beside(&simulate.config));
+        command.arg("--profile").arg(beside(&simulate.profile));
+        command.args(["--workload", &options.workload]);
+        command.args(["--seconds", &simulate.seconds.to_string()]);
+        command.args(["--seeds", &simulate.seeds.to_string()]);
+        for policy in &options.policies {
+            command.args(["--policy", policy]);
+        }
+        for (option, value) in [
+            ("--sweep", simulate.sweep.clone()),
+            ("--service", simulate.service.clone()),
+            ("--workers", simulate.workers.map(|count| count.to_string())),
+        ] {
+            if let Some(value) = value {
+                command.args([option, &value]);
+            }
+        }
+        command.args(["--json", "-"]);
+        command
+    }
+
+    fn bench(&self, bench: &Bench) -> Command {
+        let mut command = cargo::host(&self.workspace.root);
+        // `release` is what `bench` is without being told.
+        let profile = match self.profile {
+            "release" => "bench",
+            other => other,
+        };
+        command.args(["bench", "--quiet", "--workspace", "--profile", profile]);
+        command.args(["--bench", &bench.name, "--", "--json"]);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_prepared_lies_below_target() {
+        let workspace = Workspace::load().unwrap();
+        let program = Program::built(&workspace, "yard".into());
+        let prepare = Prepare {
+            command: "prepare ramsis".to_owned(),
+            args: vec!["--workers".to_owned(), "60".to_owned()],
+            out: PathBuf::from("policies/ramsis/image-60"),
+            results: Some("expected".to_owned()),
+        };
+        let line = shell::line(&program.prepare(&prepare));
+        let expected =
+            "yard prepare ramsis --workers 60 --out target/policies/ramsis/image-60 --json";
+        assert_eq!(line, expected);
+    }
+}
