@@ -13,7 +13,7 @@
 //! - [`load`], `trigger`: when a window opens; [`window`]: what a policy sees
 //! - [`policy`]: the trait that decides; [`plan`]: what it decided, untrusted until checked;
 //!   [`guard`]: who decides when it fails
-//! - `table`, [`worker`], `route`: where every request is; [`ledger`]: that none is lost
+//! - `table`, [`worker`], [`route`]: where every request is; [`ledger`]: that none is lost
 //! - [`residents`]: which variants a worker holds, for whoever drives the core
 //! - [`decision`]: what was seen and done, kept for a while
 
@@ -30,7 +30,7 @@ pub mod policy;
 pub mod profile;
 pub mod request;
 pub mod residents;
-mod route;
+pub mod route;
 pub mod scheduler;
 mod table;
 pub mod time;

@@ -29,8 +29,9 @@ pub(crate) struct Routes {
     by_app: Vec<Option<Drawn>>,
 }
 
+/// A route's lanes, to be drawn from.
 #[derive(Debug)]
-struct Drawn {
+pub struct Drawn {
     /// Walker's alias method: constant time per draw.
     weights: WeightedAliasIndex<f64>,
     lanes: Vec<(WorkerId, VariantId, ExitId)>,
@@ -54,16 +55,7 @@ impl Routes {
         for lane in &route.lanes {
             feed(&mut workers[lane.worker.index()], route.app, lane);
         }
-        let weights = route.lanes.iter().map(|lane| lane.weight).collect();
-        self.by_app[route.app.index()] =
-            WeightedAliasIndex::new(weights).ok().map(|weights| Drawn {
-                weights,
-                lanes: route
-                    .lanes
-                    .iter()
-                    .map(|lane| (lane.worker, lane.variant, lane.exit))
-                    .collect(),
-            });
+        self.by_app[route.app.index()] = Drawn::new(route);
     }
 
     /// Draws the way of one arrival; none when the app is not routed.
@@ -73,12 +65,33 @@ impl Routes {
         random: &mut Pcg64,
     ) -> Option<(WorkerId, VariantId, ExitId)> {
         let drawn = self.by_app.get(app.index())?.as_ref()?;
-        Some(drawn.lanes[drawn.weights.sample(random)])
+        Some(drawn.draw(random))
     }
 
     /// Forgets all routes.
     pub(crate) fn clear(&mut self) {
         self.by_app.iter_mut().for_each(|route| *route = None);
+    }
+}
+
+// === impl Drawn ===
+
+impl Drawn {
+    /// The lanes of a route; none where no arrival would find one.
+    pub fn new(route: &Route) -> Option<Self> {
+        let weights = route.lanes.iter().map(|lane| lane.weight).collect();
+        let lanes = route.lanes.iter();
+        Some(Self {
+            weights: WeightedAliasIndex::new(weights).ok()?,
+            lanes: lanes
+                .map(|lane| (lane.worker, lane.variant, lane.exit))
+                .collect(),
+        })
+    }
+
+    /// Draws the way of one arrival.
+    pub fn draw(&self, random: &mut Pcg64) -> (WorkerId, VariantId, ExitId) {
+        self.lanes[self.weights.sample(random)]
     }
 }
 
