@@ -64,6 +64,12 @@ pub struct Settings {
     /// in the others, 0 (not at all) to 1: what is learnt about the normal state does not drown in
     /// what is learnt about bursts.
     pub balance: f32,
+    /// Advantages, once brought to a deviation of 1, are cut off here: a burst that begins is not
+    /// to outweigh hundreds of slots in which none did. Infinite (or large) for no cut.
+    pub advantage_max: f32,
+    /// Error of the critic, in rewards, beyond which its loss grows linearly (Huber). It may be
+    /// any function of what no action changes: what it need not be is the mean.
+    pub critic_error_max: f32,
     /// The first policy gives every instance its share of the service rate, not the same.
     pub proportional: bool,
 }
@@ -159,6 +165,8 @@ impl Settings {
             entropy: 0.0,
             thin: 1.0,
             balance: 0.0,
+            advantage_max: 1e6,
+            critic_error_max: 1e6,
             proportional: false,
         }
     }
@@ -169,16 +177,18 @@ impl Settings {
     #[must_use]
     pub fn better() -> Self {
         Self {
-            slots: 20_000,
-            envs: 20,
+            slots: 10_000,
+            envs: 10,
             minibatch: 500,
-            gamma: 0.9,
-            lambda: 0.9,
-            rate: (1e-3, 1e-4),
-            sigma: (0.6, 0.2),
+            gamma: 0.3,
+            lambda: 0.5,
+            rate: (2e-3, 2e-4),
+            sigma: (0.5, 0.2),
             entropy: 1e-3,
             thin: 0.25,
-            balance: 0.5,
+            balance: 1.0,
+            advantage_max: 4.0,
+            critic_error_max: 0.2,
             proportional: true,
             ..Self::paper()
         }
@@ -232,6 +242,10 @@ impl Settings {
         }
         if !share(self.balance) {
             return wrong("balance", "must be from 0 to 1");
+        }
+        let limits = [self.advantage_max, self.critic_error_max];
+        if !limits.iter().all(|&limit| limit > 0.0) {
+            return wrong("advantage_max", "and critic_error_max must be positive");
         }
         if !(positive(self.thin) && self.thin <= 1.0) {
             return wrong("thin", "must be above 0 and 1 at most");
@@ -428,13 +442,13 @@ impl Batch {
         let count = batch.targets.len().max(1) as f64;
         let variance = squares / count - (sum / count).powi(2);
         seen.unexplained = errors / count / variance.max(f64::MIN_POSITIVE);
-        batch.normalise(trajectories, settings.balance);
+        batch.normalise(trajectories, settings);
         (batch, seen)
     }
 
     /// Brings advantages to mean 0 and deviation 1, all together or, as far as `balance` says,
     /// apart for slots that follow one with few arrivals and for the others.
-    fn normalise(&mut self, trajectories: &[Trajectory], balance: f32) {
+    fn normalise(&mut self, trajectories: &[Trajectory], settings: &Settings) {
         let arrivals = || trajectories.iter().flat_map(|one| &one.arrivals);
         let total: u64 = arrivals().map(|&count| u64::from(count)).sum();
         let mean = total as f64 / self.slots.len().max(1) as f64;
@@ -444,20 +458,24 @@ impl Batch {
         });
         let is_few: Vec<bool> = before.map(|&count| f64::from(count) < mean).collect();
         normalise(&mut self.advantages);
-        for group in [false, true] {
-            let own = || {
-                self.advantages
-                    .iter()
-                    .zip(&is_few)
-                    .filter(|(_, few)| **few == group)
-            };
-            let count = own().count().max(1) as f32;
-            let squares: f32 = own().map(|(advantage, _)| advantage * advantage).sum();
-            let deviation = (squares / count).sqrt().max(1e-3);
-            let factor = libm::powf(deviation, -balance);
-            for (advantage, &few) in self.advantages.iter_mut().zip(&is_few) {
-                if few == group {
-                    *advantage *= factor;
+        let limit = settings.advantage_max;
+        // What is cut off makes the deviation smaller, and is cut off once more.
+        for _ in 0..3 {
+            for group in [false, true] {
+                let own = || {
+                    self.advantages
+                        .iter()
+                        .zip(&is_few)
+                        .filter(|(_, few)| **few == group)
+                };
+                let count = own().count().max(1) as f32;
+                let squares: f32 = own().map(|(advantage, _)| advantage * advantage).sum();
+                let deviation = (squares / count).sqrt().max(1e-4);
+                let factor = libm::powf(deviation, -settings.balance);
+                for (advantage, &few) in self.advantages.iter_mut().zip(&is_few) {
+                    if few == group {
+                        *advantage = (*advantage * factor).clamp(-limit, limit);
+                    }
                 }
             }
         }
@@ -592,7 +610,9 @@ fn improve_value(
                 slopes.clear();
                 for (&at, v) in chunk.iter().zip(out) {
                     let at = at as usize;
-                    slopes.push(per_sample * batch.weights[at] * (v - batch.targets[at]));
+                    let limit = settings.critic_error_max;
+                    let error = (v - batch.targets[at]).clamp(-limit, limit);
+                    slopes.push(per_sample * batch.weights[at] * error);
                 }
                 value.backward(
                     &batch.critic_rows,

@@ -47,6 +47,24 @@ impl Rows {
         self.ends.push(self.columns.len());
     }
 
+    /// Adds a row of another with more numbers behind its `width`.
+    pub fn push_longer(
+        &mut self,
+        other: &Self,
+        r: usize,
+        width: usize,
+        more: impl Iterator<Item = f32>,
+    ) {
+        let (columns, values) = other.row(r);
+        self.columns.extend_from_slice(columns);
+        self.values.extend_from_slice(values);
+        for (column, value) in (width as u16..).zip(more) {
+            self.columns.push(column);
+            self.values.push(value);
+        }
+        self.ends.push(self.columns.len());
+    }
+
     /// Adds all rows of another.
     pub fn extend(&mut self, other: &Self) {
         let before = self.columns.len();

@@ -61,7 +61,8 @@ pub struct Reward {
 pub struct Trajectory {
     /// One observation per slot, and the one after the last.
     pub rows: Rows,
-    /// What the critic is told: the same, and what arrived in the slot.
+    /// What the critic is told: the same, and what arrives in this slot and the
+    /// next.
     pub critic_rows: Rows,
     /// Logarithms of the shares, n per slot.
     pub log_shares: Vec<f32>,
@@ -88,21 +89,21 @@ impl Reward {
     }
 }
 
-/// What the critic is told beside the observation.
-pub const CRITIC_MORE: usize = 2;
+/// Slots whose arrivals the critic is told, from the one that begins.
+const CRITIC_SLOTS: usize = 3;
 
-/// How many requests arrived in a slot, for the critic: as a share of what the yard serves, and
-/// its logarithm. No action changes what arrives, so that the critic may know it (an
-/// input-dependent baseline: Mao et al., "Variance Reduction for Reinforcement Learning in
-/// Input-Driven Environments", 2019). It makes the slot in which a burst begins less of a
+/// Numbers that the critic is told beside the observation.
+pub const CRITIC_MORE: usize = 2 * CRITIC_SLOTS;
+
+/// How many requests arrive in a slot, for the critic: as a share of what the yard serves, and
+/// its logarithm. No action changes what arrives, so that the critic may know it and those to
+/// come (an input-dependent baseline: Mao et al., "Variance Reduction for Reinforcement Learning
+/// in Input-Driven Environments", 2019). It makes the slot in which a burst begins less of a
 /// surprise, which otherwise drowns what a normal slot teaches.
-fn arrivals_told(arrivals: u64, yard: &Yard) -> [f32; CRITIC_MORE] {
-    let scale = yard.layout(Kind::Paper).rate_scale;
+fn told(arrivals: u32, scale: f32) -> [f32; 2] {
     let count = arrivals as f32;
-    [
-        count / scale,
-        libm::logf(1.0 + count) / libm::logf(1.0 + scale),
-    ]
+    let log = libm::logf(1.0 + count) / libm::logf(1.0 + scale);
+    [count / scale, log]
 }
 
 /// Collects all trajectories, in parallel over the environments, in their order.
@@ -127,33 +128,35 @@ fn one(of: &Collect<'_>, env: usize) -> Result<Trajectory, SimError> {
     for _ in 0..of.warm_up {
         made.arrivals_before = env.step(&decision)?.arrivals as u32;
     }
-    let width = of.yard.layout(of.kind).width();
-    let mut told = Vec::with_capacity(width + CRITIC_MORE);
     let (mut action, mut scratch) = (Action::default(), Scratch::default());
-    for t in 0..=of.slots {
-        made.rows.push(env.observation());
-        told.clear();
-        told.extend_from_slice(env.observation());
+    for t in 0..of.slots + CRITIC_SLOTS {
         let outputs = of.network.forward(env.observation(), &mut scratch);
         of.heads
             .draw(outputs, of.sigma, &mut random, &mut action, &mut decision);
         let log = of
             .heads
             .log_probability(outputs, &action.log_shares, &action.pairs, of.sigma);
+        if t <= of.slots {
+            made.rows.push(env.observation());
+        }
         let phase = env.phase().min(PHASES - 1);
         let slot = env.step(&decision)?;
-        told.extend(arrivals_told(slot.arrivals, of.yard));
-        made.critic_rows.push(&told);
-        if t == of.slots {
-            break; // Only its value is asked for.
-        }
-        made.log_probabilities.push(log as f32);
-        made.log_shares.extend_from_slice(&action.log_shares);
-        made.pairs.extend_from_slice(&action.pairs);
-        made.rewards.push(of.reward.of(&slot));
         made.arrivals.push(slot.arrivals as u32);
-        made.counts[phase].add(&slot);
+        if t < of.slots {
+            made.log_probabilities.push(log as f32);
+            made.log_shares.extend_from_slice(&action.log_shares);
+            made.pairs.extend_from_slice(&action.pairs);
+            made.rewards.push(of.reward.of(&slot));
+            made.counts[phase].add(&slot);
+        }
     }
+    let layout = of.yard.layout(of.kind);
+    let (width, scale) = (layout.width(), layout.rate_scale);
+    for (t, coming) in made.arrivals.windows(CRITIC_SLOTS).enumerate() {
+        let told = coming.iter().flat_map(|&count| told(count, scale));
+        made.critic_rows.push_longer(&made.rows, t, width, told);
+    }
+    made.arrivals.truncate(of.slots);
     Ok(made)
 }
 
