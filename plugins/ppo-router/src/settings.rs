@@ -47,6 +47,8 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use switchyard_sdk::testing::check_documented;
+
     use super::*;
 
     #[test]
@@ -65,29 +67,8 @@ mod tests {
         assert_eq!(Settings::try_new("{}"), Ok(Settings::default()));
     }
 
-    /// Rows of the table of settings: name and default.
-    fn documented() -> Vec<(&'static str, &'static str)> {
-        let rows = include_str!("../README.md").lines().filter_map(|line| {
-            let mut cells = line.strip_prefix("| `")?.split(" | ");
-            Some((
-                cells.next()?.strip_suffix('`')?,
-                cells.next()?.trim_matches('`'),
-            ))
-        });
-        rows.collect()
-    }
-
     #[test]
     fn the_readme_knows_every_setting_and_its_default() {
-        let unknown = Settings::try_new(r#"{"no_such": 1}"#).unwrap_err();
-        let mut known: Vec<&str> = unknown.split('`').skip(3).step_by(2).collect();
-        let mut named: Vec<&str> = documented().iter().map(|(name, _)| *name).collect();
-        known.sort_unstable();
-        named.sort_unstable();
-        assert_eq!(named, known, "documented, and known");
-        for (name, default) in documented() {
-            let explicit = Settings::try_new(&format!(r#"{{"{name}": {default}}}"#));
-            assert_eq!(explicit, Ok(Settings::default()), "{name} = {default}");
-        }
+        check_documented(include_str!("../README.md"), Settings::try_new);
     }
 }

@@ -32,6 +32,7 @@
 mod case;
 mod catalog;
 mod check;
+mod documented;
 mod window;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
@@ -44,6 +45,7 @@ use crate::window::{Index, Window};
 pub use case::Case;
 pub use catalog::CatalogBuilder;
 pub use check::check;
+pub use documented::check_documented;
 pub use window::WindowBuilder;
 
 /// A plan as tests like to read it.
