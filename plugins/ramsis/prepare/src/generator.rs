@@ -21,6 +21,9 @@ use crate::stop::Stop;
 /// Goes into every hash: tables of an older method are made again.
 const METHOD: u32 = 1;
 
+/// Loads are told apart to a millionth of a request per second.
+const LOAD_PARTS: f64 = 1e6;
+
 /// Largest distance of the shape that is used from the one asked for, as a share of it.
 const SHAPE_TOLERANCE: f64 = 0.05;
 
@@ -182,6 +185,7 @@ impl Generator {
 
     /// Hash of all that the table for a load is made from: 64 hexadecimal digits.
     pub fn hash(&self, load_rps: f64) -> String {
+        let load_rps = rounded(load_rps, LOAD_PARTS);
         let Spec {
             app,
             kind,
@@ -235,6 +239,7 @@ impl Generator {
 
     fn make(&self, load_rps: f64, stop: Stop<'_>) -> Result<Made, PrepareError> {
         let start = cpu_seconds();
+        let load_rps = rounded(load_rps, LOAD_PARTS);
         let offer = Offer::Feasible(self.spec.batching);
         let (problem, solution) = self.solve(load_rps, offer, stop)?;
         let guarantee = Guarantee::new(&problem, &solution);
@@ -244,10 +249,10 @@ impl Generator {
                 load_rps,
                 file: format!("load-{load_rps}.tbl"),
                 hash: self.hash(load_rps),
-                expected_accuracy: guarantee.accuracy,
-                expected_violation_rate: guarantee.violation_rate,
+                expected_accuracy: rounded(guarantee.accuracy, 1e12),
+                expected_violation_rate: rounded(guarantee.violation_rate, 1e12),
                 states: self.states(),
-                seconds: cpu_seconds() - start,
+                seconds: rounded(cpu_seconds() - start, 1e6),
             },
             guarantee,
             actions: policy.map(|&c| problem.choice(c).action).collect(),
@@ -311,6 +316,12 @@ fn cycle(spec: &Spec) -> Result<usize, PrepareError> {
         ));
     }
     Ok(cycle as usize)
+}
+
+/// To so many parts of 1. Numbers with few digits are read from JSON as they were written, to the
+/// last bit; serde_json's reader is off by one elsewhere.
+fn rounded(value: f64, parts: f64) -> f64 {
+    (value * parts).round() / parts
 }
 
 /// What this thread has run so far: other work of the machine does not count.

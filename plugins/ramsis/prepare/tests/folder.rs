@@ -54,12 +54,12 @@ fn loads(set: &Set) -> Vec<f64> {
 fn a_set_is_read_by_the_policys_reader() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("new/tables");
-    let each = Loads::Each(vec![80.0, 40.0]);
+    let each = Loads::Each(vec![80.0, 40.0, 100.0 / 3.0]);
     let (set, kept) = made(spec(), &each, &out);
     assert!(kept.is_empty());
     let index = fs::read_to_string(out.join(INDEX_FILE)).unwrap();
     assert_eq!(Set::parse(&index).unwrap(), set);
-    assert_eq!(loads(&set), [40.0, 80.0]);
+    assert_eq!(loads(&set), [33.333_333, 40.0, 80.0]);
     for entry in &set.tables {
         let bytes = fs::read(out.join(&entry.file)).unwrap();
         let table = Table::parse(&entry.file, &bytes, &set).unwrap();
