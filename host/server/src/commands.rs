@@ -53,9 +53,9 @@ enum Command {
     Demo(demo::DemoArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
-    Prepare(prepare::PrepareArgs),
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
+    Prepare(prepare::PrepareArgs),
 }
 
 /// Why a command ended before its work was done.
@@ -85,10 +85,10 @@ impl Cli {
             // SAFETY: as above.
             Command::Profile(args) => unsafe { profile::run(&args) },
             Command::Models(args) => models::run(&args),
-            Command::Prepare(args) => prepare::run(&args),
             Command::Simulate(args) => simulate::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),
+            Command::Prepare(args) => prepare::run(&args),
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,

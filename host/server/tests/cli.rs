@@ -10,6 +10,7 @@ mod cli {
     mod help;
     mod models;
     mod policy;
+    mod prepare;
     mod profile;
     mod replay;
     mod simulate;

@@ -1,99 +1,154 @@
-use ramsis_prepare::tables::*;
-use ramsis_prepare::*;
-use std::collections::BTreeMap;
-fn main() {
-    let text = std::fs::read_to_string("/work/shared/data/ramsis_image_profiles.json").unwrap();
-    let v: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let names: Vec<String> = v["pareto"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|n| n.as_str().unwrap().to_owned())
-        .collect();
-    let mut raw = Vec::new();
-    for n in &names {
-        let m = v["models"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|m| m["name"] == n.as_str())
-            .unwrap();
-        let lat: BTreeMap<u32, u64> = m["latency_ms_by_batch"]
-            .as_object()
-            .unwrap()
-            .iter()
-            .map(|(b, l)| {
-                (
-                    b.parse().unwrap(),
-                    (l["p95"].as_f64().unwrap() * 1e3).round() as u64,
-                )
-            })
-            .collect();
-        raw.push((n.clone(), m["accuracy"].as_f64().unwrap() / 100.0, lat));
-    }
-    let models: Vec<Model> = raw
-        .iter()
-        .map(|(n, a, l)| {
-            let mut l = l.clone();
-            // to 32
-            if !l.contains_key(&32) {
-                let pts: Vec<(f64, f64)> = l.iter().map(|(&b, &u)| (b as f64, u as f64)).collect();
-                let c = pts.len() as f64;
-                let (x, y) = pts.iter().fold((0., 0.), |s, p| (s.0 + p.0, s.1 + p.1));
-                let (x, y) = (x / c, y / c);
-                let (n_, d) = pts.iter().fold((0., 0.), |s, p| {
-                    (s.0 + (p.0 - x) * (p.1 - y), s.1 + (p.0 - x) * (p.0 - x))
-                });
-                l.insert(32, (n_ / d * 32. + y - n_ / d * x).round() as u64);
+//! How long a table takes, on one core: the paper's Table 2.
+//! `cargo bench -p ramsis-prepare --bench generation`; with `--json` as `switchyard simulate`
+//! prints results, the variants' number as the point and the grid and batching as the policy.
+
+use std::error::Error;
+
+use ramsis_prepare::tables::{Batching, Objective};
+use ramsis_prepare::{Generator, Grid, Spec};
+
+#[path = "support/image.rs"]
+mod image;
+#[path = "support/sixty.rs"]
+mod sixty;
+
+const LOAD_RPS: f64 = 2_000.0;
+
+/// Name, grid, batching, and seconds that the paper prints for 9 and 60 variants; none where it
+/// gave up after 24 hours or has no row.
+type Row = (&'static str, Grid, Batching, [Option<f64>; 2]);
+
+const ROWS: [Row; 5] = [
+    (
+        "md-variable",
+        Grid::Models,
+        Batching::Variable,
+        [Some(3_693.53), None],
+    ),
+    (
+        "fld100-variable",
+        Grid::Fixed(100),
+        Batching::Variable,
+        [Some(3_014.89), None],
+    ),
+    ("md", Grid::Models, Batching::Maximal, [Some(115.50), None]),
+    (
+        "fld100",
+        Grid::Fixed(100),
+        Batching::Maximal,
+        [Some(132.20), Some(1_355.09)],
+    ),
+    (
+        "fld10",
+        Grid::Fixed(10),
+        Batching::Maximal,
+        [Some(14.62), Some(148.87)],
+    ),
+];
+
+struct Timed {
+    models: usize,
+    name: &'static str,
+    published: Option<f64>,
+    seconds: f64,
+    states: u64,
+    accuracy: f64,
+    violation_rate: f64,
+    memory_mb: f64,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let nine = image::nine()?;
+    let sixty = sixty::sixty(&nine);
+    let mut timed = Vec::new();
+    // Smallest first: the peak of memory only grows.
+    for (column, models) in [nine, sixty].into_iter().enumerate() {
+        for (name, grid, batching, published) in ROWS.into_iter().rev() {
+            if batching == Batching::Variable && column > 0 {
+                continue;
             }
-            Model::measured(n, *a, &l).unwrap()
+            let spec = Spec {
+                grid,
+                batching,
+                objective: Objective::Decision,
+                ..Spec::new(models.clone(), image::SLO_US, image::WORKERS)
+            };
+            let made = Generator::new(spec)?.table(LOAD_RPS)?;
+            timed.push(Timed {
+                models: models.len(),
+                name,
+                published: published[column],
+                seconds: made.entry.seconds,
+                states: made.entry.states,
+                accuracy: made.guarantee.accuracy,
+                violation_rate: made.guarantee.violation_rate,
+                memory_mb: peak_mb()?,
+            });
+        }
+    }
+    match std::env::args().any(|arg| arg == "--json") {
+        true => println!("{}", json(&timed)),
+        false => print!("{}", table(&timed)),
+    }
+    Ok(())
+}
+
+fn table(timed: &[Timed]) -> String {
+    let mut text = format!(
+        "one table for {LOAD_RPS}/s on {} workers, the paper's objective\n\
+         {:>8}  {:16}{:>10}{:>12}{:>8}{:>10}{:>8}{:>12}\n",
+        image::WORKERS,
+        "variants",
+        "",
+        "seconds",
+        "published",
+        "states",
+        "accuracy",
+        "late",
+        "peak MB"
+    );
+    for row in timed {
+        let published = row.published.map_or("-".to_owned(), |s| format!("{s:.2}"));
+        text += &format!(
+            "{:8}  {:16}{:10.3}{published:>12}{:8}{:9.2}%{:7.2}%{:12.0}\n",
+            row.models,
+            row.name,
+            row.seconds,
+            row.states,
+            100.0 * row.accuracy,
+            100.0 * row.violation_rate,
+            row.memory_mb
+        );
+    }
+    text
+}
+
+fn json(timed: &[Timed]) -> serde_json::Value {
+    let runs = timed.iter().map(|row| {
+        let mean = |value: f64| serde_json::json!({ "mean": value });
+        let mut estimates = serde_json::json!({
+            "seconds": mean(row.seconds),
+            "states": mean(row.states as f64),
+            "expected_accuracy": mean(row.accuracy),
+            "expected_violation_rate": mean(row.violation_rate),
+            "memory_mb": mean(row.memory_mb),
+        });
+        if let Some(published) = row.published {
+            estimates["published_seconds"] = mean(published);
+        }
+        serde_json::json!({
+            "point": format!("variants={}", row.models),
+            "policy": row.name,
+            "estimates": estimates,
         })
-        .collect();
-    let args: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|a| a != "--bench")
-        .collect();
-    let loads: Vec<f64> = args[0].split(',').map(|x| x.parse().unwrap()).collect();
-    for objective in [Objective::Decision, Objective::Query] {
-        let mut spec = Spec {
-            objective,
-            ..Spec::new(models.clone(), 150_000, 60)
-        };
-        if args.iter().any(|a| a == "jsq") {
-            spec.balancing = Balancing::ShortestQueue;
-        }
-        if args.iter().any(|a| a == "var") {
-            spec.batching = Batching::Variable;
-        }
-        if args.iter().any(|a| a == "md") {
-            spec.grid = Grid::Models;
-        }
-        if args.iter().any(|a| a == "d10") {
-            spec.grid = Grid::Fixed(10);
-        }
-        let g = Generator::new(spec).unwrap();
-        for &load in &loads {
-            let m = g.table(load).unwrap();
-            println!(
-                "{objective:?} {load} acc {:.4} viol {:.5} all {:.4} dec {:.4} full {:.1e} {:.3}s",
-                m.guarantee.accuracy * 100.,
-                m.guarantee.violation_rate * 100.,
-                m.guarantee.accuracy_of_all * 100.,
-                m.guarantee.accuracy_of_decisions * 100.,
-                m.guarantee.full,
-                m.entry.seconds
-            );
-            if args.iter().any(|a| a == "fixed") {
-                for n in &names {
-                    let f = g.fixed(load, n).unwrap();
-                    println!(
-                        "      {n} acc {:.4} viol {:.4} all {:.4}",
-                        f.accuracy * 100.,
-                        f.violation_rate * 100.,
-                        f.accuracy_of_all * 100.
-                    );
-                }
-            }
-        }
-    }
+    });
+    serde_json::json!({ "runs": runs.collect::<Vec<_>>() })
+}
+
+/// Most memory that the process ever held, as Linux counts it.
+fn peak_mb() -> Result<f64, Box<dyn Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kb = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    Ok(kb.ok_or("/proc/self/status: no VmHWM")?.parse::<f64>()? / 1e3)
 }

@@ -69,7 +69,7 @@ impl Rows {
         let kernel = &mut self.kernel;
         let phase = kernel.phases.len();
         let sum = std::mem::take(&mut self.sum);
-        if !((sum - 1.0).abs() <= ROW_SUM) {
+        if sum.is_nan() || (sum - 1.0).abs() > ROW_SUM {
             return Err(PrepareError::RowSum { phase, sum });
         }
         kernel.phases.push(Range {

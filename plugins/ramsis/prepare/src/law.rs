@@ -77,12 +77,10 @@ impl ArrivalLaw for Poisson {
         let counts = Counts::from_ratios(mode.min(first_total), ratio);
         let mut tail = counts.above(least - 1);
         let mut below = counts.chance(least - 1);
-        let mut total = first_total;
-        for chance in chances {
+        for (chance, total) in chances.iter_mut().zip(first_total..) {
             *chance = tail.min(1.0);
             tail += share * below;
             below *= (total + 1) as f64 / (total + 2 - least) as f64 * (1.0 - share);
-            total += 1;
         }
     }
 }
@@ -118,7 +116,7 @@ impl Counts {
             pmf.push(chance);
             chance *= ratio(count);
             // Also where it is no number: the mode of no law is followed by one.
-            if !(chance >= NEGLIGIBLE) {
+            if chance.is_nan() || chance < NEGLIGIBLE {
                 break;
             }
         }

@@ -47,7 +47,7 @@ impl Mixer {
                 subtract(&mut image_step, part, image);
             }
             let rest = dot(&residual_step, &residual_step);
-            if !(rest > DEPENDENT * DEPENDENT * size) {
+            if rest.is_nan() || rest <= DEPENDENT * DEPENDENT * size {
                 continue;
             }
             let scale = 1.0 / rest.sqrt();

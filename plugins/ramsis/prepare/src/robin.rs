@@ -123,8 +123,8 @@ impl<'a, L: ArrivalLaw> RoundRobin<'a, L> {
                     };
                 }
                 let came = |j: usize| upto[j] - fewer[j];
-                for j in 0..slacks - 1 {
-                    chances[j] = came(j + 1) - came(j);
+                for (j, chance) in chances[..slacks - 1].iter_mut().enumerate() {
+                    *chance = came(j + 1) - came(j);
                 }
                 rows.run(space.state(queued, 0), &chances);
                 std::mem::swap(&mut fewer, &mut upto);

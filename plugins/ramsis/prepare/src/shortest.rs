@@ -31,12 +31,19 @@ use crate::space::Space;
 use crate::stop::Stop;
 
 /// Rates agree when none changes by more than this share of itself, times the share of time that
-/// it matters in.
-const AGREED: f64 = 1e-7;
+/// it matters in. The law itself is an approximation, and a coarser one.
+const AGREED: f64 = 1e-4;
 const ROUNDS_MAX: usize = 1_000;
 
 /// Rounds after which the policy is kept: two policies can be the best answer to each other.
-const POLICY_ROUNDS: usize = 60;
+const POLICY_ROUNDS: usize = 24;
+
+/// Part of the way to the rates that follow from the shares, that one round goes: between these,
+/// longer after a round that came closer, shorter after one that did not.
+const PART_MAX: f64 = 0.5;
+const PART_MIN: f64 = 0.01;
+const LONGER: f64 = 1.1;
+const SHORTER: f64 = 0.5;
 
 /// A rate is never smaller than this share of the mean, so that it has a logarithm.
 const LEAST: f64 = 1e-15;
@@ -72,6 +79,7 @@ pub(crate) fn solve(
         rate_per_us: vec![mean; levels],
     };
     let mut policy: Option<Vec<usize>> = None;
+    let (mut part, mut last_change) = (PART_MAX, f64::INFINITY);
     for round in 0..ROUNDS_MAX {
         let problem = parts.build(&queue, stop)?;
         let mut solver = Solver::new(&problem, stop);
@@ -83,8 +91,15 @@ pub(crate) fn solve(
             Some(policy) => solver.evaluate(policy.clone(), load_rps)?,
         };
         let levels = queue.levels(parts, &problem, &solution);
-        let agreed = queue.follow(&levels, mean, workers);
-        if agreed && policy.as_ref() == Some(&solution.policy) {
+        let change = queue.follow(&levels, mean, workers, part);
+        // With many workers the rates answer to the shares steeply: steps that overshoot get
+        // shorter.
+        part = match change < last_change {
+            true => (part * LONGER).min(PART_MAX),
+            false => (part * SHORTER).max(PART_MIN),
+        };
+        last_change = change;
+        if change < AGREED && policy.as_ref() == Some(&solution.policy) {
             return Ok((problem, solution));
         }
         policy = Some(solution.policy);
@@ -165,9 +180,9 @@ impl ShortestQueue<'_> {
         levels
     }
 
-    /// Goes half the way, as logarithms, to the rates that follow from these shares. Whether they
-    /// agreed before.
-    fn follow(&mut self, levels: &[f64], mean: f64, workers: u32) -> bool {
+    /// Goes a part of the way, as logarithms, to the rates that follow from these shares. How far
+    /// apart they were before.
+    fn follow(&mut self, levels: &[f64], mean: f64, workers: u32, part: f64) -> f64 {
         let power = |base: f64| base.powi(workers as i32);
         let mut change: f64 = 0.0;
         let mut beyond = 0.0;
@@ -182,10 +197,11 @@ impl ShortestQueue<'_> {
             let wanted = wanted.max(LEAST * mean);
             change = change.max((wanted / *rate).ln().abs() * share);
             // No worker gets more than all there is.
-            *rate = (*rate * wanted).sqrt().min(mean * f64::from(workers));
+            *rate *= (wanted / *rate).powf(part);
+            *rate = rate.min(mean * f64::from(workers));
             beyond = with;
         }
-        change < AGREED
+        change
     }
 }
 
@@ -201,7 +217,6 @@ impl Transitions for ShortestQueue<'_> {
     fn whole(&self, batch: usize, latency_us: u64) -> Result<Kernel, PrepareError> {
         let space = self.space;
         let all = self.births(batch, latency_us as f64);
-        let slacks = space.slacks();
         let rate = self.rate_per_us[batch];
         // S by slack and number.
         let later: Vec<Vec<f64>> = space
@@ -223,8 +238,9 @@ impl Transitions for ShortestQueue<'_> {
         let mut rows = Rows::default();
         rows.run(space.emptied(), &all.chances[..1]);
         for queued in 1..=space.queue_max {
-            let chances: Vec<f64> = (0..slacks - 1)
-                .map(|j| later[j][queued] - later[j + 1][queued])
+            let chances: Vec<f64> = later
+                .windows(2)
+                .map(|pair| pair[0][queued] - pair[1][queued])
                 .collect();
             rows.run(space.state(queued, 0), &chances);
         }

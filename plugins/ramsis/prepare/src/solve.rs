@@ -30,8 +30,8 @@ const HORIZON: usize = 1_000;
 
 const SWEEPS_MAX: usize = 100_000;
 
-/// From here on steps are plain, and half of every state's probability stays: a chain that is
-/// all but periodic settles too.
+/// From here on half of every state's probability stays: a chain that is all but periodic settles
+/// too.
 const LAZY_FROM: usize = 500;
 
 /// A policy and what follows from it.
@@ -169,29 +169,34 @@ impl<'a> Solver<'a> {
             if change < settled {
                 break;
             }
-            if sweep < LAZY_FROM {
-                mixer.advance(&mut solution.stationary, &next);
-            } else {
-                for (now, next) in solution.stationary.iter_mut().zip(&next) {
-                    *now = 0.5 * (*now + next);
+            if sweep >= LAZY_FROM {
+                for (next, before) in next.iter_mut().zip(&solution.stationary) {
+                    *next = 0.5 * (*next + before);
                 }
             }
-            // Mixed steps overshoot below 0, and rounding adds up.
-            let positive = |chance: &mut f64| {
-                *chance = chance.max(0.0);
-                *chance
-            };
-            let total: f64 = solution.stationary.iter_mut().map(positive).sum();
+            mixer.advance(&mut solution.stationary, &next);
+            if sweep == LAZY_FROM {
+                mixer = Mixer::default();
+            }
+            // Mixed steps add up rounding.
+            let total: f64 = solution.stationary.iter().sum();
             let scale = |chance: &mut f64| *chance /= total;
             solution.stationary.iter_mut().for_each(scale);
         }
-        if !(change < settled) {
+        if change.is_nan() || change >= settled {
             return Err(PrepareError::Unsettled {
                 load_rps,
                 what: "the stationary distribution",
                 steps: SWEEPS_MAX,
             });
         }
+        // Mixed steps overshoot below 0 by no more than what counts as settled.
+        for chance in &mut solution.stationary {
+            *chance = chance.max(0.0);
+        }
+        let total: f64 = solution.stationary.iter().sum();
+        let scale = |chance: &mut f64| *chance /= total;
+        solution.stationary.iter_mut().for_each(scale);
         let choices = solution.policy.iter().map(|&c| problem.choice(c));
         let (reward, weight) = choices.zip(&solution.stationary).fold(
             (0.0, 0.0),
@@ -257,12 +262,14 @@ impl<'a> Solver<'a> {
             if change < settled {
                 return Ok(());
             }
-            if sweep < LAZY_FROM {
-                mixer.advance(&mut solution.values, &next);
-            } else {
-                for (value, next) in solution.values.iter_mut().zip(&next) {
-                    *value = 0.5 * (*value + next);
+            if sweep >= LAZY_FROM {
+                for (next, value) in next.iter_mut().zip(&solution.values) {
+                    *next = 0.5 * (*next + value);
                 }
+            }
+            mixer.advance(&mut solution.values, &next);
+            if sweep == LAZY_FROM {
+                mixer = Mixer::default();
             }
         }
         Ok(())
