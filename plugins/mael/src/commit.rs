@@ -3,7 +3,7 @@
 use switchyard_sdk::window::{Placed, Progress};
 use switchyard_sdk::{PlanBuilder, RequestId, VariantId, Window};
 
-use crate::line::{Entry, Line, Place};
+use crate::line::{Entry, Length, Line, Place};
 use crate::models::Models;
 use crate::state::{Piece, State};
 
@@ -85,6 +85,8 @@ impl Commit<'_> {
     fn reach(&self, line: &Line, state: &State) -> usize {
         let goes_on = line.order.iter().position(|entry| match entry.place {
             Place::Running => true,
+            // Most are whole, and whole lines may be long.
+            Place::Queued { .. } if matches!(entry.length, Length::Short | Length::Long) => false,
             Place::Queued { .. } => {
                 let piece = state.pieces.get(&entry.id);
                 let row = self.row(entry.id);
