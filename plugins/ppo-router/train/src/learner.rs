@@ -51,7 +51,7 @@ pub struct Settings {
     pub alpha: f64,
     /// Weight of accuracy (eq. 2), beta.
     pub beta: f64,
-    /// Take the lowest accuracy off the reward per arrival: see [`Reward::per_arrival`].
+    /// Take the lowest accuracy off the reward per request: see [`Reward::per_request`].
     pub baseline: bool,
     /// Rewards are multiplied by this.
     pub reward_scale: f64,
@@ -67,6 +67,11 @@ pub struct Settings {
     /// Advantages, once brought to a deviation of 1, are cut off here: a burst that begins is not
     /// to outweigh hundreds of slots in which none did. Infinite (or large) for no cut.
     pub advantage_max: f32,
+    /// Take off the rewards, before anything else, what a parabola in the slot's arrivals explains
+    /// of them, apart in slots that follow few arrivals and in the others (least squares).
+    pub regress: bool,
+    /// The critic's rate over the policy's.
+    pub critic_rate: f32,
     /// Error of the critic, in rewards, beyond which its loss grows linearly (Huber). It may be
     /// any function of what no action changes: what it need not be is the mean.
     pub critic_error_max: f32,
@@ -166,6 +171,8 @@ impl Settings {
             thin: 1.0,
             balance: 0.0,
             advantage_max: 1e6,
+            regress: false,
+            critic_rate: 1.0,
             critic_error_max: 1e6,
             proportional: false,
         }
@@ -188,6 +195,8 @@ impl Settings {
             thin: 0.25,
             balance: 1.0,
             advantage_max: 4.0,
+            regress: true,
+            critic_rate: 0.2,
             critic_error_max: 0.2,
             proportional: true,
             ..Self::paper()
@@ -262,7 +271,7 @@ impl Settings {
         Reward {
             alpha: self.alpha,
             beta: self.beta,
-            per_arrival: if self.baseline {
+            per_request: if self.baseline {
                 self.beta * lowest
             } else {
                 0.0
@@ -290,7 +299,12 @@ impl Learner {
                 *bias = libm::log(share) as f32;
             }
         }
-        let value = Mlp::new(&value_widths(task.meta), 1.0, &mut random);
+        let last = if task.settings.regress {
+            FIRST_POLICY
+        } else {
+            1.0
+        };
+        let value = Mlp::new(&value_widths(task.meta), last, &mut random);
         Ok(Self {
             adam_policy: Adam::new(policy.parameters.len()),
             adam_value: Adam::new(value.parameters.len()),
@@ -332,9 +346,13 @@ impl Learner {
         let seed = task
             .seed
             .wrapping_add(self.updates.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let trajectories = self.collect(task, &network, &heads, sigma, seed)?;
+        let mut trajectories = self.collect(task, &network, &heads, sigma, seed)?;
+        let is_few = after_few(&trajectories);
+        if settings.regress {
+            regress(&mut trajectories, &is_few);
+        }
         let value = Mlp::of(&value_widths(task.meta), std::mem::take(&mut self.value));
-        let (mut batch, mut seen) = Batch::of(&trajectories, &value, settings);
+        let (mut batch, mut seen) = Batch::of(&trajectories, &value, settings, &is_few);
         let counts = seen.counts.iter();
         let rewards = counts.map(|slot| slot.reward(settings.alpha, settings.beta));
         seen.reward = rewards.sum::<f64>() / batch.slots.len() as f64;
@@ -360,7 +378,16 @@ impl Learner {
                     rate,
                 )
             },
-            || improve_value(value, adam_value, &batch, &orders, settings, rate),
+            || {
+                improve_value(
+                    value,
+                    adam_value,
+                    &batch,
+                    &orders,
+                    settings,
+                    rate * settings.critic_rate,
+                )
+            },
         );
         self.policy = policy.parameters;
         self.value = value.parameters;
@@ -406,7 +433,12 @@ fn value_widths(meta: &Meta) -> Vec<usize> {
 
 impl Batch {
     /// Joins trajectories and estimates what their actions were worth.
-    fn of(trajectories: &[Trajectory], value: &Mlp, settings: &Settings) -> (Self, Seen) {
+    fn of(
+        trajectories: &[Trajectory],
+        value: &Mlp,
+        settings: &Settings,
+        is_few: &[bool],
+    ) -> (Self, Seen) {
         let (mut batch, mut seen) = (Self::default(), Seen::default());
         let mut pass = Pass::default();
         let (mut errors, mut squares, mut sum) = (0.0, 0.0, 0.0);
@@ -442,21 +474,13 @@ impl Batch {
         let count = batch.targets.len().max(1) as f64;
         let variance = squares / count - (sum / count).powi(2);
         seen.unexplained = errors / count / variance.max(f64::MIN_POSITIVE);
-        batch.normalise(trajectories, settings);
+        batch.normalise(is_few, settings);
         (batch, seen)
     }
 
     /// Brings advantages to mean 0 and deviation 1, all together or, as far as `balance` says,
     /// apart for slots that follow one with few arrivals and for the others.
-    fn normalise(&mut self, trajectories: &[Trajectory], settings: &Settings) {
-        let arrivals = || trajectories.iter().flat_map(|one| &one.arrivals);
-        let total: u64 = arrivals().map(|&count| u64::from(count)).sum();
-        let mean = total as f64 / self.slots.len().max(1) as f64;
-        let before = trajectories.iter().flat_map(|one| {
-            let first = std::iter::once(&one.arrivals_before);
-            first.chain(&one.arrivals).take(one.arrivals.len())
-        });
-        let is_few: Vec<bool> = before.map(|&count| f64::from(count) < mean).collect();
+    fn normalise(&mut self, is_few: &[bool], settings: &Settings) {
         normalise(&mut self.advantages);
         let limit = settings.advantage_max;
         // What is cut off makes the deviation smaller, and is cut off once more.
@@ -465,14 +489,14 @@ impl Batch {
                 let own = || {
                     self.advantages
                         .iter()
-                        .zip(&is_few)
+                        .zip(is_few)
                         .filter(|(_, few)| **few == group)
                 };
                 let count = own().count().max(1) as f32;
                 let squares: f32 = own().map(|(advantage, _)| advantage * advantage).sum();
                 let deviation = (squares / count).sqrt().max(1e-4);
                 let factor = libm::powf(deviation, -settings.balance);
-                for (advantage, &few) in self.advantages.iter_mut().zip(&is_few) {
+                for (advantage, &few) in self.advantages.iter_mut().zip(is_few) {
                     if few == group {
                         *advantage = (*advantage * factor).clamp(-limit, limit);
                     }
@@ -499,6 +523,74 @@ impl Batch {
         let scale = self.kept.len() as f32 / counted.sum::<f32>().max(f32::MIN_POSITIVE);
         self.weights.iter_mut().for_each(|weight| *weight *= scale);
     }
+}
+
+/// Whether each slot follows one with fewer arrivals than the mean.
+fn after_few(trajectories: &[Trajectory]) -> Vec<bool> {
+    let arrivals = || trajectories.iter().flat_map(|one| &one.arrivals);
+    let total: u64 = arrivals().map(|&count| u64::from(count)).sum();
+    let mean = total as f64 / arrivals().count().max(1) as f64;
+    let before = trajectories.iter().flat_map(|one| {
+        let first = std::iter::once(&one.arrivals_before);
+        first.chain(&one.arrivals).take(one.arrivals.len())
+    });
+    before.map(|&count| f64::from(count) < mean).collect()
+}
+
+/// Takes off what a parabola in the arrivals explains, in each group; slots whose arrivals are
+/// few and many have one each, so that the slots in which bursts begin bend nobody else's.
+fn regress(trajectories: &mut [Trajectory], is_few: &[bool]) {
+    let counts = trajectories.iter().flat_map(|one| one.arrivals.clone());
+    let counts: Vec<f64> = counts.map(f64::from).collect();
+    let rewards = trajectories.iter().flat_map(|one| one.rewards.clone());
+    let mut rewards: Vec<f64> = rewards.map(f64::from).collect();
+    let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
+    for few in [false, true] {
+        for few_now in [false, true] {
+            let own = |t: &usize| is_few[*t] == few && (counts[*t] < mean) == few_now;
+            let own: Vec<usize> = (0..rewards.len()).filter(own).collect();
+            let points = own.iter().map(|&t| (counts[t] / mean.max(1.0), rewards[t]));
+            let line = parabola(points);
+            for t in own {
+                let x = counts[t] / mean.max(1.0);
+                rewards[t] -= line[0] + x * (line[1] + x * line[2]);
+            }
+        }
+    }
+    let mut left = rewards.into_iter();
+    for one in trajectories {
+        for (reward, left) in one.rewards.iter_mut().zip(left.by_ref()) {
+            *reward = left as f32;
+        }
+    }
+}
+
+/// Least squares of y by 1, x, x^2, a little drawn to 0 so that few points have one too.
+fn parabola(points: impl Iterator<Item = (f64, f64)>) -> [f64; 3] {
+    let mut rows = [[0.0; 4]; 3];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[i] = 1e-6;
+    }
+    for (x, y) in points {
+        let powers = [1.0, x, x * x];
+        for (i, row) in rows.iter_mut().enumerate() {
+            for (cell, power) in row.iter_mut().zip(powers) {
+                *cell += powers[i] * power;
+            }
+            row[3] += powers[i] * y;
+        }
+    }
+    // Gauss and Jordan; the matrix is positive definite.
+    for i in 0..3 {
+        let pivot = rows[i];
+        for (j, row) in rows.iter_mut().enumerate() {
+            let factor = if i == j { 0.0 } else { row[i] / pivot[i] };
+            for (cell, above) in row.iter_mut().zip(pivot) {
+                *cell -= factor * above;
+            }
+        }
+    }
+    [0, 1, 2].map(|i| rows[i][3] / rows[i][i])
 }
 
 /// Mean 0, deviation 1.
@@ -626,4 +718,49 @@ fn improve_value(
         }
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parabola_through_its_points_is_found() {
+        let points = (0..20).map(|i| {
+            let x = f64::from(i) / 5.0;
+            (x, 0.5 - 2.0 * x + 0.25 * x * x)
+        });
+        let line = parabola(points);
+        for (got, want) in line.into_iter().zip([0.5, -2.0, 0.25]) {
+            assert!((got - want).abs() < 1e-4, "{line:?}");
+        }
+        assert_eq!(parabola(std::iter::empty()), [0.0; 3]);
+    }
+
+    #[test]
+    fn what_arrives_is_taken_off_and_what_is_done_stays() {
+        // Rewards are a line in the arrivals, and 1 more where something good was done.
+        let arrivals: Vec<u32> = (0..40).map(|t| t % 10).collect();
+        let good = |t: usize| t.is_multiple_of(4);
+        let rewards = arrivals.iter().enumerate();
+        let rewards = rewards.map(|(t, &n)| n as f32 * 3.0 + f32::from(u8::from(good(t))));
+        let mut one = [Trajectory {
+            rewards: rewards.collect(),
+            arrivals: arrivals.clone(),
+            ..Trajectory::default()
+        }];
+        regress(&mut one, &[true; 40]);
+        let mean = |is_good: bool| {
+            let own = (0..40).filter(|&t| good(t) == is_good);
+            let own: Vec<f32> = own.map(|t| one[0].rewards[t]).collect();
+            own.iter().sum::<f32>() / own.len() as f32
+        };
+        assert!(
+            mean(true) - mean(false) > 0.8,
+            "{} {}",
+            mean(true),
+            mean(false)
+        );
+        assert!(one[0].rewards.iter().all(|reward| reward.abs() < 1.5));
+    }
 }

@@ -48,10 +48,11 @@ pub struct Reward {
     pub alpha: f64,
     /// Weight of accuracy, beta.
     pub beta: f64,
-    /// Taken off per arrival. How many requests arrive is no consequence of any action: this
-    /// changes no policy's advantage over another, only the noise that advantages are seen
-    /// through.
-    pub per_arrival: f64,
+    /// Taken off per request that ends. All that arrive end, whatever is done: over time this
+    /// is a constant, in one slot it is a potential (what is inside) that goes up and down (Ng,
+    /// Harada and Russell, 1999). No policy's worth over another changes, only the noise that
+    /// it is seen through.
+    pub per_request: f64,
     /// All of it is multiplied by this: networks like small numbers.
     pub scale: f64,
 }
@@ -84,7 +85,7 @@ pub struct Trajectory {
 
 impl Reward {
     fn of(&self, slot: &Slot) -> f32 {
-        let reward = slot.reward(self.alpha, self.beta) - self.per_arrival * slot.arrivals as f64;
+        let reward = slot.reward(self.alpha, self.beta) - self.per_request * slot.ended as f64;
         (reward * self.scale) as f32
     }
 }
