@@ -101,7 +101,7 @@ pub fn svg(title: &str, points: &[Point]) -> String {
         3.0 * (PANEL + 34.0) + 50.0,
         escaped(title),
     );
-    let panels: [(&str, fn(&Ratios) -> f64); 3] = [
+    let panels: [(&str, Value); 3] = [
         ("goodput ratio, %", |r| 100.0 * r.goodput),
         ("violation ratio, %", |r| 100.0 * r.violation),
         ("answered by the first model, %", |r| 100.0 * r.heavy),
@@ -118,9 +118,12 @@ pub fn svg(title: &str, points: &[Point]) -> String {
     out
 }
 
+/// What a panel shows of an evaluation.
+type Value = fn(&Ratios) -> f64;
+
 type Line<'a> = (&'a str, &'a str, Vec<(f64, f64)>);
 
-fn panel(out: &mut String, name: &str, points: &[Point], top: f64, of: fn(&Ratios) -> f64) {
+fn panel(out: &mut String, name: &str, points: &[Point], top: f64, of: Value) {
     let million = |point: &Point| point.slots as f64 / 1e6;
     let part = |p: usize| {
         points
@@ -196,7 +199,7 @@ mod tests {
         let point = |update: u64| Point {
             update,
             slots: update * 50_000,
-            validation: (update % 2 == 0).then(Ratios::default),
+            validation: update.is_multiple_of(2).then(Ratios::default),
             ..Point::default()
         };
         (1..=4).map(point).collect()

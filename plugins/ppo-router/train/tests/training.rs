@@ -103,7 +103,8 @@ fn what_makes_no_sense_is_refused_by_field() {
         change(&mut bad);
         train(&bad, &mut |_| true).unwrap_err().to_string()
     };
-    let cases: [(&str, &dyn Fn(&mut Options)); 6] = [
+    type Spoil<'a> = &'a dyn Fn(&mut Options);
+    let cases: [(&str, Spoil<'_>); 6] = [
         ("settings: slots", &|o| o.settings.slots = 1),
         ("settings: sigma", &|o| o.settings.sigma.1 = 0.0),
         ("mmpp", &|o| o.workload = "mmpp:1".to_owned()),

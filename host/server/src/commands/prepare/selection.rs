@@ -141,9 +141,9 @@ fn loads(text: &str) -> Result<Vec<f64>, String> {
         Ok::<f64, String>(number)
     };
     let parts: Vec<&str> = text.split(':').collect();
-    let [from, to, step] = match parts.as_slice() {
-        &[list] => return list.split(',').map(number).collect(),
-        &[from, to, step] => [number(from)?, number(to)?, number(step)?],
+    let [from, to, step] = match *parts.as_slice() {
+        [list] => return list.split(',').map(number).collect(),
+        [from, to, step] => [number(from)?, number(to)?, number(step)?],
         _ => return Err("must be FROM:TO:STEP or a list".to_owned()),
     };
     let count = ((to - from) / step + 1e-9).floor();
