@@ -1,5 +1,6 @@
 //! `switchyard prepare`: what a policy needs made before it serves.
 
+mod ppo_router;
 mod profiled;
 mod ramsis;
 mod selection;
@@ -15,7 +16,8 @@ use super::Failure;
   switchyard prepare ramsis --profile profiles/here.json --app image --slo-ms 150 --workers 4 \\
       --loads 50:400:50 --out target/policies/ramsis
   switchyard prepare selection --profile profiles/ramsis.json --slo-ms 150 --workers 60 \\
-      --loads 200:4000:100 --out target/policies/selection/image")]
+      --loads 200:4000:100 --out target/policies/selection/image
+  switchyard prepare ppo-router --workload mmpp:180,10,0.036,0.002 --out target/policies/ppo-router")]
 pub(super) struct PrepareArgs {
     #[command(subcommand)]
     command: PrepareCommand,
@@ -23,6 +25,7 @@ pub(super) struct PrepareArgs {
 
 #[derive(Debug, Subcommand)]
 enum PrepareCommand {
+    PpoRouter(ppo_router::PpoRouterArgs),
     Ramsis(ramsis::RamsisArgs),
     Selection(selection::SelectionArgs),
 }
@@ -30,6 +33,7 @@ enum PrepareCommand {
 /// Does what is asked for.
 pub(super) fn run(args: &PrepareArgs) -> Result<(), Failure> {
     match &args.command {
+        PrepareCommand::PpoRouter(args) => ppo_router::run(args),
         PrepareCommand::Ramsis(args) => ramsis::run(args),
         PrepareCommand::Selection(args) => selection::run(args),
     }
