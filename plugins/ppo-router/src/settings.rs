@@ -21,7 +21,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            weights: "weights.safetensors".to_owned(),
+            weights: "default/policy.safetensors".to_owned(),
             instances: BTreeMap::new(),
             rates: vec![180.0, 10.0],
         }

@@ -71,7 +71,7 @@ fn network(meta: Meta, weights: &[(usize, usize, f32)], biases: &[f32]) -> Netwo
 }
 
 fn install(network: &Network) {
-    put_artifact("weights.safetensors", network.to_bytes().unwrap());
+    put_artifact("default/policy.safetensors", network.to_bytes().unwrap());
 }
 
 fn policy(catalog: &Catalog, json: &str) -> PpoRouter {

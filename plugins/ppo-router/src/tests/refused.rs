@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 
 fn refusal(bytes: Vec<u8>) -> String {
-    put_artifact("weights.safetensors", bytes);
+    put_artifact("default/policy.safetensors", bytes);
     PpoRouter::configure(&catalog(), "{}").unwrap_err()
 }
 
@@ -29,7 +29,7 @@ fn poisoned_weights_are_refused_by_tensor() {
     });
     assert_eq!(
         refusal(poisoned),
-        "weights.safetensors: weights: tensor policy.0.bias: number 1 is NaN"
+        "default/policy.safetensors: weights: tensor policy.0.bias: number 1 is NaN"
     );
     let short = changed(|_, data| data.truncate(4));
     let refused = refusal(short);
@@ -43,14 +43,14 @@ fn mismatched_weights_are_refused_by_tensor() {
     });
     assert_eq!(
         refusal(other_shape),
-        "weights.safetensors: weights: tensor policy.0.bias has shape [3], not [2]"
+        "default/policy.safetensors: weights: tensor policy.0.bias has shape [3], not [2]"
     );
     let missing = changed(|header, _| {
         header.as_object_mut().unwrap().remove("policy.0.weight");
     });
     assert_eq!(
         refusal(missing),
-        "weights.safetensors: weights: tensor policy.0.weight is missing"
+        "default/policy.safetensors: weights: tensor policy.0.weight is missing"
     );
 }
 
@@ -63,7 +63,7 @@ fn files_that_are_none_are_refused() {
     for bytes in [&b""[..], b"hello", &[255; 64]] {
         let refused = refusal(bytes.to_vec());
         assert!(
-            refused.starts_with("weights.safetensors: weights: "),
+            refused.starts_with("default/policy.safetensors: weights: "),
             "{refused}"
         );
     }

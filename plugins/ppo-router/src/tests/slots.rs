@@ -102,7 +102,7 @@ fn weights_that_know_the_phase_are_told_it() {
     let error = PpoRouter::configure(&catalog, r#"{"rates": [3]}"#).unwrap_err();
     assert_eq!(
         error,
-        "settings: rates: weights.safetensors tells 2 phases by theirs"
+        "settings: rates: default/policy.safetensors tells 2 phases by theirs"
     );
 }
 
