@@ -7,7 +7,8 @@
 use std::time::Instant;
 
 use ppo_router_net::Kind;
-use ppo_router_train::learner::{Learner, Settings, Task};
+use ppo_router_train::Settings;
+use ppo_router_train::learner::{Learner, Task};
 use ppo_router_train::{Env, Yard, train};
 use switchyard_core::time::Micros;
 

@@ -10,11 +10,14 @@
 //! - [`yard`]: the instances; [`env`](mod@env): the simulator as an environment (eq. 2)
 //! - [`density`]: the policy's density on the simplex (eq. 9); [`heads`]: outputs as actions
 //! - [`mlp`]: networks with a backward pass; [`adam`]
-//! - [`rollout`]: trajectories and advantages (eq. 11); [`learner`]: updates (eq. 10)
+//! - [`settings`]: the numbers of the method
+//! - [`rollout`]: trajectories and advantages (eq. 11); `batch`: what an update learns from;
+//!   [`learner`]: updates (eq. 10)
 //! - [`evaluate`](mod@evaluate): goodput and violations of a network
 //! - [`curve`]: learning curves; [`train`](mod@train): all of it, with checkpoints
 
 pub mod adam;
+mod batch;
 pub mod curve;
 pub mod density;
 pub mod env;
@@ -23,12 +26,14 @@ pub mod heads;
 pub mod learner;
 pub mod mlp;
 pub mod rollout;
+pub mod settings;
 pub mod train;
 pub mod yard;
 
 pub use curve::Point;
 pub use env::{Env, Slot, Tally};
 pub use evaluate::{Evaluation, evaluate};
-pub use learner::{Learner, Settings};
+pub use learner::Learner;
+pub use settings::Settings;
 pub use train::{Options, Progress, TrainError, Trained, train};
 pub use yard::{Model, Yard, YardError};

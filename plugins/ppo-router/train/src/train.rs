@@ -11,7 +11,8 @@ use thiserror::Error;
 
 use crate::curve::{self, Point, Ratios};
 use crate::evaluate::{Evaluation, evaluate};
-use crate::learner::{Learner, Settings, Task};
+use crate::learner::{Learner, Task};
+use crate::settings::Settings;
 use crate::yard::{Yard, YardError};
 
 /// The weights, of the best update that validation saw.
