@@ -25,10 +25,17 @@ const BINDINGS: &str = "bindings";
 /// Sources whose names begin like this are not part of the component.
 const TEST: &str = "test";
 
-/// The folder's name: C has no manifest.
+/// What the Makefile says, else the folder's name: C has no manifest.
 pub(super) fn name(project: &Project) -> String {
-    let name = project.folder.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
+    let makefile = project.read("Makefile").unwrap_or_default();
+    let said = makefile
+        .lines()
+        .find_map(|line| line.strip_prefix("NAME := "));
+    let folder = project.folder.file_name().unwrap_or_default();
+    said.map_or_else(
+        || folder.to_string_lossy().into_owned(),
+        |name| name.trim().to_owned(),
+    )
 }
 
 pub(super) fn component(project: &Project) -> Result<Vec<u8>> {

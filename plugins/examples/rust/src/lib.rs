@@ -70,7 +70,7 @@ impl EarliestDeadline {
         let ladder = &ladders[first.app().index()];
         if let Some((rung, size)) = ladder.greedy(count, first.slack_us()) {
             let batch = waiting.iter().filter(joins).take(size);
-            let batch: Vec<RequestId> = batch.map(RequestRef::id).collect();
+            let batch: Vec<RequestId> = batch.map(|request| request.id()).collect();
             waiting.retain(|request| !batch.contains(&request.id()));
             plan.run(worker.id(), rung.variant).requests(batch);
         }

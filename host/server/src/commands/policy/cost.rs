@@ -107,14 +107,12 @@ fn measure(subject: &Subject) -> Result<Cost, Failure> {
     let engine = PolicyEngine::live(&EngineOptions::default()).map_err(Failure::check)?;
     let loader = Loader::new(engine, options).map_err(Failure::input)?;
     let catalog = conformance::catalog();
-    let trial = || Trial {
+    let trial = Trial {
         catalog: &catalog,
         windows: &[],
         check: &mut |_, _| Ok(()),
     };
-    let loaded = loader
-        .load(&subject.file, trial())
-        .map_err(Failure::input)?;
+    let loaded = loader.load(&subject.file, trial).map_err(Failure::input)?;
     let examination = examine(&loader, &loaded.version, check_plan).map_err(Failure::check)?;
     passes(&subject.file, &examination)?;
     let report = &loaded.report;
