@@ -12,6 +12,7 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::error::ModelError;
+use crate::flow::Mode;
 use crate::mapped::FileBytes;
 
 /// How a parameter starts when there is no file.
@@ -38,6 +39,7 @@ enum Source {
         file: PathBuf,
         tensors: RawTensors,
         device: Device,
+        mode: Mode,
     },
 }
 
@@ -56,11 +58,12 @@ impl Params {
     /// The tensors of a safetensors file, placed on `device` as they are asked for.
     ///
     /// The whole file is checked before anything is allocated on the device.
-    pub(crate) fn open(file: &Path, device: &Device) -> Result<Self, ModelError> {
+    pub(crate) fn open(file: &Path, device: &Device, mode: Mode) -> Result<Self, ModelError> {
         let source = Source::File {
             file: file.to_path_buf(),
             tensors: read_tensors(file)?,
             device: device.clone(),
+            mode,
         };
         Ok(Self { source, count: 0 })
     }
@@ -83,6 +86,7 @@ impl Params {
                 file,
                 tensors,
                 device,
+                ..
             } => {
                 let values = take(file, tensors, name, shape)?;
                 Tensor::from_vec(values, shape, device).map_err(ModelError::compute(name))?
@@ -147,6 +151,14 @@ impl Params {
         match &self.source {
             Source::File { file, .. } => ModelError::tensor(file, name, reason),
             Source::Fresh { .. } => ModelError::Training(format!("tensor `{name}`: {reason}")),
+        }
+    }
+
+    /// How what these parameters make computes.
+    pub(crate) fn mode(&self) -> Mode {
+        match &self.source {
+            Source::Fresh { .. } => Mode::Graph,
+            Source::File { mode, .. } => *mode,
         }
     }
 

@@ -11,6 +11,7 @@ use candle_core::Device;
 
 use crate::card::{APP_CARD, AppCard, Datatype, Task, TensorCard, VARIANT_CARD, VariantCard};
 use crate::error::ModelError;
+use crate::flow::Mode;
 use crate::evidence::SneakPeek;
 use crate::model::StagedModel;
 use crate::params::Params;
@@ -133,9 +134,26 @@ impl ZooApp {
 /// # Errors
 /// The card or the weights cannot be read, do not fit each other, or do not fit on the device.
 pub fn load_variant(dir: &Path, device: &Device) -> Result<LoadedVariant, ModelError> {
+    let mode = match device {
+        Device::Cpu => Mode::Packed,
+        _ => Mode::Graph,
+    };
+    load(dir, device, mode)
+}
+
+/// As [`load_variant`], but computing as training does, with candle's operations, on any device:
+/// what the CPU's kernels are held against.
+///
+/// # Errors
+/// As [`load_variant`].
+pub fn load_variant_plain(dir: &Path, device: &Device) -> Result<LoadedVariant, ModelError> {
+    load(dir, device, Mode::Graph)
+}
+
+fn load(dir: &Path, device: &Device, mode: Mode) -> Result<LoadedVariant, ModelError> {
     let card_file = dir.join(VARIANT_CARD);
     let card = VariantCard::read(&card_file)?;
-    let mut params = Params::open(&dir.join(&card.weights), device)?;
+    let mut params = Params::open(&dir.join(&card.weights), device, mode)?;
     let model = card.architecture.build(&mut params)?;
     let parameters = params.count();
     params.finish()?;
