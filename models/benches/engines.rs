@@ -3,20 +3,22 @@
 //! `cargo bench -p switchyard-models --bench engines`.
 //!
 //! onnxruntime comes from PyPI into `target/engines/venv`, once; without Python or network its
-//! columns are left out. Times are medians of single forwards; compare ratios, not runs.
+//! columns are left out. Times are medians of single forwards in milliseconds, by the clock and of
+//! CPU, of which the latter says more on a machine with neighbours; compare ratios, not runs.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use candle_core::{Device, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Normal};
 use rand_pcg::Pcg64;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use rustix::time::{ClockId, clock_gettime};
 use switchyard_models::{StagedModel, load_variant, load_variant_plain};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -68,11 +70,13 @@ const NETWORKS: [Network; 2] = [
     },
 ];
 
+/// Milliseconds of one forward: by the clock, and of CPU.
+type Times = [f64; 2];
+
 /// Batch and threads.
 const CASES: [[usize; 2]; 4] = [[1, 1], [1, 2], [8, 1], [8, 2]];
 
 fn main() -> Result<()> {
-    // One thread of candle's own, or the plain path competes with itself.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/engines");
     std::fs::create_dir_all(&folder)?;
     for network in &NETWORKS {
@@ -89,8 +93,8 @@ fn main() -> Result<()> {
         println!("{}", onnx.ask("versions")?);
     }
     println!(
-        "{:10} {:>5} {:>7} {:>10} {:>10} {:>11} {:>8} {:>8}",
-        "network", "batch", "threads", "kernels ms", "plain ms", "onnxrt ms", "/onnxrt", "/plain"
+        "{:8} {:>5} {:>7}  {:>4}  {:>8} {:>8} {:>8}  {:>7} {:>7}",
+        "network", "batch", "threads", "ms", "kernels", "plain", "onnxrt", "/onnxrt", "/plain"
     );
     for network in &NETWORKS {
         let packed = load_variant(&folder.join(network.name), &Device::Cpu)?.model;
@@ -122,13 +126,17 @@ fn main() -> Result<()> {
                     }
                 }
             }
-            let [ours, plain, theirs] = times.map(median);
-            println!(
-                "{:10} {batch:5} {threads:7} {ours:10.3} {plain:10.3} {theirs:11.3} {:8.2} {:8.2}",
-                network.name,
-                ours / theirs,
-                ours / plain
-            );
+            let [ours, plain, theirs] = times.map(|times| medians(&times));
+            for (i, what) in ["wall", "CPU"].into_iter().enumerate() {
+                let [ours, plain, theirs] = [ours, plain, theirs].map(|times| times[i]);
+                println!(
+                    "{:8} {batch:5} {threads:7}  {what:>4}  {ours:8.3} {plain:8.3} {theirs:8.3}  \
+                     {:7.2} {:7.2}",
+                    network.name,
+                    ours / theirs,
+                    ours / plain
+                );
+            }
         }
     }
     Ok(())
@@ -140,21 +148,31 @@ fn forwards(
     exit: usize,
     x: &Tensor,
     runs: usize,
-) -> Result<Vec<f64>> {
+) -> candle_core::Result<Vec<Times>> {
     pool.install(|| {
         let mut times = Vec::with_capacity(runs);
         for _ in 0..runs {
-            let start = Instant::now();
+            let (start, start_cpu) = (Instant::now(), cpu_ms());
             model.forward(exit, x)?;
-            times.push(start.elapsed().as_secs_f64() * 1e3);
+            times.push([start.elapsed().as_secs_f64() * 1e3, cpu_ms() - start_cpu]);
         }
         Ok(times)
     })
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+/// What this process has computed so far.
+fn cpu_ms() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_secs_f64() * 1e3
+}
+
+/// Each column's own.
+fn medians(times: &[Times]) -> Times {
+    [0, 1].map(|column| {
+        let mut column: Vec<f64> = times.iter().map(|times| times[column]).collect();
+        column.sort_by(f64::total_cmp);
+        column.get(column.len() / 2).copied().unwrap_or(f64::NAN)
+    })
 }
 
 // === impl Network ===
@@ -168,8 +186,8 @@ impl Network {
         let mut add = |name: String, shape: [usize; 2], gain: f64| -> Result<()> {
             let normal = Normal::new(0.0, gain * (2.0 / shape[0] as f64).sqrt())?;
             let count = shape[0] * shape[1];
-            let values: Vec<f32> = (&mut rng)
-                .sample_iter(normal)
+            let values: Vec<f32> = normal
+                .sample_iter(&mut rng)
                 .take(count)
                 .map(|value: f64| value as f32)
                 .collect();
@@ -178,7 +196,11 @@ impl Network {
             Ok(())
         };
         let ([stem, kernel, _], _) = self.stem;
-        add("stem.weight".to_owned(), [kernel * kernel * 3 + 1, stem], 1.0)?;
+        add(
+            "stem.weight".to_owned(),
+            [kernel * kernel * 3 + 1, stem],
+            1.0,
+        )?;
         let mut channels = stem;
         for (i, &[inner, blocks, stride]) in self.groups.iter().enumerate() {
             for j in 0..blocks {
@@ -193,7 +215,11 @@ impl Network {
                 let last = convs.len() - 1;
                 for (n, [rows, columns]) in convs.into_iter().enumerate() {
                     let gain = if n == last { 0.1 } else { 1.0 };
-                    add(format!("{at}.conv{}.weight", n + 1), [rows + 1, columns], gain)?;
+                    add(
+                        format!("{at}.conv{}.weight", n + 1),
+                        [rows + 1, columns],
+                        gain,
+                    )?;
                 }
                 if channels != output || (j == 0 && stride != 1) {
                     add(format!("{at}.skip.weight"), [channels + 1, output], 0.7)?;
@@ -276,14 +302,19 @@ impl Network {
             .logits(model.exits().len() - 1, &x)?
             .flatten_all()?
             .to_vec1()?;
-        let theirs: Vec<f32> = serde_json::from_str(&onnx.ask(&format!("logits {} 2", self.name))?)?;
+        let theirs: Vec<f32> =
+            serde_json::from_str(&onnx.ask(&format!("logits {} 2", self.name))?)?;
         let scale = theirs.iter().fold(0f32, |most, x| most.max(x.abs()));
         let apart = ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs());
         let apart = apart.fold(0f32, f32::max);
         if ours.len() != theirs.len() || apart.is_nan() || apart > TOLERANCE * scale {
             return Err(format!("{}: logits differ by {apart} of {scale}", self.name).into());
         }
-        println!("{}: logits differ by {:.1e} of the largest", self.name, apart / scale);
+        println!(
+            "{}: logits differ by {:.1e} of the largest",
+            self.name,
+            apart / scale
+        );
         Ok(())
     }
 }
@@ -324,7 +355,7 @@ impl Onnx {
         Ok(line.trim_end().to_owned())
     }
 
-    fn times(&mut self, request: &str) -> Result<Vec<f64>> {
+    fn times(&mut self, request: &str) -> Result<Vec<Times>> {
         Ok(serde_json::from_str(&self.ask(request)?)?)
     }
 }
@@ -342,8 +373,9 @@ fn python(folder: &Path) -> Result<PathBuf> {
     let python = venv.join("bin/python");
     let works = |python: &Path| {
         let import = ["-c", "import numpy, onnx, onnxruntime"];
-        let run = Command::new(python).args(import).stderr(Stdio::null());
-        run.status().is_ok_and(|status| status.success())
+        let mut run = Command::new(python);
+        let status = run.args(import).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
     };
     if !works(&python) {
         let run = |command: &mut Command| -> Result<()> {

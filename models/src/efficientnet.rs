@@ -47,7 +47,7 @@ struct Stage {
 enum Part {
     /// The stem and the last pointwise convolution: `silu(conv(x))`.
     Conv(Conv2d),
-    Block(Block),
+    Block(Box<Block>),
 }
 
 /// `project(excite(silu(depthwise(silu(expand(x))))))`, plus `x` where the shapes are the same.
@@ -144,13 +144,13 @@ impl Part {
     fn new(source: &mut Source, unit: &Unit) -> std::result::Result<Self, ModelError> {
         Ok(match unit.block {
             None => Self::Conv(source.conv(unit)?),
-            Some(block) => Self::Block(Block {
+            Some(block) => Self::Block(Box::new(Block {
                 expand: source.expand(unit, &block)?,
                 depthwise: source.depthwise(unit, &block)?,
                 excite: source.excite(unit, &block)?,
                 project: source.project(unit, &block)?,
                 residual: unit.stride == 1 && unit.input == unit.output,
-            }),
+            })),
         })
     }
 

@@ -54,9 +54,7 @@ impl Mode {
                 .permute((0, 2, 3, 1))?
                 .contiguous()
                 .map(Flow::Graph),
-            Self::Packed => {
-                Map::of_planes(x, [batch, height, width, channels]).map(Flow::Packed)
-            }
+            Self::Packed => Map::of_planes(x, [batch, height, width, channels]).map(Flow::Packed),
         }
     }
 

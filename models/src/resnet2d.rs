@@ -16,9 +16,9 @@ use candle_core::{Result, Tensor};
 pub use spec::{BlockKind, GroupSpec, ResNet2dSpec, StemSpec, TensorLayout};
 
 use crate::error::ModelError;
-use crate::layers::Linear;
 use crate::flow::{Flow, Mode};
 use crate::kernels::Activation;
+use crate::layers::Linear;
 use crate::layers2d::Conv2d;
 use crate::model::{StagedModel, in_shares};
 use crate::params::Params;
@@ -160,7 +160,9 @@ impl Block {
         let shapes = kind.convs(place);
         let last = shapes.len() - 1;
         let mut conv = |i: usize| source.conv(place, i, i == last, &shapes[i]);
-        let convs = (0..last).map(&mut conv).collect::<std::result::Result<_, _>>()?;
+        let convs = (0..last)
+            .map(&mut conv)
+            .collect::<std::result::Result<_, _>>()?;
         let last = conv(last)?;
         let output = kind.output(place.channels);
         let skip = if place.stride != 1 || place.input != output {

@@ -361,7 +361,9 @@ impl Trunk {
             x = x.reshape(squares)?.mean(3)?.mean(1)?;
         }
         let x = x.reshape((batch * frames, small, small, 1))?;
-        let x = self.stem.forward(&self.mode.pictures(&x)?, Activation::None)?;
+        let x = self
+            .stem
+            .forward(&self.mode.pictures(&x)?, Activation::None)?;
         let [pictures, lines, columns, channels] = x.dims4()?;
         let x = x.reshape([batch, frames, lines * columns, channels])?;
         self.stem_time

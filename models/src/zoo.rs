@@ -11,8 +11,8 @@ use candle_core::Device;
 
 use crate::card::{APP_CARD, AppCard, Datatype, Task, TensorCard, VARIANT_CARD, VariantCard};
 use crate::error::ModelError;
-use crate::flow::Mode;
 use crate::evidence::SneakPeek;
+use crate::flow::Mode;
 use crate::model::StagedModel;
 use crate::params::Params;
 

@@ -75,14 +75,25 @@ fn an_answer_does_not_depend_on_what_it_is_computed_beside() {
     each(|name, packed, _, batch| {
         let exit = packed.exits().len() - 1;
         let together = pools[0].install(|| logits(packed, exit, batch));
-        assert_eq!(together, pools[1].install(|| logits(packed, exit, batch)), "{name}");
+        assert_eq!(
+            together,
+            pools[1].install(|| logits(packed, exit, batch)),
+            "{name}"
+        );
         let each = together.len() / BATCH;
         for (i, row) in together.chunks_exact(each).enumerate() {
             let alone = batch.narrow(0, i, 1).unwrap();
-            assert_eq!(row, pools[i % 2].install(|| logits(packed, exit, &alone)), "{name} {i}");
+            assert_eq!(
+                row,
+                pools[i % 2].install(|| logits(packed, exit, &alone)),
+                "{name} {i}"
+            );
         }
         // Parked after every stage, and going on in other company.
-        let (mut first, mut rest) = (batch.narrow(0, 0, 2).unwrap(), batch.narrow(0, 2, 3).unwrap());
+        let (mut first, mut rest) = (
+            batch.narrow(0, 0, 2).unwrap(),
+            batch.narrow(0, 2, 3).unwrap(),
+        );
         for stage in 0..packed.exits()[exit] {
             let parts = [&first, &rest].map(|x| packed.run_stage(stage, x).unwrap());
             let all = packed.join(&parts).unwrap();

@@ -319,14 +319,16 @@ impl Block<'_> {
             let last = offsets.len() - 1;
             let inputs: [&[f32]; M] = array::from_fn(|m| &input[offsets[(tile + m).min(last)]..]);
             let sums = tile::multiply::<S, M, N>(simd, biases, inputs, weights, runs);
+            // By constants, once unrolled; see `tile::multiply`.
+            #[allow(clippy::needless_range_loop)]
             for m in 0..M {
                 let position = tile + m;
                 if position > last {
                     continue;
                 }
                 let at = position * dense.output + panel.from;
-                let residual = residual
-                    .map(|all| &all[self.first * dense.output + at..][..panel.channels]);
+                let residual =
+                    residual.map(|all| &all[self.first * dense.output + at..][..panel.channels]);
                 let out = &mut self.out[at..][..panel.channels];
                 tile::finish::<S, N>(simd, sums[m], residual, activation, out);
             }

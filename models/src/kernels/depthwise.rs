@@ -215,7 +215,7 @@ impl Line<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use candle_core::{Device, Tensor};
-    
+
     use super::super::simd::Portable;
     use super::*;
     use crate::unfold2d::Padding;

@@ -1,6 +1,5 @@
 //! Smooth functions, and channels scaled by them.
 
-
 use super::Map;
 use super::simd::{Simd, Vectorized, dispatch};
 
@@ -104,7 +103,11 @@ fn exp(x: f32) -> f32 {
         sum = sum * r + coefficient;
     }
     // The integer stands in the low bits of `shifted`; as an exponent it is a power of two.
-    let power = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23;
+    let power = shifted
+        .to_bits()
+        .wrapping_sub(ROUND.to_bits())
+        .wrapping_add(127)
+        << 23;
     sum * f32::from_bits(power)
 }
 
@@ -124,7 +127,11 @@ mod tests {
             let relative = (f64::from(sigmoids[i]) - want).abs() / want.max(1e-37);
             assert!(relative < 1e-6 || *x < -86.0, "{x}: {} {want}", sigmoids[i]);
             let apart = (f64::from(silus[i]) - f64::from(*x) * want).abs();
-            assert!(apart < 1e-6 * f64::from(x.abs()).max(1e-3), "{x}: {}", silus[i]);
+            assert!(
+                apart < 1e-6 * f64::from(x.abs()).max(1e-3),
+                "{x}: {}",
+                silus[i]
+            );
         }
     }
 

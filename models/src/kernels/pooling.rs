@@ -1,6 +1,5 @@
 //! Means and maxima over positions.
 
-
 use super::Map;
 use super::simd::{Simd, Vectorized, dispatch};
 use crate::unfold2d::Window2d;
@@ -115,7 +114,11 @@ mod tests {
         let x = Tensor::randn(0f32, 1.0, (3, 9, 7, 21), &Device::Cpu).unwrap();
         let map = Map::of(&x, [3, 9, 7, 21]).unwrap();
         let numbers = |t: &Tensor| t.flatten_all().and_then(|t| t.to_vec1::<f32>()).unwrap();
-        for (a, b) in mean(&map).numbers.iter().zip(numbers(&layers2d::mean_pool(&x).unwrap())) {
+        for (a, b) in mean(&map)
+            .numbers
+            .iter()
+            .zip(numbers(&layers2d::mean_pool(&x).unwrap()))
+        {
             assert!((a - b).abs() < 1e-5, "{a} {b}");
         }
         for window in [Window2d::centred(3, 2), Window2d::centred(1, 1)] {

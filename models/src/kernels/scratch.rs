@@ -76,7 +76,7 @@ impl Buffer {
             let fits = free.iter().enumerate().filter(|(_, b)| b.capacity() >= len);
             let smallest = fits.min_by_key(|(_, buffer)| buffer.capacity());
             let at = smallest.map(|(at, _)| at);
-            at.map(|at| free.swap_remove(at))
+            at.map(|at| free.remove(at))
         });
         let memory = memory.unwrap_or_else(|| Aligned::zeros(len));
         #[cfg_attr(not(debug_assertions), allow(unused_mut))]
@@ -115,16 +115,14 @@ impl Drop for Buffer {
             let Ok(mut free) = free.try_borrow_mut() else {
                 return;
             };
-            if free.len() == KEPT_MAX {
-                // The smallest is the cheapest to make anew.
-                let smallest = free.iter().enumerate().min_by_key(|(_, b)| b.capacity());
-                if let Some((at, _)) = smallest {
-                    free.swap_remove(at);
-                }
+            if memory.capacity() > KEPT_NUMBERS_MAX {
+                return;
             }
-            let kept: usize = free.iter().map(Aligned::capacity).sum();
-            if kept + memory.capacity() <= KEPT_NUMBERS_MAX {
-                free.push(memory);
+            free.push(memory);
+            let kept = |free: &[Aligned]| free.iter().map(Aligned::capacity).sum::<usize>();
+            while free.len() > KEPT_MAX || kept(free.as_slice()) > KEPT_NUMBERS_MAX {
+                // The one that has been idle for longest.
+                free.remove(0);
             }
         });
     }
