@@ -89,7 +89,7 @@ const ADVICE: [(&str, &str); 43] = [
     (
         ".from-stage: ",
         "requests in `requests.progress` can only go on: same worker, same variant, `from-stage` = \
-         `stages-run`; all others begin at 0. A policy that does not slice calls \
+         `stages-run`; all others begin at 0; a policy that does not slice calls \
          `plan.resume_parked(worker)` first and plans only requests without progress",
     ),
     (

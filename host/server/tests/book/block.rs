@@ -61,5 +61,5 @@ fn blocks_know_their_marks() {
     assert_eq!(found[0].mark.as_deref(), Some("run"));
     assert_eq!((found[0].text.as_str(), found[0].line), ("ls\n", 4));
     assert_eq!(found[1].mark, None);
-    assert_eq!(prose(page), "a\n\n<!-- run -->\n\n");
+    assert_eq!(prose(page), "a\n\n<!-- run -->\n");
 }

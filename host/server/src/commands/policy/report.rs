@@ -171,7 +171,7 @@ fn verdicts(findings: &[Finding]) -> Vec<Verdict> {
 
 fn cases(examination: &Examination) -> Table {
     let mut table = table(&["case", "outcome"]);
-    for Finding { case, failure } in &examination.findings {
+    for Finding { case, failure, .. } in &examination.findings {
         table.add_row([*case, failure.as_ref().map_or("passed", |_| "FAILED")]);
     }
     table
