@@ -7,12 +7,13 @@ use candle_core::{Result, Tensor};
 use crate::error::ModelError;
 use crate::params::{Init, Params};
 use crate::pointwise::add_bias;
+use crate::precision::Weights;
 use crate::unfold::Window;
 
 /// A "same" convolution with stride: `[batch, length, in]` to `[batch, ceil(length/stride), out]`.
 pub(crate) struct Conv1d {
     /// `[kernel * in + 1, out]`: rows ordered by (offset, input channel), then the bias.
-    weight: Tensor,
+    weight: Weights,
     window: Window,
 }
 
@@ -40,7 +41,7 @@ impl Conv1d {
         let init = Init::Normal(gain * (2.0 / rows as f64).sqrt());
         let name = format!("{name}.weight");
         Ok(Self {
-            weight: params.get(&name, &[rows + 1, shape.output], init)?,
+            weight: params.weights(&name, &[rows + 1, shape.output], init)?,
             window: Window {
                 kernel: shape.kernel,
                 stride: shape.stride,
@@ -52,14 +53,14 @@ impl Conv1d {
         let (batch, length, _) = x.dims3()?;
         self.window
             .unfold(x)?
-            .matmul(&self.weight)?
+            .matmul(&self.weight.widen()?)?
             .reshape((batch, self.window.count(length), ()))
     }
 }
 
 /// `[batch, in]` to `[batch, out]`.
 pub(crate) struct Linear {
-    weight: Tensor,
+    weight: Weights,
     bias: Tensor,
 }
 
@@ -74,18 +75,21 @@ impl Linear {
     ) -> std::result::Result<Self, ModelError> {
         let init = Init::Normal((1.0 / input as f64).sqrt());
         Ok(Self {
-            weight: params.get(&format!("{name}.weight"), &[input, output], init)?,
+            weight: params.weights(&format!("{name}.weight"), &[input, output], init)?,
             bias: params.get(&format!("{name}.bias"), &[output], Init::Zero)?,
         })
     }
 
     /// With `weight` `[in, out]` and `bias` `[out]` made elsewhere.
-    pub(crate) fn from_weights(weight: Tensor, bias: Tensor) -> Self {
-        Self { weight, bias }
+    pub(crate) fn from_weights(weight: impl Into<Weights>, bias: Tensor) -> Self {
+        Self {
+            weight: weight.into(),
+            bias,
+        }
     }
 
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        add_bias(&x.matmul(&self.weight)?, &self.bias)
+        add_bias(&x.matmul(&self.weight.widen()?)?, &self.bias)
     }
 
     /// Mean over the length of `[batch, length, in]`, then the linear map.

@@ -10,13 +10,14 @@ use crate::depthwise::depthwise;
 use crate::error::ModelError;
 use crate::params::{Init, Params};
 use crate::pointwise::add_bias;
+use crate::precision::Weights;
 use crate::unfold2d::{Window2d, contiguous};
 
 /// A convolution over all channels: `[batch, height, width, in]` to
 /// `[batch, lines, columns, out]`.
 pub(crate) struct Conv2d {
     /// `[positions * in + 1, out]`: rows ordered by (line, column, input channel), then the bias.
-    weight: Tensor,
+    weight: Weights,
     window: Window2d,
 }
 
@@ -45,24 +46,28 @@ impl Conv2d {
         let rows = window.positions() * input;
         // The bias starts as small as a weight.
         let init = Init::Normal(gain * (2.0 / rows as f64).sqrt());
-        let weight = params.get(&format!("{name}.weight"), &[rows + 1, output], init)?;
+        let weight = params.weights(&format!("{name}.weight"), &[rows + 1, output], init)?;
         Ok(Self { weight, window })
     }
 
     /// With weights `[positions * in + 1, out]` made elsewhere.
-    pub(crate) fn from_weight(weight: Tensor, window: Window2d) -> Self {
-        Self { weight, window }
+    pub(crate) fn from_weight(weight: impl Into<Weights>, window: Window2d) -> Self {
+        Self {
+            weight: weight.into(),
+            window,
+        }
     }
 
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let weight = self.weight.widen()?;
         if !self.window.is_identity() {
-            return convolve2d(x, &self.weight, self.window);
+            return convolve2d(x, &weight, self.window);
         }
         let (batch, height, width, channels) = x.dims4()?;
         let product = x
             .reshape((batch * height * width, channels))?
-            .matmul(&self.weight.narrow(0, 0, channels)?)?;
-        add_bias(&product, &self.weight.get(channels)?)?.reshape((batch, height, width, ()))
+            .matmul(&weight.narrow(0, 0, channels)?)?;
+        add_bias(&product, &weight.get(channels)?)?.reshape((batch, height, width, ()))
     }
 }
 

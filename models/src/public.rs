@@ -28,6 +28,7 @@ pub(crate) fn conv_bn(
     epsilon: f64,
 ) -> Result<Conv2d, ModelError> {
     let weight = fold(params, conv, norm, [input, output], window, epsilon)?;
+    let weight = params.narrow(conv, weight)?;
     Ok(Conv2d::from_weight(weight, window))
 }
 
@@ -62,6 +63,7 @@ pub(crate) fn linear(
         .t()
         .and_then(|weight| weight.contiguous())
         .map_err(ModelError::compute(&weight_name))?;
+    let weight = params.narrow(&weight_name, weight)?;
     let bias = params.get(&format!("{name}.bias"), &[output], Init::Zero)?;
     Ok(Linear::from_weights(weight, bias))
 }

@@ -122,7 +122,7 @@ fn plan(arrivals: u64) -> Work {
             let command = scheduler.poll(now).expect("all of them are placed");
             match command {
                 Command::Run(run) => {
-                    now = now + Micros(10);
+                    now += Micros(10);
                     let event = Event::Finished {
                         worker: run.worker,
                         batch: run.batch,

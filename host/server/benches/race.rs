@@ -60,8 +60,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     model::write_zoo(&folder.path().join("zoo"));
     let mut contenders = contender::all(folder.path(), &options.peers);
-    contenders
-        .retain(|one| options.only.is_empty() || options.only.iter().any(|name| *name == one.name));
+    contenders.retain(|one| options.only.is_empty() || options.only.contains(&one.name));
     let load = Load::new(folder.path(), Duration::from_secs(options.seconds));
     for contender in &contenders {
         load.warm(contender);

@@ -24,6 +24,7 @@ mod live {
     mod drift;
     mod files;
     mod guests;
+    mod kinds;
     mod models;
     mod preparing;
     mod process;

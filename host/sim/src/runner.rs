@@ -5,10 +5,11 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use switchyard_core::catalog::Catalog;
-use switchyard_core::policy::{Policy, PolicyFault};
+use switchyard_core::policy::{EarliestDeadlineFirst, Policy, PolicyFault};
 
 use crate::driver::{Observer, Simulation};
 use crate::metrics::{Estimates, PartEstimates, Report};
+use crate::oracle::{self, Clairvoyant, Goal};
 use crate::scenario::{Scenario, SimError};
 
 /// Makes a policy anew for each run; native ones and components alike. The runner configures it.
@@ -22,6 +23,8 @@ pub struct Contender {
     pub name: String,
     /// Makes it.
     pub make: PolicyFactory,
+    /// It knows the run before it begins, and decides all of it for this; it is not made then.
+    pub foresight: Option<Goal>,
 }
 
 /// A point of a sweep: a scenario under the value that makes it special.
@@ -77,6 +80,15 @@ impl Contender {
         Self {
             name: name.to_owned(),
             make: Arc::new(move |_| Ok(Box::new(make()))),
+            foresight: None,
+        }
+    }
+
+    /// One that knows every arrival. Its reports also say what nobody's ANTT can be below.
+    pub fn clairvoyant(name: &str, goal: Goal) -> Self {
+        Self {
+            foresight: Some(goal),
+            ..Self::new(name, EarliestDeadlineFirst::default)
         }
     }
 
@@ -110,8 +122,14 @@ pub fn run_observed<O: Observer>(
     seed: u64,
     observer: &mut O,
 ) -> Result<Report, SimError> {
-    let policy = policy.configured(&scenario.catalog)?;
-    Simulation::try_new(scenario, policy, seed, observer)?.run()
+    let Some(goal) = policy.foresight else {
+        let policy = policy.configured(&scenario.catalog)?;
+        return Simulation::try_new(scenario, policy, seed, observer)?.run();
+    };
+    let policy = Box::new(Clairvoyant::of_run(scenario, seed, goal)?);
+    let mut report = Simulation::try_new(scenario, policy, seed, observer)?.run()?;
+    report.total.antt_least = Some(oracle::antt_least(scenario, seed)?);
+    Ok(report)
 }
 
 /// Every policy at every point with every seed, in parallel over the cores. A seed makes the

@@ -124,6 +124,7 @@ impl<'a> Source<'a> {
             .reshape((output, input))
             .and_then(|weight| weight.t()?.contiguous())
             .map_err(ModelError::compute(&weight_name))?;
+        let weight = self.params.narrow(&weight_name, weight)?;
         let bias = self
             .params
             .get(&format!("{name}.bias"), &[output], Init::Zero)?;

@@ -223,12 +223,12 @@ impl<'a> Cursor<'a> {
     fn data(&mut self, datatype: Datatype, expected: usize) -> Option<Decoded> {
         match datatype {
             Datatype::F32 => {
-                let (values, found) = self.numbers(expected, |number| number.as_f32())?;
+                let (values, found) = self.numbers(expected, Number::as_f32)?;
                 let data = TensorData::F32(values);
                 Some(Decoded { data, found })
             }
             Datatype::I64 => {
-                let (values, found) = self.numbers(expected, |number| number.as_i64())?;
+                let (values, found) = self.numbers(expected, Number::as_i64)?;
                 let data = TensorData::I64(values);
                 Some(Decoded { data, found })
             }
