@@ -350,7 +350,7 @@ mod tests {
     fn simulated(text: &str) -> Simulate {
         match parse(text).unwrap().source {
             Source::Simulate(simulate) => simulate,
-            Source::Bench(bench) => panic!("{bench:?}"),
+            other => panic!("{other:?}"),
         }
     }
 

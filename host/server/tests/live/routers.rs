@@ -8,10 +8,11 @@ use std::time::Instant;
 use ppo_router_net::{Kind, Network};
 use ppo_router_train::{Model, Yard as Trained, train};
 use switchyard::policies::SwapResult;
+use switchyard_core::guard::HOST_LABEL;
 
 use super::client::Client;
 use super::fixture::{beat, policy};
-use super::load::Load;
+use super::load::{Load, Tally};
 use super::yard::{PATIENCE, Setup, Yard};
 
 const WEIGHTS: &str = "default/policy.safetensors";
@@ -57,6 +58,12 @@ fn replace(yard: &Yard, weights: &[u8]) {
     fs::rename(&beside, yard.policy.with_extension("").join(WEIGHTS)).unwrap();
 }
 
+/// What the host drew by the router's distribution, and what the router placed itself because it was
+/// pending when it came.
+fn routed(tally: &Tally) -> u64 {
+    tally.by(HOST_LABEL) + tally.by("ppo-router@")
+}
+
 async fn variant(client: &mut Client, nth: u64) -> String {
     let answer = client.infer(beat(nth)).await;
     let version = &answer.json()["model_version"];
@@ -88,7 +95,7 @@ async fn new_weights_are_taken_into_service_and_no_request_is_lost() {
     let setup = Setup::new("router").policy(policy("ppo-router"));
     let yard = setup.start_beside(furnish).await;
     let load = Load::start(yard.http, 4);
-    load.answered_by("ppo-router@", 20).await;
+    load.answered_by(HOST_LABEL, 20).await;
     all_answered_by(&yard, VARIANTS[0]).await;
 
     let mut swaps = 1;
@@ -97,16 +104,12 @@ async fn new_weights_are_taken_into_service_and_no_request_is_lost() {
         swaps += 1;
         let swap = yard.swap_number(swaps).await;
         assert_eq!(swap.result, SwapResult::Switched, "{swap:?}");
-        load.answered_by("ppo-router@", 20).await;
+        load.answered_by(HOST_LABEL, 20).await;
         all_answered_by(&yard, VARIANTS[chosen]).await;
     }
 
     let tally = load.stop().await;
-    assert_eq!(
-        tally.by("ppo-router@"),
-        tally.sent,
-        "nobody else decided: {tally:?}"
-    );
+    assert_eq!(routed(&tally), tally.sent, "nobody else decided: {tally:?}");
     let pool = yard.settled().await;
     assert_eq!(pool.driver.faults.len(), 0, "{:?}", pool.driver.last_fault);
     assert_eq!(
@@ -128,7 +131,7 @@ async fn weights_that_are_no_good_are_refused_by_name_and_the_old_ones_serve_on(
     let setup = Setup::new("poisoned").policy(policy("ppo-router"));
     let yard = setup.start_beside(furnish).await;
     let load = Load::start(yard.http, 2);
-    load.answered_by("ppo-router@", 10).await;
+    load.answered_by(HOST_LABEL, 10).await;
     all_answered_by(&yard, VARIANTS[1]).await;
 
     // Each of them would send everything to the other instance.
@@ -154,7 +157,7 @@ async fn weights_that_are_no_good_are_refused_by_name_and_the_old_ones_serve_on(
             "{reason}"
         );
         assert!(reason.contains(words), "{words}: {reason}");
-        load.answered_by("ppo-router@", 10).await;
+        load.answered_by(HOST_LABEL, 10).await;
         all_answered_by(&yard, VARIANTS[1]).await;
     }
     replace(&yard, &other);
@@ -163,7 +166,7 @@ async fn weights_that_are_no_good_are_refused_by_name_and_the_old_ones_serve_on(
     all_answered_by(&yard, VARIANTS[0]).await;
 
     let tally = load.stop().await;
-    assert_eq!(tally.by("ppo-router@"), tally.sent, "{tally:?}");
+    assert_eq!(routed(&tally), tally.sent, "{tally:?}");
     let refused = yard.logged("policy refused: the old one serves on");
     assert_eq!(refused.len(), 3, "{refused:?}");
     yard.settled().await;

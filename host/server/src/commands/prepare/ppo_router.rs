@@ -27,7 +27,7 @@ const VIOLATIONS_MAX: f64 = 0.018;
       --observation paper --method paper --updates 5000
   switchyard prepare ppo-router --workload phases:180x27.8s,10x500s --out /tmp/batching \\
       --batching --seed 1,2,3
-  switchyard prepare ppo-router --workload mmpp:6600,360,0.5,0.028 --out /tmp/heart --resume \
+  switchyard prepare ppo-router --workload mmpp:6600,360,0.5,0.028 --out /tmp/heart --resume \\
       --yard plugins/ppo-router/weights/heart/yard.json
 
 Without --yard it is the paper's: two heavy instances of 42.8 ms and 82.78 %, two light ones of
