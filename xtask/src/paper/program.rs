@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use switchyard_kit::{cargo, shell};
 
 use super::figure::{Bench, Figure, Options, Prepare, Simulate, Source};
 use super::results::Results;
+use crate::plugins;
 use crate::workspace::Workspace;
-use crate::{cargo, plugins, shell};
 
 /// `switchyard`, built.
 pub(crate) struct Program<'a> {
