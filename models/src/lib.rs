@@ -6,12 +6,12 @@
 //! 1. [`data`] says what labelled data is; [`fall`] makes windows of a subject's motion, [`heart`]
 //!    heartbeats, [`images`] pictures and [`voice`] spoken keywords from a seed: training data,
 //!    validation data, load.
-//! 2. [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mobilenet`], [`resnet1d`], [`resnet2d`]
-//!    and [`x3d`] are the architectures that are trained here; [`bert`], [`efficientnet`] and
+//! 2. [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mlp`], [`mobilenet`], [`resnet1d`],
+//!    [`resnet2d`] and [`x3d`] are the architectures that are trained here; [`bert`], [`efficientnet`] and
 //!    again [`resnet2d`] take public weights as they are published. [`architecture`] is their
 //!    closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution
-//!    lives in `layers` over `unfold`, their tensors come from `params`; [`tokens`] makes the
-//!    input of those that read text.
+//!    lives in `layers` over `unfold`, their tensors come from `params`, in a [`precision`];
+//!    [`tokens`] makes the input of those that read text.
 //! 3. [`train`] fits them and writes cards, weights and evidence.
 //! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
 //! 5. [`evidence`] answers "what do this input's nearest neighbours say", before any network has
@@ -39,19 +39,23 @@ pub mod evidence;
 pub mod fall;
 pub mod features;
 mod fft;
+mod flow;
 pub mod fusion;
 pub mod heart;
 pub mod images;
+mod kernels;
 mod layers;
 mod layers2d;
 mod logmel;
 pub mod lstm;
 mod mapped;
 pub mod minirocket;
+pub mod mlp;
 pub mod mobilenet;
 mod model;
 mod params;
 mod pointwise;
+pub mod precision;
 mod public;
 pub mod resnet1d;
 pub mod resnet2d;
@@ -70,5 +74,6 @@ pub use confusion::Confusion;
 pub use error::ModelError;
 pub use evidence::SneakPeek;
 pub use model::StagedModel;
+pub use precision::Precision;
 pub use tokens::Tokenizer;
-pub use zoo::{LoadedVariant, Zoo, load_variant};
+pub use zoo::{LoadedVariant, Zoo, load_variant, load_variant_at, load_variant_plain};

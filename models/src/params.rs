@@ -12,7 +12,9 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::error::ModelError;
+use crate::flow::Mode;
 use crate::mapped::FileBytes;
+use crate::precision::{Precision, Weights};
 
 /// How a parameter starts when there is no file.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +29,10 @@ pub(crate) enum Init {
 pub(crate) struct Params {
     source: Source,
     count: u64,
+    /// What weights of products are kept in.
+    precision: Precision,
+    /// Bytes that weights of products take less than at full precision.
+    saved_bytes: u64,
 }
 
 enum Source {
@@ -38,6 +44,7 @@ enum Source {
         file: PathBuf,
         tensors: RawTensors,
         device: Device,
+        mode: Mode,
     },
 }
 
@@ -47,22 +54,34 @@ impl Params {
     /// Trainable variables drawn from `rng`, on the CPU.
     pub(crate) fn fresh(rng: Pcg64) -> Self {
         let vars = BTreeMap::new();
+        Self::new(Source::Fresh { rng, vars }, Precision::F32)
+    }
+
+    fn new(source: Source, precision: Precision) -> Self {
         Self {
-            source: Source::Fresh { rng, vars },
+            source,
             count: 0,
+            precision,
+            saved_bytes: 0,
         }
     }
 
     /// The tensors of a safetensors file, placed on `device` as they are asked for.
     ///
     /// The whole file is checked before anything is allocated on the device.
-    pub(crate) fn open(file: &Path, device: &Device) -> Result<Self, ModelError> {
+    pub(crate) fn open(
+        file: &Path,
+        device: &Device,
+        precision: Precision,
+        mode: Mode,
+    ) -> Result<Self, ModelError> {
         let source = Source::File {
             file: file.to_path_buf(),
             tensors: read_tensors(file)?,
             device: device.clone(),
+            mode,
         };
-        Ok(Self { source, count: 0 })
+        Ok(Self::new(source, precision))
     }
 
     /// The parameter `name` of shape `shape`.
@@ -83,6 +102,7 @@ impl Params {
                 file,
                 tensors,
                 device,
+                ..
             } => {
                 let values = take(file, tensors, name, shape)?;
                 Tensor::from_vec(values, shape, device).map_err(ModelError::compute(name))?
@@ -90,6 +110,25 @@ impl Params {
         };
         self.count += tensor.elem_count() as u64;
         Ok(tensor)
+    }
+
+    /// The parameter `name`, which is the weights of a product.
+    pub(crate) fn weights(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        init: Init,
+    ) -> Result<Weights, ModelError> {
+        let full = self.get(name, shape, init)?;
+        self.narrow(name, full)
+    }
+
+    /// Weights of a product that were made of parameters handed out before, such as `name`.
+    pub(crate) fn narrow(&mut self, name: &str, full: Tensor) -> Result<Weights, ModelError> {
+        let full_bytes = (full.elem_count() * full.dtype().size_in_bytes()) as u64;
+        let weights = Weights::new(full, self.precision).map_err(ModelError::compute(name))?;
+        self.saved_bytes += full_bytes.saturating_sub(weights.bytes());
+        Ok(weights)
     }
 
     /// The numbers of parameter `name` in a file, to be turned into another layout.
@@ -150,6 +189,14 @@ impl Params {
         }
     }
 
+    /// How what these parameters make computes.
+    pub(crate) fn mode(&self) -> Mode {
+        match &self.source {
+            Source::Fresh { .. } => Mode::Graph,
+            Source::File { mode, .. } => *mode,
+        }
+    }
+
     /// Where parameters are placed.
     pub(crate) fn device(&self) -> &Device {
         match &self.source {
@@ -161,6 +208,11 @@ impl Params {
     /// Parameters handed out so far.
     pub(crate) fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Bytes that weights of products take less than at full precision.
+    pub(crate) fn saved_bytes(&self) -> u64 {
+        self.saved_bytes
     }
 
     /// Refuses a file that holds more than the architecture asked for.

@@ -12,8 +12,10 @@ use candle_core::Device;
 use crate::card::{APP_CARD, AppCard, Datatype, Task, TensorCard, VARIANT_CARD, VariantCard};
 use crate::error::ModelError;
 use crate::evidence::SneakPeek;
+use crate::flow::Mode;
 use crate::model::StagedModel;
 use crate::params::Params;
+use crate::precision::Precision;
 
 /// Every application of a folder, in order of name.
 #[derive(Clone, Debug)]
@@ -114,6 +116,12 @@ impl ZooApp {
             .find(|variant| variant.card.name == name)
     }
 
+    /// The variant that `NAME` or `NAME@PRECISION` stands for.
+    pub fn variant_at(&self, name: &str) -> Option<(&ZooVariant, Precision)> {
+        let (name, precision) = Precision::split(name).ok()?;
+        Some((self.variant(name)?, precision))
+    }
+
     /// Opens the application's nearest-neighbour evidence, if it has any.
     ///
     /// # Errors
@@ -128,16 +136,52 @@ impl ZooApp {
     }
 }
 
-/// Loads the variant in folder `dir` onto `device`.
+/// Loads the variant in folder `dir` onto `device`, as it was trained.
 ///
 /// # Errors
 /// The card or the weights cannot be read, do not fit each other, or do not fit on the device.
 pub fn load_variant(dir: &Path, device: &Device) -> Result<LoadedVariant, ModelError> {
+    load_variant_at(dir, Precision::F32, device)
+}
+
+/// Loads the variant in folder `dir` onto `device`, the weights of its products in `precision`.
+///
+/// # Errors
+/// As [`load_variant`]; or a weight is too large for the precision.
+pub fn load_variant_at(
+    dir: &Path,
+    precision: Precision,
+    device: &Device,
+) -> Result<LoadedVariant, ModelError> {
+    // Packed weights are f32: those in fewer bits are widened as they are used.
+    let mode = match device {
+        Device::Cpu if !precision.is_reduced() => Mode::Packed,
+        _ => Mode::Graph,
+    };
+    load(dir, device, precision, mode)
+}
+
+/// As [`load_variant`], but computing as training does, with candle's operations, on any device:
+/// what the CPU's kernels are held against.
+///
+/// # Errors
+/// As [`load_variant`].
+pub fn load_variant_plain(dir: &Path, device: &Device) -> Result<LoadedVariant, ModelError> {
+    load(dir, device, Precision::F32, Mode::Graph)
+}
+
+fn load(
+    dir: &Path,
+    device: &Device,
+    precision: Precision,
+    mode: Mode,
+) -> Result<LoadedVariant, ModelError> {
     let card_file = dir.join(VARIANT_CARD);
     let card = VariantCard::read(&card_file)?;
-    let mut params = Params::open(&dir.join(&card.weights), device)?;
+    let mut params = Params::open(&dir.join(&card.weights), device, precision, mode)?;
     let model = card.architecture.build(&mut params)?;
     let parameters = params.count();
+    let saved_bytes = params.saved_bytes();
     params.finish()?;
     if parameters != card.parameters {
         let reason = format!("{}, the weights have {parameters}", card.parameters);
@@ -146,7 +190,7 @@ pub fn load_variant(dir: &Path, device: &Device) -> Result<LoadedVariant, ModelE
     Ok(LoadedVariant {
         card,
         model: model.into(),
-        bytes: parameters * size_of::<f32>() as u64,
+        bytes: (parameters * size_of::<f32>() as u64).saturating_sub(saved_bytes),
     })
 }
 

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use candle_core::Device;
 use switchyard_core::catalog::{App, Confusion, Exit, Penalty, SneakPeekModel, Variant};
 use switchyard_core::ids::AppId;
 use switchyard_core::time::Micros;
 use switchyard_models::card::{self, Datatype, TensorCard};
 use switchyard_models::zoo::{Zoo, ZooApp, ZooVariant};
+use switchyard_models::{Precision, load_variant_at};
 use thiserror::Error;
 
 use crate::job::InputType;
@@ -36,7 +38,8 @@ pub struct Manifest {
 pub struct AppChoice {
     /// Name of its folder in the zoo.
     pub app: String,
-    /// Its variants by name; `None` for all.
+    /// Its variants by name, `NAME@PRECISION` for one with narrower weights; `None` for all, as
+    /// they were trained.
     pub variants: Option<Vec<String>>,
     /// Deadline of a request that names none.
     pub slo: Option<Micros>,
@@ -119,11 +122,16 @@ impl Manifest {
                 .app(&choice.app)
                 .ok_or_else(|| unknown(&at, &zoo.dir.display().to_string(), known))?;
             let inputs: Arc<[InputSpec]> = app.card.inputs.iter().map(input_of).collect();
-            for variant in chosen_variants(&at, app, choice)? {
+            for (variant, precision) in chosen_variants(&at, app, choice)? {
                 let core = variant_of(&at, variant, AppId(i as u32), &app.card.classes)?;
+                let core = match precision {
+                    Precision::F32 => core,
+                    narrow => narrowed(&at, core, variant, narrow)?,
+                };
                 entries.push(ZooEntry {
                     name: format!("{}/{}", choice.app, core.name),
                     dir: variant.dir.clone(),
+                    precision,
                     inputs: Arc::clone(&inputs),
                     reads: reads(&inputs, variant),
                     memory_bytes: core.memory_bytes,
@@ -279,6 +287,33 @@ fn variant_of(
     })
 }
 
+/// The variant with narrower weights. It is loaded once: only then is it known what memory it
+/// takes, and whether it can be had at all. Its accuracies are the card's until they are measured
+/// ([`ProfileFile::add_confusions`](crate::profile::ProfileFile::add_confusions)).
+fn narrowed(
+    at: &str,
+    core: Variant,
+    variant: &ZooVariant,
+    precision: Precision,
+) -> Result<Variant, ManifestError> {
+    let name = precision.of_variant(&core.name);
+    let loaded = load_variant_at(&variant.dir, precision, &Device::Cpu);
+    let loaded = loaded.map_err(|error| ManifestError {
+        field: format!("{at}, variant {name}"),
+        reason: error.to_string(),
+    })?;
+    let exits = core.exits.into_iter().map(|exit| Exit {
+        confusion: None,
+        ..exit
+    });
+    Ok(Variant {
+        name,
+        exits: exits.collect(),
+        memory_bytes: loaded.bytes,
+        ..core
+    })
+}
+
 /// The matrix of counts as shares; none where a card has none.
 fn confusion_of(
     at: &str,
@@ -323,17 +358,22 @@ fn chosen_variants<'a>(
     at: &str,
     app: &'a ZooApp,
     choice: &AppChoice,
-) -> Result<Vec<&'a ZooVariant>, ManifestError> {
+) -> Result<Vec<(&'a ZooVariant, Precision)>, ManifestError> {
     let Some(names) = &choice.variants else {
-        return Ok(app.variants.iter().collect());
+        let all = app.variants.iter();
+        return Ok(all.map(|variant| (variant, Precision::F32)).collect());
     };
     let find = |name: &String| {
-        app.variant(name).ok_or_else(|| {
+        let at = format!("{at}, variant {name}");
+        Precision::split(name).map_err(|reason| ManifestError {
+            field: at.clone(),
+            reason,
+        })?;
+        app.variant_at(name).ok_or_else(|| {
             let known = app
                 .variants
                 .iter()
                 .map(|variant| variant.card.name.as_str());
-            let at = format!("{at}, variant {name}");
             unknown(&at, &app.dir.display().to_string(), known)
         })
     };

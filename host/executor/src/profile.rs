@@ -11,6 +11,7 @@ use switchyard_core::catalog::{App, Confusion, ConfusionError, Variant};
 use switchyard_core::ids::{ExitId, KindId, VariantId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
 use switchyard_core::time::Micros;
+use switchyard_models::Precision;
 
 mod error;
 mod file;
@@ -162,7 +163,8 @@ impl ProfileFile {
     }
 
     /// Gives exits the confusion matrices that were measured, and the recalls that follow from
-    /// them, where their cards have none.
+    /// them, where their cards have none. A variant with narrower weights, of which no card
+    /// speaks, gets its accuracies too.
     ///
     /// # Errors
     /// A matrix is not one of the app's classes; names app, variant, exit and class.
@@ -211,6 +213,10 @@ impl ProfileFile {
                 })?;
                 exit.recall = recall;
                 exit.confusion = Some(shares);
+                let is_measured = cell.source == AccuracySource::Measured;
+                if is_measured && variant.name.contains(Precision::MARK) {
+                    exit.accuracy = cell.accuracy;
+                }
             }
         }
         Ok(())

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use candle_core::Device;
 use switchyard_core::ids::VariantId;
-use switchyard_models::VariantCard;
 use switchyard_models::card::VARIANT_CARD;
+use switchyard_models::{Precision, VariantCard};
 
 use crate::error::LoadError;
 use crate::source::{InputSpec, LoadedModel, ModelSource};
@@ -24,6 +24,8 @@ pub struct ZooEntry {
     pub name: String,
     /// The variant's folder.
     pub dir: PathBuf,
+    /// What its weights are kept in.
+    pub precision: Precision,
     /// What its app's requests hold.
     pub inputs: Arc<[InputSpec]>,
     /// Positions of the inputs that it reads, ascending.
@@ -127,7 +129,7 @@ impl ModelSource for ZooSource {
 
     fn load(&self, variant: VariantId, device: &Device) -> Result<LoadedModel, LoadError> {
         let entry = self.entry(variant)?;
-        let loaded = switchyard_models::load_variant(&entry.dir, device)
+        let loaded = switchyard_models::load_variant_at(&entry.dir, entry.precision, device)
             .map_err(|error| LoadError::new(&entry.name, error.to_string()))?;
         if let Some(departure) = entry.contract.departure(&loaded.card) {
             let card = entry.dir.join(VARIANT_CARD);

@@ -105,6 +105,7 @@ fn component(name: &str) -> Contender {
             })?;
             Ok(loaded.policy)
         }),
+        foresight: None,
     }
 }
 
@@ -125,6 +126,7 @@ fn paced(policy: &Contender, every: Option<Micros>) -> Contender {
                 description,
             }))
         }),
+        foresight: None,
     }
 }
 

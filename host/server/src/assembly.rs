@@ -14,9 +14,9 @@ use switchyard_executor::profile::{
     KindToMeasure, MeasureError, ProfileError, ProfileFileError, kind_name,
 };
 use switchyard_executor::{CandleExecutor, Device, Executor, ModelSource, Weights};
-use switchyard_models::ModelError;
 use switchyard_models::card::{Task, TensorCard};
-use switchyard_models::zoo::{Zoo, ZooApp};
+use switchyard_models::zoo::{Zoo, ZooApp, ZooVariant};
+use switchyard_models::{ModelError, Precision};
 use switchyard_policy::recording::Header;
 use thiserror::Error;
 
@@ -79,6 +79,19 @@ pub struct PoolPlan {
     zoo: Vec<ZooApp>,
     workers: Vec<WorkerConfig>,
     kinds: Vec<KindToMeasure>,
+}
+
+/// A variant as it is served.
+#[derive(Clone, Copy, Debug)]
+pub struct ServedVariant<'a> {
+    /// Its app.
+    pub app: &'a ZooApp,
+    /// Its card and files.
+    pub variant: &'a ZooVariant,
+    /// What its weights are kept in.
+    pub precision: Precision,
+    /// What it is called, such as `cnn@int8`.
+    pub name: &'a str,
 }
 
 /// What an app takes and gives on the wire.
@@ -168,6 +181,20 @@ impl PoolPlan {
     /// Its apps, as the zoo has them.
     pub fn apps(&self) -> &[ZooApp] {
         &self.zoo
+    }
+
+    /// The variants that were chosen, in the catalog's order.
+    pub fn served(&self) -> impl Iterator<Item = ServedVariant<'_>> {
+        self.manifest.variants.iter().filter_map(|chosen| {
+            let app = self.zoo.get(chosen.app.index())?;
+            let (variant, precision) = app.variant_at(&chosen.name)?;
+            Some(ServedVariant {
+                app,
+                variant,
+                precision,
+                name: &chosen.name,
+            })
+        })
     }
 
     /// Joins everything into what a driver starts from.

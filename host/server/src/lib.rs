@@ -8,7 +8,7 @@
 //! - [`policies`]: hot reload, beside the driver; [`observed`]: what policies take
 //! - [`preparer`]: makes RAMSIS tables for loads that grow, beside the driver
 //! - [`recorder`]: windows and plans into a file, beside the driver; [`shadow`]: a candidate that
-//!   is asked and not obeyed; `judge`: what two plans are worth
+//!   is asked and not obeyed; `judge`: what two plans are worth; `reasons`: why, as policies say
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]
 //! - [`server`] joins them; [`shutdown`] says when to stop; [`commands`] is the command line;
 //!   [`demo`] shows it all
@@ -28,6 +28,7 @@ pub mod observed;
 pub mod policies;
 pub mod preparer;
 pub mod readiness;
+mod reasons;
 pub mod recorder;
 pub mod reloads;
 pub mod server;

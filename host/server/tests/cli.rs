@@ -8,6 +8,7 @@ mod cli {
     mod codes;
     mod configuration;
     mod help;
+    mod mistakes;
     mod models;
     mod policy;
     mod prepare;

@@ -24,10 +24,12 @@ mod live {
     mod drift;
     mod files;
     mod guests;
+    mod kinds;
     mod models;
     mod preparing;
     mod process;
     mod recording;
+    mod routers;
     mod shadow;
     mod slicing;
     mod swaps;

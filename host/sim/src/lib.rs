@@ -16,7 +16,8 @@
 //!   executors, an index and clients for
 //! - [`metrics`]: what a run reports, and what several runs say together
 //! - [`runner`]: runs, sweeps; [`stepped`]: a run that somebody outside decides, slot by slot;
-//!   [`timeline`]: what ran where; [`overhead`]: host time of policies
+//!   [`timeline`]: what ran where; [`overhead`]: host time of policies; [`oracle`]: what could have
+//!   been done
 //! - [`report`]: outcomes as a table, as data and as a page
 
 mod driver;
@@ -26,6 +27,7 @@ mod hardware;
 mod known;
 mod live;
 pub mod metrics;
+pub mod oracle;
 pub mod overhead;
 pub mod random;
 pub mod report;

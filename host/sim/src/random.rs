@@ -28,6 +28,8 @@ pub enum Purpose {
     Routes,
     /// What a learner draws: first weights, noise, the order of its samples.
     Learning,
+    /// What a clairvoyant search tries.
+    Foresight,
 }
 
 /// A stream of random numbers for one purpose.

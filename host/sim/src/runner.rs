@@ -5,10 +5,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use switchyard_core::catalog::Catalog;
-use switchyard_core::policy::{Policy, PolicyFault};
+use switchyard_core::policy::{EarliestDeadlineFirst, Policy, PolicyFault};
+use switchyard_core::time::Micros;
 
 use crate::driver::{Observer, Simulation};
 use crate::metrics::{Estimates, PartEstimates, Report};
+use crate::oracle::{self, Clairvoyant, Goal};
 use crate::scenario::{Scenario, SimError};
 
 /// Makes a policy anew for each run; native ones and components alike. The runner configures it.
@@ -22,6 +24,8 @@ pub struct Contender {
     pub name: String,
     /// Makes it.
     pub make: PolicyFactory,
+    /// It knows the run before it begins, and decides all of it for this; it is not made then.
+    pub foresight: Option<Goal>,
 }
 
 /// A point of a sweep: a scenario under the value that makes it special.
@@ -77,6 +81,15 @@ impl Contender {
         Self {
             name: name.to_owned(),
             make: Arc::new(move |_| Ok(Box::new(make()))),
+            foresight: None,
+        }
+    }
+
+    /// One that knows every arrival. Its reports also say what nobody's ANTT can be below.
+    pub fn clairvoyant(name: &str, goal: Goal) -> Self {
+        Self {
+            foresight: Some(goal),
+            ..Self::new(name, EarliestDeadlineFirst::default)
         }
     }
 
@@ -100,6 +113,10 @@ pub fn run(scenario: &Scenario, policy: &Contender, seed: u64) -> Result<Report,
     run_observed(scenario, policy, seed, &mut ())
 }
 
+/// How long past its deadline an oracle lets a request wait: no fallback is to step in, a day is more
+/// than any run has.
+const PATIENCE_US: u64 = 86_400_000_000;
+
 /// One run that somebody watches.
 ///
 /// # Errors
@@ -110,8 +127,17 @@ pub fn run_observed<O: Observer>(
     seed: u64,
     observer: &mut O,
 ) -> Result<Report, SimError> {
-    let policy = policy.configured(&scenario.catalog)?;
-    Simulation::try_new(scenario, policy, seed, observer)?.run()
+    let Some(goal) = policy.foresight else {
+        let policy = policy.configured(&scenario.catalog)?;
+        return Simulation::try_new(scenario, policy, seed, observer)?.run();
+    };
+    let policy = Box::new(Clairvoyant::of_run(scenario, seed, goal)?);
+    // What has missed its deadline may wait for as long as that helps others.
+    let mut patient = scenario.clone();
+    patient.scheduler.patience = Micros(PATIENCE_US);
+    let mut report = Simulation::try_new(&patient, policy, seed, observer)?.run()?;
+    report.total.antt_least = Some(oracle::antt_least(scenario, seed)?);
+    Ok(report)
 }
 
 /// Every policy at every point with every seed, in parallel over the cores. A seed makes the

@@ -8,6 +8,7 @@ use super::config::{Activation, Config};
 use super::names::Names;
 use crate::error::ModelError;
 use crate::params::{Init, Params};
+use crate::precision::Weights;
 
 /// Added to the scores of positions without a token. Their weight after the softmax is exactly
 /// 0, and nothing overflows where a row has no token at all.
@@ -28,7 +29,7 @@ pub(super) struct Layer {
 /// `[rows, in]` to `[rows, out]`.
 pub(super) struct Dense {
     /// `[out, in]`, as published.
-    weight: Tensor,
+    weight: Weights,
     /// `[out]`.
     bias: Tensor,
 }
@@ -69,10 +70,8 @@ impl Layer {
         let (hidden, wide) = (config.hidden_size, config.intermediate_size);
         let parts = names.layer_names();
         let at = |part: &str| names.layer(index, part);
-        let query = Dense::new(params, &at(parts.query), hidden, hidden)?;
-        let key = Dense::new(params, &at(parts.key), hidden, hidden)?;
-        let value = Dense::new(params, &at(parts.value), hidden, hidden)?;
-        let qkv = Dense::beside(&[query, key, value]).map_err(ModelError::compute(at("qkv")))?;
+        let parts_of_qkv = [parts.query, parts.key, parts.value].map(at);
+        let qkv = Dense::beside(params, &parts_of_qkv, [hidden, hidden])?;
         Ok(Self {
             heads: config.num_attention_heads,
             activation: config.hidden_act,
@@ -138,18 +137,28 @@ impl Dense {
         output: usize,
     ) -> std::result::Result<Self, ModelError> {
         Ok(Self {
-            weight: params.get(&format!("{name}.weight"), &[output, input], Init::Zero)?,
+            weight: params.weights(&format!("{name}.weight"), &[output, input], Init::Zero)?,
             bias: params.get(&format!("{name}.bias"), &[output], Init::Zero)?,
         })
     }
 
     /// Several layers of the same input as one.
-    fn beside(layers: &[Self]) -> Result<Self> {
-        let weights: Vec<_> = layers.iter().map(|layer| &layer.weight).collect();
-        let biases: Vec<_> = layers.iter().map(|layer| &layer.bias).collect();
+    fn beside(
+        params: &mut Params,
+        names: &[String],
+        [input, output]: [usize; 2],
+    ) -> std::result::Result<Self, ModelError> {
+        let (mut weights, mut biases) = (Vec::new(), Vec::new());
+        for name in names {
+            weights.push(params.get(&format!("{name}.weight"), &[output, input], Init::Zero)?);
+            biases.push(params.get(&format!("{name}.bias"), &[output], Init::Zero)?);
+        }
+        let joined = names.join(" beside ");
+        let join = |parts: &[Tensor]| Tensor::cat(parts, 0).map_err(ModelError::compute(&joined));
+        let (weight, bias) = (join(&weights)?, join(&biases)?);
         Ok(Self {
-            weight: Tensor::cat(&weights, 0)?,
-            bias: Tensor::cat(&biases, 0)?,
+            weight: params.narrow(&joined, weight)?,
+            bias,
         })
     }
 
@@ -159,7 +168,7 @@ impl Dense {
         let input = shape.pop().unwrap_or_default();
         shape.push(self.bias.dim(0)?);
         x.reshape(((), input))?
-            .matmul(&self.weight.t()?)?
+            .matmul(&self.weight.widen()?.t()?)?
             .broadcast_add(&self.bias)?
             .reshape(shape)
     }

@@ -124,10 +124,12 @@ impl<'a> Source<'a> {
             .reshape((output, input))
             .and_then(|weight| weight.t()?.contiguous())
             .map_err(ModelError::compute(&weight_name))?;
+        let weight = self.params.narrow(&weight_name, weight)?;
         let bias = self
             .params
             .get(&format!("{name}.bias"), &[output], Init::Zero)?;
-        Ok(Linear::from_weights(weight, bias))
+        let mode = self.params.mode();
+        Linear::with_mode(weight, bias, mode).map_err(ModelError::compute(name))
     }
 
     /// A layer's convolution and normalisation, or the two convolutions of an excitation.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use switchyard_sdk::{
-    AppId, Catalog, Description, Events, PlanBuilder, Policy, RequestRef, VariantId, Window,
-    WorkerId, export_policy, settings,
+    AppId, Catalog, Description, Events, PlanBuilder, Policy, Reason, RequestRef, VariantId,
+    Window, WorkerId, export_policy, settings,
 };
 
 /// The policy's own JSON. Unknown fields are refused, so a typing error is found at load.
@@ -35,7 +35,7 @@ impl Policy for Fcfs {
             version,
             "first come, first served, one variant per app",
         )
-        .on(Events::ARRIVAL | Events::WORKER_IDLE)
+        .on(Events::WORKER_IDLE)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
@@ -79,8 +79,10 @@ impl Policy for Fcfs {
                 .filter_map(|(queue, variant)| Some((queue.peek()?.index(), queue, variant)))
                 .min_by_key(|(age_rank, ..)| *age_rank);
             if let Some((_, queue, variant)) = oldest {
+                let waited_us = queue.peek().map_or(0, |request| request.age_us());
+                let why = Reason::new("oldest").with("waited_us", waited_us);
                 let batch = batch_of(queue, catalog, worker.id(), variant);
-                plan.run(worker.id(), variant).requests(batch);
+                plan.run(worker.id(), variant).because(why).requests(batch);
             }
         }
         Ok(())

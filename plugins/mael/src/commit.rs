@@ -1,7 +1,7 @@
 //! From lines to the plan: what is put into the host's queues, what is held, what is taken back.
 
 use switchyard_sdk::window::{Placed, Progress};
-use switchyard_sdk::{PlanBuilder, RequestId, VariantId, Window};
+use switchyard_sdk::{PlanBuilder, Reason, RequestId, VariantId, Window};
 
 use crate::line::{Entry, Length, Line, Place};
 use crate::models::Models;
@@ -66,7 +66,8 @@ impl Commit<'_> {
                     Place::Pending(_) | Place::Moved { .. } if is_held => {}
                     Place::Pending(_) | Place::Moved { .. } => {
                         let part = self.part(entry, line, state, can_park > 0);
-                        let taken = part.filter(|part| self.dispatch(part, line, place, plan));
+                        let taken =
+                            part.filter(|part| self.dispatch(part, entry, line, place, plan));
                         is_left |= taken.is_none();
                         state.pieces.remove(&entry.id);
                         if let Some(part) = taken {
@@ -157,16 +158,27 @@ impl Commit<'_> {
     }
 
     /// Whether the queue had room.
-    fn dispatch(&self, part: &Part, line: &Line, place: u32, plan: &mut PlanBuilder) -> bool {
+    fn dispatch(
+        &self,
+        part: &Part,
+        entry: &Entry,
+        line: &Line,
+        place: u32,
+        plan: &mut PlanBuilder,
+    ) -> bool {
         let run = plan
             .run(line.worker, part.variant)
             .resume(part.piece.from)
             .place(place);
         let (run, why) = match (part.goes_on(), part.is_first()) {
-            (true, _) => (run.park_after(part.piece.to), "one slice of it"),
+            (true, _) => (run.park_after(part.piece.to), "slice"),
             (false, true) => (run, self.how),
-            (false, false) => (run, "the rest of it"),
+            (false, false) => (run, "rest"),
         };
+        let why = Reason::new(why)
+            .with("work_us", entry.work_us)
+            .with("waited_us", entry.age_us)
+            .with("slo_us", entry.slo_us);
         run.because(why).requests([part.id]) > 0
     }
 }

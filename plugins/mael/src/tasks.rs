@@ -134,7 +134,7 @@ impl Placer<'_> {
     /// was found.
     pub(crate) fn place(&self, fresh: &mut [Fresh], lines: &mut [Line]) -> &'static str {
         if fresh.is_empty() {
-            return "";
+            return "held-before";
         }
         fresh.sort_by_key(|task| (task.fastest_us, task.entry.id));
         match self.settings.algorithm.rule() {
@@ -153,9 +153,9 @@ impl Placer<'_> {
                     task.insert(&mut lines[to], None);
                 }
                 match self.settings.algorithm {
-                    Algorithm::Availability => "shortest queue",
-                    Algorithm::Enr => "least energy",
-                    _ => "fastest worker",
+                    Algorithm::Availability => "shortest-queue",
+                    Algorithm::Enr => "least-energy",
+                    _ => "fastest-worker",
                 }
             }
         }
@@ -183,8 +183,8 @@ impl Placer<'_> {
             ..
         } = *self.settings;
         match search::best(&problem, exact_max, nodes_max) {
-            (best, Found::Exact) => (best.to, "best of all mappings"),
-            (best, Found::Improved) => (best.to, "best mapping found"),
+            (best, Found::Exact) => (best.to, "exact"),
+            (best, Found::Improved) => (best.to, "best-found"),
         }
     }
 

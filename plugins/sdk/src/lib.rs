@@ -34,7 +34,7 @@
 //! - [`window`]: what waits; [`accuracy`], [`utility`], [`priority`]: the papers' formulas
 //! - [`ladder`]: an app's variants as choices, most accurate first
 //! - [`instances`], [`slots`]: for policies that route arrivals, from slot to slot
-//! - [`plan`]: what was decided
+//! - [`plan`]: what was decided; [`reason`]: why
 //! - [`host`]: what a policy may ask of its host
 //! - [`component`]: from the contract's calls to the trait; `native` (a feature): the same
 //!   policy in the host without wasm
@@ -57,6 +57,7 @@ pub mod native;
 pub mod plan;
 pub mod policy;
 pub mod priority;
+pub mod reason;
 pub mod settings;
 pub mod slots;
 #[cfg(not(target_arch = "wasm32"))]
@@ -68,9 +69,15 @@ pub use catalog::{Catalog, Penalty};
 pub use ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
 pub use plan::{Lane, PlanBuilder};
 pub use policy::{Description, Events, Policy, Sights};
+pub use reason::Reason;
 pub use window::{RequestRef, Window, WorkerRef};
 
 /// The example in the README is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// And so is the policy in the book's tutorial.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tutorial.md")]
+struct Tutorial;

@@ -4,6 +4,7 @@
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+use crate::reason::Reason;
 use crate::window::Window;
 
 /// Collects the decisions of one window. What is not mentioned stays pending.
@@ -12,6 +13,9 @@ pub struct PlanBuilder<'a> {
     plan: raw::Plan,
     /// Worker of each revoked batch: it has room for one more.
     revoked: Vec<WorkerId>,
+    /// Reasons of rejects and answers, by position there; they follow those of the dispatches.
+    refused: Vec<(u32, Reason)>,
+    answered: Vec<(u32, Reason)>,
 }
 
 /// A run being described; [`requests`](Self::requests) completes it.
@@ -24,7 +28,7 @@ pub struct Run<'p, 'a> {
     to_stage: u32,
     exit: Option<ExitId>,
     place: u32,
-    reason: Option<String>,
+    reason: Option<Reason>,
 }
 
 /// One way out of a route.
@@ -55,6 +59,8 @@ impl<'a> PlanBuilder<'a> {
             window,
             plan: empty(),
             revoked: Vec::new(),
+            refused: Vec::new(),
+            answered: Vec::new(),
         }
     }
 
@@ -118,6 +124,20 @@ impl<'a> PlanBuilder<'a> {
         self.plan.answers.push(request.into().0);
     }
 
+    /// Answers a request from its evidence, and says why.
+    pub fn answer_because(&mut self, request: impl Into<RequestId>, reason: impl Into<Reason>) {
+        self.answered
+            .push((self.plan.answers.len() as u32, reason.into()));
+        self.answer(request);
+    }
+
+    /// Refuses a request, and says why.
+    pub fn reject_because(&mut self, request: impl Into<RequestId>, reason: impl Into<Reason>) {
+        self.refused
+            .push((self.plan.rejects.len() as u32, reason.into()));
+        self.reject(request);
+    }
+
     /// Refuses a request.
     pub fn reject(&mut self, request: impl Into<RequestId>) {
         self.plan.rejects.push(request.into().0);
@@ -166,7 +186,19 @@ impl<'a> PlanBuilder<'a> {
 
     /// The plan as it crosses.
     pub fn finish(self) -> raw::Plan {
-        self.plan
+        let mut plan = self.plan;
+        // In the contract, positions go on from list to list.
+        let rejects = plan.dispatches.len() as u32;
+        let answers = rejects + plan.rejects.len() as u32;
+        let refused = self.refused.into_iter().map(|r| (rejects, r));
+        let answered = self.answered.into_iter().map(|r| (answers, r));
+        let reasons = refused.chain(answered);
+        plan.reasons
+            .extend(reasons.map(|(from, (at, reason))| raw::Reason {
+                dispatch: from + at,
+                text: reason.into_text(),
+            }));
+        plan
     }
 }
 
@@ -203,8 +235,8 @@ impl Run<'_, '_> {
         self
     }
 
-    /// The policy's own words for this decision, shown to whoever asks.
-    pub fn because(mut self, reason: impl Into<String>) -> Self {
+    /// Why: a code and numbers, or words, shown to whoever asks.
+    pub fn because(mut self, reason: impl Into<Reason>) -> Self {
         self.reason = Some(reason.into());
         self
     }
@@ -232,10 +264,10 @@ impl Run<'_, '_> {
             if size == 0 {
                 break;
             }
-            if let Some(text) = &self.reason {
+            if let Some(reason) = &self.reason {
                 plan.reasons.push(raw::Reason {
                     dispatch: plan.dispatches.len() as u32,
-                    text: text.clone(),
+                    text: reason.as_str().to_owned(),
                 });
             }
             plan.dispatches.push(raw::Dispatch {

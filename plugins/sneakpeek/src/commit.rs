@@ -1,7 +1,7 @@
 //! From a schedule to a plan: only what cannot wait is committed. The rest stays pending,
 //! so that evidence and arrivals can still change its group.
 
-use switchyard_sdk::PlanBuilder;
+use switchyard_sdk::{PlanBuilder, Reason};
 
 use crate::line::Line;
 use crate::problem::{Choice, Problem, Schedule};
@@ -20,9 +20,10 @@ pub(crate) fn commit(
         match choice.line {
             None => {
                 let jobs = problem.groups[choice.group].jobs.clone();
+                let reason = reason(problem, choice, "short-circuit");
                 problem.jobs[jobs]
                     .iter()
-                    .for_each(|job| plan.answer(job.id));
+                    .for_each(|job| plan.answer_because(job.id, reason.clone()));
             }
             Some(line) => {
                 let reason = reason(problem, choice, how);
@@ -38,7 +39,7 @@ fn run(
     choice: &Choice,
     line: &mut Line,
     until_us: u64,
-    reason: &str,
+    reason: &Reason,
     plan: &mut PlanBuilder,
 ) {
     let candidate = &problem.apps[problem.groups[choice.group].app].models[choice.model];
@@ -51,7 +52,10 @@ fn run(
             break;
         }
         let jobs = &problem.jobs[batch];
-        let run = plan.run(line.worker, variant).exit(exit).because(reason);
+        let run = plan
+            .run(line.worker, variant)
+            .exit(exit)
+            .because(reason.clone());
         if run.requests(jobs.iter().map(|job| job.id)) == 0 {
             // Its queue is full: nothing more of this plan goes there.
             line.free_us = u64::MAX;
@@ -64,11 +68,13 @@ fn run(
 }
 
 /// For the operator: how the schedule was found, and what the group was.
-fn reason(problem: &Problem<'_>, choice: &Choice, how: &str) -> String {
+fn reason(problem: &Problem<'_>, choice: &Choice, how: &str) -> Reason {
     let group = &problem.groups[choice.group];
-    let (size, groups) = (group.jobs.len(), problem.groups.len());
+    let reason = Reason::new(how)
+        .with("groups", problem.groups.len())
+        .with("requests", group.jobs.len());
     match group.label {
-        Some(label) => format!("{how} over {groups} groups; {size} requests, likely class {label}"),
-        None => format!("{how} over {groups} groups; {size} requests, no likely class"),
+        Some(label) => reason.with("class", label),
+        None => reason,
     }
 }

@@ -232,11 +232,11 @@ fn solve(
         return (first, order::name(algorithm));
     }
     if problem.groups.len() > settings.tau {
-        return (first, "by priority");
+        return (first, "by-priority");
     }
     match search::exact(problem, lines, first, settings.nodes_max) {
         (best, true) => (best, "exact"),
-        (best, false) => (best, "best found"),
+        (best, false) => (best, "best-found"),
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn answer(lost: &mut Vec<Job>, apps: &[AppModels], plan: &mut PlanBui
         let sneakpeek = apps[job.app].sneakpeek();
         let answers = job.has_evidence && sneakpeek.is_some_and(|m| job.models & (1 << m) != 0);
         if answers {
-            plan.answer(job.id);
+            plan.answer_because(job.id, "lost");
         }
         !answers
     });
@@ -49,9 +49,7 @@ pub(crate) fn run(
         .collect();
     let batch = &batch[..batch.len().min(cost.latencies_us.len())];
     let run = plan.run(line.worker, variant).exit(exit);
-    let taken = run
-        .because("too late to be worth anything")
-        .requests(batch.iter().copied());
+    let taken = run.because("lost").requests(batch.iter().copied());
     let taken = &batch[..taken];
     lost.retain(|job| !taken.contains(&job.id));
     taken.len()

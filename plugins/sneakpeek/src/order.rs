@@ -16,9 +16,9 @@ const PLACED_MAX: usize = 512;
 /// What an operator reads of a schedule that was made one request at a time.
 pub(crate) fn name(algorithm: Algorithm) -> &'static str {
     match algorithm {
-        Algorithm::LoEdf => "locally optimal, by deadline",
-        Algorithm::MaxAccEdf => "most accurate, by deadline",
-        _ => "locally optimal, by priority",
+        Algorithm::LoEdf => "lo-edf",
+        Algorithm::MaxAccEdf => "max-acc-edf",
+        _ => "lo-priority",
     }
 }
 

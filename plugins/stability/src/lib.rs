@@ -18,7 +18,7 @@ mod settings;
 mod symphony;
 
 use switchyard_sdk::{
-    Catalog, Description, Events, PlanBuilder, Policy, Sights, Window, WorkerId, WorkerRef,
+    Catalog, Description, Events, PlanBuilder, Policy, Reason, Sights, Window, WorkerId, WorkerRef,
     export_policy,
 };
 
@@ -95,13 +95,14 @@ fn dispatch(
 ) {
     let (batch, waiting) = (&candidate.batch, rounds.queues[candidate.queue].waiting());
     let why = match rounds.settings.policy.selection() {
-        Selection::LowestScore => "leaves the lowest score",
-        Selection::LongestQueue => "longest queue",
-        Selection::EarliestDeadline => "least slack",
-        Selection::Deferred => "must start",
+        Selection::LowestScore => "lowest-score",
+        Selection::LongestQueue => "longest-queue",
+        Selection::EarliestDeadline => "least-slack",
+        Selection::Deferred => "must-start",
     };
-    let waited_ms = (candidate.longest_us / 1e3) as i64;
-    let why = format!("{why}; {} waiting, up to {waited_ms} ms", waiting.len());
+    let why = Reason::new(why)
+        .with("queue", waiting.len())
+        .with("waited_us", candidate.longest_us as i64);
     let served = waiting.iter().take(batch.size);
     plan.run(worker, batch.variant)
         .exit(batch.exit)

@@ -62,6 +62,10 @@ impl<'a> Program<'a> {
         let mut results = match &figure.source {
             Source::Bench(bench) => self.results(figure, self.bench(bench))?,
             Source::Simulate(simulate) => self.points(figure, simulate)?,
+            Source::Curves(curves) => {
+                let folder = figure.file.parent().unwrap_or(&self.workspace.root);
+                curves.results(folder)?
+            }
         };
         for tables in promised {
             results.join(tables);

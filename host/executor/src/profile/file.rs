@@ -91,6 +91,8 @@ pub struct EnergyCell {
 pub enum EnergySource {
     /// The processors' counters, of all that ran on them meanwhile.
     Rapl,
+    /// The card's counter, of all that ran on it meanwhile.
+    Nvml,
     /// Nothing was measured: an operator says what the kind draws.
     Declared,
 }

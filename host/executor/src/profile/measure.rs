@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use self::session::Session;
 use super::measurement::Measurement;
-use crate::energy::EnergyMeter;
+use crate::energy::Meters;
 use crate::error::ExecuteError;
 use crate::source::ModelSource;
 use crate::threads;
@@ -35,8 +35,8 @@ pub struct Subject<'a> {
     pub variants: &'a [Variant],
     /// Kinds of workers.
     pub kinds: &'a [KindToMeasure],
-    /// Counts the energy of processors, where this machine does.
-    pub meter: Option<&'a dyn EnergyMeter>,
+    /// What counts energy, where this machine does.
+    pub meters: Meters<'a>,
 }
 
 /// A kind of worker to measure.

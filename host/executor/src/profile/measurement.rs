@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ProfileFileError;
 use super::file::{
-    AccuracyCell, EnergyCell, EnergySource, LatencyCell, Made, ModelCell, ProfileFile, SCHEMA,
-    SlicingCell,
+    AccuracyCell, EnergyCell, LatencyCell, Made, ModelCell, ProfileFile, SCHEMA, SlicingCell,
 };
 use super::json;
 use super::machine::Machine;
 use super::samples::{Percentiles, make_monotone, percentiles};
+use crate::energy::source_of;
 
 /// Samples by run and batch, and what was found out beside them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -168,7 +168,7 @@ impl Measurement {
         let cell = |(kind, metered): (&str, Metered)| {
             Some(EnergyCell {
                 kind: kind.to_owned(),
-                source: EnergySource::Rapl,
+                source: source_of(kind)?,
                 power_w: rounded(metered.power_w()?, 1e3),
             })
         };

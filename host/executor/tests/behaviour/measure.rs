@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use switchyard_core::catalog::Catalog;
-use switchyard_executor::energy::EnergyMeter;
+use switchyard_executor::energy::{EnergyMeter, Meters};
 use switchyard_executor::profile::{
     EnergySource, KindToMeasure, Machine, Made, MeasureError, MeasureOptions, MeasureProgress,
     Measurement, MeasurementId, Names, Percentile, ProfileFile, Subject, Unfinished, Watch,
@@ -33,7 +33,7 @@ fn subject<'a>(
         apps: &catalog.apps,
         variants: &catalog.variants,
         kinds,
-        meter: None,
+        meters: Meters::default(),
     }
 }
 
@@ -297,7 +297,10 @@ fn energy_is_what_was_drawn_while_it_computed() {
         power_w: 15.0,
     };
     let subject = Subject {
-        meter: Some(&steady),
+        meters: Meters {
+            rapl: Some(&steady),
+            nvml: None,
+        },
         ..subject(&source, &catalog, &kinds)
     };
     let mut measurement = Measurement::default();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::residents::Soon;
+use switchyard_executor::energy::Meters;
 use switchyard_executor::executor::Executor;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::profile::{
@@ -159,7 +160,7 @@ fn encoders_are_measured_with_their_longest_text() {
         apps: &manifest.apps,
         variants: &manifest.variants,
         kinds: &kinds,
-        meter: None,
+        meters: Meters::default(),
     };
     let options = MeasureOptions {
         budget: Duration::from_millis(50),

@@ -20,8 +20,13 @@ pub fn catalog() -> Catalog {
         variant("deep", 0, &[(1, 0.70), (2, 0.85), (3, 0.95)], 16 << 20),
         variant("only", 1, &[(2, 0.90)], 4 << 20),
     ];
+    let apps = vec![
+        app("three", &["x", "y", "z"], Penalty::Sigmoid, true),
+        app("two", &["yes", "no"], Penalty::Step, false),
+    ];
     of(
         1,
+        apps,
         variants,
         vec![
             worker("a", 0, SMALL_BYTES),
@@ -31,20 +36,28 @@ pub fn catalog() -> Catalog {
     )
 }
 
-/// The same yard after a change, as one comes to a policy that serves: one more variant and
-/// one more worker. Lists only grow.
+/// The same yard after a change, as one comes to a policy that serves: one more app, one more
+/// variant of an old one, and one more worker. Lists only grow.
 pub fn changed_catalog() -> Catalog {
     let Catalog {
+        mut apps,
         mut variants,
         mut workers,
         ..
     } = catalog();
+    apps.push(app("new", &["on", "off"], Penalty::Linear, false));
     variants.push(variant("tiny", 1, &[(1, 0.60)], 1 << 20));
+    variants.push(variant("first", 2, &[(1, 0.75)], 1 << 20));
     workers.push(worker("d", 1, LARGE_BYTES));
-    of(2, variants, workers)
+    of(2, apps, variants, workers)
 }
 
-fn of(generation: u64, variants: Vec<Variant>, workers: Vec<WorkerSpec>) -> Catalog {
+fn of(
+    generation: u64,
+    apps: Vec<App>,
+    variants: Vec<Variant>,
+    workers: Vec<WorkerSpec>,
+) -> Catalog {
     let kinds = vec!["slow".to_owned(), "fast".to_owned()];
     let ids = || (0u32..).map(VariantId).zip(&variants);
     let kind_ids = [KindId(0), KindId(1)];
@@ -62,10 +75,7 @@ fn of(generation: u64, variants: Vec<Variant>, workers: Vec<WorkerSpec>) -> Cata
     });
     Catalog {
         generation,
-        apps: vec![
-            app("three", &["x", "y", "z"], Penalty::Sigmoid, true),
-            app("two", &["yes", "no"], Penalty::Step, false),
-        ],
+        apps,
         profile: Profile::new(0.95, rows, loads),
         variants,
         kinds,
@@ -164,6 +174,7 @@ mod tests {
         let (before, after) = (catalog(), changed_catalog());
         assert_eq!(before.validate(), Ok(()));
         assert_eq!(after.validate(), Ok(()));
+        assert!(after.apps.starts_with(&before.apps));
         assert!(after.variants.starts_with(&before.variants));
         assert!(after.workers.starts_with(&before.workers));
         assert!(after.generation > before.generation);

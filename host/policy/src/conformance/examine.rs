@@ -10,7 +10,7 @@ use switchyard_core::policy::{FaultKind, Policy, PolicyFault};
 use switchyard_core::window::Window;
 
 use super::windows::Case;
-use super::{catalog, changed_catalog, moment, window_of, windows, yard};
+use super::{advice, catalog, changed_catalog, moment, window_of, windows, yard};
 use crate::history::PolicyVersion;
 use crate::loader::{LoadError, Loaded, Loader, Trial};
 use crate::usage::Usage;
@@ -24,6 +24,13 @@ const TIMED_SIZES: [usize; 3] = [1, 64, 1_024];
 /// Most calls per size, and most time for them.
 const TIMED_CALLS: usize = 400;
 const TIMED_FOR: Duration = Duration::from_millis(250);
+
+/// What is special about the changed catalog.
+const NEW_CATALOG: &str = "`configure` is called again while the policy serves, with one app, two \
+     variants and one worker more; what was sized for the first catalog is too short now";
+
+/// The import by which a policy draws numbers.
+const RANDOM: &str = "#random-u64";
 
 /// State that no policy has written.
 const FOREIGN_STATE: &[u8] = b"not a state of yours";
@@ -52,6 +59,8 @@ pub struct Examination {
     pub costs: Vec<WindowCost>,
     /// The largest linear memory of an instance, in bytes.
     pub memory_peak_bytes: usize,
+    /// What is allowed and may not be meant.
+    pub notes: Vec<String>,
 }
 
 /// What came of one case.
@@ -61,6 +70,10 @@ pub struct Finding {
     pub case: &'static str,
     /// Why the policy failed it; none: it passed.
     pub failure: Option<String>,
+    /// What is special about the window that it failed.
+    pub special: Option<&'static str>,
+    /// What to change, where it failed.
+    pub advice: Option<&'static str>,
 }
 
 /// What a window call takes, on this machine and at this moment.
@@ -83,6 +96,8 @@ struct Examiner<'a> {
     catalog: Arc<Catalog>,
     found: Examination,
     usages: Vec<Arc<Usage>>,
+    /// It may draw from the host's stream, whose place no state can hand on.
+    draws: bool,
 }
 
 /// Examines a version under the loader's limits. Instances are loaded anew several times, so
@@ -102,6 +117,7 @@ pub fn examine(
         catalog: Arc::new(catalog()),
         found: Examination::default(),
         usages: Vec::new(),
+        draws: false,
     };
     examiner.windows()?;
     examiner.change_of_catalog()?;
@@ -136,14 +152,34 @@ impl Examiner<'_> {
             windows: &[],
             check: &mut |_, _| Ok(()),
         };
-        let Loaded { policy, usage, .. } = self.loader.load_version(self.version, trial)?;
+        let Loaded {
+            policy,
+            usage,
+            interface,
+            ..
+        } = self.loader.load_version(self.version, trial)?;
         self.usages.push(usage);
+        self.draws = interface.imports.iter().any(|name| name.ends_with(RANDOM));
         Ok(policy)
     }
 
     fn note(&mut self, case: &'static str, result: Result<(), String>) {
+        self.note_special(case, None, result);
+    }
+
+    fn note_special(
+        &mut self,
+        case: &'static str,
+        special: Option<&'static str>,
+        result: Result<(), String>,
+    ) {
         let failure = result.err();
-        self.found.findings.push(Finding { case, failure });
+        self.found.findings.push(Finding {
+            case,
+            special: special.filter(|_| failure.is_some()),
+            advice: failure.as_deref().and_then(advice),
+            failure,
+        });
     }
 
     /// Every window, and every window again on another instance.
@@ -151,14 +187,16 @@ impl Examiner<'_> {
         let (mut one, mut two) = (self.fresh()?, self.fresh()?);
         let wants = one.description().wants;
         let mut differs = None;
-        for Case { name, window } in windows(&self.catalog, wants) {
-            let plan = self.answer(&self.catalog, one.as_mut(), &window);
+        for case in windows(&self.catalog, wants) {
+            let plan = self.answer(&self.catalog, one.as_mut(), &case.window);
+            // Asked whatever came of the other, so that both have seen the same windows.
+            let again = ask(two.as_mut(), &case.window);
             if let Ok(plan) = &plan
-                && ask(two.as_mut(), &window).as_ref() != Ok(plan)
+                && again.as_ref() != Ok(plan)
             {
-                differs.get_or_insert(format!("{name}: two instances gave two plans"));
+                differs.get_or_insert(format!("{}: two instances gave two plans", case.name));
             }
-            self.note(name, plan.map(|_| ()));
+            self.note_special(case.name, Some(case.special), plan.map(|_| ()));
         }
         self.note("the same input twice", differs.map_or(Ok(()), Err));
         Ok(())
@@ -187,7 +225,7 @@ impl Examiner<'_> {
         let mut result = policy
             .configure(&changed)
             .map_err(|fault| fault.to_string());
-        for Case { name, window } in windows(&changed, wants) {
+        for Case { name, window, .. } in windows(&changed, wants) {
             result = result.and_then(|()| {
                 let answer = self.answer(&changed, policy.as_mut(), &window);
                 answer
@@ -195,28 +233,49 @@ impl Examiner<'_> {
                     .map_err(|reason| format!("{name}: {reason}"))
             });
         }
-        self.note("a new catalog", result);
+        // What fails on the first catalog too has another cause.
+        let special = self.found.passed().then_some(NEW_CATALOG);
+        self.note_special("a new catalog", special, result);
         Ok(())
     }
 
-    /// What it saves, its next version must take; what it cannot read must not hurt it.
+    /// What it saves, its next version must take, and go on from; what it cannot read must not
+    /// hurt it.
     fn state(&mut self) -> Result<(), LoadError> {
         let (mut old, mut new) = (self.fresh()?, self.fresh()?);
-        let window = window_of(&self.catalog, old.description().wants, 4);
-        let _ = ask(old.as_mut(), &window);
-        let handed = old.save().and_then(|state| match state.is_empty() {
+        let wants = old.description().wants;
+        let (before, after) = (
+            window_of(&self.catalog, wants, 4),
+            window_of(&self.catalog, wants, 24),
+        );
+        let _ = ask(old.as_mut(), &before);
+        let saved = old.save();
+        let is_empty = saved.as_ref().is_ok_and(Vec::is_empty);
+        let handed = saved.and_then(|state| match state.is_empty() {
             true => Ok(()),
             false => new.restore(&state),
         });
+        let is_handed = handed.is_ok() && !is_empty;
         self.note(
             "hands its state on",
             handed.map_err(|fault| fault.to_string()),
         );
-        let foreign = match new.restore(FOREIGN_STATE) {
+        let went_on = if is_handed && !self.draws {
+            goes_on(old.as_mut(), new.as_mut(), &after)
+        } else {
+            Ok(())
+        };
+        self.note("goes on from its state", went_on);
+        let mut other = self.fresh()?;
+        let foreign = match other.restore(FOREIGN_STATE) {
             Err(fault) if fault.kind != FaultKind::Failed => Err(fault.to_string()),
             _ => Ok(()),
         };
         self.note("state of another policy", foreign);
+        if is_empty && !self.draws {
+            let mut policy = self.fresh()?;
+            self.found.notes.extend(unsaved(policy.as_mut(), &before));
+        }
         Ok(())
     }
 
@@ -249,6 +308,33 @@ impl Examiner<'_> {
         self.found.memory_peak_bytes = peaks.max().unwrap_or(0);
         self.found
     }
+}
+
+/// The version that comes decides as the one that left would have.
+fn goes_on(old: &mut dyn Policy, new: &mut dyn Policy, window: &Window) -> Result<(), String> {
+    match (ask(old, window), ask(new, window)) {
+        (Ok(old), Ok(new)) if old != new => {
+            let words = "another plan after `save` and `restore` than without them";
+            Err(words.to_owned())
+        }
+        // What it cannot answer has been told.
+        _ => Ok(()),
+    }
+}
+
+/// Says so when a policy decides by what it remembers and hands none of that on.
+fn unsaved(policy: &mut dyn Policy, window: &Window) -> Option<String> {
+    let first = ask(policy, window).ok()?;
+    let again = (0..3).map(|_| ask(policy, window));
+    let differs = again
+        .into_iter()
+        .any(|plan| plan.is_ok_and(|plan| plan != first));
+    differs.then(|| {
+        "the same window asked again got another plan: it decides by what it remembers, and `save` \
+         hands nothing on, so that each new version starts afresh; if that is not meant, decide \
+         from the window alone"
+            .to_owned()
+    })
 }
 
 fn ask(policy: &mut dyn Policy, window: &Window) -> Result<Plan, PolicyFault> {

@@ -22,6 +22,8 @@ const FEW: usize = 24;
 pub struct Case {
     /// In a few words.
     pub name: &'static str,
+    /// What its window holds that an author may not have thought of, in the contract's words.
+    pub special: &'static str,
     /// What the policy is asked.
     pub window: Window,
 }
@@ -29,31 +31,78 @@ pub struct Case {
 /// How a window is built, before the policy's wishes are looked at.
 type Build = fn(&Catalog) -> Window;
 
-const CASES: [(&str, Build); 12] = [
-    ("nothing pending", idle),
-    ("one request", |catalog| pending(catalog, 1)),
-    ("a thousand requests", |catalog| pending(catalog, MANY)),
-    ("every request late", all_late),
-    ("no idle worker", all_busy),
-    ("queues full", queues_full),
-    ("a worker away", |catalog| away(catalog, 1)),
-    ("every worker away", |catalog| {
-        away(catalog, catalog.workers.len())
-    }),
-    ("requests half run", half_run),
-    ("the clock at zero", at_zero),
-    ("times without end", without_end),
-    ("wishes nobody can meet", wishful),
+const CASES: [(&str, &str, Build); 12] = [
+    (
+        "nothing pending",
+        "the columns of `requests` are empty: there is no first request",
+        idle,
+    ),
+    (
+        "one request",
+        "one request and every worker idle",
+        |catalog| pending(catalog, 1),
+    ),
+    (
+        "a thousand requests",
+        "1,000 pending requests, more than workers and batches can take",
+        |catalog| pending(catalog, MANY),
+    ),
+    (
+        "every request late",
+        "every deadline is before `now`: there is no slack",
+        all_late,
+    ),
+    (
+        "no idle worker",
+        "every worker runs a batch: `busy-until` is after `now`",
+        all_busy,
+    ),
+    (
+        "queues full",
+        "every worker runs a batch and has `queue-max` batches waiting",
+        queues_full,
+    ),
+    (
+        "a worker away",
+        "`workers.up` of the first worker is 0",
+        |catalog| away(catalog, 1),
+    ),
+    (
+        "every worker away",
+        "`workers.up` of every worker is 0",
+        |catalog| away(catalog, catalog.workers.len()),
+    ),
+    (
+        "requests half run",
+        "`requests.progress` lists requests that are parked on a worker after their first stage",
+        half_run,
+    ),
+    (
+        "the clock at zero",
+        "`now`, arrivals and deadlines are 0, arrival rates as well",
+        at_zero,
+    ),
+    (
+        "times without end",
+        "`now` is near 2^64, deadlines are 0 or 2^64 - 1: sums and differences overflow",
+        without_end,
+    ),
+    (
+        "wishes nobody can meet",
+        "`min-accuracy` is 1, more than any variant has",
+        wishful,
+    ),
 ];
 
 /// Every case, as a policy with these wishes would see it. Windows follow one another.
 pub fn windows(catalog: &Catalog, wants: Sights) -> Vec<Case> {
     let built = (1u64..).zip(CASES);
-    let case = |(id, (name, build)): (u64, (&'static str, Build))| {
+    let case = |(id, (name, special, build)): (u64, (&'static str, &'static str, Build))| {
         let mut window = build(catalog);
         window.id = id;
         Case {
             name,
+            special,
             window: seen(window, wants),
         }
     };
@@ -334,7 +383,7 @@ mod tests {
     };
 
     /// As the contract has it: columns of equal length, oldest first, every number in place.
-    fn assert_holds_together(catalog: &Catalog, Case { name, window }: &Case) {
+    fn assert_holds_together(catalog: &Catalog, Case { name, window, .. }: &Case) {
         let requests = &window.requests;
         let columns = [
             requests.app.len(),
@@ -397,7 +446,7 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_for_is_left_out() {
-        for Case { name, window } in windows(&catalog(), Sights::default()) {
+        for Case { name, window, .. } in windows(&catalog(), Sights::default()) {
             assert_eq!(window.placed, Placed::default(), "{name}");
             assert!(window.requests.evidence_counts.is_empty(), "{name}");
             assert!(

@@ -5,6 +5,10 @@ use switchyard_core::plan::{Dispatch, Lane, Plan, Route};
 use switchyard_core::time::Time;
 
 use super::wit;
+use crate::fault::truncate;
+
+/// Longest reason that is kept.
+const REASON_BYTES_MAX: usize = 256;
 
 /// Moves a policy's answer into the core's buffers, which arrive empty.
 pub(super) fn take(from: wit::Plan, into: &mut Plan) {
@@ -16,8 +20,14 @@ pub(super) fn take(from: wit::Plan, into: &mut Plan) {
     into.answers.extend(from.answers.into_iter().map(RequestId));
     into.routes.extend(from.routes.into_iter().map(Route::from));
     into.wake = from.wake.map(Time);
-    into.reasons
-        .extend(from.reasons.into_iter().map(|r| (r.dispatch, r.text)));
+    // History and recordings keep them: one for each thing decided is enough.
+    let decided = into.dispatches.len() + into.rejects.len() + into.answers.len();
+    let reasons = from.reasons.into_iter().take(decided).map(|reason| {
+        let mut text = reason.text;
+        truncate(&mut text, REASON_BYTES_MAX);
+        (reason.dispatch, text)
+    });
+    into.reasons.extend(reasons);
 }
 
 impl From<wit::Dispatch> for Dispatch {

@@ -16,6 +16,12 @@ const TESTED: &[(&str, Expected)] = &[
     ("chatters", Expected::Serves),
     ("unknown-worker", Expected::Serves),
     ("doubled", Expected::Serves),
+    // What its settings make of it: host/server/tests/cli/mistakes.rs.
+    ("mistakes", Expected::Serves),
+    (
+        "imports-other",
+        Expected::NotLoaded("contract: it imports `acme:telemetry/network`"),
+    ),
     (
         "traps",
         Expected::Fault(FaultKind::Trap, "schedule trapped: wasm `unreachable`"),

@@ -7,6 +7,8 @@ use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
 use switchyard_core::window::{Causes, IDLE, Window};
 
+use crate::reasons::{self, Why};
+
 /// The whole decision. Times are microseconds since the server began.
 pub(super) fn json(catalog: &Catalog, decision: &Decision) -> Value {
     let Decision {
@@ -100,18 +102,24 @@ fn workers(catalog: &Catalog, window: &Window) -> Vec<Value> {
 fn plan_json(catalog: &Catalog, plan: &Plan) -> Value {
     let dispatches: Vec<Value> = plan
         .batches()
-        .zip(0u32..)
-        .map(|((dispatch, members), i)| {
-            let reason = plan.reasons.iter().find(|(at, _)| *at == i);
-            let reason = reason.map(|(_, text)| text.as_str());
+        .enumerate()
+        .map(|(at, (dispatch, members))| {
+            let reason = reasons::of_dispatch(plan, at);
             dispatch_json(catalog, dispatch, members, reason)
         })
         .collect();
+    let ended = plan.rejects.iter().chain(&plan.answers);
+    let ended = ended.filter_map(|&request| {
+        let reason = Why::of(reasons::of_request(plan, request)?).json();
+        Some(json!({"request": request.0, "reason": reason}))
+    });
     json!({
         "dispatches": dispatches,
         "revokes": plan.revokes.iter().map(|batch| batch.0).collect::<Vec<_>>(),
         "rejects": ids(&plan.rejects),
         "answers": ids(&plan.answers),
+        // Of rejects and answers; dispatches have theirs.
+        "reasons": ended.collect::<Vec<_>>(),
         "routes": plan.routes.len(),
         "wake_us": plan.wake.map(|at| at.0),
     })
@@ -146,7 +154,7 @@ fn dispatch_json(
         "place": dispatch.place,
         "requests": ids(members),
         "profiled_us": expected.map(|latency| latency.0),
-        "reason": reason,
+        "reason": reason.map(|text| Why::of(text).json()),
     })
 }
 

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use switchyard_core::catalog::{App, Variant};
 use switchyard_core::profile::Profile;
 use switchyard_executor::ModelSource;
-use switchyard_executor::energy::{POWERCAP, Rapl};
+use switchyard_executor::energy::{EnergyMeter, Meters, Nvml, POWERCAP, Rapl};
 use switchyard_executor::profile::{
     Machine, Made, MeasureError, MeasureOptions, MeasureProgress, Measurement, Names, Percentile,
     ProfileError, ProfileFile, Subject, Unfinished, Watch,
@@ -198,7 +198,11 @@ pub fn measure(
         unfinished,
         cancel,
     };
-    let meter = Rapl::open(Path::new(POWERCAP));
+    let (rapl, nvml) = (Rapl::open(Path::new(POWERCAP)), Nvml::open());
+    let meters = Meters {
+        rapl: rapl.as_ref().map(|rapl| rapl as &dyn EnergyMeter),
+        nvml: nvml.as_ref().map(|nvml| nvml as &dyn EnergyMeter),
+    };
     for (i, pool) in pools.iter().enumerate() {
         watcher.pool.0 = i;
         let source: Arc<dyn ModelSource> = Arc::clone(&pool.manifest.source) as _;
@@ -207,7 +211,7 @@ pub fn measure(
             apps: &pool.manifest.apps,
             variants: &pool.manifest.variants,
             kinds: &pool.kinds,
-            meter: meter.as_ref().map(|rapl| rapl as _),
+            meters,
         };
         switchyard_executor::profile::measure(subject, &options, measurement, &mut watcher)?;
     }
@@ -215,8 +219,8 @@ pub fn measure(
     for model in &mut measurement.models {
         let mut apps = pools.iter().flat_map(PoolPlan::apps);
         let app = apps.find(|app| app.card.name == model.app);
-        let variant = app.and_then(|app| app.variant(&model.variant));
-        model.parameters = variant.map(|variant| variant.card.parameters);
+        let variant = app.and_then(|app| app.variant_at(&model.variant));
+        model.parameters = variant.map(|(variant, _)| variant.card.parameters);
     }
     Ok(())
 }

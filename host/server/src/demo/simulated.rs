@@ -156,6 +156,7 @@ impl Twin {
                         reason: error.to_string(),
                     })
             }),
+            foresight: None,
         })
     }
 }

@@ -6,6 +6,7 @@ use switchyard_core::plan::Plan;
 use switchyard_core::time::Time;
 
 use super::outlook::{Judge, Outlook, Worth};
+use crate::reasons;
 
 /// A window on which the two do not agree.
 pub(crate) struct Difference {
@@ -32,6 +33,9 @@ pub(crate) struct RequestDifference {
     pub(crate) app: AppId,
     pub(crate) done: Outlook,
     pub(crate) proposed: Outlook,
+    /// Why, in the words of either policy.
+    pub(crate) done_why: Option<String>,
+    pub(crate) proposed_why: Option<String>,
 }
 
 // === impl Difference ===
@@ -86,6 +90,8 @@ pub(crate) fn difference(
             app: AppId(app),
             done,
             proposed,
+            done_why: reasons::of_request(plan, RequestId(id)).map(str::to_owned),
+            proposed_why: reasons::of_request(planned, RequestId(id)).map(str::to_owned),
         });
     let requests: Vec<_> = requests.collect();
     let mut besides = differing_parts(plan, planned);

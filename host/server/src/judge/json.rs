@@ -7,6 +7,7 @@ use switchyard_core::plan::Dispatch;
 
 use super::difference::Difference;
 use super::outlook::{Fate, Outlook, Worth};
+use crate::reasons::Why;
 
 /// What a dispatch runs, where.
 pub(crate) struct Names<'a> {
@@ -37,8 +38,8 @@ impl Difference {
         let requests = self.requests.iter().map(|request| {
             let mut fields = both(
                 sides,
-                outlook(catalog, &request.done),
-                outlook(catalog, &request.proposed),
+                outlook(catalog, &request.done, request.done_why.as_deref()),
+                outlook(catalog, &request.proposed, request.proposed_why.as_deref()),
             );
             let app = catalog.app(request.app).map(|app| &app.name);
             fields.insert("id".to_owned(), json!(request.id.0));
@@ -68,7 +69,7 @@ fn both(sides: [&str; 2], done: Value, proposed: Value) -> Map<String, Value> {
     sides.into_iter().zip([done, proposed]).collect()
 }
 
-fn outlook(catalog: &Catalog, outlook: &Outlook) -> Value {
+fn outlook(catalog: &Catalog, outlook: &Outlook, why: Option<&str>) -> Value {
     let mut value = json!({
         "fate": match outlook.fate {
             Fate::Waits => "waits",
@@ -78,6 +79,7 @@ fn outlook(catalog: &Catalog, outlook: &Outlook) -> Value {
         },
         "end_us": outlook.end.map(|end| end.0),
         "utility": outlook.utility,
+        "reason": why.map(|text| Why::of(text).json()),
     });
     if let (Fate::Runs(dispatch), Value::Object(fields)) = (outlook.fate, &mut value) {
         let Names {

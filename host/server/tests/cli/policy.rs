@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::binary::{Ran, guest, guests, policy, switchyard};
 
 /// More than any of them needs, on a machine that has other things to do.
-const PATIENT: [&str; 2] = ["--budget-ms", "200"];
+pub(super) const PATIENT: [&str; 2] = ["--budget-ms", "200"];
 
-fn check(file: &Path, more: &[&str]) -> Ran {
+pub(super) fn check(file: &Path, more: &[&str]) -> Ran {
     let mut arguments = vec!["policy", "check", file.to_str().unwrap()];
     arguments.extend(more);
     switchyard(&arguments)
@@ -27,7 +27,7 @@ fn checked_json(file: &Path) -> (Option<i32>, Value) {
 }
 
 /// Without what differs from machine to machine and from build to build.
-fn redacted(text: &str) -> String {
+pub(super) fn redacted(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_inclusive([' ', '\n']) {
         let bare = word.trim_end();
@@ -94,6 +94,8 @@ fn every_guest_is_told_what_it_did() {
         })
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
+    // Well behaved unless its settings say otherwise; `mistakes.rs` has those.
+    names.retain(|name| name != "mistakes");
     names.sort();
     let mut told = String::new();
     for name in names {

@@ -133,6 +133,18 @@ fn another_policy_or_other_settings_are_told_apart() {
         let requests = difference["requests"].as_array().unwrap();
         assert!(!requests.is_empty());
         assert!(requests.iter().all(|r| r["recorded"] != r["replayed"]));
+        // Why, in the words of either.
+        let runs = |r: &&Value| r["replayed"]["fate"] == "runs";
+        for request in requests.iter().filter(runs) {
+            let reason = &request["replayed"]["reason"];
+            assert_eq!(reason["code"], "oldest", "{request}");
+            assert!(reason["numbers"]["waited_us"].is_number(), "{request}");
+        }
+        let runs = |r: &&Value| r["recorded"]["fate"] == "runs";
+        for request in requests.iter().filter(runs) {
+            let numbers = &request["recorded"]["reason"]["numbers"];
+            assert!(numbers["groups"].is_number(), "{request}");
+        }
     }
     // What fcfs does not want to see, sneakpeek does not find in its recording.
     let file = simulated(folder.path(), "fcfs", &[]);

@@ -154,6 +154,20 @@ async fn the_binary_swaps_its_policy_and_logs_how_long_it_took() {
     let path = format!("/admin/v1/windows/{window}");
     let decision = get(process.admin, &path).await.json();
     assert_eq!(decision["by"], answer["parameters"]["policy"]);
+    // Why: a code and numbers for everything that was decided.
+    let listed = |name: &str| decision["plan"][name].as_array().unwrap();
+    let reasons = listed("dispatches").iter().chain(listed("reasons"));
+    let reasons: Vec<_> = reasons.map(|said| &said["reason"]).collect();
+    assert!(!reasons.is_empty(), "{decision}");
+    for reason in reasons {
+        assert!(reason["code"].is_string(), "{reason}");
+        assert!(
+            reason["numbers"]["groups"]
+                .as_f64()
+                .is_some_and(|n| n >= 1.0),
+            "{reason}"
+        );
+    }
     let seen = decision["requests"].as_array().unwrap();
     let ours = seen.iter().find(|seen| seen["priority"] == 3).unwrap();
     assert_eq!(ours["min_accuracy"], 0.25);

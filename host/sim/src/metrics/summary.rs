@@ -77,6 +77,9 @@ pub struct Summary {
     /// Mean of turnaround over the latency of the fastest variant alone on its fastest worker
     /// (MAEL section 5: average normalised turnaround time).
     pub antt: Option<f64>,
+    /// What no schedule's ANTT can be below; of oracles' runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub antt_least: Option<f64>,
     /// Mean time from arrival to the start of the batch that answered, in milliseconds.
     pub queued_ms: Option<f64>,
     /// 99th percentile of latency over deadline (MAEL: "p99 over SLO").
@@ -126,6 +129,7 @@ impl Summary {
             violation_s: cell.lateness_us as f64 / 1e6,
             lateness_ms: per(cell.lateness_us as f64 / 1e3, cell.late),
             antt: per(cell.slowdown, answered),
+            antt_least: None,
             queued_ms: per(cell.waited_us as f64 / 1e3, answered),
             p99_over_deadline: (answered > 0)
                 .then(|| cell.over_deadline.quantile(0.99) as f64 / 1e3),
@@ -175,6 +179,7 @@ impl Summary {
             ("violation_s", Some(self.violation_s)),
             ("lateness_ms", self.lateness_ms),
             ("antt", self.antt),
+            ("antt_least", self.antt_least),
             ("queued_ms", self.queued_ms),
             ("p99_over_deadline", self.p99_over_deadline),
             ("latency_mean_ms", latency(self.latency.mean_ms)),

@@ -82,6 +82,7 @@ proptest! {
             make: Arc::new(move |catalog| {
                 Ok(Box::new(Chaos::new(seed, hostility, catalog)) as Box<dyn Policy>)
             }),
+            foresight: None,
         };
         check(&run(&scenario, &chaos, seed).unwrap());
     }

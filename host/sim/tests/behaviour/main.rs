@@ -7,6 +7,7 @@ mod chaos;
 mod conservation;
 mod hardware;
 mod known;
+mod oracle;
 mod policies;
 mod predictions;
 mod queueing;

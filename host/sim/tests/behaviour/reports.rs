@@ -116,6 +116,7 @@ fn timing_a_policy_does_not_change_its_run() {
     let overhead = Overhead::default();
     let timed = switchyard_sim::Contender {
         name: "timed".to_owned(),
+        foresight: None,
         make: std::sync::Arc::new({
             let overhead = overhead.clone();
             move |catalog| {

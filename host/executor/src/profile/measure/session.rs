@@ -96,7 +96,7 @@ impl Session<'_> {
                 }
                 let bench = &mut benches[variant];
                 let ran = if is_warm {
-                    let meter = self.subject.meter.filter(|_| self.kind.device.is_cpu());
+                    let meter = self.subject.meters.of_kind(&self.kind.name);
                     tasks.visit(i, bench, self.options, meter)
                 } else {
                     tasks.warm_up(i, bench, self.options)

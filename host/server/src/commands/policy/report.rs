@@ -7,7 +7,7 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde::Serialize;
 use switchyard_core::policy::{Description, Sights, Triggers};
-use switchyard_policy::conformance::{Examination, Finding};
+use switchyard_policy::conformance::{Examination, Finding, advice};
 use switchyard_policy::{Limits, Loaded};
 
 use crate::commands::Failure;
@@ -19,9 +19,23 @@ pub(super) struct Report {
     passed: bool,
     /// Why it fails, each with the case in which it did.
     reasons: Vec<String>,
+    /// The same, with what to change.
+    verdicts: Vec<Verdict>,
     /// None when it could not be loaded.
     about: Option<About>,
     examination: Option<Examination>,
+}
+
+/// One way in which it fails.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    /// The cases in which it did, or the step of loading that it did not get through.
+    cases: Vec<String>,
+    failure: String,
+    /// What is special about the windows of these cases.
+    special: Vec<&'static str>,
+    /// What to change.
+    advice: Option<&'static str>,
 }
 
 /// What a component says of itself, and what can be read from it.
@@ -54,10 +68,12 @@ pub(super) struct Allowance {
 
 impl Report {
     pub(super) fn examined(file: &Path, about: About, examination: Examination) -> Self {
+        let verdicts = verdicts(&examination.findings);
         Self {
             file: file.display().to_string(),
             passed: examination.passed(),
-            reasons: reasons(&examination.findings),
+            reasons: verdicts.iter().map(Verdict::reason).collect(),
+            verdicts,
             about: Some(about),
             examination: Some(examination),
         }
@@ -65,10 +81,19 @@ impl Report {
 
     /// It was not loaded; `phase` is how far it came.
     pub(super) fn refused(file: &Path, phase: &str, cause: &dyn Display) -> Self {
+        let failure = cause.to_string();
+        let verdict = Verdict {
+            cases: vec![phase.to_owned()],
+            special: Vec::new(),
+            // As a fault is told: the phase may be the only word that says what was done.
+            advice: advice(&format!("{phase}: {failure}")),
+            failure,
+        };
         Self {
             file: file.display().to_string(),
             passed: false,
-            reasons: vec![format!("{phase}: {cause}")],
+            reasons: vec![verdict.reason()],
+            verdicts: vec![verdict],
             about: None,
             examination: None,
         }
@@ -104,37 +129,49 @@ impl Report {
             println!("{}\n", cases(examination).trim_fmt());
             println!("{}\n", costs(examination, allowance).trim_fmt());
         }
+        if let Some(examination) = &self.examination {
+            let notes = examination.notes.iter();
+            notes.for_each(|note| println!("note: {note}\n"));
+        }
         if self.passed {
             println!("passes");
         } else {
             println!("fails:");
-            self.reasons
+            self.verdicts
                 .iter()
-                .for_each(|reason| println!("  {reason}"));
+                .for_each(|verdict| println!("{verdict}"));
         }
         Ok(())
     }
 }
 
 /// Each failure once, with the cases in which it came up.
-fn reasons(findings: &[Finding]) -> Vec<String> {
-    let mut grouped: Vec<(&str, Vec<&str>)> = Vec::new();
-    for Finding { case, failure } in findings {
-        let Some(failure) = failure else { continue };
-        match grouped.iter_mut().find(|(known, _)| known == failure) {
-            Some((_, cases)) => cases.push(case),
-            None => grouped.push((failure, vec![case])),
+fn verdicts(findings: &[Finding]) -> Vec<Verdict> {
+    let mut grouped: Vec<Verdict> = Vec::new();
+    for finding in findings {
+        let Some(failure) = &finding.failure else {
+            continue;
+        };
+        let case = finding.case.to_owned();
+        match grouped.iter_mut().find(|known| known.failure == *failure) {
+            Some(known) => {
+                known.cases.push(case);
+                known.special.extend(finding.special);
+            }
+            None => grouped.push(Verdict {
+                cases: vec![case],
+                failure: failure.clone(),
+                special: finding.special.into_iter().collect(),
+                advice: finding.advice,
+            }),
         }
     }
     grouped
-        .into_iter()
-        .map(|(failure, cases)| format!("{}: {failure}", cases.join(", ")))
-        .collect()
 }
 
 fn cases(examination: &Examination) -> Table {
     let mut table = table(&["case", "outcome"]);
-    for Finding { case, failure } in &examination.findings {
+    for Finding { case, failure, .. } in &examination.findings {
         table.add_row([*case, failure.as_ref().map_or("passed", |_| "FAILED")]);
     }
     table
@@ -169,6 +206,28 @@ fn micros(us: f64) -> String {
 
 fn mib(bytes: usize) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    fn reason(&self) -> String {
+        format!("{}: {}", self.cases.join(", "), self.failure)
+    }
+}
+
+impl Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "  {}", self.reason())?;
+        // In several cases, it is hardly what is special about one of them.
+        if let [special] = self.special[..] {
+            write!(f, "\n    there: {special}")?;
+        }
+        match self.advice {
+            Some(advice) => write!(f, "\n    change: {advice}"),
+            None => Ok(()),
+        }
+    }
 }
 
 // === impl About ===

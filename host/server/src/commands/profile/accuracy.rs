@@ -8,10 +8,9 @@ use switchyard_executor::profile::{
 };
 use switchyard_models::card::{AppCard, ExitCard};
 use switchyard_models::train::validate;
-use switchyard_models::zoo::{ZooApp, ZooVariant};
-use switchyard_models::{Confusion, ModelError, load_variant};
+use switchyard_models::{Confusion, ModelError, load_variant_at};
 
-use crate::assembly::PoolPlan;
+use crate::assembly::{PoolPlan, ServedVariant};
 use crate::commands::Failure;
 use crate::shutdown::Cancel;
 
@@ -39,8 +38,9 @@ pub(super) struct Accuracy {
     pub(super) exit: String,
     pub(super) card: f64,
     pub(super) measured: f64,
-    /// How far the two may be apart.
-    pub(super) tolerance: f64,
+    /// How far the two may be apart; not said of a variant with narrower weights, of which the
+    /// card does not speak.
+    pub(super) tolerance: Option<f64>,
     pub(super) samples: u64,
     /// Rows by true class.
     pub(super) confusion: Vec<Vec<u64>>,
@@ -56,9 +56,9 @@ pub(super) fn measure(
     unfinished: &Unfinished,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    for (app, variant) in served(plans) {
-        let (app_name, name) = (&app.card.name, &variant.card.name);
-        let is_known = |cell: &AccuracyCell| (&cell.app, &cell.variant) == (app_name, name);
+    for served in plans.iter().flat_map(PoolPlan::served) {
+        let (app_name, name) = (&served.app.card.name, served.name);
+        let is_known = |cell: &AccuracyCell| (&*cell.app, &*cell.variant) == (app_name, name);
         if measurement.accuracies.iter().any(is_known) {
             continue;
         }
@@ -67,10 +67,10 @@ pub(super) fn measure(
         }
         let began = Instant::now();
         let cells = if per_class == 0 {
-            of_card(app, variant)
+            of_card(served)
         } else {
             tracing::info!(app = app_name, variant = name, "validating");
-            validated(app, variant, per_class)?
+            validated(served, per_class)?
         };
         measurement.accuracies.extend(cells);
         measurement.spend(ACCOUNT, began.elapsed());
@@ -79,24 +79,15 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Every variant that is served, with its app.
-fn served(plans: &[PoolPlan]) -> impl Iterator<Item = (&ZooApp, &ZooVariant)> {
-    let apps = plans.iter().flat_map(PoolPlan::apps);
-    apps.flat_map(|app| app.variants.iter().map(move |variant| (app, variant)))
-}
-
-fn validated(
-    app: &ZooApp,
-    variant: &ZooVariant,
-    per_class: usize,
-) -> Result<Vec<AccuracyCell>, Failure> {
+fn validated(served: ServedVariant<'_>, per_class: usize) -> Result<Vec<AccuracyCell>, Failure> {
+    let ServedVariant { app, variant, .. } = served;
     let device = &switchyard_executor::Device::Cpu;
-    let loaded = load_variant(&variant.dir, device).map_err(Failure::input)?;
+    let loaded = load_variant_at(&variant.dir, served.precision, device).map_err(Failure::input)?;
     match validate(&app.card, &variant.card, loaded.model.as_ref(), per_class) {
         Ok(confusions) => {
             let exits = variant.card.exits.iter().zip(confusions);
             let cell = |(exit, confusion): (&ExitCard, Confusion)| {
-                measured(&app.card, &variant.card.name, exit, &confusion)
+                measured(&app.card, served.name, exit, &confusion)
             };
             Ok(exits.map(cell).collect())
         }
@@ -107,7 +98,7 @@ fn validated(
                 reason,
                 "accuracies are as its cards say"
             );
-            Ok(of_card(app, variant))
+            Ok(of_card(served))
         }
         Err(error) => Err(Failure::input(error)),
     }
@@ -133,12 +124,13 @@ fn measured(app: &AppCard, variant: &str, exit: &ExitCard, confusion: &Confusion
     }
 }
 
-fn of_card(app: &ZooApp, variant: &ZooVariant) -> Vec<AccuracyCell> {
+fn of_card(served: ServedVariant<'_>) -> Vec<AccuracyCell> {
+    let ServedVariant { app, variant, .. } = served;
     let exits = variant.card.exits.iter();
     exits
         .map(|exit| AccuracyCell {
             app: app.card.name.clone(),
-            variant: variant.card.name.clone(),
+            variant: served.name.to_owned(),
             exit: exit.name.clone(),
             source: AccuracySource::Card,
             samples: exit.confusion.iter().flatten().sum(),
@@ -156,16 +148,19 @@ impl Accuracies {
     /// Holds what was measured to the cards.
     pub(super) fn check(plans: &[PoolPlan], cells: &[AccuracyCell]) -> Self {
         let mut all = Self::default();
-        for (app, variant) in served(plans) {
+        for served in plans.iter().flat_map(PoolPlan::served) {
+            let ServedVariant { app, variant, .. } = served;
             for exit in &variant.card.exits {
                 let is_it = |cell: &&AccuracyCell| {
-                    (&cell.app, &cell.variant, &cell.exit)
-                        == (&app.card.name, &variant.card.name, &exit.name)
+                    (&*cell.app, &*cell.variant, &*cell.exit)
+                        == (&*app.card.name, served.name, &*exit.name)
                         && cell.source == AccuracySource::Measured
                 };
                 if let Some(cell) = cells.iter().find(is_it) {
                     let set = app.card.validation.samples;
-                    let accuracy = Accuracy::new(cell, exit, set);
+                    let is_card = !served.precision.is_reduced();
+                    let tolerance = is_card.then(|| tolerance(exit.accuracy, cell.samples, set));
+                    let accuracy = Accuracy::new(cell, exit, tolerance);
                     all.misses.extend(accuracy.miss());
                     all.checked.push(accuracy);
                 }
@@ -178,14 +173,14 @@ impl Accuracies {
 // === impl Accuracy ===
 
 impl Accuracy {
-    fn new(cell: &AccuracyCell, exit: &ExitCard, set: u64) -> Self {
+    fn new(cell: &AccuracyCell, exit: &ExitCard, tolerance: Option<f64>) -> Self {
         Self {
             app: cell.app.clone(),
             variant: cell.variant.clone(),
             exit: exit.name.clone(),
             card: exit.accuracy,
             measured: cell.accuracy,
-            tolerance: tolerance(exit.accuracy, cell.samples, set),
+            tolerance,
             samples: cell.samples,
             confusion: cell.confusion.clone(),
         }
@@ -202,7 +197,8 @@ impl Accuracy {
             samples,
             ..
         } = self;
-        ((measured - card).abs() > *tolerance).then(|| {
+        let tolerance = (*tolerance)?;
+        ((measured - card).abs() > tolerance).then(|| {
             format!(
                 "{app}/{variant}, exit {exit}: accuracy {measured:.4} over {samples} inputs, the \
                  card says {card:.4}, which is more than {tolerance:.4} away; `switchyard train \

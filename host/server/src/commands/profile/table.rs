@@ -165,7 +165,9 @@ impl Measurements {
                 checked.exit.clone(),
                 format!("{:.3}", checked.measured),
                 format!("{:.3}", checked.card),
-                format!("{:.3}", checked.tolerance),
+                checked
+                    .tolerance
+                    .map_or("-".to_owned(), |by| format!("{by:.3}")),
                 checked.samples.to_string(),
             ]);
         }
@@ -213,8 +215,8 @@ fn exits<'a>(model: &ModelCell, plans: &'a [PoolPlan]) -> &'a [ExitCard] {
     let mut apps = plans.iter().flat_map(PoolPlan::apps);
     let variant = apps
         .find(|app| app.card.name == model.app)
-        .and_then(|app| app.variant(&model.variant));
-    variant.map_or(&[], |variant| &variant.card.exits)
+        .and_then(|app| app.variant_at(&model.variant));
+    variant.map_or(&[], |(variant, _)| &variant.card.exits)
 }
 
 fn latencies(file: &ProfileFile, model: &ModelCell, exit: &str) -> Vec<Latency> {

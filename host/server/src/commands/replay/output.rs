@@ -9,6 +9,7 @@ use switchyard_core::time::Time;
 use super::engine::Outcome;
 use crate::commands::Failure;
 use crate::judge::{Difference, Fate, Names, Outlook, RequestDifference, Worth};
+use crate::reasons::Why;
 
 /// What was recorded, and what the policy would do.
 const SIDES: [&str; 2] = ["recorded", "replayed"];
@@ -145,7 +146,7 @@ fn paragraph(catalog: &Catalog, run: u64, difference: &Difference) -> String {
 
 fn request_lines(catalog: &Catalog, request: &RequestDifference, now: Time) -> [String; 3] {
     let app = catalog.app(request.app).map_or("?", |app| &app.name);
-    let line = |which: &str, outlook: &Outlook| {
+    let line = |which: &str, outlook: &Outlook, why: Option<&str>| {
         let mut line = format!("    {which} {}", fate(catalog, outlook.fate));
         if let (Fate::Runs(_), Some(end)) = (outlook.fate, outlook.end) {
             line += &format!(", done in {}", end.since(now));
@@ -153,12 +154,19 @@ fn request_lines(catalog: &Catalog, request: &RequestDifference, now: Time) -> [
         if let Some(utility) = outlook.utility {
             line += &format!(", utility {utility:.3}");
         }
+        if let Some(why) = why {
+            line += &format!("; {}", Why::of(why).words());
+        }
         line
     };
     [
         format!("  request {} of {app}", request.id.0),
-        line("recorded:", &request.done),
-        line("replayed:", &request.proposed),
+        line("recorded:", &request.done, request.done_why.as_deref()),
+        line(
+            "replayed:",
+            &request.proposed,
+            request.proposed_why.as_deref(),
+        ),
     ]
 }
 

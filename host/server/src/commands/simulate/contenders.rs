@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use switchyard_core::catalog::Catalog;
-use switchyard_core::policy::{EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
+use switchyard_core::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
 use switchyard_policy::loader::{Loaded, Loader, LoaderOptions, Trial};
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{EngineOptions, PolicyEngine, PolicyVersion};
 use switchyard_sim::Contender;
+use switchyard_sim::oracle::Goal;
 use switchyard_sim::overhead::{Overhead, Timed};
 use tempfile::TempDir;
 
@@ -29,7 +30,7 @@ pub(super) const SEED: u64 = 0;
 pub(in crate::commands) struct Named {
     /// What results call it.
     pub(in crate::commands) name: String,
-    /// Name or path of a component, or [`FALLBACK`].
+    /// Name or path of a component, [`FALLBACK`], or an oracle's ([`Goal::name`]).
     pub(in crate::commands) policy: String,
     /// Go before those in the file beside the component, field by field.
     pub(in crate::commands) settings: toml::Table,
@@ -63,8 +64,9 @@ impl FromStr for Named {
         if name.is_empty() || policy.is_empty() {
             return Err("must be [NAME=]POLICY[{SETTINGS}]".to_owned());
         }
-        if policy == FALLBACK && !settings.is_empty() {
-            return Err(format!("{FALLBACK} has no settings"));
+        let is_native = policy == FALLBACK || oracle(policy).is_some();
+        if is_native && !settings.is_empty() {
+            return Err(format!("{policy} has no settings"));
         }
         Ok(Self {
             name: name.to_owned(),
@@ -116,6 +118,11 @@ impl Contenders {
     }
 }
 
+/// The oracle of this name.
+fn oracle(policy: &str) -> Option<Goal> {
+    Goal::ALL.into_iter().find(|goal| goal.name() == policy)
+}
+
 fn contender(
     named: &Named,
     yard: &Yard,
@@ -126,6 +133,13 @@ fn contender(
         let record = PolicyRecord::native(EarliestDeadlineFirst::default().description());
         let contender = Contender::new(name, EarliestDeadlineFirst::default);
         return Ok((contender, record));
+    }
+    if let Some(goal) = oracle(policy) {
+        let record = PolicyRecord::native(&Description {
+            name: goal.name().to_owned(),
+            ..Description::default()
+        });
+        return Ok((Contender::clairvoyant(name, goal), record));
     }
     let file = named.file(&yard.policies);
     let version = source::version(&file, named.settings.clone()).map_err(Failure::input)?;
@@ -143,6 +157,7 @@ fn contender(
                     reason,
                 })
         }),
+        foresight: None,
     };
     Ok((contender, record))
 }
@@ -159,6 +174,7 @@ pub(super) fn timed(contender: &Contender) -> (Contender, Overhead) {
             let timed = Timed::new(make(catalog)?, clock_ns, counted.clone());
             Ok(Box::new(timed))
         }),
+        foresight: contender.foresight,
     };
     (timed, overhead)
 }
@@ -195,7 +211,16 @@ mod tests {
         );
         let both = r#"lo=sneakpeek{algorithm = "lo-edf", tau = 0}"#;
         assert_eq!(named(both), is("lo", "sneakpeek", 2));
-        for wrong in ["", "=x", "x=", "x{", "x{tau}", "{tau=0}", "edf{tau=0}"] {
+        for wrong in [
+            "",
+            "=x",
+            "x=",
+            "x{",
+            "x{tau}",
+            "{tau=0}",
+            "edf{tau=0}",
+            "oracle-slo{tau=0}",
+        ] {
             assert!(named(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,0 +1,227 @@
+//! MAEL's Figure 5 on the shipped models: what cutting a run into slices costs when they are even
+//! and when they are not: `cargo bench -p switchyard-executor --bench slices`.
+//!
+//! Models run through the executor that serves, one request at a time, activations parked at each
+//! cut. Every way to cut a model is timed stage by stage first; then the most even one, the most
+//! uneven one and the one in the middle are run in turn with the whole, so that what disturbs the
+//! machine disturbs all of them. Figures are medians.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
+use switchyard_core::residents::Soon;
+use switchyard_executor::manifest::Manifest;
+use switchyard_executor::threads::configure_candle;
+use switchyard_executor::{
+    CandleExecutor, Device, Executor, InputTensor, Job, ModelSource, Row, Weights,
+};
+use switchyard_models::Zoo;
+
+/// Runs of each strategy.
+const ROUNDS: usize = 300;
+
+/// A model of more stages than slices is needed: otherwise there is one way to cut it.
+const MODELS: [(&str, &str, usize); 5] = [
+    ("heart", "cnn", 2),
+    ("voice", "mobilenet", 2),
+    ("images", "resnet20", 4),
+    ("images", "resnet32", 4),
+    ("images", "resnet56", 4),
+];
+
+/// A model on one core.
+struct Subject {
+    executor: CandleExecutor,
+    variant: VariantId,
+    stages: u32,
+    exit: ExitId,
+    input: Vec<InputTensor>,
+}
+
+/// What a strategy came to.
+struct Figures {
+    model: String,
+    strategy: &'static str,
+    /// Standard deviation of its slices' latencies over the whole run's.
+    deviation: f64,
+    /// Its slices together over the whole run, less 1.
+    overhead: f64,
+    /// Its longest slice over the whole run.
+    longest: f64,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // SAFETY: no other thread runs yet.
+    unsafe { configure_candle(1) };
+    let zoo = Zoo::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/zoo"))?;
+    let manifest = Manifest::all(&zoo)?;
+    let mut figures = Vec::new();
+    for (app, variant, slices) in MODELS {
+        let name = format!("{app}/{variant}");
+        let mut subject = Subject::open(&manifest, &name)?;
+        figures.extend(subject.figures(&name, slices)?);
+    }
+    match std::env::args().any(|arg| arg == "--json") {
+        true => println!("{}", json(&figures)),
+        false => print!("{}", table(&figures)),
+    }
+    Ok(())
+}
+
+// === impl Subject ===
+
+impl Subject {
+    fn open(manifest: &Manifest, name: &str) -> Result<Self, Box<dyn Error>> {
+        let entries = manifest.source.entries();
+        let at = entries.iter().position(|entry| entry.name == name);
+        let at = at.ok_or_else(|| format!("{name} is not in the zoo"))?;
+        let source: Arc<dyn ModelSource> = Arc::clone(&manifest.source) as _;
+        let input = entries[at].inputs.iter().map(|spec| {
+            let values = (0..spec.row_len()).map(|i| ((i * 37) % 101) as f32 / 101.0 - 0.5);
+            InputTensor::F32(values.collect())
+        });
+        Ok(Self {
+            executor: CandleExecutor::new(Weights::new(source), Device::Cpu, u64::MAX),
+            variant: VariantId(at as u32),
+            stages: manifest.variants[at].stages,
+            exit: manifest.variants[at].last_exit(),
+            input: input.collect(),
+        })
+    }
+
+    fn figures(&mut self, model: &str, slices: usize) -> Result<Vec<Figures>, Box<dyn Error>> {
+        let single: Vec<u32> = (1..=self.stages).collect();
+        let whole = vec![self.stages];
+        let mut runs = Vec::new();
+        for _ in 0..ROUNDS / 4 {
+            runs.push(self.run(&single)?);
+        }
+        let single = medians(&runs);
+        let mut ways = ways(self.stages, slices);
+        let lengths = |ends: &Vec<u32>| -> Vec<f64> {
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            let ranges = starts
+                .zip(ends)
+                .map(|(from, &to)| from as usize..to as usize);
+            ranges.map(|range| single[range].iter().sum()).collect()
+        };
+        ways.sort_by(|a, b| deviation(&lengths(a)).total_cmp(&deviation(&lengths(b))));
+        let [even, middle, uneven] = [0, ways.len() / 2, ways.len() - 1];
+        let strategies = [
+            ("even", ways[even].clone()),
+            ("uneven1", ways[middle].clone()),
+            ("uneven2", ways[uneven].clone()),
+        ];
+        let mut runs: Vec<Vec<Vec<f64>>> = vec![Vec::new(); strategies.len() + 1];
+        for _ in 0..ROUNDS {
+            runs[0].push(self.run(&whole)?);
+            for ((_, ends), runs) in strategies.iter().zip(&mut runs[1..]) {
+                runs.push(self.run(ends)?);
+            }
+        }
+        let whole = medians(&runs[0])[0];
+        let figures = strategies
+            .iter()
+            .zip(&runs[1..])
+            .map(|((strategy, _), runs)| {
+                let slices = medians(runs);
+                // Of sums, not the sum of medians.
+                let sums: Vec<Vec<f64>> = runs.iter().map(|run| vec![run.iter().sum()]).collect();
+                Figures {
+                    model: model.to_owned(),
+                    strategy,
+                    deviation: deviation(&slices) / whole,
+                    overhead: medians(&sums)[0] / whole - 1.0,
+                    longest: slices.iter().copied().fold(0.0, f64::max) / whole,
+                }
+            });
+        Ok(figures.collect())
+    }
+
+    /// What the slices that end after these stages took, in microseconds.
+    fn run(&mut self, ends: &[u32]) -> Result<Vec<f64>, Box<dyn Error>> {
+        let mut from = 0;
+        let mut took = Vec::with_capacity(ends.len());
+        for &to in ends {
+            let is_last = to == self.stages;
+            let mut job = Job {
+                batch: BatchId(0),
+                app: AppId(0),
+                variant: self.variant,
+                from_stage: from,
+                to_stage: to,
+                exit: is_last.then_some(self.exit),
+                rows: vec![Row {
+                    request: RequestId(0),
+                    input: (from == 0).then(|| self.input.clone()),
+                }],
+                soon: Soon::new(),
+            };
+            let began = std::time::Instant::now();
+            let ran = self.executor.run(&mut job);
+            took.push(began.elapsed().as_secs_f64() * 1e6);
+            ran.result?;
+            from = to;
+        }
+        Ok(took)
+    }
+}
+
+/// Every way to cut so many stages into so many slices: ends, ascending.
+fn ways(stages: u32, slices: usize) -> Vec<Vec<u32>> {
+    if slices == 1 {
+        return vec![vec![stages]];
+    }
+    let cuts = 1..stages;
+    let before = cuts.flat_map(|last_cut| ways(last_cut, slices - 1));
+    before.map(|way| [way, vec![stages]].concat()).collect()
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    (squares.sum::<f64>() / values.len() as f64).sqrt()
+}
+
+/// By position.
+fn medians(runs: &[Vec<f64>]) -> Vec<f64> {
+    let positions = runs.first().map_or(0, Vec::len);
+    let median = |at: usize| {
+        let mut values: Vec<f64> = runs.iter().map(|run| run[at]).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    (0..positions).map(median).collect()
+}
+
+fn table(figures: &[Figures]) -> String {
+    let mut text = format!(
+        "{:16} {:8} {:>10} {:>10} {:>10}\n",
+        "model", "slices", "deviation", "overhead", "longest"
+    );
+    for f in figures {
+        text += &format!(
+            "{:16} {:8} {:10.3} {:10.3} {:10.3}\n",
+            f.model, f.strategy, f.deviation, f.overhead, f.longest
+        );
+    }
+    text
+}
+
+/// As `switchyard simulate --json` has results: a model as the point, a strategy as the policy.
+fn json(figures: &[Figures]) -> serde_json::Value {
+    let runs = figures.iter().map(|f| {
+        serde_json::json!({
+            "point": f.model,
+            "policy": f.strategy,
+            "estimates": {
+                "deviation": {"mean": f.deviation},
+                "overhead": {"mean": f.overhead},
+                "longest": {"mean": f.longest},
+            },
+        })
+    });
+    serde_json::json!({"runs": runs.collect::<Vec<_>>()})
+}
