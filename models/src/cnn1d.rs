@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::architecture::{BadHyperParameter, Spec, check_conv, check_depth};
 use crate::error::ModelError;
+use crate::flow::Mode;
+use crate::kernels::Activation;
 use crate::layers::{Conv1d, ConvShape, Linear};
-use crate::model::{StagedModel, in_slices, lift_input};
+use crate::model::{StagedModel, in_shares, lift_input};
 use crate::params::Params;
 
 /// Hyper-parameters of [`Cnn1d`].
@@ -36,6 +38,7 @@ pub struct ConvSpec {
 /// The network. Its only exit is after the last stage.
 pub struct Cnn1d {
     spec: Cnn1dSpec,
+    mode: Mode,
     layers: Vec<Conv1d>,
     head: Linear,
     exits: [usize; 1],
@@ -90,6 +93,7 @@ impl Cnn1d {
         }
         Ok(Self {
             spec: spec.clone(),
+            mode: params.mode(),
             head: Linear::new(params, "head", channels, spec.classes)?,
             exits: [layers.len()],
             layers,
@@ -114,16 +118,14 @@ impl StagedModel for Cnn1d {
         let Some(layer) = self.layers.get(stage) else {
             candle_core::bail!("stage {stage} of {}", self.layers.len());
         };
-        in_slices(
-            x,
-            self.spec.samples * self.spec.layers[stage].channels,
-            |x| {
-                if stage == 0 {
-                    return layer.forward(&lift_input(x, self.spec.samples)?)?.relu();
-                }
-                layer.forward(x)?.relu()
-            },
-        )
+        let width = self.spec.samples * self.spec.layers[stage].channels;
+        in_shares(x, width, self.mode, |x| {
+            let x = match stage {
+                0 => self.mode.sequence(&lift_input(x, self.spec.samples)?)?,
+                _ => self.mode.sequence(x)?,
+            };
+            layer.forward(&x, Activation::Relu)?.into_sequence()
+        })
     }
 
     fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {

@@ -18,14 +18,17 @@ use self::excite::Excite;
 use self::spec::{COLOURS, Plan, Unit};
 use self::tensors::Source;
 use crate::error::ModelError;
+use crate::flow::{Flow, Mode};
+use crate::kernels::Activation;
 use crate::layers::Linear;
-use crate::layers2d::{Conv2d, DepthwiseConv2d, mean_pool};
-use crate::model::{StagedModel, in_slices};
+use crate::layers2d::{Conv2d, DepthwiseConv2d};
+use crate::model::{StagedModel, in_shares};
 use crate::params::Params;
 
 /// The network.
 pub struct EfficientNet {
     spec: EfficientNetSpec,
+    mode: Mode,
     units: Vec<Part>,
     head: Linear,
     exits: Vec<usize>,
@@ -44,7 +47,7 @@ struct Stage {
 enum Part {
     /// The stem and the last pointwise convolution: `silu(conv(x))`.
     Conv(Conv2d),
-    Block(Block),
+    Block(Box<Block>),
 }
 
 /// `project(excite(silu(depthwise(silu(expand(x))))))`, plus `x` where the shapes are the same.
@@ -65,6 +68,7 @@ impl EfficientNet {
         spec: &EfficientNetSpec,
     ) -> std::result::Result<Self, ModelError> {
         let plan = Plan::new(spec);
+        let mode = params.mode();
         let mut source = Source::new(params, spec);
         let units = plan
             .units
@@ -85,25 +89,12 @@ impl EfficientNet {
         }
         Ok(Self {
             spec: spec.clone(),
+            mode,
             units,
             head,
             exits: vec![stages.len()],
             stages,
         })
-    }
-
-    /// `[batch, 3 * size * size]`, channels first as clients send it, to channels last.
-    fn picture(&self, x: &Tensor) -> Result<Tensor> {
-        let size = self.spec.size;
-        let (batch, width) = x.dims2()?;
-        if width != COLOURS * size * size {
-            candle_core::bail!(
-                "input has {width} samples, the model takes {COLOURS} x {size} x {size}"
-            );
-        }
-        x.reshape((batch, COLOURS, size, size))?
-            .permute((0, 2, 3, 1))?
-            .contiguous()
     }
 }
 
@@ -124,15 +115,16 @@ impl StagedModel for EfficientNet {
         let Some(stage) = self.stages.get(stage) else {
             candle_core::bail!("stage {stage} of {}", self.stages.len());
         };
-        in_slices(x, stage.width, |x| {
+        let size = self.spec.size;
+        in_shares(x, stage.width, self.mode, |x| {
             let mut x = match stage.first {
-                0 => self.picture(x)?,
-                _ => x.clone(),
+                0 => self.mode.planes(x, [COLOURS, size, size])?,
+                _ => self.mode.pictures(x)?,
             };
             for unit in &self.units[stage.first..stage.end] {
                 x = unit.forward(&x)?;
             }
-            Ok(x)
+            x.into_pictures()
         })
     }
 
@@ -140,7 +132,9 @@ impl StagedModel for EfficientNet {
         if exit != 0 {
             candle_core::bail!("exit {exit} of 1");
         }
-        self.head.forward(&mean_pool(x)?)
+        let pooled = self.mode.pictures(x)?.mean_pool()?;
+        let logits = self.head.forward_rows(&pooled, Activation::None)?;
+        logits.into_rows()
     }
 }
 
@@ -150,19 +144,19 @@ impl Part {
     fn new(source: &mut Source, unit: &Unit) -> std::result::Result<Self, ModelError> {
         Ok(match unit.block {
             None => Self::Conv(source.conv(unit)?),
-            Some(block) => Self::Block(Block {
+            Some(block) => Self::Block(Box::new(Block {
                 expand: source.expand(unit, &block)?,
                 depthwise: source.depthwise(unit, &block)?,
                 excite: source.excite(unit, &block)?,
                 project: source.project(unit, &block)?,
                 residual: unit.stride == 1 && unit.input == unit.output,
-            }),
+            })),
         })
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn forward(&self, x: &Flow) -> Result<Flow> {
         match self {
-            Self::Conv(conv) => conv.forward(x)?.silu(),
+            Self::Conv(conv) => conv.forward(x, Activation::Silu),
             Self::Block(block) => block.forward(x),
         }
     }
@@ -171,16 +165,18 @@ impl Part {
 // === impl Block ===
 
 impl Block {
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let wide = match &self.expand {
-            Some(expand) => expand.forward(x)?.silu()?,
-            None => x.clone(),
+    fn forward(&self, x: &Flow) -> Result<Flow> {
+        let inner = match &self.expand {
+            Some(expand) => {
+                let wide = expand.forward(x, Activation::Silu)?;
+                self.depthwise.forward(&wide, Activation::Silu)?
+            }
+            None => self.depthwise.forward(x, Activation::Silu)?,
         };
-        let inner = self.depthwise.forward(&wide)?.silu()?;
-        let inner = self.project.forward(&self.excite.forward(&inner)?)?;
+        let inner = self.excite.forward(inner)?;
         if self.residual {
-            return x + inner;
+            return self.project.forward_onto(&inner, x, Activation::None);
         }
-        Ok(inner)
+        self.project.forward(&inner, Activation::None)
     }
 }

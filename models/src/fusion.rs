@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::architecture::{BadHyperParameter, Spec, check_conv, check_depth, check_size};
 use crate::cnn1d::ConvSpec;
 use crate::error::ModelError;
+use crate::kernels::Activation;
 use crate::layers::{Conv1d, ConvShape, Linear};
-use crate::model::{StagedModel, in_slices};
+use crate::model::{StagedModel, in_shares};
 use crate::params::Params;
 use crate::x3d::{Trunk, TrunkSpec};
 
@@ -128,10 +129,12 @@ impl Fusion {
         let SensorSpec { length, axes, .. } = self.spec.sensor;
         let x = windows.reshape(((), length, axes))?;
         let magnitude = x.sqr()?.sum_keepdim(2)?.sqrt()?;
-        let mut x = Tensor::cat(&[&x, &magnitude], 2)?;
+        let x = Tensor::cat(&[&x, &magnitude], 2)?;
+        let mut x = self.trunk.mode().sequence(&x)?;
         for layer in &self.layers {
-            x = layer.forward(&x)?.relu()?;
+            x = layer.forward(&x, Activation::Relu)?;
         }
+        let x = x.into_sequence()?;
         let (batch, positions, _) = x.dims3()?;
         // As a product: candle reduces over a middle dimension element by element.
         let mean = Tensor::full(1.0 / positions as f32, (batch, 1, positions), x.device())?;
@@ -171,7 +174,7 @@ impl StagedModel for Fusion {
                 felt + seen
             );
         }
-        in_slices(x, self.trunk.width(stage), |x| {
+        in_shares(x, self.trunk.width(stage), self.trunk.mode(), |x| {
             let mut sensor = x.narrow(1, 0, felt)?.contiguous()?;
             let mut clip = x.narrow(1, felt, seen)?.contiguous()?;
             if stage == 0 {

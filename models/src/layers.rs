@@ -5,15 +5,26 @@
 use candle_core::{Result, Tensor};
 
 use crate::error::ModelError;
+use crate::flow::{Flow, Mode, activate, other_mode};
+use crate::kernels::map::with_numbers;
+use crate::kernels::{Activation, Dense, Map};
 use crate::params::{Init, Params};
-use crate::pointwise::add_bias;
+use crate::pointwise::{add_bias, add_relu};
 use crate::precision::Weights;
 use crate::unfold::Window;
+use crate::unfold2d::Window2d;
+
+/// A product with weights and a bias, as its mode needs them.
+pub(crate) enum Product {
+    /// `[rows + 1, out]`, the last row the bias.
+    Graph(Weights),
+    Packed(Dense),
+}
 
 /// A "same" convolution with stride: `[batch, length, in]` to `[batch, ceil(length/stride), out]`.
 pub(crate) struct Conv1d {
-    /// `[kernel * in + 1, out]`: rows ordered by (offset, input channel), then the bias.
-    weight: Weights,
+    /// Of `kernel * in` rows, ordered by (offset, input channel).
+    product: Product,
     window: Window,
 }
 
@@ -24,6 +35,24 @@ pub(crate) struct ConvShape {
     pub(crate) output: usize,
     pub(crate) kernel: usize,
     pub(crate) stride: usize,
+}
+
+// === impl Product ===
+
+impl Product {
+    /// Of `[rows + 1, out]`, the last row the bias, for `input` channels.
+    pub(crate) fn new(weights: Weights, input: usize, mode: Mode) -> Result<Self> {
+        match mode {
+            Mode::Graph => Ok(Self::Graph(weights)),
+            Mode::Packed => {
+                let weight = weights.widen()?;
+                let output = weight.dim(1)?;
+                with_numbers(&weight, |numbers| {
+                    Self::Packed(Dense::new(numbers, input, output))
+                })
+            }
+        }
+    }
 }
 
 // === impl Conv1d ===
@@ -40,8 +69,10 @@ impl Conv1d {
         // The bias starts as small as a weight.
         let init = Init::Normal(gain * (2.0 / rows as f64).sqrt());
         let name = format!("{name}.weight");
+        let weights = params.weights(&name, &[rows + 1, shape.output], init)?;
+        let product = Product::new(weights, shape.input, params.mode());
         Ok(Self {
-            weight: params.weights(&name, &[rows + 1, shape.output], init)?,
+            product: product.map_err(ModelError::compute(name))?,
             window: Window {
                 kernel: shape.kernel,
                 stride: shape.stride,
@@ -49,19 +80,52 @@ impl Conv1d {
         })
     }
 
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    pub(crate) fn forward(&self, x: &Flow, activation: Activation) -> Result<Flow> {
+        self.compute(x, None, activation)
+    }
+
+    /// `relu(onto + self(x))`.
+    pub(crate) fn forward_onto(&self, x: &Flow, onto: &Flow) -> Result<Flow> {
+        self.compute(x, Some(onto), Activation::Relu)
+    }
+
+    fn compute(&self, x: &Flow, onto: Option<&Flow>, activation: Activation) -> Result<Flow> {
+        match (&self.product, x, onto) {
+            (Product::Graph(weights), Flow::Graph(x), None) => {
+                activate(self.plain(x, weights)?, activation).map(Flow::Graph)
+            }
+            (Product::Graph(weights), Flow::Graph(x), Some(Flow::Graph(onto))) => {
+                add_relu(onto, &self.plain(x, weights)?).map(Flow::Graph)
+            }
+            (Product::Packed(dense), Flow::Packed(x), None) => {
+                let window = self.window.over(x.dims()[2]);
+                dense.forward(x, window, None, activation).map(Flow::Packed)
+            }
+            (Product::Packed(dense), Flow::Packed(x), Some(Flow::Packed(onto))) => {
+                let window = self.window.over(x.dims()[2]);
+                let result = dense.forward(x, window, Some(onto), activation);
+                result.map(Flow::Packed)
+            }
+            _ => other_mode(),
+        }
+    }
+
+    fn plain(&self, x: &Tensor, weights: &Weights) -> Result<Tensor> {
         let (batch, length, _) = x.dims3()?;
-        self.window
-            .unfold(x)?
-            .matmul(&self.weight.widen()?)?
-            .reshape((batch, self.window.count(length), ()))
+        self.window.unfold(x)?.matmul(&weights.widen()?)?.reshape((
+            batch,
+            self.window.count(length),
+            (),
+        ))
     }
 }
 
 /// `[batch, in]` to `[batch, out]`.
-pub(crate) struct Linear {
-    weight: Weights,
-    bias: Tensor,
+pub(crate) struct Linear(Affine);
+
+enum Affine {
+    Graph { weights: Weights, bias: Tensor },
+    Packed(Dense),
 }
 
 // === impl Linear ===
@@ -74,29 +138,71 @@ impl Linear {
         output: usize,
     ) -> std::result::Result<Self, ModelError> {
         let init = Init::Normal((1.0 / input as f64).sqrt());
-        Ok(Self {
-            weight: params.weights(&format!("{name}.weight"), &[input, output], init)?,
-            bias: params.get(&format!("{name}.bias"), &[output], Init::Zero)?,
-        })
+        let weights = params.weights(&format!("{name}.weight"), &[input, output], init)?;
+        let bias = params.get(&format!("{name}.bias"), &[output], Init::Zero)?;
+        let linear = Self::with_mode(weights, bias, params.mode());
+        linear.map_err(ModelError::compute(name))
     }
 
     /// With `weight` `[in, out]` and `bias` `[out]` made elsewhere.
-    pub(crate) fn from_weights(weight: impl Into<Weights>, bias: Tensor) -> Self {
-        Self {
-            weight: weight.into(),
+    pub(crate) fn from_weights(weights: impl Into<Weights>, bias: Tensor) -> Self {
+        Self(Affine::Graph {
+            weights: weights.into(),
             bias,
+        })
+    }
+
+    /// The same, packed where the mode asks for it.
+    pub(crate) fn with_mode(weights: Weights, bias: Tensor, mode: Mode) -> Result<Self> {
+        if mode == Mode::Graph {
+            return Ok(Self::from_weights(weights, bias));
+        }
+        let weight = weights.widen()?;
+        let (input, output) = weight.dims2()?;
+        let rows = Tensor::cat(&[&weight, &bias.reshape((1, output))?], 0)?;
+        let dense = with_numbers(&rows, |rows| Dense::new(rows, input, output))?;
+        Ok(Self(Affine::Packed(dense)))
+    }
+
+    /// `[batch, in]` to `[batch, out]`.
+    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match &self.0 {
+            Affine::Graph { weights, bias } => add_bias(&x.matmul(&weights.widen()?)?, bias),
+            Affine::Packed(_) => {
+                let (batch, width) = x.dims2()?;
+                let rows = Flow::Packed(Map::of(x, [batch, 1, 1, width])?);
+                self.forward_rows(&rows, Activation::None)?.into_rows()
+            }
         }
     }
 
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        add_bias(&x.matmul(&self.weight.widen()?)?, &self.bias)
+    /// The same, from rows of features to rows of features.
+    pub(crate) fn forward_rows(&self, x: &Flow, activation: Activation) -> Result<Flow> {
+        match (&self.0, x) {
+            (Affine::Graph { .. }, Flow::Graph(x)) => {
+                activate(self.forward(x)?, activation).map(Flow::Graph)
+            }
+            (Affine::Packed(dense), Flow::Packed(x)) => {
+                let point = Window2d::centred(1, 1);
+                dense.forward(x, point, None, activation).map(Flow::Packed)
+            }
+            _ => other_mode(),
+        }
     }
 
     /// Mean over the length of `[batch, length, in]`, then the linear map.
     pub(crate) fn forward_pooled(&self, x: &Tensor) -> Result<Tensor> {
         let (batch, length, _) = x.dims3()?;
-        // As a product: candle reduces over a middle dimension element by element.
-        let mean = Tensor::full(1.0 / length as f32, (batch, 1, length), x.device())?;
-        self.forward(&mean.matmul(x)?.squeeze(1)?)
+        match &self.0 {
+            Affine::Graph { .. } => {
+                // As a product: candle reduces over a middle dimension element by element.
+                let mean = Tensor::full(1.0 / length as f32, (batch, 1, length), x.device())?;
+                self.forward(&mean.matmul(x)?.squeeze(1)?)
+            }
+            Affine::Packed(_) => {
+                let rows = Mode::Packed.sequence(x)?.mean_pool()?;
+                self.forward_rows(&rows, Activation::None)?.into_rows()
+            }
+        }
     }
 }

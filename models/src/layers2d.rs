@@ -8,25 +8,34 @@ use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 use crate::convolve2d::convolve2d;
 use crate::depthwise::depthwise;
 use crate::error::ModelError;
+use crate::flow::{Flow, Mode, activate, other_mode};
+use crate::kernels::map::with_numbers;
+use crate::kernels::{Activation, Depthwise};
+use crate::layers::Product;
 use crate::params::{Init, Params};
-use crate::pointwise::add_bias;
+use crate::pointwise::{add_bias, add_relu};
 use crate::precision::Weights;
 use crate::unfold2d::{Window2d, contiguous};
 
 /// A convolution over all channels: `[batch, height, width, in]` to
 /// `[batch, lines, columns, out]`.
 pub(crate) struct Conv2d {
-    /// `[positions * in + 1, out]`: rows ordered by (line, column, input channel), then the bias.
-    weight: Weights,
+    /// Of `positions * in` rows, ordered by (line, column, input channel).
+    product: Product,
     window: Window2d,
 }
 
 /// A convolution of each channel by itself: `[batch, height, width, channels]` to
 /// `[batch, lines, columns, channels]`.
 pub(crate) struct DepthwiseConv2d {
-    /// `[positions + 1, channels]`: rows ordered by (line, column), then the bias.
-    weight: Tensor,
+    weights: DepthwiseWeights,
     window: Window2d,
+}
+
+enum DepthwiseWeights {
+    /// `[positions + 1, channels]`: rows ordered by (line, column), then the bias.
+    Graph(Tensor),
+    Packed(Depthwise),
 }
 
 /// Largest number of each window and channel.
@@ -46,20 +55,60 @@ impl Conv2d {
         let rows = window.positions() * input;
         // The bias starts as small as a weight.
         let init = Init::Normal(gain * (2.0 / rows as f64).sqrt());
-        let weight = params.weights(&format!("{name}.weight"), &[rows + 1, output], init)?;
-        Ok(Self { weight, window })
+        let weights = params.weights(&format!("{name}.weight"), &[rows + 1, output], init)?;
+        Self::from_weights(input, weights, window, params.mode()).map_err(ModelError::compute(name))
     }
 
     /// With weights `[positions * in + 1, out]` made elsewhere.
-    pub(crate) fn from_weight(weight: impl Into<Weights>, window: Window2d) -> Self {
-        Self {
-            weight: weight.into(),
-            window,
+    pub(crate) fn from_weights(
+        input: usize,
+        weights: Weights,
+        window: Window2d,
+        mode: Mode,
+    ) -> Result<Self> {
+        let product = Product::new(weights, input, mode)?;
+        Ok(Self { product, window })
+    }
+
+    pub(crate) fn forward(&self, x: &Flow, activation: Activation) -> Result<Flow> {
+        match (&self.product, x) {
+            (Product::Graph(weights), Flow::Graph(x)) => {
+                activate(self.plain(x, weights)?, activation).map(Flow::Graph)
+            }
+            (Product::Packed(dense), Flow::Packed(x)) => {
+                let result = dense.forward(x, self.window, None, activation);
+                result.map(Flow::Packed)
+            }
+            _ => other_mode(),
         }
     }
 
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let weight = self.weight.widen()?;
+    /// `onto + self(x)`, and what follows it.
+    pub(crate) fn forward_onto(
+        &self,
+        x: &Flow,
+        onto: &Flow,
+        activation: Activation,
+    ) -> Result<Flow> {
+        match (&self.product, x, onto) {
+            (Product::Graph(weights), Flow::Graph(x), Flow::Graph(onto)) => {
+                let x = self.plain(x, weights)?;
+                match activation {
+                    Activation::Relu => add_relu(onto, &x),
+                    other => activate((onto + x)?, other),
+                }
+                .map(Flow::Graph)
+            }
+            (Product::Packed(dense), Flow::Packed(x), Flow::Packed(onto)) => {
+                let result = dense.forward(x, self.window, Some(onto), activation);
+                result.map(Flow::Packed)
+            }
+            _ => other_mode(),
+        }
+    }
+
+    fn plain(&self, x: &Tensor, weights: &Weights) -> Result<Tensor> {
+        let weight = weights.widen()?;
         if !self.window.is_identity() {
             return convolve2d(x, &weight, self.window);
         }
@@ -86,16 +135,31 @@ impl DepthwiseConv2d {
         let init = Init::Normal(gain * (2.0 / positions as f64).sqrt());
         let name = format!("{name}.weight");
         let weight = params.get(&name, &[positions + 1, channels], init)?;
-        Ok(Self { weight, window })
+        Self::from_weight(weight, window, params.mode()).map_err(ModelError::compute(name))
     }
 
     /// With weights `[positions + 1, channels]` made elsewhere.
-    pub(crate) fn from_weight(weight: Tensor, window: Window2d) -> Self {
-        Self { weight, window }
+    pub(crate) fn from_weight(weight: Tensor, window: Window2d, mode: Mode) -> Result<Self> {
+        let channels = weight.dim(1)?;
+        let weights = match mode {
+            Mode::Graph => DepthwiseWeights::Graph(weight),
+            Mode::Packed => with_numbers(&weight, |numbers| {
+                DepthwiseWeights::Packed(Depthwise::new(numbers, channels))
+            })?,
+        };
+        Ok(Self { weights, window })
     }
 
-    pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        depthwise(x, &self.weight, self.window)
+    pub(crate) fn forward(&self, x: &Flow, activation: Activation) -> Result<Flow> {
+        match (&self.weights, x) {
+            (DepthwiseWeights::Graph(weight), Flow::Graph(x)) => {
+                activate(depthwise(x, weight, self.window)?, activation).map(Flow::Graph)
+            }
+            (DepthwiseWeights::Packed(packed), Flow::Packed(x)) => {
+                packed.forward(x, self.window, activation).map(Flow::Packed)
+            }
+            _ => other_mode(),
+        }
     }
 }
 
@@ -179,8 +243,11 @@ mod tests {
         let x = Var::randn(0f32, 1.0, (2, 5, 4, 3), &Device::Cpu).unwrap();
         let weight = Var::randn(0f32, 1.0, (4, 6), &Device::Cpu).unwrap();
         let window = Window2d::centred(1, 1);
-        let conv = Conv2d::from_weight(weight.as_tensor().clone(), window);
-        let short = conv.forward(&x).unwrap();
+        let weights = Weights::from(weight.as_tensor().clone());
+        let conv = Conv2d::from_weights(3, weights, window, Mode::Graph).unwrap();
+        let flow = Flow::Graph(x.as_tensor().clone());
+        let short = conv.forward(&flow, Activation::None).unwrap();
+        let short = short.into_pictures().unwrap();
         let long = convolve2d(&x, &weight, window).unwrap();
         assert_close(&short, &long, "forward");
         let gradients = |y: &Tensor| y.sqr().unwrap().sum_all().unwrap().backward().unwrap();

@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::architecture::{BadHyperParameter, Spec, check_depth, check_size};
 use crate::error::ModelError;
+use crate::flow::Mode;
 use crate::layers::Linear;
 use crate::logmel::{self, BANDS};
-use crate::model::{StagedModel, in_slices};
+use crate::model::{StagedModel, in_shares};
 use crate::params::{Init, Params};
 
 /// Hyper-parameters of [`Lstm`].
@@ -32,6 +33,7 @@ pub struct LstmSpec {
 /// The network.
 pub struct Lstm {
     spec: LstmSpec,
+    mode: Mode,
     layers: Vec<Layer>,
     head: Linear,
     exits: [usize; 1],
@@ -101,6 +103,7 @@ impl Lstm {
         }
         Ok(Self {
             spec: spec.clone(),
+            mode: params.mode(),
             exits: [layers.len()],
             layers,
             head: Linear::new(params, "head", inputs, spec.classes)?,
@@ -137,7 +140,7 @@ impl StagedModel for Lstm {
             candle_core::bail!("stage {stage} of {}", self.layers.len());
         };
         let gates = recurrence::GATES * self.spec.layers[stage];
-        in_slices(x, self.spec.steps() * gates, |x| {
+        in_shares(x, self.spec.steps() * gates, self.mode, |x| {
             if stage == 0 {
                 layer.forward(&self.steps(x)?)
             } else {

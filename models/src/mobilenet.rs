@@ -13,12 +13,13 @@ use candle_core::{Result, Tensor};
 pub use self::spec::{MobileNetGroup, MobileNetSpec};
 use self::spec::{STEM_STRIDE, Unit};
 use crate::error::ModelError;
+use crate::flow::{Flow, Mode};
+use crate::kernels::Activation;
 use crate::layers::Linear;
-use crate::layers2d::{Conv2d, DepthwiseConv2d, mean_pool};
+use crate::layers2d::{Conv2d, DepthwiseConv2d};
 use crate::logmel;
-use crate::model::{StagedModel, in_slices};
+use crate::model::{StagedModel, in_shares};
 use crate::params::Params;
-use crate::pointwise::relu;
 use crate::unfold2d::Window2d;
 
 /// Side of every depthwise window, and of the stem's.
@@ -30,6 +31,7 @@ const RESIDUAL_GAIN: f64 = 0.1;
 /// The network.
 pub struct MobileNet {
     spec: MobileNetSpec,
+    mode: Mode,
     layers: Vec<Layer>,
     stages: Vec<Stage>,
     exits: Vec<usize>,
@@ -95,6 +97,7 @@ impl MobileNet {
         }
         Ok(Self {
             spec: spec.clone(),
+            mode: params.mode(),
             layers,
             stages,
             exits: spec.exits_after(),
@@ -120,16 +123,17 @@ impl StagedModel for MobileNet {
         let Some(&Stage { first, end, width }) = self.stages.get(stage) else {
             candle_core::bail!("stage {stage} of {}", self.stages.len());
         };
-        in_slices(x, width, |x| {
+        in_shares(x, width, self.mode, |x| {
             let mut x = if first == 0 {
-                logmel::of_input(x, self.spec.samples)?.unsqueeze(3)?
+                let picture = logmel::of_input(x, self.spec.samples)?.unsqueeze(3)?;
+                self.mode.pictures(&picture)?
             } else {
-                x.clone()
+                self.mode.pictures(x)?
             };
             for layer in &self.layers[first..end] {
                 x = layer.forward(&x)?;
             }
-            Ok(x)
+            x.into_pictures()
         })
     }
 
@@ -137,7 +141,8 @@ impl StagedModel for MobileNet {
         let Some(head) = self.heads.get(exit) else {
             candle_core::bail!("exit {exit} of {}", self.heads.len());
         };
-        head.forward(&mean_pool(&relu(x)?)?)
+        let pooled = self.mode.pictures(x)?.relu()?.mean_pool()?;
+        head.forward_rows(&pooled, Activation::None)?.into_rows()
     }
 }
 
@@ -166,9 +171,9 @@ impl Layer {
         })
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    fn forward(&self, x: &Flow) -> Result<Flow> {
         match self {
-            Self::Stem(stem) => relu(&stem.forward(x)?),
+            Self::Stem(stem) => stem.forward(x, Activation::Relu),
             Self::Separable(separable) => separable.forward(x),
             Self::Block(block) => block.forward(x),
         }
@@ -194,9 +199,9 @@ impl Separable {
         })
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let x = relu(&self.depthwise.forward(x)?)?;
-        relu(&self.pointwise.forward(&x)?)
+    fn forward(&self, x: &Flow) -> Result<Flow> {
+        let x = self.depthwise.forward(x, Activation::Relu)?;
+        self.pointwise.forward(&x, Activation::Relu)
     }
 }
 
@@ -226,10 +231,10 @@ impl Block {
         })
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let inner = relu(&self.expand.forward(x)?)?;
-        let inner = relu(&self.depthwise.forward(&inner)?)?;
-        x + self.project.forward(&inner)?
+    fn forward(&self, x: &Flow) -> Result<Flow> {
+        let inner = self.expand.forward(x, Activation::Relu)?;
+        let inner = self.depthwise.forward(&inner, Activation::Relu)?;
+        self.project.forward_onto(&inner, x, Activation::None)
     }
 }
 

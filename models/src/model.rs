@@ -1,7 +1,9 @@
 //! What every architecture offers: a chain of stages with exits.
 
 use candle_core::{Result, Tensor};
+use rayon::prelude::*;
 
+use crate::flow::Mode;
 use crate::tokens::Tokenizer;
 
 /// A network cut into stages, with an answer possible after some of them.
@@ -94,6 +96,10 @@ pub(crate) fn lift_input(x: &Tensor, samples: usize) -> Result<Tensor> {
 /// windows of a convolution stay in the second-level cache.
 const SLICE_ACTIVATIONS: usize = 64 * 1024 - 1;
 
+/// The same for packed layers, which cut their positions into blocks themselves: more inputs at
+/// once share the weights that are read. 4 MiB.
+const PACKED_SLICE_ACTIVATIONS: usize = 1 << 20;
+
 /// Runs `stage` on slices of a batch and stacks the results; in one go on anything but a CPU.
 ///
 /// `width` is the largest number of activations per input.
@@ -110,6 +116,29 @@ pub(crate) fn in_slices(
     let slices = (0..batch)
         .step_by(slice)
         .map(|from| stage(&x.narrow(0, from, slice.min(batch - from))?))
+        .collect::<Result<Vec<_>>>()?;
+    Tensor::cat(&slices, 0)
+}
+
+/// As [`in_slices`]; packed, slices are shared among the threads of the pool that this runs in.
+pub(crate) fn in_shares(
+    x: &Tensor,
+    width: usize,
+    mode: Mode,
+    stage: impl Fn(&Tensor) -> Result<Tensor> + Sync,
+) -> Result<Tensor> {
+    if mode == Mode::Graph {
+        return in_slices(x, width, stage);
+    }
+    let batch = x.dim(0)?;
+    let share = batch.div_ceil(rayon::current_num_threads());
+    let slice = (PACKED_SLICE_ACTIVATIONS / width.max(1)).clamp(1, share.max(1));
+    if batch <= slice {
+        return stage(x);
+    }
+    let slices = (0..batch.div_ceil(slice))
+        .into_par_iter()
+        .map(|i| stage(&x.narrow(0, i * slice, slice.min(batch - i * slice))?))
         .collect::<Result<Vec<_>>>()?;
     Tensor::cat(&slices, 0)
 }

@@ -12,6 +12,7 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::error::ModelError;
+use crate::flow::Mode;
 use crate::mapped::FileBytes;
 use crate::precision::{Precision, Weights};
 
@@ -43,6 +44,7 @@ enum Source {
         file: PathBuf,
         tensors: RawTensors,
         device: Device,
+        mode: Mode,
     },
 }
 
@@ -71,11 +73,13 @@ impl Params {
         file: &Path,
         device: &Device,
         precision: Precision,
+        mode: Mode,
     ) -> Result<Self, ModelError> {
         let source = Source::File {
             file: file.to_path_buf(),
             tensors: read_tensors(file)?,
             device: device.clone(),
+            mode,
         };
         Ok(Self::new(source, precision))
     }
@@ -98,6 +102,7 @@ impl Params {
                 file,
                 tensors,
                 device,
+                ..
             } => {
                 let values = take(file, tensors, name, shape)?;
                 Tensor::from_vec(values, shape, device).map_err(ModelError::compute(name))?
@@ -181,6 +186,14 @@ impl Params {
         match &self.source {
             Source::File { file, .. } => ModelError::tensor(file, name, reason),
             Source::Fresh { .. } => ModelError::Training(format!("tensor `{name}`: {reason}")),
+        }
+    }
+
+    /// How what these parameters make computes.
+    pub(crate) fn mode(&self) -> Mode {
+        match &self.source {
+            Source::Fresh { .. } => Mode::Graph,
+            Source::File { mode, .. } => *mode,
         }
     }
 

@@ -28,8 +28,8 @@ pub(crate) fn conv_bn(
     epsilon: f64,
 ) -> Result<Conv2d, ModelError> {
     let weight = fold(params, conv, norm, [input, output], window, epsilon)?;
-    let weight = params.narrow(conv, weight)?;
-    Ok(Conv2d::from_weight(weight, window))
+    let weights = params.narrow(conv, weight)?;
+    Conv2d::from_weights(input, weights, window, params.mode()).map_err(ModelError::compute(conv))
 }
 
 /// The same for a depthwise convolution: `CONV.weight` is `[channels, 1, height, width]`.
@@ -45,7 +45,7 @@ pub(crate) fn depthwise_bn(
     epsilon: f64,
 ) -> Result<DepthwiseConv2d, ModelError> {
     let weight = fold(params, conv, norm, [1, channels], window, epsilon)?;
-    Ok(DepthwiseConv2d::from_weight(weight, window))
+    DepthwiseConv2d::from_weight(weight, window, params.mode()).map_err(ModelError::compute(conv))
 }
 
 /// `NAME.weight` `[output, input]` and `NAME.bias` `[output]`.
@@ -65,7 +65,7 @@ pub(crate) fn linear(
         .map_err(ModelError::compute(&weight_name))?;
     let weight = params.narrow(&weight_name, weight)?;
     let bias = params.get(&format!("{name}.bias"), &[output], Init::Zero)?;
-    Ok(Linear::from_weights(weight, bias))
+    Linear::with_mode(weight, bias, params.mode()).map_err(ModelError::compute(name))
 }
 
 /// `[positions * input + 1, output]`: rows ordered by (line, column, input channel), then the bias.

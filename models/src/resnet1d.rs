@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::architecture::{BadHyperParameter, Spec, check_conv, check_depth, check_size};
 use crate::cnn1d::ConvSpec;
 use crate::error::ModelError;
+use crate::flow::{Flow, Mode};
+use crate::kernels::Activation;
 use crate::layers::{Conv1d, ConvShape, Linear};
-use crate::model::{StagedModel, in_slices, lift_input};
+use crate::model::{StagedModel, in_shares, lift_input};
 use crate::params::Params;
 
 /// Standard deviation of a block's second convolution, relative to He's.
@@ -51,6 +53,7 @@ pub struct StageSpec {
 /// The network.
 pub struct ResNet1d {
     spec: ResNet1dSpec,
+    mode: Mode,
     stem: Conv1d,
     stages: Vec<Vec<Block>>,
     heads: Vec<Linear>,
@@ -133,6 +136,7 @@ impl ResNet1d {
         }
         Ok(Self {
             spec: spec.clone(),
+            mode: params.mode(),
             stem,
             exits: (1..=stages.len()).collect(),
             stages,
@@ -159,17 +163,18 @@ impl StagedModel for ResNet1d {
             candle_core::bail!("stage {stage} of {}", self.stages.len());
         };
         let positions = self.spec.samples.div_ceil(self.spec.stem.stride);
-        in_slices(x, positions * self.spec.stages[stage].channels, |x| {
+        let width = positions * self.spec.stages[stage].channels;
+        in_shares(x, width, self.mode, |x| {
             let mut x = if stage == 0 {
-                let lifted = lift_input(x, self.spec.samples)?;
-                self.stem.forward(&lifted)?.relu()?
+                let lifted = self.mode.sequence(&lift_input(x, self.spec.samples)?)?;
+                self.stem.forward(&lifted, Activation::Relu)?
             } else {
-                x.clone()
+                self.mode.sequence(x)?
             };
             for block in blocks {
                 x = block.forward(&x)?;
             }
-            Ok(x)
+            x.into_sequence()
         })
     }
 
@@ -217,12 +222,14 @@ impl Block {
         })
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let inner = self.conv1.forward(x)?.relu()?;
-        let inner = self.conv2.forward(&inner)?;
+    fn forward(&self, x: &Flow) -> Result<Flow> {
+        let inner = self.conv1.forward(x, Activation::Relu)?;
         match &self.skip {
-            Some(skip) => (skip.forward(x)? + inner)?.relu(),
-            None => (x + inner)?.relu(),
+            Some(skip) => {
+                let onto = skip.forward(x, Activation::None)?;
+                self.conv2.forward_onto(&inner, &onto)
+            }
+            None => self.conv2.forward_onto(&inner, x),
         }
     }
 }

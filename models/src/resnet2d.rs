@@ -16,11 +16,12 @@ use candle_core::{Result, Tensor};
 pub use spec::{BlockKind, GroupSpec, ResNet2dSpec, StemSpec, TensorLayout};
 
 use crate::error::ModelError;
+use crate::flow::{Flow, Mode};
+use crate::kernels::Activation;
 use crate::layers::Linear;
-use crate::layers2d::{Conv2d, max_pool, mean_pool};
-use crate::model::{StagedModel, in_slices};
+use crate::layers2d::Conv2d;
+use crate::model::{StagedModel, in_shares};
 use crate::params::Params;
-use crate::pointwise::{add_relu, relu};
 use crate::unfold2d::Window2d;
 use spec::{COLOURS, Place};
 use tensors::Source;
@@ -28,6 +29,7 @@ use tensors::Source;
 /// The network.
 pub struct ResNet2d {
     spec: ResNet2dSpec,
+    mode: Mode,
     stem: Conv2d,
     blocks: Vec<Block>,
     heads: Vec<Linear>,
@@ -43,9 +45,10 @@ struct Stage {
     width: usize,
 }
 
-/// `relu(skip(x) + convs(x))`, with a ReLU between convolutions.
+/// `relu(skip(x) + last(convs(x)))`, with a ReLU after each of `convs`.
 struct Block {
     convs: Vec<Conv2d>,
+    last: Conv2d,
     /// Present where the block changes the width or the resolution.
     skip: Option<Conv2d>,
 }
@@ -57,6 +60,7 @@ impl ResNet2d {
         params: &mut Params,
         spec: &ResNet2dSpec,
     ) -> std::result::Result<Self, ModelError> {
+        let mode = params.mode();
         let mut source = Source::new(params, spec.layout);
         let stem = source.stem(&spec.stem)?;
         let places = spec.places();
@@ -86,6 +90,7 @@ impl ResNet2d {
         }
         Ok(Self {
             spec: spec.clone(),
+            mode,
             stem,
             blocks,
             heads,
@@ -95,21 +100,12 @@ impl ResNet2d {
     }
 
     /// `[batch, 3 * size * size]`, channels first as clients send it, to the first block's input.
-    fn begin(&self, x: &Tensor) -> Result<Tensor> {
+    fn begin(&self, x: &Tensor) -> Result<Flow> {
         let size = self.spec.size;
-        let (batch, width) = x.dims2()?;
-        if width != COLOURS * size * size {
-            candle_core::bail!(
-                "input has {width} samples, the model takes {COLOURS} x {size} x {size}"
-            );
-        }
-        let image = x
-            .reshape((batch, COLOURS, size, size))?
-            .permute((0, 2, 3, 1))?
-            .contiguous()?;
-        let x = relu(&self.stem.forward(&image)?)?;
+        let image = self.mode.planes(x, [COLOURS, size, size])?;
+        let x = self.stem.forward(&image, Activation::Relu)?;
         if self.spec.stem.pool {
-            return max_pool(&x, Window2d::centred(3, 2));
+            return x.max_pool(Window2d::centred(3, 2));
         }
         Ok(x)
     }
@@ -132,15 +128,15 @@ impl StagedModel for ResNet2d {
         let Some(stage) = self.stages.get(stage) else {
             candle_core::bail!("stage {stage} of {}", self.stages.len());
         };
-        in_slices(x, stage.width, |x| {
+        in_shares(x, stage.width, self.mode, |x| {
             let mut x = match stage.first {
                 0 => self.begin(x)?,
-                _ => x.clone(),
+                _ => self.mode.pictures(x)?,
             };
             for block in &self.blocks[stage.first..stage.end] {
                 x = block.forward(&x)?;
             }
-            Ok(x)
+            x.into_pictures()
         })
     }
 
@@ -148,7 +144,8 @@ impl StagedModel for ResNet2d {
         let Some(head) = self.heads.get(exit) else {
             candle_core::bail!("exit {exit} of {}", self.heads.len());
         };
-        head.forward(&mean_pool(x)?)
+        let pooled = self.mode.pictures(x)?.mean_pool()?;
+        head.forward_rows(&pooled, Activation::None)?.into_rows()
     }
 }
 
@@ -162,28 +159,32 @@ impl Block {
     ) -> std::result::Result<Self, ModelError> {
         let shapes = kind.convs(place);
         let last = shapes.len() - 1;
-        let convs = shapes
-            .iter()
-            .enumerate()
-            .map(|(i, shape)| source.conv(place, i, i == last, shape))
+        let mut conv = |i: usize| source.conv(place, i, i == last, &shapes[i]);
+        let convs = (0..last)
+            .map(&mut conv)
             .collect::<std::result::Result<_, _>>()?;
+        let last = conv(last)?;
         let output = kind.output(place.channels);
         let skip = if place.stride != 1 || place.input != output {
             Some(source.skip(place, output)?)
         } else {
             None
         };
-        Ok(Self { convs, skip })
+        Ok(Self { convs, last, skip })
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let mut inner = self.convs[0].forward(x)?;
-        for conv in &self.convs[1..] {
-            inner = conv.forward(&relu(&inner)?)?;
+    fn forward(&self, x: &Flow) -> Result<Flow> {
+        let mut inner = None;
+        for conv in &self.convs {
+            inner = Some(conv.forward(inner.as_ref().unwrap_or(x), Activation::Relu)?);
         }
+        let inner = inner.as_ref().unwrap_or(x);
         match &self.skip {
-            Some(skip) => add_relu(&skip.forward(x)?, &inner),
-            None => add_relu(x, &inner),
+            Some(skip) => {
+                let onto = skip.forward(x, Activation::None)?;
+                self.last.forward_onto(inner, &onto, Activation::Relu)
+            }
+            None => self.last.forward_onto(inner, x, Activation::Relu),
         }
     }
 }

@@ -7,6 +7,8 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
+use crate::unfold2d::{Padding, Window2d};
+
 /// A "same" window: `ceil(length / stride)` windows of `kernel` positions, zeros outside.
 ///
 /// `kernel` must be a multiple of `stride`.
@@ -33,6 +35,20 @@ impl Window {
     /// Windows over a sequence of `length` positions.
     pub(crate) fn count(&self, length: usize) -> usize {
         length.div_ceil(self.stride)
+    }
+
+    /// The same windows over a sequence of `length` positions seen as a picture of one line.
+    pub(crate) fn over(&self, length: usize) -> Window2d {
+        let covered = (self.count(length).max(1) - 1) * self.stride + self.kernel;
+        Window2d {
+            kernel: [1, self.kernel],
+            stride: [1, self.stride],
+            padding: Padding {
+                left: self.left(),
+                right: covered.saturating_sub(self.left() + length),
+                ..Padding::default()
+            },
+        }
     }
 
     /// Zeros in front of the sequence.

@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::architecture::{BadHyperParameter, Spec, check_depth, check_size};
 use crate::error::ModelError;
+use crate::flow::{Flow, Mode};
+use crate::kernels::Activation;
 use crate::layers::Linear;
 use crate::layers2d::{Conv2d, DepthwiseConv2d};
-use crate::model::{StagedModel, in_slices};
+use crate::model::{StagedModel, in_shares};
 use crate::params::Params;
 use crate::unfold2d::{Padding, Window2d};
 
@@ -84,6 +86,7 @@ pub struct X3d {
 /// A video trunk: flat clips in, `[batch, frames, lines, columns, channels]` out.
 pub(crate) struct Trunk {
     spec: TrunkSpec,
+    mode: Mode,
     stem: Conv2d,
     stem_time: DepthwiseConv2d,
     stages: Vec<Vec<Block>>,
@@ -165,7 +168,7 @@ impl StagedModel for X3d {
         if stage >= self.stages() {
             candle_core::bail!("stage {stage} of {}", self.stages());
         }
-        in_slices(x, self.trunk.width(stage), |x| {
+        in_shares(x, self.trunk.width(stage), self.trunk.mode(), |x| {
             self.trunk.run_stage(stage, x)
         })
     }
@@ -270,6 +273,7 @@ impl Trunk {
         }
         Ok(Self {
             spec: spec.clone(),
+            mode: params.mode(),
             stem,
             stem_time,
             stages,
@@ -278,6 +282,10 @@ impl Trunk {
 
     pub(crate) fn stages(&self) -> usize {
         self.stages.len()
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Largest number of activations per clip inside a stage.
@@ -297,15 +305,18 @@ impl Trunk {
 
     /// Stage 0 takes flat clips, every other what the one before it returned.
     pub(crate) fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
+        let frames = self.spec.frames_read();
         let mut x = if stage == 0 {
             self.begin(x)?
         } else {
-            x.clone()
+            self.mode.pictures(&x.flatten(0, 1)?)?
         };
         for block in &self.stages[stage] {
-            x = block.forward(&x)?;
+            x = block.forward(x, frames)?;
         }
-        Ok(x)
+        let x = x.into_pictures()?;
+        let (_, lines, columns, channels) = x.dims4()?;
+        x.reshape(((), frames, lines, columns, channels))
     }
 
     /// What a head reads of activations: means over the frames of a segment and the columns of a
@@ -328,8 +339,8 @@ impl Trunk {
             .reshape((batch, ()))
     }
 
-    /// From flat clips to what the stem makes of them.
-    fn begin(&self, clips: &Tensor) -> Result<Tensor> {
+    /// From flat clips to what the stem makes of them, a picture a frame.
+    fn begin(&self, clips: &Tensor) -> Result<Flow> {
         let TrunkSpec {
             side,
             every,
@@ -350,13 +361,14 @@ impl Trunk {
             x = x.reshape(squares)?.mean(3)?.mean(1)?;
         }
         let x = x.reshape((batch * frames, small, small, 1))?;
-        let x = self.stem.forward(&x)?;
-        let (_, lines, columns, channels) = x.dims4()?;
-        let x = x.reshape((batch, frames, lines * columns, channels))?;
+        let x = self
+            .stem
+            .forward(&self.mode.pictures(&x)?, Activation::None)?;
+        let [pictures, lines, columns, channels] = x.dims4()?;
+        let x = x.reshape([batch, frames, lines * columns, channels])?;
         self.stem_time
-            .forward(&x)?
-            .relu()?
-            .reshape((batch, frames, lines, columns, channels))
+            .forward(&x, Activation::Relu)?
+            .reshape([pictures, lines, columns, channels])
     }
 }
 
@@ -418,22 +430,19 @@ impl Block {
         })
     }
 
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (batch, frames, ..) = x.dims5()?;
-        let pictures = x.flatten(0, 1)?;
-        let inner = self.widen.forward(&pictures)?.relu()?;
-        let inner = self.space.forward(&inner)?;
-        let (_, lines, columns, channels) = inner.dims4()?;
-        let over_time = inner.reshape((batch, frames, lines * columns, channels))?;
-        let inner = self.time.forward(&over_time)?.relu()?;
-        // A pointwise convolution does not mind which positions are neighbours.
-        let inner = self.narrow.forward(&inner)?;
-        let skip = match &self.skip {
-            Some(skip) => skip.forward(&pictures)?,
-            None => pictures,
+    /// `x` holds the frames of one clip after another, a picture each.
+    fn forward(&self, x: Flow, frames: usize) -> Result<Flow> {
+        let inner = self.widen.forward(&x, Activation::Relu)?;
+        let inner = self.space.forward(&inner, Activation::None)?;
+        let [pictures, lines, columns, channels] = inner.dims4()?;
+        let over_time = inner.reshape([pictures / frames, frames, lines * columns, channels])?;
+        let inner = self.time.forward(&over_time, Activation::Relu)?;
+        let inner = inner.reshape([pictures, lines, columns, channels])?;
+        let onto = match &self.skip {
+            Some(skip) => skip.forward(&x, Activation::None)?,
+            None => x,
         };
-        let shape = (batch, frames, lines, columns, ());
-        (skip.reshape(shape)? + inner.reshape(shape)?)?.relu()
+        self.narrow.forward_onto(&inner, &onto, Activation::Relu)
     }
 }
 

@@ -12,6 +12,7 @@ use candle_core::Device;
 use crate::card::{APP_CARD, AppCard, Datatype, Task, TensorCard, VARIANT_CARD, VariantCard};
 use crate::error::ModelError;
 use crate::evidence::SneakPeek;
+use crate::flow::Mode;
 use crate::model::StagedModel;
 use crate::params::Params;
 use crate::precision::Precision;
@@ -152,9 +153,32 @@ pub fn load_variant_at(
     precision: Precision,
     device: &Device,
 ) -> Result<LoadedVariant, ModelError> {
+    // Packed weights are f32: those in fewer bits are widened as they are used.
+    let mode = match device {
+        Device::Cpu if !precision.is_reduced() => Mode::Packed,
+        _ => Mode::Graph,
+    };
+    load(dir, device, precision, mode)
+}
+
+/// As [`load_variant`], but computing as training does, with candle's operations, on any device:
+/// what the CPU's kernels are held against.
+///
+/// # Errors
+/// As [`load_variant`].
+pub fn load_variant_plain(dir: &Path, device: &Device) -> Result<LoadedVariant, ModelError> {
+    load(dir, device, Precision::F32, Mode::Graph)
+}
+
+fn load(
+    dir: &Path,
+    device: &Device,
+    precision: Precision,
+    mode: Mode,
+) -> Result<LoadedVariant, ModelError> {
     let card_file = dir.join(VARIANT_CARD);
     let card = VariantCard::read(&card_file)?;
-    let mut params = Params::open(&dir.join(&card.weights), device, precision)?;
+    let mut params = Params::open(&dir.join(&card.weights), device, precision, mode)?;
     let model = card.architecture.build(&mut params)?;
     let parameters = params.count();
     let saved_bytes = params.saved_bytes();

@@ -16,7 +16,7 @@ pub(crate) use self::guard::{Verdict, check};
 use self::page::Page;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
-use crate::{cargo, shell};
+use switchyard_kit::{cargo, shell};
 
 /// Options of `bench`.
 #[derive(Args)]

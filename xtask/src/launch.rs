@@ -5,10 +5,10 @@ use std::process::Command;
 
 use anyhow::Result;
 use clap::Args;
+use switchyard_kit::{cargo, shell};
 
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
-use crate::{cargo, shell};
 
 /// Options of `demo` and `serve`.
 #[derive(Args)]

@@ -1,26 +1,20 @@
 //! The build house: everything a person or a CI runner does with this repository.
 //!
-//! - [`plugins`]: policies to WebAssembly components, with [`toolchain`] finding a compiler
-//!   and [`component`] doing the encoding in-process.
+//! - [`plugins`]: policies to WebAssembly components; the compiler and the encoder are those of
+//!   `switchyard_kit`, which the `switchyard` command has too.
 //! - [`suite`]: everything that must pass, [`tidy`] among it.
 //! - [`launch`]: the demo and the server, built and started.
 //! - [`bench`]: the benches, their page, and instructions that are counted.
 //! - [`paper`]: the papers' figures, published beside measured.
 //!
-//! Below them: [`workspace`] (what cargo knows), [`cargo`] (how it is called) and [`shell`]
-//! (how a command is shown and run). Progress goes to stderr, results to stdout.
+//! Below them: [`workspace`] (what cargo knows). Progress goes to stderr, results to stdout.
 
 mod bench;
-mod cargo;
-mod component;
-mod install;
 mod launch;
 mod paper;
 mod plugins;
-mod shell;
 mod suite;
 mod tidy;
-mod toolchain;
 mod workspace;
 
 use std::process::ExitCode;

@@ -2,11 +2,13 @@
 //!
 //! - [`figure`]: the files below `tests/paper`, one a figure
 //! - [`formula`]: what a claim measures
+//! - [`curves`]: learning curves that were recorded
 //! - [`program`]: what figures run
 //! - [`results`]: what a simulation or another program of this repository came to
 //! - [`verdict`]: whether a claim holds
 //! - [`show`]: the page a person reads
 
+mod curves;
 mod figure;
 mod formula;
 mod program;

@@ -5,21 +5,17 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use switchyard_kit::cargo::{self, Artifact};
+use switchyard_kit::toolchain::{self, Toolchain};
+use switchyard_kit::{component, install};
 
-use crate::cargo::{self, Artifact};
-use crate::toolchain::{self, Toolchain};
 use crate::workspace::{Package, Workspace};
-use crate::{component, install};
 
 /// The profile of the root `Cargo.toml` that policies are built with.
 const PROFILE: &str = "wasm";
-
-/// Folder of a package with the files that its policy reads (`read-artifact`).
-const WEIGHTS: &str = "weights";
 
 /// Whether to build the components that only tests use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +49,11 @@ pub(crate) fn guests(workspace: &Workspace) -> PathBuf {
 /// # Errors
 /// When no wasm toolchain can be had, a package does not compile, or a module is no policy.
 pub(crate) fn build(workspace: &Workspace, with: Guests) -> Result<Vec<Built>> {
-    let policies = (policies(workspace), workspace.components_in("plugins"));
-    let mut groups = vec![policies];
+    let mut shipped = workspace.components_in("plugins");
+    // What `policy new` makes projects from is built by `policy build`, and not shipped.
+    let examples = workspace.root.join("plugins/examples");
+    shipped.retain(|package| !package.manifest_path.starts_with(&examples));
+    let mut groups = vec![(policies(workspace), shipped)];
     if with == Guests::Include {
         groups.push((guests(workspace), workspace.components_in("tests/guests")));
     }
@@ -104,70 +103,24 @@ fn compile(
     cargo::build(&mut command)
 }
 
-/// One package's module becomes `folder/NAME.wasm`, its settings `folder/NAME.toml`, and what it
-/// reads lies in `folder/NAME/`.
+/// One package's module becomes `folder/NAME.wasm`, with what belongs to it beside it.
 fn place(folder: &Path, package: &Package, artifacts: &[Artifact]) -> Result<Built> {
     let name = &package.name;
-    let path = module_of(package, artifacts)
+    let path = cargo::module(artifacts, &package.manifest_path)
         .with_context(|| format!("cargo named no .wasm file for package `{name}`"))?;
     let module = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let component =
         component::encode(&module).with_context(|| format!("package `{name}` is no policy"))?;
     let imports =
         component::imports(&component).with_context(|| format!("package `{name}` is no policy"))?;
-    install_settings(folder, package)?;
-    install_weights(&package.folder().join(WEIGHTS), &folder.join(name))?;
-    install::write(&folder.join(format!("{name}.wasm")), &component)?;
+    let file = folder.join(format!("{name}.wasm"));
+    install::belongings(package.folder(), name, &file)?;
+    install::write(&file, &component)?;
     Ok(Built {
         name: name.clone(),
         size_bytes: component.len(),
         imports,
     })
-}
-
-fn module_of<'a>(package: &Package, artifacts: &'a [Artifact]) -> Option<&'a Path> {
-    artifacts
-        .iter()
-        .filter(|artifact| artifact.manifest_path == package.manifest_path)
-        .flat_map(|artifact| &artifact.filenames)
-        .map(PathBuf::as_path)
-        .find(|file| {
-            file.extension()
-                .is_some_and(|extension| extension == "wasm")
-        })
-}
-
-/// Settings are optional, and written before the component: a watcher acts on the component.
-fn install_settings(folder: &Path, package: &Package) -> Result<()> {
-    let file = format!("{}.toml", package.name);
-    let source = package.folder().join(&file);
-    match fs::read(&source) {
-        Ok(settings) => install::write(&folder.join(file), &settings).map(drop),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", source.display())),
-    }
-}
-
-/// Weights and tables are optional, and written before the component as well. Files that a
-/// folder had before stay: whoever runs a server may have put them there.
-fn install_weights(from: &Path, to: &Path) -> Result<()> {
-    let entries = match fs::read_dir(from) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", from.display())),
-    };
-    for entry in entries {
-        let entry = entry.with_context(|| format!("cannot read {}", from.display()))?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if source.is_dir() {
-            install_weights(&source, &target)?;
-            continue;
-        }
-        let bytes =
-            fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
-        install::write(&target, &bytes)?;
-    }
-    Ok(())
 }
 
 /// The components as a table: name, size, what they ask of the host.
@@ -207,27 +160,6 @@ mod tests {
             name: name.to_owned(),
             size_bytes,
             imports,
-        }
-    }
-
-    #[test]
-    fn weights_lie_beside_the_component() {
-        let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (folder.path().join("weights"), folder.path().join("to/name"));
-        install_weights(&from, &to).unwrap();
-        assert!(!to.exists(), "a policy without any has no folder");
-        fs::create_dir_all(from.join("image")).unwrap();
-        fs::write(from.join("a.safetensors"), b"one").unwrap();
-        fs::write(from.join("image/b.safetensors"), b"two").unwrap();
-        fs::create_dir_all(&to).unwrap();
-        fs::write(to.join("own.safetensors"), b"three").unwrap();
-        install_weights(&from, &to).unwrap();
-        for (file, bytes) in [
-            ("a.safetensors", b"one".as_slice()),
-            ("image/b.safetensors", b"two"),
-            ("own.safetensors", b"three"),
-        ] {
-            assert_eq!(fs::read(to.join(file)).unwrap(), bytes, "{file}");
         }
     }
 

@@ -8,12 +8,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use switchyard_kit::{cargo, shell};
 
 use crate::bench::Verdict;
 use crate::launch::demo_arguments;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
-use crate::{bench, cargo, paper, shell, tidy};
+use crate::{bench, paper, tidy};
 
 /// What became of a step that did not fail.
 enum Outcome {

@@ -6,8 +6,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-
-use crate::cargo;
+use switchyard_kit::cargo;
 
 /// The repository: its root and its packages.
 #[derive(Debug)]

@@ -13,10 +13,11 @@ use crate::guest::{Setting, WasmPolicy};
 use crate::host_state::HostState;
 use crate::usage::Usage;
 use crate::v0_1::{self, V0_1};
+use crate::wasi;
 
 /// The interface that a policy exports, without its version.
 const EXPORT: &str = "switchyard:policy/scheduling";
-/// The only interface it may import, without its version.
+/// The only interface it may import beside WASI's, without its version.
 const IMPORT: &str = "switchyard:policy/host";
 
 /// The calls of one contract version on an instance of it, in the core's types. The outer
@@ -85,7 +86,8 @@ pub enum ContractError {
     },
     /// It asks for more than a policy gets.
     #[error(
-        "it imports {imports}; a policy may import `{IMPORT}` only (no clock, no files, no network)"
+        "it imports {imports}; a policy may import `{IMPORT}`, and WASI 0.2, which is an empty \
+         world here (no files, no environment, no network)"
     )]
     Import {
         /// The imports at fault.
@@ -112,7 +114,7 @@ pub(crate) fn bind(
     check_version(&exports)?;
     let strange: Vec<String> = ty
         .imports(&engine)
-        .filter(|(name, _)| name.split('@').next() != Some(IMPORT))
+        .filter(|(name, _)| name.split('@').next() != Some(IMPORT) && !wasi::is_wasi(name))
         .map(|(name, _)| format!("`{name}`"))
         .collect();
     if !strange.is_empty() {

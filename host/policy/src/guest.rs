@@ -219,6 +219,7 @@ impl<C: Contract> Policy for WasmPolicy<C> {
         self.ensure_live()?;
         let (budget, wants) = (self.limits.window_budget, self.description.wants);
         self.call("schedule", budget, |contract, live| {
+            live.store.data_mut().now_us = window.now.0;
             contract.schedule(&live.exports, &mut live.store, window, wants, plan)
         })
     }

@@ -10,6 +10,7 @@ use crate::budget::Budget;
 use crate::fault::truncate;
 use crate::limits::{Limiter, Limits};
 use crate::usage::Usage;
+use crate::wasi::Output;
 
 /// Lives in the store; outlives it when the instance is replaced after a fault.
 pub(crate) struct HostState {
@@ -20,6 +21,10 @@ pub(crate) struct HostState {
     pub(crate) budget: Budget,
     /// Artifacts are handed out during `configure` only.
     pub(crate) configuring: bool,
+    /// Time of the last window: what a clock shows.
+    pub(crate) now_us: u64,
+    /// What is printed to standard output and standard error.
+    printed: [Output; 2],
     artifacts: Artifacts,
     seed: u64,
     random: Pcg64,
@@ -54,6 +59,8 @@ impl HostState {
             limiter: Limiter::new(limits, Arc::clone(&usage)),
             budget: Budget::default(),
             configuring: false,
+            now_us: 0,
+            printed: Default::default(),
             artifacts,
             seed,
             random: Pcg64::seed_from_u64(seed),
@@ -67,8 +74,9 @@ impl HostState {
         }
     }
 
-    /// Starts the random stream again from its seed.
+    /// Starts the random stream again from its seed, and the clock from zero.
     pub(crate) fn reseed(&mut self) {
+        self.now_us = 0;
         self.random = Pcg64::seed_from_u64(self.seed);
     }
 
@@ -78,6 +86,12 @@ impl HostState {
     }
 
     pub(crate) fn end_call(&mut self) {
+        for is_error in [false, true] {
+            let mut last = None;
+            self.printed[usize::from(is_error)].end(|line| last = Some(line));
+            last.into_iter()
+                .for_each(|line| self.log(level(is_error), line));
+        }
         let dropped = std::mem::take(&mut self.log.dropped_in_call);
         if dropped > 0 {
             self.usage.lines_dropped(dropped);
@@ -112,6 +126,16 @@ impl HostState {
         }
     }
 
+    /// What a policy prints goes to the log, line by line.
+    pub(crate) fn print(&mut self, is_error: bool, bytes: &[u8]) {
+        let (most, mut lines) = (self.log.line_bytes, Vec::new());
+        let output = &mut self.printed[usize::from(is_error)];
+        output.take(bytes, most, |line| lines.push(line));
+        lines
+            .into_iter()
+            .for_each(|line| self.log(level(is_error), line));
+    }
+
     pub(crate) fn read_artifact(&self, name: &str) -> Result<Vec<u8>, ArtifactError> {
         if !self.configuring {
             return Err(ArtifactError::Forbidden);
@@ -121,6 +145,15 @@ impl HostState {
 
     pub(crate) fn random_u64(&mut self) -> u64 {
         self.random.next_u64()
+    }
+}
+
+/// Of a line that was printed.
+fn level(is_error: bool) -> LogLevel {
+    if is_error {
+        LogLevel::Warn
+    } else {
+        LogLevel::Info
     }
 }
 

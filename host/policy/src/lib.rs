@@ -9,6 +9,7 @@
 //!   of its `budget`
 //! - [`limits`]: what one policy may take
 //! - `contract` picks the host module for a component's contract version: `v0_1`
+//! - `wasi`: the empty world of components that import WASI
 //! - `guest`: an instance behind the core's trait; a fault costs it the instance
 //! - [`conformance`]: windows of every shape, and a yard, that any policy must get through
 //! - [`history`]: the versions that served before, for rollback
@@ -37,6 +38,7 @@ mod host_state;
 mod interface;
 mod usage;
 mod v0_1;
+mod wasi;
 mod whole;
 
 pub use engine::{EngineOptions, PolicyEngine};

@@ -16,6 +16,7 @@ use wasmtime::{Engine, Store};
 
 use crate::contract::Contract;
 use crate::host_state::HostState;
+use crate::wasi;
 
 #[allow(
     missing_docs,
@@ -51,6 +52,7 @@ impl V0_1 {
     pub(crate) fn link(engine: &Engine, component: &Component) -> wasmtime::Result<Self> {
         let mut linker = Linker::new(engine);
         bindings::Policy::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        wasi::link(&mut linker, engine, component)?;
         let pre = bindings::PolicyPre::new(linker.instantiate_pre(component)?)?;
         Ok(Self {
             pre,

@@ -4,6 +4,7 @@
 
 mod demo;
 mod models;
+mod page;
 mod policy;
 mod prepare;
 mod profile;

@@ -29,6 +29,7 @@ mod live {
     mod preparing;
     mod process;
     mod recording;
+    mod routers;
     mod shadow;
     mod slicing;
     mod swaps;

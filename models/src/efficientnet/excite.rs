@@ -3,8 +3,9 @@
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 
+use crate::flow::{Flow, other_mode};
+use crate::kernels::{Activation, gates};
 use crate::layers::Linear;
-use crate::layers2d::mean_pool;
 use crate::unfold2d::contiguous;
 
 pub(super) struct Excite {
@@ -18,17 +19,31 @@ struct ScaleChannels;
 // === impl Excite ===
 
 impl Excite {
-    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let squeezed = self.squeeze.forward(&mean_pool(x)?)?.silu()?;
-        let gates = candle_nn::ops::sigmoid(&self.widen.forward(&squeezed)?)?;
-        if x.device().is_cpu() {
-            // candle's broadcast finds each factor by its index.
-            return x
-                .contiguous()?
-                .apply_op2_no_bwd(&gates.contiguous()?, &ScaleChannels);
+    pub(super) fn forward(&self, x: Flow) -> Result<Flow> {
+        let squeezed = self
+            .squeeze
+            .forward_rows(&x.mean_pool()?, Activation::Silu)?;
+        let widened = self.widen.forward_rows(&squeezed, Activation::None)?;
+        match (x, widened.sigmoid()?) {
+            (Flow::Graph(x), Flow::Graph(gates)) => scale(&x, &gates).map(Flow::Graph),
+            (Flow::Packed(mut x), Flow::Packed(gates)) => {
+                gates::scale(&mut x, &gates)?;
+                Ok(Flow::Packed(x))
+            }
+            _ => other_mode(),
         }
-        x.broadcast_mul(&gates.unsqueeze(1)?.unsqueeze(1)?)
     }
+}
+
+/// `[batch, height, width, channels]` times `[batch, channels]`.
+fn scale(x: &Tensor, gates: &Tensor) -> Result<Tensor> {
+    if x.device().is_cpu() {
+        // candle's broadcast finds each factor by its index.
+        return x
+            .contiguous()?
+            .apply_op2_no_bwd(&gates.contiguous()?, &ScaleChannels);
+    }
+    x.broadcast_mul(&gates.unsqueeze(1)?.unsqueeze(1)?)
 }
 
 // === impl ScaleChannels ===

@@ -128,7 +128,8 @@ impl<'a> Source<'a> {
         let bias = self
             .params
             .get(&format!("{name}.bias"), &[output], Init::Zero)?;
-        Ok(Linear::from_weights(weight, bias))
+        let mode = self.params.mode();
+        Linear::with_mode(weight, bias, mode).map_err(ModelError::compute(name))
     }
 
     /// A layer's convolution and normalisation, or the two convolutions of an excitation.

@@ -125,7 +125,8 @@ impl PpoRouter {
             };
             let model = self.network.meta().models[at] as usize;
             let batch = self.decision.batches.get(model).copied();
-            self.yard.lane(catalog, at, share, batch.unwrap_or((1, 1)))
+            let batch = batch.unwrap_or(self.yard.bounds[model]);
+            self.yard.lane(catalog, at, share, batch)
         };
         up.map(lane).collect()
     }

@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     /// Arrivals per second of each of the workload's phases, for weights that want to know the
     /// phase.
     pub(crate) rates: Vec<f64>,
+    /// Variant to its smallest and its largest batch, for weights that choose none.
+    pub(crate) batches: BTreeMap<String, [u32; 2]>,
 }
 
 impl Default for Settings {
@@ -24,6 +26,7 @@ impl Default for Settings {
             weights: "default/policy.safetensors".to_owned(),
             instances: BTreeMap::new(),
             rates: vec![180.0, 10.0],
+            batches: BTreeMap::new(),
         }
     }
 }
@@ -40,6 +43,9 @@ impl Settings {
         let positive = |rate: &f64| rate.is_finite() && *rate > 0.0;
         let are_rates = settings.rates.iter().all(positive);
         require(are_rates, "rates", "must be positive")?;
+        let ascend = |[min, max]: &[u32; 2]| *min > 0 && min <= max;
+        let do_ascend = settings.batches.values().all(ascend);
+        require(do_ascend, "batches", "must be positive and ascend")?;
         Ok(settings)
     }
 }
@@ -57,6 +63,7 @@ mod tests {
             (r#"{"weights": 1}"#, "weights"),
             (r#"{"instances": 3}"#, "instances"),
             (r#"{"rates": [0]}"#, "rates"),
+            (r#"{"batches": {"heavy": [3, 1]}}"#, "batches"),
         ] {
             let error = Settings::try_new(json).unwrap_err();
             assert!(

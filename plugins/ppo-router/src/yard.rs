@@ -14,6 +14,8 @@ pub(crate) struct Yard {
     pub(crate) instances: Vec<Instance>,
     /// Requests that each holds, those in service included, c.
     capacity: u32,
+    /// By model, the bounds of batches where the weights choose none.
+    pub(crate) bounds: Vec<(u32, u32)>,
 }
 
 // === impl Yard ===
@@ -41,10 +43,12 @@ impl Yard {
             let trained = names.join(", ");
             format!("settings: instances: the weights were trained for {trained}, a worker each")
         })?;
-        check_batches(catalog, meta, &instances)?;
+        let bounds = bounds_of(meta, settings)?;
+        check_batches(catalog, meta, &bounds, &instances)?;
         Ok(Self {
             app,
             instances,
+            bounds,
             capacity: meta.layout.capacity as u32,
         })
     }
@@ -99,12 +103,34 @@ fn matched(mut named: Vec<Instance>, wanted: &[VariantId]) -> Option<Vec<Instanc
     instances.filter(|_| named.is_empty())
 }
 
-/// Batches that the weights choose from must be ones that the workers know.
-fn check_batches(catalog: &Catalog, meta: &Meta, instances: &[Instance]) -> Result<(), String> {
-    let Some(&largest) = meta.batches.last() else {
-        return Ok(());
-    };
-    for instance in instances {
+/// What the settings say of each model's batches; of one request where they say nothing.
+fn bounds_of(meta: &Meta, settings: &Settings) -> Result<Vec<(u32, u32)>, String> {
+    let mut bounds = vec![(1, 1); meta.variants.len()];
+    for (name, &[min, max]) in &settings.batches {
+        let wrong = |reason: &str| Err(format!("settings: batches.{name}: {reason}"));
+        if !meta.batches.is_empty() {
+            return wrong("the weights choose them");
+        }
+        match meta.variants.iter().position(|variant| variant == name) {
+            Some(model) => bounds[model] = (min, max),
+            None => return wrong("the weights are for no such variant"),
+        }
+    }
+    Ok(bounds)
+}
+
+/// Batches that there may be must be ones that the workers know.
+fn check_batches(
+    catalog: &Catalog,
+    meta: &Meta,
+    bounds: &[(u32, u32)],
+    instances: &[Instance],
+) -> Result<(), String> {
+    for (instance, &model) in instances.iter().zip(&meta.models) {
+        let (largest, whose) = match meta.batches.last() {
+            Some(&largest) => (largest, "weights: metadata"),
+            None => (bounds[model as usize].1, "settings"),
+        };
         let variant = catalog.variant(instance.variant);
         let exit = variant.last_exit();
         let known = catalog
@@ -113,7 +139,7 @@ fn check_batches(catalog: &Catalog, meta: &Meta, instances: &[Instance]) -> Resu
         if known < largest as usize {
             let name = &variant.name;
             let reason = format!("{largest} requests are more than a batch of {name}, {known}");
-            return Err(format!("weights: metadata: batches: {reason}"));
+            return Err(format!("{whose}: batches: {reason}"));
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
-use crate::{cargo, shell};
+use switchyard_kit::{cargo, shell};
 
 /// Calls counted of each case; what the first ones do beside is left out by the bench.
 const CALLS: u64 = 32;

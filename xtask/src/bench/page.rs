@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell;
+use switchyard_kit::shell;
 
 /// The page as it stands, to be saved when it has changed.
 pub(crate) struct Page {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use super::curves::Curves;
 use super::formula::Formula;
 
 /// A figure, as its file describes it. `tests/paper/README.md` describes the files.
@@ -34,6 +35,7 @@ pub(crate) struct Figure {
 pub(crate) enum Source {
     Simulate(Simulate),
     Bench(Bench),
+    Curves(Curves),
 }
 
 /// A command of `switchyard` that makes a file or a folder. Whether it has to be made again is
@@ -130,6 +132,7 @@ struct FigureFile {
     prepare: Vec<Prepare>,
     simulate: Option<Simulate>,
     bench: Option<Bench>,
+    curves: Option<Curves>,
     #[serde(default)]
     metrics: Vec<String>,
     #[serde(rename = "claim", default)]
@@ -171,13 +174,17 @@ impl Figure {
 
     fn parse(name: &str, file: &Path, text: &str) -> Result<Self> {
         let read: FigureFile = toml::from_str(text)?;
-        let source = match (read.simulate, read.bench) {
-            (Some(simulate), None) => {
+        let source = match (read.simulate, read.bench, read.curves) {
+            (Some(simulate), None, None) => {
                 simulate.check()?;
                 Source::Simulate(simulate)
             }
-            (None, Some(bench)) => Source::Bench(bench),
-            _ => bail!("must have one of [simulate] and [bench]"),
+            (None, Some(bench), None) => Source::Bench(bench),
+            (None, None, Some(curves)) => {
+                curves.check()?;
+                Source::Curves(curves)
+            }
+            _ => bail!("must have one of [simulate], [bench] and [curves]"),
         };
         let claims = read.claims.into_iter().map(Claim::try_new);
         Ok(Self {
@@ -343,7 +350,7 @@ mod tests {
     fn simulated(text: &str) -> Simulate {
         match parse(text).unwrap().source {
             Source::Simulate(simulate) => simulate,
-            Source::Bench(bench) => panic!("{bench:?}"),
+            other => panic!("{other:?}"),
         }
     }
 

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use switchyard_kit::{cargo, shell};
 
 use super::figure::{Bench, Figure, Options, Prepare, Simulate, Source};
 use super::results::Results;
+use crate::plugins;
 use crate::workspace::Workspace;
-use crate::{cargo, plugins, shell};
 
 /// `switchyard`, built.
 pub(crate) struct Program<'a> {
@@ -61,6 +62,10 @@ impl<'a> Program<'a> {
         let mut results = match &figure.source {
             Source::Bench(bench) => self.results(figure, self.bench(bench))?,
             Source::Simulate(simulate) => self.points(figure, simulate)?,
+            Source::Curves(curves) => {
+                let folder = figure.file.parent().unwrap_or(&self.workspace.root);
+                curves.results(folder)?
+            }
         };
         for tables in promised {
             results.join(tables);

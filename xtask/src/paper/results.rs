@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 /// Means by point, policy and metric; the part of `simulate --json` that claims are about.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Results {
     runs: Vec<Run>,
 }
@@ -119,6 +119,15 @@ impl Results {
             point.clone_into(&mut run.point);
         }
         self
+    }
+
+    /// Adds one run.
+    pub(crate) fn add(&mut self, point: &str, policy: &str, estimates: BTreeMap<String, Estimate>) {
+        self.runs.push(Run {
+            point: point.to_owned(),
+            policy: policy.to_owned(),
+            estimates,
+        });
     }
 
     /// Adds runs of further points.

@@ -9,4 +9,5 @@ mod loading;
 mod recording;
 mod state;
 mod support;
+mod wasi;
 mod watching;

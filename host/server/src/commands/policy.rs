@@ -1,6 +1,9 @@
 //! `switchyard policy`: what is done with a policy outside a server.
 
+mod build;
 mod check;
+mod cost;
+mod new;
 mod report;
 
 use clap::{Args, Subcommand};
@@ -11,8 +14,10 @@ use super::Failure;
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "Examples:
-  switchyard policy check target/policies/fcfs.wasm
-  switchyard policy check my-policy.wasm --json")]
+  switchyard policy new my-policy
+  switchyard policy build my-policy
+  switchyard policy check my-policy/build/my-policy.wasm
+  switchyard policy check target/policies/fcfs.wasm --json")]
 pub(super) struct PolicyArgs {
     #[command(subcommand)]
     command: PolicyCommand,
@@ -20,12 +25,18 @@ pub(super) struct PolicyArgs {
 
 #[derive(Debug, Subcommand)]
 enum PolicyCommand {
+    New(new::NewArgs),
+    Build(build::BuildArgs),
     Check(check::CheckArgs),
+    Cost(cost::CostArgs),
 }
 
 /// Does what is asked for.
 pub(super) fn run(args: &PolicyArgs) -> Result<(), Failure> {
     match &args.command {
+        PolicyCommand::New(args) => new::run(args),
+        PolicyCommand::Build(args) => build::run(args),
         PolicyCommand::Check(args) => check::run(args),
+        PolicyCommand::Cost(args) => cost::run(args),
     }
 }

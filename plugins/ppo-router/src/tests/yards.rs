@@ -41,3 +41,34 @@ fn other_apps_are_served_as_they_come() {
     assert_eq!(decisions.dispatched(), [1, 2, 3]);
     assert_eq!(decisions.routes[0].app, 1);
 }
+
+#[test]
+fn batches_of_weights_that_choose_none_are_a_setting() {
+    let catalog = catalog();
+    install(&three_to_one());
+    let mut policy = policy(&catalog, r#"{"batches": {"light": [2, 3]}}"#);
+    let decisions = run(&mut policy, &catalog, &WindowBuilder::new(&catalog).build());
+    let bounds = decisions.routes[0].lanes.iter();
+    let bounds: Vec<_> = bounds
+        .map(|lane| (lane.min_batch, lane.max_batch, lane.capacity))
+        .collect();
+    // Three inside: one in service and two that wait; or three in service, and room for a batch.
+    assert_eq!(bounds, [(1, 1, 2), (2, 3, 2)]);
+    for (json, error) in [
+        (
+            r#"{"batches": {"tiny": [1, 2]}}"#,
+            "settings: batches.tiny: the weights are for no such variant",
+        ),
+        (
+            r#"{"batches": {"heavy": [1, 9]}}"#,
+            "settings: batches: 9 requests are more than a batch of heavy, 5",
+        ),
+    ] {
+        assert_eq!(PpoRouter::configure(&catalog, json).unwrap_err(), error);
+    }
+    install(&network(meta(Kind::Paper, &[1, 3]), &[], &[0.0; 8]));
+    assert_eq!(
+        PpoRouter::configure(&catalog, r#"{"batches": {"light": [1, 3]}}"#).unwrap_err(),
+        "settings: batches.light: the weights choose them"
+    );
+}

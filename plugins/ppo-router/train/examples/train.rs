@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p ppo-router-train --example train -- DIR [paper|full|extended]
-//!     [--seed N] [--updates N] [--batching] [--better] [--resume] [--workload W]
-//!     [--settings JSON] [--yard FILE] [--first W SHARE]
+//!     [--seed N,...] [--updates N] [--batching] [--better] [--resume] [--workload W]
+//!     [--settings JSON] [--yard FILE] [--deadline-ms MS] [--first W SHARE]
 //! ```
 //! `switchyard prepare ppo-router` does the same with a progress bar.
 
@@ -12,7 +12,8 @@
 use std::path::PathBuf;
 
 use ppo_router_net::Kind;
-use ppo_router_train::{Options, Progress, Settings, Yard, train};
+use ppo_router_train::train::draw_seeds;
+use ppo_router_train::{Options, Progress, Settings, Trained, Yard, train};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,7 +43,11 @@ fn main() {
         settings = settings.with(serde_json::from_str(&json).unwrap()).unwrap();
     }
     let number = |name: &str, default: u64| after(name, 1).map_or(default, |n| n.parse().unwrap());
+    yard.deadline_us = number("--deadline-ms", yard.deadline_us / 1_000) * 1_000;
     let default = "mmpp:180,10,0.036,0.002".to_owned();
+    let seeds = after("--seed", 1).unwrap_or("1".to_owned());
+    let seeds: Vec<u64> = seeds.split(',').map(|seed| seed.parse().unwrap()).collect();
+    let dir = PathBuf::from(&arguments[0]);
     let options = Options {
         yard,
         workload: after("--workload", 1).unwrap_or(default),
@@ -50,8 +55,8 @@ fn main() {
         kind,
         settings,
         updates: number("--updates", 200),
-        seed: number("--seed", 1),
-        out: PathBuf::from(&arguments[0]),
+        seed: seeds[0],
+        out: dir.clone(),
         resume: has("--resume"),
         every: number("--every", 10),
         validation_slots: number("--validation", 100_000),
@@ -62,7 +67,26 @@ fn main() {
             arguments.join(" ")
         ),
     };
-    let trained = train(&options, &mut |progress: &Progress<'_>| {
+    let of_seeds: Vec<Options> = match seeds[..] {
+        [_] => vec![options.clone()],
+        _ => seeds
+            .iter()
+            .map(|&seed| Options {
+                seed,
+                out: dir.join(format!("seed-{seed}")),
+                ..options.clone()
+            })
+            .collect(),
+    };
+    let trained: Vec<Trained> = of_seeds.iter().map(one).collect();
+    if trained.len() > 1 {
+        let title = format!("{}, seeds {seeds:?}", options.workload);
+        draw_seeds(&title, &trained, &dir).unwrap();
+    }
+}
+
+fn one(options: &Options) -> Trained {
+    let trained = train(options, &mut |progress: &Progress<'_>| {
         let point = progress.point;
         if let Some(v) = point.validation {
             println!(
@@ -85,8 +109,7 @@ fn main() {
         }
         true
     });
-    println!(
-        "{}",
-        serde_json::to_string_pretty(&trained.unwrap()).unwrap()
-    );
+    let trained = trained.unwrap();
+    println!("{}", serde_json::to_string_pretty(&trained).unwrap());
+    trained
 }

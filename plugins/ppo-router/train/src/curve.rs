@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::learner::Seen;
+use crate::plot::{self, Line, Panel, Place};
+use crate::rollout::PHASES;
 
 /// One update on the curve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,9 @@ pub struct Point {
     pub parts: [Ratios; 3],
     /// Without noise, on arrivals kept apart for this, where it was looked at.
     pub validation: Option<Ratios>,
+    /// There, by phase and model, the means of the smallest batch and of the largest; of networks
+    /// that choose them.
+    pub bounds: Vec<(f64, f64)>,
     /// Mean squared error of the values over their targets' variance.
     pub unexplained: f64,
     /// Share of the samples that were clipped.
@@ -56,6 +61,7 @@ impl Point {
             reward: seen.reward,
             parts,
             validation: None,
+            bounds: Vec::new(),
             unexplained: seen.unexplained,
             clipped: seen.clipped,
         }
@@ -68,8 +74,16 @@ pub fn csv(points: &[Point]) -> String {
     let mut text = String::from(
         "update,slots,reward,goodput,violation,heavy,goodput_0,violation_0,heavy_0,\
          goodput_1,violation_1,heavy_1,validation_goodput,validation_violation,validation_heavy,\
-         unexplained,clipped\n",
+         unexplained,clipped",
     );
+    let pairs = points.iter().map(|point| point.bounds.len()).max();
+    let pairs = pairs.unwrap_or(0);
+    let models = (pairs / PHASES).max(1);
+    for pair in 0..pairs {
+        let (phase, model) = (pair / models, pair % models);
+        let _ = write!(text, ",min_{phase}_{model},max_{phase}_{model}");
+    }
+    text.push('\n');
     for point in points {
         let _ = write!(text, "{},{},{:.4}", point.update, point.slots, point.reward);
         let parts = point.parts.iter().map(Some);
@@ -79,116 +93,89 @@ pub fn csv(points: &[Point]) -> String {
                 None => write!(text, ",,,"),
             };
         }
-        let _ = writeln!(text, ",{:.4},{:.4}", point.unexplained, point.clipped);
+        let _ = write!(text, ",{:.4},{:.4}", point.unexplained, point.clipped);
+        for pair in 0..pairs {
+            let _ = match point.bounds.get(pair) {
+                Some((min, max)) => write!(text, ",{min:.3},{max:.3}"),
+                None => write!(text, ",,"),
+            };
+        }
+        text.push('\n');
     }
     text
-}
-
-const WIDTH: f64 = 720.0;
-const PANEL: f64 = 150.0;
-const LEFT: f64 = 60.0;
-const RIGHT: f64 = 110.0;
-
-/// The curve as a plot: goodput, violations and use of the first model against slots, each for
-/// all requests, for the first phase and for the second, and what validation saw.
-#[must_use]
-pub fn svg(title: &str, points: &[Point]) -> String {
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" \
-         font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"{LEFT}\" y=\"18\" font-size=\"13\">{}</text>\n",
-        3.0 * (PANEL + 34.0) + 50.0,
-        escaped(title),
-    );
-    let panels: [(&str, Value); 3] = [
-        ("goodput ratio, %", |r| 100.0 * r.goodput),
-        ("violation ratio, %", |r| 100.0 * r.violation),
-        ("answered by the first model, %", |r| 100.0 * r.heavy),
-    ];
-    for (p, (name, of)) in panels.into_iter().enumerate() {
-        let top = 44.0 + p as f64 * (PANEL + 34.0);
-        panel(&mut out, name, points, top, of);
-    }
-    let y = 3.0 * (PANEL + 34.0) + 36.0;
-    let _ = writeln!(
-        out,
-        "<text x=\"{LEFT}\" y=\"{y}\">million slots of training</text>\n</svg>"
-    );
-    out
 }
 
 /// What a panel shows of an evaluation.
 type Value = fn(&Ratios) -> f64;
 
-type Line<'a> = (&'a str, &'a str, Vec<(f64, f64)>);
+const PANELS: [(&str, Value); 3] = [
+    ("goodput ratio, %", |r| 100.0 * r.goodput),
+    ("violation ratio, %", |r| 100.0 * r.violation),
+    ("answered by the first model, %", |r| 100.0 * r.heavy),
+];
 
-fn panel(out: &mut String, name: &str, points: &[Point], top: f64, of: Value) {
-    let million = |point: &Point| point.slots as f64 / 1e6;
-    let part = |p: usize| {
-        points
-            .iter()
-            .map(move |point| (million(point), of(&point.parts[p])))
-    };
-    let checked = points.iter();
-    let checked = checked.filter_map(|p| Some((million(p), of(p.validation.as_ref()?))));
-    let lines: [Line<'_>; 4] = [
-        ("all", "#555555", part(0).collect()),
-        ("first phase", "#d55e00", part(1).collect()),
-        ("second phase", "#0072b2", part(2).collect()),
-        ("validation", "#009e73", checked.collect()),
-    ];
-    let values = lines.iter().flat_map(|line| &line.2).map(|point| point.1);
-    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| {
-        (low.min(y), high.max(y))
-    });
-    let (low, high) = if low < high {
-        (low, high)
-    } else {
-        (0.0, 100.0)
-    };
-    let last = points.last().map_or(1.0, million).max(f64::MIN_POSITIVE);
-    let width = WIDTH - LEFT - RIGHT;
-    let x = |million: f64| LEFT + width * million / last;
-    let y = |value: f64| top + PANEL * (high - value) / (high - low);
-    let _ = writeln!(
-        out,
-        "<text x=\"{LEFT}\" y=\"{}\">{name}</text>\n\
-         <rect x=\"{LEFT}\" y=\"{top}\" width=\"{width}\" height=\"{PANEL}\" fill=\"none\" \
-         stroke=\"#bbbbbb\"/>",
-        top - 5.0
-    );
-    for tick in 0..=4 {
-        let share = f64::from(tick) / 4.0;
-        let (value, million) = (low + (high - low) * share, last * share);
-        let _ = writeln!(
-            out,
-            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{value:.2}</text>\
-             <text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{million:.1}</text>",
-            LEFT - 5.0,
-            y(value) + 4.0,
-            x(million),
-            top + PANEL + 13.0,
-        );
-    }
-    for (l, (name, colour, line)) in lines.iter().enumerate() {
-        let places: Vec<String> = line
-            .iter()
-            .map(|&(million, value)| format!("{:.1},{:.1}", x(million), y(value)))
-            .collect();
-        let _ = writeln!(
-            out,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.2\"/>\
-             <text x=\"{}\" y=\"{}\" fill=\"{colour}\">{name}</text>",
-            places.join(" "),
-            WIDTH - RIGHT + 8.0,
-            top + 14.0 + 15.0 * l as f64,
-        );
-    }
+/// All requests, and those of each phase.
+const PARTS: [(&str, &str); 3] = [
+    ("all", "#555555"),
+    ("first phase", "#d55e00"),
+    ("second phase", "#0072b2"),
+];
+
+/// Of what validation saw.
+const CHECKED: &str = "#009e73";
+
+/// The curve as a plot: goodput, violations and use of the first model against slots, each for
+/// all requests, for the first phase and for the second, and what validation saw.
+#[must_use]
+pub fn svg(title: &str, points: &[Point]) -> String {
+    drawn(title, &[points])
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
+/// The same of trainings from different seeds: means, with the standard deviation around them.
+/// Updates that not all of them have made are left out.
+#[must_use]
+pub fn svg_of_seeds(title: &str, curves: &[Vec<Point>]) -> String {
+    let curves: Vec<&[Point]> = curves.iter().map(Vec::as_slice).collect();
+    drawn(title, &curves)
+}
+
+fn drawn(title: &str, curves: &[&[Point]]) -> String {
+    let updates = curves.iter().map(|curve| curve.len()).min().unwrap_or(0);
+    let line = |name: &'static str, colour, of: &dyn Fn(&Point) -> Option<f64>| Line {
+        name,
+        colour,
+        places: (0..updates)
+            .filter_map(|update| {
+                let values = curves.iter().map(|curve| of(&curve[update]));
+                let values: Vec<f64> = values.collect::<Option<_>>()?;
+                let (y, deviation) = spread(&values);
+                let x = curves[0][update].slots as f64 / 1e6;
+                Some(Place { x, y, deviation })
+            })
+            .collect(),
+    };
+    let panels = PANELS.map(|(name, of)| {
+        let parts = (0..).zip(PARTS);
+        let parts = parts.map(|(p, (name, colour)): (usize, _)| {
+            line(name, colour, &|point| Some(of(&point.parts[p])))
+        });
+        let checked = line("validation", CHECKED, &|point| {
+            point.validation.as_ref().map(of)
+        });
+        Panel {
+            name,
+            lines: parts.chain([checked]).collect(),
+        }
+    });
+    plot::svg(title, "million slots of training", &panels)
+}
+
+/// Mean and standard deviation; 0 of a single one.
+fn spread(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (count - 1.0).max(1.0)).sqrt())
 }
 
 #[cfg(test)]
@@ -200,6 +187,10 @@ mod tests {
             update,
             slots: update * 50_000,
             validation: update.is_multiple_of(2).then(Ratios::default),
+            bounds: match update.is_multiple_of(2) {
+                true => vec![(1.0, 5.0); 4],
+                false => Vec::new(),
+            },
             ..Point::default()
         };
         (1..=4).map(point).collect()
@@ -215,6 +206,15 @@ mod tests {
             text.lines().all(|line| Some(columns(line)) == first),
             "{text}"
         );
+        let last = text.lines().last();
+        assert!(
+            last.is_some_and(|line| line.ends_with(",1.000,5.000")),
+            "{text}"
+        );
+        assert!(
+            text.contains(",min_1_0,max_1_0,min_1_1,max_1_1\n"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -223,5 +223,21 @@ mod tests {
             let text = svg("a < b", points);
             assert!(text.contains("a &lt; b") && !text.contains("NaN"), "{text}");
         }
+        assert!(!svg_of_seeds("", &[]).contains("NaN"));
+    }
+
+    #[test]
+    fn seeds_are_drawn_as_their_mean_and_how_far_they_are_from_it() {
+        assert_eq!(spread(&[1.0, 3.0]), (2.0, 2.0_f64.sqrt()));
+        assert_eq!(spread(&[5.0]), (5.0, 0.0));
+        let (one, mut two) = (points(), points());
+        two[1].parts[0].goodput = 0.5;
+        let text = svg_of_seeds("two", &[one.clone(), two]);
+        assert_eq!(
+            text.matches("<polygon").count(),
+            1,
+            "one line differs: {text}"
+        );
+        assert!(!svg("one", &one).contains("<polygon"));
     }
 }

@@ -7,6 +7,7 @@ use switchyard_core::time::Micros;
 use switchyard_sim::metrics::Summary;
 use switchyard_sim::{Report, SimError, Workload};
 
+use crate::bounds::{Bounds, Chosen};
 use crate::env::Env;
 use crate::yard::Yard;
 
@@ -21,6 +22,9 @@ pub struct Evaluation {
     pub overall: Part,
     /// Those that arrived in each phase.
     pub phases: Vec<Part>,
+    /// What was chosen for batches, where anything was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Bounds>,
 }
 
 /// Some of the requests. Ratios are of arrivals.
@@ -74,21 +78,31 @@ pub fn evaluate(
     slots: u64,
     seeds: &[u64],
 ) -> Result<Evaluation, SimError> {
-    let runs: Vec<Report> = seeds
+    let runs: Vec<(Report, Chosen)> = seeds
         .par_iter()
         .map(|&seed| {
-            let mut scratch = Scratch::default();
+            let (mut scratch, mut chosen) = (Scratch::default(), Chosen::default());
             let kind = network.meta().layout.kind;
-            let decide = |observation: &[f32], decision: &mut Decision| {
+            let decide = |phase: usize, observation: &[f32], decision: &mut Decision| {
                 network.decide(observation, &mut scratch, decision);
+                chosen.count(phase, decision);
             };
-            run(yard, workload, kind, slots, seed, decide)
+            let report = run(yard, workload, kind, slots, seed, decide)?;
+            Ok((report, chosen))
         })
-        .collect::<Result<_, _>>()?;
-    Ok(summarised(slots, seeds, &runs))
+        .collect::<Result<_, SimError>>()?;
+    let (mut reports, mut all) = (Vec::new(), Chosen::default());
+    for (report, chosen) in runs {
+        reports.push(report);
+        all.add(chosen);
+    }
+    Ok(Evaluation {
+        bounds: all.bounds(&network.meta().variants),
+        ..summarised(slots, seeds, &reports)
+    })
 }
 
-/// A run of any agent that decides by what is seen.
+/// A run of any agent that decides by the phase in which a slot begins, and by what is seen.
 ///
 /// # Errors
 /// The simulator's.
@@ -98,13 +112,13 @@ pub fn run(
     kind: Kind,
     slots: u64,
     seed: u64,
-    mut decide: impl FnMut(&[f32], &mut Decision),
+    mut decide: impl FnMut(usize, &[f32], &mut Decision),
 ) -> Result<Report, SimError> {
     let scenario = yard.scenario(workload.clone(), Micros(slots * yard.slot_us));
     let mut env = Env::reset(yard, &scenario, kind, seed)?;
     let mut decision = Decision::default();
     for _ in 0..slots {
-        decide(env.observation(), &mut decision);
+        decide(env.phase(), env.observation(), &mut decision);
         env.step(&decision)?;
     }
     env.finish()
@@ -123,5 +137,6 @@ pub fn summarised(slots: u64, seeds: &[u64], runs: &[Report]) -> Evaluation {
         seeds: seeds.to_vec(),
         overall: Part::over("overall", runs.iter().map(|run| &run.total)),
         phases: phases.collect(),
+        bounds: Vec::new(),
     }
 }

@@ -13,11 +13,13 @@
 //! - [`settings`]: the numbers of the method
 //! - [`rollout`]: trajectories and advantages (eq. 11); `batch`: what an update learns from;
 //!   [`learner`]: updates (eq. 10)
-//! - [`evaluate`](mod@evaluate): goodput and violations of a network
-//! - [`curve`]: learning curves; [`train`](mod@train): all of it, with checkpoints
+//! - [`evaluate`](mod@evaluate): goodput and violations of a network; [`bounds`]: what it chose for
+//!   batches
+//! - [`curve`]: learning curves, `plot`: as SVG; [`train`](mod@train): all of it, with checkpoints
 
 pub mod adam;
 mod batch;
+pub mod bounds;
 pub mod curve;
 pub mod density;
 pub mod env;
@@ -25,11 +27,13 @@ pub mod evaluate;
 pub mod heads;
 pub mod learner;
 pub mod mlp;
+mod plot;
 pub mod rollout;
 pub mod settings;
 pub mod train;
 pub mod yard;
 
+pub use bounds::Bounds;
 pub use curve::Point;
 pub use env::{Env, Slot, Tally};
 pub use evaluate::{Evaluation, evaluate};

@@ -82,6 +82,9 @@ pub struct Trained {
     pub validation: Ratios,
     /// The final evaluation.
     pub evaluation: Evaluation,
+    /// Every update.
+    #[serde(skip)]
+    pub curve: Vec<Point>,
 }
 
 /// Why training stopped.
@@ -283,6 +286,8 @@ impl<'a> Run<'a> {
             heavy: seen.overall.heavy_share,
         };
         point.validation = Some(validation);
+        let bounds = seen.bounds.iter();
+        point.bounds = bounds.map(|b| (b.min_mean, b.max_mean)).collect();
         let limit = self.options.violations_max;
         let best = self.best.as_ref().and_then(|(point, _)| point.validation);
         if best.is_none_or(|best| is_better(&validation, &best, limit)) {
@@ -328,6 +333,7 @@ impl<'a> Run<'a> {
             best_update: point.update,
             validation: point.validation.unwrap_or_default(),
             evaluation,
+            curve: self.curve.clone(),
         };
         let text = serde_json::to_string_pretty(&trained).unwrap_or_default();
         self.write(EVALUATION, (text + "\n").as_bytes())?;
@@ -338,6 +344,17 @@ impl<'a> Run<'a> {
         let path = self.options.out.join(name);
         write(&path, bytes).map_err(|source| TrainError::File { path, source })
     }
+}
+
+/// Draws trainings of one kind from several seeds together, as `curve.svg` in a folder.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn draw_seeds(title: &str, trained: &[Trained], folder: &Path) -> Result<(), TrainError> {
+    let curves: Vec<Vec<Point>> = trained.iter().map(|one| one.curve.clone()).collect();
+    let path = folder.join(CURVE_SVG);
+    let text = curve::svg_of_seeds(title, &curves);
+    write(&path, text.as_bytes()).map_err(|source| TrainError::File { path, source })
 }
 
 /// Whole or not at all: a training that is cut off leaves the file before.

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::sheet::{AppSheet, SHOWN, Sheet};
+use crate::commands::page;
 
-const BEGIN: &str = "<!-- begin: written by `switchyard models --markdown`, do not edit -->";
-const END: &str = "<!-- end -->";
+/// Who writes the part between the marks.
+const COMMAND: &str = "switchyard models --markdown";
 
 /// What a page begins with that is not there yet.
 const TITLE: &str = "# Models\n\n\
@@ -13,31 +14,7 @@ const TITLE: &str = "# Models\n\n\
 
 /// Writes the tables into the page; what people wrote around them stays.
 pub(super) fn write(page: &Path, sheet: &Sheet) -> Result<(), String> {
-    let named = |error: std::io::Error| format!("{}: {error}", page.display());
-    let old = match std::fs::read_to_string(page) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            format!("{TITLE}\n{BEGIN}\n{END}\n")
-        }
-        Err(error) => return Err(named(error)),
-    };
-    let new = replaced(&old, &section(sheet)).ok_or_else(|| {
-        format!(
-            "{}: has no line `{BEGIN}` followed by a line `{END}`",
-            page.display()
-        )
-    })?;
-    if let Some(folder) = page.parent() {
-        std::fs::create_dir_all(folder).map_err(named)?;
-    }
-    std::fs::write(page, new).map_err(named)
-}
-
-/// The page with the part between its marks replaced.
-fn replaced(page: &str, section: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{section}\n{END}{after}"))
+    page::write(page, TITLE, &page::begin(COMMAND), &section(sheet))
 }
 
 fn section(sheet: &Sheet) -> String {
@@ -105,25 +82,4 @@ fn table(app: &AppSheet) -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_people_wrote_stays() {
-        let page = format!("# Mine\n\nBefore.\n\n{BEGIN}\nold\n{END}\n\nAfter.\n");
-        let once = replaced(&page, "new\n");
-        let expected = format!("# Mine\n\nBefore.\n\n{BEGIN}\n\nnew\n\n{END}\n\nAfter.\n");
-        assert_eq!(once.as_deref(), Some(&*expected));
-        let twice = once.and_then(|once| replaced(&once, "new\n"));
-        assert_eq!(
-            twice.as_deref(),
-            Some(&*expected),
-            "writing it again changes nothing"
-        );
-        assert_eq!(replaced("no marks", "new"), None);
-        assert_eq!(replaced(&format!("{END}{BEGIN}"), "new"), None);
-    }
 }

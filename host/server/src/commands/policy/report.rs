@@ -257,6 +257,18 @@ impl About {
         }
     }
 
+    /// The imports, WASI's by interface: libraries ask for dozens of functions.
+    fn asks(&self) -> Vec<String> {
+        let shown = self.imports.iter().map(|import| {
+            let interface = import.split('#').next().unwrap_or(import);
+            let is_wasi = import.starts_with("wasi:");
+            if is_wasi { interface } else { import }.to_owned()
+        });
+        let mut shown: Vec<String> = shown.collect();
+        shown.dedup();
+        shown
+    }
+
     /// What the imports allow, in words.
     fn may(&self) -> String {
         let words = self
@@ -268,9 +280,15 @@ impl About {
                     "read files of its own folder while it is configured".to_owned()
                 }
                 Some((_, "random-u64")) => "draw numbers from the host's seeded stream".to_owned(),
+                _ if import.starts_with("wasi:") => {
+                    "see an empty WASI world: the window's time, seeded random numbers, and a log \
+                     for what it prints"
+                        .to_owned()
+                }
                 _ => format!("call {import}"),
             });
-        let words: Vec<String> = words.collect();
+        let mut words: Vec<String> = words.collect();
+        words.dedup();
         if words.is_empty() {
             "answer, and nothing else".to_owned()
         } else {
@@ -305,7 +323,7 @@ impl Display for About {
         let rows = [
             ("component", format!("{} bytes, {}", self.bytes, self.hash)),
             ("exports", listed(&self.exports)),
-            ("imports", listed(&self.imports)),
+            ("imports", listed(&self.asks())),
             ("may", self.may()),
             (
                 "may not",

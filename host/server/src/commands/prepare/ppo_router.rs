@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, Table};
 use indicatif::{ProgressBar, ProgressStyle};
 use ppo_router_net::Kind;
 use ppo_router_train::evaluate::Part;
+use ppo_router_train::train::draw_seeds;
 use ppo_router_train::{Options, Progress, Settings, TrainError, Trained, Yard, train};
 use serde_json::json;
 
@@ -26,7 +27,8 @@ const VIOLATIONS_MAX: f64 = 0.018;
       --observation paper --method paper --updates 5000
   switchyard prepare ppo-router --workload phases:180x27.8s,10x500s --out /tmp/batching \\
       --batching --seed 1,2,3
-  switchyard prepare ppo-router --workload poisson:900 --yard yard.json --out /tmp/heart --resume
+  switchyard prepare ppo-router --workload mmpp:6600,360,0.5,0.028 --out /tmp/heart --resume \\
+      --yard plugins/ppo-router/weights/heart/yard.json
 
 Without --yard it is the paper's: two heavy instances of 42.8 ms and 82.78 %, two light ones of
 12 ms and 77.69 %, 15 requests each, 300 ms. A yard is JSON:
@@ -34,10 +36,14 @@ Without --yard it is the paper's: two heavy instances of 42.8 ms and 82.78 %, tw
                \"service_us\": [[1, 2100], [5, 9000]]}, ...],
    \"capacity\": 15, \"slot_us\": 1000000, \"deadline_us\": 300000, \"batches\": [1, 3, 5]}
 
-Written to DIR, or to DIR/seed-N for several seeds: policy.safetensors, curve.csv, curve.svg,
-evaluation.json and checkpoint.bin, which --resume goes on from. The weights are those of the best
+Written to DIR, or to DIR/seed-N for several seeds (DIR/curve.svg then has their mean, and shaded
+their standard deviation): policy.safetensors, curve.csv, curve.svg, evaluation.json and
+checkpoint.bin, which --resume goes on from. The weights are those of the best
 update that validation saw; they are evaluated on seeds that neither training nor validation
 uses.
+
+There is no --device: the networks are of 90 and 60 units, and most of the time goes into simulating
+yards, on all cores.
 
 Exit codes: 0 done, 1 the training diverged, 2 an option or a file cannot be used.")]
 pub(super) struct PpoRouterArgs {
@@ -50,6 +56,9 @@ pub(super) struct PpoRouterArgs {
     /// The instances, as JSON [default: the paper's]
     #[arg(long, value_name = "FILE")]
     yard: Option<PathBuf>,
+    /// Required latency in milliseconds [default: the yard's]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    deadline_ms: Option<u64>,
     /// What is observed at a slot's start
     #[arg(long, value_name = "KIND", value_enum, default_value = "extended")]
     observation: Observation,
@@ -71,7 +80,7 @@ pub(super) struct PpoRouterArgs {
     /// Seeds of everything drawn, each a training of its own
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
     seed: Vec<u64>,
-    /// Updates, of 20,000 slots each (paper: of 50,000)
+    /// Updates, of 10,000 slots each (`--method paper`: of 50,000)
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..))]
     updates: u64,
     /// Updates between two looks at validation
@@ -117,6 +126,11 @@ pub(super) fn run(args: &PpoRouterArgs) -> Result<(), Failure> {
         })?;
         outcomes.push((options, trained));
     }
+    if let [_, _, ..] = outcomes[..] {
+        let title = format!("{}, seeds {:?}", args.workload, args.seed);
+        let trained: Vec<Trained> = outcomes.iter().map(|(_, one)| one.clone()).collect();
+        draw_seeds(&title, &trained, &args.out).map_err(Failure::input)?;
+    }
     if args.json {
         let all = outcomes.iter().map(|(options, trained)| {
             json!({"seed": options.seed, "out": options.out, "trained": trained})
@@ -135,6 +149,9 @@ fn options(args: &PpoRouterArgs, seed: u64) -> Result<Options, Failure> {
     };
     if args.batching {
         yard = yard.with_batches();
+    }
+    if let Some(ms) = args.deadline_ms {
+        yard.deadline_us = ms * 1_000;
     }
     let settings = match args.method {
         Method::Paper => Settings::paper(),

@@ -13,17 +13,17 @@ use crate::shell;
 
 /// Something cargo built, from its JSON messages.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
-pub(crate) struct Artifact {
+pub struct Artifact {
     /// Absolute path of the package's `Cargo.toml`.
-    pub(crate) manifest_path: PathBuf,
+    pub manifest_path: PathBuf,
     /// Files that came out: `.rlib`, `.wasm`, ...
-    pub(crate) filenames: Vec<PathBuf>,
+    pub filenames: Vec<PathBuf>,
     /// The program, for binaries that can be started.
-    pub(crate) executable: Option<PathBuf>,
+    pub executable: Option<PathBuf>,
 }
 
 /// The cargo that started this program, in `folder`, as if typed into a fresh shell.
-pub(crate) fn host(folder: &Path) -> Command {
+pub fn host(folder: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(folder);
     forget_outer_cargo(&mut command);
@@ -34,7 +34,7 @@ pub(crate) fn host(folder: &Path) -> Command {
 ///
 /// Left in place, these variables make build scripts that watch them run again, so that
 /// `cargo test` and `cargo xtask test` would rebuild each other's dependencies.
-pub(crate) fn forget_outer_cargo(command: &mut Command) {
+pub fn forget_outer_cargo(command: &mut Command) {
     for (key, _) in env::vars_os() {
         if is_set_by_cargo_run(&key.to_string_lossy()) {
             command.env_remove(key);
@@ -58,7 +58,7 @@ fn is_set_by_cargo_run(key: &str) -> bool {
 ///
 /// # Errors
 /// When cargo cannot be started or the build fails; both name the command line.
-pub(crate) fn build(command: &mut Command) -> Result<Vec<Artifact>> {
+pub fn build(command: &mut Command) -> Result<Vec<Artifact>> {
     let typed = shell::line(command);
     command
         .arg("--message-format=json-render-diagnostics")
@@ -102,7 +102,7 @@ fn artifact(line: &str) -> Option<Artifact> {
 ///
 /// # Errors
 /// When the build made no program of that name.
-pub(crate) fn program(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
+pub fn program(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
     let manifest = folder.join("Cargo.toml");
     artifacts
         .iter()
@@ -111,6 +111,18 @@ pub(crate) fn program(artifacts: &[Artifact], folder: &Path, name: &str) -> Resu
         .find(|path| path.file_stem().is_some_and(|stem| stem == name))
         .map(|path| path.clone().into_os_string())
         .with_context(|| format!("{} builds no program `{name}`", manifest.display()))
+}
+
+/// The module that one package became, by its absolute `Cargo.toml`.
+pub fn module<'a>(artifacts: &'a [Artifact], manifest: &Path) -> Option<&'a Path> {
+    let files = artifacts
+        .iter()
+        .filter(|artifact| artifact.manifest_path == manifest)
+        .flat_map(|artifact| &artifact.filenames);
+    files.map(PathBuf::as_path).find(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "wasm")
+    })
 }
 
 #[cfg(test)]

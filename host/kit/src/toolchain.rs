@@ -1,7 +1,7 @@
 //! Finds a compiler for [`TARGET`], getting one when there is none.
 //!
 //! In this order: the active toolchain when it has the target; the same after
-//! `rustup target add`; the [`distribution`]'s packages, which build the standard library from
+//! `rustup target add`; the distribution's packages, which build the standard library from
 //! source; else a message that says what to install.
 
 mod distribution;
@@ -18,7 +18,7 @@ use self::distribution::Distribution;
 use crate::{cargo, shell};
 
 /// What policies are compiled for: no operating system, so nothing to import from one.
-pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
+pub const TARGET: &str = "wasm32-unknown-unknown";
 
 /// How long `rustup` may take; about 20 MB are fetched, and a dead network must not hang us.
 const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
@@ -32,7 +32,7 @@ Install one of these, then run the command again:
 
 /// A way to compile for [`TARGET`]. Found once a run.
 #[derive(Debug)]
-pub(crate) struct Toolchain {
+pub struct Toolchain {
     source: Source,
     reason: String,
 }
@@ -49,7 +49,7 @@ enum Source {
 ///
 /// # Errors
 /// When every way failed; the message lists what was tried and what to install.
-pub(crate) fn find() -> Result<Toolchain> {
+pub fn find() -> Result<Toolchain> {
     if active_has_target() {
         return Ok(Toolchain::active("it has the target"));
     }
@@ -77,7 +77,7 @@ impl Toolchain {
     }
 
     /// Which toolchain this is and why it was chosen, as one line.
-    pub(crate) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         match &self.source {
             Source::Active => format!("the active toolchain ({})", self.reason),
             Source::Distribution(found) => format!("{} ({})", found.summary(), self.reason),
@@ -85,7 +85,7 @@ impl Toolchain {
     }
 
     /// `cargo build --target ...` in `folder`; the caller adds packages, profile and target folder.
-    pub(crate) fn cargo_build(&self, folder: &Path) -> Command {
+    pub fn cargo_build(&self, folder: &Path) -> Command {
         let mut command = match &self.source {
             Source::Active => cargo::host(folder),
             Source::Distribution(found) => found.cargo(folder),

@@ -14,7 +14,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The command as one line that can be pasted into a shell.
 ///
 /// Only variables that were set on purpose are shown, not the ones that were removed.
-pub(crate) fn line(command: &Command) -> String {
+pub fn line(command: &Command) -> String {
     let variables = command
         .get_envs()
         .filter_map(|(key, value)| Some(format!("{}={}", key.to_string_lossy(), quote(value?))));
@@ -49,7 +49,7 @@ fn quote(word: &OsStr) -> String {
 ///
 /// # Errors
 /// When it cannot be started or does not succeed; both name the command line.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()
         .with_context(|| format!("cannot start `{}`", line(command)))?;
@@ -60,7 +60,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// What a command wrote to stdout, trimmed; nothing when it is missing or fails.
-pub(crate) fn answer(command: &mut Command) -> Option<String> {
+pub fn answer(command: &mut Command) -> Option<String> {
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::null())
@@ -73,7 +73,7 @@ pub(crate) fn answer(command: &mut Command) -> Option<String> {
 }
 
 /// Whether a command succeeds, silently, within a time limit; it is ended when it does not.
-pub(crate) fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
+pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
     let silent = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

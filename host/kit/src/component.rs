@@ -1,14 +1,25 @@
 //! A core module becomes a component, in this process.
 
 use anyhow::{Context, Result, bail};
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1,
+    WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as PREVIEW1_ADAPTER,
+};
+use wasmparser::{Parser, Payload, Validator, WasmFeatures};
 use wit_component::{ComponentEncoder, DecodedWasm, metadata};
+
+use wit_parser::{World, WorldItem, WorldKey};
+
+use crate::contract;
+
+type IndexMap = wit_parser::IndexMap<WorldKey, WorldItem>;
 
 /// Encodes a core module that `wit-bindgen` prepared as a validated component.
 ///
 /// # Errors
 /// When the bytes are no core module, describe no interface, export nothing, or import
 /// something that the interface does not have.
-pub(crate) fn encode(module: &[u8]) -> Result<Vec<u8>> {
+pub fn encode(module: &[u8]) -> Result<Vec<u8>> {
     let (stripped, bindings) = metadata::decode(module).context("not a WebAssembly core module")?;
     if stripped.is_none() {
         bail!("it describes no interface: a policy calls the SDK's export macro in its lib.rs");
@@ -16,21 +27,68 @@ pub(crate) fn encode(module: &[u8]) -> Result<Vec<u8>> {
     if bindings.resolve.worlds[bindings.world].exports.is_empty() {
         bail!("its world exports nothing, so a host could not call it");
     }
-    ComponentEncoder::default()
-        .validate(true)
-        .module(module)
-        .and_then(ComponentEncoder::encode)
-        .context("cannot be made a component")
+    let mut encoder = ComponentEncoder::default();
+    encoder.validate(true).module(module)?;
+    if imports_preview1(module)? {
+        encoder.adapter(PREVIEW1, PREVIEW1_ADAPTER)?;
+    }
+    encoder.encode().context("cannot be made a component")
+}
+
+/// Whether a C library asks for the WASI of before components, as it does for `printf`.
+fn imports_preview1(module: &[u8]) -> Result<bool> {
+    for payload in Parser::new(0).parse_all(module) {
+        if let Payload::ImportSection(imports) = payload? {
+            for import in imports.into_imports() {
+                if import?.module == PREVIEW1 {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Refuses what is no policy: bytes that do not validate as a component, or one that does not
+/// export the contract's calls.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(component: &[u8]) -> Result<()> {
+    Validator::new_with_features(WasmFeatures::all())
+        .validate_all(component)
+        .context("what was built is no valid component")?;
+    let exports = keys(component, |world| &world.exports)?;
+    if !exports
+        .iter()
+        .any(|name| name.starts_with(contract::EXPORT))
+    {
+        bail!(
+            "what was built is no policy: it exports {}, not `{}...`",
+            if exports.is_empty() {
+                "nothing".to_owned()
+            } else {
+                exports.join(", ")
+            },
+            contract::EXPORT
+        );
+    }
+    Ok(())
 }
 
 /// What a component asks of its host, by interface or function name, in order.
 ///
 /// # Errors
 /// When the bytes cannot be decoded as a component.
-pub(crate) fn imports(component: &[u8]) -> Result<Vec<String>> {
+pub fn imports(component: &[u8]) -> Result<Vec<String>> {
+    keys(component, |world| &world.imports)
+}
+
+/// Names of one side of a component's world.
+fn keys(component: &[u8], side: impl Fn(&World) -> &IndexMap) -> Result<Vec<String>> {
     match wit_component::decode(component).context("not a component")? {
         DecodedWasm::Component(resolve, world) => {
-            let keys = resolve.worlds[world].imports.keys();
+            let keys = side(&resolve.worlds[world]).keys();
             Ok(keys.map(|key| resolve.name_world_key(key)).collect())
         }
         DecodedWasm::WitPackage(..) => bail!("a WIT package, not a component"),
@@ -88,8 +146,19 @@ mod tests {
     }
 
     #[test]
+    fn a_component_of_another_kind_is_no_policy() {
+        let other = encode(&with_world(ANSWERS, "export f: func() -> u32;")).unwrap();
+        let error = check(&other).unwrap_err().to_string();
+        assert!(
+            error.contains("exports f, not `switchyard:policy/"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn other_bytes_are_refused() {
         assert!(encode(b"#!/bin/sh").is_err());
+        assert!(check(b"#!/bin/sh").is_err());
         assert!(imports(b"#!/bin/sh").is_err());
     }
 }

@@ -1,0 +1,59 @@
+//! The WIT package that policies are built against, carried along so that a project needs no
+//! repository.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use include_dir::{Dir, include_dir};
+
+use crate::install;
+
+/// Where the contract lies in a project, relative to its folder. The SDK's sources look for it
+/// there too.
+pub const FOLDER: &str = "wit/0.1";
+
+/// The world that a policy's component has.
+pub const WORLD: &str = "policy";
+
+/// The interface that it must export, without its version.
+pub(crate) const EXPORT: &str = "switchyard:policy/scheduling@";
+
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit/0.1");
+
+/// The files of the contract by name.
+pub(crate) fn files() -> impl Iterator<Item = (&'static Path, &'static [u8])> {
+    FILES.files().map(|file| (file.path(), file.contents()))
+}
+
+/// The folder with the contract that a project is built against: its own, or, where it has none,
+/// this kit's, written below its build folder.
+///
+/// # Errors
+/// When that cannot be written.
+pub(crate) fn of_project(folder: &Path, build: &Path) -> Result<PathBuf> {
+    let own = folder.join(FOLDER);
+    if own.is_dir() {
+        return Ok(own);
+    }
+    let ours = build.join(FOLDER);
+    for (name, contents) in files() {
+        install::write(&ours.join(name), contents).context("the contract")?;
+    }
+    Ok(ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_without_a_contract_gets_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let build = folder.path().join("build");
+        let ours = of_project(folder.path(), &build).unwrap();
+        assert!(ours.starts_with(&build) && ours.join("world.wit").is_file());
+        let own = folder.path().join(FOLDER);
+        std::fs::create_dir_all(&own).unwrap();
+        assert_eq!(of_project(folder.path(), &build).unwrap(), own);
+    }
+}

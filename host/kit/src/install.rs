@@ -1,0 +1,146 @@
+//! Files that appear whole or not at all, because a running server may be watching.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use anyhow::{Context, Result};
+
+/// Puts `bytes` at `path` by writing beside it and renaming; nothing when they are there already.
+///
+/// Returns whether the file changed.
+///
+/// # Errors
+/// When the folder cannot be made or written; the path is named.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<bool> {
+    if fs::read(path).is_ok_and(|present| present == bytes) {
+        return Ok(false);
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let temporary = temporary(path);
+    fs::write(&temporary, bytes)
+        .with_context(|| format!("cannot write {}", temporary.display()))?;
+    fs::rename(&temporary, path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(true)
+}
+
+/// Folder of a project with the files that its policy reads (`read-artifact`).
+const WEIGHTS: &str = "weights";
+
+/// Puts what belongs to a component beside it: the settings in the project's `NAME.toml`, and the
+/// files in its folder `weights`, which the policy finds in the folder called like the component.
+/// Both are optional. To be called before the component is written, because a watcher acts on that.
+///
+/// # Errors
+/// When something cannot be read or written; the path is named.
+pub fn belongings(project: &Path, name: &str, component: &Path) -> Result<()> {
+    let source = project.join(format!("{name}.toml"));
+    match fs::read(&source) {
+        Ok(settings) => write(&component.with_extension("toml"), &settings).map(drop)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read {}", source.display()));
+        }
+    }
+    weights(&project.join(WEIGHTS), &component.with_extension(""))
+}
+
+/// Files that a folder had before stay: whoever runs a server may have put them there.
+fn weights(from: &Path, to: &Path) -> Result<()> {
+    let entries = match fs::read_dir(from) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", from.display())),
+    };
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot read {}", from.display()))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            weights(&source, &target)?;
+            continue;
+        }
+        let bytes =
+            fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
+        write(&target, &bytes)?;
+    }
+    Ok(())
+}
+
+/// A name in the same folder that no watcher takes for a policy: hidden, and not `.wasm`.
+fn temporary(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.part", process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_bytes_are_not_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("policies/fcfs.wasm");
+        assert!(write(&path, b"one").unwrap());
+        let first = fs::metadata(&path).unwrap().modified().unwrap();
+        assert!(!write(&path, b"one").unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), first);
+        assert!(write(&path, b"two").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+    }
+
+    #[test]
+    fn nothing_else_is_left_in_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join("fcfs.wasm"), b"one").unwrap();
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["fcfs.wasm"]);
+    }
+
+    #[test]
+    fn the_temporary_name_is_no_policy() {
+        let name = temporary(Path::new("/a/fcfs.wasm"));
+        assert!(
+            name.extension()
+                .is_some_and(|extension| extension != "wasm")
+        );
+        assert!(name.file_name().unwrap().to_string_lossy().starts_with('.'));
+    }
+
+    #[test]
+    fn weights_lie_beside_the_component() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("weights"), folder.path().join("to/name"));
+        weights(&from, &to).unwrap();
+        assert!(!to.exists(), "a policy without any has no folder");
+        fs::create_dir_all(from.join("image")).unwrap();
+        fs::write(from.join("a.safetensors"), b"one").unwrap();
+        fs::write(from.join("image/b.safetensors"), b"two").unwrap();
+        fs::create_dir_all(&to).unwrap();
+        fs::write(to.join("own.safetensors"), b"three").unwrap();
+        weights(&from, &to).unwrap();
+        for (file, bytes) in [
+            ("a.safetensors", b"one".as_slice()),
+            ("image/b.safetensors", b"two"),
+            ("own.safetensors", b"three"),
+        ] {
+            assert_eq!(fs::read(to.join(file)).unwrap(), bytes, "{file}");
+        }
+    }
+
+    #[test]
+    fn settings_lie_beside_the_component_whatever_it_is_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out/other.wasm");
+        belongings(folder.path(), "mine", &out).unwrap();
+        assert!(!out.with_extension("toml").exists());
+        fs::write(folder.path().join("mine.toml"), "a = 1").unwrap();
+        belongings(folder.path(), "mine", &out).unwrap();
+        assert_eq!(fs::read(out.with_extension("toml")).unwrap(), b"a = 1");
+    }
+}

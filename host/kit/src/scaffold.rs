@@ -1,0 +1,198 @@
+//! A new policy: an example of `plugins/examples` under its own name, with all that it needs to be
+//! built far from this repository.
+
+mod files;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{Language, contract, install, manifest, project};
+
+/// What the examples are called; a project's own name takes its place.
+const EXAMPLE: &str = "earliest-deadline";
+
+/// Longest name, in bytes: names are labels of metrics.
+const NAME_BYTES: usize = 64;
+
+/// Names that a crate of ours or of its dependencies has.
+const TAKEN: [&str; 6] = ["switchyard-sdk", "serde", "test", "core", "std", "alloc"];
+
+/// Where the SDK's sources lie in a Rust project.
+const SDK: &str = "vendor/switchyard-sdk";
+
+/// One file of a new project.
+struct File {
+    path: PathBuf,
+    contents: Vec<u8>,
+}
+
+/// Makes the project in `folder`, which must not be there yet or be empty. Returns its files,
+/// relative to the folder.
+///
+/// # Errors
+/// When the name is no name for a policy, the folder holds something, or cannot be written.
+pub fn create(folder: &Path, name: &str, language: Language) -> Result<Vec<PathBuf>> {
+    check_name(name)?;
+    let holds_something = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    if holds_something {
+        bail!(
+            "{} is not empty; choose another name, or another place with --dir",
+            folder.display()
+        );
+    }
+    let mut files = own_files(name, language)?;
+    files.extend(contract::files().map(|(path, contents)| File {
+        path: Path::new(contract::FOLDER).join(path),
+        contents: contents.to_vec(),
+    }));
+    for File { path, contents } in &files {
+        install::write(&folder.join(path), contents)?;
+    }
+    let mut made: Vec<PathBuf> = files.into_iter().map(|file| file.path).collect();
+    if language == Language::C {
+        // For editors and tests, which look for the header before anything is built.
+        made.extend(project::bind(folder, &folder.join(contract::FOLDER))?);
+    }
+    Ok(made)
+}
+
+/// Lower-case letters, digits and single hyphens, as cargo, npm, pip and metrics all take it.
+fn check_name(name: &str) -> Result<()> {
+    let is_plain = |part: &str| {
+        let mut bytes = part.bytes();
+        !part.is_empty() && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    let fits = name.len() <= NAME_BYTES
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.split('-').all(is_plain);
+    if !fits {
+        bail!(
+            "`{name}` is no name for a policy: at most {NAME_BYTES} lower-case letters, digits and \
+             single hyphens, a letter first"
+        );
+    }
+    if TAKEN.contains(&name) {
+        bail!("`{name}` is the name of something that policies are built with; choose another");
+    }
+    Ok(())
+}
+
+/// The example's files under the project's name.
+fn own_files(name: &str, language: Language) -> Result<Vec<File>> {
+    let mut files = Vec::new();
+    for (path, text) in files::of(language) {
+        let mut text = (*text).to_owned();
+        if *path == "Cargo.toml" {
+            text = rust_manifest(&text).context("plugins/examples/rust/Cargo.toml")?;
+        }
+        files.push(File {
+            path: path.into(),
+            contents: renamed(&text, name).into_bytes(),
+        });
+    }
+    if language == Language::Rust {
+        files.extend(sdk()?);
+    }
+    Ok(files)
+}
+
+fn renamed(text: &str, name: &str) -> String {
+    let snake = |name: &str| name.replace('-', "_");
+    text.replace(EXAMPLE, name)
+        .replace(&snake(EXAMPLE), &snake(name))
+}
+
+/// The example's manifest as one that stands alone, on the SDK beside it.
+fn rust_manifest(member: &str) -> Result<String> {
+    let mut manifest = manifest::standalone(member)?;
+    manifest["dependencies"]["switchyard-sdk"] =
+        toml_edit::value(toml_edit::InlineTable::from_iter([("path", SDK)]));
+    let profile = manifest::wasm_profile()?;
+    // A workspace of its own, so that one around it does not claim it; the SDK is no member, so
+    // that `cargo test` tests the policy alone.
+    let workspace = "\n[workspace]\nexclude = [\"vendor\"]\n";
+    Ok(format!("{manifest}{workspace}\n{profile}"))
+}
+
+/// The SDK's sources, with a manifest that stands alone.
+fn sdk() -> Result<Vec<File>> {
+    let at = |path: &Path| Path::new(SDK).join(path);
+    let manifest = manifest::standalone(files::SDK_MANIFEST).context("plugins/sdk/Cargo.toml")?;
+    let mut files = vec![File {
+        path: at(Path::new("Cargo.toml")),
+        contents: manifest.to_string().into_bytes(),
+    }];
+    files.extend(files::sdk().map(|(path, contents)| File {
+        path: at(&path),
+        contents: contents.to_vec(),
+    }));
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(language: Language) -> (tempfile::TempDir, PathBuf) {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("my-policy");
+        create(&folder, "my-policy", language).unwrap();
+        (parent, folder)
+    }
+
+    #[test]
+    fn names_that_a_tool_would_refuse_are_refused_here() {
+        for name in [
+            "", "My", "a b", "a--b", "-a", "a-", "1a", "../a", "a_b", "serde",
+        ] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        for name in ["a", "edf-2", "my-policy"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_project_is_known_by_its_mark_and_has_contract_and_instructions() {
+        for language in Language::ALL {
+            let (_parent, folder) = made(language);
+            assert_eq!(Language::of(&folder), Some(language));
+            for file in ["README.md", ".gitignore", "wit/0.1/world.wit"] {
+                assert!(folder.join(file).is_file(), "{language}: {file}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_examples_name_is_gone() {
+        for language in Language::ALL {
+            for file in own_files("my-policy", language).unwrap() {
+                let text = String::from_utf8(file.contents).unwrap();
+                let is_left = text.contains(EXAMPLE) || text.contains("earliest_deadline");
+                assert!(!is_left, "{language}: {}", file.path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn a_rust_project_stands_alone() {
+        let (_parent, folder) = made(Language::Rust);
+        for file in ["Cargo.toml", "vendor/switchyard-sdk/Cargo.toml"] {
+            let text = fs::read_to_string(folder.join(file)).unwrap();
+            let manifest: toml::Table = text.parse().unwrap();
+            assert!(!text.contains("workspace = true"), "{file}: {text}");
+            let dependencies = manifest["dependencies"].as_table().unwrap();
+            assert!(!dependencies.contains_key("switchyard-core"), "{file}");
+        }
+        assert!(folder.join("vendor/switchyard-sdk/src/lib.rs").is_file());
+    }
+
+    #[test]
+    fn nothing_is_written_over() {
+        let (_parent, folder) = made(Language::C);
+        let error = create(&folder, "my-policy", Language::C).unwrap_err();
+        assert!(error.to_string().contains("not empty"), "{error}");
+    }
+}

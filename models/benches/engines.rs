@@ -1,0 +1,392 @@
+//! ResNet-20 at 32 x 32 and ResNet-50 at 224 x 224 on the CPU's kernels, beside the plain
+//! operations that training uses and beside onnxruntime, in one run and in turns:
+//! `cargo bench -p switchyard-models --bench engines`.
+//!
+//! onnxruntime comes from PyPI into `target/engines/venv`, once; without Python or network its
+//! columns are left out. Times are medians of single forwards in milliseconds, by the clock and of
+//! CPU, of which the latter says more on a machine with neighbours; compare ratios, not runs.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use candle_core::{Device, Tensor};
+use rand::{Rng, SeedableRng};
+use rand_distr::{Distribution, Normal};
+use rand_pcg::Pcg64;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use rustix::time::{ClockId, clock_gettime};
+use switchyard_models::{StagedModel, load_variant, load_variant_plain};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Inputs of the largest batch.
+const BATCH_MAX: usize = 8;
+
+/// Largest difference to onnxruntime's logits, relative to the largest of them.
+const TOLERANCE: f32 = 1e-3;
+
+/// A residual network of this crate's own layout.
+struct Network {
+    name: &'static str,
+    size: usize,
+    classes: usize,
+    block: &'static str,
+    /// Channels, kernel and stride; whether a pooling follows.
+    stem: ([usize; 3], bool),
+    /// Channels, blocks and stride.
+    groups: &'static [[usize; 3]],
+    stages: usize,
+    /// Forwards of one turn.
+    runs: usize,
+    turns: usize,
+}
+
+const NETWORKS: [Network; 2] = [
+    Network {
+        name: "resnet20",
+        size: 32,
+        classes: 10,
+        block: "basic",
+        stem: ([16, 3, 1], false),
+        groups: &[[16, 3, 1], [32, 3, 2], [64, 3, 2]],
+        stages: 8,
+        runs: 20,
+        turns: 25,
+    },
+    Network {
+        name: "resnet50",
+        size: 224,
+        classes: 1000,
+        block: "bottleneck",
+        stem: ([64, 7, 2], true),
+        groups: &[[64, 3, 1], [128, 4, 2], [256, 6, 2], [512, 3, 2]],
+        stages: 8,
+        runs: 2,
+        turns: 15,
+    },
+];
+
+/// Milliseconds of one forward: by the clock, and of CPU.
+type Times = [f64; 2];
+
+/// Batch and threads.
+const CASES: [[usize; 2]; 4] = [[1, 1], [1, 2], [8, 1], [8, 2]];
+
+fn main() -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/engines");
+    std::fs::create_dir_all(&folder)?;
+    for network in &NETWORKS {
+        network.write(&folder)?;
+    }
+    let mut theirs = match Onnx::start(&folder) {
+        Ok(onnx) => Some(onnx),
+        Err(error) => {
+            println!("without onnxruntime: {error}");
+            None
+        }
+    };
+    if let Some(onnx) = &mut theirs {
+        println!("{}", onnx.ask("versions")?);
+    }
+    println!(
+        "{:8} {:>5} {:>7}  {:>4}  {:>8} {:>8} {:>8}  {:>7} {:>7}",
+        "network", "batch", "threads", "ms", "kernels", "plain", "onnxrt", "/onnxrt", "/plain"
+    );
+    for network in &NETWORKS {
+        let packed = load_variant(&folder.join(network.name), &Device::Cpu)?.model;
+        let plain = load_variant_plain(&folder.join(network.name), &Device::Cpu)?.model;
+        let exit = packed.exits().len() - 1;
+        if let Some(onnx) = &mut theirs {
+            network.compare(&*packed, onnx)?;
+        }
+        for [batch, threads] in CASES {
+            let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
+            let x = network.input()?.narrow(0, 0, batch)?;
+            let runs = network.runs.div_ceil(batch);
+            let mut times = [Vec::new(), Vec::new(), Vec::new()];
+            for turn in 0..=network.turns {
+                let ours = forwards(&pool, &*packed, exit, &x, runs)?;
+                let plain = match turn % 3 {
+                    0 => forwards(&pool, &*plain, exit, &x, 1)?,
+                    _ => Vec::new(),
+                };
+                let name = network.name;
+                let theirs = match &mut theirs {
+                    Some(onnx) => onnx.times(&format!("time {name} {batch} {threads} {runs}"))?,
+                    None => Vec::new(),
+                };
+                // The first turn warms up.
+                if turn > 0 {
+                    for (all, some) in times.iter_mut().zip([ours, plain, theirs]) {
+                        all.extend(some);
+                    }
+                }
+            }
+            let [ours, plain, theirs] = times.map(|times| medians(&times));
+            for (i, what) in ["wall", "CPU"].into_iter().enumerate() {
+                let [ours, plain, theirs] = [ours, plain, theirs].map(|times| times[i]);
+                println!(
+                    "{:8} {batch:5} {threads:7}  {what:>4}  {ours:8.3} {plain:8.3} {theirs:8.3}  \
+                     {:7.2} {:7.2}",
+                    network.name,
+                    ours / theirs,
+                    ours / plain
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn forwards(
+    pool: &ThreadPool,
+    model: &dyn StagedModel,
+    exit: usize,
+    x: &Tensor,
+    runs: usize,
+) -> candle_core::Result<Vec<Times>> {
+    pool.install(|| {
+        let mut times = Vec::with_capacity(runs);
+        for _ in 0..runs {
+            let (start, start_cpu) = (Instant::now(), cpu_ms());
+            model.forward(exit, x)?;
+            times.push([start.elapsed().as_secs_f64() * 1e3, cpu_ms() - start_cpu]);
+        }
+        Ok(times)
+    })
+}
+
+/// What this process has computed so far.
+fn cpu_ms() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_secs_f64() * 1e3
+}
+
+/// Each column's own.
+fn medians(times: &[Times]) -> Times {
+    [0, 1].map(|column| {
+        let mut column: Vec<f64> = times.iter().map(|times| times[column]).collect();
+        column.sort_by(f64::total_cmp);
+        column.get(column.len() / 2).copied().unwrap_or(f64::NAN)
+    })
+}
+
+// === impl Network ===
+
+impl Network {
+    /// A folder as a variant of a zoo, and what `engines.py` reads.
+    fn write(&self, folder: &Path) -> Result<()> {
+        let mut rng = Pcg64::seed_from_u64(11);
+        let mut tensors = HashMap::new();
+        let mut parameters = 0;
+        let mut add = |name: String, shape: [usize; 2], gain: f64| -> Result<()> {
+            let normal = Normal::new(0.0, gain * (2.0 / shape[0] as f64).sqrt())?;
+            let count = shape[0] * shape[1];
+            let values: Vec<f32> = normal
+                .sample_iter(&mut rng)
+                .take(count)
+                .map(|value: f64| value as f32)
+                .collect();
+            parameters += count;
+            tensors.insert(name, Tensor::from_vec(values, &shape, &Device::Cpu)?);
+            Ok(())
+        };
+        let ([stem, kernel, _], _) = self.stem;
+        add(
+            "stem.weight".to_owned(),
+            [kernel * kernel * 3 + 1, stem],
+            1.0,
+        )?;
+        let mut channels = stem;
+        for (i, &[inner, blocks, stride]) in self.groups.iter().enumerate() {
+            for j in 0..blocks {
+                let at = format!("group{}.block{j}", i + 1);
+                let (output, convs) = match self.block {
+                    "basic" => (inner, vec![[channels * 9, inner], [inner * 9, inner]]),
+                    _ => (
+                        inner * 4,
+                        vec![[channels, inner], [inner * 9, inner], [inner, inner * 4]],
+                    ),
+                };
+                let last = convs.len() - 1;
+                for (n, [rows, columns]) in convs.into_iter().enumerate() {
+                    let gain = if n == last { 0.1 } else { 1.0 };
+                    add(
+                        format!("{at}.conv{}.weight", n + 1),
+                        [rows + 1, columns],
+                        gain,
+                    )?;
+                }
+                if channels != output || (j == 0 && stride != 1) {
+                    add(format!("{at}.skip.weight"), [channels + 1, output], 0.7)?;
+                }
+                channels = output;
+            }
+        }
+        let head = format!("exit{}", self.groups.len());
+        add(format!("{head}.weight"), [channels, self.classes], 1.0)?;
+        parameters += self.classes;
+        tensors.insert(
+            format!("{head}.bias"),
+            Tensor::zeros(self.classes, candle_core::DType::F32, &Device::Cpu)?,
+        );
+        let dir = folder.join(self.name);
+        std::fs::create_dir_all(&dir)?;
+        candle_core::safetensors::save(&tensors, dir.join("weights.safetensors"))?;
+        std::fs::copy(
+            dir.join("weights.safetensors"),
+            folder.join(format!("{}.safetensors", self.name)),
+        )?;
+        std::fs::write(dir.join("model.toml"), self.card(parameters))?;
+        let numbers = self.numbers().into_iter().flat_map(f32::to_le_bytes);
+        let input = folder.join(format!("{}.input", self.name));
+        std::fs::write(input, numbers.collect::<Vec<u8>>())?;
+        let architecture: toml::Table = toml::from_str(&self.architecture())?;
+        let spec = serde_json::to_string(&architecture["architecture"])?;
+        std::fs::write(folder.join(format!("{}.json", self.name)), spec)?;
+        Ok(())
+    }
+
+    fn architecture(&self) -> String {
+        let ([channels, kernel, stride], pool) = self.stem;
+        let groups = self.groups.iter().map(|[channels, blocks, stride]| {
+            format!("{{ channels = {channels}, blocks = {blocks}, stride = {stride} }}")
+        });
+        format!(
+            "[architecture]\nkind = \"resnet2d\"\nsize = {}\nclasses = {}\n\
+             layout = \"switchyard\"\nblock = \"{}\"\nexits = [{}]\n\
+             stem = {{ channels = {channels}, kernel = {kernel}, stride = {stride}, pool = {pool} \
+             }}\ngroups = [{}]\n",
+            self.size,
+            self.classes,
+            self.block,
+            self.groups.len(),
+            groups.collect::<Vec<_>>().join(", ")
+        )
+    }
+
+    fn card(&self, parameters: usize) -> String {
+        format!(
+            "name = \"{}\"\nsummary = \"Random weights\"\nweights = \"weights.safetensors\"\n\
+             parameters = {parameters}\nmax_batch = {BATCH_MAX}\nstages = {stages}\n\n{}\n\
+             [[exits]]\nname = \"final\"\nafter_stage = {stages}\naccuracy = 0.5\n\n\
+             [provenance]\ncommand = \"engines\"\ndata = \"none\"\n",
+            self.name,
+            self.architecture(),
+            stages = self.stages
+        )
+    }
+
+    fn numbers(&self) -> Vec<f32> {
+        let mut rng = Pcg64::seed_from_u64(12);
+        let count = BATCH_MAX * 3 * self.size * self.size;
+        (0..count).map(|_| rng.random_range(-1.0..1.0)).collect()
+    }
+
+    fn input(&self) -> Result<Tensor> {
+        let shape = (BATCH_MAX, 3 * self.size * self.size);
+        Ok(Tensor::from_vec(self.numbers(), shape, &Device::Cpu)?)
+    }
+
+    /// The same network in both engines, or the times say nothing.
+    fn compare(&self, model: &dyn StagedModel, onnx: &mut Onnx) -> Result<()> {
+        let mut x = self.input()?.narrow(0, 0, 2)?;
+        for stage in 0..model.stages() {
+            x = model.run_stage(stage, &x)?;
+        }
+        let ours: Vec<f32> = model
+            .logits(model.exits().len() - 1, &x)?
+            .flatten_all()?
+            .to_vec1()?;
+        let theirs: Vec<f32> =
+            serde_json::from_str(&onnx.ask(&format!("logits {} 2", self.name))?)?;
+        let scale = theirs.iter().fold(0f32, |most, x| most.max(x.abs()));
+        let apart = ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs());
+        let apart = apart.fold(0f32, f32::max);
+        if ours.len() != theirs.len() || apart.is_nan() || apart > TOLERANCE * scale {
+            return Err(format!("{}: logits differ by {apart} of {scale}", self.name).into());
+        }
+        println!(
+            "{}: logits differ by {:.1e} of the largest",
+            self.name,
+            apart / scale
+        );
+        Ok(())
+    }
+}
+
+/// `engines.py` as a process.
+struct Onnx {
+    process: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+// === impl Onnx ===
+
+impl Onnx {
+    fn start(folder: &Path) -> Result<Self> {
+        let python = python(folder)?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/engines.py");
+        let mut process = Command::new(python)
+            .arg(script)
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (Some(requests), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
+            return Err("no pipes".into());
+        };
+        Ok(Self {
+            process,
+            requests,
+            answers: BufReader::new(answers),
+        })
+    }
+
+    fn ask(&mut self, request: &str) -> Result<String> {
+        writeln!(self.requests, "{request}")?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
+    }
+
+    fn times(&mut self, request: &str) -> Result<Vec<Times>> {
+        Ok(serde_json::from_str(&self.ask(request)?)?)
+    }
+}
+
+impl Drop for Onnx {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The interpreter of a virtual environment with onnxruntime.
+fn python(folder: &Path) -> Result<PathBuf> {
+    let venv = folder.join("venv");
+    let python = venv.join("bin/python");
+    let works = |python: &Path| {
+        let import = ["-c", "import numpy, onnx, onnxruntime"];
+        let mut run = Command::new(python);
+        let status = run.args(import).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !works(&python) {
+        let run = |command: &mut Command| -> Result<()> {
+            match command.status()?.success() {
+                true => Ok(()),
+                false => Err(format!("{command:?} failed").into()),
+            }
+        };
+        run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+        let packages = ["-m", "pip", "-q", "install", "onnxruntime", "onnx", "numpy"];
+        run(Command::new(&python).args(packages))?;
+    }
+    Ok(python)
+}

@@ -1,0 +1,157 @@
+//! Memory that each thread keeps for activations.
+//!
+//! A layer's result lives until the next layer has read it. Allocating it each time means zeroing
+//! or page faults, which for a picture of 224 by 224 take longer than some layers.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+
+/// Bytes of a cache line: vectors that start at a multiple of it never straddle two.
+const LINE: usize = 64;
+
+/// Buffers that one thread keeps.
+const KEPT_MAX: usize = 16;
+
+/// Numbers that one thread keeps in all; 64 MiB.
+const KEPT_NUMBERS_MAX: usize = 16 << 20;
+
+thread_local! {
+    /// Free buffers of this thread.
+    static FREE: RefCell<Vec<Aligned>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Numbers whose first one starts a cache line.
+#[derive(Debug)]
+pub(crate) struct Aligned {
+    numbers: Vec<f32>,
+    from: usize,
+}
+
+/// Borrowed from the thread's memory until it is dropped. What it holds at first is undefined but
+/// initialised: whoever takes it writes every number.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    memory: Aligned,
+    len: usize,
+}
+
+// === impl Aligned ===
+
+impl Aligned {
+    /// `len` zeros.
+    pub(crate) fn zeros(len: usize) -> Self {
+        let slack = LINE / size_of::<f32>();
+        let numbers = vec![0f32; len + slack];
+        // Never more than the slack, but the documentation allows for "cannot be aligned".
+        let from = numbers.as_ptr().align_offset(LINE).min(slack);
+        Self { numbers, from }
+    }
+
+    fn capacity(&self) -> usize {
+        self.numbers.len() - LINE / size_of::<f32>()
+    }
+}
+
+impl Deref for Aligned {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.numbers[self.from..][..self.capacity()]
+    }
+}
+
+impl DerefMut for Aligned {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        let len = self.capacity();
+        &mut self.numbers[self.from..][..len]
+    }
+}
+
+// === impl Buffer ===
+
+impl Buffer {
+    /// `len` numbers, of any value.
+    pub(crate) fn take(len: usize) -> Self {
+        let memory = FREE.with_borrow_mut(|free| {
+            let fits = free.iter().enumerate().filter(|(_, b)| b.capacity() >= len);
+            let smallest = fits.min_by_key(|(_, buffer)| buffer.capacity());
+            let at = smallest.map(|(at, _)| at);
+            at.map(|at| free.remove(at))
+        });
+        let memory = memory.unwrap_or_else(|| Aligned::zeros(len));
+        #[cfg_attr(not(debug_assertions), allow(unused_mut))]
+        let mut buffer = Self { memory, len };
+        // A number that somebody forgets to write shows in every test.
+        #[cfg(debug_assertions)]
+        buffer.fill(f32::NAN);
+        buffer
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.memory[..self.len]
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        let len = self.len;
+        &mut self.memory[..len]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let numbers = std::mem::take(&mut self.memory.numbers);
+        let memory = Aligned {
+            numbers,
+            from: self.memory.from,
+        };
+        // A thread that is ending keeps nothing.
+        let _ = FREE.try_with(|free| {
+            let Ok(mut free) = free.try_borrow_mut() else {
+                return;
+            };
+            if memory.capacity() > KEPT_NUMBERS_MAX {
+                return;
+            }
+            free.push(memory);
+            let kept = |free: &[Aligned]| free.iter().map(Aligned::capacity).sum::<usize>();
+            while free.len() > KEPT_MAX || kept(free.as_slice()) > KEPT_NUMBERS_MAX {
+                // The one that has been idle for longest.
+                free.remove(0);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_and_reused() {
+        let first = Buffer::take(1000);
+        let at = first.as_ptr();
+        assert_eq!((first.len(), at.align_offset(LINE)), (1000, 0));
+        drop(first);
+        let smaller = Buffer::take(10);
+        assert_eq!((smaller.len(), smaller.as_ptr()), (10, at));
+        // In use: another one is made.
+        assert_ne!(Buffer::take(10).as_ptr(), at);
+    }
+
+    #[test]
+    fn a_thread_keeps_little() {
+        let many: Vec<Buffer> = (0..3 * KEPT_MAX).map(Buffer::take).collect();
+        drop(many);
+        drop(Buffer::take(KEPT_NUMBERS_MAX + 1));
+        FREE.with_borrow(|free| {
+            assert_eq!(free.len(), KEPT_MAX);
+            assert!(free.iter().map(Aligned::capacity).sum::<usize>() <= KEPT_NUMBERS_MAX);
+        });
+    }
+}

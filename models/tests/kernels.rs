@@ -1,0 +1,108 @@
+//! What the CPU's kernels compute, on every shipped network, against the plain operations that
+//! training uses; and bit for bit against themselves, however a run is cut.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use candle_core::{Device, Tensor};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+use rayon::ThreadPoolBuilder;
+use switchyard_models::{StagedModel, Zoo, load_variant, load_variant_plain};
+
+/// Largest difference of two logits, relative to the largest of them.
+const TOLERANCE: f32 = 1e-4;
+
+/// More than two threads' shares, and no multiple of either.
+const BATCH: usize = 5;
+
+/// Runs `check` with each shipped variant: name, packed, plain, and a batch of inputs.
+fn each(check: impl Fn(&str, &dyn StagedModel, &dyn StagedModel, &Tensor)) {
+    let zoo = Zoo::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("zoo")).unwrap();
+    let mut count = 0;
+    for variant in zoo.apps.iter().flat_map(|app| &app.variants) {
+        let packed = load_variant(&variant.dir, &Device::Cpu).unwrap();
+        let plain = load_variant_plain(&variant.dir, &Device::Cpu).unwrap();
+        let samples = variant.card.architecture.samples();
+        let mut rng = Pcg64::seed_from_u64(7);
+        let values: Vec<f32> = (0..BATCH * samples)
+            .map(|_| rng.random_range(-1.0..1.0))
+            .collect();
+        let batch = Tensor::from_vec(values, (BATCH, samples), &Device::Cpu).unwrap();
+        check(&variant.card.name, &*packed.model, &*plain.model, &batch);
+        count += 1;
+    }
+    assert!(count >= 14, "{count} variants");
+}
+
+/// Logits of an exit, stage by stage.
+fn logits(model: &dyn StagedModel, exit: usize, x: &Tensor) -> Vec<f32> {
+    let mut x = x.clone();
+    for stage in 0..model.exits()[exit] {
+        x = model.run_stage(stage, &x).unwrap();
+    }
+    let logits = model.logits(exit, &x).unwrap();
+    logits.flatten_all().unwrap().to_vec1().unwrap()
+}
+
+#[test]
+fn every_exit_of_every_network_is_that_of_the_plain_operations() {
+    each(|name, packed, plain, batch| {
+        for exit in 0..packed.exits().len() {
+            let (ours, theirs) = (logits(packed, exit, batch), logits(plain, exit, batch));
+            assert_eq!(ours.len(), theirs.len(), "{name}");
+            let scale = theirs.iter().fold(0f32, |most, x| most.max(x.abs()));
+            for (ours, theirs) in ours.iter().zip(&theirs) {
+                let apart = (ours - theirs).abs();
+                assert!(apart <= TOLERANCE * scale, "{name} {exit}: {ours} {theirs}");
+            }
+            // Inputs differ by more than the tolerance, or agreement would say nothing.
+            let each = theirs.len() / BATCH;
+            let apart = (0..each).map(|i| (theirs[i] - theirs[each + i]).abs());
+            let apart = apart.fold(0f32, f32::max);
+            assert!(apart > 10.0 * TOLERANCE * scale, "{name} {exit}: {apart}");
+        }
+    });
+}
+
+/// Bit for bit: alone, in a batch, in parts between stages, on one thread or three.
+#[test]
+fn an_answer_does_not_depend_on_what_it_is_computed_beside() {
+    let pools = [1, 3].map(|threads| {
+        let builder = ThreadPoolBuilder::new().num_threads(threads);
+        builder.build().unwrap()
+    });
+    each(|name, packed, _, batch| {
+        let exit = packed.exits().len() - 1;
+        let together = pools[0].install(|| logits(packed, exit, batch));
+        assert_eq!(
+            together,
+            pools[1].install(|| logits(packed, exit, batch)),
+            "{name}"
+        );
+        let each = together.len() / BATCH;
+        for (i, row) in together.chunks_exact(each).enumerate() {
+            let alone = batch.narrow(0, i, 1).unwrap();
+            assert_eq!(
+                row,
+                pools[i % 2].install(|| logits(packed, exit, &alone)),
+                "{name} {i}"
+            );
+        }
+        // Parked after every stage, and going on in other company.
+        let (mut first, mut rest) = (
+            batch.narrow(0, 0, 2).unwrap(),
+            batch.narrow(0, 2, 3).unwrap(),
+        );
+        for stage in 0..packed.exits()[exit] {
+            let parts = [&first, &rest].map(|x| packed.run_stage(stage, x).unwrap());
+            let all = packed.join(&parts).unwrap();
+            let cut = 1 + stage % (BATCH - 1);
+            first = all.narrow(0, 0, cut).unwrap();
+            rest = all.narrow(0, cut, BATCH - cut).unwrap();
+        }
+        let parts = [&first, &rest].map(|x| packed.logits(exit, x).unwrap());
+        let parted = Tensor::cat(&parts, 0).unwrap().flatten_all().unwrap();
+        assert_eq!(together, parted.to_vec1::<f32>().unwrap(), "{name}");
+    });
+}

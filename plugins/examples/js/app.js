@@ -1,0 +1,60 @@
+// The component: the contract's five calls, and between them the scheduler.
+
+import { Scheduler } from "./scheduler.js";
+
+// Place in a worker's queue.
+const AT_THE_END = 0xffffffff;
+
+let scheduler;
+
+function describe() {
+  return {
+    name: "earliest-deadline",
+    version: "0.1.0",
+    summary: "earliest deadline first, the most accurate variant that is in time",
+    every: undefined,
+    whenEmpty: false,
+    on: { arrival: true, workerIdle: true },
+    wants: {},
+  };
+}
+
+function configure(catalog, settings) {
+  // A field that nobody reads is mostly a typing error: refused, not ignored.
+  const [unknown] = Object.keys(JSON.parse(settings)).sort();
+  if (unknown !== undefined) throw `settings: ${unknown}: there is no such field`;
+  scheduler = new Scheduler(catalog);
+}
+
+function schedule(window) {
+  const batches = scheduler.schedule(window);
+  const { id } = window.requests;
+  const dispatches = batches.map(({ worker, variant, fromStage, toStage, exit, members }) => ({
+    worker,
+    variant,
+    fromStage,
+    toStage,
+    exit,
+    place: AT_THE_END,
+    size: members.length,
+  }));
+  const members = batches.flatMap((batch) => batch.members.map((position) => id[position]));
+  return {
+    dispatches,
+    members: BigUint64Array.from(members),
+    revokes: new BigUint64Array(),
+    rejects: new BigUint64Array(),
+    answers: new BigUint64Array(),
+    routes: [],
+    wake: undefined,
+    reasons: [],
+  };
+}
+
+function save() {
+  return new Uint8Array();
+}
+
+function restore(_state) {}
+
+export const scheduling = { describe, configure, schedule, save, restore };

@@ -1,0 +1,170 @@
+"""Earliest deadline first: what to run where, decided without knowing about WebAssembly.
+
+`app.py` hands this module the contract's own objects. It reads their attributes and nothing
+else, so the tests hand it plain objects with the same attributes.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Choice:
+    """One variant of an app on one worker, run to its last exit."""
+
+    variant: int
+    stages: int
+    exit: int
+    accuracy: float
+    # Of batches of 1, 2, and so on, in microseconds.
+    latencies: list[int]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Requests that run together, as positions in the window's columns."""
+
+    worker: int
+    variant: int
+    from_stage: int
+    to_stage: int
+    exit: int
+    members: list[int]
+
+
+class Scheduler:
+    """Keeps what the catalog says, worked out once, and answers windows."""
+
+    def __init__(self, catalog):
+        self.variants = catalog.variants
+        rows = whole_runs(catalog)
+        # Per worker, per app: its choices, most accurate first, equally accurate ones fastest first.
+        self.menus = [
+            [menu(catalog, rows, worker, app) for app in range(len(catalog.apps))]
+            for worker in catalog.workers
+        ]
+
+    def schedule(self, window):
+        """The batches to start now. What is in none of them stays pending."""
+        requests, workers = window.requests, window.workers
+        idle = [
+            worker
+            for worker, running in enumerate(workers.running_variant)
+            if running == NOTHING
+            and workers.queued[worker] == 0
+            and workers.up[worker]
+        ]
+        # The one that has been idle longest goes first.
+        idle.sort(key=workers.busy_until.__getitem__)
+        if not idle:
+            return []
+        queues = self.by_deadline(requests)
+        batches = []
+        for worker in idle:
+            # What is half run on a worker can end nowhere else, so it goes first.
+            batch = self.resume(worker, requests.progress) or self.start(
+                worker, queues, requests.deadline, window.now
+            )
+            if batch:
+                batches.append(batch)
+        return batches
+
+    def by_deadline(self, requests):
+        """Per app, the requests that have run nothing yet, most urgent first."""
+        queues = [[] for _ in self.menus[0]]
+        begun = {progress.index for progress in requests.progress}
+        order = sorted(range(len(requests.id)), key=requests.deadline.__getitem__)
+        for position in order:
+            if position not in begun:
+                queues[requests.app[position]].append(position)
+        return queues
+
+    def resume(self, worker, progress):
+        """The oldest request parked on this worker, and those that can go on with it."""
+        here = [p for p in progress if p.worker == worker]
+        if not here:
+            return None
+        first = min(here, key=lambda p: p.index)
+        variant = self.variants[first.variant]
+        together = [
+            p.index
+            for p in sorted(here, key=lambda p: p.index)
+            if p.variant == first.variant and p.stages_run == first.stages_run
+        ]
+        return Batch(
+            worker,
+            first.variant,
+            first.stages_run,
+            variant.stages,
+            len(variant.exits) - 1,
+            together[: variant.max_batch],
+        )
+
+    def start(self, worker, queues, deadline, now):
+        """The most urgent request chooses the app, and the rest of the app joins it."""
+        menus = self.menus[worker]
+        able = [app for app, queue in enumerate(queues) if queue and menus[app]]
+        if not able:
+            return None
+        app = min(able, key=lambda app: (deadline[queues[app][0]], queues[app][0]))
+        queue = queues[app]
+        choice, size = choose(menus[app], len(queue), deadline[queue[0]] - now)
+        members, queues[app] = queue[:size], queue[size:]
+        return Batch(worker, choice.variant, 0, choice.stages, choice.exit, members)
+
+
+# `running-variant` of a worker that runs nothing.
+NOTHING = 0xFFFFFFFF
+
+
+def choose(choices, waiting, slack):
+    """As many as are in time with any variant, with the most accurate that is.
+
+    When the most urgent deadline is lost: as many as any variant takes, with the fastest.
+    """
+    most = min(waiting, max(len(choice.latencies) for choice in choices))
+    for size in range(most, 0, -1):
+        for choice in choices:
+            if size <= len(choice.latencies) and choice.latencies[size - 1] <= slack:
+                return choice, size
+    able = [choice for choice in choices if len(choice.latencies) >= most]
+    return min(able, key=lambda choice: choice.latencies[most - 1]), most
+
+
+def menu(catalog, rows, worker, app):
+    """What can answer an app's requests on a worker."""
+    choices = []
+    for index, variant in enumerate(catalog.variants):
+        latencies = interpolate(rows.get((worker.kind, index), {}), variant.max_batch)
+        if variant.app == app and variant.memory_bytes <= worker.memory_bytes and latencies:
+            last = len(variant.exits) - 1
+            accuracy = variant.exits[last].accuracy
+            choices.append(Choice(index, variant.stages, last, accuracy, latencies))
+    choices.sort(key=lambda choice: (-choice.accuracy, choice.latencies[0]))
+    return choices
+
+
+def whole_runs(catalog):
+    """Measured latencies of whole runs: (kind, variant) to a table of batch to microseconds."""
+    runs = {}
+    for row in catalog.profile:
+        variant = catalog.variants[row.variant]
+        if (row.from_stage, row.to_stage) == (0, variant.stages) and row.exit is not None:
+            runs.setdefault((row.kind, row.variant), {})[row.batch] = row.latency
+    return runs
+
+
+def interpolate(measured, max_batch):
+    """Latency by batch, 1 and up, as the host reckons: linear, rounded up to the microsecond."""
+    sizes, latencies = sorted(measured), []
+    for batch in range(1, max_batch + 1):
+        at = bisect_left(sizes, batch)
+        if at == len(sizes):
+            break
+        high = measured[sizes[at]]
+        if sizes[at] == batch or at == 0:
+            latencies.append(high)
+            continue
+        low, span, into = measured[sizes[at - 1]], sizes[at] - sizes[at - 1], batch - sizes[at - 1]
+        latencies.append(low - (low - high) * into // span)
+    return latencies
