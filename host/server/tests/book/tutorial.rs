@@ -137,7 +137,11 @@ fn page(name: &str) -> Vec<Block> {
     blocks(&text)
 }
 
+/// Building a project takes its crates from the registry, and a minute: only when asked for.
 fn has_policy_new() -> bool {
+    if std::env::var_os("SWITCHYARD_TUTORIAL").is_none() {
+        return false;
+    }
     let output = command().args(["policy", "new", "--help"]).output();
     output.unwrap().status.success()
 }
@@ -146,7 +150,7 @@ fn has_policy_new() -> bool {
 fn the_tutorial_works_word_by_word() {
     let can_make = has_policy_new();
     if !can_make {
-        eprintln!("`switchyard policy new` is not there: only what needs no new policy is run");
+        eprintln!("SWITCHYARD_TUTORIAL is not set: only what needs no new policy is run");
     }
     let mut clone = Clone::new();
     let mut followed = 0;
