@@ -9,6 +9,7 @@ use crate::error::ModelError;
 use crate::fusion::FusionSpec;
 use crate::lstm::LstmSpec;
 use crate::minirocket::MiniRocketSpec;
+use crate::mlp::MlpSpec;
 use crate::mobilenet::MobileNetSpec;
 use crate::model::StagedModel;
 use crate::params::Params;
@@ -36,6 +37,8 @@ pub enum Architecture {
     Cnn1d(Cnn1dSpec),
     /// [`Lstm`](crate::lstm::Lstm).
     Lstm(LstmSpec),
+    /// [`Mlp`](crate::mlp::Mlp).
+    Mlp(MlpSpec),
     /// [`MobileNet`](crate::mobilenet::MobileNet).
     MobileNet(MobileNetSpec),
     /// [`EfficientNet`](crate::efficientnet::EfficientNet).
@@ -95,6 +98,7 @@ impl Architecture {
             Self::Bert(spec) => spec,
             Self::Cnn1d(spec) => spec,
             Self::Lstm(spec) => spec,
+            Self::Mlp(spec) => spec,
             Self::MobileNet(spec) => spec,
             Self::EfficientNet(spec) => spec,
             Self::ResNet1d(spec) => spec,

@@ -6,8 +6,8 @@
 //! 1. [`data`] says what labelled data is; [`fall`] makes windows of a subject's motion, [`heart`]
 //!    heartbeats, [`images`] pictures and [`voice`] spoken keywords from a seed: training data,
 //!    validation data, load.
-//! 2. [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mobilenet`], [`resnet1d`], [`resnet2d`]
-//!    and [`x3d`] are the architectures that are trained here; [`bert`], [`efficientnet`] and
+//! 2. [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mlp`], [`mobilenet`], [`resnet1d`],
+//!    [`resnet2d`] and [`x3d`] are the architectures that are trained here; [`bert`], [`efficientnet`] and
 //!    again [`resnet2d`] take public weights as they are published. [`architecture`] is their
 //!    closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution
 //!    lives in `layers` over `unfold`, their tensors come from `params`; [`tokens`] makes the
@@ -50,6 +50,7 @@ mod logmel;
 pub mod lstm;
 mod mapped;
 pub mod minirocket;
+pub mod mlp;
 pub mod mobilenet;
 mod model;
 mod params;

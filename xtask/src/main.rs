@@ -4,11 +4,13 @@
 //!   and [`component`] doing the encoding in-process.
 //! - [`suite`]: everything that must pass, [`tidy`] among it.
 //! - [`launch`]: the demo and the server, built and started.
+//! - [`bench`]: the benches, their page, and instructions that are counted.
 //! - [`paper`]: the papers' figures, published beside measured.
 //!
 //! Below them: [`workspace`] (what cargo knows), [`cargo`] (how it is called) and [`shell`]
 //! (how a command is shown and run). Progress goes to stderr, results to stdout.
 
+mod bench;
 mod cargo;
 mod component;
 mod install;
@@ -25,6 +27,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::bench::BenchArgs;
 use crate::launch::LaunchArgs;
 use crate::paper::PaperArgs;
 use crate::workspace::Workspace;
@@ -47,6 +50,8 @@ enum Command {
     Test,
     /// Run figures of the papers; print what was published beside what is measured here
     Paper(PaperArgs),
+    /// Run the benches; put their tables into docs/performance.md
+    Bench(BenchArgs),
     /// Build every policy component into target/policies
     Plugins {
         /// Also build the components that only tests use, into target/policies-test
@@ -72,6 +77,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Serve(args) => launch::serve(&workspace, &args),
         Command::Test => suite::run(&workspace),
         Command::Paper(args) => paper::run(&workspace, &args),
+        Command::Bench(args) => bench::run(&workspace, &args),
         Command::Plugins { with_guests } => {
             let guests = if with_guests {
                 plugins::Guests::Include

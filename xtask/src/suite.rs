@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use crate::bench::Verdict;
 use crate::launch::demo_arguments;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
-use crate::{cargo, paper, shell, tidy};
+use crate::{bench, cargo, paper, shell, tidy};
 
 /// What became of a step that did not fail.
 enum Outcome {
     Passed,
     /// Not run, for the reason given.
-    Skipped(&'static str),
+    Skipped(String),
 }
 
 /// Runs steps one after the other and keeps their sum.
@@ -46,6 +47,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     runner.command("test", test(workspace))?;
     runner.command("doc", doc(workspace))?;
     runner.step("deny", || deny(workspace))?;
+    runner.step("instructions", || instructions(workspace))?;
     runner.step("paper", || claims(workspace))?;
     runner.step("demo", || demo(workspace))?;
     println!("{}", runner.summary());
@@ -99,7 +101,7 @@ fn build_components(workspace: &Workspace) -> Result<Outcome> {
 /// The advisory database is left out: it is fetched from a place that CI cannot reach.
 fn deny(workspace: &Workspace) -> Result<Outcome> {
     if shell::answer(&mut cargo(workspace, &["deny", "--version"])).is_none() {
-        return Ok(Outcome::Skipped("cargo-deny is not installed"));
+        return Ok(Outcome::Skipped("cargo-deny is not installed".to_owned()));
     }
     announced(&mut cargo(
         workspace,
@@ -120,6 +122,14 @@ fn host(workspace: &Workspace) -> Result<OsString> {
         &workspace.root.join("host/server"),
         "switchyard",
     )
+}
+
+/// What every request and window costs, counted.
+fn instructions(workspace: &Workspace) -> Result<Outcome> {
+    Ok(match bench::check(workspace)? {
+        Verdict::Held => Outcome::Passed,
+        Verdict::Skipped(reason) => Outcome::Skipped(reason),
+    })
 }
 
 /// What the papers claim, where simulation tells: the same on every machine.
@@ -207,7 +217,7 @@ mod tests {
         let mut runner = Runner::new();
         runner.step("one", || Ok(Outcome::Passed)).unwrap();
         runner
-            .step("two", || Ok(Outcome::Skipped("no tool")))
+            .step("two", || Ok(Outcome::Skipped("no tool".to_owned())))
             .unwrap();
         let summary = runner.summary();
         assert!(summary.starts_with("1 steps passed in "), "{summary}");

@@ -35,7 +35,7 @@ impl Policy for Fcfs {
             version,
             "first come, first served, one variant per app",
         )
-        .on(Events::ARRIVAL | Events::WORKER_IDLE)
+        .on(Events::WORKER_IDLE)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {

@@ -86,6 +86,31 @@ pub(super) struct DecodedRequest {
     pub(super) wanted: WantedOutputs,
 }
 
+/// Reads and checks the body of one inference, as the server does: `json_bytes` is the value of
+/// the header that says where the JSON ends, if it is there. For measuring and for fuzzing; of
+/// several apps it is the first.
+///
+/// # Errors
+/// What is wrong, and where.
+pub fn parse(
+    app: &AppInfo,
+    json_bytes: Option<usize>,
+    body: &[u8],
+) -> Result<InferCall, ProtocolError> {
+    let framing = match json_bytes {
+        None => Framing::Json,
+        Some(0) => Framing::Raw,
+        Some(length) => Framing::JsonThenBlobs(length),
+    };
+    let target = Target {
+        app_index: 0,
+        app,
+        variant: None,
+        framing,
+    };
+    decode(target, body).map(|request| request.call)
+}
+
 /// Decodes and checks a body.
 pub(super) fn decode(target: Target<'_>, body: &[u8]) -> Result<DecodedRequest, ProtocolError> {
     let (json, blobs) = match target.framing {

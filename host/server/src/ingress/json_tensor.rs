@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::tensor::{Datatype, TensorData};
 
 /// Elements reserved before any has been seen: a shape is only a claim.
-const RESERVED_MAX: usize = 1 << 16;
+pub(super) const RESERVED_MAX: usize = 1 << 16;
 
 /// Decodes `data` of a known datatype and element count.
 #[derive(Clone, Copy)]

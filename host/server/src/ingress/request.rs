@@ -9,6 +9,7 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
+use super::common;
 use super::error::ProtocolError;
 use super::json_tensor::{DataSeed, Decoded};
 use super::parameters::{InputParameters, OutputParameters, RequestParameters};
@@ -68,6 +69,9 @@ impl<'a> InferRequest<'a> {
                 return Err(ProtocolError::malformed("body", "expected a JSON object"));
             }
             None => return Err(ProtocolError::malformed("body", "is empty")),
+        }
+        if let Some(request) = common::parse(json) {
+            return Ok(request);
         }
         serde_json::from_slice(json).map_err(|_| locate(json))
     }

@@ -1,0 +1,124 @@
+//! The HTTP path raced against what cannot be beaten and what one would write by hand, in one
+//! run: a hyper server with a canned answer, an axum server that runs the same model inline, and
+//! this server with a wasm policy, with a larger one, and with none.
+//!
+//! ```text
+//! cargo xtask plugins
+//! cargo bench -p switchyard --bench race
+//! cargo bench -p switchyard --bench race -- --quick --peer triton=http://127.0.0.1:8100/v2/models/mlp/infer
+//! ```
+//!
+//! A multi-layer perceptron of 187-128-7, batch-1 requests from `wrk` on one thread. Contenders
+//! take turns, and what is printed are medians over the rounds and ratios of medians: these
+//! machines are shared. `--peer NAME=URL` races another server that serves `mlp` already; see `tests/peers`.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "race/bare.rs"]
+mod bare;
+#[path = "race/contender.rs"]
+#[allow(dead_code)] // Shared with the other benches, so too below.
+mod contender;
+#[path = "race/load.rs"]
+mod load;
+#[path = "race/model.rs"]
+mod model;
+#[path = "race/table.rs"]
+mod table;
+
+use std::time::Duration;
+
+use contender::Contender;
+use load::{Body, Load, Run};
+use table::Entry;
+
+/// Connections kept busy at once.
+const CONCURRENCIES: [usize; 2] = [16, 64];
+
+/// How long, how often, and who else.
+struct Options {
+    seconds: u64,
+    rounds: usize,
+    peers: Vec<(String, String)>,
+    only: Vec<String>,
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    // The bare servers are this program again, so that each has a process and its times.
+    if let [serve, what, port, zoo] = args.as_slice()
+        && serve == "bare"
+    {
+        return bare::serve(what, port.parse().unwrap(), zoo.as_ref());
+    }
+    if let [zoo, folder] = args.as_slice()
+        && zoo == "zoo"
+    {
+        return model::write_zoo(folder.as_ref());
+    }
+    let options = Options::of(&args);
+    let folder = tempfile::tempdir().unwrap();
+    model::write_zoo(&folder.path().join("zoo"));
+    let mut contenders = contender::all(folder.path(), &options.peers);
+    contenders
+        .retain(|one| options.only.is_empty() || options.only.iter().any(|name| *name == one.name));
+    let load = Load::new(folder.path(), Duration::from_secs(options.seconds));
+    for contender in &contenders {
+        load.warm(contender);
+    }
+    let mut entries = Vec::new();
+    for body in [Body::Json, Body::Binary] {
+        for concurrency in CONCURRENCIES {
+            entries.extend(race(
+                &mut contenders,
+                &load,
+                body,
+                concurrency,
+                options.rounds,
+            ));
+        }
+    }
+    table::print(&entries);
+}
+
+fn race(
+    contenders: &mut [Contender],
+    load: &Load,
+    body: Body,
+    concurrency: usize,
+    rounds: usize,
+) -> Vec<Entry> {
+    let mut runs: Vec<Vec<Run>> = contenders.iter().map(|_| Vec::new()).collect();
+    for round in 0..rounds {
+        for (contender, runs) in contenders.iter_mut().zip(&mut runs) {
+            eprintln!("round {round}: {} {body:?} {concurrency}", contender.name);
+            runs.push(load.run(contender, body, concurrency));
+        }
+    }
+    let named = contenders.iter().zip(runs);
+    named
+        .map(|(contender, runs)| Entry::new(&contender.name, body, concurrency, &runs))
+        .collect()
+}
+
+// === impl Options ===
+
+impl Options {
+    fn of(args: &[String]) -> Self {
+        let quick = args.iter().any(|arg| arg == "--quick");
+        let after = |name: &str| {
+            let pairs = args.windows(2).filter(|pair| pair[0] == name);
+            pairs.map(|pair| pair[1].clone()).collect::<Vec<_>>()
+        };
+        let peers = after("--peer").into_iter().map(|peer| {
+            let (name, url) = peer.split_once('=').expect("--peer NAME=URL");
+            (name.to_owned(), url.to_owned())
+        });
+        Self {
+            seconds: if quick { 2 } else { 4 },
+            rounds: if quick { 3 } else { 7 },
+            peers: peers.collect(),
+            only: after("--only"),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The benches, and the page their tables are kept on.
+//!
+//! `docs/performance.md` is prose by hand with a marked place for each table; running a bench
+//! writes what it printed, the machine and the moment between its marks. [`guard`] counts
+//! instructions, which are the same on a busy machine, and is part of the suite.
+
+mod guard;
+mod page;
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+pub(crate) use self::guard::{Verdict, check};
+use self::page::Page;
+use crate::plugins::{self, Guests};
+use crate::workspace::Workspace;
+use crate::{cargo, shell};
+
+/// Options of `bench`.
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    /// Benches to run; all of them when none is named
+    #[arg(value_name = "NAME", value_parser = names())]
+    names: Vec<String>,
+    /// Shorter runs
+    #[arg(long)]
+    quick: bool,
+    /// Another server in the race, such as triton=http://127.0.0.1:8100/v2/models/mlp/infer
+    #[arg(long, value_name = "NAME=URL")]
+    peer: Vec<String>,
+    /// Print, and leave docs/performance.md as it is
+    #[arg(long)]
+    dry_run: bool,
+    /// Only count instructions and compare them with tests/instructions.toml, as the suite does
+    #[arg(long, conflicts_with_all = ["names", "quick", "peer", "dry_run"])]
+    guard: bool,
+    /// With --guard: write the counts found into tests/instructions.toml
+    #[arg(long, requires = "guard")]
+    update: bool,
+    /// Cargo profile; `dev` compiles sooner and is not what is shipped
+    #[arg(long, default_value = "bench")]
+    profile: String,
+}
+
+/// A bench of this repository.
+struct Bench {
+    name: &'static str,
+    package: &'static str,
+}
+
+/// In the order of the page.
+const BENCHES: [Bench; 7] = [
+    Bench::new("race", "switchyard"),
+    Bench::new("footprint", "switchyard"),
+    Bench::new("window", "switchyard-policy"),
+    Bench::new("layout", "switchyard-policy"),
+    Bench::new("router", "switchyard-policy"),
+    Bench::new("throughput", "switchyard-sim"),
+    Bench::new("simulated", "switchyard-policy"),
+];
+
+fn names() -> impl clap::builder::TypedValueParser<Value = String> {
+    use clap::builder::TypedValueParser;
+    clap::builder::PossibleValuesParser::new(BENCHES.map(|bench| bench.name)).map(|name| name)
+}
+
+/// Runs benches and puts their tables on the page.
+///
+/// # Errors
+/// A bench does not build or fails, or the page has no place for it.
+pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<()> {
+    if args.guard {
+        return guard::run(workspace, args.update);
+    }
+    plugins::build(workspace, Guests::Include)?;
+    let mut page = Page::open(&workspace.root.join("docs/performance.md"))?;
+    let wanted =
+        |bench: &&Bench| args.names.is_empty() || args.names.iter().any(|name| name == bench.name);
+    for bench in BENCHES.iter().filter(wanted) {
+        let mut command = bench.command(workspace, args);
+        let typed = shell::line(&command);
+        eprintln!("== {typed}");
+        let output = command
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .with_context(|| format!("cannot start `{typed}`"))?;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        println!("{printed}");
+        if !output.status.success() {
+            bail!("{}: `{typed}`", output.status);
+        }
+        if !args.dry_run {
+            page.put(bench.name, &typed, &printed)?;
+            page.save()?;
+        }
+    }
+    Ok(())
+}
+
+// === impl Bench ===
+
+impl Bench {
+    const fn new(name: &'static str, package: &'static str) -> Self {
+        Self { name, package }
+    }
+
+    fn command(&self, workspace: &Workspace, args: &BenchArgs) -> Command {
+        let mut command = cargo::host(&workspace.root);
+        command.args(["bench", "--package", self.package, "--bench", self.name]);
+        if args.profile != "bench" {
+            command.args(["--profile", &args.profile]);
+        }
+        let peers = args.peer.iter().filter(|_| self.name == "race");
+        let mut more: Vec<&str> = peers.flat_map(|peer| ["--peer", peer]).collect();
+        if args.quick {
+            more.push("--quick");
+        }
+        if !more.is_empty() {
+            command.arg("--").args(more);
+        }
+        command
+    }
+}
