@@ -7,11 +7,13 @@
 //!    heartbeats, [`images`] pictures and [`voice`] spoken keywords from a seed: training data,
 //!    validation data, load.
 //! 2. [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mlp`], [`mobilenet`], [`resnet1d`],
-//!    [`resnet2d`] and [`x3d`] are the architectures that are trained here; [`bert`], [`efficientnet`] and
-//!    again [`resnet2d`] take public weights as they are published. [`architecture`] is their
-//!    closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution
+//!    [`resnet2d`] and [`x3d`] are the architectures that are trained here; [`bert`],
+//!    [`efficientnet`] and again [`resnet2d`] take public weights as they are published.
+//!    [`architecture`] is their closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution
 //!    lives in `layers` over `unfold`, their tensors come from `params`, in a [`precision`];
-//!    [`tokens`] makes the input of those that read text.
+//!    [`tokens`] makes the input of those that read text. What is loaded to answer on a CPU
+//!    computes in `kernels`, on packed weights; `flow` is what lets an architecture be written
+//!    once for both.
 //! 3. [`train`] fits them and writes cards, weights and evidence.
 //! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
 //! 5. [`evidence`] answers "what do this input's nearest neighbours say", before any network has
