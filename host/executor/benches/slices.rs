@@ -4,7 +4,7 @@
 //! Models run through the executor that serves, one request at a time, activations parked at each
 //! cut. Every way to cut a model is timed stage by stage first; then the most even one, the most
 //! uneven one and the one in the middle are run in turn with the whole, so that what disturbs the
-//! machine disturbs all of them. Figures are medians.
+//! machine disturbs all of them. Figures are of first deciles: what a run takes that is left alone.
 
 use std::error::Error;
 use std::path::Path;
@@ -20,7 +20,7 @@ use switchyard_executor::{
 use switchyard_models::Zoo;
 
 /// Runs of each strategy.
-const ROUNDS: usize = 300;
+const ROUNDS: usize = 200;
 
 /// A model of more stages than slices is needed: otherwise there is one way to cut it.
 const MODELS: [(&str, &str, usize); 5] = [
@@ -98,7 +98,7 @@ impl Subject {
         for _ in 0..ROUNDS / 4 {
             runs.push(self.run(&single)?);
         }
-        let single = medians(&runs);
+        let single = deciles(&runs);
         let mut ways = ways(self.stages, slices);
         let lengths = |ends: &Vec<u32>| -> Vec<f64> {
             let starts = std::iter::once(0).chain(ends.iter().copied());
@@ -121,19 +121,19 @@ impl Subject {
                 runs.push(self.run(ends)?);
             }
         }
-        let whole = medians(&runs[0])[0];
+        let whole = deciles(&runs[0])[0];
         let figures = strategies
             .iter()
             .zip(&runs[1..])
             .map(|((strategy, _), runs)| {
-                let slices = medians(runs);
-                // Of sums, not the sum of medians.
+                let slices = deciles(runs);
+                // Of sums, not the sum of deciles.
                 let sums: Vec<Vec<f64>> = runs.iter().map(|run| vec![run.iter().sum()]).collect();
                 Figures {
                     model: model.to_owned(),
                     strategy,
                     deviation: deviation(&slices) / whole,
-                    overhead: medians(&sums)[0] / whole - 1.0,
+                    overhead: deciles(&sums)[0] / whole - 1.0,
                     longest: slices.iter().copied().fold(0.0, f64::max) / whole,
                 }
             });
@@ -185,15 +185,15 @@ fn deviation(values: &[f64]) -> f64 {
     (squares.sum::<f64>() / values.len() as f64).sqrt()
 }
 
-/// By position.
-fn medians(runs: &[Vec<f64>]) -> Vec<f64> {
+/// First deciles, by position.
+fn deciles(runs: &[Vec<f64>]) -> Vec<f64> {
     let positions = runs.first().map_or(0, Vec::len);
-    let median = |at: usize| {
+    let decile = |at: usize| {
         let mut values: Vec<f64> = runs.iter().map(|run| run[at]).collect();
         values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
+        values[values.len() / 10]
     };
-    (0..positions).map(median).collect()
+    (0..positions).map(decile).collect()
 }
 
 fn table(figures: &[Figures]) -> String {
