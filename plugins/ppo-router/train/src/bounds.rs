@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use ppo_router_net::Decision;
 use serde::{Deserialize, Serialize};
 
+/// Slots by the least and the most of a batch that was chosen for them.
+type Slots = BTreeMap<(u32, u32), u64>;
+
 /// A model's bounds over the slots that began in one phase of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
@@ -26,7 +29,7 @@ pub struct Bounds {
 
 /// Slots by phase and model, and by the pair that was chosen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Chosen(BTreeMap<(usize, usize), BTreeMap<(u32, u32), u64>>);
+pub(crate) struct Chosen(BTreeMap<(usize, usize), Slots>);
 
 // === impl Chosen ===
 
@@ -51,7 +54,7 @@ impl Chosen {
 
     /// By phase, then by model.
     pub(crate) fn bounds(&self, variants: &[String]) -> Vec<Bounds> {
-        let of = |(&(phase, model), pairs): (&(usize, usize), &BTreeMap<(u32, u32), u64>)| {
+        let of = |(&(phase, model), pairs): (&(usize, usize), &Slots)| {
             let slots: u64 = pairs.values().sum();
             let (mut min_shares, mut max_shares) = (BTreeMap::new(), BTreeMap::new());
             for (&(min, max), &chosen) in pairs {
