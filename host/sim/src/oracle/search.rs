@@ -247,7 +247,7 @@ mod tests {
                 }
                 let found = search.cost();
                 search.lines = vec![Vec::new(); 2];
-                let best = all(&mut search, &mut vec![false; 6]);
+                let best = all(&mut search, &mut [false; 6]);
                 assert!(
                     (found - best).abs() < 1e-6,
                     "{goal:?}, seed {seed}: {found} {best}"
