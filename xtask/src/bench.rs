@@ -51,12 +51,13 @@ struct Bench {
 }
 
 /// In the order of the page.
-const BENCHES: [Bench; 7] = [
+const BENCHES: [Bench; 8] = [
     Bench::new("race", "switchyard"),
     Bench::new("footprint", "switchyard"),
     Bench::new("window", "switchyard-policy"),
     Bench::new("layout", "switchyard-policy"),
     Bench::new("router", "switchyard-policy"),
+    Bench::new("engines", "switchyard-models"),
     Bench::new("throughput", "switchyard-sim"),
     Bench::new("simulated", "switchyard-policy"),
 ];
