@@ -24,9 +24,12 @@ pub struct Bounds {
     pub max_shares: BTreeMap<u32, f64>,
 }
 
-/// Slots by phase and model, and by the pair that was chosen.
+/// Slots by the smallest and the largest batch that were chosen for them.
+type Pairs = BTreeMap<(u32, u32), u64>;
+
+/// The same by phase and model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Chosen(BTreeMap<(usize, usize), BTreeMap<(u32, u32), u64>>);
+pub(crate) struct Chosen(BTreeMap<(usize, usize), Pairs>);
 
 // === impl Chosen ===
 
@@ -51,7 +54,7 @@ impl Chosen {
 
     /// By phase, then by model.
     pub(crate) fn bounds(&self, variants: &[String]) -> Vec<Bounds> {
-        let of = |(&(phase, model), pairs): (&(usize, usize), &BTreeMap<(u32, u32), u64>)| {
+        let of = |(&(phase, model), pairs): (&(usize, usize), &Pairs)| {
             let slots: u64 = pairs.values().sum();
             let (mut min_shares, mut max_shares) = (BTreeMap::new(), BTreeMap::new());
             for (&(min, max), &chosen) in pairs {
