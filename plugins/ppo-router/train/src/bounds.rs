@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use ppo_router_net::Decision;
 use serde::{Deserialize, Serialize};
 
+/// Slots by the least and the most of a batch that was chosen for them.
+type Slots = BTreeMap<(u32, u32), u64>;
+
 /// A model's bounds over the slots that began in one phase of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
@@ -24,12 +27,9 @@ pub struct Bounds {
     pub max_shares: BTreeMap<u32, f64>,
 }
 
-/// Slots by the smallest and the largest batch that were chosen for them.
-type Pairs = BTreeMap<(u32, u32), u64>;
-
-/// The same by phase and model.
+/// Slots by phase and model, and by the pair that was chosen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Chosen(BTreeMap<(usize, usize), Pairs>);
+pub(crate) struct Chosen(BTreeMap<(usize, usize), Slots>);
 
 // === impl Chosen ===
 
@@ -54,7 +54,7 @@ impl Chosen {
 
     /// By phase, then by model.
     pub(crate) fn bounds(&self, variants: &[String]) -> Vec<Bounds> {
-        let of = |(&(phase, model), pairs): (&(usize, usize), &Pairs)| {
+        let of = |(&(phase, model), pairs): (&(usize, usize), &Slots)| {
             let slots: u64 = pairs.values().sum();
             let (mut min_shares, mut max_shares) = (BTreeMap::new(), BTreeMap::new());
             for (&(min, max), &chosen) in pairs {
