@@ -68,7 +68,8 @@ mod tests {
             rapl: Some(&rapl),
             nvml: Some(&nvml),
         };
-        let read = |meters: Meters<'_>, kind| meters.of_kind(kind).and_then(super::EnergyMeter::total_uj);
+        let read =
+            |meters: Meters<'_>, kind| meters.of_kind(kind).and_then(super::EnergyMeter::total_uj);
         let kinds = ["cpu-1t", "cpu-16t", "cuda", "metal", "imported"];
         assert_eq!(
             kinds.map(|kind| read(all, kind)),
