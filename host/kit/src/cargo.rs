@@ -16,10 +16,21 @@ use crate::shell;
 pub struct Artifact {
     /// Absolute path of the package's `Cargo.toml`.
     pub manifest_path: PathBuf,
+    /// What of the package it is.
+    pub target: Target,
     /// Files that came out: `.rlib`, `.wasm`, ...
     pub filenames: Vec<PathBuf>,
     /// The program, for binaries that can be started.
     pub executable: Option<PathBuf>,
+}
+
+/// What of a package cargo built.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+pub struct Target {
+    /// `bin`, `bench`, `lib`, ...
+    pub kind: Vec<String>,
+    /// As the package calls it.
+    pub name: String,
 }
 
 /// The cargo that started this program, in `folder`, as if typed into a fresh shell.
@@ -113,6 +124,22 @@ pub fn program(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsSt
         .with_context(|| format!("{} builds no program `{name}`", manifest.display()))
 }
 
+/// The bench of the package in `folder`; its file has a name of cargo's own.
+///
+/// # Errors
+/// When the build made no such bench.
+pub fn bench(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
+    let manifest = folder.join("Cargo.toml");
+    let is_it = |target: &Target| target.name == name && target.kind.iter().any(|k| k == "bench");
+    let mut found = artifacts
+        .iter()
+        .filter(|artifact| artifact.manifest_path == manifest && is_it(&artifact.target));
+    found
+        .find_map(|artifact| artifact.executable.as_ref())
+        .map(|path| path.clone().into_os_string())
+        .with_context(|| format!("{} builds no bench `{name}`", manifest.display()))
+}
+
 /// The module that one package became, by its absolute `Cargo.toml`.
 pub fn module<'a>(artifacts: &'a [Artifact], manifest: &Path) -> Option<&'a Path> {
     let files = artifacts
@@ -153,6 +180,18 @@ mod tests {
         );
         assert!(program(&built, Path::new("/y/b"), "a").is_err());
         assert!(program(&built, Path::new("/y/a"), "b").is_err());
+        assert!(bench(&built, Path::new("/y/a"), "a").is_err());
+    }
+
+    #[test]
+    fn a_bench_is_found_by_its_name_and_not_its_files() {
+        let line = LINE
+            .replace("\"bin\"", "\"bench\"")
+            .replace("debug/a", "debug/deps/a-1f");
+        let built = [artifact(&line).unwrap()];
+        let found = bench(&built, Path::new("/y/a"), "a").unwrap();
+        assert_eq!(found, "/y/target/debug/deps/a-1f");
+        assert!(program(&built, Path::new("/y/a"), "a").is_err());
     }
 
     #[test]
