@@ -1,4 +1,8 @@
-//! From `policy new` to a policy that passes, where a compiler can be had.
+//! From `policy new` to answers, in every language whose tools can be had.
+//!
+//! C is tried where its compiler is. Rust, Python and JavaScript take packages from crates.io, PyPI
+//! and npm, and minutes, so they are tried where `SWITCHYARD_KIT_FETCH` is set, and so is whether
+//! all languages decide alike. What is not tried says why.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,6 +12,7 @@ mod binary;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use binary::{Ran, command, switchyard};
 use serde_json::Value;
@@ -89,6 +94,80 @@ impl Kit {
             assert!(import.starts_with("switchyard:policy/"), "{import}");
         }
     }
+
+    /// It decides as the Rust one does, in every window of a simulated run.
+    fn agrees(&self) {
+        if !fetches("crates for the Rust scaffold") {
+            return;
+        }
+        let (record, windows) = recording();
+        let file = self.component();
+        let policy = file.to_str().unwrap();
+        let record = record.to_str().unwrap();
+        let found = json(&switchyard(&[
+            "replay", record, "--policy", policy, "--json",
+        ]));
+        assert_eq!(found["windows"].as_u64(), Some(*windows), "{found:#}");
+        assert_eq!(found["identical"].as_u64(), Some(*windows), "{found:#}");
+    }
+}
+
+/// The Rust scaffold, built once.
+fn rust() -> &'static Kit {
+    static KIT: OnceLock<Kit> = OnceLock::new();
+    KIT.get_or_init(|| Kit::new("rust", &[]))
+}
+
+/// A simulated run of the Rust scaffold in which every request was answered, and its windows.
+fn recording() -> &'static (PathBuf, u64) {
+    static RECORD: OnceLock<(PathBuf, u64)> = OnceLock::new();
+    RECORD.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (profile, record) = (folder.join("kit-profile.json"), folder.join("kit.rec"));
+        let (profile, record_path) = (profile.to_str().unwrap(), record.to_str().unwrap());
+        let quick = ["--seconds", "1", "--accuracy", "0"];
+        succeeds(&switchyard(
+            &[&["profile", "--out", profile][..], &quick].concat(),
+        ));
+        let _ = fs::remove_file(record_path);
+        let file = rust().component();
+        let ran = switchyard(&[
+            "simulate",
+            "--policy",
+            file.to_str().unwrap(),
+            "--profile",
+            profile,
+            "--workload",
+            "gamma:300,0.5",
+            "--seconds",
+            "2",
+            "--record",
+            record_path,
+            "--json",
+            "-",
+        ]);
+        let simulated = json(&ran);
+        let found = json(&switchyard(&[
+            "replay",
+            record_path,
+            "--policy",
+            file.to_str().unwrap(),
+            "--json",
+        ]));
+        let windows = found["windows"].as_u64().unwrap();
+        assert!(windows > 100, "{simulated:#}");
+        assert_eq!(found["identical"].as_u64(), Some(windows), "{found:#}");
+        (record, windows)
+    })
+}
+
+/// Whether to try what is fetched first.
+fn fetches(what: &str) -> bool {
+    let asked = std::env::var_os("SWITCHYARD_KIT_FETCH").is_some();
+    if !asked {
+        eprintln!("skipped: fetching {what} takes SWITCHYARD_KIT_FETCH");
+    }
+    asked
 }
 
 /// Whether there are a clang and a C library for WebAssembly.
@@ -115,11 +194,81 @@ fn has_c() -> bool {
 }
 
 #[test]
-fn c_from_nothing_to_a_policy_that_passes() {
+fn rust_from_nothing_to_answers() {
+    if !fetches("crates for the Rust scaffold") {
+        return;
+    }
+    rust().asks_for_no_more_than_the_contract();
+    rust().passes();
+    let windows = recording().1;
+    assert!(windows > 0);
+}
+
+#[test]
+fn c_from_nothing_to_the_same_answers() {
     if has_c() {
         let kit = Kit::new("c", &[]);
         kit.asks_for_no_more_than_the_contract();
         kit.passes();
+        kit.agrees();
+    }
+}
+
+#[test]
+fn what_c_prints_goes_to_the_log_of_an_empty_world() {
+    if !has_c() {
+        return;
+    }
+    let kit = Kit::new("c", &[]);
+    let project = kit.folder.path().join(Kit::NAME);
+    let source = fs::read_to_string(project.join("policy.c")).unwrap();
+    let entry = "  (void)err;\n  batch_t *batches";
+    assert!(source.contains(entry));
+    let printing = source.replace(
+        entry,
+        "  (void)err;\n  printf(\"%zu wait\\n\", window->requests.id.len);\n  fflush(stdout);\n  \
+         batch_t *batches",
+    );
+    fs::write(
+        project.join("policy.c"),
+        format!("#include <stdio.h>\n{printing}"),
+    )
+    .unwrap();
+    let dir = project.to_str().unwrap();
+    let report = json(&switchyard(&["policy", "build", dir, "--json"]));
+    let imports = report["imports"].as_array().unwrap();
+    assert!(
+        imports
+            .iter()
+            .any(|name| name.as_str().unwrap().starts_with("wasi:cli/stdout@0.2")),
+        "{report:#}"
+    );
+    let kit = Kit { report, ..kit };
+    kit.passes();
+    kit.agrees();
+}
+
+#[test]
+fn python_from_nothing_to_the_same_answers() {
+    if fetches("componentize-py") {
+        let kit = Kit::new("python", &[]);
+        kit.asks_for_no_more_than_the_contract();
+        kit.passes();
+        kit.agrees();
+        let kit = Kit::new("python", &["--wasi"]);
+        kit.passes();
+        kit.agrees();
+    }
+}
+
+#[test]
+fn javascript_from_nothing_to_a_passing_check() {
+    // Not replayed: the budgets of a replay are the live ones, which it passes on a busy machine.
+    if fetches("componentize-js") {
+        let kit = Kit::new("js", &[]);
+        kit.asks_for_no_more_than_the_contract();
+        kit.passes();
+        Kit::new("js", &["--wasi"]).passes();
     }
 }
 
