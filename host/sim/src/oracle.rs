@@ -1,8 +1,8 @@
 //! What a scheduler could do that knows every arrival beforehand, and what none can.
 //!
-//! - [`tasks`]: the requests of a run, drawn as the run will draw them
-//! - [`search`]: a good schedule of them, found by large neighbourhood search
-//! - [`bound`]: an ANTT that no schedule of them can be below, preemptive or not
+//! - `tasks`: the requests of a run, drawn as the run will draw them
+//! - `search`: a good schedule of them, found by large neighbourhood search
+//! - `bound`: an ANTT that no schedule of them can be below, preemptive or not
 //! - here: a policy that carries the schedule out, so that what it is worth is counted by the
 //!   simulator like everybody else's
 //!
