@@ -4,7 +4,7 @@
 //!   `switchyard_kit`, which the `switchyard` command has too.
 //! - [`suite`]: everything that must pass, [`tidy`] among it.
 //! - [`launch`]: the demo and the server, built and started.
-//! - [`bench`]: the benches, their page, and instructions that are counted.
+//! - [`mod@bench`]: the benches, their page, and instructions that are counted.
 //! - [`paper`]: the papers' figures, published beside measured.
 //!
 //! Below them: [`workspace`] (what cargo knows). Progress goes to stderr, results to stdout.
