@@ -4,10 +4,10 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use switchyard_core::ids::{BatchId, RequestId, VariantId, WorkerId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
@@ -100,7 +100,7 @@ pub enum Refused<T> {
 #[derive(Debug)]
 pub struct Worker {
     options: WorkerOptions,
-    commands: Option<Sender<Command>>,
+    commands: Option<SyncSender<Command>>,
     loader: Option<Loader>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -140,7 +140,9 @@ impl Worker {
         on_event: impl FnMut(WorkerEvent) + Clone + Send + 'static,
     ) -> std::io::Result<Self> {
         let pool = threads::pool(&options.name, options.threads)?;
-        let (commands, inbox) = bounded(options.commands_max.max(1));
+        // Its reader sleeps at once where nothing waits. crossbeam's yields first, and what it yields
+        // to on a small machine is what would send.
+        let (commands, inbox) = sync_channel(options.commands_max.max(1));
         let stopping = Arc::new(AtomicBool::new(false));
         let loader = match executor.models() {
             Some(cache) => Some(Loader::spawn(

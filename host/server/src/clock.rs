@@ -1,6 +1,6 @@
 //! The live driver's clock: the one place where the server reads the time for the core.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use switchyard_core::time::{Micros, Time};
 
@@ -23,5 +23,10 @@ impl Clock {
     /// The time.
     pub fn now(&self) -> Time {
         Time::ZERO + Micros::from(self.began.elapsed())
+    }
+
+    /// When it will show a time, on the system's own monotonic clock.
+    pub fn at(&self, time: Time) -> Instant {
+        self.began + Duration::from_micros(time.0)
     }
 }

@@ -11,6 +11,7 @@
 mod answers;
 mod drift;
 mod handle;
+mod inbox;
 mod message;
 mod models;
 mod policies;
@@ -24,7 +25,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::VariantId;
 use switchyard_core::profile::Profile;
@@ -40,6 +40,8 @@ pub use stats::VariantCounters;
 pub use status::{PoolStatus, ResidentStatus, WorkerStatus};
 
 use self::drift::Drift;
+pub(crate) use self::inbox::Sender;
+use self::inbox::{Receiver, inbox};
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
 use crate::readiness::{Awaited, Readiness};
@@ -168,14 +170,21 @@ impl Pool {
         registry: &Registry,
     ) -> Result<Self, PoolError> {
         readiness.wait_for(&parts.name, Awaited::Models, "its models are being loaded");
-        let (sender, inbox) = bounded(parts.inbox_max + INBOX_RESERVE);
+        let (sender, receiver) = inbox(parts.inbox_max + INBOX_RESERVE);
         let pool = parts.name.clone();
         let no_thread = |error| PoolError::Thread {
             pool: pool.clone(),
             error,
         };
         let handle = Arc::new(PoolHandle::new(&parts, sender.clone(), clock, registry));
-        let driver = build(parts, clock, readiness, registry, (sender, inbox), &handle)?;
+        let driver = build(
+            parts,
+            clock,
+            readiness,
+            registry,
+            (sender, receiver),
+            &handle,
+        )?;
 
         let alarm = Alarm {
             pool: pool.clone(),

@@ -10,7 +10,7 @@ use switchyard_core::ids::{AppId, RequestId};
 use switchyard_core::request::Evidence;
 use switchyard_models::SneakPeek;
 
-use crate::driver::Message;
+use crate::driver::{Message, Sender as DriverSender};
 
 /// Requests that may wait for their evidence; one more goes without.
 const QUEUE_MAX: usize = 1_024;
@@ -54,7 +54,7 @@ impl EvidenceQueue {
     pub(crate) fn spawn(
         name: &str,
         models: EvidenceModels,
-        driver: Sender<Message>,
+        driver: DriverSender<Message>,
         skipped: Counter,
     ) -> io::Result<Self> {
         let (jobs, inbox) = bounded(QUEUE_MAX);
@@ -77,7 +77,7 @@ impl EvidenceQueue {
     }
 }
 
-fn count(models: &EvidenceModels, inbox: &Receiver<Job>, driver: &Sender<Message>) {
+fn count(models: &EvidenceModels, inbox: &Receiver<Job>, driver: &DriverSender<Message>) {
     let mut counts = Vec::new();
     for job in inbox {
         let Some(Some(app)) = models.get(job.app.index()) else {

@@ -70,7 +70,11 @@ pub(super) unsafe fn run(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(misfit) = candle_misfit(threads.unwrap_or(1)) {
         tracing::warn!("{misfit}");
     }
-    let runtime = tokio::runtime::Runtime::new().map_err(Failure::input)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.server.threads())
+        .enable_all()
+        .build()
+        .map_err(Failure::input)?;
     runtime.block_on(serve(config))
 }
 

@@ -77,6 +77,7 @@ impl Check<'_> {
             1..=1_000_000,
         )?;
         self.range("server.rows_max", server.rows_max, 1..=65_536)?;
+        self.range("server.threads", server.threads, 0..=1_024)?;
         self.range("server.inbox_max", server.inbox_max, 1..=1_000_000)?;
         self.range(
             "server.drain_timeout_ms",

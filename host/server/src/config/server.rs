@@ -15,6 +15,8 @@ pub struct ServerConfig {
     pub http: SocketAddr,
     /// Where metrics and status are served; a loopback address.
     pub admin: SocketAddr,
+    /// Threads that read requests and write answers; 0: half as many as the machine has cores.
+    pub threads: usize,
     /// Largest request body in MiB, as sent and once decompressed.
     pub body_max_mb: usize,
     /// Longest request line and headers in KiB.
@@ -35,11 +37,24 @@ pub struct ServerConfig {
 
 // === impl ServerConfig ===
 
+impl ServerConfig {
+    /// Threads for HTTP, at least one. By default half the cores: beside them a pool schedules and
+    /// its workers compute, and on two cores one thread served more requests, and sooner, than
+    /// two did (`docs/performance.md`).
+    pub fn threads(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)),
+            threads => threads,
+        }
+    }
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             http: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8000)),
             admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 8002)),
+            threads: 0,
             body_max_mb: 64,
             header_max_kb: 32,
             header_timeout_ms: 60_000,

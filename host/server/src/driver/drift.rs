@@ -57,6 +57,8 @@ struct Cell {
     /// The last latencies in microseconds; the next one goes to `next % WINDOW`.
     observed_us: [u64; WINDOW],
     next: u64,
+    /// Their median beside the profile's; none before there are enough.
+    compared: Option<Furthest>,
     /// The track's count at the last batch.
     last: u64,
 }
@@ -216,8 +218,7 @@ impl Track {
         };
         let cell = &mut self.cells[at];
         cell.last = now;
-        cell.observed_us[(cell.next % WINDOW as u64) as usize] = took.0;
-        cell.next += 1;
+        cell.observe(took);
         let furthest = self.furthest();
         let away = furthest.map_or(1.0, Furthest::away);
         if self.is_out && away < 1.0 + (band - 1.0) * BACK {
@@ -233,7 +234,7 @@ impl Track {
 
     /// Of the kinds with a full window.
     fn furthest(&self) -> Option<Furthest> {
-        let compared = self.cells.iter().filter_map(Cell::compare);
+        let compared = self.cells.iter().filter_map(|cell| cell.compared);
         compared.max_by(|a, b| a.away().total_cmp(&b.away()))
     }
 }
@@ -247,8 +248,16 @@ impl Cell {
             profiled,
             observed_us: [0; WINDOW],
             next: 0,
+            compared: None,
             last: 0,
         }
+    }
+
+    /// Compares anew; the other kinds of the track are as they were.
+    fn observe(&mut self, took: Micros) {
+        self.observed_us[(self.next % WINDOW as u64) as usize] = took.0;
+        self.next += 1;
+        self.compared = self.compare();
     }
 
     fn compare(&self) -> Option<Furthest> {

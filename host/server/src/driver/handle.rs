@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crossbeam_channel::{Sender, TrySendError};
 use metrics::Counter;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::VariantId;
 
+use super::inbox::{NotSent, Sender};
 use super::message::{Call, Message, Ticket};
 use super::models::ModelStates;
 use super::stats::VariantCounters;
@@ -93,24 +93,23 @@ impl PoolHandle {
     /// # Errors
     /// Too many wait already.
     pub fn submit(&self, call: Call) -> Result<(), Full> {
-        let inbox_max = self.inbox.capacity().unwrap_or(usize::MAX) - INBOX_RESERVE;
-        let full = self.inbox.len() >= inbox_max
-            || matches!(
-                self.inbox.try_send(Message::Submit(call)),
-                Err(TrySendError::Full(_))
-            );
-        if full {
-            self.refused.increment(1);
-            return Err(Full { inbox_max });
+        let inbox_max = self.inbox.capacity() - INBOX_RESERVE;
+        match self.inbox.try_send(Message::Submit(call), inbox_max) {
+            // A driver that has ended takes no call, and its client sees the reply closed.
+            Ok(()) | Err(NotSent::Closed(_)) => Ok(()),
+            Err(NotSent::Full(_)) => {
+                self.refused.increment(1);
+                Err(Full { inbox_max })
+            }
         }
-        // A driver that has ended drops the call, and its client sees the reply closed.
-        Ok(())
     }
 
     /// Says that a call's client has gone. When the inbox has no room the call is served all
     /// the same, for nobody.
     pub fn cancel(&self, ticket: Ticket) {
-        let _ = self.inbox.try_send(Message::Cancel(ticket));
+        let _ = self
+            .inbox
+            .try_send(Message::Cancel(ticket), self.inbox.capacity());
     }
 
     /// Sends anything else; waits for room, which the driver always makes.

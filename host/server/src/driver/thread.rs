@@ -1,10 +1,9 @@
 //! The thread itself: messages in, the core's commands carried out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
 use switchyard_core::event::Run;
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::policy::FaultKind;
@@ -18,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::PoolWeights;
 use super::drift::Drift;
+use super::inbox::{Ended, Receiver};
 use super::message::{Call, Message, Watch};
 use super::models::{AppModels, ModelStates, WorkerModels};
 use super::stats::VariantCounters;
@@ -138,16 +138,13 @@ impl Driver {
 
     pub(super) fn run(mut self) {
         self.load_all();
+        let mut messages = VecDeque::new();
         while !self.stopping {
-            let Some(first) = self.wait() else { return };
-            let now = self.clock.now();
-            if let Some(message) = first {
-                self.take(now, message);
+            if let Err(Ended) = self.wait(&mut messages) {
+                return;
             }
-            for _ in 1..MESSAGES_MAX {
-                let Ok(message) = self.inbox.try_recv() else {
-                    break;
-                };
+            let now = self.clock.now();
+            for message in messages.drain(..) {
                 self.take(now, message);
             }
             self.carry_out();
@@ -156,18 +153,10 @@ impl Driver {
         self.end();
     }
 
-    /// The next message, none when it is time itself that something waits for. None at all
-    /// when nobody can send any more.
-    fn wait(&self) -> Option<Option<Message>> {
-        let Some(at) = self.scheduler.next_wakeup() else {
-            return self.inbox.recv().ok().map(Some);
-        };
-        let wait = at.since(self.clock.now());
-        match self.inbox.recv_timeout(wait.into()) {
-            Ok(message) => Some(Some(message)),
-            Err(RecvTimeoutError::Timeout) => Some(None),
-            Err(RecvTimeoutError::Disconnected) => None,
-        }
+    /// The next messages, none when it is time itself that something waits for.
+    fn wait(&self, messages: &mut VecDeque<Message>) -> Result<(), Ended> {
+        let until = self.scheduler.next_wakeup().map(|at| self.clock.at(at));
+        self.inbox.take(MESSAGES_MAX, until, messages)
     }
 
     fn take(&mut self, now: Time, message: Message) {
@@ -307,13 +296,17 @@ impl Driver {
             return; // Two threads tell of one worker, and the other one was faster.
         }
         self.meters.residency(worker, &residency);
-        let event = Event::Residency {
-            worker,
-            resident: residency.resident.clone(),
-            free_bytes: residency.free_bytes,
-        };
-        held.holds = residency;
-        self.scheduler.handle(now, event);
+        let before = std::mem::replace(&mut held.holds, residency);
+        let holds = &held.holds;
+        // Told with every batch, and mostly the same.
+        if (holds.free_bytes, &holds.resident) != (before.free_bytes, &before.resident) {
+            let event = Event::Residency {
+                worker,
+                resident: holds.resident.clone(),
+                free_bytes: holds.free_bytes,
+            };
+            self.scheduler.handle(now, event);
+        }
     }
 
     // ---- commands ---------------------------------------------------------------------

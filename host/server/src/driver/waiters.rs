@@ -2,8 +2,7 @@
 //!
 //! Owned by the driver thread alone, so there are no locks.
 
-use std::collections::HashMap;
-
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use switchyard_core::event::Run;
 use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId};
@@ -16,12 +15,13 @@ use super::message::{CallEnd, CallError, RowAnswer, Ticket};
 /// Requests that another end has made pointless; to be cancelled.
 pub(super) type Orphans = SmallVec<[RequestId; 4]>;
 
-/// Rows by request, calls by ticket.
+/// Rows by request, calls by ticket. All keys are numbers of the server's own, counted up: nobody
+/// outside could make them collide.
 #[derive(Default)]
 pub(super) struct Waiters {
-    rows: HashMap<RequestId, Row>,
-    calls: HashMap<Ticket, Open>,
-    batches: HashMap<BatchId, Running>,
+    rows: FxHashMap<RequestId, Row>,
+    calls: FxHashMap<Ticket, Open>,
+    batches: FxHashMap<BatchId, Running>,
 }
 
 /// One row of a call: what the core calls a request.

@@ -1,0 +1,121 @@
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+
+/// Everything that waits now, at most `most`.
+fn taken(receiver: &Receiver<u32>, most: usize) -> Result<Vec<u32>, Ended> {
+    let mut to = VecDeque::new();
+    receiver.take(most, Some(Instant::now()), &mut to)?;
+    Ok(to.into())
+}
+
+#[test]
+fn comes_in_order_and_in_portions() {
+    let (sender, receiver) = inbox(8);
+    for i in 0..5 {
+        sender.try_send(i, 8).unwrap();
+    }
+    assert_eq!(taken(&receiver, 3), Ok(vec![0, 1, 2]));
+    assert_eq!(taken(&receiver, 3), Ok(vec![3, 4]));
+    assert_eq!(taken(&receiver, 3), Ok(vec![]));
+}
+
+#[test]
+fn a_portion_goes_behind_what_is_left_of_the_last_one() {
+    let (sender, receiver) = inbox(8);
+    let mut to = VecDeque::from([7]);
+    sender.send(8).unwrap();
+    receiver.take(8, None, &mut to).unwrap();
+    assert_eq!(to, [7, 8]);
+}
+
+#[test]
+fn bounds_are_those_of_the_sender_and_of_the_inbox() {
+    let (sender, receiver) = inbox(2);
+    sender.try_send(0, 1).unwrap();
+    assert_eq!(sender.try_send(1, 1), Err(NotSent::Full(1)));
+    sender.try_send(1, 100).unwrap();
+    assert_eq!(sender.try_send(2, 100), Err(NotSent::Full(2)));
+    drop(receiver);
+    assert_eq!(sender.try_send(2, 100), Err(NotSent::Closed(2)));
+    assert_eq!(sender.send(2), Err(2));
+}
+
+#[test]
+fn ends_with_the_last_sender_and_after_the_last_message() {
+    let (sender, receiver) = inbox(2);
+    let other = sender.clone();
+    drop(sender);
+    other.send(1).unwrap();
+    drop(other);
+    assert_eq!(taken(&receiver, 8), Ok(vec![1]));
+    assert_eq!(taken(&receiver, 8), Err(Ended));
+}
+
+#[test]
+fn a_sender_waits_for_room_and_hears_of_the_end() {
+    let (sender, receiver) = inbox(1);
+    sender.send(0).unwrap();
+    let waiting = thread::spawn({
+        let sender = sender.clone();
+        move || (sender.send(1), sender.send(2))
+    });
+    let mut to = VecDeque::new();
+    while to.len() < 2 {
+        receiver.take(1, None, &mut to).unwrap();
+    }
+    drop(receiver);
+    let (first, second) = waiting.join().unwrap();
+    assert_eq!((to, first), (VecDeque::from([0, 1]), Ok(())));
+    // Sent before the end, or given back because of it.
+    assert!(matches!(second, Ok(()) | Err(2)));
+}
+
+#[test]
+fn time_ends_a_wait() {
+    let (_sender, receiver) = inbox::<u32>(1);
+    let began = Instant::now();
+    let mut to = VecDeque::new();
+    let until = began + Duration::from_millis(20);
+    receiver.take(1, Some(until), &mut to).unwrap();
+    assert!(to.is_empty() && began.elapsed() >= Duration::from_millis(20));
+}
+
+/// Many senders through a small inbox: nothing is lost, doubled or overtaken by its own.
+#[test]
+fn nothing_is_lost_between_threads() {
+    const SENDERS: u32 = 4;
+    const EACH: u32 = 5_000;
+    let (sender, receiver) = inbox(16);
+    let threads: Vec<_> = (0..SENDERS)
+        .map(|s| {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                for i in 0..EACH {
+                    let message = s * EACH + i;
+                    if i % 2 == 0 {
+                        sender.send(message).unwrap();
+                        continue;
+                    }
+                    while sender.try_send(message, 8).is_err() {
+                        thread::yield_now();
+                    }
+                }
+            })
+        })
+        .collect();
+    drop(sender);
+    let (mut next, mut to) = ([0; SENDERS as usize], VecDeque::new());
+    while receiver.take(5, None, &mut to).is_ok() {
+        for message in to.drain(..) {
+            let next = &mut next[(message / EACH) as usize];
+            assert_eq!(message % EACH, *next);
+            *next += 1;
+        }
+    }
+    assert_eq!(next, [EACH; SENDERS as usize]);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
