@@ -22,7 +22,7 @@ mod head;
 mod layer;
 mod names;
 
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use self::config::Config;
@@ -235,7 +235,7 @@ impl StagedModel for Bert {
     }
 
     fn head(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
-        let answers = self.logits(exit, x)?;
+        let answers = self.logits(exit, x)?.to_dtype(DType::F32)?;
         match self.head {
             Head::Embedding => Ok(answers),
             Head::Classifier { .. } => candle_nn::ops::softmax_last_dim(&answers),

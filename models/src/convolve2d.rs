@@ -7,6 +7,9 @@
 
 use candle_core::{CpuStorage, CustomOp2, Device, Layout, Result, Shape, Storage, Tensor};
 
+use crate::device::has_kernels;
+use crate::flow::activate;
+use crate::kernels::Activation;
 use crate::unfold2d::{Window2d, Windows, contiguous};
 
 /// Numbers in one block of unfolded windows.
@@ -34,8 +37,8 @@ pub(crate) fn convolve2d(x: &Tensor, weight: &Tensor, window: Window2d) -> Resul
     if rows != window.positions() * channels + 1 {
         candle_core::bail!("convolution weights of {rows} rows for {channels} channels");
     }
-    if !x.device().is_cpu() {
-        return composed(x, weight, window);
+    if !has_kernels(x) {
+        return composed(x, weight, window, None, Activation::None);
     }
     let op = Convolve2d {
         window,
@@ -44,14 +47,65 @@ pub(crate) fn convolve2d(x: &Tensor, weight: &Tensor, window: Window2d) -> Resul
     x.contiguous()?.apply_op2(weight, op)
 }
 
-/// The same from candle's own operations, for devices without a kernel of ours.
-fn composed(x: &Tensor, weight: &Tensor, window: Window2d) -> Result<Tensor> {
+/// The same as products of whole batches, for devices without the operation above, with what
+/// follows: `onto + `, and an activation.
+pub(crate) fn composed(
+    x: &Tensor,
+    weight: &Tensor,
+    window: Window2d,
+    onto: Option<&Tensor>,
+    activation: Activation,
+) -> Result<Tensor> {
+    let (batch, height, width, channels) = x.dims4()?;
+    let [lines, columns] = window.output(height, width)?;
+    let rows = if window.is_identity() {
+        x.reshape((batch * lines * columns, channels))?
+    } else {
+        rows(x, window)?
+    };
+    let wide = rows.dim(1)?;
+    let product = rows.matmul(&weight.narrow(0, 0, wide)?)?;
+    let onto = onto.map(|onto| onto.reshape(product.shape())).transpose()?;
+    finish(product, &weight.get(wide)?, onto.as_ref(), activation)?.reshape((
+        batch,
+        lines,
+        columns,
+        (),
+    ))
+}
+
+/// Windows as rows, `[batch * lines * columns, positions * channels]`.
+fn rows(x: &Tensor, window: Window2d) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return crate::cuda::unfold(x, window);
+    }
     let rows = Tensor::cat(&window.taps(x)?, 3)?;
-    let (batch, lines, columns, width) = rows.dims4()?;
-    rows.reshape((batch * lines * columns, width))?
-        .matmul(&weight.narrow(0, 0, width)?)?
-        .broadcast_add(&weight.get(width)?)?
-        .reshape((batch, lines, columns, ()))
+    rows.flatten_to(2)
+}
+
+/// A product's bias and what follows it.
+fn finish(
+    product: Tensor,
+    bias: &Tensor,
+    onto: Option<&Tensor>,
+    activation: Activation,
+) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if product.device().is_cuda() {
+        let relu = activation == Activation::Relu;
+        let sum = crate::cuda::finish(product, bias, onto, relu)?;
+        return if relu {
+            Ok(sum)
+        } else {
+            activate(sum, activation)
+        };
+    }
+    let sum = product.broadcast_add(bias)?;
+    match onto {
+        Some(onto) => activate((onto + sum)?, activation),
+        None => activate(sum, activation),
+    }
 }
 
 // === impl Convolve2d ===
@@ -181,7 +235,11 @@ mod tests {
                 let ours = convolve2d(&x, &weight, window).unwrap();
                 let theirs = theirs(&x, &weight, kernel, stride).unwrap();
                 assert_close(&ours, &theirs, &what);
-                assert_close(&composed(&x, &weight, window).unwrap(), &theirs, &what);
+                let whole = composed(&x, &weight, window, None, Activation::None);
+                assert_close(&whole.unwrap(), &theirs, &what);
+                let onto = theirs.neg().unwrap();
+                let none = composed(&x, &weight, window, Some(&onto), Activation::Relu);
+                assert_close(&none.unwrap(), &theirs.zeros_like().unwrap(), &what);
                 let scale = Tensor::randn(0f32, 0.1, ours.shape(), &Device::Cpu).unwrap();
                 let gradients = |y: &Tensor| (y * &scale).unwrap().sum_all().unwrap().backward();
                 let (ours, theirs) = (gradients(&ours).unwrap(), gradients(&theirs).unwrap());

@@ -6,6 +6,7 @@
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 
+use crate::device::has_kernels;
 use crate::unfold2d::{Window2d, contiguous};
 
 /// `[batch, height, width, channels]` and weights `[positions + 1, channels]`, the last row the
@@ -34,7 +35,7 @@ pub(crate) fn depthwise(x: &Tensor, weight: &Tensor, window: Window2d) -> Result
             weight.dims()
         );
     }
-    if x.device().is_cpu() {
+    if has_kernels(x) {
         x.contiguous()?
             .apply_op2(&weight.contiguous()?, Depthwise(window))
     } else {

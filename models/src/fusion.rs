@@ -138,7 +138,7 @@ impl Fusion {
         let (batch, positions, _) = x.dims3()?;
         // As a product: candle reduces over a middle dimension element by element.
         let mean = Tensor::full(1.0 / positions as f32, (batch, 1, positions), x.device())?;
-        mean.matmul(&x)?.squeeze(1)
+        mean.to_dtype(x.dtype())?.matmul(&x)?.squeeze(1)
     }
 }
 

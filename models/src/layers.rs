@@ -112,11 +112,12 @@ impl Conv1d {
 
     fn plain(&self, x: &Tensor, weights: &Weights) -> Result<Tensor> {
         let (batch, length, _) = x.dims3()?;
-        self.window.unfold(x)?.matmul(&weights.widen()?)?.reshape((
-            batch,
-            self.window.count(length),
-            (),
-        ))
+        let weight = weights.widen()?;
+        let x = x.to_dtype(weight.dtype())?;
+        self.window
+            .unfold(&x)?
+            .matmul(&weight)?
+            .reshape((batch, self.window.count(length), ()))
     }
 }
 
@@ -167,7 +168,10 @@ impl Linear {
     /// `[batch, in]` to `[batch, out]`.
     pub(crate) fn forward(&self, x: &Tensor) -> Result<Tensor> {
         match &self.0 {
-            Affine::Graph { weights, bias } => add_bias(&x.matmul(&weights.widen()?)?, bias),
+            Affine::Graph { weights, bias } => {
+                let weight = weights.widen()?;
+                add_bias(&x.to_dtype(weight.dtype())?.matmul(&weight)?, bias)
+            }
             Affine::Packed(_) => {
                 let (batch, width) = x.dims2()?;
                 let rows = Flow::Packed(Map::of(x, [batch, 1, 1, width])?);
@@ -197,7 +201,7 @@ impl Linear {
             Affine::Graph { .. } => {
                 // As a product: candle reduces over a middle dimension element by element.
                 let mean = Tensor::full(1.0 / length as f32, (batch, 1, length), x.device())?;
-                self.forward(&mean.matmul(x)?.squeeze(1)?)
+                self.forward(&mean.to_dtype(x.dtype())?.matmul(x)?.squeeze(1)?)
             }
             Affine::Packed(_) => {
                 let rows = Mode::Packed.sequence(x)?.mean_pool()?;

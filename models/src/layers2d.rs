@@ -5,8 +5,9 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
-use crate::convolve2d::convolve2d;
+use crate::convolve2d::{composed, convolve2d};
 use crate::depthwise::depthwise;
+use crate::device::has_kernels;
 use crate::error::ModelError;
 use crate::flow::{Flow, Mode, activate, other_mode};
 use crate::kernels::map::with_numbers;
@@ -73,7 +74,7 @@ impl Conv2d {
     pub(crate) fn forward(&self, x: &Flow, activation: Activation) -> Result<Flow> {
         match (&self.product, x) {
             (Product::Graph(weights), Flow::Graph(x)) => {
-                activate(self.plain(x, weights)?, activation).map(Flow::Graph)
+                self.plain(x, weights, None, activation).map(Flow::Graph)
             }
             (Product::Packed(dense), Flow::Packed(x)) => {
                 let result = dense.forward(x, self.window, None, activation);
@@ -91,14 +92,9 @@ impl Conv2d {
         activation: Activation,
     ) -> Result<Flow> {
         match (&self.product, x, onto) {
-            (Product::Graph(weights), Flow::Graph(x), Flow::Graph(onto)) => {
-                let x = self.plain(x, weights)?;
-                match activation {
-                    Activation::Relu => add_relu(onto, &x),
-                    other => activate((onto + x)?, other),
-                }
-                .map(Flow::Graph)
-            }
+            (Product::Graph(weights), Flow::Graph(x), Flow::Graph(onto)) => self
+                .plain(x, weights, Some(onto), activation)
+                .map(Flow::Graph),
             (Product::Packed(dense), Flow::Packed(x), Flow::Packed(onto)) => {
                 let result = dense.forward(x, self.window, Some(onto), activation);
                 result.map(Flow::Packed)
@@ -107,16 +103,32 @@ impl Conv2d {
         }
     }
 
-    fn plain(&self, x: &Tensor, weights: &Weights) -> Result<Tensor> {
+    fn plain(
+        &self,
+        x: &Tensor,
+        weights: &Weights,
+        onto: Option<&Tensor>,
+        activation: Activation,
+    ) -> Result<Tensor> {
         let weight = weights.widen()?;
-        if !self.window.is_identity() {
-            return convolve2d(x, &weight, self.window);
+        let x = &x.to_dtype(weight.dtype())?;
+        if !has_kernels(x) {
+            return composed(x, &weight, self.window, onto, activation);
         }
-        let (batch, height, width, channels) = x.dims4()?;
-        let product = x
-            .reshape((batch * height * width, channels))?
-            .matmul(&weight.narrow(0, 0, channels)?)?;
-        add_bias(&product, &weight.get(channels)?)?.reshape((batch, height, width, ()))
+        let sum = if self.window.is_identity() {
+            let (batch, height, width, channels) = x.dims4()?;
+            let product = x
+                .reshape((batch * height * width, channels))?
+                .matmul(&weight.narrow(0, 0, channels)?)?;
+            add_bias(&product, &weight.get(channels)?)?.reshape((batch, height, width, ()))?
+        } else {
+            convolve2d(x, &weight, self.window)?
+        };
+        match (onto, activation) {
+            (None, activation) => activate(sum, activation),
+            (Some(onto), Activation::Relu) => add_relu(onto, &sum),
+            (Some(onto), other) => activate((onto + sum)?, other),
+        }
     }
 }
 
@@ -153,7 +165,8 @@ impl DepthwiseConv2d {
     pub(crate) fn forward(&self, x: &Flow, activation: Activation) -> Result<Flow> {
         match (&self.weights, x) {
             (DepthwiseWeights::Graph(weight), Flow::Graph(x)) => {
-                activate(depthwise(x, weight, self.window)?, activation).map(Flow::Graph)
+                let x = x.to_dtype(weight.dtype())?;
+                activate(depthwise(&x, weight, self.window)?, activation).map(Flow::Graph)
             }
             (DepthwiseWeights::Packed(packed), Flow::Packed(x)) => {
                 packed.forward(x, self.window, activation).map(Flow::Packed)
@@ -171,7 +184,8 @@ pub(crate) fn mean_pool(x: &Tensor) -> Result<Tensor> {
     let positions = height * width;
     // As a product: candle reduces over a middle dimension element by element.
     let mean = Tensor::full(1.0 / positions as f32, (batch, 1, positions), x.device())?;
-    mean.matmul(&x.reshape((batch, positions, channels))?)?
+    mean.to_dtype(x.dtype())?
+        .matmul(&x.reshape((batch, positions, channels))?)?
         .squeeze(1)
 }
 
@@ -181,7 +195,7 @@ pub(crate) fn mean_pool(x: &Tensor) -> Result<Tensor> {
 /// What lies outside the picture counts as 0, so that this is PyTorch's max pooling for inputs
 /// that come from a ReLU.
 pub(crate) fn max_pool(x: &Tensor, window: Window2d) -> Result<Tensor> {
-    if x.device().is_cpu() {
+    if has_kernels(x) {
         return x.contiguous()?.apply_op1_no_bwd(&MaxPool(window));
     }
     let taps = window.taps(x)?;

@@ -30,11 +30,16 @@
 pub mod architecture;
 pub mod bert;
 pub mod card;
+#[cfg(test)]
+mod card_kernels;
 pub mod cnn1d;
 mod confusion;
 mod convolve2d;
+#[cfg(feature = "cuda")]
+mod cuda;
 pub mod data;
 mod depthwise;
+mod device;
 pub mod efficientnet;
 mod error;
 pub mod evidence;
@@ -78,4 +83,6 @@ pub use evidence::SneakPeek;
 pub use model::StagedModel;
 pub use precision::Precision;
 pub use tokens::Tokenizer;
-pub use zoo::{LoadedVariant, Zoo, load_variant, load_variant_at, load_variant_plain};
+pub use zoo::{
+    LoadedVariant, Zoo, load_variant, load_variant_at, load_variant_plain, load_variant_standing_in,
+};

@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 
 use candle_core::{CpuStorage, CustomOp1, D, Device, Layout, Result, Shape, Tensor};
 
+use crate::device::has_kernels;
 use crate::fft::{Fft, Signal};
 
 /// Samples per second that bands and windows are made for.
@@ -66,7 +67,7 @@ pub(crate) fn frames(samples: usize) -> usize {
 /// `x` is no matrix of f32.
 pub(crate) fn features(x: &Tensor) -> Result<Tensor> {
     let x = x.detach();
-    if x.device().is_cpu() {
+    if has_kernels(&x) {
         x.contiguous()?.apply_op1_no_bwd(&Features)
     } else {
         composed(&x)

@@ -137,8 +137,8 @@ impl MiniRocket {
         let features = plan.features();
         let combinations = plan.dilations().len() * KERNELS;
         let shape = [combinations, spec.axes + 1];
-        let channels = params.get(CHANNELS, &shape, Init::Zero)?;
-        let biases = params.get(BIASES, &[features], Init::Zero)?;
+        let channels = params.exact(CHANNELS, &shape, Init::Zero)?;
+        let biases = params.exact(BIASES, &[features], Init::Zero)?;
         let costs: Vec<f64> = plan.dilations().iter().map(|d| d.cost()).collect();
         let ends = stage_ends(&costs, &[costs.len()], spec.stages);
         let mut stages = Vec::with_capacity(ends.len());
@@ -160,8 +160,8 @@ impl MiniRocket {
             spec: spec.clone(),
             exits: [stages.len()],
             stages,
-            means: params.get(MEANS, &[features], Init::Zero)?,
-            scales: params.get(SCALES, &[features], Init::Zero)?,
+            means: params.exact(MEANS, &[features], Init::Zero)?,
+            scales: params.exact(SCALES, &[features], Init::Zero)?,
             head: Linear::new(params, "head", features, spec.classes)?,
         })
     }

@@ -1,6 +1,6 @@
 //! What every architecture offers: a chain of stages with exits.
 
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Result, Tensor};
 use rayon::prelude::*;
 
 use crate::flow::Mode;
@@ -44,12 +44,12 @@ pub trait StagedModel: Send + Sync {
     /// The exit does not exist, or `x` does not come from the stage before it.
     fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor>;
 
-    /// Class probabilities `[batch, classes]` of an exit; each row sums to 1.
+    /// Class probabilities `[batch, classes]` of an exit, f32; each row sums to 1.
     ///
     /// # Errors
     /// As [`logits`](Self::logits).
     fn head(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
-        candle_nn::ops::softmax_last_dim(&self.logits(exit, x)?)
+        candle_nn::ops::softmax_last_dim(&self.logits(exit, x)?.to_dtype(DType::F32)?)
     }
 
     /// Joins activations that left the same stage in different batches into one batch.
@@ -110,7 +110,7 @@ pub(crate) fn in_slices(
 ) -> Result<Tensor> {
     let batch = x.dim(0)?;
     let slice = (SLICE_ACTIVATIONS / width.max(1)).max(1);
-    if batch <= slice || !x.device().is_cpu() {
+    if batch <= slice || !x.device().is_cpu() || x.dtype() == DType::F16 {
         return stage(x);
     }
     let slices = (0..batch)

@@ -14,7 +14,7 @@ use safetensors::{Dtype, SafeTensors};
 use crate::error::ModelError;
 use crate::flow::Mode;
 use crate::mapped::FileBytes;
-use crate::precision::{Precision, Weights};
+use crate::precision::{Precision, Weights, too_large};
 
 /// How a parameter starts when there is no file.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,9 @@ pub(crate) struct Params {
     count: u64,
     /// What weights of products are kept in.
     precision: Precision,
-    /// Bytes that weights of products take less than at full precision.
+    /// What the network computes in, and its other parameters are kept in.
+    compute: DType,
+    /// Bytes that parameters take less than at full precision.
     saved_bytes: u64,
 }
 
@@ -54,14 +56,15 @@ impl Params {
     /// Trainable variables drawn from `rng`, on the CPU.
     pub(crate) fn fresh(rng: Pcg64) -> Self {
         let vars = BTreeMap::new();
-        Self::new(Source::Fresh { rng, vars }, Precision::F32)
+        Self::new(Source::Fresh { rng, vars }, Precision::F32, DType::F32)
     }
 
-    fn new(source: Source, precision: Precision) -> Self {
+    fn new(source: Source, precision: Precision, compute: DType) -> Self {
         Self {
             source,
             count: 0,
             precision,
+            compute,
             saved_bytes: 0,
         }
     }
@@ -73,6 +76,7 @@ impl Params {
         file: &Path,
         device: &Device,
         precision: Precision,
+        compute: DType,
         mode: Mode,
     ) -> Result<Self, ModelError> {
         let source = Source::File {
@@ -81,11 +85,22 @@ impl Params {
             device: device.clone(),
             mode,
         };
-        Ok(Self::new(source, precision))
+        Ok(Self::new(source, precision, compute))
     }
 
-    /// The parameter `name` of shape `shape`.
+    /// The parameter `name` of shape `shape`, in what the network computes in.
     pub(crate) fn get(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        init: Init,
+    ) -> Result<Tensor, ModelError> {
+        let exact = self.exact(name, shape, init)?;
+        self.compute_in(name, exact)
+    }
+
+    /// The parameter `name`, in f32 whatever the network computes in.
+    pub(crate) fn exact(
         &mut self,
         name: &str,
         shape: &[usize],
@@ -112,6 +127,21 @@ impl Params {
         Ok(tensor)
     }
 
+    /// A tensor made of parameters such as `name`, in what the network computes in.
+    pub(crate) fn compute_in(&mut self, name: &str, full: Tensor) -> Result<Tensor, ModelError> {
+        if full.dtype() == self.compute {
+            return Ok(full);
+        }
+        let narrowed = || {
+            too_large(&full, self.compute)?;
+            full.to_dtype(self.compute)
+        };
+        let narrowed = narrowed().map_err(ModelError::compute(name))?;
+        let bytes = |tensor: &Tensor| tensor.elem_count() * tensor.dtype().size_in_bytes();
+        self.saved_bytes += bytes(&full).saturating_sub(bytes(&narrowed)) as u64;
+        Ok(narrowed)
+    }
+
     /// The parameter `name`, which is the weights of a product.
     pub(crate) fn weights(
         &mut self,
@@ -125,8 +155,14 @@ impl Params {
 
     /// Weights of a product that were made of parameters handed out before, such as `name`.
     pub(crate) fn narrow(&mut self, name: &str, full: Tensor) -> Result<Weights, ModelError> {
+        // What computes in half precision keeps nothing wider, and widens nothing.
+        let full = self.compute_in(name, full)?;
+        let precision = match self.compute {
+            DType::F32 => self.precision,
+            _ => Precision::F32,
+        };
         let full_bytes = (full.elem_count() * full.dtype().size_in_bytes()) as u64;
-        let weights = Weights::new(full, self.precision).map_err(ModelError::compute(name))?;
+        let weights = Weights::new(full, precision).map_err(ModelError::compute(name))?;
         self.saved_bytes += full_bytes.saturating_sub(weights.bytes());
         Ok(weights)
     }
@@ -210,7 +246,7 @@ impl Params {
         self.count
     }
 
-    /// Bytes that weights of products take less than at full precision.
+    /// Bytes that parameters take less than at full precision.
     pub(crate) fn saved_bytes(&self) -> u64 {
         self.saved_bytes
     }

@@ -5,6 +5,7 @@
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor};
 
+use crate::device::has_kernels;
 use crate::unfold2d::contiguous;
 
 /// `max(x, 0)`.
@@ -24,7 +25,7 @@ struct ColumnSums;
 
 /// `max(x, 0)`.
 pub(crate) fn relu(x: &Tensor) -> Result<Tensor> {
-    if x.device().is_cpu() {
+    if has_kernels(x) {
         x.contiguous()?.apply_op1(Relu)
     } else {
         x.relu()
@@ -33,7 +34,7 @@ pub(crate) fn relu(x: &Tensor) -> Result<Tensor> {
 
 /// `max(a + b, 0)` for tensors of one shape.
 pub(crate) fn add_relu(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    if a.device().is_cpu() {
+    if has_kernels(a) {
         a.contiguous()?.apply_op2(&b.contiguous()?, AddRelu)
     } else {
         (a + b)?.relu()
@@ -44,7 +45,7 @@ pub(crate) fn add_relu(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 ///
 /// candle's broadcast addition differentiates by summing over rows element by element.
 pub(crate) fn add_bias(x: &Tensor, bias: &Tensor) -> Result<Tensor> {
-    if x.device().is_cpu() {
+    if has_kernels(x) {
         x.contiguous()?.apply_op2(&bias.contiguous()?, AddBias)
     } else {
         x.broadcast_add(bias)

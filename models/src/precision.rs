@@ -107,15 +107,21 @@ impl FromStr for Precision {
     }
 }
 
+/// Refuses numbers that half precision does not have, for whom they are `too large`.
+pub(crate) fn too_large(full: &Tensor, narrow: impl fmt::Debug) -> Result<()> {
+    let largest = full.abs()?.flatten_all()?.max(0)?.to_scalar::<f32>()?;
+    if largest > LARGEST {
+        candle_core::bail!("{largest} is too large for {narrow:?}");
+    }
+    Ok(())
+}
+
 // === impl Weights ===
 
 impl Weights {
     pub(crate) fn new(full: Tensor, precision: Precision) -> Result<Self> {
         if precision.is_reduced() {
-            let largest = full.abs()?.flatten_all()?.max(0)?.to_scalar::<f32>()?;
-            if largest > LARGEST {
-                candle_core::bail!("{largest} is too large for {precision}");
-            }
+            too_large(&full, precision)?;
         }
         match precision {
             Precision::F32 => Ok(Self::Full(full)),

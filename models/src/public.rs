@@ -45,6 +45,7 @@ pub(crate) fn depthwise_bn(
     epsilon: f64,
 ) -> Result<DepthwiseConv2d, ModelError> {
     let weight = fold(params, conv, norm, [1, channels], window, epsilon)?;
+    let weight = params.compute_in(conv, weight)?;
     DepthwiseConv2d::from_weight(weight, window, params.mode()).map_err(ModelError::compute(conv))
 }
 

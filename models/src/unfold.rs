@@ -7,6 +7,7 @@
 
 use candle_core::{CpuStorage, CustomOp1, Layout, Result, Shape, Tensor};
 
+use crate::device::has_kernels;
 use crate::unfold2d::{Padding, Window2d};
 
 /// A "same" window: `ceil(length / stride)` windows of `kernel` positions, zeros outside.
@@ -61,7 +62,7 @@ impl Window {
     /// The last column is 1 throughout, for the bias: one pass less over the output, and its
     /// gradient comes from the same product as the weights'.
     pub(crate) fn unfold(self, x: &Tensor) -> Result<Tensor> {
-        if x.device().is_cpu() {
+        if has_kernels(x) {
             x.contiguous()?.apply_op1(Unfold(self))
         } else {
             self.unfold_composed(x)

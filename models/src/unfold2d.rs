@@ -120,18 +120,24 @@ impl Window2d {
             .pad_with_zeros(2, left, right)?;
         let mut taps = Vec::with_capacity(self.positions());
         for y in 0..self.kernel[0] {
-            let band = padded
-                .narrow(1, y, lines * stride_y)?
-                .reshape((batch, lines, stride_y, (), channels))?
-                .narrow(2, 0, 1)?
-                .squeeze(2)?;
+            let band = padded.narrow(1, y, lines * stride_y)?;
+            // With a stride of 1 all are views: nothing is copied.
+            let band = match stride_y {
+                1 => band,
+                _ => band
+                    .reshape((batch, lines, stride_y, (), channels))?
+                    .narrow(2, 0, 1)?
+                    .squeeze(2)?,
+            };
             for x in 0..self.kernel[1] {
-                taps.push(
-                    band.narrow(2, x, columns * stride_x)?
+                let tap = band.narrow(2, x, columns * stride_x)?;
+                taps.push(match stride_x {
+                    1 => tap,
+                    _ => tap
                         .reshape((batch, lines, columns, stride_x, channels))?
                         .narrow(3, 0, 1)?
                         .squeeze(3)?,
-                );
+                });
             }
         }
         Ok(taps)

@@ -334,6 +334,7 @@ impl Trunk {
             weights[row * positions + position] = share;
         }
         let weights = Tensor::from_vec(weights, (1, rows, positions), x.device())?;
+        let weights = weights.to_dtype(x.dtype())?;
         weights
             .broadcast_matmul(&x.flatten(1, 3)?)?
             .reshape((batch, ()))

@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use candle_core::Device;
+use candle_core::{DType, Device};
 
 use crate::card::{APP_CARD, AppCard, Datatype, Task, TensorCard, VARIANT_CARD, VariantCard};
+use crate::device::Standing;
 use crate::error::ModelError;
 use crate::evidence::SneakPeek;
 use crate::flow::Mode;
@@ -154,11 +155,12 @@ pub fn load_variant_at(
     device: &Device,
 ) -> Result<LoadedVariant, ModelError> {
     // Packed weights are f32: those in fewer bits are widened as they are used.
-    let mode = match device {
-        Device::Cpu if !precision.is_reduced() => Mode::Packed,
-        _ => Mode::Graph,
+    let way = match device {
+        Device::Cpu if !precision.is_reduced() => Way::Packed,
+        Device::Cpu => Way::Widened,
+        _ => Way::Device,
     };
-    load(dir, device, precision, mode)
+    load(dir, device, precision, way)
 }
 
 /// As [`load_variant`], but computing as training does, with candle's operations, on any device:
@@ -167,18 +169,63 @@ pub fn load_variant_at(
 /// # Errors
 /// As [`load_variant`].
 pub fn load_variant_plain(dir: &Path, device: &Device) -> Result<LoadedVariant, ModelError> {
-    load(dir, device, Precision::F32, Mode::Graph)
+    load(dir, device, Precision::F32, Way::Widened)
+}
+
+/// As [`load_variant_at`] on a device that has no kernels of ours, such as a card, but on the CPU:
+/// the same operations in the same precision, so that what a card will compute can be seen on
+/// machines without one.
+///
+/// # Errors
+/// As [`load_variant_at`].
+pub fn load_variant_standing_in(
+    dir: &Path,
+    precision: Precision,
+) -> Result<LoadedVariant, ModelError> {
+    let mut loaded = load(dir, &Device::Cpu, precision, Way::Device)?;
+    loaded.model = Arc::new(Standing(loaded.model));
+    Ok(loaded)
+}
+
+/// How what is loaded computes.
+#[derive(Clone, Copy)]
+enum Way {
+    /// With our kernels on packed weights.
+    Packed,
+    /// In f32, by operations one after another; narrow weights are widened as they are used.
+    Widened,
+    /// As [`Way::Widened`], but with half-precision weights in half precision: a card computes in
+    /// it, a processor only stores in it.
+    Device,
+}
+
+impl Way {
+    fn mode(self) -> Mode {
+        match self {
+            Self::Packed => Mode::Packed,
+            Self::Widened | Self::Device => Mode::Graph,
+        }
+    }
+
+    fn compute(self, precision: Precision) -> DType {
+        match (self, precision) {
+            (Self::Device, Precision::F16) => DType::F16,
+            _ => DType::F32,
+        }
+    }
 }
 
 fn load(
     dir: &Path,
     device: &Device,
     precision: Precision,
-    mode: Mode,
+    way: Way,
 ) -> Result<LoadedVariant, ModelError> {
     let card_file = dir.join(VARIANT_CARD);
     let card = VariantCard::read(&card_file)?;
-    let mut params = Params::open(&dir.join(&card.weights), device, precision, mode)?;
+    let weights = dir.join(&card.weights);
+    let compute = way.compute(precision);
+    let mut params = Params::open(&weights, device, precision, compute, way.mode())?;
     let model = card.architecture.build(&mut params)?;
     let parameters = params.count();
     let saved_bytes = params.saved_bytes();

@@ -6,10 +6,12 @@
 //! - [`launch`]: the demo and the server, built and started.
 //! - [`mod@bench`]: the benches, their page, and instructions that are counted.
 //! - [`paper`]: the papers' figures, published beside measured.
+//! - [`cuda`]: the same program for NVIDIA's cards, and what a machine with one runs.
 //!
 //! Below them: [`workspace`] (what cargo knows). Progress goes to stderr, results to stdout.
 
 mod bench;
+mod cuda;
 mod launch;
 mod paper;
 mod plugins;
@@ -22,6 +24,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
+use crate::cuda::CudaArgs;
 use crate::launch::LaunchArgs;
 use crate::paper::PaperArgs;
 use crate::workspace::Workspace;
@@ -46,6 +49,8 @@ enum Command {
     Paper(PaperArgs),
     /// Run the benches; put their tables into docs/performance.md
     Bench(BenchArgs),
+    /// Build for NVIDIA's cards; bring CUDA's compiler where the machine has none
+    Cuda(CudaArgs),
     /// Build every policy component into target/policies
     Plugins {
         /// Also build the components that only tests use, into target/policies-test
@@ -72,6 +77,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Test => suite::run(&workspace),
         Command::Paper(args) => paper::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
+        Command::Cuda(args) => cuda::run(&workspace, &args),
         Command::Plugins { with_guests } => {
             let guests = if with_guests {
                 plugins::Guests::Include

@@ -196,6 +196,14 @@ impl<T> Residents<T> {
         Some(self.entries.remove(at).held)
     }
 
+    /// Lets go of everything that is neither pinned nor in use.
+    pub fn evict_idle(&mut self) -> Evicted {
+        let idle = self.entries.iter().filter(|entry| self.may_go(entry, &[]));
+        let idle: Evicted = idle.map(|entry| entry.variant).collect();
+        self.entries.retain(|entry| !idle.contains(&entry.variant));
+        idle
+    }
+
     /// Holds something else for a variant that is here; returns what was held before.
     pub fn replace(&mut self, variant: VariantId, held: Arc<T>) -> Option<Arc<T>> {
         let entry = self.entries.iter_mut().find(|e| e.variant == variant)?;
@@ -323,6 +331,18 @@ mod tests {
         assert_eq!(evicted.to_vec(), ids(&[1, 2]));
         assert_eq!(residents.variants(), ids(&[0]));
         assert_eq!(residents.resident_bytes(), 40);
+    }
+
+    #[test]
+    fn what_is_idle_is_what_is_neither_pinned_nor_in_use() {
+        let mut residents = holding(100, &[(0, 40), (1, 30), (2, 20), (3, 10)]);
+        residents.pin(VariantId(2));
+        let used = residents.touch(VariantId(1)).unwrap();
+        assert_eq!(residents.evict_idle().to_vec(), ids(&[0, 3]));
+        assert_eq!(residents.variants(), ids(&[1, 2]));
+        drop(used);
+        assert_eq!(residents.evict_idle().to_vec(), ids(&[1]));
+        assert_eq!(residents.free_bytes(), 80);
     }
 
     #[test]

@@ -1,22 +1,44 @@
 //! From the inputs of requests to the tensor of a batch.
 
-use candle_core::{Device, Tensor, WithDType};
+use candle_core::{Device, Tensor};
 use switchyard_models::tokens::stack;
 
+use crate::cuda::{Staged, Staging};
 use crate::error::ExecuteError;
 use crate::job::{InputTensor, InputType, Row};
 use crate::source::{InputSpec, LoadedModel};
 
-/// Builds `[rows, values]` of what the model reads and takes the rows' inputs. Texts become token
-/// ids, `[rows, tokens of the longest]`.
-///
-/// The vector of a single row's single input becomes the tensor's storage as it is. Otherwise
-/// values are written once, into the buffer that becomes the storage.
+/// What a model reads of a batch's rows, `[rows, values]`, on the host: as it came, in pieces that
+/// belong one after another.
+pub(crate) enum Inputs {
+    F32(Pieces<f32>),
+    I64(Pieces<i64>),
+    Bytes(Pieces<u8>),
+    /// Token ids, `[rows, tokens of the longest]`.
+    Tokens(Tensor),
+}
+
+/// Numbers of a batch.
+pub(crate) struct Pieces<T> {
+    values: Vec<Vec<T>>,
+    shape: (usize, usize),
+}
+
+/// Builds `[rows, values]` of what the model reads and takes the rows' inputs.
 pub(crate) fn assemble(
     rows: &mut [Row],
     model: &LoadedModel,
     device: &Device,
 ) -> Result<Tensor, ExecuteError> {
+    let inputs = gather(rows, model)?;
+    if device.is_cpu() {
+        return inputs.into_tensor(model);
+    }
+    inputs.upload(model, &mut Staging::default(), device)
+}
+
+/// Takes what the model reads out of the rows. Texts become token ids.
+pub(crate) fn gather(rows: &mut [Row], model: &LoadedModel) -> Result<Inputs, ExecuteError> {
     let first = rows.first().map(|row| row.request).unwrap_or_default();
     let read: Vec<&InputSpec> = model
         .reads
@@ -31,25 +53,27 @@ pub(crate) fn assemble(
         return Err(ExecuteError::input(first, &other.name, reason));
     }
     let width = read.iter().map(|spec| spec.row_len()).sum();
-    let batch = Batch {
-        model,
-        width,
-        device,
-    };
+    let batch = Batch { model, width };
     match types {
-        InputType::F32 => batch.stack(rows, |input| match input {
-            InputTensor::F32(values) => Ok(values),
-            other => Err(other),
-        }),
-        InputType::I64 => batch.stack(rows, |input| match input {
-            InputTensor::I64(values) => Ok(values),
-            other => Err(other),
-        }),
-        InputType::Bytes => batch.stack(rows, |input| match input {
-            InputTensor::Bytes(values) => Ok(values),
-            other => Err(other),
-        }),
-        InputType::Text => batch.tokens(rows),
+        InputType::F32 => batch
+            .pieces(rows, |input| match input {
+                InputTensor::F32(values) => Ok(values),
+                other => Err(other),
+            })
+            .map(Inputs::F32),
+        InputType::I64 => batch
+            .pieces(rows, |input| match input {
+                InputTensor::I64(values) => Ok(values),
+                other => Err(other),
+            })
+            .map(Inputs::I64),
+        InputType::Bytes => batch
+            .pieces(rows, |input| match input {
+                InputTensor::Bytes(values) => Ok(values),
+                other => Err(other),
+            })
+            .map(Inputs::Bytes),
+        InputType::Text => batch.tokens(rows).map(Inputs::Tokens),
     }
 }
 
@@ -60,35 +84,74 @@ struct Batch<'a> {
     model: &'a LoadedModel,
     /// Values of one row.
     width: usize,
-    device: &'a Device,
+}
+
+// === impl Inputs ===
+
+impl Inputs {
+    /// On the CPU. The vector of a single row's single input becomes the tensor's storage as it
+    /// is; otherwise values are written once, into the buffer that becomes the storage.
+    pub(crate) fn into_tensor(self, model: &LoadedModel) -> Result<Tensor, ExecuteError> {
+        let tensor = match self {
+            Self::F32(pieces) => pieces.into_tensor(),
+            Self::I64(pieces) => pieces.into_tensor(),
+            Self::Bytes(pieces) => pieces.into_tensor(),
+            Self::Tokens(ids) => Ok(ids),
+        };
+        tensor.map_err(|error| ExecuteError::compute(&model.name, "inputs", &error))
+    }
+
+    /// On a device with memory of its own; they stay here as well.
+    pub(crate) fn upload(
+        &self,
+        model: &LoadedModel,
+        staging: &mut Staging,
+        device: &Device,
+    ) -> Result<Tensor, ExecuteError> {
+        let tensor = match self {
+            Self::F32(pieces) => pieces.upload(staging, device),
+            Self::I64(pieces) => pieces.upload(staging, device),
+            Self::Bytes(pieces) => pieces.upload(staging, device),
+            Self::Tokens(ids) => ids.to_device(device),
+        };
+        tensor.map_err(|error| ExecuteError::compute(&model.name, "inputs", &error))
+    }
+}
+
+impl<T: Staged> Pieces<T> {
+    fn into_tensor(mut self) -> candle_core::Result<Tensor> {
+        let whole = match self.values.len() {
+            1 => self.values.swap_remove(0),
+            _ => self.values.concat(),
+        };
+        Tensor::from_vec(whole, self.shape, &Device::Cpu)
+    }
+
+    fn upload(&self, staging: &mut Staging, device: &Device) -> candle_core::Result<Tensor> {
+        staging.upload(&self.values, self.shape, device)
+    }
 }
 
 // === impl Batch ===
 
 impl Batch<'_> {
-    fn stack<T: WithDType>(&self, rows: &mut [Row], take: Take<T>) -> Result<Tensor, ExecuteError> {
-        let first = rows.first().map(|row| row.request).unwrap_or_default();
+    fn pieces<T: Staged>(
+        &self,
+        rows: &mut [Row],
+        take: Take<T>,
+    ) -> Result<Pieces<T>, ExecuteError> {
+        let reads = self.model.reads.as_slice();
+        let mut values = Vec::with_capacity(rows.len() * reads.len());
         let shape = (rows.len(), self.width);
-        let values = match (rows, self.model.reads.as_slice()) {
-            ([row], &[at]) => {
-                let mut inputs = self.inputs(row)?;
-                self.values(row, at, inputs.swap_remove(at), take)?
-            }
-            (rows, reads) => {
-                let mut all = Vec::with_capacity(rows.len() * self.width);
-                for row in rows {
-                    let inputs = self.inputs(row)?;
-                    for (at, input) in inputs.into_iter().enumerate() {
-                        if reads.contains(&at) {
-                            all.extend_from_slice(&self.values(row, at, input, take)?);
-                        }
-                    }
+        for row in rows {
+            let inputs = self.inputs(row)?;
+            for (at, input) in inputs.into_iter().enumerate() {
+                if reads.contains(&at) {
+                    values.push(self.values(row, at, input, take)?);
                 }
-                all
             }
-        };
-        Tensor::from_vec(values, shape, self.device)
-            .map_err(|error| ExecuteError::input(first, &self.model.name, error.to_string()))
+        }
+        Ok(Pieces { values, shape })
     }
 
     /// The token ids of the rows' texts.
@@ -112,7 +175,7 @@ impl Batch<'_> {
             let name = &self.model.inputs[at].name;
             texts.push(ids.map_err(|reason| ExecuteError::input(row.request, name, reason))?);
         }
-        stack(&texts, self.device)
+        stack(&texts, &Device::Cpu)
             .map_err(|error| ExecuteError::input(first, &self.model.name, error.to_string()))
     }
 

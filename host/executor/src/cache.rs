@@ -13,14 +13,18 @@ use switchyard_core::ids::VariantId;
 use switchyard_core::residents::{Evicted, Need, NoRoom, Residents};
 use switchyard_core::time::Micros;
 
+use crate::device::OfDevice;
 use crate::error::CacheError;
 use crate::job::{CacheCounts, Residency};
+use crate::memory::MemoryGauge;
 use crate::source::{LoadedModel, Weights};
 
 /// Loads on demand and ahead of it; never evicts what is pinned or in use.
 pub struct ModelCache {
     weights: Arc<Weights>,
     device: Device,
+    /// What the device's memory has, where it has one of its own.
+    gauge: Option<Box<dyn MemoryGauge>>,
     state: Mutex<State>,
 }
 
@@ -81,10 +85,24 @@ impl ModelCache {
             version: 0,
             counts: CacheCounts::default(),
         };
+        let gauge: Option<Box<dyn MemoryGauge>> = match device.is_cuda() {
+            true => Some(Box::new(OfDevice(device.clone()))),
+            false => None,
+        };
         Self {
             weights,
             device,
+            gauge,
             state: Mutex::new(state),
+        }
+    }
+
+    /// With another look at the device's memory.
+    #[must_use]
+    pub fn with_gauge(self, gauge: Box<dyn MemoryGauge>) -> Self {
+        Self {
+            gauge: Some(gauge),
+            ..self
         }
     }
 
@@ -152,7 +170,7 @@ impl ModelCache {
                 return Ok(None);
             }
             let bytes = self.weights.memory_bytes(variant)?;
-            let need = state.need(variant, bytes, soon);
+            let need = self.need(&state, variant, bytes, soon);
             let begun = state.residents.begin_load(need, sooner);
             let evicted = begun.map_err(|no_room| self.refusal(&state, need, no_room))?;
             self.evicted(&mut state, &evicted);
@@ -202,6 +220,16 @@ impl ModelCache {
         if self.state().residents.remove(variant).is_some() {
             tracing::debug!(variant = self.name(variant), "unloaded");
         }
+    }
+
+    /// Lets go of everything that is neither pinned nor in use, and forgets that loading `wanted`
+    /// has failed: there may be room for it now. The number of variants that went.
+    pub(crate) fn evict_idle(&self, wanted: VariantId) -> usize {
+        self.weights.forgive(wanted, &self.device);
+        let mut state = self.state();
+        let evicted = state.residents.evict_idle();
+        self.evicted(&mut state, &evicted);
+        evicted.len()
     }
 
     /// Holds other weights for a variant from now on; those before, if it was resident.
@@ -275,13 +303,32 @@ impl ModelCache {
         bytes: u64,
         soon: &[VariantId],
     ) -> Result<(), CacheError> {
-        let need = state.need(variant, bytes, soon);
+        let need = self.need(state, variant, bytes, soon);
         match state.residents.make_room(need) {
             Ok(evicted) => {
                 self.evicted(state, &evicted);
                 Ok(())
             }
             Err(no_room) => Err(self.refusal(state, need, no_room)),
+        }
+    }
+
+    fn need<'a>(
+        &self,
+        state: &State,
+        variant: VariantId,
+        bytes: u64,
+        soon: &'a [VariantId],
+    ) -> Need<'a> {
+        // The driver is asked when something is loaded, and not for every batch: it takes its time.
+        let memory = self.gauge.as_ref().and_then(|gauge| gauge.read());
+        let unused = state.residents.free_bytes();
+        let unused = unused.saturating_sub(state.parked_bytes);
+        Need {
+            variant,
+            bytes,
+            parked_bytes: state.parked_bytes + memory.map_or(0, |memory| memory.shortfall(unused)),
+            soon,
         }
     }
 
@@ -318,15 +365,6 @@ impl ModelCache {
 // === impl State ===
 
 impl State {
-    fn need<'a>(&self, variant: VariantId, bytes: u64, soon: &'a [VariantId]) -> Need<'a> {
-        Need {
-            variant,
-            bytes,
-            parked_bytes: self.parked_bytes,
-            soon,
-        }
-    }
-
     fn load_of(&self, variant: VariantId) -> Micros {
         self.loads.get(variant.index()).copied().unwrap_or_default()
     }

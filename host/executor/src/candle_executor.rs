@@ -8,13 +8,15 @@ use candle_core::{Device, Tensor};
 use switchyard_core::ids::{RequestId, VariantId};
 use switchyard_core::time::Micros;
 
-use crate::batch;
+use crate::batch::{self, Inputs};
 use crate::cache::{InUse, ModelCache, Replaced};
+use crate::cuda::{self, Staging};
 use crate::error::{CacheError, ExecuteError};
 use crate::executor::{Executor, Ran};
+use crate::fault::Fault;
 use crate::job::{BatchOutput, Job, Residency};
 use crate::source::{LoadedModel, Weights};
-use crate::stages::{self, Parked, Progress};
+use crate::stages::{self, Parked, Part, Progress};
 
 /// Runs batches with candle on one device.
 pub struct CandleExecutor {
@@ -22,6 +24,21 @@ pub struct CandleExecutor {
     parked: Parked,
     /// Weights that were replaced while activations of theirs were parked.
     superseded: Vec<Superseded>,
+    staging: Staging,
+    /// Whether a batch for which the device has no memory is tried once more without what is not
+    /// in use.
+    retries: bool,
+}
+
+/// What a batch starts from; cheap to keep for a second attempt.
+#[derive(Clone)]
+enum Start {
+    /// On the CPU, where it is computed.
+    Here(Tensor),
+    /// On its way to a device.
+    There(Arc<Inputs>),
+    /// What was parked after the stages before.
+    Parked(Vec<Part>),
 }
 
 struct Superseded {
@@ -35,10 +52,27 @@ struct Superseded {
 impl CandleExecutor {
     /// An executor that holds at most `budget_bytes` of models and parked activations.
     pub fn new(weights: Arc<Weights>, device: Device, budget_bytes: u64) -> Self {
+        Self::over(ModelCache::new(weights, device, budget_bytes))
+    }
+
+    /// An executor that holds its models in this cache.
+    pub fn over(cache: ModelCache) -> Self {
         Self {
-            cache: Arc::new(ModelCache::new(weights, device, budget_bytes)),
+            retries: !cache.device().is_cpu(),
+            cache: Arc::new(cache),
             parked: Parked::default(),
             superseded: Vec::new(),
+            staging: Staging::default(),
+        }
+    }
+
+    /// Tries a batch once more without what is not in use, when the device has no memory for it;
+    /// as cards do anyway.
+    #[must_use]
+    pub fn with_retries(self) -> Self {
+        Self {
+            retries: true,
+            ..self
         }
     }
 
@@ -58,18 +92,53 @@ impl CandleExecutor {
 
     fn execute(&mut self, model: &InUse, job: &mut Job) -> Result<BatchOutput, ExecuteError> {
         stages::check(job, model)?;
+        let start = self.start(model, job)?;
+        let again = self.retries.then(|| start.clone());
+        match (self.attempt(model, job, start), again) {
+            (Err(error), Some(again)) if error.fault() == Some(Fault::OutOfMemory) => {
+                self.make_space(job.variant, &error);
+                self.attempt(model, job, again)
+            }
+            (result, _) => result,
+        }
+        .map_err(|error| self.judged(error))
+    }
+
+    fn start(&mut self, model: &InUse, job: &mut Job) -> Result<Start, ExecuteError> {
         if job.from_stage == 0 {
-            let x = batch::assemble(&mut job.rows, model, self.cache.device())?;
-            return self.run_on(model, model.generation(), job, 0..job.rows.len(), x);
+            let inputs = batch::gather(&mut job.rows, model)?;
+            return match self.cache.device().is_cpu() {
+                true => inputs.into_tensor(model).map(Start::Here),
+                false => Ok(Start::There(Arc::new(inputs))),
+            };
         }
         let from = Progress {
             variant: job.variant,
             stages_run: job.from_stage,
         };
+        let parts = self.parked.take(&job.rows, from, &*model.model)?;
+        Ok(Start::Parked(parts))
+    }
+
+    fn attempt(
+        &mut self,
+        model: &InUse,
+        job: &Job,
+        start: Start,
+    ) -> Result<BatchOutput, ExecuteError> {
+        let whole = 0..job.rows.len();
+        let parts = match start {
+            Start::Here(x) => return self.run_on(model, model.generation(), job, whole, x),
+            Start::There(inputs) => {
+                let x = inputs.upload(model, &mut self.staging, self.cache.device())?;
+                return self.run_on(model, model.generation(), job, whole, x);
+            }
+            Start::Parked(parts) => parts,
+        };
         let mut output = None;
         let mut begin = 0;
         // One part, unless weights were replaced between the stages of some of the rows.
-        for part in self.parked.take(&job.rows, from, &*model.model)? {
+        for part in parts {
             let rows = begin..begin + part.rows;
             begin = rows.end;
             let old = match part.generation == model.generation() {
@@ -84,6 +153,57 @@ impl CandleExecutor {
             });
         }
         output.ok_or_else(|| ExecuteError::job(&model.name, "a batch without requests"))
+    }
+
+    /// The model, and the time its load took. When the device has no memory for it, it is tried
+    /// once more without what is not in use.
+    fn acquire(
+        &mut self,
+        variant: VariantId,
+        soon: &[VariantId],
+    ) -> (Result<InUse, CacheError>, Micros) {
+        let start = Instant::now();
+        let mut acquired = self.cache.acquire(variant, soon);
+        if let Err(error) = &acquired
+            && self.retries
+            && error.fault() == Some(Fault::OutOfMemory)
+            && !error.is_repeated()
+        {
+            self.make_space(variant, error);
+            acquired = self.cache.acquire(variant, soon);
+        }
+        match acquired {
+            Ok((model, Micros::ZERO)) => (Ok(model), Micros::ZERO),
+            Ok((model, load)) => (Ok(model), load.max(Micros::from(start.elapsed()))),
+            Err(error) => (Err(error), Micros::from(start.elapsed())),
+        }
+    }
+
+    /// Lets go of whatever is not in use, after `error`.
+    fn make_space(&self, variant: VariantId, error: &dyn std::error::Error) {
+        let evicted = self.cache.evict_idle(variant);
+        cuda::trim(self.cache.device());
+        tracing::warn!(
+            variant = self.cache.name(variant),
+            evicted,
+            error = error.to_string(),
+            "out of memory: tried again without what is not in use"
+        );
+    }
+
+    /// An error as the device sees it: what fails may be the first to notice that it is gone.
+    fn judged(&self, error: ExecuteError) -> ExecuteError {
+        if !matches!(error, ExecuteError::Compute { .. }) {
+            return error;
+        }
+        match self.cache.device().synchronize() {
+            Err(found) if Fault::of(&found.to_string()) == Some(Fault::Lost) => {
+                ExecuteError::DeviceLost {
+                    reason: format!("{error}; then {found}"),
+                }
+            }
+            _ => error,
+        }
     }
 
     /// Runs the job's stages for some of its rows.
@@ -157,13 +277,12 @@ impl CandleExecutor {
 
 impl Executor for CandleExecutor {
     fn run(&mut self, job: &mut Job) -> Ran {
+        let (acquired, load) = self.acquire(job.variant, &job.soon);
         let start = Instant::now();
-        let (acquired, load) = match self.cache.acquire(job.variant, &job.soon) {
-            Ok((model, load)) => (Ok(model), load),
-            Err(error) => (Err(error.into()), Micros::from(start.elapsed())),
+        let result = match acquired {
+            Ok(model) => self.execute(&model, job),
+            Err(error) => Err(error.into()),
         };
-        let start = Instant::now();
-        let result = acquired.and_then(|model: InUse| self.execute(&model, job));
         if !matches!(result, Ok(BatchOutput::Parked)) {
             // They have ended: answered, or failed with their batch.
             for row in &job.rows {
@@ -184,8 +303,8 @@ impl Executor for CandleExecutor {
     }
 
     fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError> {
-        let (_, load) = self.cache.acquire(variant, &[])?;
-        Ok(load)
+        let (acquired, load) = self.acquire(variant, &[]);
+        acquired.map(|_| load)
     }
 
     fn residency(&self) -> Residency {

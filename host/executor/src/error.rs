@@ -3,6 +3,8 @@
 use switchyard_core::ids::RequestId;
 use thiserror::Error;
 
+use crate::fault::Fault;
+
 /// Why a batch has no answers. Variants are named `app/variant`.
 #[derive(Debug, Error)]
 pub enum ExecuteError {
@@ -38,6 +40,16 @@ pub enum ExecuteError {
     /// A tensor computation failed.
     #[error("{variant}: {what}: {reason}")]
     Compute {
+        /// The variant that ran.
+        variant: String,
+        /// The part of it, such as `stage 2`.
+        what: String,
+        /// What candle said.
+        reason: String,
+    },
+    /// The device had no memory left for it, also when nothing was there but what was in use.
+    #[error("{variant}: {what}: the device is out of memory: {reason}")]
+    OutOfMemory {
         /// The variant that ran.
         variant: String,
         /// The part of it, such as `stage 2`.
@@ -106,6 +118,8 @@ pub struct LoadError {
     pub reason: String,
     /// Nothing was tried this time: the last attempt failed so, and the next one is not due.
     pub repeated: bool,
+    /// What it tells of the device.
+    pub fault: Option<Fault>,
 }
 
 // === impl LoadError ===
@@ -113,9 +127,11 @@ pub struct LoadError {
 impl LoadError {
     /// A load that was tried and failed.
     pub fn new(variant: impl Into<String>, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
         Self {
             variant: variant.into(),
-            reason: reason.into(),
+            fault: Fault::of(&reason),
+            reason,
             repeated: false,
         }
     }
@@ -127,6 +143,14 @@ impl CacheError {
     /// Whether it only says again what an earlier attempt has said.
     pub fn is_repeated(&self) -> bool {
         matches!(self, Self::Load(LoadError { repeated: true, .. }))
+    }
+
+    /// What it tells of the device.
+    pub fn fault(&self) -> Option<Fault> {
+        match self {
+            Self::Load(error) => error.fault,
+            Self::TooLarge { .. } | Self::NoRoom { .. } => None,
+        }
     }
 }
 
@@ -140,7 +164,17 @@ impl ExecuteError {
 
     /// Whether the worker cannot run anything after this.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Self::DeviceLost { .. })
+        self.fault() == Some(Fault::Lost)
+    }
+
+    /// What it tells of the device.
+    pub fn fault(&self) -> Option<Fault> {
+        match self {
+            Self::DeviceLost { .. } => Some(Fault::Lost),
+            Self::OutOfMemory { .. } => Some(Fault::OutOfMemory),
+            Self::Cache(error) => error.fault(),
+            _ => None,
+        }
     }
 
     pub(crate) fn input(request: RequestId, input: &str, reason: impl Into<String>) -> Self {
@@ -170,10 +204,21 @@ impl ExecuteError {
         what: impl Into<String>,
         error: &candle_core::Error,
     ) -> Self {
-        Self::Compute {
-            variant: variant.to_owned(),
-            what: what.into(),
-            reason: error.to_string(),
+        let (variant, what, reason) = (variant.to_owned(), what.into(), error.to_string());
+        match Fault::of(&reason) {
+            Some(Fault::Lost) => Self::DeviceLost {
+                reason: format!("{variant}: {what}: {reason}"),
+            },
+            Some(Fault::OutOfMemory) => Self::OutOfMemory {
+                variant,
+                what,
+                reason,
+            },
+            None => Self::Compute {
+                variant,
+                what,
+                reason,
+            },
         }
     }
 }

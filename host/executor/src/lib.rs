@@ -7,6 +7,8 @@
 //! - [`source`]: where models come from and how workers share them; [`zoo`]: from the model
 //!   zoo; [`cache`]: which of them a worker holds; `loader`: loads beside the batches;
 //!   [`trial`]: what a model must do before it serves
+//! - [`device`]: what a worker computes on; [`memory`]: what its memory has; [`fault`]: what its
+//!   errors mean; `cuda`: NVIDIA's cards, where this is built for them
 //! - [`tally`]: how much memory a batch takes; [`energy`]: how much energy
 //! - [`manifest`]: the zoo's cards as the core's catalog; [`profile`]: how long things take
 //!
@@ -15,12 +17,16 @@
 mod batch;
 pub mod cache;
 pub mod candle_executor;
+mod cuda;
+pub mod device;
 pub mod energy;
 pub mod error;
 pub mod executor;
+pub mod fault;
 pub mod job;
 mod loader;
 pub mod manifest;
+pub mod memory;
 pub mod profile;
 pub mod source;
 mod stages;
@@ -34,8 +40,10 @@ pub mod zoo;
 pub use cache::ModelCache;
 pub use candle_core::Device;
 pub use candle_executor::CandleExecutor;
+pub use device::{DeviceError, DeviceName, Place};
 pub use error::{CacheError, ExecuteError, LoadError};
 pub use executor::{Executor, Ran};
+pub use fault::Fault;
 pub use job::{BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, Residency, Row};
 pub use source::{InputSpec, LoadedModel, ModelSource, Weights};
 pub use synthetic::SyntheticExecutor;

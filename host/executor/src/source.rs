@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use candle_core::{Device, DeviceLocation};
+use candle_core::Device;
 use switchyard_core::ids::VariantId;
 use switchyard_models::StagedModel;
 
+use crate::device::Place;
 use crate::error::LoadError;
 use crate::job::InputType;
 use crate::trial;
@@ -59,14 +60,14 @@ pub struct InputSpec {
     pub row_shape: Vec<usize>,
 }
 
-/// The models of a process. Workers on the same device that hold the same variant hold the
+/// The models of a process. Workers at the same [`Place`] that hold the same variant hold the
 /// same weights; the last one to let go frees them.
 ///
 /// Memory is still accounted per worker: sharing is a gain for the process, and a worker's
 /// budget must not depend on what its neighbours happen to hold.
 pub struct Weights {
     source: Arc<dyn ModelSource>,
-    slots: Mutex<HashMap<(VariantId, DeviceLocation), Slot>>,
+    slots: Mutex<HashMap<(VariantId, Place), Slot>>,
 }
 
 /// Locked while loading, so that the second worker waits for the first one's weights.
@@ -216,7 +217,7 @@ impl Weights {
 
     fn slot(&self, variant: VariantId, device: &Device) -> Slot {
         let mut slots = lock(&self.slots);
-        Arc::clone(slots.entry((variant, device.location())).or_default())
+        Arc::clone(slots.entry((variant, Place::of(device))).or_default())
     }
 }
 

@@ -48,7 +48,7 @@ struct Group {
 }
 
 /// Rows of a batch that go on with the same weights.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) generation: u64,
     pub(crate) rows: usize,

@@ -129,15 +129,27 @@ pub fn program(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsSt
 /// # Errors
 /// When the build made no such bench.
 pub fn bench(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
+    started_as("bench", artifacts, folder, name)
+}
+
+/// The integration test of the package in `folder`, likewise.
+///
+/// # Errors
+/// When the build made no such test.
+pub fn test(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
+    started_as("test", artifacts, folder, name)
+}
+
+fn started_as(kind: &str, artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
     let manifest = folder.join("Cargo.toml");
-    let is_it = |target: &Target| target.name == name && target.kind.iter().any(|k| k == "bench");
+    let is_it = |target: &Target| target.name == name && target.kind.iter().any(|k| k == kind);
     let mut found = artifacts
         .iter()
         .filter(|artifact| artifact.manifest_path == manifest && is_it(&artifact.target));
     found
         .find_map(|artifact| artifact.executable.as_ref())
         .map(|path| path.clone().into_os_string())
-        .with_context(|| format!("{} builds no bench `{name}`", manifest.display()))
+        .with_context(|| format!("{} builds no {kind} `{name}`", manifest.display()))
 }
 
 /// The module that one package became, by its absolute `Cargo.toml`.

@@ -2,6 +2,7 @@
 
 mod profile;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,10 +11,11 @@ use switchyard_core::catalog::{Catalog, Variant, WorkerSpec};
 use switchyard_core::ids::{KindId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, ManifestError};
-use switchyard_executor::profile::{
-    KindToMeasure, MeasureError, ProfileError, ProfileFileError, kind_name,
+use switchyard_executor::memory::TooMuch;
+use switchyard_executor::profile::{KindToMeasure, MeasureError, ProfileError, ProfileFileError};
+use switchyard_executor::{
+    CandleExecutor, Device, DeviceError, DeviceName, Executor, ModelSource, Weights, device,
 };
-use switchyard_executor::{CandleExecutor, Device, Executor, ModelSource, Weights};
 use switchyard_models::card::{Task, TensorCard};
 use switchyard_models::zoo::{Zoo, ZooApp, ZooVariant};
 use switchyard_models::{ModelError, Precision};
@@ -55,6 +57,24 @@ pub enum AssemblyError {
         worker: String,
         /// What is wrong.
         reason: String,
+    },
+    /// A worker's device cannot be computed on.
+    #[error("worker {worker}: device: {error}")]
+    Device {
+        /// The worker.
+        worker: String,
+        /// What is wrong.
+        error: DeviceError,
+    },
+    /// A device does not have what its workers are granted.
+    #[error("worker {worker}: memory_mb: the workers of `{device}` have {error}")]
+    Memory {
+        /// The worker with which it becomes too much.
+        worker: String,
+        /// Its device.
+        device: DeviceName,
+        /// What is wrong.
+        error: TooMuch,
     },
     /// The profile asked for cannot be used.
     #[error(transparent)]
@@ -211,25 +231,25 @@ impl PoolPlan {
         let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
         let weights = Weights::new(source);
         let pinned = self.pinned()?;
+        let devices = self.devices()?;
         let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
-        let executors = workers.map(|((worker, spec), pinned)| {
-            let budget = worker.memory_bytes();
-            let loads = (0..catalog.variants.len() as u32).map(VariantId);
-            let loads = loads.map(|variant| catalog.profile.load_time(spec.kind, variant));
-            let executor = CandleExecutor::new(Arc::clone(&weights), Device::Cpu, budget)
-                .with_loads(loads.collect());
-            let pinned = pinned.iter().copied();
-            let executor = pinned.fold(executor, CandleExecutor::with_pinned);
-            (Box::new(executor) as Box<dyn Executor>, worker.threads)
-        });
+        let executors = workers
+            .zip(&devices)
+            .map(|(((worker, spec), pinned), device)| {
+                let budget = worker.memory_bytes();
+                let loads = (0..catalog.variants.len() as u32).map(VariantId);
+                let loads = loads.map(|variant| catalog.profile.load_time(spec.kind, variant));
+                let executor = CandleExecutor::new(Arc::clone(&weights), device.clone(), budget)
+                    .with_loads(loads.collect());
+                let pinned = pinned.iter().copied();
+                let executor = pinned.fold(executor, CandleExecutor::with_pinned);
+                (Box::new(executor) as Box<dyn Executor>, worker.threads)
+            });
         Ok(PoolParts {
             name: self.config.name.clone(),
             scheduler: self.scheduler(),
             executors: executors.collect(),
-            weights: PoolWeights {
-                weights,
-                device: Device::Cpu,
-            },
+            weights: PoolWeights::new(weights, devices),
             pinned,
             medians: measured.medians(self)?,
             drift_ratio,
@@ -238,6 +258,34 @@ impl PoolPlan {
             record: self.record(&catalog),
             catalog,
         })
+    }
+
+    /// Opens what each worker computes on: a card once for each of its workers.
+    fn devices(&self) -> Result<Vec<Device>, AssemblyError> {
+        let mut granted: BTreeMap<String, u64> = BTreeMap::new();
+        let mut devices = Vec::with_capacity(self.workers.len());
+        for worker in &self.workers {
+            let opened = worker
+                .device
+                .open()
+                .map_err(|error| AssemblyError::Device {
+                    worker: worker.name.clone(),
+                    error,
+                })?;
+            let granted = granted.entry(worker.device.to_string()).or_default();
+            *granted += worker.memory_bytes();
+            if let Some(memory) = device::memory(&opened) {
+                memory
+                    .grant(*granted)
+                    .map_err(|error| AssemblyError::Memory {
+                        worker: worker.name.clone(),
+                        device: worker.device,
+                        error,
+                    })?;
+            }
+            devices.push(opened);
+        }
+        Ok(devices)
     }
 
     /// Where its windows are recorded, and what they begin with.
@@ -412,7 +460,7 @@ pub fn scheduler_of(pool: &PoolConfig) -> SchedulerConfig {
 }
 
 fn kind_of(worker: &WorkerConfig) -> String {
-    kind_name(&Device::Cpu, worker.threads)
+    worker.device.kind(worker.threads)
 }
 
 /// The kinds among these workers, each once.
@@ -423,7 +471,7 @@ fn kinds(workers: &[WorkerConfig]) -> Vec<KindToMeasure> {
         if !kinds.iter().any(|kind| kind.name == name) {
             kinds.push(KindToMeasure {
                 name,
-                device: Device::Cpu,
+                device: worker.device,
                 threads: worker.threads,
             });
         }

@@ -23,7 +23,7 @@ use pool::names_file;
 pub use pool::{FaultLimitConfig, PoolConfig, Preparation, RecordConfig, ShadowConfig};
 pub use profile::{PercentileName, ProfileConfig};
 pub use server::ServerConfig;
-pub use worker::{Device, WorkerConfig};
+pub use worker::WorkerConfig;
 
 /// The shipped demo configuration, which `serve` uses when it is given none.
 pub const DEMO: &str = include_str!("../demo.toml");

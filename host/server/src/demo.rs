@@ -19,6 +19,7 @@ mod workload;
 
 use std::path::PathBuf;
 
+use switchyard_executor::DeviceName;
 use thiserror::Error;
 
 pub use report::{AppRow, DemoReport, Row, SwapRow};
@@ -34,6 +35,8 @@ pub struct DemoOptions {
     pub zoo: PathBuf,
     /// Folder where the machine's latencies are kept.
     pub profiles: PathBuf,
+    /// What its workers compute on.
+    pub device: DeviceName,
     /// The policies in the order in which they serve; each is compared with the first.
     pub names: Vec<String>,
     /// How often each of them serves.

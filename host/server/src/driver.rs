@@ -19,6 +19,7 @@ mod stats;
 mod status;
 mod thread;
 mod waiters;
+mod weights;
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::VariantId;
 use switchyard_core::profile::Profile;
 use switchyard_core::{Scheduler, SchedulerConfig};
-use switchyard_executor::{Device, Executor, Weights, Worker, WorkerOptions};
+use switchyard_executor::{Executor, Worker, WorkerOptions};
 use switchyard_policy::recording::RecordingError;
 use thiserror::Error;
 
@@ -38,6 +39,7 @@ pub use message::{Call, CallEnd, CallError, Message, RowAnswer, RowInput, Ticket
 pub use models::{AppState, LoadEnd, ModelStates};
 pub use stats::VariantCounters;
 pub use status::{PoolStatus, ResidentStatus, WorkerStatus};
+pub use weights::PoolWeights;
 
 use self::drift::Drift;
 pub(crate) use self::inbox::Sender;
@@ -78,29 +80,6 @@ pub struct PoolParts {
     pub inbox_max: usize,
     /// Where windows and plans are recorded, if they are.
     pub record: Option<RecordOptions>,
-}
-
-/// The weights of a pool, on the device that its workers compute on.
-#[derive(Clone)]
-pub struct PoolWeights {
-    /// Shared by its executors.
-    pub weights: Arc<Weights>,
-    /// Where they are.
-    pub device: Device,
-}
-
-// === impl PoolWeights ===
-
-impl PoolWeights {
-    /// A load that has failed may be tried again now.
-    fn forgive(&self, variant: VariantId) {
-        self.weights.forgive(variant, &self.device);
-    }
-
-    /// Weights that are kept although no worker holds them may go.
-    fn forget(&self, variant: VariantId) {
-        self.weights.forget(variant, &self.device);
-    }
 }
 
 /// Why a pool could not be started.

@@ -139,7 +139,7 @@ impl Renewer {
         let named = variants.iter().find(|followed| followed.id == variant);
         let name = named.map_or("", |followed| followed.name.as_str());
         let began = pool.clock().now();
-        let renewed = weights.weights.renew(variant, &weights.device);
+        let renewed = weights.renew(variant);
         let at = pool.clock().now();
         let took = at.since(began);
         let result = match &renewed {
@@ -151,14 +151,14 @@ impl Renewer {
         let mut error = None;
         let pool_name = pool.name();
         match renewed {
-            Ok(model) => {
+            Ok(models) => {
                 tracing::info!(
                     pool = pool_name,
                     variant = name,
                     took_us = took.0,
                     "weights changed: the new ones serve"
                 );
-                pool.send(Message::Replace(variant, model));
+                pool.send(Message::Replace(variant, models));
             }
             Err(refused) => {
                 tracing::error!(pool = pool_name, variant = name, error = %refused, "weights refused: the old ones serve on");

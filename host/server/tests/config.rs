@@ -112,6 +112,29 @@ fn pins_name_variants_of_apps_that_are_served() {
 }
 
 #[test]
+fn a_device_is_one_that_this_program_can_use() {
+    let device = |name: &str| {
+        let more = format!("name = \"cpu-a\"\ndevice = \"{name}\"");
+        said("name = \"cpu-a\"", &more)
+    };
+    assert_snapshot!(device("gpu"), @"switchyard.toml: worker[0].device: no device is called `gpu`; there are `cpu` and `cuda:0` on");
+    assert_snapshot!(device("cuda:one"), @"switchyard.toml: worker[0].device: no device is called `cuda:one`; there are `cpu` and `cuda:0` on");
+    // Whether there is such a card is seen when it is opened.
+    let cards = GOOD.replacen(
+        "name = \"cpu-a\"",
+        "name = \"cpu-a\"\ndevice = \"cuda:3\"",
+        1,
+    );
+    let parsed = Config::parse(&cards, Path::new("switchyard.toml"), Path::new(""));
+    if cfg!(feature = "cuda") {
+        let worker = &parsed.unwrap().workers[0];
+        assert_eq!(worker.device.to_string(), "cuda:3");
+    } else {
+        assert_snapshot!(parsed.unwrap_err(), @"switchyard.toml: worker[0].device: `cuda:3`: this program was built without the feature `cuda`; `cargo xtask cuda` builds one with it");
+    }
+}
+
+#[test]
 fn workers_of_a_kind_draw_the_same_power() {
     let power = |power: &str| {
         said(

@@ -73,7 +73,7 @@ impl Embeddings {
         if !(1..=positions).contains(&tokens) {
             candle_core::bail!("a text of {tokens} tokens, the model takes 1 to {positions}");
         }
-        let mask = ids.ge(0i64)?.to_dtype(DType::F32)?;
+        let mask = ids.ge(0i64)?.to_dtype(self.words.dtype())?;
         let looked_up = ids.maximum(0i64)?.flatten_all()?;
         let words = self.words.index_select(&looked_up, 0)?;
         let hidden = words

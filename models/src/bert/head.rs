@@ -1,6 +1,6 @@
 //! From the last hidden states to an answer.
 
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Result, Tensor};
 
 use super::config::Family;
 use super::layer::Dense;
@@ -72,6 +72,8 @@ impl Head {
 
 /// Mean over the tokens there are, scaled to length 1.
 fn embed(hidden: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    // Sums over a text, and squares, leave half precision's range.
+    let (hidden, mask) = (&hidden.to_dtype(DType::F32)?, mask.to_dtype(DType::F32)?);
     let sums = mask
         .unsqueeze(1)?
         .contiguous()?

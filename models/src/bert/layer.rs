@@ -2,7 +2,7 @@
 //! norm behind it (Vaswani et al., "Attention is all you need", 2017; Devlin et al., "BERT",
 //! 2019).
 
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Result, Tensor};
 
 use super::config::{Activation, Config};
 use super::names::Names;
@@ -13,6 +13,9 @@ use crate::precision::Weights;
 /// Added to the scores of positions without a token. Their weight after the softmax is exactly
 /// 0, and nothing overflows where a row has no token at all.
 const MASKED: f64 = -1e9;
+
+/// The same in half precision, which ends at 65,504.
+const MASKED_HALF: f64 = -6e4;
 
 pub(super) struct Layer {
     heads: usize,
@@ -44,8 +47,12 @@ pub(super) struct Norm {
 /// What is added to attention scores `[batch, heads, tokens, tokens]`, from a mask
 /// `[batch, tokens]`.
 pub(super) fn attention_bias(mask: &Tensor) -> Result<Tensor> {
+    let masked = match mask.dtype() {
+        DType::F16 => MASKED_HALF,
+        _ => MASKED,
+    };
     // 0 where there is a token.
-    ((mask - 1.0)? * -MASKED)?.unsqueeze(1)?.unsqueeze(1)
+    ((mask - 1.0)? * -masked)?.unsqueeze(1)?.unsqueeze(1)
 }
 
 /// A table of embeddings.

@@ -3,6 +3,7 @@
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 
+use crate::device::has_kernels;
 use crate::flow::{Flow, other_mode};
 use crate::kernels::{Activation, gates};
 use crate::layers::Linear;
@@ -37,7 +38,7 @@ impl Excite {
 
 /// `[batch, height, width, channels]` times `[batch, channels]`.
 fn scale(x: &Tensor, gates: &Tensor) -> Result<Tensor> {
-    if x.device().is_cpu() {
+    if has_kernels(x) {
         // candle's broadcast finds each factor by its index.
         return x
             .contiguous()?

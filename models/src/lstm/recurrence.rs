@@ -6,6 +6,8 @@
 
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, DType, Layout, Result, Shape, Tensor};
 
+use crate::device::has_kernels;
+
 /// Added to the forget gate, so that a layer starts by remembering (Jozefowicz et al., "An
 /// Empirical Exploration of Recurrent Network Architectures", 2015).
 const FORGET_BIAS: f32 = 1.0;
@@ -23,7 +25,7 @@ pub(super) fn unroll(inputs: &Tensor, weight: &Tensor) -> Result<Tensor> {
     if columns != gates || gates != GATES * width {
         candle_core::bail!("{gates} gate inputs and recurrent weights [{width}, {columns}]");
     }
-    if inputs.device().is_cpu() {
+    if has_kernels(inputs) {
         inputs
             .contiguous()?
             .apply_op2(&weight.contiguous()?, Unroll)

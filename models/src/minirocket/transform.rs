@@ -6,6 +6,8 @@
 
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
 
+use crate::device::has_kernels;
+
 use super::kernels::{Dilation, KERNELS, Plan, REACH, kernels};
 
 /// The features of some dilations of windows `[length, axes]`.
@@ -44,7 +46,7 @@ impl Transform {
     /// Windows `[batch, length * axes]`, gains `[combinations, axes + 1]` and biases `[features]`
     /// to `[batch, features]`, without a gradient. Features are ordered by (dilation, kernel).
     pub(super) fn run(&self, x: &Tensor, gains: &Tensor, biases: &Tensor) -> Result<Tensor> {
-        if x.device().is_cpu() {
+        if has_kernels(x) {
             let (x, gains) = (x.contiguous()?, gains.contiguous()?);
             x.apply_op3_no_bwd(&gains, &biases.contiguous()?, self)
         } else {

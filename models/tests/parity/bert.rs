@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use candle_core::{Device, Tensor};
+use candle_core::{DType, Device, Tensor};
 use serde_json::json;
 use switchyard_models::tokens::stack;
-use switchyard_models::{LoadedVariant, load_variant};
+use switchyard_models::{LoadedVariant, Precision, load_variant, load_variant_standing_in};
 use tempfile::TempDir;
 
 use crate::common::{Tensors, distance, fan_in_scale, numbers, recorded};
@@ -309,7 +309,8 @@ fn scores(loaded: &LoadedVariant, texts: &[&str]) -> Vec<Vec<f32>> {
     for stage in 0..loaded.model.stages() {
         x = loaded.model.run_stage(stage, &x).unwrap();
     }
-    rows(&loaded.model.logits(0, &x).unwrap())
+    let logits = loaded.model.logits(0, &x).unwrap();
+    rows(&logits.to_dtype(DType::F32).unwrap())
 }
 
 // === tests ===
@@ -324,6 +325,24 @@ fn every_family_and_head_agrees_with_numpy() {
         for (ours, want) in ours.iter().zip(want.as_array().unwrap()) {
             let apart = distance(ours, &numbers(want));
             assert!(apart < TOLERANCE, "{}: {apart}", case.name);
+        }
+    }
+}
+
+/// As on a card, where `@f16` computes in half precision.
+#[test]
+fn half_precision_departs_little() {
+    for case in &CASES {
+        let (dir, loaded) = load(case);
+        let half = load_variant_standing_in(dir.path(), Precision::F16).unwrap();
+        assert!(half.bytes * 2 == loaded.bytes, "{}", case.name);
+        let pairs = scores(&loaded, &TEXTS);
+        for (full, half) in pairs.iter().zip(scores(&half, &TEXTS)) {
+            let full: Vec<f64> = full.iter().map(|v| f64::from(*v)).collect();
+            let apart = distance(&half, &full);
+            let scale = full.iter().fold(0f64, |most, v| most.max(v.abs()));
+            assert!(apart > 0.0, "{} is not computed in fewer bits", case.name);
+            assert!(apart < 0.02 * scale, "{}: {apart} of {scale}", case.name);
         }
     }
 }

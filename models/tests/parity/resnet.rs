@@ -5,7 +5,7 @@ use std::path::Path;
 
 use candle_core::{DType, Device, Tensor};
 use serde_json::Value;
-use switchyard_models::load_variant;
+use switchyard_models::{LoadedVariant, Precision, load_variant, load_variant_standing_in};
 use tempfile::TempDir;
 
 use crate::common::{Tensors, distance, fan_in_scale, numbers, recorded, value};
@@ -165,7 +165,17 @@ data = "none"
 fn check(name: &str, writer: &Writer, shape: &Shape) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), writer, shape);
-    let loaded = load_variant(dir.path(), &Device::Cpu).unwrap();
+    // On the CPU, and as on a card.
+    agrees(
+        name,
+        &load_variant(dir.path(), &Device::Cpu).unwrap(),
+        shape,
+    );
+    let standing_in = load_variant_standing_in(dir.path(), Precision::F32);
+    agrees(name, &standing_in.unwrap(), shape);
+}
+
+fn agrees(name: &str, loaded: &LoadedVariant, shape: &Shape) {
     let width = 3 * shape.size * shape.size;
     let input: Vec<f32> = (0..(IMAGES * width) as u64)
         .map(|i| value("input", i))

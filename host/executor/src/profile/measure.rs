@@ -9,12 +9,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use candle_core::Device;
 use switchyard_core::catalog::{App, Variant};
 use thiserror::Error;
 
 use self::session::Session;
 use super::measurement::Measurement;
+use crate::device::{DeviceError, DeviceName};
 use crate::energy::Meters;
 use crate::error::ExecuteError;
 use crate::source::ModelSource;
@@ -45,7 +45,7 @@ pub struct KindToMeasure {
     /// Name in the profile, see [`kind_name`].
     pub name: String,
     /// Where it computes.
-    pub device: Device,
+    pub device: DeviceName,
     /// Threads that compute.
     pub threads: usize,
 }
@@ -109,6 +109,14 @@ pub enum MeasureError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// A kind's device cannot be computed on.
+    #[error("measuring {kind}: {source}")]
+    Device {
+        /// The worker kind.
+        kind: String,
+        /// What is wrong with it.
+        source: DeviceError,
+    },
     /// A variant could not be loaded or run.
     #[error("measuring {kind}: {source}")]
     Execute {
@@ -122,16 +130,10 @@ pub enum MeasureError {
     Cancelled,
 }
 
-/// Name of the kind of worker that computes with these threads on this device: `cpu-2t`, `cuda`,
-/// `metal`.
-pub fn kind_name(device: &Device, threads: usize) -> String {
-    if device.is_cuda() {
-        "cuda".to_owned()
-    } else if device.is_metal() {
-        "metal".to_owned()
-    } else {
-        format!("cpu-{threads}t")
-    }
+/// Name of the kind of worker that computes with these threads on this device: `cpu-2t`,
+/// `cuda-h200`.
+pub fn kind_name(device: DeviceName, threads: usize) -> String {
+    device.kind(threads)
 }
 
 /// Measures load time, memory, whole runs to each exit and single stages, for each kind, variant
@@ -216,6 +218,6 @@ mod tests {
 
     #[test]
     fn kinds_are_named_by_their_threads() {
-        assert_eq!(kind_name(&Device::Cpu, 2), "cpu-2t");
+        assert_eq!(kind_name(DeviceName::Cpu, 2), "cpu-2t");
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cache;
+mod faults;
 mod import;
 mod manifest;
 mod measure;

@@ -10,7 +10,7 @@ use switchyard_executor::profile::{
     Measurement, MeasurementId, Names, Percentile, ProfileFile, Subject, Unfinished, Watch,
     kind_name, measure,
 };
-use switchyard_executor::{Device, ModelSource};
+use switchyard_executor::{DeviceName, ModelSource};
 
 use crate::toy::{self, ToySource, ToySpec};
 
@@ -64,8 +64,8 @@ impl Watch for Impatient {
 fn kinds() -> Vec<KindToMeasure> {
     [1, 2]
         .map(|threads| KindToMeasure {
-            name: kind_name(&Device::Cpu, threads),
-            device: Device::Cpu,
+            name: kind_name(DeviceName::Cpu, threads),
+            device: DeviceName::Cpu,
             threads,
         })
         .to_vec()

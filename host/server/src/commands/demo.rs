@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use switchyard_executor::DeviceName;
 use switchyard_executor::threads::configure_candle;
 
 use super::Failure;
@@ -28,6 +29,9 @@ pub(super) struct DemoArgs {
     /// Folder where this machine's latencies are kept
     #[arg(long, value_name = "DIR", default_value = "profiles")]
     profiles: PathBuf,
+    /// What its workers compute on: cpu or cuda:0
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: DeviceName,
     /// How long each policy serves in each of the two rounds
     #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = super::positive)]
     seconds: f64,
@@ -56,6 +60,7 @@ pub(super) unsafe fn run(args: &DemoArgs) -> Result<(), Failure> {
         policies: args.policies.clone(),
         zoo: args.zoo.clone(),
         profiles: args.profiles.clone(),
+        device: args.device,
         names: ["fcfs", "sneakpeek", "stability"]
             .map(str::to_owned)
             .to_vec(),

@@ -61,6 +61,10 @@ pub(super) struct ProfileArgs {
     /// The same in seconds
     #[arg(long, value_name = "N", conflicts_with = "budget", value_parser = clap::value_parser!(u64).range(1..=36_000))]
     seconds: Option<u64>,
+    /// Batch sizes, such as 1,2,3,4,10; those above a variant's largest are left out, its largest is
+    /// always added
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32], value_parser = clap::value_parser!(u32).range(1..))]
+    batches: Vec<u32>,
     /// Validation inputs per class that accuracies are measured on; 0: none
     #[arg(long, value_name = "N", default_value_t = 100)]
     accuracy: usize,
@@ -139,6 +143,8 @@ impl ProfileArgs {
             }
         };
         words += &format!(" --accuracy {}", self.accuracy);
+        let batches = self.batches.iter().map(u32::to_string);
+        words += &format!(" --batches {}", batches.collect::<Vec<_>>().join(","));
         let paths = [
             ("config", &self.config),
             ("zoo", &self.zoo),
@@ -193,7 +199,10 @@ impl ProfileArgs {
         accuracy::measure(plans, self.accuracy, &mut measurement, unfinished, cancel)?;
         let budget = self.budget();
         let left = budget.saturating_sub(measurement.spent(accuracy::ACCOUNT));
-        let options = MeasureOptions::thorough(left.max(budget.mul_f64(LATENCIES_MIN)));
+        let options = MeasureOptions {
+            batches: self.batches.clone(),
+            ..MeasureOptions::thorough(left.max(budget.mul_f64(LATENCIES_MIN)))
+        };
         let measured = measure(plans, &options, &mut measurement, Some(unfinished), cancel);
         measured.map_err(|error| {
             if cancel.is_cancelled() {

@@ -123,6 +123,7 @@ impl Check<'_> {
         self.distinct("worker", workers.iter().map(|worker| worker.name.as_str()))?;
         for (i, worker) in workers.iter().enumerate() {
             let WorkerConfig {
+                device,
                 threads,
                 memory_mb,
                 pin,
@@ -131,6 +132,9 @@ impl Check<'_> {
                 parked_max,
                 ..
             } = worker;
+            if let Err(error) = device.check_built() {
+                return self.refuse(format!("worker[{i}].device"), error.to_string());
+            }
             self.range(&format!("worker[{i}].threads"), *threads, 1..=1_024)?;
             self.range(&format!("worker[{i}].memory_mb"), *memory_mb, 1..=1 << 24)?;
             self.pins(i, pin)?;
@@ -148,9 +152,8 @@ impl Check<'_> {
             return self.refuse(&at, format!("must be above 0, at most {POWER_MAX_W}"));
         }
         let workers = &self.config.workers;
-        let kind = |worker: &WorkerConfig| (worker.device, worker.threads);
         let is_other =
-            |other: &&WorkerConfig| kind(other) == kind(&workers[i]) && other.power_w != power_w;
+            |other: &&WorkerConfig| other.kind() == workers[i].kind() && other.power_w != power_w;
         match workers[..i].iter().find(is_other) {
             None => Ok(()),
             Some(other) => self.refuse(

@@ -1,6 +1,8 @@
 //! `[[worker]]`: something that runs one batch at a time.
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use switchyard_executor::DeviceName;
 
 /// One worker.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -9,8 +11,8 @@ pub struct WorkerConfig {
     /// Name in logs, metrics and pools.
     pub name: String,
     /// What it computes on.
-    #[serde(default)]
-    pub device: Device,
+    #[serde(default, deserialize_with = "device")]
+    pub device: DeviceName,
     /// Threads it computes with.
     #[serde(default = "default_threads")]
     pub threads: usize,
@@ -30,15 +32,6 @@ pub struct WorkerConfig {
     pub parked_max: u32,
 }
 
-/// What a worker computes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Device {
-    /// The processor.
-    #[default]
-    Cpu,
-}
-
 // === impl WorkerConfig ===
 
 impl WorkerConfig {
@@ -46,17 +39,21 @@ impl WorkerConfig {
     pub fn memory_bytes(&self) -> u64 {
         self.memory_mb << 20
     }
-}
 
-// === impl Device ===
-
-impl Device {
-    /// Name in kinds and logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
+    /// What it has in common with workers of its kind, without a look at the machine: on a card,
+    /// the processor's threads make no difference.
+    pub fn kind(&self) -> (DeviceName, usize) {
+        match self.device {
+            DeviceName::Cpu => (self.device, self.threads),
+            DeviceName::Cuda(_) => (self.device, 0),
         }
     }
+}
+
+/// A device by its name.
+fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DeviceName, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map_err(D::Error::custom)
 }
 
 fn default_threads() -> usize {

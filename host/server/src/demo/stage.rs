@@ -176,6 +176,8 @@ fn configuration(options: &DemoOptions, folder: &Path) -> Result<String, DemoErr
         absolute(&folder.join("policies"))?,
     );
     table(&mut config, "profile", "dir", absolute(&options.profiles)?);
+    let device = Value::String(options.device.to_string());
+    table(&mut config, "worker", "device", device);
     toml::to_string(&config).map_err(input)
 }
 

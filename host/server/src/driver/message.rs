@@ -58,8 +58,8 @@ pub enum Message {
     Load(AppId, LoadEnd),
     /// Let an app's variants go once its requests have ended; answered when this is known.
     Unload(AppId, oneshot::Sender<()>),
-    /// Run a variant on other weights from the next batch on.
-    Replace(VariantId, Arc<LoadedModel>),
+    /// Run a variant on other weights from the next batch on: each worker on its own.
+    Replace(VariantId, Vec<Arc<LoadedModel>>),
     /// Accept nothing new; answered when nothing is left inside.
     Drain(oneshot::Sender<()>),
     /// End everything that is left, then the thread.

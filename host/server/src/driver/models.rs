@@ -262,9 +262,9 @@ impl Driver {
     }
 
     /// Other weights of a variant serve from the next batch on.
-    pub(super) fn replace(&mut self, variant: VariantId, model: &Arc<LoadedModel>) {
+    pub(super) fn replace(&mut self, variant: VariantId, models: &[Arc<LoadedModel>]) {
         self.states.told().failed.remove(&variant);
-        for worker in &self.workers {
+        for (worker, model) in self.workers.iter().zip(models) {
             if worker.replace(variant, Arc::clone(model)).is_err() {
                 let (pool, worker) = (&self.name, &worker.options().name);
                 tracing::error!(

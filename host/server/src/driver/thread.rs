@@ -191,7 +191,7 @@ impl Driver {
                 self.unload_app(app);
                 let _ = known.send(());
             }
-            Message::Replace(variant, model) => self.replace(variant, &model),
+            Message::Replace(variant, models) => self.replace(variant, &models),
             Message::Drain(done) => {
                 self.draining = true;
                 self.drained.push(done);

@@ -10,6 +10,7 @@ use switchyard_core::time::Micros;
 use switchyard_models::Tokenizer;
 
 use crate::candle_executor::CandleExecutor;
+use crate::cuda;
 use crate::error::ExecuteError;
 use crate::executor::Executor;
 use crate::job::{InputTensor, InputType, Job, Row};
@@ -44,7 +45,7 @@ pub(super) struct Bench {
     app: AppId,
     variant: VariantId,
     input: Vec<InputTensor>,
-    is_on_host: bool,
+    device: Device,
     /// Bytes its weights take.
     pub(super) memory_bytes: u64,
     /// The longest of the loads.
@@ -81,7 +82,7 @@ impl Bench {
                 .iter()
                 .map(|spec| sample_input(spec, &model))
                 .collect(),
-            is_on_host: device.is_cpu(),
+            device: device.clone(),
             memory_bytes: model.bytes,
             load: longest.max(last),
         })
@@ -106,8 +107,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Most bytes that the variant's largest batch holds beside the weights, inputs left out.
-    /// Only the host's memory can be counted.
+    /// Most bytes that the variant's largest batch holds beside the weights; on the CPU, inputs
+    /// left out. The host's memory is counted by [`tally`], a card's by its driver.
     pub(super) fn activations(&mut self, variant: &Variant) -> Result<Option<u64>, ExecuteError> {
         let whole = Run {
             from: 0,
@@ -117,9 +118,13 @@ impl Bench {
         // Buffers that live on are not the batch's.
         self.run(&mut self.job(whole, variant.max_batch))?;
         let mut job = self.job(whole, variant.max_batch);
-        let (ran, peak) = tally::peak_of(|| self.run(&mut job));
+        let device = self.device.clone();
+        let (ran, peak) = match device.is_cpu() {
+            true => tally::peak_of(|| self.run(&mut job)),
+            false => cuda::peak_of(&device, || self.run(&mut job)),
+        };
         ran?;
-        Ok(peak.filter(|_| self.is_on_host))
+        Ok(peak)
     }
 
     fn run(&mut self, job: &mut Job) -> Result<Micros, ExecuteError> {

@@ -51,14 +51,22 @@ impl Session<'_> {
 
     fn load(&mut self, measurement: &mut Measurement) -> Result<Vec<Bench>, MeasureError> {
         let mut benches = Vec::with_capacity(self.subject.variants.len());
+        let device = self
+            .kind
+            .device
+            .open()
+            .map_err(|source| MeasureError::Device {
+                kind: self.kind.name.clone(),
+                source,
+            })?;
         for (id, variant) in (0u32..).map(VariantId).zip(self.subject.variants) {
             self.go_on(id.index())?;
             let app = self.app_of(variant).to_owned();
             let is_known = measurement.models.iter().any(|model| {
                 (&model.kind, &model.app, &model.variant) == (&self.kind.name, &app, &variant.name)
             });
-            let (source, device) = (self.subject.source, &self.kind.device);
-            let opened = Bench::open(source, device, variant.app, id, is_known);
+            let source = self.subject.source;
+            let opened = Bench::open(source, &device, variant.app, id, is_known);
             let mut bench = opened.map_err(|error| self.failed(error))?;
             if !is_known {
                 let activation_bytes = bench.activations(variant);

@@ -1,0 +1,53 @@
+//! A program without the feature `cuda`: there are no cards.
+
+use candle_core::{Device, Result, Shape, Tensor, WithDType};
+
+use crate::memory::DeviceMemory;
+
+/// All devices of a location are one.
+pub(crate) type Opened = ();
+
+/// What goes to a device.
+pub(crate) trait Staged: WithDType {}
+
+impl<T: WithDType> Staged for T {}
+
+/// Memory in which batches are put together for a card.
+#[derive(Default)]
+pub(crate) struct Staging;
+
+impl Staging {
+    /// The pieces, one after another, as a tensor on `device`.
+    pub(crate) fn upload<T: Staged>(
+        &mut self,
+        pieces: &[Vec<T>],
+        shape: impl Into<Shape>,
+        device: &Device,
+    ) -> Result<Tensor> {
+        Tensor::from_vec(pieces.concat(), shape.into(), device)
+    }
+}
+
+pub(crate) fn count() -> std::result::Result<usize, String> {
+    Ok(0)
+}
+
+pub(crate) fn open(index: usize) -> std::result::Result<Device, String> {
+    Err(format!("card {index} in a program without cards"))
+}
+
+pub(crate) fn opened(_device: &Device) -> Opened {}
+
+pub(crate) fn card_name(_index: usize) -> Option<String> {
+    None
+}
+
+pub(crate) fn memory(_device: &Device) -> Option<DeviceMemory> {
+    None
+}
+
+pub(crate) fn trim(_device: &Device) {}
+
+pub(crate) fn peak_of<T>(_device: &Device, work: impl FnOnce() -> T) -> (T, Option<u64>) {
+    (work(), None)
+}

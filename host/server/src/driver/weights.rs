@@ -1,0 +1,61 @@
+//! The weights of a pool, wherever its workers compute.
+
+use std::sync::Arc;
+
+use switchyard_core::ids::VariantId;
+use switchyard_executor::{Device, LoadError, LoadedModel, Place, Weights};
+
+/// The weights of a pool, at every place where its workers compute.
+#[derive(Clone)]
+pub struct PoolWeights {
+    weights: Arc<Weights>,
+    /// One per worker, in the catalog's order.
+    devices: Vec<Device>,
+}
+
+// === impl PoolWeights ===
+
+impl PoolWeights {
+    /// Weights of workers that compute on these devices, in the catalog's order.
+    pub fn new(weights: Arc<Weights>, devices: Vec<Device>) -> Self {
+        Self { weights, devices }
+    }
+
+    /// Reads a variant anew for each place, and returns what each worker serves from then on.
+    ///
+    /// # Errors
+    /// As [`Weights::renew`], at the first place where it fails; then the old ones serve on
+    /// everywhere.
+    pub fn renew(&self, variant: VariantId) -> Result<Vec<Arc<LoadedModel>>, LoadError> {
+        let mut renewed: Vec<(Place, Arc<LoadedModel>)> = Vec::new();
+        let mut of_workers = Vec::with_capacity(self.devices.len());
+        for device in &self.devices {
+            let place = Place::of(device);
+            let known = renewed.iter().find(|(at, _)| *at == place);
+            let model = match known {
+                Some((_, model)) => Arc::clone(model),
+                None => {
+                    let model = self.weights.renew(variant, device)?;
+                    renewed.push((place, Arc::clone(&model)));
+                    model
+                }
+            };
+            of_workers.push(model);
+        }
+        Ok(of_workers)
+    }
+
+    /// A load that has failed may be tried again now.
+    pub(super) fn forgive(&self, variant: VariantId) {
+        for device in &self.devices {
+            self.weights.forgive(variant, device);
+        }
+    }
+
+    /// Weights that are kept although no worker holds them may go.
+    pub(super) fn forget(&self, variant: VariantId) {
+        for device in &self.devices {
+            self.weights.forget(variant, device);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Kernels of ours on NVIDIA's cards: what would take a dozen passes of candle's operations.
+//!
+//! They are in `cuda/kernels.cu`, compiled when a card is first computed on.
+
+use std::sync::OnceLock;
+
+use candle_core::backend::BackendStorage;
+use candle_core::cuda_backend::cudarc::driver::{
+    CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg,
+};
+use candle_core::cuda_backend::cudarc::nvrtc::compile_ptx;
+use candle_core::cuda_backend::{CudaDType, CudaDevice, CudaFunc, CudaStorage, WrapErr};
+use candle_core::{
+    CpuStorage, CustomOp1, DType, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor,
+    builder_arg,
+};
+use half::f16;
+
+use crate::unfold2d::Window2d;
+
+const SOURCE: &str = include_str!("cuda/kernels.cu");
+
+/// Threads that share a multiprocessor's registers.
+const BLOCK: u32 = 256;
+/// Blocks beyond which each thread does more than one number.
+const BLOCKS_MAX: u64 = 1 << 16;
+
+/// Windows of pictures as rows of a matrix.
+struct Unfold(Window2d);
+
+/// A bias, what is added onto, a ReLU: onto a product, in place.
+struct Finish {
+    relu: bool,
+}
+
+/// Windows of `x` `[batch, height, width, channels]` as rows
+/// `[batch * lines * columns, positions * channels]`, ordered by (line, column, channel).
+///
+/// # Errors
+/// The picture with its padding is smaller than a window, or the card fails.
+pub(crate) fn unfold(x: &Tensor, window: Window2d) -> Result<Tensor> {
+    x.contiguous()?.apply_op1_no_bwd(&Unfold(window))
+}
+
+/// `product + bias + onto`, then a ReLU; overwrites `product`, which nobody else may hold.
+///
+/// # Errors
+/// Shapes do not fit, or the card fails.
+pub(crate) fn finish(
+    product: Tensor,
+    bias: &Tensor,
+    onto: Option<&Tensor>,
+    relu: bool,
+) -> Result<Tensor> {
+    let (product, bias) = (product.contiguous()?, bias.contiguous()?);
+    let op = Finish { relu };
+    match onto {
+        Some(onto) => product.inplace_op3(&bias, &onto.contiguous()?, &op)?,
+        None => product.inplace_op2(&bias, &op)?,
+    }
+    Ok(product)
+}
+
+/// A kernel by its name, for numbers of a type.
+fn kernel(device: &CudaDevice, name: &str, dtype: DType) -> Result<CudaFunc> {
+    static PTX: OnceLock<std::result::Result<String, String>> = OnceLock::new();
+    let compiled = PTX.get_or_init(|| {
+        let ptx = compile_ptx(SOURCE).map_err(|error| error.to_string())?;
+        Ok(ptx.to_src())
+    });
+    let ptx = match compiled {
+        Ok(ptx) => ptx,
+        Err(error) => candle_core::bail!("compiling the kernels for cards: {error}"),
+    };
+    let suffix = match dtype {
+        DType::F32 => "f32",
+        DType::F16 => "f16",
+        other => candle_core::bail!("no kernel computes in {other:?} on a card"),
+    };
+    device.get_or_load_custom_func(&format!("{name}_{suffix}"), "switchyard", ptx)
+}
+
+fn launch(count: u64) -> LaunchConfig {
+    let blocks = count.div_ceil(u64::from(BLOCK)).clamp(1, BLOCKS_MAX);
+    LaunchConfig {
+        grid_dim: (blocks as u32, 1, 1),
+        block_dim: (BLOCK, 1, 1),
+        shared_mem_bytes: 0,
+    }
+}
+
+/// First and one past the last number of a contiguous tensor.
+fn range(layout: &Layout) -> Result<std::ops::Range<usize>> {
+    match layout.contiguous_offsets() {
+        Some((from, to)) => Ok(from..to),
+        None => candle_core::bail!("a kernel for cards needs contiguous input"),
+    }
+}
+
+// === impl Unfold ===
+
+impl Unfold {
+    fn run<T: CudaDType + DeviceRepr>(
+        &self,
+        x: &CudaStorage,
+        layout: &Layout,
+        dtype: DType,
+    ) -> Result<(CudaStorage, Shape)> {
+        let device = x.device();
+        let (batch, height, width, channels) = layout.shape().dims4()?;
+        let [lines, columns] = self.0.output(height, width)?;
+        let (windows, wide) = (batch * lines * columns, self.0.positions() * channels);
+        let pictures = x.as_cuda_slice::<T>()?.slice(range(layout)?);
+        // SAFETY: the kernel writes every number of it.
+        let mut rows = unsafe { device.alloc::<T>(windows * wide)? };
+        let func = kernel(device, "unfold", dtype)?;
+        let count = (windows * wide) as u64;
+        let mut builder = func.builder();
+        builder.arg(&pictures);
+        builder.arg(&mut rows);
+        let Window2d {
+            kernel,
+            stride,
+            padding,
+        } = self.0;
+        builder_arg!(
+            builder,
+            count,
+            height as i32,
+            width as i32,
+            channels as i32,
+            lines as i32,
+            columns as i32,
+            kernel[0] as i32,
+            kernel[1] as i32,
+            stride[0] as i32,
+            stride[1] as i32,
+            padding.top as i32,
+            padding.left as i32
+        );
+        // SAFETY: the arguments are those of the kernel, which reads inside the pictures and writes
+        // `count` numbers.
+        unsafe { builder.launch(launch(count)) }.w()?;
+        let storage = CudaStorage::wrap_cuda_slice(rows, device.clone());
+        Ok((storage, (windows, wide).into()))
+    }
+}
+
+impl CustomOp1 for Unfold {
+    fn name(&self) -> &'static str {
+        "unfold-on-a-card"
+    }
+
+    fn cpu_fwd(&self, _: &CpuStorage, _: &Layout) -> Result<(CpuStorage, Shape)> {
+        candle_core::bail!("{} is for cards", self.name())
+    }
+
+    fn cuda_fwd(&self, x: &CudaStorage, layout: &Layout) -> Result<(CudaStorage, Shape)> {
+        match x.dtype() {
+            DType::F16 => self.run::<f16>(x, layout, DType::F16),
+            dtype => self.run::<f32>(x, layout, dtype),
+        }
+    }
+}
+
+// === impl Finish ===
+
+impl Finish {
+    fn run<T: CudaDType + DeviceRepr>(
+        &self,
+        (product, layout): (&mut CudaStorage, &Layout),
+        (bias, bias_layout): (&CudaStorage, &Layout),
+        onto: Option<(&CudaStorage, &Layout)>,
+    ) -> Result<()> {
+        let count = layout.shape().elem_count();
+        let channels = bias_layout.shape().elem_count();
+        let fits = onto.is_none_or(|(_, onto)| onto.shape().elem_count() == count);
+        if channels == 0 || count % channels != 0 || !fits {
+            candle_core::bail!("{} does not fit {:?}", self.name(), layout.shape());
+        }
+        let device = product.device().clone();
+        let func = kernel(&device, "finish", product.dtype())?;
+        let bias = bias.as_cuda_slice::<T>()?.slice(range(bias_layout)?);
+        let has_onto = i32::from(onto.is_some());
+        // The kernel does not look at it when there is nothing; it is an argument all the same.
+        let onto = match onto {
+            Some((onto, layout)) => onto.as_cuda_slice::<T>()?.slice(range(layout)?),
+            None => bias.slice(..),
+        };
+        let own = range(layout)?;
+        let slice: &mut CudaSlice<T> = product.as_cuda_slice_mut::<T>()?;
+        let mut sums = slice.slice_mut(own);
+        let mut builder = func.builder();
+        builder.arg(&mut sums);
+        builder.arg(&bias);
+        builder.arg(&onto);
+        builder_arg!(
+            builder,
+            count as u64,
+            channels as i32,
+            has_onto,
+            i32::from(self.relu)
+        );
+        // SAFETY: the arguments are those of the kernel; it writes `count` numbers, and reads as many
+        // of `onto` if there is one, and `channels` of the bias.
+        unsafe { builder.launch(launch(count as u64)) }.w()?;
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        "finish-on-a-card"
+    }
+}
+
+impl InplaceOp2 for Finish {
+    fn name(&self) -> &'static str {
+        Self::name(self)
+    }
+
+    fn cpu_fwd(&self, _: &mut CpuStorage, _: &Layout, _: &CpuStorage, _: &Layout) -> Result<()> {
+        candle_core::bail!("{} is for cards", Self::name(self))
+    }
+
+    fn cuda_fwd(
+        &self,
+        product: &mut CudaStorage,
+        layout: &Layout,
+        bias: &CudaStorage,
+        bias_layout: &Layout,
+    ) -> Result<()> {
+        let (product, bias) = ((product, layout), (bias, bias_layout));
+        match product.0.dtype() {
+            DType::F16 => self.run::<f16>(product, bias, None),
+            _ => self.run::<f32>(product, bias, None),
+        }
+    }
+}
+
+impl InplaceOp3 for Finish {
+    fn name(&self) -> &'static str {
+        Self::name(self)
+    }
+
+    fn cpu_fwd(
+        &self,
+        _: &mut CpuStorage,
+        _: &Layout,
+        _: &CpuStorage,
+        _: &Layout,
+        _: &CpuStorage,
+        _: &Layout,
+    ) -> Result<()> {
+        candle_core::bail!("{} is for cards", Self::name(self))
+    }
+
+    fn cuda_fwd(
+        &self,
+        product: &mut CudaStorage,
+        layout: &Layout,
+        bias: &CudaStorage,
+        bias_layout: &Layout,
+        onto: &CudaStorage,
+        onto_layout: &Layout,
+    ) -> Result<()> {
+        let (product, bias) = ((product, layout), (bias, bias_layout));
+        let onto = Some((onto, onto_layout));
+        match product.0.dtype() {
+            DType::F16 => self.run::<f16>(product, bias, onto),
+            _ => self.run::<f32>(product, bias, onto),
+        }
+    }
+}

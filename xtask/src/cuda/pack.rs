@@ -1,0 +1,101 @@
+//! What a machine with a card is given: programs, policies, models, scripts.
+//!
+//! Such a machine may have no cargo and no network, and take a folder of limited size: programs are
+//! stripped and compressed, and the libraries of CUDA are left out, which a machine with a card has.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use switchyard_kit::{cargo, shell};
+
+use super::toolkit::Toolkit;
+use super::{CudaArgs, command};
+use crate::plugins::{self, Guests};
+use crate::workspace::Workspace;
+
+/// Scripts and data that are tracked.
+const SCRIPTS: &str = "tests/cards";
+
+/// Builds everything and fills `target/cuda/pack`; the script to be run.
+///
+/// # Errors
+/// Something does not build, or the folder cannot be written.
+pub(super) fn make(workspace: &Workspace, toolkit: &Toolkit, args: &CudaArgs) -> Result<PathBuf> {
+    let pack = workspace.target("cuda/pack");
+    if pack.exists() {
+        fs::remove_dir_all(&pack).with_context(|| pack.display().to_string())?;
+    }
+    fs::create_dir_all(&pack).with_context(|| pack.display().to_string())?;
+    plugins::build(workspace, Guests::Leave)?;
+    let mut server = command(workspace, toolkit, args, "build");
+    server.args(["--package", "switchyard", "--bin", "switchyard"]);
+    eprintln!("== {}", shell::line(&server));
+    let built = cargo::build(&mut server)?;
+    let folder = workspace.root.join("host/server");
+    put(
+        &cargo::program(&built, &folder, "switchyard")?,
+        &pack.join("switchyard"),
+    )?;
+
+    let mut tests = command(workspace, toolkit, args, "test");
+    tests.args([
+        "--package",
+        "switchyard-executor",
+        "--test",
+        "cards",
+        "--no-run",
+    ]);
+    eprintln!("== {}", shell::line(&tests));
+    let built = cargo::build(&mut tests)?;
+    let folder = workspace.root.join("host/executor");
+    put(&cargo::test(&built, &folder, "cards")?, &pack.join("cards"))?;
+
+    copy(&workspace.root.join(SCRIPTS), &pack)?;
+    copy(&workspace.root.join("models/zoo"), &pack.join("zoo"))?;
+    copy(&workspace.target("policies"), &pack.join("policies"))?;
+    Ok(pack.join("run.sh"))
+}
+
+/// A program, stripped and compressed.
+fn put(program: &OsString, onto: &Path) -> Result<()> {
+    fs::copy(program, onto).with_context(|| onto.display().to_string())?;
+    shell::run(Command::new("strip").arg(onto))?;
+    shell::run(Command::new("gzip").args(["-9", "--force"]).arg(onto))
+}
+
+/// The files of a folder, folders below it too.
+fn copy(from: &Path, onto: &Path) -> Result<()> {
+    fs::create_dir_all(onto).with_context(|| onto.display().to_string())?;
+    let entries = fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let (path, to) = (entry.path(), onto.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &to)?;
+        } else {
+            fs::copy(&path, &to).with_context(|| to.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_copied_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, onto) = (dir.path().join("from"), dir.path().join("onto"));
+        fs::create_dir_all(from.join("a/b")).unwrap();
+        fs::write(from.join("top"), "1").unwrap();
+        fs::write(from.join("a/b/deep"), "2").unwrap();
+        copy(&from, &onto).unwrap();
+        assert_eq!(fs::read_to_string(onto.join("top")).unwrap(), "1");
+        assert_eq!(fs::read_to_string(onto.join("a/b/deep")).unwrap(), "2");
+        assert!(copy(&dir.path().join("none"), &onto).is_err());
+    }
+}
