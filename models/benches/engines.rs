@@ -80,6 +80,7 @@ type Times = [f64; 2];
 const CASES: [[usize; 2]; 4] = [[1, 1], [1, 2], [8, 1], [8, 2]];
 
 fn main() -> Result<()> {
+    let is_quick = std::env::args().any(|arg| arg == "--quick");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/engines");
     std::fs::create_dir_all(&folder)?;
     for network in &NETWORKS {
@@ -125,12 +126,13 @@ fn main() -> Result<()> {
         if let Some(served) = &served {
             network.compare("served", &wanted, &network.logits(&**served)?)?;
         }
+        let turns = if is_quick { 3 } else { network.turns };
         for [batch, threads] in CASES {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
             let x = network.input()?.narrow(0, 0, batch)?;
             let runs = network.runs.div_ceil(batch);
             let mut times = [const { Vec::new() }; 4];
-            for turn in 0..=network.turns {
+            for turn in 0..=turns {
                 let ours = forwards(&pool, &*packed, exit, &x, runs)?;
                 let plain = match turn % 3 {
                     0 => forwards(&pool, &*plain, exit, &x, 1)?,
