@@ -7,6 +7,7 @@ and NAME.input (f32, channels first). Reads requests from standard input, one a 
 with one line of JSON:
 
     versions
+    save NAME FILE                writes the network as an ONNX file
     logits NAME BATCH             the answers to the first BATCH inputs
     time NAME BATCH THREADS RUNS  milliseconds of each run: by the clock, and of CPU
 """
@@ -141,6 +142,11 @@ class Engines:
     def answer(self, request, *rest):
         if request == "versions":
             return {"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__}
+        if request == "save":
+            name, file = rest
+            spec = json.loads((self.folder / f"{name}.json").read_text())
+            weights = tensors(self.folder / f"{name}.safetensors")
+            return pathlib.Path(file).write_bytes(network(spec, weights))
         if request == "logits":
             name, batch = rest
             logits = self.session(name, 1).run(None, self.input(name, int(batch)))[0]

@@ -3,7 +3,9 @@
 //! `cargo bench -p switchyard-models --bench engines`.
 //!
 //! onnxruntime comes from PyPI into `target/engines/venv`, once; without Python or network its
-//! columns are left out. Times are medians of single forwards in milliseconds, by the clock and of
+//! columns are left out. With `--features ort` and `ORT_DYLIB_PATH`, the same graphs are also served
+//! as variants of a zoo, in this process: the column `served` is what a worker would take with
+//! them, and needs no Python once they lie in `target/engines`. Times are medians of single forwards in milliseconds, by the clock and of
 //! CPU, of which the latter says more on a machine with neighbours; compare ratios, not runs.
 
 use std::collections::HashMap;
@@ -11,6 +13,7 @@ use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use candle_core::{Device, Tensor};
@@ -77,6 +80,7 @@ type Times = [f64; 2];
 const CASES: [[usize; 2]; 4] = [[1, 1], [1, 2], [8, 1], [8, 2]];
 
 fn main() -> Result<()> {
+    let is_quick = std::env::args().any(|arg| arg == "--quick");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/engines");
     std::fs::create_dir_all(&folder)?;
     for network in &NETWORKS {
@@ -93,22 +97,42 @@ fn main() -> Result<()> {
         println!("{}", onnx.ask("versions")?);
     }
     println!(
-        "{:8} {:>5} {:>7}  {:>4}  {:>8} {:>8} {:>8}  {:>7} {:>7}",
-        "network", "batch", "threads", "ms", "kernels", "plain", "onnxrt", "/onnxrt", "/plain"
+        "{:8} {:>5} {:>7}  {:>4}  {:>8} {:>8} {:>8} {:>8}  {:>7} {:>7}",
+        "network",
+        "batch",
+        "threads",
+        "ms",
+        "kernels",
+        "plain",
+        "onnxrt",
+        "served",
+        "/onnxrt",
+        "/plain"
     );
     for network in &NETWORKS {
         let packed = load_variant(&folder.join(network.name), &Device::Cpu)?.model;
         let plain = load_variant_plain(&folder.join(network.name), &Device::Cpu)?.model;
         let exit = packed.exits().len() - 1;
+        let wanted = network.logits(&*packed)?;
         if let Some(onnx) = &mut theirs {
-            network.compare(&*packed, onnx)?;
+            let found = onnx.ask(&format!("logits {} 2", network.name))?;
+            network.compare(
+                "onnxruntime",
+                &wanted,
+                &serde_json::from_str::<Vec<f32>>(&found)?,
+            )?;
         }
+        let served = network.serve(&folder, theirs.as_mut())?;
+        if let Some(served) = &served {
+            network.compare("served", &wanted, &network.logits(&**served)?)?;
+        }
+        let turns = if is_quick { 3 } else { network.turns };
         for [batch, threads] in CASES {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
             let x = network.input()?.narrow(0, 0, batch)?;
             let runs = network.runs.div_ceil(batch);
-            let mut times = [Vec::new(), Vec::new(), Vec::new()];
-            for turn in 0..=network.turns {
+            let mut times = [const { Vec::new() }; 4];
+            for turn in 0..=turns {
                 let ours = forwards(&pool, &*packed, exit, &x, runs)?;
                 let plain = match turn % 3 {
                     0 => forwards(&pool, &*plain, exit, &x, 1)?,
@@ -119,19 +143,23 @@ fn main() -> Result<()> {
                     Some(onnx) => onnx.times(&format!("time {name} {batch} {threads} {runs}"))?,
                     None => Vec::new(),
                 };
+                let served = match &served {
+                    Some(served) => forwards(&pool, &**served, 0, &x, runs)?,
+                    None => Vec::new(),
+                };
                 // The first turn warms up.
                 if turn > 0 {
-                    for (all, some) in times.iter_mut().zip([ours, plain, theirs]) {
+                    for (all, some) in times.iter_mut().zip([ours, plain, theirs, served]) {
                         all.extend(some);
                     }
                 }
             }
-            let [ours, plain, theirs] = times.map(|times| medians(&times));
+            let times = times.map(|times| medians(&times));
             for (i, what) in ["wall", "CPU"].into_iter().enumerate() {
-                let [ours, plain, theirs] = [ours, plain, theirs].map(|times| times[i]);
+                let [ours, plain, theirs, served] = times.map(|times| times[i]);
                 println!(
-                    "{:8} {batch:5} {threads:7}  {what:>4}  {ours:8.3} {plain:8.3} {theirs:8.3}  \
-                     {:7.2} {:7.2}",
+                    "{:8} {batch:5} {threads:7}  {what:>4}  {ours:8.3} {plain:8.3} {theirs:8.3} \
+                     {served:8.3}  {:7.2} {:7.2}",
                     network.name,
                     ours / theirs,
                     ours / plain
@@ -241,7 +269,9 @@ impl Network {
             dir.join("weights.safetensors"),
             folder.join(format!("{}.safetensors", self.name)),
         )?;
-        std::fs::write(dir.join("model.toml"), self.card(parameters))?;
+        let weights = format!("\"weights.safetensors\"\nparameters = {parameters}");
+        let card = self.card(self.name, &weights, self.stages, &self.architecture());
+        std::fs::write(dir.join("model.toml"), card)?;
         let numbers = self.numbers().into_iter().flat_map(f32::to_le_bytes);
         let input = folder.join(format!("{}.input", self.name));
         std::fs::write(input, numbers.collect::<Vec<u8>>())?;
@@ -269,16 +299,49 @@ impl Network {
         )
     }
 
-    fn card(&self, parameters: usize) -> String {
+    fn card(&self, name: &str, weights: &str, stages: usize, architecture: &str) -> String {
         format!(
-            "name = \"{}\"\nsummary = \"Random weights\"\nweights = \"weights.safetensors\"\n\
-             parameters = {parameters}\nmax_batch = {BATCH_MAX}\nstages = {stages}\n\n{}\n\
+            "name = \"{name}\"\nsummary = \"Random weights\"\nweights = {weights}\n\
+             max_batch = {BATCH_MAX}\nstages = {stages}\n\n{architecture}\n\
              [[exits]]\nname = \"final\"\nafter_stage = {stages}\naccuracy = 0.5\n\n\
              [provenance]\ncommand = \"engines\"\ndata = \"none\"\n",
-            self.name,
-            self.architecture(),
-            stages = self.stages
         )
+    }
+
+    /// The network as a variant that is an ONNX graph; none where onnxruntime cannot be had here
+    /// or nobody has written the graph.
+    fn serve(
+        &self,
+        folder: &Path,
+        onnx: Option<&mut Onnx>,
+    ) -> Result<Option<Arc<dyn StagedModel>>> {
+        if let Err(reason) = switchyard_models::onnx::ready() {
+            println!("{}: not served as a graph: {reason}", self.name);
+            return Ok(None);
+        }
+        let name = format!("{}-graph", self.name);
+        let dir = folder.join(&name);
+        std::fs::create_dir_all(&dir)?;
+        let file = dir.join("model.onnx");
+        if let Some(onnx) = onnx {
+            onnx.ask(&format!("save {} {}", self.name, file.display()))?;
+        }
+        if !file.exists() {
+            println!(
+                "{}: not served as a graph: no {}",
+                self.name,
+                file.display()
+            );
+            return Ok(None);
+        }
+        let card = self.card(
+            &name,
+            "\"model.onnx\"",
+            1,
+            "[architecture]\nkind = \"onnx\"\n",
+        );
+        std::fs::write(dir.join("model.toml"), card)?;
+        Ok(Some(load_variant(&dir, &Device::Cpu)?.model))
     }
 
     fn numbers(&self) -> Vec<f32> {
@@ -292,29 +355,28 @@ impl Network {
         Ok(Tensor::from_vec(self.numbers(), shape, &Device::Cpu)?)
     }
 
-    /// The same network in both engines, or the times say nothing.
-    fn compare(&self, model: &dyn StagedModel, onnx: &mut Onnx) -> Result<()> {
+    /// What a model makes of the first two inputs.
+    fn logits(&self, model: &dyn StagedModel) -> Result<Vec<f32>> {
         let mut x = self.input()?.narrow(0, 0, 2)?;
         for stage in 0..model.stages() {
             x = model.run_stage(stage, &x)?;
         }
-        let ours: Vec<f32> = model
-            .logits(model.exits().len() - 1, &x)?
-            .flatten_all()?
-            .to_vec1()?;
-        let theirs: Vec<f32> =
-            serde_json::from_str(&onnx.ask(&format!("logits {} 2", self.name))?)?;
+        let logits = model.logits(model.exits().len() - 1, &x)?;
+        Ok(logits.flatten_all()?.to_vec1()?)
+    }
+
+    /// The same network in both engines, or the times say nothing.
+    fn compare(&self, engine: &str, ours: &[f32], theirs: &[f32]) -> Result<()> {
         let scale = theirs.iter().fold(0f32, |most, x| most.max(x.abs()));
-        let apart = ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs());
+        let apart = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs());
         let apart = apart.fold(0f32, f32::max);
+        let name = self.name;
         if ours.len() != theirs.len() || apart.is_nan() || apart > TOLERANCE * scale {
-            return Err(format!("{}: logits differ by {apart} of {scale}", self.name).into());
+            let reason = format!("{name}, {engine}: logits differ by {apart} of {scale}");
+            return Err(reason.into());
         }
-        println!(
-            "{}: logits differ by {:.1e} of the largest",
-            self.name,
-            apart / scale
-        );
+        let apart = apart / scale;
+        println!("{name}, {engine}: logits differ by {apart:.1e} of the largest");
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use crate::minirocket::MiniRocketSpec;
 use crate::mlp::MlpSpec;
 use crate::mobilenet::MobileNetSpec;
 use crate::model::StagedModel;
+use crate::onnx::OnnxSpec;
 use crate::params::Params;
 use crate::resnet1d::ResNet1dSpec;
 use crate::resnet2d::ResNet2dSpec;
@@ -53,6 +54,8 @@ pub enum Architecture {
     X3d(X3dSpec),
     /// [`Fusion`](crate::fusion::Fusion).
     Fusion(FusionSpec),
+    /// A graph for onnxruntime, see [`onnx`](crate::onnx).
+    Onnx(OnnxSpec),
 }
 
 /// What every architecture's hyper-parameters say, and how its network is built from them.
@@ -106,6 +109,7 @@ impl Architecture {
             Self::MiniRocket(spec) => spec,
             Self::X3d(spec) => spec,
             Self::Fusion(spec) => spec,
+            Self::Onnx(spec) => spec,
         }
     }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::architecture::Architecture;
 use crate::error::ModelError;
 use crate::features::Features;
+use crate::onnx;
 
 /// File name of an application card.
 pub const APP_CARD: &str = "app.toml";
@@ -176,7 +177,8 @@ pub struct VariantCard {
     pub summary: String,
     /// Weights file, beside the card.
     pub weights: String,
-    /// Trained numbers in the weights file.
+    /// Trained numbers in the weights file; an ONNX graph's may be left out and are counted.
+    #[serde(default)]
     pub parameters: u64,
     /// Largest batch it may be given.
     pub max_batch: usize,
@@ -398,6 +400,7 @@ impl VariantCard {
     /// As [`AppCard::read`].
     pub fn read(file: &Path) -> Result<Self, ModelError> {
         let mut card: Self = read_toml(file)?;
+        card.complete(file)?;
         let classes = card.architecture.classes();
         for exit in &mut card.exits {
             if exit.recall.is_empty() && exit.confusion.is_empty() && classes <= CLASSES_MAX {
@@ -408,8 +411,42 @@ impl VariantCard {
         Ok(card)
     }
 
-    fn check(&self, file: &Path) -> Result<(), ModelError> {
+    /// Bytes its weights take, as they were trained.
+    pub fn weight_bytes(&self) -> u64 {
+        match &self.architecture {
+            Architecture::Onnx(spec) => spec.bytes,
+            // All others are kept in f32.
+            _ => self.parameters.saturating_mul(size_of::<f32>() as u64),
+        }
+    }
+
+    /// Fills in what the file of an ONNX graph says.
+    fn complete(&mut self, file: &Path) -> Result<(), ModelError> {
         check_file_name(file, "weights", &self.weights)?;
+        let Architecture::Onnx(spec) = &mut self.architecture else {
+            return match self.parameters {
+                0 => Err(ModelError::field(file, "parameters", "missing")),
+                _ => Ok(()),
+            };
+        };
+        let header = onnx::read_header(file, &self.weights)?;
+        spec.complete(file, &header)?;
+        spec.check_batch(file, &header, self.max_batch)?;
+        if (self.stages, self.exits.len()) != (1, 1) {
+            let reason = "an ONNX graph is one stage with one exit";
+            return Err(ModelError::field(file, "stages", reason));
+        }
+        if self.parameters == 0 {
+            self.parameters = header.parameters;
+        }
+        if self.parameters != header.parameters {
+            let reason = format!("{}, the graph has {}", self.parameters, header.parameters);
+            return Err(ModelError::field(file, "parameters", reason));
+        }
+        Ok(())
+    }
+
+    fn check(&self, file: &Path) -> Result<(), ModelError> {
         if self.max_batch == 0 {
             return Err(ModelError::field(file, "max_batch", "must be at least 1"));
         }

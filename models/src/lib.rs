@@ -9,8 +9,8 @@
 //! 2. [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mlp`], [`mobilenet`], [`resnet1d`],
 //!    [`resnet2d`] and [`x3d`] are the architectures that are trained here; [`bert`],
 //!    [`efficientnet`] and again [`resnet2d`] take public weights as they are published.
-//!    [`architecture`] is their closed set. All implement [`StagedModel`]: a chain of stages with exits. Their convolution
-//!    lives in `layers` over `unfold`, their tensors come from `params`, in a [`precision`];
+//!    [`onnx`] takes any other network as a graph. [`architecture`] is their closed set. All
+//!    implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in `layers` over `unfold`, their tensors come from `params`, in a [`precision`];
 //!    [`tokens`] makes the input of those that read text. What is loaded to answer on a CPU
 //!    computes in `kernels`, on packed weights; `flow` is what lets an architecture be written
 //!    once for both.
@@ -60,6 +60,7 @@ pub mod minirocket;
 pub mod mlp;
 pub mod mobilenet;
 mod model;
+pub mod onnx;
 mod params;
 mod pointwise;
 pub mod precision;

@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use candle_core::{DType, Device};
 
+use crate::architecture::Architecture;
 use crate::card::{APP_CARD, AppCard, Datatype, Task, TensorCard, VARIANT_CARD, VariantCard};
 use crate::device::Standing;
 use crate::error::ModelError;
 use crate::evidence::SneakPeek;
 use crate::flow::Mode;
 use crate::model::StagedModel;
+use crate::onnx;
 use crate::params::Params;
 use crate::precision::Precision;
 
@@ -223,6 +225,15 @@ fn load(
 ) -> Result<LoadedVariant, ModelError> {
     let card_file = dir.join(VARIANT_CARD);
     let card = VariantCard::read(&card_file)?;
+    if let Architecture::Onnx(spec) = &card.architecture {
+        if precision.is_reduced() {
+            let reason =
+                format!("an ONNX graph has the precision of its file, {precision} cannot be had");
+            return Err(ModelError::field(&card_file, "architecture.kind", reason));
+        }
+        let spec = spec.clone();
+        return onnx::load(dir, card, &spec, device);
+    }
     let weights = dir.join(&card.weights);
     let compute = way.compute(precision);
     let mut params = Params::open(&weights, device, precision, compute, way.mode())?;
@@ -310,6 +321,18 @@ fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), M
         Some(names) => names.contains(&input.name),
         None => true,
     };
+    if let Architecture::Onnx(spec) = &variant.architecture {
+        let other = |input: &&TensorCard| is_read(input) && input.datatype != spec.datatype();
+        if let Some(input) = app.inputs.iter().find(other) {
+            let reason = format!(
+                "the graph takes {:?}, the application's input `{}` is {:?}",
+                spec.datatype(),
+                input.name,
+                input.datatype
+            );
+            return Err(ModelError::field(file, "architecture.input", reason));
+        }
+    }
     let takes_text = variant.architecture.takes_text();
     let strange = |input: &TensorCard| (input.datatype == Datatype::Bytes) != takes_text;
     match app

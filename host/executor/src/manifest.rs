@@ -281,8 +281,7 @@ fn variant_of(
         app,
         stages: clamp(card.stages),
         exits: exits.collect::<Result<_, ManifestError>>()?,
-        // The zoo's tensors are all f32.
-        memory_bytes: card.parameters.saturating_mul(size_of::<f32>() as u64),
+        memory_bytes: card.weight_bytes(),
         max_batch: clamp(card.max_batch),
     })
 }

@@ -5,15 +5,19 @@
 //! ```text
 //! cargo xtask plugins
 //! cargo bench -p switchyard --bench race
-//! cargo bench -p switchyard --bench race -- --quick --peer triton=http://127.0.0.1:8100/v2/models/mlp/infer
+//! cargo bench -p switchyard --bench race -- --quick --only axum --only furnace
 //! ```
 //!
 //! A multi-layer perceptron of 187-128-7, batch-1 requests from `wrk` on one thread. Contenders
 //! take turns, and what is printed are medians over the rounds and ratios of medians: these
-//! machines are shared. `--peer NAME=URL` races another server that serves `mlp` already; see `tests/peers`.
+//! machines are shared. The peers of `tests/peers` that have been built take part, started and
+//! stopped here; `--peer NAME=URL` races another server that serves `mlp` already. Before the start
+//! everybody but the canned answer must give the model's own probabilities.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+#[path = "race/answer.rs"]
+mod answer;
 #[path = "race/bare.rs"]
 mod bare;
 #[path = "race/contender.rs"]
@@ -23,6 +27,8 @@ mod contender;
 mod load;
 #[path = "race/model.rs"]
 mod model;
+#[path = "race/peers.rs"]
+mod peers;
 #[path = "race/table.rs"]
 mod table;
 
@@ -58,9 +64,14 @@ fn main() {
     }
     let options = Options::of(&args);
     let folder = tempfile::tempdir().unwrap();
-    model::write_zoo(&folder.path().join("zoo"));
-    let mut contenders = contender::all(folder.path(), &options.peers);
-    contenders.retain(|one| options.only.is_empty() || options.only.contains(&one.name));
+    let zoo = folder.path().join("zoo");
+    model::write_zoo(&zoo);
+    let is_wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|o| o == name);
+    let mut contenders = contender::own(folder.path(), is_wanted);
+    contenders.extend(peers::built(&zoo, is_wanted));
+    let elsewhere = options.peers.iter().filter(|(name, _)| is_wanted(name));
+    contenders.extend(elsewhere.map(|(name, url)| Contender::elsewhere(name, url)));
+    answer::compare(&contenders, &zoo);
     let load = Load::new(folder.path(), Duration::from_secs(options.seconds));
     for contender in &contenders {
         load.warm(contender);
@@ -68,28 +79,25 @@ fn main() {
     let mut entries = Vec::new();
     for body in [Body::Json, Body::Binary] {
         for concurrency in CONCURRENCIES {
-            entries.extend(race(
-                &mut contenders,
-                &load,
-                body,
-                concurrency,
-                options.rounds,
-            ));
+            let raced = race(&contenders, &load, body, concurrency, options.rounds);
+            entries.extend(raced);
         }
     }
     table::print(&entries);
 }
 
 fn race(
-    contenders: &mut [Contender],
+    contenders: &[Contender],
     load: &Load,
     body: Body,
     concurrency: usize,
     rounds: usize,
 ) -> Vec<Entry> {
+    let takes = |one: &&Contender| body == Body::Json || one.takes_binary;
+    let contenders: Vec<&Contender> = contenders.iter().filter(takes).collect();
     let mut runs: Vec<Vec<Run>> = contenders.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
-        for (contender, runs) in contenders.iter_mut().zip(&mut runs) {
+        for (contender, runs) in contenders.iter().zip(&mut runs) {
             eprintln!("round {round}: {} {body:?} {concurrency}", contender.name);
             runs.push(load.run(contender, body, concurrency));
         }

@@ -18,7 +18,7 @@ use switchyard_executor::{
 };
 use switchyard_models::card::{Task, TensorCard};
 use switchyard_models::zoo::{Zoo, ZooApp, ZooVariant};
-use switchyard_models::{ModelError, Precision};
+use switchyard_models::{Architecture, ModelError, Precision, onnx};
 use switchyard_policy::recording::Header;
 use thiserror::Error;
 
@@ -125,19 +125,44 @@ pub struct AppTensors {
     pub outputs: Vec<TensorCard>,
 }
 
+// === impl ServedVariant ===
+
+impl ServedVariant<'_> {
+    /// Whether what runs it is here: a server that cannot run a variant says so at its start and
+    /// not to the first client.
+    fn can_run(&self) -> Result<(), ManifestError> {
+        if !matches!(self.variant.card.architecture, Architecture::Onnx(_)) {
+            return Ok(());
+        }
+        onnx::ready().map_err(|reason| ManifestError {
+            field: format!("app {}, variant {}", self.app.card.name, self.name),
+            reason,
+        })
+    }
+}
+
 // === impl PoolPlan ===
 
 impl PoolPlan {
     /// Reads the zoo for every pool of a configuration.
     ///
     /// # Errors
-    /// An app is not in its zoo, or its cards are wrong.
+    /// An app is not in its zoo, or its cards are wrong, or what runs a variant is missing.
     pub fn all(config: &Config) -> Result<Vec<Self>, AssemblyError> {
-        config
-            .pools
-            .iter()
+        if let Some(library) = &config.server.onnxruntime {
+            onnx::use_library(library);
+        }
+        let pools = config.pools.iter();
+        let plans: Vec<Self> = pools
             .map(|pool| Self::read(config, pool))
-            .collect()
+            .collect::<Result<_, _>>()?;
+        for served in plans.iter().flat_map(Self::served) {
+            served.can_run().map_err(|error| {
+                let config = config.source.clone();
+                AssemblyError::Manifest { config, error }
+            })?;
+        }
+        Ok(plans)
     }
 
     /// Reads the zoo for the first pool of a configuration.

@@ -109,6 +109,9 @@ impl Config {
         for app in &mut self.apps {
             app.zoo = folder.join(&app.zoo);
         }
+        if let Some(library) = &mut self.server.onnxruntime {
+            *library = folder.join(&*library);
+        }
         for pool in &mut self.pools {
             let shadow = pool.shadow.as_mut().map(|shadow| &mut shadow.policy);
             for policy in shadow.into_iter().chain([&mut pool.policy]) {

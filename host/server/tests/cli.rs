@@ -3,6 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../models/tests/common/onnx.rs"]
+#[allow(dead_code)]
+mod onnx;
+#[path = "../../../models/tests/common/onnx_zoo.rs"]
+#[allow(dead_code)]
+mod onnx_zoo;
+
 mod cli {
     mod binary;
     mod codes;
@@ -10,6 +17,7 @@ mod cli {
     mod help;
     mod mistakes;
     mod models;
+    mod onnx;
     mod policy;
     mod prepare;
     mod profile;

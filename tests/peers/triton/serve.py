@@ -4,6 +4,7 @@ Needs `pip install nvidia-pytriton==0.7.0 safetensors numpy` in an environment o
 Python's `lib` folder in LD_LIBRARY_PATH.
 """
 
+import signal
 import sys
 
 import numpy as np
@@ -14,6 +15,10 @@ from safetensors.numpy import load_file
 
 PORT, ZOO = int(sys.argv[1]), sys.argv[2]
 WEIGHTS = load_file(f"{ZOO}/mlp/only/weights.safetensors")
+
+
+# So that Triton's own processes end with this one: without it they are left behind.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @batch

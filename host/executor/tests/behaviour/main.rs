@@ -6,6 +6,14 @@ mod faults;
 mod import;
 mod manifest;
 mod measure;
+#[path = "../../../../models/tests/common/onnx.rs"]
+#[allow(dead_code)]
+mod onnx;
+#[path = "onnx.rs"]
+mod onnx_graphs;
+#[path = "../../../../models/tests/common/onnx_zoo.rs"]
+#[allow(dead_code)]
+mod onnx_zoo;
 mod profile;
 mod reload;
 mod staged;

@@ -1,9 +1,13 @@
 //! Servers as processes of their own.
 
+mod process;
+
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
+
+use process::Process;
 
 use super::model::APP;
 
@@ -14,31 +18,28 @@ const START_MAX: Duration = Duration::from_secs(60);
 pub(crate) struct Contender {
     pub(crate) name: String,
     pub(crate) url: String,
+    /// Whether it takes tensors as bytes after the JSON.
+    pub(crate) takes_binary: bool,
     process: Option<Process>,
 }
 
-struct Process(Child);
-
-/// Starts everybody. The policies are those of `cargo xtask plugins`.
-pub(crate) fn all(folder: &Path, peers: &[(String, String)]) -> Vec<Contender> {
+/// Starts the bounds and ourselves. The policies are those of `cargo xtask plugins`.
+pub(crate) fn own(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<Contender> {
     let zoo = folder.join("zoo");
-    let mut all = vec![
-        bare("hyper", &zoo),
-        bare("axum", &zoo),
-        ours("switchyard, no policy", folder, ServerOptions::fallback()),
-        ours("switchyard, fcfs", folder, ServerOptions::policy("fcfs")),
-        ours(
-            "switchyard, sneakpeek",
-            folder,
-            ServerOptions::policy("sneakpeek"),
-        ),
-    ];
-    all.extend(peers.iter().map(|(name, url)| Contender {
-        name: name.clone(),
-        url: url.clone(),
-        process: None,
-    }));
-    all
+    let mut own = Vec::new();
+    for name in ["hyper", "axum"].into_iter().filter(|name| is_wanted(name)) {
+        own.push(bare(name, &zoo));
+    }
+    for (name, options) in [
+        ("switchyard, no policy", ServerOptions::fallback()),
+        ("switchyard, fcfs", ServerOptions::policy("fcfs")),
+        ("switchyard, sneakpeek", ServerOptions::policy("sneakpeek")),
+    ] {
+        if is_wanted(name) {
+            own.push(ours(name, folder, options));
+        }
+    }
+    own
 }
 
 fn bare(name: &str, zoo: &Path) -> Contender {
@@ -118,8 +119,22 @@ fn components(variable: &str, folder: &str) -> PathBuf {
 
 /// One that nobody listens on at this moment.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    free_ports(1)
+}
+
+/// The first of so many in a row that nobody listens on at this moment.
+pub(crate) fn free_ports(count: u16) -> u16 {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = first.local_addr().unwrap().port();
+        let is_free = |more| {
+            let next = port.checked_add(more);
+            next.is_some_and(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        };
+        if (1..count).all(is_free) {
+            return port;
+        }
+    }
 }
 
 // === impl ServerOptions ===
@@ -155,63 +170,52 @@ impl<'a> ServerOptions<'a> {
 // === impl Contender ===
 
 impl Contender {
-    fn start(name: &str, port: u16, command: &mut Command) -> Self {
-        let mut child = command
-            .env("RUST_LOG", "warn")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+    /// A process that is to listen on `port`.
+    pub(crate) fn start(name: &str, port: u16, command: &mut Command) -> Self {
+        let mut process = Process::start(command.env("RUST_LOG", "warn")).unwrap();
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let ended = child.try_wait().unwrap();
-            assert_eq!(ended, None, "{name} has ended");
+            assert!(!process.has_ended(), "{name} has ended");
             assert!(began.elapsed() < START_MAX, "{name} does not start");
             std::thread::sleep(Duration::from_millis(2));
         }
         Self {
             name: name.to_owned(),
             url: format!("http://127.0.0.1:{port}/v2/models/{APP}/infer"),
-            process: Some(Process(child)),
+            takes_binary: true,
+            process: Some(process),
+        }
+    }
+
+    /// A server that somebody else has started.
+    pub(crate) fn elsewhere(name: &str, url: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            takes_binary: true,
+            process: None,
         }
     }
 
     /// Where it listens.
     pub(crate) fn address(&self) -> &str {
+        self.place().0
+    }
+
+    /// Where it listens, and the path of its model there.
+    pub(crate) fn place(&self) -> (&str, &str) {
         let rest = self.url.strip_prefix("http://").unwrap();
-        rest.split('/').next().unwrap()
+        rest.split_at(rest.find('/').unwrap_or(rest.len()))
     }
 
     /// Memory of its process that is resident now; 0 for a peer whose process is not ours.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        let Some(process) = &self.process else {
-            return 0;
-        };
-        let status = format!("/proc/{}/status", process.0.id());
-        let status = std::fs::read_to_string(status).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().nth(1));
-        kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap() * 1_024
+        let process = self.process.as_ref();
+        process.map_or(0, Process::resident_bytes)
     }
 
     /// CPU time its process has taken so far.
     pub(crate) fn cpu(&self) -> Option<Duration> {
-        let pid = self.process.as_ref()?.0.id();
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // After the name, which may hold anything: user and system time are fields 14 and 15.
-        let (_, rest) = stat.rsplit_once(')')?;
-        let mut fields = rest.split_whitespace().skip(11);
-        let mut ticks = || fields.next()?.parse::<u64>().ok();
-        let sum = ticks()? + ticks()?;
-        let hertz = rustix::param::clock_ticks_per_second();
-        Some(Duration::from_secs_f64(sum as f64 / hertz as f64))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Errors mean that it has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.process.as_ref().map(Process::cpu)
     }
 }

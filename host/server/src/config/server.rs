@@ -1,6 +1,7 @@
 //! `[server]`: where it listens and what it bounds.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -33,6 +34,8 @@ pub struct ServerConfig {
     pub inbox_max: usize,
     /// How long a shutdown waits for requests that are being served.
     pub drain_timeout_ms: u64,
+    /// onnxruntime's library, for variants that are ONNX graphs; without it `ORT_DYLIB_PATH`.
+    pub onnxruntime: Option<PathBuf>,
 }
 
 // === impl ServerConfig ===
@@ -63,6 +66,7 @@ impl Default for ServerConfig {
             rows_max: 1_024,
             inbox_max: 4_096,
             drain_timeout_ms: 10_000,
+            onnxruntime: None,
         }
     }
 }

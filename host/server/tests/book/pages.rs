@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use switchyard::config::Config;
 use switchyard_models::card::AppCard;
+use switchyard_models::{Architecture, VariantCard};
 
 use super::block::{blocks, prose};
 use crate::binary::root;
@@ -112,6 +113,13 @@ fn whole_configurations_and_cards_are_read() {
                 let json: Result<serde_json::Value, _> = serde_json::from_str(&block.text);
                 json.unwrap_or_else(|error| panic!("{at}: {error}"));
             }
+            if block.mark.as_deref() == Some("card: onnx") {
+                // The graph itself is not in the book.
+                let card: Result<VariantCard, _> = toml::from_str(&block.text);
+                let card = card.unwrap_or_else(|error| panic!("{at}: {error}"));
+                assert!(matches!(card.architecture, Architecture::Onnx(_)), "{at}");
+                cards += 1;
+            }
             if block.mark.as_deref() == Some("card: app") {
                 let file = folder.path().join("app.toml");
                 fs::write(&file, &block.text).unwrap();
@@ -121,7 +129,7 @@ fn whole_configurations_and_cards_are_read() {
         }
     }
     assert!(
-        configurations >= 2 && cards == 1,
+        configurations >= 2 && cards == 2,
         "{configurations} {cards}"
     );
 }

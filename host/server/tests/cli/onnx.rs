@@ -1,0 +1,48 @@
+//! A server that cannot run a graph says so before it listens.
+
+use std::fs;
+
+use crate::onnx_zoo;
+
+use super::binary::switchyard;
+
+#[test]
+fn a_graph_that_nothing_here_can_run_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    onnx_zoo::write(&folder.path().join("zoo"));
+    let config = r#"
+[server]
+http = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+onnxruntime = "no-such/libonnxruntime.so"
+
+[[app]]
+name = "pulse"
+zoo = "zoo"
+
+[[worker]]
+name = "cpu"
+
+[[pool]]
+name = "main"
+apps = ["pulse"]
+workers = ["cpu"]
+policy = "fcfs"
+"#;
+    let file = folder.path().join("yard.toml");
+    fs::write(&file, config).unwrap();
+    let ran = switchyard(&["serve", "--config", file.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let library = folder.path().join("no-such/libonnxruntime.so");
+    let reason = match cfg!(feature = "ort") {
+        true => format!(
+            "onnxruntime cannot be loaded from {} (field `server.onnxruntime`): no such file",
+            library.display()
+        ),
+        false => {
+            "this program was built without onnxruntime: build it with `--features ort`".into()
+        }
+    };
+    let wanted = format!("{}: app pulse, variant graph: {reason}", file.display());
+    assert!(ran.stderr.contains(&wanted), "{}\n{wanted}", ran.stderr);
+}

@@ -1,0 +1,199 @@
+//! ONNX files for tests, written with the fields that `onnx.proto` has.
+
+use prost::Message;
+
+/// Type numbers of `TensorProto.DataType`.
+pub(crate) const FLOAT: i32 = 1;
+/// As above.
+pub(crate) const INT64: i32 = 7;
+/// As above.
+pub(crate) const DOUBLE: i32 = 11;
+
+/// A dimension that the graph leaves open.
+pub(crate) const OPEN: i64 = 0;
+
+/// A graph.
+#[derive(Clone, Default)]
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) weights: Vec<Weight>,
+    pub(crate) inputs: Vec<Value>,
+    pub(crate) outputs: Vec<Value>,
+}
+
+// === impl Graph ===
+
+impl Graph {
+    /// `relu(x W0 + b0) W1 + b1`, as logits: the weights of an `mlp` variant, row by row.
+    pub(crate) fn perceptron(sizes: [usize; 3], [w0, b0, w1, b1]: [Vec<f32>; 4]) -> Self {
+        let [samples, hidden, classes] = sizes.map(|size| size as i64);
+        Self {
+            nodes: vec![
+                Node::new("Gemm", &["x", "w0", "b0"], "h"),
+                Node::new("Relu", &["h"], "r"),
+                Node::new("Gemm", &["r", "w1", "b1"], "logits"),
+            ],
+            weights: vec![
+                Weight::new("w0", &[samples, hidden], &w0),
+                Weight::new("b0", &[hidden], &b0),
+                Weight::new("w1", &[hidden, classes], &w1),
+                Weight::new("b1", &[classes], &b1),
+            ],
+            inputs: vec![Value::new("x", FLOAT, Some(&[OPEN, samples]))],
+            outputs: vec![Value::new("logits", FLOAT, Some(&[OPEN, classes]))],
+        }
+    }
+
+    /// The file.
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        let model = Model {
+            ir_version: 8,
+            graph: Some(GraphProto {
+                node: self.nodes,
+                name: "graph".to_owned(),
+                initializer: self.weights,
+                input: self.inputs,
+                output: self.outputs,
+            }),
+            opset_import: vec![Opset { version: 17 }],
+        };
+        model.encode_to_vec()
+    }
+}
+
+impl Node {
+    pub(crate) fn new(kind: &str, inputs: &[&str], output: &str) -> Self {
+        Self {
+            input: inputs.iter().map(|&name| name.to_owned()).collect(),
+            output: vec![output.to_owned()],
+            op_type: kind.to_owned(),
+        }
+    }
+}
+
+impl Weight {
+    pub(crate) fn new(name: &str, dims: &[i64], numbers: &[f32]) -> Self {
+        Self {
+            dims: dims.to_vec(),
+            data_type: FLOAT,
+            name: name.to_owned(),
+            raw_data: numbers.iter().copied().flat_map(f32::to_le_bytes).collect(),
+            data_location: 0,
+        }
+    }
+}
+
+impl Value {
+    /// An input or output; `None` where the file does not say its shape.
+    pub(crate) fn new(name: &str, elem_type: i32, shape: Option<&[i64]>) -> Self {
+        let dim = |&size: &i64| match size {
+            OPEN => Dimension {
+                value: None,
+                param: Some("n".to_owned()),
+            },
+            size => Dimension {
+                value: Some(size),
+                param: None,
+            },
+        };
+        let shape = shape.map(|shape| Shape {
+            dim: shape.iter().map(dim).collect(),
+        });
+        Self {
+            name: name.to_owned(),
+            r#type: Some(Type {
+                tensor_type: Some(TensorType { elem_type, shape }),
+            }),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Model {
+    #[prost(int64, tag = "1")]
+    ir_version: i64,
+    #[prost(message, optional, tag = "7")]
+    graph: Option<GraphProto>,
+    #[prost(message, repeated, tag = "8")]
+    opset_import: Vec<Opset>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Opset {
+    #[prost(int64, tag = "2")]
+    version: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct GraphProto {
+    #[prost(message, repeated, tag = "1")]
+    node: Vec<Node>,
+    #[prost(string, tag = "2")]
+    name: String,
+    #[prost(message, repeated, tag = "5")]
+    initializer: Vec<Weight>,
+    #[prost(message, repeated, tag = "11")]
+    input: Vec<Value>,
+    #[prost(message, repeated, tag = "12")]
+    output: Vec<Value>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Node {
+    #[prost(string, repeated, tag = "1")]
+    pub(crate) input: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    pub(crate) output: Vec<String>,
+    #[prost(string, tag = "4")]
+    pub(crate) op_type: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Weight {
+    #[prost(int64, repeated, tag = "1")]
+    pub(crate) dims: Vec<i64>,
+    #[prost(int32, tag = "2")]
+    pub(crate) data_type: i32,
+    #[prost(string, tag = "8")]
+    pub(crate) name: String,
+    #[prost(bytes = "vec", tag = "9")]
+    pub(crate) raw_data: Vec<u8>,
+    #[prost(int32, tag = "14")]
+    pub(crate) data_location: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Value {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(message, optional, tag = "2")]
+    r#type: Option<Type>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Type {
+    #[prost(message, optional, tag = "1")]
+    tensor_type: Option<TensorType>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TensorType {
+    #[prost(int32, tag = "1")]
+    elem_type: i32,
+    #[prost(message, optional, tag = "2")]
+    shape: Option<Shape>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Shape {
+    #[prost(message, repeated, tag = "1")]
+    dim: Vec<Dimension>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Dimension {
+    #[prost(int64, optional, tag = "1")]
+    value: Option<i64>,
+    #[prost(string, optional, tag = "2")]
+    param: Option<String>,
+}

@@ -1,0 +1,474 @@
+//! Variants that are ONNX graphs: what is read from the file, what is refused, and that they answer
+//! as the same network does here. The last needs onnxruntime (feature `ort`, `ORT_DYLIB_PATH`).
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/onnx.rs"]
+#[allow(dead_code)]
+mod onnx;
+#[path = "common/onnx_zoo.rs"]
+#[allow(dead_code)]
+mod onnx_zoo;
+
+use std::path::{Path, PathBuf};
+
+use candle_core::{Device, Tensor};
+use onnx::{DOUBLE, FLOAT, Graph, INT64, OPEN, Value};
+use onnx_zoo::{CARD, CLASSES, PARAMETERS, SAMPLES, library_is_here, perceptron};
+use switchyard_models::{Architecture, Precision, VariantCard, Zoo, load_variant, load_variant_at};
+use tempfile::TempDir;
+
+/// A zoo of a test's own, and the folder of its graph.
+fn zoo() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = onnx_zoo::write(dir.path());
+    (dir, graph)
+}
+
+fn edit(graph: &Path, from: &str, to: &str) {
+    assert!(CARD.contains(from), "{from}");
+    std::fs::write(graph.join("model.toml"), CARD.replacen(from, to, 1)).unwrap();
+}
+
+/// Why the card is refused, without the folder.
+fn refusal(graph: &Path) -> String {
+    let error = VariantCard::read(&graph.join("model.toml")).unwrap_err();
+    error
+        .to_string()
+        .replace(&format!("{}/", graph.display()), "")
+}
+
+/// Why a card is refused with this graph beside it.
+fn refusal_of(change: impl FnOnce(&mut Graph)) -> String {
+    let (_dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    change(&mut graph);
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    refusal(&folder)
+}
+
+/// Why the zoo is refused with this in the card.
+fn refusal_with(from: &str, to: &str) -> String {
+    let (_dir, graph) = zoo();
+    edit(&graph, from, to);
+    refusal(&graph)
+}
+
+#[test]
+fn a_card_is_completed_from_its_file() {
+    let (dir, graph) = zoo();
+    let zoo = Zoo::open(dir.path()).unwrap();
+    let card = &zoo.app("pulse").unwrap().variant("graph").unwrap().card;
+    let Architecture::Onnx(spec) = &card.architecture else {
+        panic!("another architecture");
+    };
+    let named = (spec.input.as_deref(), spec.output.as_deref());
+    assert_eq!(named, (Some("x"), Some("logits")));
+    assert_eq!(spec.shape.as_deref(), Some(&[SAMPLES][..]));
+    assert_eq!(card.architecture.samples(), SAMPLES);
+    assert_eq!(card.architecture.classes(), CLASSES);
+    assert_eq!(card.parameters, PARAMETERS as u64);
+    assert_eq!(card.weight_bytes(), PARAMETERS as u64 * 4);
+    // What a card says anyway is taken when it is right.
+    let said = "kind = \"onnx\"\ninput = \"x\"\noutput = \"logits\"\nshape = [12]\nclasses = 3";
+    edit(&graph, "kind = \"onnx\"", said);
+    let again = VariantCard::read(&graph.join("model.toml")).unwrap();
+    assert_eq!(again.architecture, card.architecture);
+}
+
+#[test]
+fn what_the_graph_leaves_open_is_the_cards_to_say() {
+    let (_dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    graph.inputs = vec![Value::new("x", FLOAT, Some(&[OPEN, OPEN]))];
+    graph.outputs = vec![Value::new("logits", FLOAT, None)];
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    assert_eq!(
+        refusal(&folder),
+        "model.toml: field `architecture.shape`: missing: the graph's input is `x` [?, ?]"
+    );
+    edit(&folder, "kind = \"onnx\"", "kind = \"onnx\"\nshape = [12]");
+    assert_eq!(
+        refusal(&folder),
+        "model.toml: field `architecture.classes`: missing: the graph's output is `logits` of a \
+         shape that is not said"
+    );
+    let both = "kind = \"onnx\"\nshape = [12]\nclasses = 3";
+    edit(&folder, "kind = \"onnx\"", both);
+    let card = VariantCard::read(&folder.join("model.toml")).unwrap();
+    assert_eq!(card.architecture.samples(), SAMPLES);
+}
+
+#[test]
+fn weights_among_the_inputs_are_no_inputs() {
+    let (_dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    graph.inputs.push(Value::new("b1", FLOAT, Some(&[3])));
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    let card = VariantCard::read(&folder.join("model.toml")).unwrap();
+    assert_eq!(card.architecture.samples(), SAMPLES);
+}
+
+#[test]
+fn a_file_that_is_missing_or_none_is_named() {
+    let (_dir, graph) = zoo();
+    let file = graph.join("model.onnx");
+    let whole = std::fs::read(&file).unwrap();
+    for bytes in [&b"no protocol buffer"[..], &whole[..whole.len() / 2], b""] {
+        std::fs::write(&file, bytes).unwrap();
+        let text = refusal(&graph);
+        assert!(text.starts_with("model.onnx: no ONNX file: "), "{text}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    let text = refusal(&graph);
+    assert!(text.starts_with("model.onnx: No such file"), "{text}");
+}
+
+#[test]
+fn another_input_or_output_than_the_graphs_is_refused() {
+    assert_eq!(
+        refusal_with("kind = \"onnx\"", "kind = \"onnx\"\ninput = \"image\""),
+        "model.toml: field `architecture.input`: the graph has no input `image`, it has: x"
+    );
+    assert_eq!(
+        refusal_with("kind = \"onnx\"", "kind = \"onnx\"\noutput = \"scores\""),
+        "model.toml: field `architecture.output`: the graph has no output `scores`, it has: logits"
+    );
+    let two = |graph: &mut Graph| {
+        graph
+            .inputs
+            .push(Value::new("mask", FLOAT, Some(&[OPEN, 1])))
+    };
+    assert_eq!(
+        refusal_of(two),
+        "model.toml: field `architecture.input`: must say which of the graph's: x, mask"
+    );
+    let two = |graph: &mut Graph| graph.outputs.push(Value::new("h", FLOAT, Some(&[OPEN, 6])));
+    assert_eq!(
+        refusal_of(two),
+        "model.toml: field `architecture.output`: must say which of the graph's: logits, h"
+    );
+}
+
+#[test]
+fn a_graph_of_two_inputs_is_refused_whatever_the_card_says() {
+    let (_dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    graph
+        .inputs
+        .push(Value::new("mask", FLOAT, Some(&[OPEN, 1])));
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    edit(&folder, "kind = \"onnx\"", "kind = \"onnx\"\ninput = \"x\"");
+    assert_eq!(
+        refusal(&folder),
+        "model.toml: field `architecture.input`: the graph has inputs `x` and `mask`, one is all \
+         it is given"
+    );
+}
+
+#[test]
+fn another_shape_than_the_graphs_is_refused() {
+    assert_eq!(
+        refusal_with("kind = \"onnx\"", "kind = \"onnx\"\nshape = [3, 4]"),
+        "model.toml: field `architecture.shape`: [3, 4] and a batch axis before it, the graph's \
+         input is `x` [?, 12]"
+    );
+    assert_eq!(
+        refusal_with("kind = \"onnx\"", "kind = \"onnx\"\nclasses = 4"),
+        "model.toml: field `architecture.classes`: 4, the graph's output is `logits` [?, 3]"
+    );
+    assert_eq!(
+        refusal_with("max_batch = 16", "max_batch = 16\nparameters = 98"),
+        "model.toml: field `parameters`: 98, the graph has 99"
+    );
+}
+
+#[test]
+fn other_types_than_are_served_are_refused() {
+    let double = |graph: &mut Graph| {
+        graph.inputs = vec![Value::new("x", DOUBLE, Some(&[OPEN, 12]))];
+    };
+    assert_eq!(
+        refusal_of(double),
+        "model.toml: field `architecture.input`: the graph's input `x` takes DOUBLE, only FLOAT \
+         and INT64 can be served"
+    );
+    let label = |graph: &mut Graph| {
+        graph.outputs = vec![Value::new("logits", INT64, Some(&[OPEN, 3]))];
+    };
+    assert_eq!(
+        refusal_of(label),
+        "model.toml: field `architecture.output`: the graph's output `logits` gives INT64, only \
+         FLOAT can be served"
+    );
+    let (dir, folder) = zoo();
+    let mut tokens = perceptron(1.0);
+    tokens.inputs = vec![Value::new("x", INT64, Some(&[OPEN, 12]))];
+    std::fs::write(folder.join("model.onnx"), tokens.bytes()).unwrap();
+    let error = Zoo::open(dir.path()).unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "model.toml: field `architecture.input`: the graph takes Int64, the application's \
+             input `pulse` is Fp32"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_graph_without_a_batch_axis_is_refused() {
+    let fixed = |size| {
+        move |graph: &mut Graph| {
+            graph.inputs = vec![Value::new("x", FLOAT, Some(&[size, 12]))];
+        }
+    };
+    assert_eq!(
+        refusal_of(fixed(1)),
+        "model.toml: field `max_batch`: 16, but the first dimension of the graph's input is fixed \
+         to 1: export it with a batch axis that is left open, or, where it is 1, serve batches of 1"
+    );
+    let number = |graph: &mut Graph| graph.inputs = vec![Value::new("x", FLOAT, Some(&[]))];
+    assert_eq!(
+        refusal_of(number),
+        "model.toml: field `architecture.input`: the graph's input `x` has no batch axis: it is a \
+         single number"
+    );
+    // Batches of one are all that a graph of batch 1 takes.
+    let (_dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    fixed(1)(&mut graph);
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    edit(&folder, "max_batch = 16", "max_batch = 1");
+    VariantCard::read(&folder.join("model.toml")).unwrap();
+}
+
+#[test]
+fn weights_in_another_file_are_refused() {
+    let elsewhere = |graph: &mut Graph| graph.weights[2].data_location = 1;
+    assert_eq!(
+        refusal_of(elsewhere),
+        "model.onnx: tensor `w1`: keeps its numbers in another file: save the graph as one file"
+    );
+}
+
+#[test]
+fn a_graph_has_one_stage_and_one_exit() {
+    let reason = "model.toml: field `stages`: an ONNX graph is one stage with one exit";
+    assert_eq!(refusal_with("stages = 1", "stages = 2"), reason);
+    let early = "[[exits]]\nname = \"early\"\nafter_stage = 1\naccuracy = 0.5\n\n[[exits]]";
+    assert_eq!(refusal_with("[[exits]]", early), reason);
+}
+
+#[test]
+fn other_weights_must_still_say_how_many_they_are() {
+    let (dir, _) = zoo();
+    let card = dir.path().join("pulse/plain/model.toml");
+    let text = std::fs::read_to_string(&card).unwrap();
+    std::fs::write(&card, text.replace("parameters = 99\n", "")).unwrap();
+    let error = VariantCard::read(&card).unwrap_err().to_string();
+    assert!(error.ends_with("field `parameters`: missing"), "{error}");
+}
+
+#[test]
+fn a_graph_is_not_had_in_fewer_bits() {
+    let (_dir, graph) = zoo();
+    let Err(error) = load_variant_at(&graph, Precision::Int8, &Device::Cpu) else {
+        panic!("loaded");
+    };
+    let error = error.to_string();
+    let reason = "an ONNX graph has the precision of its file, int8 cannot be had";
+    assert!(error.ends_with(reason), "{error}");
+}
+
+/// Where this is built without onnxruntime, a card is read and its graph is refused.
+#[cfg(not(feature = "ort"))]
+#[test]
+fn without_the_feature_the_file_is_named() {
+    let (_dir, graph) = zoo();
+    let Err(error) = load_variant(&graph, &Device::Cpu) else {
+        panic!("loaded");
+    };
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{}: this program was built without onnxruntime: build it with `--features ort`",
+            graph.join("model.onnx").display()
+        )
+    );
+}
+
+// === with onnxruntime ===
+
+fn inputs(rows: usize) -> Tensor {
+    let numbers = (0..rows * SAMPLES).map(|i| (i as f32 * 0.9).cos());
+    let numbers: Vec<f32> = numbers.collect();
+    Tensor::from_vec(numbers, (rows, SAMPLES), &Device::Cpu).unwrap()
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f32> {
+    tensor.flatten_all().unwrap().to_vec1().unwrap()
+}
+
+fn assert_close(found: &Tensor, wanted: &Tensor) {
+    assert_eq!(found.dims(), wanted.dims());
+    for (found, wanted) in numbers(found).into_iter().zip(numbers(wanted)) {
+        assert!((found - wanted).abs() < 1e-5, "{found} for {wanted}");
+    }
+}
+
+#[test]
+fn a_graph_answers_as_the_same_network_does_here() {
+    if !library_is_here() {
+        return;
+    }
+    let (_dir, graph) = zoo();
+    let theirs = load_variant(&graph, &Device::Cpu).unwrap();
+    let ours = load_variant(&graph.with_file_name("plain"), &Device::Cpu).unwrap();
+    assert_eq!(theirs.bytes, ours.bytes);
+    for rows in [1, 2, 16, 5] {
+        let x = inputs(rows);
+        let (found, wanted) = (theirs.model.forward(0, &x), ours.model.forward(0, &x));
+        assert_close(&found.unwrap(), &wanted.unwrap());
+        let logits = |model: &dyn switchyard_models::StagedModel| {
+            model.logits(0, &model.run_stage(0, &x).unwrap()).unwrap()
+        };
+        assert_close(&logits(&*theirs.model), &wanted_logits(&*ours.model, &x));
+    }
+    let error = theirs
+        .model
+        .run_stage(0, &inputs(2).narrow(1, 0, 5).unwrap());
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("input has 5 samples, the model takes 12"),
+        "{error}"
+    );
+}
+
+fn wanted_logits(model: &dyn switchyard_models::StagedModel, x: &Tensor) -> Tensor {
+    let mut x = x.clone();
+    for stage in 0..model.stages() {
+        x = model.run_stage(stage, &x).unwrap();
+    }
+    model.logits(0, &x).unwrap()
+}
+
+#[test]
+fn probabilities_are_answered_as_they_are() {
+    if !library_is_here() {
+        return;
+    }
+    let (_dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    graph
+        .nodes
+        .push(onnx::Node::new("Softmax", &["logits"], "p"));
+    graph.outputs = vec![Value::new("p", FLOAT, Some(&[OPEN, 3]))];
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    edit(
+        &folder,
+        "kind = \"onnx\"",
+        "kind = \"onnx\"\nscores = \"probabilities\"",
+    );
+    let theirs = load_variant(&folder, &Device::Cpu).unwrap().model;
+    let ours = load_variant(&folder.with_file_name("plain"), &Device::Cpu)
+        .unwrap()
+        .model;
+    let x = inputs(4);
+    let wanted = ours.forward(0, &x).unwrap();
+    assert_close(&theirs.forward(0, &x).unwrap(), &wanted);
+    // Their logarithms are scores: a softmax of them is the probabilities again.
+    let logits = theirs.logits(0, &theirs.run_stage(0, &x).unwrap()).unwrap();
+    assert_close(&candle_nn::ops::softmax_last_dim(&logits).unwrap(), &wanted);
+}
+
+#[test]
+fn what_onnxruntime_refuses_names_the_file() {
+    if !library_is_here() {
+        return;
+    }
+    let (_dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    graph.nodes[1].op_type = "Rectify".to_owned();
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    let Err(error) = load_variant(&folder, &Device::Cpu) else {
+        panic!("loaded");
+    };
+    let error = error.to_string();
+    let file = folder.join("model.onnx");
+    assert!(
+        error.starts_with(&format!("{}: onnxruntime: ", file.display())),
+        "{error}"
+    );
+    assert!(error.contains("Rectify"), "{error}");
+}
+
+/// An output that is not what the file says is found when it runs.
+#[test]
+fn an_answer_of_another_shape_is_refused() {
+    if !library_is_here() {
+        return;
+    }
+    let (_dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    graph.outputs = vec![Value::new("logits", FLOAT, None)];
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    edit(&folder, "kind = \"onnx\"", "kind = \"onnx\"\nclasses = 4");
+    let model = load_variant(&folder, &Device::Cpu).unwrap().model;
+    let error = model.forward(0, &inputs(2)).unwrap_err().to_string();
+    assert!(
+        error.contains("output `logits` is [2, 3] for 2 inputs, not 4 numbers for each"),
+        "{error}"
+    );
+}
+
+/// Workers of different sizes share a graph and run it at the same time, while another file takes
+/// its name, and also once the file was written over and no more sessions can be made.
+#[test]
+fn batches_run_beside_each_other_whatever_becomes_of_the_file() {
+    if !library_is_here() {
+        return;
+    }
+    let (_dir, folder) = zoo();
+    let file = folder.join("model.onnx");
+    let model = load_variant(&folder, &Device::Cpu).unwrap().model;
+    let ours = load_variant(&folder.with_file_name("plain"), &Device::Cpu)
+        .unwrap()
+        .model;
+    let x = inputs(8);
+    let wanted = ours.forward(0, &x).unwrap();
+    let at_once = || {
+        std::thread::scope(|scope| {
+            for threads in [1, 2, 1, 2, 1] {
+                let (model, x, wanted) = (&model, &x, &wanted);
+                scope.spawn(move || {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                    let run = || (0..50).map(|_| model.forward(0, x).unwrap()).collect();
+                    let answers: Vec<Tensor> = pool.build().unwrap().install(run);
+                    answers.iter().for_each(|found| assert_close(found, wanted));
+                });
+            }
+        });
+    };
+    let beside = folder.join("beside");
+    std::fs::write(&beside, perceptron(2.0).bytes()).unwrap();
+    std::fs::rename(&beside, &file).unwrap();
+    at_once();
+    // Loaded from what lies there now, and written over before a second session is asked for.
+    let model = load_variant(&folder, &Device::Cpu).unwrap().model;
+    let other = model.forward(0, &x).unwrap();
+    assert!(
+        numbers(&other)
+            .iter()
+            .zip(numbers(&wanted))
+            .any(|(a, b)| (a - b).abs() > 1e-3)
+    );
+    std::fs::write(&file, b"written over").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    assert_close(&model.forward(0, &x).unwrap(), &other);
+                }
+            });
+        }
+    });
+}
