@@ -126,7 +126,8 @@ impl Params {
     /// Weights of a product that were made of parameters handed out before, such as `name`.
     pub(crate) fn narrow(&mut self, name: &str, full: Tensor) -> Result<Weights, ModelError> {
         let full_bytes = (full.elem_count() * full.dtype().size_in_bytes()) as u64;
-        let weights = Weights::new(full, self.precision).map_err(ModelError::compute(name))?;
+        let weights =
+            Weights::new(full, self.precision, self.mode()).map_err(ModelError::compute(name))?;
         self.saved_bytes += full_bytes.saturating_sub(weights.bytes());
         Ok(weights)
     }
