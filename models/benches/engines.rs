@@ -1,12 +1,16 @@
-//! ResNet-20 at 32 x 32 and ResNet-50 at 224 x 224 on the CPU's kernels, beside the plain
-//! operations that training uses and beside onnxruntime, in one run and in turns:
+//! ResNet-20 at 32 x 32 and ResNet-50 at 224 x 224 on the CPU's kernels, in 32 bits and in 8,
+//! beside the plain operations that training uses and beside onnxruntime (in 32 bits), in one run
+//! and in turns:
 //! `cargo bench -p switchyard-models --bench engines`.
+//!
+//! `-- --instructions avx2` computes with less than the machine has, as `Instructions` names it.
 //!
 //! onnxruntime comes from PyPI into `target/engines/venv`, once; without Python or network its
 //! columns are left out. With `--features ort` and `ORT_DYLIB_PATH`, the same graphs are also served
 //! as variants of a zoo, in this process: the column `served` is what a worker would take with
-//! them, and needs no Python once they lie in `target/engines`. Times are medians of single forwards in milliseconds, by the clock and of
-//! CPU, of which the latter says more on a machine with neighbours; compare ratios, not runs.
+//! them, and needs no Python once they lie in `target/engines`. Times are medians of single
+//! forwards in milliseconds, by the clock and of CPU, of which the latter says more on a machine
+//! with neighbours; compare ratios, not runs.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -22,7 +26,9 @@ use rand_distr::{Distribution, Normal};
 use rand_pcg::Pcg64;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustix::time::{ClockId, clock_gettime};
-use switchyard_models::{StagedModel, load_variant, load_variant_plain};
+use switchyard_models::{
+    Instructions, Precision, StagedModel, load_variant, load_variant_at, load_variant_plain,
+};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -80,6 +86,7 @@ type Times = [f64; 2];
 const CASES: [[usize; 2]; 4] = [[1, 1], [1, 2], [8, 1], [8, 2]];
 
 fn main() -> Result<()> {
+    limit_instructions()?;
     let is_quick = std::env::args().any(|arg| arg == "--quick");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/engines");
     std::fs::create_dir_all(&folder)?;
@@ -97,20 +104,24 @@ fn main() -> Result<()> {
         println!("{}", onnx.ask("versions")?);
     }
     println!(
-        "{:8} {:>5} {:>7}  {:>4}  {:>8} {:>8} {:>8} {:>8}  {:>7} {:>7}",
+        "{:8} {:>5} {:>7}  {:>4}  {:>8} {:>8} {:>8} {:>8} {:>8}  {:>7} {:>7} {:>7}",
         "network",
         "batch",
         "threads",
         "ms",
         "kernels",
+        "int8",
         "plain",
         "onnxrt",
         "served",
         "/onnxrt",
-        "/plain"
+        "/plain",
+        "int8/"
     );
     for network in &NETWORKS {
         let packed = load_variant(&folder.join(network.name), &Device::Cpu)?.model;
+        let int8 = load_variant_at(&folder.join(network.name), Precision::Int8, &Device::Cpu)?;
+        let int8 = int8.model;
         let plain = load_variant_plain(&folder.join(network.name), &Device::Cpu)?.model;
         let exit = packed.exits().len() - 1;
         let wanted = network.logits(&*packed)?;
@@ -131,9 +142,10 @@ fn main() -> Result<()> {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
             let x = network.input()?.narrow(0, 0, batch)?;
             let runs = network.runs.div_ceil(batch);
-            let mut times = [const { Vec::new() }; 4];
+            let mut times = [const { Vec::new() }; 5];
             for turn in 0..=turns {
                 let ours = forwards(&pool, &*packed, exit, &x, runs)?;
+                let int8 = forwards(&pool, &*int8, exit, &x, runs)?;
                 let plain = match turn % 3 {
                     0 => forwards(&pool, &*plain, exit, &x, 1)?,
                     _ => Vec::new(),
@@ -149,24 +161,40 @@ fn main() -> Result<()> {
                 };
                 // The first turn warms up.
                 if turn > 0 {
-                    for (all, some) in times.iter_mut().zip([ours, plain, theirs, served]) {
+                    for (all, some) in times.iter_mut().zip([ours, int8, plain, theirs, served]) {
                         all.extend(some);
                     }
                 }
             }
             let times = times.map(|times| medians(&times));
             for (i, what) in ["wall", "CPU"].into_iter().enumerate() {
-                let [ours, plain, theirs, served] = times.map(|times| times[i]);
+                let [ours, int8, plain, theirs, served] = times.map(|times| times[i]);
                 println!(
-                    "{:8} {batch:5} {threads:7}  {what:>4}  {ours:8.3} {plain:8.3} {theirs:8.3} \
-                     {served:8.3}  {:7.2} {:7.2}",
+                    "{:8} {batch:5} {threads:7}  {what:>4}  {ours:8.3} {int8:8.3} {plain:8.3} \
+                     {theirs:8.3} {served:8.3}  {:7.2} {:7.2} {:7.2}",
                     network.name,
                     ours / theirs,
-                    ours / plain
+                    ours / plain,
+                    int8 / theirs
                 );
             }
         }
     }
+    Ok(())
+}
+
+/// What `--instructions` asks for.
+fn limit_instructions() -> Result<()> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--instructions");
+    if let Some(asked) = arguments.nth(1) {
+        let known = Instructions::available();
+        let Some(limit) = known.iter().find(|one| one.name() == asked) else {
+            let known: Vec<_> = known.iter().map(|one| one.name()).collect();
+            return Err(format!("--instructions {asked}: there are {}", known.join(", ")).into());
+        };
+        Instructions::limit(*limit).map_err(|chosen| format!("{chosen:?} are in use"))?;
+    }
+    println!("instructions: {}", Instructions::chosen().name());
     Ok(())
 }
 

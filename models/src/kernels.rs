@@ -8,30 +8,41 @@
 //!   position). Pictures are channels last, so what a window covers of a line is one contiguous
 //!   run of memory: [`tile`] multiplies runs where they lie, and nothing is unfolded. Bias,
 //!   residual and ReLU are applied while the sums are in registers.
+//! - [`int8`] is the same in bytes, and [`Packed`] either of them.
 //! - [`depthwise`] convolves each channel by itself, [`pooling`] and [`gates`] are the rest.
 //! - [`scratch`] is where activations live: buffers that each thread keeps and reuses.
 //! - [`map`] is a picture, a sequence or a row of features in such a buffer.
 //!
 //! Instructions are chosen as the process runs, by [`simd`]: AVX-512, AVX2 with FMA, or plain
-//! code. All `unsafe` is there.
+//! code; by [`bytes`] for products of bytes. All `unsafe` is there.
 //!
 //! Every output number is one sum in one order, over the positions of the window and then the
 //! input's channels, whatever it is computed beside. So a row's answer is the same bits in any
 //! batch, on any number of threads, sliced or not; it differs between instruction sets, and from
 //! the product in [`convolve2d`](crate::convolve2d), by rounding.
 
-pub(crate) mod dense;
+mod blocks;
+mod bytes;
+mod dense;
 pub(crate) mod depthwise;
 pub(crate) mod gates;
+mod instructions;
+mod int8;
 pub(crate) mod map;
 pub(crate) mod pooling;
 pub(crate) mod scratch;
 mod simd;
 mod tile;
 
-pub(crate) use self::dense::Dense;
+use candle_core::Result;
+
+use self::dense::Dense;
 pub(crate) use self::depthwise::Depthwise;
+pub use self::instructions::Instructions;
+use self::int8::Int8Dense;
 pub(crate) use self::map::Map;
+use crate::precision::Precision;
+use crate::unfold2d::Window2d;
 
 /// What follows a layer, number by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,4 +53,52 @@ pub(crate) enum Activation {
     Relu,
     /// `x / (1 + exp(-x))`.
     Silu,
+}
+
+/// Weights of a convolution over all channels, packed.
+#[derive(Debug)]
+pub(crate) enum Packed {
+    /// Of 32 bits.
+    F32(Dense),
+    /// Of 8 bits.
+    Int8(Int8Dense),
+}
+
+// === impl Packed ===
+
+impl Packed {
+    /// Packs `[rows + 1, output]`, the last row the bias; `rows` is the positions of a window of
+    /// `lines` lines times `input` channels.
+    ///
+    /// # Errors
+    /// There are too many rows for the precision, or no kernel for it.
+    pub(crate) fn new(
+        weight: &[f32],
+        [lines, input, output]: [usize; 3],
+        precision: Precision,
+    ) -> Result<Self> {
+        match precision {
+            Precision::F32 => Ok(Self::F32(Dense::new(weight, input, output))),
+            Precision::Int8 => Int8Dense::new(weight, lines, input, output).map(Self::Int8),
+            Precision::F16 => candle_core::bail!("no kernel multiplies weights of {precision}"),
+        }
+    }
+
+    /// Convolves `x` with windows of this many positions; adds `residual`, which has the
+    /// result's shape; applies `activation`.
+    ///
+    /// # Errors
+    /// Shapes do not fit, or a picture with its padding is smaller than a window.
+    pub(crate) fn forward(
+        &self,
+        x: &Map,
+        window: Window2d,
+        residual: Option<&Map>,
+        activation: Activation,
+    ) -> Result<Map> {
+        match self {
+            Self::F32(dense) => dense.forward(x, window, residual, activation),
+            Self::Int8(dense) => dense.forward(x, window, residual, activation),
+        }
+    }
 }

@@ -7,7 +7,7 @@ use candle_core::{Result, Tensor};
 use crate::error::ModelError;
 use crate::flow::{Flow, Mode, activate, other_mode};
 use crate::kernels::map::with_numbers;
-use crate::kernels::{Activation, Dense, Map};
+use crate::kernels::{Activation, Map, Packed};
 use crate::params::{Init, Params};
 use crate::pointwise::{add_bias, add_relu};
 use crate::precision::Weights;
@@ -18,7 +18,7 @@ use crate::unfold2d::Window2d;
 pub(crate) enum Product {
     /// `[rows + 1, out]`, the last row the bias.
     Graph(Weights),
-    Packed(Dense),
+    Packed(Packed),
 }
 
 /// A "same" convolution with stride: `[batch, length, in]` to `[batch, ceil(length/stride), out]`.
@@ -40,16 +40,18 @@ pub(crate) struct ConvShape {
 // === impl Product ===
 
 impl Product {
-    /// Of `[rows + 1, out]`, the last row the bias, for `input` channels.
-    pub(crate) fn new(weights: Weights, input: usize, mode: Mode) -> Result<Self> {
+    /// Of `[rows + 1, out]`, the last row the bias, for windows of `lines` lines over `input`
+    /// channels.
+    pub(crate) fn new(weights: Weights, lines: usize, input: usize, mode: Mode) -> Result<Self> {
         match mode {
             Mode::Graph => Ok(Self::Graph(weights)),
             Mode::Packed => {
                 let weight = weights.widen()?;
                 let output = weight.dim(1)?;
+                let shape = [lines, input, output];
                 with_numbers(&weight, |numbers| {
-                    Self::Packed(Dense::new(numbers, input, output))
-                })
+                    Packed::new(numbers, shape, weights.precision()).map(Self::Packed)
+                })?
             }
         }
     }
@@ -70,7 +72,7 @@ impl Conv1d {
         let init = Init::Normal(gain * (2.0 / rows as f64).sqrt());
         let name = format!("{name}.weight");
         let weights = params.weights(&name, &[rows + 1, shape.output], init)?;
-        let product = Product::new(weights, shape.input, params.mode());
+        let product = Product::new(weights, 1, shape.input, params.mode());
         Ok(Self {
             product: product.map_err(ModelError::compute(name))?,
             window: Window {
@@ -126,7 +128,7 @@ pub(crate) struct Linear(Affine);
 
 enum Affine {
     Graph { weights: Weights, bias: Tensor },
-    Packed(Dense),
+    Packed(Packed),
 }
 
 // === impl Linear ===
@@ -161,7 +163,8 @@ impl Linear {
         let weight = weights.widen()?;
         let (input, output) = weight.dims2()?;
         let rows = Tensor::cat(&[&weight, &bias.reshape((1, output))?], 0)?;
-        let dense = with_numbers(&rows, |rows| Dense::new(rows, input, output))?;
+        let shape = [1, input, output];
+        let dense = with_numbers(&rows, |rows| Packed::new(rows, shape, weights.precision()))??;
         Ok(Self(Affine::Packed(dense)))
     }
 

@@ -81,6 +81,7 @@ pub use card::{AppCard, VariantCard};
 pub use confusion::Confusion;
 pub use error::ModelError;
 pub use evidence::SneakPeek;
+pub use kernels::Instructions;
 pub use model::StagedModel;
 pub use precision::Precision;
 pub use tokens::Tokenizer;

@@ -162,7 +162,8 @@ impl Params {
             _ => Precision::F32,
         };
         let full_bytes = (full.elem_count() * full.dtype().size_in_bytes()) as u64;
-        let weights = Weights::new(full, precision).map_err(ModelError::compute(name))?;
+        let weights =
+            Weights::new(full, precision, self.mode()).map_err(ModelError::compute(name))?;
         self.saved_bytes += full_bytes.saturating_sub(weights.bytes());
         Ok(weights)
     }

@@ -2,11 +2,13 @@
 //!
 //! What is narrowed are the weights of products (convolutions over all channels, dense layers),
 //! which are nearly all of a network; depthwise convolutions, norms, tables of embeddings and a
-//! transform's constants stay as they are. A layer's weights are widened when it runs, for as long
-//! as it does: activations and sums are f32 in every precision, so that what is lost is the
-//! rounding of the weights. What is gained is memory. Multiplying in fewer bits gains nothing with
-//! candle 0.11 on a processor without 8-bit dot products or half-precision arithmetic; see
-//! `docs/models.md` for what was measured.
+//! transform's constants stay as they are.
+//!
+//! On a CPU 8 bits are multiplied as such (`kernels::int8`): weights are rounded with a scale for
+//! each output as they are packed, activations as they come. Elsewhere, and in half precision, a
+//! layer's weights are widened when it runs, for as long as it does: activations and sums are f32,
+//! what is lost is the rounding of the weights, and what is gained is memory. See `docs/models.md`
+//! for what was measured.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{DType, Result, Shape, Tensor};
 use serde::{Deserialize, Serialize};
+
+use crate::flow::Mode;
 
 /// How many bits a weight of a product has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +29,8 @@ pub enum Precision {
     F32,
     /// 16: IEEE half precision.
     F16,
-    /// 8, and a 16-bit scale per 32 of them (ggml's Q8_0).
+    /// 8. On a CPU with a scale per output, activations in 8 bits as well; elsewhere with a 16-bit
+    /// scale per 32 of them (ggml's Q8_0).
     Int8,
 }
 
@@ -37,6 +42,8 @@ pub(crate) enum Weights {
     Full(Tensor),
     Half(Tensor),
     Int8(Int8),
+    /// As trained, to be rounded as the CPU's kernels pack them, and dropped.
+    ToPack(Tensor, Precision),
 }
 
 /// All numbers one after the other, padded to whole blocks: a block's scale then spans neighbouring
@@ -119,9 +126,12 @@ pub(crate) fn too_large(full: &Tensor, narrow: impl fmt::Debug) -> Result<()> {
 // === impl Weights ===
 
 impl Weights {
-    pub(crate) fn new(full: Tensor, precision: Precision) -> Result<Self> {
+    pub(crate) fn new(full: Tensor, precision: Precision, mode: Mode) -> Result<Self> {
         if precision.is_reduced() {
             too_large(&full, precision)?;
+        }
+        if mode == Mode::Packed {
+            return Ok(Self::ToPack(full, precision));
         }
         match precision {
             Precision::F32 => Ok(Self::Full(full)),
@@ -130,10 +140,20 @@ impl Weights {
         }
     }
 
-    /// As they are multiplied. Nothing is copied at full precision.
+    /// What they are kept in.
+    pub(crate) fn precision(&self) -> Precision {
+        match self {
+            Self::Full(_) => Precision::F32,
+            Self::Half(_) => Precision::F16,
+            Self::Int8(_) => Precision::Int8,
+            Self::ToPack(_, precision) => *precision,
+        }
+    }
+
+    /// As they are multiplied, or packed. Nothing is copied at full precision.
     pub(crate) fn widen(&self) -> Result<Tensor> {
         match self {
-            Self::Full(full) => Ok(full.clone()),
+            Self::Full(full) | Self::ToPack(full, _) => Ok(full.clone()),
             Self::Half(half) => half.to_dtype(DType::F32),
             Self::Int8(int8) => int8.widen(),
         }
@@ -146,6 +166,12 @@ impl Weights {
                 tensor.elem_count() * tensor.dtype().size_in_bytes()
             }
             Self::Int8(int8) => int8.blocks.storage_size_in_bytes(),
+            Self::ToPack(tensor, Precision::Int8) => {
+                // Beside the bytes, a scale and a sum for each output.
+                let outputs = tensor.dims().last().copied().unwrap_or_default();
+                tensor.elem_count() + 2 * size_of::<f32>() * outputs
+            }
+            Self::ToPack(tensor, _) => tensor.elem_count() * size_of::<f32>(),
         };
         bytes as u64
     }
@@ -212,7 +238,7 @@ mod tests {
             (Precision::Int8, int8, 192 / 32 * 34),
         ];
         for (precision, bound, bytes) in bounds {
-            let weights = Weights::new(full.clone(), precision).unwrap();
+            let weights = Weights::new(full.clone(), precision, Mode::Graph).unwrap();
             let widened = weights.widen().unwrap();
             assert_eq!(widened.shape(), full.shape());
             assert_eq!(weights.bytes(), bytes, "{precision}");

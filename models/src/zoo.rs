@@ -156,9 +156,9 @@ pub fn load_variant_at(
     precision: Precision,
     device: &Device,
 ) -> Result<LoadedVariant, ModelError> {
-    // Packed weights are f32: those in fewer bits are widened as they are used.
+    // No kernel multiplies half precision: its weights are widened as they are used.
     let way = match device {
-        Device::Cpu if !precision.is_reduced() => Way::Packed,
+        Device::Cpu if precision != Precision::F16 => Way::Packed,
         Device::Cpu => Way::Widened,
         _ => Way::Device,
     };

@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::process::Command;
 
 use candle_core::{Device, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
-use rayon::ThreadPoolBuilder;
-use switchyard_models::{StagedModel, Zoo, load_variant, load_variant_plain};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use switchyard_models::{
+    Instructions, Precision, StagedModel, Zoo, load_variant, load_variant_at, load_variant_plain,
+};
 
 /// Largest difference of two logits, relative to the largest of them.
 const TOLERANCE: f32 = 1e-4;
@@ -16,12 +19,22 @@ const TOLERANCE: f32 = 1e-4;
 /// More than two threads' shares, and no multiple of either.
 const BATCH: usize = 5;
 
-/// Runs `check` with each shipped variant: name, packed, plain, and a batch of inputs.
-fn each(check: impl Fn(&str, &dyn StagedModel, &dyn StagedModel, &Tensor)) {
+/// What a process of these tests is to compute with; the best where it is not set.
+const ASKED: &str = "SWITCHYARD_TEST_INSTRUCTIONS";
+
+/// Runs `check` with each shipped variant: name, packed in 32 bits and in 8, plain, and a batch of
+/// inputs.
+fn each(check: impl Fn(&str, [&dyn StagedModel; 2], &dyn StagedModel, &Tensor)) {
+    if let Ok(asked) = std::env::var(ASKED) {
+        let all = Instructions::ALL;
+        let asked = all.into_iter().find(|one| one.name() == asked).unwrap();
+        Instructions::limit(asked).unwrap();
+    }
     let zoo = Zoo::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("zoo")).unwrap();
     let mut count = 0;
     for variant in zoo.apps.iter().flat_map(|app| &app.variants) {
         let packed = load_variant(&variant.dir, &Device::Cpu).unwrap();
+        let int8 = load_variant_at(&variant.dir, Precision::Int8, &Device::Cpu).unwrap();
         let plain = load_variant_plain(&variant.dir, &Device::Cpu).unwrap();
         let samples = variant.card.architecture.samples();
         let mut rng = Pcg64::seed_from_u64(7);
@@ -29,7 +42,8 @@ fn each(check: impl Fn(&str, &dyn StagedModel, &dyn StagedModel, &Tensor)) {
             .map(|_| rng.random_range(-1.0..1.0))
             .collect();
         let batch = Tensor::from_vec(values, (BATCH, samples), &Device::Cpu).unwrap();
-        check(&variant.card.name, &*packed.model, &*plain.model, &batch);
+        let packed = [&*packed.model, &*int8.model];
+        check(&variant.card.name, packed, &*plain.model, &batch);
         count += 1;
     }
     assert!(count >= 14, "{count} variants");
@@ -47,7 +61,7 @@ fn logits(model: &dyn StagedModel, exit: usize, x: &Tensor) -> Vec<f32> {
 
 #[test]
 fn every_exit_of_every_network_is_that_of_the_plain_operations() {
-    each(|name, packed, plain, batch| {
+    each(|name, [packed, _], plain, batch| {
         for exit in 0..packed.exits().len() {
             let (ours, theirs) = (logits(packed, exit, batch), logits(plain, exit, batch));
             assert_eq!(ours.len(), theirs.len(), "{name}");
@@ -73,36 +87,62 @@ fn an_answer_does_not_depend_on_what_it_is_computed_beside() {
         builder.build().unwrap()
     });
     each(|name, packed, _, batch| {
-        let exit = packed.exits().len() - 1;
-        let together = pools[0].install(|| logits(packed, exit, batch));
-        assert_eq!(
-            together,
-            pools[1].install(|| logits(packed, exit, batch)),
-            "{name}"
-        );
-        let each = together.len() / BATCH;
-        for (i, row) in together.chunks_exact(each).enumerate() {
-            let alone = batch.narrow(0, i, 1).unwrap();
-            assert_eq!(
-                row,
-                pools[i % 2].install(|| logits(packed, exit, &alone)),
-                "{name} {i}"
-            );
+        for packed in packed {
+            check_company(&pools, name, packed, batch);
         }
-        // Parked after every stage, and going on in other company.
-        let (mut first, mut rest) = (
-            batch.narrow(0, 0, 2).unwrap(),
-            batch.narrow(0, 2, 3).unwrap(),
-        );
-        for stage in 0..packed.exits()[exit] {
-            let parts = [&first, &rest].map(|x| packed.run_stage(stage, x).unwrap());
-            let all = packed.join(&parts).unwrap();
-            let cut = 1 + stage % (BATCH - 1);
-            first = all.narrow(0, 0, cut).unwrap();
-            rest = all.narrow(0, cut, BATCH - cut).unwrap();
-        }
-        let parts = [&first, &rest].map(|x| packed.logits(exit, x).unwrap());
-        let parted = Tensor::cat(&parts, 0).unwrap().flatten_all().unwrap();
-        assert_eq!(together, parted.to_vec1::<f32>().unwrap(), "{name}");
     });
+}
+
+fn check_company(pools: &[ThreadPool; 2], name: &str, packed: &dyn StagedModel, batch: &Tensor) {
+    let exit = packed.exits().len() - 1;
+    let together = pools[0].install(|| logits(packed, exit, batch));
+    assert_eq!(
+        together,
+        pools[1].install(|| logits(packed, exit, batch)),
+        "{name}"
+    );
+    let each = together.len() / BATCH;
+    for (i, row) in together.chunks_exact(each).enumerate() {
+        let alone = batch.narrow(0, i, 1).unwrap();
+        assert_eq!(
+            row,
+            pools[i % 2].install(|| logits(packed, exit, &alone)),
+            "{name} {i}"
+        );
+    }
+    // Parked after every stage, and going on in other company.
+    let (mut first, mut rest) = (
+        batch.narrow(0, 0, 2).unwrap(),
+        batch.narrow(0, 2, 3).unwrap(),
+    );
+    for stage in 0..packed.exits()[exit] {
+        let parts = [&first, &rest].map(|x| packed.run_stage(stage, x).unwrap());
+        let all = packed.join(&parts).unwrap();
+        let cut = 1 + stage % (BATCH - 1);
+        first = all.narrow(0, 0, cut).unwrap();
+        rest = all.narrow(0, cut, BATCH - cut).unwrap();
+    }
+    let parts = [&first, &rest].map(|x| packed.logits(exit, x).unwrap());
+    let parted = Tensor::cat(&parts, 0).unwrap().flatten_all().unwrap();
+    assert_eq!(together, parted.to_vec1::<f32>().unwrap(), "{name}");
+}
+
+/// The tests above, in a process for all that is less than the best.
+#[test]
+fn every_instruction_set_of_the_machine_gives_the_same() {
+    if std::env::var_os(ASKED).is_some() {
+        return;
+    }
+    let available = Instructions::available();
+    let (most, less) = available.split_last().unwrap();
+    assert_eq!(Instructions::chosen(), *most);
+    for instructions in less {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .env(ASKED, instructions.name())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{instructions:?}: {said}");
+        assert!(said.contains("3 passed"), "{said}");
+    }
 }

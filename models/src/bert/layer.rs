@@ -7,8 +7,8 @@ use candle_core::{DType, Result, Tensor};
 use super::config::{Activation, Config};
 use super::names::Names;
 use crate::error::ModelError;
+use crate::layers::Linear;
 use crate::params::{Init, Params};
-use crate::precision::Weights;
 
 /// Added to the scores of positions without a token. Their weight after the softmax is exactly
 /// 0, and nothing overflows where a row has no token at all.
@@ -30,12 +30,7 @@ pub(super) struct Layer {
 }
 
 /// `[rows, in]` to `[rows, out]`.
-pub(super) struct Dense {
-    /// `[out, in]`, as published.
-    weight: Weights,
-    /// `[out]`.
-    bias: Tensor,
-}
+pub(super) struct Dense(Linear);
 
 /// Layer normalisation over the last dimension.
 pub(super) struct Norm {
@@ -143,10 +138,7 @@ impl Dense {
         input: usize,
         output: usize,
     ) -> std::result::Result<Self, ModelError> {
-        Ok(Self {
-            weight: params.weights(&format!("{name}.weight"), &[output, input], Init::Zero)?,
-            bias: params.get(&format!("{name}.bias"), &[output], Init::Zero)?,
-        })
+        Self::beside(params, &[name.to_owned()], [input, output])
     }
 
     /// Several layers of the same input as one.
@@ -161,23 +153,23 @@ impl Dense {
             biases.push(params.get(&format!("{name}.bias"), &[output], Init::Zero)?);
         }
         let joined = names.join(" beside ");
-        let join = |parts: &[Tensor]| Tensor::cat(parts, 0).map_err(ModelError::compute(&joined));
-        let (weight, bias) = (join(&weights)?, join(&biases)?);
-        Ok(Self {
-            weight: params.narrow(&joined, weight)?,
-            bias,
-        })
+        let failed = |error| ModelError::compute(&joined)(error);
+        let join = |parts: &[Tensor]| Tensor::cat(parts, 0);
+        // Published as `[out, in]`.
+        let weight = join(&weights).and_then(|weight| weight.t()?.contiguous());
+        let weight = params.narrow(&joined, weight.map_err(failed)?)?;
+        let bias = join(&biases).map_err(failed)?;
+        let linear = Linear::with_mode(weight, bias, params.mode());
+        linear.map(Self).map_err(failed)
     }
 
     /// Of the last dimension, whatever is before it.
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let mut shape = x.dims().to_vec();
         let input = shape.pop().unwrap_or_default();
-        shape.push(self.bias.dim(0)?);
-        x.reshape(((), input))?
-            .matmul(&self.weight.widen()?.t()?)?
-            .broadcast_add(&self.bias)?
-            .reshape(shape)
+        let rows = self.0.forward(&x.reshape(((), input))?)?;
+        shape.push(rows.dim(1)?);
+        rows.reshape(shape)
     }
 }
 

@@ -2,23 +2,12 @@
 
 use std::array;
 
-use rayon::prelude::*;
-
+use super::blocks::{BLOCK_MAX, Geometry};
 use super::scratch::{Aligned, Buffer};
-use super::simd::{Simd, Vectorized, dispatch, lanes};
-use super::tile::{self, POSITIONS_16, POSITIONS_32, Runs, VECTORS};
+use super::simd::{Simd, Vectorized, dispatch, lanes, registers};
+use super::tile;
 use super::{Activation, Map, gates};
 use crate::unfold2d::{Padding, Window2d};
-
-/// Input numbers that a block of positions reads, about: half of a second-level cache, beside a
-/// panel of weights.
-const BLOCK_NUMBERS: usize = 48 * 1024;
-
-/// Positions in one block at most; their offsets are kept on the stack.
-const BLOCK_MAX: usize = 384;
-
-/// Multiply-adds below which a convolution is not shared among threads: waking one takes as long.
-const SHARED_MIN: usize = 1 << 20;
 
 /// Weights `[positions * input, output]` and biases, in panels.
 ///
@@ -37,10 +26,10 @@ pub(crate) struct Dense {
 
 /// Channels `from..from + channels` of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Panel {
-    from: usize,
-    channels: usize,
-    vectors: usize,
+pub(super) struct Panel {
+    pub(super) from: usize,
+    pub(super) channels: usize,
+    pub(super) vectors: usize,
 }
 
 /// What one call reads and writes.
@@ -49,11 +38,7 @@ struct Call<'a> {
     dense: &'a Dense,
     /// Padded pictures.
     input: &'a [f32],
-    /// Numbers from one picture, line and column of windows to the next.
-    steps: [usize; 3],
-    /// Lines and columns of windows over a picture.
-    windows: [usize; 2],
-    runs: Runs,
+    geometry: Geometry,
     residual: Option<&'a [f32]>,
     activation: Activation,
 }
@@ -72,16 +57,25 @@ impl Dense {
     /// Packs `[rows + 1, output]`, the last row the bias; `rows` is positions times `input`
     /// channels.
     pub(crate) fn new(weight: &[f32], input: usize, output: usize) -> Self {
-        Self::with_lanes(weight, input, output, lanes())
+        Self::for_vectors(weight, input, output, lanes(), registers())
     }
 
-    fn with_lanes(weight: &[f32], input: usize, output: usize, lanes: usize) -> Self {
+    fn for_vectors(
+        weight: &[f32],
+        input: usize,
+        output: usize,
+        lanes: usize,
+        registers: usize,
+    ) -> Self {
+        let vectors = tile::vectors(registers);
         let rows = weight.len() / output - 1;
-        let padded: usize = panels(output, lanes).map(|p| p.vectors * lanes).sum();
+        let padded: usize = panels(output, lanes, vectors)
+            .map(|p| p.vectors * lanes)
+            .sum();
         let mut weights = Aligned::zeros(rows * padded);
         let mut biases = Aligned::zeros(padded);
         let (rest, bias) = weight.split_at(rows * output);
-        for panel in panels(output, lanes) {
+        for panel in panels(output, lanes, vectors) {
             let width = panel.vectors * lanes;
             let Panel { from, channels, .. } = panel;
             // All panels before this one are full: they hold as many numbers as channels.
@@ -134,32 +128,29 @@ impl Dense {
             Some((buffer, size)) => (&**buffer, *size),
             None => (&*x.numbers, [height, width]),
         };
-        let pitch = padded_width * channels;
+        let size = [padded_height, padded_width, channels];
         let call = Call {
             dense: self,
             input,
-            steps: [
-                padded_height * pitch,
-                window.stride[0] * pitch,
-                window.stride[1] * channels,
-            ],
-            windows,
-            runs: Runs {
-                lines: window.kernel[0],
-                pitch,
-                run: window.kernel[1] * channels,
-            },
+            geometry: Geometry::new(size, window, windows),
             residual: residual.map(|residual| &*residual.numbers),
             activation,
         };
-        call.run(&mut result.numbers, pictures * windows[0] * windows[1]);
+        let out = &mut *result.numbers;
+        let compute = |first, out: &mut [f32]| {
+            dispatch(Block { call, first, out });
+            if activation == Activation::Silu {
+                gates::silu(out);
+            }
+        };
+        call.geometry.share(out, self.output, self.rows, compute);
         Ok(result)
     }
 }
 
 /// The output channels in panels; only the last one may be narrower.
-fn panels(output: usize, lanes: usize) -> impl Iterator<Item = Panel> {
-    let width = VECTORS * lanes;
+pub(super) fn panels(output: usize, lanes: usize, vectors: usize) -> impl Iterator<Item = Panel> {
+    let width = vectors * lanes;
     (0..output).step_by(width).map(move |from| {
         let channels = width.min(output - from);
         let vectors = channels.div_ceil(lanes);
@@ -205,133 +196,92 @@ pub(super) fn padded(x: &Map, padding: Padding) -> Option<(Buffer, [usize; 2])> 
     Some((buffer, size))
 }
 
-// === impl Call ===
-
-impl Call<'_> {
-    /// Computes `positions` rows of `out`, shared among the threads of the pool it runs in.
-    fn run(self, out: &mut [f32], positions: usize) {
-        let threads = match positions * self.dense.rows * self.dense.output {
-            ..SHARED_MIN => 1,
-            _ => rayon::current_num_threads(),
-        };
-        let block = self.block(positions, threads);
-        let numbers = (block * self.dense.output).max(1);
-        let run = |(i, out): (usize, &mut [f32])| {
-            let first = i * block;
-            dispatch(Block {
-                call: self,
-                first,
-                out,
-            });
-            if self.activation == Activation::Silu {
-                gates::silu(out);
-            }
-        };
-        if threads > 1 {
-            out.par_chunks_mut(numbers).enumerate().for_each(run);
-        } else {
-            out.chunks_mut(numbers).enumerate().for_each(run);
-        }
-    }
-
-    /// Positions of a block: their input fits the cache, every thread gets one, and none is left
-    /// with a few for which all weights are read again.
-    fn block(&self, positions: usize, threads: usize) -> usize {
-        // Windows of neighbouring lines share what they read.
-        let each = self.steps[1].max(1) / self.windows[1].max(1) + 1;
-        let fitting = (BLOCK_NUMBERS / each).clamp(2 * POSITIONS_32, BLOCK_MAX);
-        let blocks = positions.div_ceil(fitting).next_multiple_of(threads);
-        // Whole tiles of either size.
-        let tile = POSITIONS_16 * POSITIONS_32 / 2;
-        let even = positions.div_ceil(blocks.max(1));
-        match even {
-            0..64 => even.max(1),
-            _ => even.next_multiple_of(tile).min(BLOCK_MAX),
-        }
-    }
-
-    /// Where the window of a position starts in the input.
-    fn offset(&self, position: usize) -> usize {
-        let [lines, columns] = self.windows;
-        let (line, column) = (position / columns, position % columns);
-        let (picture, line) = (line / lines, line % lines);
-        picture * self.steps[0] + line * self.steps[1] + column * self.steps[2]
-    }
-}
-
 // === impl Block ===
 
 impl Vectorized for Block<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        if S::REGISTERS >= 32 {
-            self.compute::<S, POSITIONS_32>(simd);
-        } else {
-            self.compute::<S, POSITIONS_16>(simd);
-        }
-    }
-}
-
-impl Block<'_> {
-    #[inline(always)]
-    fn compute<S: Simd, const M: usize>(mut self, simd: S) {
+    fn run<S: Simd>(mut self, simd: S) {
         let dense = self.call.dense;
         // Packed by the same dispatch: a process does not change its instructions.
         assert_eq!(dense.lanes, S::LANES, "weights packed for other vectors");
         let count = self.out.len() / dense.output;
         let mut offsets = [0usize; BLOCK_MAX];
-        for (i, offset) in offsets[..count].iter_mut().enumerate() {
-            *offset = self.call.offset(self.first + i);
-        }
-        for panel in panels(dense.output, S::LANES) {
+        let offsets = &mut offsets[..count];
+        self.call.geometry.offsets(self.first, offsets);
+        for panel in panels(dense.output, S::LANES, tile::vectors(S::REGISTERS)) {
             match panel.vectors {
-                VECTORS => self.panel::<S, M, VECTORS>(simd, panel, &offsets[..count]),
-                _ => self.panel::<S, M, 1>(simd, panel, &offsets[..count]),
+                1 => self.panel::<S, 1>(simd, panel, offsets),
+                2 => self.panel::<S, 2>(simd, panel, offsets),
+                3 if tile::vectors(S::REGISTERS) > 2 => self.panel::<S, 3>(simd, panel, offsets),
+                4 if tile::vectors(S::REGISTERS) > 2 => self.panel::<S, 4>(simd, panel, offsets),
+                _ => unreachable!("panels have at most as many vectors"),
+            }
+        }
+    }
+}
+
+impl Block<'_> {
+    /// All positions of the block by the channels of one panel.
+    #[inline(always)]
+    fn panel<S: Simd, const N: usize>(&mut self, simd: S, panel: Panel, offsets: &[usize]) {
+        let dense = self.call.dense;
+        let width = N * S::LANES;
+        let weights = &dense.weights[panel.from * dense.rows..][..dense.rows * width];
+        let weights = simd.vectors(weights).as_chunks::<N>().0;
+        // A constant, and so are the guards: no code is made for larger tiles.
+        let most = tile::positions(S::REGISTERS, N);
+        for tile in tile::tiles(offsets.len(), most) {
+            let from = tile.start;
+            let at = &offsets[tile];
+            match at.len() {
+                8 if most >= 8 => self.tile::<S, 8, N>(simd, panel, weights, from, at),
+                7 if most >= 8 => self.tile::<S, 7, N>(simd, panel, weights, from, at),
+                6 => self.tile::<S, 6, N>(simd, panel, weights, from, at),
+                5 => self.tile::<S, 5, N>(simd, panel, weights, from, at),
+                3 | 4 => self.tile::<S, 4, N>(simd, panel, weights, from, at),
+                2 => self.tile::<S, 2, N>(simd, panel, weights, from, at),
+                1 => self.tile::<S, 1, N>(simd, panel, weights, from, at),
+                _ => unreachable!("tiles have at most as many positions"),
             }
         }
     }
 
-    /// All positions of the block by the channels of one panel.
+    /// The positions of a tile, from `from` of the block on, by the channels of a panel. Where
+    /// there are fewer than `M`, the last one is computed more than once and written once.
     #[inline(always)]
-    fn panel<S: Simd, const M: usize, const N: usize>(
+    fn tile<S: Simd, const M: usize, const N: usize>(
         &mut self,
         simd: S,
         panel: Panel,
+        weights: &[[S::Vector; N]],
+        from: usize,
         offsets: &[usize],
     ) {
         let Call {
             dense,
             input,
-            runs,
+            geometry,
             residual,
             activation,
-            ..
         } = self.call;
-        let width = N * S::LANES;
-        let weights = &dense.weights[panel.from * dense.rows..][..dense.rows * width];
-        let weights = simd.vectors(weights).as_chunks::<N>().0;
-        let biases = simd.vectors(&dense.biases[panel.from..][..width]);
+        let biases = simd.vectors(&dense.biases[panel.from..][..N * S::LANES]);
         let biases: [S::Vector; N] = array::from_fn(|n| biases[n]);
-        for tile in (0..offsets.len()).step_by(M) {
-            // The last tile computes its last position more than once and writes it once.
-            let last = offsets.len() - 1;
-            let inputs: [&[f32]; M] = array::from_fn(|m| &input[offsets[(tile + m).min(last)]..]);
-            let sums = tile::multiply::<S, M, N>(simd, biases, inputs, weights, runs);
-            // By constants, once unrolled; see `tile::multiply`.
-            #[allow(clippy::needless_range_loop)]
-            for m in 0..M {
-                let position = tile + m;
-                if position > last {
-                    continue;
-                }
-                let at = position * dense.output + panel.from;
-                let residual =
-                    residual.map(|all| &all[self.first * dense.output + at..][..panel.channels]);
-                let out = &mut self.out[at..][..panel.channels];
-                tile::finish::<S, N>(simd, sums[m], residual, activation, out);
+        let last = offsets.len() - 1;
+        let inputs: [&[f32]; M] = array::from_fn(|m| &input[offsets[m.min(last)]..]);
+        let sums = tile::multiply::<S, M, N>(simd, biases, inputs, weights, geometry.runs);
+        // By constants, once unrolled; see `tile::multiply`.
+        #[allow(clippy::needless_range_loop)]
+        for m in 0..M {
+            if m > last {
+                continue;
             }
+            let at = (from + m) * dense.output + panel.from;
+            let residual =
+                residual.map(|all| &all[self.first * dense.output + at..][..panel.channels]);
+            let out = &mut self.out[at..][..panel.channels];
+            tile::finish::<S, N>(simd, sums[m], residual, activation, out);
         }
     }
 }

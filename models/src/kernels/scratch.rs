@@ -22,8 +22,8 @@ thread_local! {
 
 /// Numbers whose first one starts a cache line.
 #[derive(Debug)]
-pub(crate) struct Aligned {
-    numbers: Vec<f32>,
+pub(crate) struct Aligned<T = f32> {
+    numbers: Vec<T>,
     from: usize,
 }
 
@@ -37,31 +37,31 @@ pub(crate) struct Buffer {
 
 // === impl Aligned ===
 
-impl Aligned {
+impl<T: Copy + Default> Aligned<T> {
     /// `len` zeros.
     pub(crate) fn zeros(len: usize) -> Self {
-        let slack = LINE / size_of::<f32>();
-        let numbers = vec![0f32; len + slack];
+        let slack = LINE / size_of::<T>();
+        let numbers = vec![T::default(); len + slack];
         // Never more than the slack, but the documentation allows for "cannot be aligned".
         let from = numbers.as_ptr().align_offset(LINE).min(slack);
         Self { numbers, from }
     }
 
     fn capacity(&self) -> usize {
-        self.numbers.len() - LINE / size_of::<f32>()
+        self.numbers.len() - LINE / size_of::<T>()
     }
 }
 
-impl Deref for Aligned {
-    type Target = [f32];
+impl<T: Copy + Default> Deref for Aligned<T> {
+    type Target = [T];
 
-    fn deref(&self) -> &[f32] {
+    fn deref(&self) -> &[T] {
         &self.numbers[self.from..][..self.capacity()]
     }
 }
 
-impl DerefMut for Aligned {
-    fn deref_mut(&mut self) -> &mut [f32] {
+impl<T: Copy + Default> DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
         let len = self.capacity();
         &mut self.numbers[self.from..][..len]
     }

@@ -6,6 +6,8 @@
 //! [`Simd`] must be `#[inline(always)]` down from [`Vectorized::run`], so that it is compiled as
 //! part of a function that has these instructions.
 
+use super::instructions::Instructions;
+
 /// Vectors of one instruction set. The type is the proof that the machine has it.
 pub(super) trait Simd: Copy {
     type Vector: Copy;
@@ -44,20 +46,16 @@ pub(super) trait Vectorized {
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// Runs `op` with the best instructions of this machine.
+/// Runs `op` with the instructions that this process has chosen.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn dispatch<Op: Vectorized>(op: Op) -> Op::Output {
-    use std::arch::is_x86_feature_detected as has;
-    // The answers are cached by the standard library.
-    if has!("avx512f") {
-        // SAFETY: the machine has just said so.
-        return unsafe { x86::with_avx512(op) };
+    match Instructions::chosen() {
+        // SAFETY: only what the machine has is chosen.
+        Instructions::Avx512 | Instructions::Avx512Vnni => unsafe { x86::with_avx512(op) },
+        // SAFETY: as above.
+        Instructions::Avx2 | Instructions::AvxVnni => unsafe { x86::with_avx2(op) },
+        Instructions::Portable => op.run(Portable::<4>),
     }
-    if has!("avx2") && has!("fma") {
-        // SAFETY: the machine has just said so.
-        return unsafe { x86::with_avx2(op) };
-    }
-    op.run(Portable::<4>)
 }
 
 /// Runs `op` with what every machine of this kind has; the compiler makes vectors of it.
@@ -68,15 +66,24 @@ pub(super) fn dispatch<Op: Vectorized>(op: Op) -> Op::Output {
 
 /// Numbers in one vector of what [`dispatch`] chooses.
 pub(super) fn lanes() -> usize {
-    struct Lanes;
-    impl Vectorized for Lanes {
-        type Output = usize;
-        #[inline(always)]
-        fn run<S: Simd>(self, _: S) -> usize {
-            S::LANES
-        }
+    dispatch(Shape)[0]
+}
+
+/// Vector registers of what [`dispatch`] chooses.
+pub(super) fn registers() -> usize {
+    dispatch(Shape)[1]
+}
+
+/// Lanes and registers.
+struct Shape;
+
+impl Vectorized for Shape {
+    type Output = [usize; 2];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> [usize; 2] {
+        [S::LANES, S::REGISTERS]
     }
-    dispatch(Lanes)
 }
 
 /// `N` numbers, in plain code.
@@ -172,6 +179,46 @@ mod x86 {
         op.run(Avx512(()))
     }
 
+    impl Avx2 {
+        /// Fewer numbers than a vector has.
+        #[inline(always)]
+        fn load_part(self, from: &[f32]) -> __m256 {
+            let numbers: [f32; 8] = filled(from);
+            // SAFETY: the token, and the array has as many numbers as are read.
+            unsafe { _mm256_loadu_ps(numbers.as_ptr()) }
+        }
+
+        #[inline(always)]
+        fn store_part(self, to: &mut [f32], vector: __m256) {
+            let mut numbers = [0f32; 8];
+            // SAFETY: the token, and the array has as much room as is written.
+            unsafe { _mm256_storeu_ps(numbers.as_mut_ptr(), vector) };
+            to.copy_from_slice(&numbers[..to.len()]);
+        }
+    }
+
+    impl Avx512 {
+        /// Fewer numbers than a vector has.
+        #[inline(always)]
+        fn load_part(self, from: &[f32]) -> __m512 {
+            // SAFETY: the token; what the mask leaves out is not read.
+            unsafe { _mm512_maskz_loadu_ps(first(from.len()), from.as_ptr()) }
+        }
+
+        #[inline(always)]
+        fn store_part(self, to: &mut [f32], vector: __m512) {
+            // SAFETY: the token; what the mask leaves out is not written.
+            unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first(to.len()), vector) };
+        }
+    }
+
+    /// The mask of a vector's first lanes; `count` is less than 16.
+    #[inline(always)]
+    fn first(count: usize) -> __mmask16 {
+        assert!(count < 16, "a part of a vector");
+        (1 << count) - 1
+    }
+
     /// One instruction set: its token, vector, lanes, registers and instructions.
     macro_rules! instructions {
         ($token:ident, $vector:ident, $lanes:literal, $registers:literal, $splat:ident, $add:ident,
@@ -208,21 +255,21 @@ mod x86 {
 
                 #[inline(always)]
                 fn load(self, from: &[f32]) -> $vector {
-                    let numbers: [f32; $lanes] = filled(from);
-                    // SAFETY: the token, and the array has as many numbers as are read; they need
-                    // not be aligned.
-                    unsafe { $load(numbers.as_ptr()) }
+                    match from.first_chunk::<$lanes>() {
+                        // SAFETY: the token, and the array has as many numbers as are read; they
+                        // need not be aligned.
+                        Some(whole) => unsafe { $load(whole.as_ptr()) },
+                        None => self.load_part(from),
+                    }
                 }
 
                 #[inline(always)]
                 fn store(self, to: &mut [f32], vector: $vector) {
-                    let mut numbers = [0f32; $lanes];
-                    // SAFETY: the token, and the array has as much room as is written; it need
-                    // not be aligned.
-                    unsafe { $store(numbers.as_mut_ptr(), vector) };
-                    match to.first_chunk_mut() {
-                        Some(whole) => *whole = numbers,
-                        None => to.copy_from_slice(&numbers[..to.len()]),
+                    match to.first_chunk_mut::<$lanes>() {
+                        // SAFETY: the token, and the array has as much room as is written; it
+                        // need not be aligned.
+                        Some(whole) => unsafe { $store(whole.as_mut_ptr(), vector) },
+                        None => self.store_part(to, vector),
                     }
                 }
 

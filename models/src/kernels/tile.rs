@@ -1,19 +1,31 @@
 //! The innermost loop: sums of a few positions by a few vectors of output channels, in registers.
 
 use std::array;
+use std::ops::Range;
 
 use super::Activation;
 use super::simd::Simd;
 
-/// Vectors of output channels in a full panel of weights.
-pub(super) const VECTORS: usize = 2;
+/// Vectors of output channels in a full panel of weights, of a machine with this many vector
+/// registers.
+pub(super) const fn vectors(registers: usize) -> usize {
+    if registers >= 32 { 4 } else { 2 }
+}
 
-/// Positions of a tile where there are 16 vector registers: 12 sums, two weights and one input.
-pub(super) const POSITIONS_16: usize = 6;
+/// Positions of a tile at most, beside this many vectors of channels: their sums, the weights of
+/// one row and one input fill the registers, and their addresses those for addresses.
+pub(super) const fn positions(registers: usize, vectors: usize) -> usize {
+    match (registers, vectors) {
+        (32.., ..=3) | (_, ..=1) => 8,
+        _ => 6,
+    }
+}
 
-/// Positions of a tile where there are 32. 16 sums are as many as two multipliers of latency 4
-/// need, and more would not fit the addresses of their inputs into registers.
-pub(super) const POSITIONS_32: usize = 8;
+/// `0..count` in as few tiles of at most `most` as there can be, all of nearly the same size.
+pub(super) fn tiles(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let tiles = count.div_ceil(most).max(1);
+    (0..tiles).map(move |i| i * count / tiles..(i + 1) * count / tiles)
+}
 
 /// What a window reads: `lines` runs of `run` numbers, each `pitch` after the one before.
 #[derive(Clone, Copy, Debug)]
@@ -63,15 +75,37 @@ pub(super) fn finish<S: Simd, const N: usize>(
     activation: Activation,
     out: &mut [f32],
 ) {
-    let lanes = S::LANES;
-    for (n, mut sum) in sums.into_iter().enumerate() {
-        let (from, to) = ((n * lanes).min(out.len()), ((n + 1) * lanes).min(out.len()));
-        if let Some(residual) = residual {
-            sum = simd.add(sum, simd.load(&residual[from..to]));
+    let (lanes, count) = (S::LANES, out.len());
+    if count == N * lanes {
+        // Of known lengths: no code for parts of vectors.
+        for n in 0..N {
+            finish_vector(simd, sums[n], residual, activation, out, n * lanes, lanes);
         }
-        if activation == Activation::Relu {
-            sum = simd.max(sum, simd.splat(0.0));
+    } else {
+        for n in 0..N {
+            let from = (n * lanes).min(count);
+            let len = lanes.min(count - from);
+            finish_vector(simd, sums[n], residual, activation, out, from, len);
         }
-        simd.store(&mut out[from..to], sum);
     }
+}
+
+/// Not a closure: those are compiled without the instructions.
+#[inline(always)]
+fn finish_vector<S: Simd>(
+    simd: S,
+    mut sum: S::Vector,
+    residual: Option<&[f32]>,
+    activation: Activation,
+    out: &mut [f32],
+    from: usize,
+    len: usize,
+) {
+    if let Some(residual) = residual {
+        sum = simd.add(sum, simd.load(&residual[from..][..len]));
+    }
+    if activation == Activation::Relu {
+        sum = simd.max(sum, simd.splat(0.0));
+    }
+    simd.store(&mut out[from..][..len], sum);
 }

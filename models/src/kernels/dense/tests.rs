@@ -45,7 +45,7 @@ fn windows() -> Vec<Window2d> {
 }
 
 /// Channels that fill no panel, one vector of one, one panel, and some.
-const CHANNELS: [[usize; 2]; 6] = [[1, 1], [3, 7], [5, 8], [8, 16], [16, 27], [4, 70]];
+const CHANNELS: [[usize; 2]; 7] = [[1, 1], [3, 7], [5, 8], [8, 16], [16, 27], [4, 70], [3, 150]];
 
 #[test]
 fn results_are_those_of_the_plain_convolution() {
@@ -117,19 +117,15 @@ fn vectors_of_any_length_give_the_same() {
         let x = numbers(&random(&[1, 7, 9, input], 1.0));
         let weight = numbers(&random(&[9 * input + 1, output], 0.3));
         let run = |lanes: usize| {
-            let dense = Dense::with_lanes(&weight, input, output, lanes);
+            let registers = if lanes > 8 { 32 } else { 16 };
+            let dense = Dense::for_vectors(&weight, input, output, lanes, registers);
+            let inside = lopsided([3, 3], [1, 1], [0; 4]);
             let mut out = vec![f32::NAN; 5 * 7 * output];
             let block = Block {
                 call: Call {
                     dense: &dense,
                     input: &x,
-                    steps: [63 * input, 9 * input, input],
-                    windows: [5, 7],
-                    runs: Runs {
-                        lines: 3,
-                        pitch: 9 * input,
-                        run: 3 * input,
-                    },
+                    geometry: Geometry::new([7, 9, input], inside, [5, 7]),
                     residual: None,
                     activation: Activation::None,
                 },
@@ -137,9 +133,9 @@ fn vectors_of_any_length_give_the_same() {
                 out: &mut out,
             };
             match lanes {
-                4 => block.compute::<_, POSITIONS_16>(Portable::<4>),
-                8 => block.compute::<_, POSITIONS_16>(Portable::<8>),
-                _ => block.compute::<_, POSITIONS_32>(Portable::<16>),
+                4 => block.run(Portable::<4>),
+                8 => block.run(Portable::<8>),
+                _ => block.run(Portable::<16>),
             }
             out
         };

@@ -1,0 +1,196 @@
+#![allow(clippy::unwrap_used)]
+use candle_core::{Device, Tensor};
+
+use super::super::Dense;
+use super::*;
+use crate::unfold2d::Padding;
+
+fn random(shape: &[usize], deviation: f32) -> Tensor {
+    Tensor::randn(0f32, deviation, shape, &Device::Cpu).unwrap()
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f32> {
+    tensor.flatten_all().unwrap().to_vec1().unwrap()
+}
+
+fn map(x: &Tensor) -> Map {
+    Map::of(x, x.dims4().unwrap().into()).unwrap()
+}
+
+fn windows() -> Vec<Window2d> {
+    let lopsided = Window2d {
+        kernel: [2, 3],
+        stride: [1, 2],
+        padding: Padding {
+            left: 1,
+            bottom: 1,
+            ..Padding::default()
+        },
+    };
+    let centred = [(1, 1), (1, 2), (3, 1), (3, 2), (7, 2)];
+    let centred = centred.map(|(kernel, stride)| Window2d::centred(kernel, stride));
+    centred.into_iter().chain([lopsided]).collect()
+}
+
+/// Channels that fill no group, vector or panel, and some.
+const CHANNELS: [[usize; 2]; 6] = [[1, 1], [3, 7], [5, 16], [8, 27], [16, 70], [4, 150]];
+
+/// The definition, number by number: integers of rounded inputs and weights.
+fn reference(x: &Map, weight: &[f32], window: Window2d, output: usize) -> Vec<f32> {
+    let [pictures, height, width, channels] = x.dims();
+    let [lines, columns] = window.output(height, width).unwrap();
+    let rows = window.positions() * channels;
+    let mut out = Vec::new();
+    for picture in 0..pictures {
+        let picture = &x.numbers[picture * x.picture_len()..][..x.picture_len()];
+        let low = picture.iter().copied().fold(0f32, f32::min);
+        let high = picture.iter().copied().fold(0f32, f32::max);
+        let step = (high - low) / 255.0;
+        let zero = (-low / step).round_ties_even() as i32;
+        let per_step = 1.0 / step;
+        let byte = |x: f32| ((x * per_step).round_ties_even() as i32).clamp(-zero, 255 - zero);
+        for (line, column) in (0..lines).flat_map(|l| (0..columns).map(move |c| (l, c))) {
+            for to in 0..output {
+                let of_output = |row: usize| weight[row * output + to];
+                let largest = (0..rows)
+                    .map(|row| of_output(row).abs())
+                    .fold(0f32, f32::max);
+                let scale = largest / 127.0;
+                let mut sum = 0i32;
+                for row in 0..rows {
+                    let (slot, channel) = (row / channels, row % channels);
+                    let (y, x) = (slot / window.kernel[1], slot % window.kernel[1]);
+                    let y = (line * window.stride[0] + y).checked_sub(window.padding.top);
+                    let x = (column * window.stride[1] + x).checked_sub(window.padding.left);
+                    let (Some(y), Some(x)) = (y, x) else { continue };
+                    if y >= height || x >= width {
+                        continue;
+                    }
+                    let input = byte(picture[(y * width + x) * channels + channel]);
+                    sum += input * (of_output(row) / scale).round_ties_even() as i32;
+                }
+                out.push(sum as f32 * (step * scale) + of_output(rows));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn results_are_those_of_integers_to_the_bit() {
+    for [input, output] in CHANNELS {
+        let x = map(&random(&[2, 8, 9, input], 1.0));
+        for window in windows() {
+            let what = format!("{input} to {output}, {window:?}");
+            let weight = numbers(&random(&[window.positions() * input + 1, output], 0.3));
+            let packed = Int8Dense::new(&weight, window.kernel[0], input, output).unwrap();
+            let ours = packed.forward(&x, window, None, Activation::None).unwrap();
+            let theirs = reference(&x, &weight, window, output);
+            assert_eq!(*ours.numbers, theirs, "{what}");
+            // The fused rest is the same arithmetic afterwards.
+            let residual = map(&random(&ours.dims(), 1.0));
+            for activation in [Activation::None, Activation::Relu, Activation::Silu] {
+                let fused = packed.forward(&x, window, Some(&residual), activation);
+                let sums = theirs.iter().zip(&*residual.numbers);
+                let mut apart: Vec<f32> = sums.map(|(a, b)| a + b).collect();
+                match activation {
+                    Activation::None => {}
+                    Activation::Relu => apart.iter_mut().for_each(|x| *x = x.max(0.0)),
+                    Activation::Silu => gates::silu(&mut apart),
+                }
+                assert_eq!(*fused.unwrap().numbers, apart, "{what} {activation:?}");
+            }
+        }
+    }
+}
+
+/// Rounding both sides to 8 bits: about a hundredth of a number's spread.
+#[test]
+fn results_are_near_those_of_full_precision() {
+    let window = Window2d::centred(3, 1);
+    let weight = numbers(&random(&[9 * 32 + 1, 48], 0.1));
+    let x = map(&random(&[2, 9, 9, 32], 1.0));
+    let narrow = Int8Dense::new(&weight, 3, 32, 48).unwrap();
+    let narrow = narrow.forward(&x, window, None, Activation::None).unwrap();
+    let full = Dense::new(&weight, 32, 48);
+    let full = full.forward(&x, window, None, Activation::None).unwrap();
+    let spread = |numbers: &[f32]| {
+        let squares = numbers.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
+        (squares / numbers.len() as f64).sqrt()
+    };
+    let apart = narrow
+        .numbers
+        .iter()
+        .zip(&*full.numbers)
+        .map(|(a, b)| a - b);
+    let apart = spread(&apart.collect::<Vec<f32>>()) / spread(&full.numbers);
+    assert!((1e-4..0.02).contains(&apart), "{apart}");
+}
+
+/// Bit for bit: what a picture is computed beside, and on how many threads, changes nothing.
+#[test]
+fn a_picture_does_not_depend_on_its_batch_or_threads() {
+    let pool = |threads| {
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        builder.build().unwrap()
+    };
+    for (window, [input, output]) in [
+        (Window2d::centred(3, 1), [24, 40]),
+        (Window2d::centred(1, 1), [48, 72]),
+        (Window2d::centred(7, 2), [3, 64]),
+    ] {
+        let weight = numbers(&random(&[window.positions() * input + 1, output], 0.1));
+        let packed = Int8Dense::new(&weight, window.kernel[0], input, output).unwrap();
+        let x = random(&[5, 43, 41, input], 1.0);
+        let run = |x: &Tensor| {
+            let result = packed.forward(&map(x), window, None, Activation::Relu);
+            result.unwrap().numbers.to_vec()
+        };
+        let together = pool(1).install(|| run(&x));
+        assert_eq!(together, pool(3).install(|| run(&x)));
+        let each = together.len() / 5;
+        for (i, row) in together.chunks_exact(each).enumerate() {
+            assert_eq!(row, run(&x.narrow(0, i, 1).unwrap()), "{window:?} {i}");
+        }
+    }
+}
+
+#[test]
+fn pictures_of_one_number_or_none() {
+    let weight = [1.0, -2.0, 0.25, 0.5, 10.0, 20.0];
+    let packed = Int8Dense::new(&weight, 1, 2, 2).unwrap();
+    let run = |x: [f32; 2]| {
+        let x = Tensor::from_slice(&x, (1, 1, 1, 2), &Device::Cpu).unwrap();
+        let result = packed.forward(&map(&x), Window2d::centred(1, 1), None, Activation::None);
+        result.unwrap().numbers.to_vec()
+    };
+    assert_eq!(run([0.0, 0.0]), [10.0, 20.0]);
+    assert_eq!(run([1e-40, 0.0]), [10.0, 20.0]);
+    // All above and all below 0.
+    for (x, expected) in [([8.0, 8.0], [20.0, 8.0]), ([-8.0, -8.0], [0.0, 32.0])] {
+        for (a, b) in run(x).into_iter().zip(expected) {
+            assert!((a - b).abs() < 0.1, "{x:?}: {a} {b}");
+        }
+    }
+    for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        assert!(run([1.0, odd]).iter().all(|x| x.is_nan()), "{odd}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    let packed = Int8Dense::new(&[0.5; 10 * 4], 3, 1, 4).unwrap();
+    let x = map(&random(&[1, 4, 4, 1], 1.0));
+    let window = Window2d::centred(3, 1);
+    let run = |x: &Map, window, residual: Option<&Map>| {
+        let result = packed.forward(x, window, residual, Activation::None);
+        result.unwrap_err().to_string()
+    };
+    let wide = map(&random(&[1, 4, 4, 2], 1.0));
+    assert!(run(&wide, window, None).contains("2 channels"));
+    assert!(run(&x, Window2d::centred(5, 1), None).contains("9 rows"));
+    assert!(run(&x, window, Some(&x)).contains("residual"));
+    let many = vec![0.0; ROWS_MAX + 2];
+    let error = Int8Dense::new(&many, 1, ROWS_MAX + 1, 1).unwrap_err();
+    assert!(error.to_string().contains("66312"), "{error}");
+}
