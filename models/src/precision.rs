@@ -29,7 +29,7 @@ pub enum Precision {
     F32,
     /// 16: IEEE half precision.
     F16,
-    /// 8. On a CPU with a scale per output, activations in 8 bits as well; elsewhere with a 16-bit
+    /// 8 bits. On a CPU with a scale per output, activations in 8 bits as well; elsewhere with a 16-bit
     /// scale per 32 of them (ggml's Q8_0).
     Int8,
 }

@@ -15,6 +15,7 @@ const COUNT_MIN: f64 = 1e-9;
 /// Least length an embedding is divided by, as PyTorch's `normalize` has it.
 const LENGTH_MIN: f64 = 1e-12;
 
+#[allow(clippy::large_enum_variant)] // There is one in a network.
 pub(super) enum Head {
     Embedding,
     Classifier {

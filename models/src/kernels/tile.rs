@@ -78,14 +78,14 @@ pub(super) fn finish<S: Simd, const N: usize>(
     let (lanes, count) = (S::LANES, out.len());
     if count == N * lanes {
         // Of known lengths: no code for parts of vectors.
-        for n in 0..N {
-            finish_vector(simd, sums[n], residual, activation, out, n * lanes, lanes);
+        for (n, sum) in sums.into_iter().enumerate() {
+            finish_vector(simd, sum, residual, activation, out, n * lanes, lanes);
         }
     } else {
-        for n in 0..N {
+        for (n, sum) in sums.into_iter().enumerate() {
             let from = (n * lanes).min(count);
             let len = lanes.min(count - from);
-            finish_vector(simd, sums[n], residual, activation, out, from, len);
+            finish_vector(simd, sum, residual, activation, out, from, len);
         }
     }
 }
