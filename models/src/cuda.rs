@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 
 use candle_core::backend::BackendStorage;
 use candle_core::cuda_backend::cudarc::driver::{
-    CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg,
+    CudaFunction, CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg,
 };
 use candle_core::cuda_backend::cudarc::nvrtc::compile_ptx;
-use candle_core::cuda_backend::{CudaDType, CudaDevice, CudaFunc, CudaStorage, WrapErr};
+use candle_core::cuda_backend::{CudaDType, CudaDevice, CudaStorage, WrapErr};
 use candle_core::{
     CpuStorage, CustomOp1, DType, InplaceOp2, InplaceOp3, Layout, Result, Shape, Tensor,
     builder_arg,
@@ -62,7 +62,7 @@ pub(crate) fn finish(
 }
 
 /// A kernel by its name, for numbers of a type.
-fn kernel(device: &CudaDevice, name: &str, dtype: DType) -> Result<CudaFunc> {
+fn kernel(device: &CudaDevice, name: &str, dtype: DType) -> Result<CudaFunction> {
     static PTX: OnceLock<std::result::Result<String, String>> = OnceLock::new();
     let compiled = PTX.get_or_init(|| {
         let ptx = compile_ptx(SOURCE).map_err(|error| error.to_string())?;
@@ -77,7 +77,8 @@ fn kernel(device: &CudaDevice, name: &str, dtype: DType) -> Result<CudaFunc> {
         DType::F16 => "f16",
         other => candle_core::bail!("no kernel computes in {other:?} on a card"),
     };
-    device.get_or_load_custom_func(&format!("{name}_{suffix}"), "switchyard", ptx)
+    let func = device.get_or_load_custom_func(&format!("{name}_{suffix}"), "switchyard", ptx)?;
+    Ok(func.into_cuda_function())
 }
 
 fn launch(count: u64) -> LaunchConfig {
@@ -115,7 +116,8 @@ impl Unfold {
         let mut rows = unsafe { device.alloc::<T>(windows * wide)? };
         let func = kernel(device, "unfold", dtype)?;
         let count = (windows * wide) as u64;
-        let mut builder = func.builder();
+        let stream = device.cuda_stream();
+        let mut builder = stream.launch_builder(&func);
         builder.arg(&pictures);
         builder.arg(&mut rows);
         let Window2d {
@@ -190,7 +192,8 @@ impl Finish {
         let own = range(layout)?;
         let slice: &mut CudaSlice<T> = product.as_cuda_slice_mut::<T>()?;
         let mut sums = slice.slice_mut(own);
-        let mut builder = func.builder();
+        let stream = device.cuda_stream();
+        let mut builder = stream.launch_builder(&func);
         builder.arg(&mut sums);
         builder.arg(&bias);
         builder.arg(&onto);

@@ -13,7 +13,7 @@ use switchyard_executor::profile::{
     KindToMeasure, Machine, Made, MeasureOptions, MeasureProgress, Measurement, Subject, measure,
 };
 use switchyard_executor::{
-    BatchOutput, CandleExecutor, Device, InputTensor, Job, ModelSource, Row, Weights,
+    BatchOutput, CandleExecutor, Device, DeviceName, InputTensor, Job, ModelSource, Row, Weights,
 };
 use switchyard_models::Zoo;
 
@@ -152,7 +152,7 @@ fn encoders_are_measured_with_their_longest_text() {
     let source: Arc<dyn ModelSource> = Arc::clone(&manifest.source) as _;
     let kinds = [KindToMeasure {
         name: "cpu-1t".to_owned(),
-        device: Device::Cpu,
+        device: DeviceName::Cpu,
         threads: 1,
     }];
     let subject = Subject {
