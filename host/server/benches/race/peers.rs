@@ -15,7 +15,7 @@ struct Peer {
     variable: &'static str,
     program: &'static str,
     takes_binary: bool,
-    command: fn(&Path, &Peer, u16, &Path) -> Command,
+    command: fn(&Path, &Self, u16, &Path) -> Command,
 }
 
 const PEERS: [Peer; 3] = [
