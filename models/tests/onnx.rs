@@ -136,7 +136,7 @@ fn another_input_or_output_than_the_graphs_is_refused() {
     let two = |graph: &mut Graph| {
         graph
             .inputs
-            .push(Value::new("mask", FLOAT, Some(&[OPEN, 1])))
+            .push(Value::new("mask", FLOAT, Some(&[OPEN, 1])));
     };
     assert_eq!(
         refusal_of(two),

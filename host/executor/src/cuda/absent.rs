@@ -14,7 +14,7 @@ impl<T: WithDType> Staged for T {}
 
 /// Memory in which batches are put together for a card.
 #[derive(Default)]
-pub(crate) struct Staging;
+pub(crate) struct Staging {}
 
 impl Staging {
     /// The pieces, one after another, as a tensor on `device`.
