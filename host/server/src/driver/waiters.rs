@@ -2,7 +2,9 @@
 //!
 //! Owned by the driver thread alone, so there are no locks.
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use switchyard_core::event::Run;
 use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId};
@@ -19,9 +21,9 @@ pub(super) type Orphans = SmallVec<[RequestId; 4]>;
 /// outside could make them collide.
 #[derive(Default)]
 pub(super) struct Waiters {
-    rows: FxHashMap<RequestId, Row>,
-    calls: FxHashMap<Ticket, Open>,
-    batches: FxHashMap<BatchId, Running>,
+    rows: HashMap<RequestId, Row, FxBuildHasher>,
+    calls: HashMap<Ticket, Open, FxBuildHasher>,
+    batches: HashMap<BatchId, Running, FxBuildHasher>,
 }
 
 /// One row of a call: what the core calls a request.
