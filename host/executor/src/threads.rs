@@ -1,4 +1,4 @@
-//! How many threads candle uses, and on which.
+//! How many threads candle uses, on which, and on which cores these run.
 //!
 //! candle 0.11 parallelises in three ways, found by reading it:
 //! - Matrix products ask `gemm` for `get_num_threads()` parts and run them with `par_iter` on
@@ -59,15 +59,89 @@ pub fn candle_misfit(threads_max: usize) -> Option<String> {
     ))
 }
 
-/// A rayon pool of a worker's own.
+/// A rayon pool of a worker's own. Its threads run on `cores`, thread `i` on the `i`th alone; on
+/// any where there are none.
 ///
 /// # Errors
-/// The operating system gives no threads.
-pub(crate) fn pool(name: &str, threads: usize) -> std::io::Result<rayon::ThreadPool> {
+/// The operating system gives no threads, or not these cores.
+pub(crate) fn pool(
+    name: &str,
+    threads: usize,
+    cores: &[usize],
+) -> std::io::Result<rayon::ThreadPool> {
     let name = name.to_owned();
-    rayon::ThreadPoolBuilder::new()
+    let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.max(1))
         .thread_name(move |i| format!("{name}-{i}"))
         .build()
-        .map_err(std::io::Error::other)
+        .map_err(std::io::Error::other)?;
+    if !cores.is_empty() {
+        let pinned = pool.broadcast(|thread| pin(cores[thread.index() % cores.len()]));
+        pinned.into_iter().collect::<std::io::Result<()>>()?;
+    }
+    Ok(pool)
+}
+
+/// The cores that the calling thread may run on, ascending; those of the process where it has
+/// pinned nothing. Fewer than the machine's under `taskset` or in a container that was given some.
+///
+/// # Errors
+/// The operating system does not say, or is not Linux.
+#[cfg(target_os = "linux")]
+pub fn cores() -> std::io::Result<Vec<usize>> {
+    let mut set = no_cores();
+    // SAFETY: a set of that size is written, and 0 is the calling thread.
+    let told = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) };
+    if told != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: only numbers that a set has room for are asked for.
+    let may = |core: &usize| unsafe { libc::CPU_ISSET(*core, &set) };
+    Ok((0..CORES_MAX).filter(may).collect())
+}
+
+/// The cores that the calling thread may run on.
+///
+/// # Errors
+/// Always: this is known on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub fn cores() -> std::io::Result<Vec<usize>> {
+    Err(unsupported())
+}
+
+/// Keeps the calling thread on one core.
+#[cfg(target_os = "linux")]
+fn pin(core: usize) -> std::io::Result<()> {
+    if core >= CORES_MAX {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    let mut set = no_cores();
+    // SAFETY: a set has room for this number.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: a set of that size is read, and 0 is the calling thread.
+    match unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// Cores that a set has room for.
+#[cfg(target_os = "linux")]
+const CORES_MAX: usize = 8 * size_of::<libc::cpu_set_t>();
+
+#[cfg(target_os = "linux")]
+fn no_cores() -> libc::cpu_set_t {
+    // SAFETY: the type is an array of bits, and all of them 0 are an empty set.
+    unsafe { std::mem::zeroed() }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pin(_: usize) -> std::io::Result<()> {
+    Err(unsupported())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unsupported() -> std::io::Error {
+    let reason = "threads are kept on cores on Linux only";
+    std::io::Error::new(std::io::ErrorKind::Unsupported, reason)
 }

@@ -29,6 +29,8 @@ pub struct WorkerOptions {
     pub name: String,
     /// Threads that compute.
     pub threads: usize,
+    /// The cores they run on, one each; none: any.
+    pub cores: Vec<usize>,
     /// Commands that may wait for it. The core bounds what it has sent and not heard of again:
     /// one or two batches and a release per parked request, so that a few more than a worker's
     /// `parked_max` is never too little.
@@ -133,13 +135,13 @@ impl Worker {
     /// The executor runs inside a rayon pool of the worker's own, see [`threads`].
     ///
     /// # Errors
-    /// The operating system gives no threads.
+    /// The operating system gives no threads, or not the cores asked for.
     pub fn spawn(
         options: WorkerOptions,
         executor: Box<dyn Executor>,
         on_event: impl FnMut(WorkerEvent) + Clone + Send + 'static,
     ) -> std::io::Result<Self> {
-        let pool = threads::pool(&options.name, options.threads)?;
+        let pool = threads::pool(&options.name, options.threads, &options.cores)?;
         // Its reader sleeps at once where nothing waits. crossbeam's yields first, and what it yields
         // to on a small machine is what would send.
         let (commands, inbox) = sync_channel(options.commands_max.max(1));

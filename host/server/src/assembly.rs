@@ -14,7 +14,7 @@ use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, Manifes
 use switchyard_executor::memory::TooMuch;
 use switchyard_executor::profile::{KindToMeasure, MeasureError, ProfileError, ProfileFileError};
 use switchyard_executor::{
-    CandleExecutor, Device, DeviceError, DeviceName, Executor, ModelSource, Weights, device,
+    CandleExecutor, Device, DeviceError, DeviceName, ModelSource, Weights, device, threads,
 };
 use switchyard_models::card::{Task, TensorCard};
 use switchyard_models::zoo::{Zoo, ZooApp, ZooVariant};
@@ -25,7 +25,7 @@ use thiserror::Error;
 pub use profile::{Measured, measure};
 
 use crate::config::{Config, PoolConfig, WorkerConfig};
-use crate::driver::{PoolParts, PoolWeights};
+use crate::driver::{PoolExecutor, PoolParts, PoolWeights};
 use crate::evidence::{Counted, EvidenceModel, EvidenceModels};
 use crate::recorder::RecordOptions;
 use crate::reloads::FollowedVariant;
@@ -49,6 +49,16 @@ pub enum AssemblyError {
         config: PathBuf,
         /// What is wrong.
         error: ManifestError,
+    },
+    /// A worker is to run on cores that this process has not.
+    #[error("{config}: {field}: {reason}")]
+    Cores {
+        /// The configuration.
+        config: PathBuf,
+        /// The field, such as `worker[0].cores[1]`.
+        field: String,
+        /// What is wrong.
+        reason: String,
     },
     /// A worker is to keep what it cannot.
     #[error("worker {worker}: pin: {reason}")]
@@ -147,8 +157,10 @@ impl PoolPlan {
     /// Reads the zoo for every pool of a configuration.
     ///
     /// # Errors
-    /// An app is not in its zoo, or its cards are wrong, or what runs a variant is missing.
+    /// An app is not in its zoo, or its cards are wrong, or what runs a variant is missing;
+    /// a worker is to run on a core that this process may not use.
     pub fn all(config: &Config) -> Result<Vec<Self>, AssemblyError> {
+        check_cores(config)?;
         if let Some(library) = &config.server.onnxruntime {
             onnx::use_library(library);
         }
@@ -268,7 +280,11 @@ impl PoolPlan {
                     .with_loads(loads.collect());
                 let pinned = pinned.iter().copied();
                 let executor = pinned.fold(executor, CandleExecutor::with_pinned);
-                (Box::new(executor) as Box<dyn Executor>, worker.threads)
+                PoolExecutor {
+                    executor: Box::new(executor),
+                    threads: worker.threads,
+                    cores: worker.cores.clone(),
+                }
             });
         Ok(PoolParts {
             name: self.config.name.clone(),
@@ -482,6 +498,30 @@ pub fn scheduler_of(pool: &PoolConfig) -> SchedulerConfig {
         history: pool.windows_kept,
         ..SchedulerConfig::default()
     }
+}
+
+fn check_cores(config: &Config) -> Result<(), AssemblyError> {
+    let workers = config.workers.iter().enumerate();
+    let named =
+        workers.flat_map(|(i, worker)| worker.cores.iter().enumerate().map(move |c| (i, c)));
+    let mut known = None;
+    for (i, (j, core)) in named {
+        let refused = |reason| AssemblyError::Cores {
+            config: config.source.clone(),
+            field: format!("worker[{i}].cores[{j}]"),
+            reason,
+        };
+        let known = match &known {
+            Some(known) => known,
+            None => known.insert(threads::cores().map_err(|error| refused(error.to_string()))?),
+        };
+        if !known.contains(core) {
+            let known: Vec<_> = known.iter().map(usize::to_string).collect();
+            let reason = format!("{core}, this process may run on {}", known.join(", "));
+            return Err(refused(reason));
+        }
+    }
+    Ok(())
 }
 
 fn kind_of(worker: &WorkerConfig) -> String {

@@ -56,6 +56,16 @@ const INBOX_RESERVE: usize = 1_024;
 /// Commands to a worker beyond one release for each parked request.
 const WORKER_COMMANDS: usize = 64;
 
+/// What a worker runs, and on what.
+pub struct PoolExecutor {
+    /// What computes.
+    pub executor: Box<dyn Executor>,
+    /// The threads it computes with.
+    pub threads: usize,
+    /// The cores they run on, one each; none: any.
+    pub cores: Vec<usize>,
+}
+
 /// What a pool is made of.
 pub struct PoolParts {
     /// Name in logs, metrics and threads.
@@ -64,8 +74,8 @@ pub struct PoolParts {
     pub catalog: Arc<Catalog>,
     /// Bounds and seed of the scheduler.
     pub scheduler: SchedulerConfig,
-    /// One executor per worker of the catalog, and the threads it computes with.
-    pub executors: Vec<(Box<dyn Executor>, usize)>,
+    /// One per worker of the catalog.
+    pub executors: Vec<PoolExecutor>,
     /// Variants that each worker never evicts.
     pub pinned: Vec<Vec<VariantId>>,
     /// The weights that the executors share.
@@ -270,7 +280,7 @@ fn build(
 
 fn spawn_workers(
     catalog: &Catalog,
-    executors: Vec<(Box<dyn Executor>, usize)>,
+    executors: Vec<PoolExecutor>,
     driver: &Sender<Message>,
 ) -> io::Result<Vec<Worker>> {
     let specs = (0..)
@@ -278,18 +288,19 @@ fn spawn_workers(
         .zip(&catalog.workers);
     specs
         .zip(executors)
-        .map(|((id, spec), (executor, threads))| {
+        .map(|((id, spec), part)| {
             let options = WorkerOptions {
                 id,
                 name: spec.name.clone(),
-                threads,
+                threads: part.threads,
+                cores: part.cores,
                 // A replacement and an unload of every variant may wait beside the rest.
                 commands_max: spec.parked_max as usize
                     + 2 * catalog.variants.len()
                     + WORKER_COMMANDS,
             };
             let driver = driver.clone();
-            Worker::spawn(options, executor, move |event| {
+            Worker::spawn(options, part.executor, move |event| {
                 // An error means that the driver has ended; nobody waits for this any more.
                 let _ = driver.send(Message::Worker(event));
             })

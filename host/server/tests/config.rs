@@ -55,7 +55,7 @@ fn unknown_fields_are_refused_with_a_suggestion() {
     assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
     assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml: server.htpp: unknown field `htpp`, expected one of `http`, `admin`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `body_timeout_ms`, `connections_max`, `rows_max`, `inbox_max`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?");
     assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
-    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
     assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
 }
 
@@ -132,6 +132,17 @@ fn a_device_is_one_that_this_program_can_use() {
     } else {
         assert_snapshot!(parsed.unwrap_err(), @"switchyard.toml: worker[0].device: `cuda:3`: this program was built without the feature `cuda`; `cargo xtask cuda` builds one with it");
     }
+}
+
+#[test]
+fn cores_are_as_many_as_threads() {
+    let cores = |cores: &str| {
+        let text = format!("name = \"cpu-a\"\nthreads = 2\ncores = [{cores}]");
+        said("name = \"cpu-a\"", &text)
+    };
+    assert_snapshot!(cores("0"), @"switchyard.toml: worker[0].cores: has 1, must be as many as threads, 2, or none");
+    assert_snapshot!(cores("1, 1"), @"switchyard.toml: worker[0].cores[1]: 1 is there already");
+    assert_snapshot!(cores("0, -1"), @"switchyard.toml: worker[0].cores[1]: invalid value: integer `-1`, expected usize");
 }
 
 #[test]

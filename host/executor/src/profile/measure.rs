@@ -157,7 +157,7 @@ pub fn measure(
     let start = Instant::now();
     for kind in kinds {
         let name = kind.name.clone();
-        let pool = match threads::pool(&name, kind.threads) {
+        let pool = match threads::pool(&name, kind.threads, &[]) {
             Ok(pool) => pool,
             Err(source) => return Err(MeasureError::Threads { kind: name, source }),
         };

@@ -263,6 +263,7 @@ fn a_lost_card_takes_its_worker_off() {
         id: WorkerId(3),
         name: "card".to_owned(),
         threads: 1,
+        cores: Vec::new(),
         commands_max: 8,
     };
     let worker = Worker::spawn(options, Box::new(executor(&card)), move |event| {

@@ -168,6 +168,7 @@ fn workers_of_different_sizes_run_it_at_once() {
                 id: WorkerId(threads as u32),
                 name: format!("worker-{threads}"),
                 threads,
+                cores: Vec::new(),
                 commands_max: 100,
             };
             let executor = CandleExecutor::new(yard.weights.clone(), Device::Cpu, 1_000);

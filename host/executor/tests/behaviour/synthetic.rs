@@ -126,6 +126,7 @@ fn a_lost_device_takes_the_worker_down_and_loses_no_batch() {
         id: WorkerId(0),
         name: "synthetic".to_owned(),
         threads: 1,
+        cores: Vec::new(),
         commands_max: 8,
     };
     let worker = Worker::spawn(options, Box::new(executor), move |event| {

@@ -20,6 +20,7 @@ fn options(commands_max: usize) -> WorkerOptions {
         id: WorkerId(3),
         name: "w3".to_owned(),
         threads: 2,
+        cores: Vec::new(),
         commands_max,
     }
 }
@@ -81,6 +82,70 @@ fn a_batch_is_answered_on_the_workers_thread() {
     assert_eq!(finished.result.unwrap().rows().count(), 2);
     assert_eq!(finished.residency.resident, [VariantId(0)]);
     assert_eq!(finished.residency.free_bytes, 90);
+}
+
+/// Says where its batches run.
+#[cfg(target_os = "linux")]
+struct Where(std::sync::mpsc::Sender<Vec<Vec<usize>>>);
+
+#[cfg(target_os = "linux")]
+impl Executor for Where {
+    fn run(&mut self, _: &mut Job) -> Ran {
+        let each = rayon::broadcast(|_| switchyard_executor::threads::cores().unwrap());
+        self.0.send(each).unwrap();
+        Ran {
+            result: Ok(BatchOutput::Parked),
+            compute: Micros(1),
+            load: Micros::ZERO,
+        }
+    }
+
+    fn release(&mut self, _: RequestId) {}
+
+    fn preload(&mut self, _: VariantId) -> Result<Micros, CacheError> {
+        panic!("no models here");
+    }
+
+    fn residency(&self) -> Residency {
+        Residency::default()
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn batches_run_on_the_workers_cores() {
+    let all = switchyard_executor::threads::cores().unwrap();
+    let (first, last) = (all[0], *all.last().unwrap());
+    for cores in [vec![], vec![last], vec![last, first]] {
+        let (tell, told) = channel();
+        let options = WorkerOptions {
+            threads: cores.len().max(1),
+            cores: cores.clone(),
+            ..options(4)
+        };
+        let worker = Worker::spawn(options, Box::new(Where(tell)), |_| {}).unwrap();
+        worker.run(job(&[1], 0, 1, None)).unwrap();
+        let each = told.recv_timeout(PATIENCE).unwrap();
+        let one_each: Vec<Vec<usize>> = cores.iter().map(|core| vec![*core]).collect();
+        assert_eq!(
+            each,
+            if cores.is_empty() {
+                vec![all.clone()]
+            } else {
+                one_each
+            }
+        );
+        // Whoever made it runs where it could.
+        assert_eq!(switchyard_executor::threads::cores().unwrap(), all);
+    }
+    // No machine that this runs on has as many.
+    for core in [1023, 1024, usize::MAX] {
+        let nowhere = WorkerOptions {
+            cores: vec![core; 2],
+            ..options(4)
+        };
+        assert!(Worker::spawn(nowhere, Box::new(candle()), |_| {}).is_err());
+    }
 }
 
 #[test]

@@ -125,6 +125,7 @@ impl Check<'_> {
             let WorkerConfig {
                 device,
                 threads,
+                cores,
                 memory_mb,
                 pin,
                 power_w,
@@ -136,11 +137,28 @@ impl Check<'_> {
                 return self.refuse(format!("worker[{i}].device"), error.to_string());
             }
             self.range(&format!("worker[{i}].threads"), *threads, 1..=1_024)?;
+            self.cores(i, cores, *threads)?;
             self.range(&format!("worker[{i}].memory_mb"), *memory_mb, 1..=1 << 24)?;
             self.pins(i, pin)?;
             self.power(i, *power_w)?;
             self.range(&format!("worker[{i}].queue_max"), *queue_max, 1..=65_536)?;
             self.range(&format!("worker[{i}].parked_max"), *parked_max, 0..=65_536)?;
+        }
+        Ok(())
+    }
+
+    /// Which cores there are is seen as it starts: a configuration may be read elsewhere.
+    fn cores(&self, i: usize, cores: &[usize], threads: usize) -> Result<(), ConfigError> {
+        if !cores.is_empty() && cores.len() != threads {
+            let count = cores.len();
+            let reason = format!("has {count}, must be as many as threads, {threads}, or none");
+            return self.refuse(format!("worker[{i}].cores"), reason);
+        }
+        for (j, core) in cores.iter().enumerate() {
+            if cores[..j].contains(core) {
+                let reason = format!("{core} is there already");
+                return self.refuse(format!("worker[{i}].cores[{j}]"), reason);
+            }
         }
         Ok(())
     }

@@ -16,6 +16,9 @@ pub struct WorkerConfig {
     /// Threads it computes with.
     #[serde(default = "default_threads")]
     pub threads: usize,
+    /// Cores that its threads run on, one each; none: any.
+    #[serde(default)]
+    pub cores: Vec<usize>,
     /// Budget for resident models and parked activations, in MiB.
     #[serde(default = "default_memory_mb")]
     pub memory_mb: u64,

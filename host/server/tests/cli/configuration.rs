@@ -215,6 +215,24 @@ fn documented_examples_are_read_and_change_something() {
     }
 }
 
+/// Seen where it is to run, since a configuration may be read elsewhere.
+#[test]
+fn a_core_that_is_not_there_is_named_at_the_start() {
+    let cores = |cores| {
+        let lines = [("threads", "2"), ("cores", cores)];
+        let config = parse(&with("[[worker]]", &lines)).unwrap();
+        PoolPlan::all(&config).err().map(|error| error.to_string())
+    };
+    let error = cores("[0, 5000]").unwrap_or_default();
+    let start = "test.toml: worker[0].cores[1]: 5000, this process may run on ";
+    let ours = if cfg!(target_os = "linux") {
+        start
+    } else {
+        "Linux only"
+    };
+    assert!(error.contains(ours), "{error}");
+}
+
 #[test]
 fn the_example_is_the_demo_configuration_and_fits_what_ships() {
     let file = root().join("switchyard.toml");
