@@ -55,7 +55,9 @@ fn rows(app: &ZooApp, variant: &ZooVariant) -> Result<()> {
     }
     for (i, (precision, loaded)) in all.iter().enumerate() {
         let exits = validate(&app.card, &variant.card, loaded.model.as_ref(), PER_CLASS)?;
-        let accuracy = exits.last().map_or(f64::NAN, |exit| exit.accuracy());
+        let accuracy = exits
+            .last()
+            .map_or(f64::NAN, switchyard_models::Confusion::accuracy);
         println!(
             "| {}/{} | {:.3} | {:.3} | {} | {accuracy:.3} |",
             app.card.name,
