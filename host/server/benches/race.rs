@@ -24,6 +24,7 @@ mod bare;
 #[allow(dead_code)] // Shared with the other benches, so too below.
 mod contender;
 #[path = "race/load.rs"]
+#[allow(dead_code)]
 mod load;
 #[path = "race/model.rs"]
 mod model;

@@ -55,7 +55,7 @@ fn ask_until_ready(contender: &Contender) -> Vec<f32> {
 
 /// One request on a connection of its own.
 fn ask(contender: &Contender) -> Result<Vec<f32>, Box<dyn std::error::Error>> {
-    let (_, body) = Body::Json.bytes();
+    let (_, body) = Body::Json.bytes_for(contender.names);
     let (address, path) = contender.place();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\

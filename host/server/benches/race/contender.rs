@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use process::Process;
 
-use super::model::APP;
+use super::model::{APP, NAMES, Names};
 
 /// For a server to load its model and measure its profile.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -20,6 +20,8 @@ pub(crate) struct Contender {
     pub(crate) url: String,
     /// Whether it takes tensors as bytes after the JSON.
     pub(crate) takes_binary: bool,
+    /// What it calls its tensors.
+    pub(crate) names: Names,
     process: Option<Process>,
 }
 
@@ -183,6 +185,7 @@ impl Contender {
             name: name.to_owned(),
             url: format!("http://127.0.0.1:{port}/v2/models/{APP}/infer"),
             takes_binary: true,
+            names: NAMES,
             process: Some(process),
         }
     }
@@ -193,6 +196,7 @@ impl Contender {
             name: name.to_owned(),
             url: url.to_owned(),
             takes_binary: true,
+            names: NAMES,
             process: None,
         }
     }

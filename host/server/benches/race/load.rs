@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::contender::Contender;
-use super::model::{SAMPLES, beat};
+use super::model::{NAMES, Names, SAMPLES, beat};
 
 /// How the tensor travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,13 @@ impl Body {
 
     /// The length of the JSON where bytes follow it, and the body.
     pub(crate) fn bytes(self) -> (Option<usize>, Vec<u8>) {
+        self.bytes_for(NAMES)
+    }
+
+    /// As [`bytes`](Self::bytes), for a server with other names.
+    pub(crate) fn bytes_for(self, names: Names) -> (Option<usize>, Vec<u8>) {
         let input = |rest: serde_json::Value| {
-            let mut input = json!({"name": "x", "shape": [1, SAMPLES], "datatype": "FP32"});
+            let mut input = json!({"name": names.input, "shape": [1, SAMPLES], "datatype": "FP32"});
             let fields = input.as_object_mut().unwrap();
             fields.extend(rest.as_object().unwrap().clone());
             input
@@ -67,7 +72,7 @@ impl Body {
                 let size = json!({"parameters": {"binary_data_size": blob.len()}});
                 let head = json!({
                     "inputs": [input(size)],
-                    "outputs": [{"name": "probabilities", "parameters": {"binary_data": true}}],
+                    "outputs": [{"name": names.output, "parameters": {"binary_data": true}}],
                 });
                 let head = head.to_string().into_bytes();
                 (Some(head.len()), [head, blob].concat())
@@ -81,40 +86,44 @@ impl Body {
 impl Load {
     pub(crate) fn new(folder: &Path, took: Duration) -> Self {
         let folder = folder.to_path_buf();
-        for body in [Body::Json, Body::Binary] {
-            let (json_bytes, bytes) = body.bytes();
-            std::fs::write(folder.join(body.label()), bytes).unwrap();
-            let header = json_bytes.map_or(String::new(), |bytes| {
-                format!(
-                    "wrk.headers[\"Content-Type\"] = \"application/octet-stream\"\n\
-                     wrk.headers[\"Inference-Header-Content-Length\"] = \"{bytes}\"\n"
-                )
-            });
-            let file = folder.join(body.label());
-            let script = format!(
-                "wrk.method = \"POST\"\n\
-                 wrk.headers[\"Content-Type\"] = \"application/json\"\n\
-                 {header}\
-                 local file = io.open(\"{}\", \"rb\")\n\
-                 wrk.body = file:read(\"*a\")\n\
-                 file:close()\n",
-                file.display()
-            );
-            std::fs::write(folder.join(format!("{}.lua", body.label())), script).unwrap();
-        }
         Self { folder, took }
+    }
+
+    /// Writes the body that a server of these names takes, and the script that posts it.
+    fn script(&self, body: Body, names: Names) -> PathBuf {
+        let (json_bytes, bytes) = body.bytes_for(names);
+        let file = self.folder.join(body.label());
+        std::fs::write(&file, bytes).unwrap();
+        let header = json_bytes.map_or(String::new(), |bytes| {
+            format!(
+                "wrk.headers[\"Content-Type\"] = \"application/octet-stream\"\n\
+                 wrk.headers[\"Inference-Header-Content-Length\"] = \"{bytes}\"\n"
+            )
+        });
+        let text = format!(
+            "wrk.method = \"POST\"\n\
+             wrk.headers[\"Content-Type\"] = \"application/json\"\n\
+             {header}\
+             local file = io.open(\"{}\", \"rb\")\n\
+             wrk.body = file:read(\"*a\")\n\
+             file:close()\n",
+            file.display()
+        );
+        let script = file.with_extension("lua");
+        std::fs::write(&script, text).unwrap();
+        script
     }
 
     /// Until caches are warm and profiles settled.
     pub(crate) fn warm(&self, contender: &Contender) {
-        let run = self.wrk(&contender.url, Body::Json, 4, Duration::from_secs(1));
+        let run = self.wrk(contender, Body::Json, 4, Duration::from_secs(1));
         assert_eq!(run.refused, 0, "{} refuses the body", contender.name);
         assert!(run.per_s > 0.0, "{} answers nothing", contender.name);
     }
 
     pub(crate) fn run(&self, contender: &Contender, body: Body, concurrency: usize) -> Run {
         let before = contender.cpu();
-        let run = self.wrk(&contender.url, body, concurrency, self.took);
+        let run = self.wrk(contender, body, concurrency, self.took);
         let spent = contender
             .cpu()
             .zip(before)
@@ -126,14 +135,14 @@ impl Load {
         }
     }
 
-    fn wrk(&self, url: &str, body: Body, concurrency: usize, took: Duration) -> Run {
+    fn wrk(&self, contender: &Contender, body: Body, concurrency: usize, took: Duration) -> Run {
         let output = Command::new("wrk")
             .args(["--threads", "1", "--latency"])
             .args(["--connections", &concurrency.to_string()])
             .args(["--duration", &format!("{}s", took.as_secs())])
             .arg("--script")
-            .arg(self.folder.join(format!("{}.lua", body.label())))
-            .arg(url)
+            .arg(self.script(body, contender.names))
+            .arg(&contender.url)
             .output()
             .expect("wrk, Debian's package of that name");
         let text = String::from_utf8_lossy(&output.stdout);

@@ -10,6 +10,19 @@ use safetensors::tensor::{Dtype, TensorView};
 /// What clients call it.
 pub(crate) const APP: &str = "mlp";
 
+/// What a server calls its input and its output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Names {
+    pub(crate) input: &'static str,
+    pub(crate) output: &'static str,
+}
+
+/// As the card says.
+pub(crate) const NAMES: Names = Names {
+    input: "x",
+    output: "probabilities",
+};
+
 /// Numbers of a request.
 pub(crate) const SAMPLES: usize = 187;
 

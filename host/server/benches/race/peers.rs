@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::contender::{Contender, free_ports};
+use super::model::{NAMES, Names};
 
 /// What furnace puts together at most, as in its own benchmarks.
 const FURNACE_BATCH: &str = "64";
@@ -15,6 +16,7 @@ struct Peer {
     variable: &'static str,
     program: &'static str,
     takes_binary: bool,
+    names: Names,
     command: fn(&Path, &Self, u16, &Path) -> Command,
 }
 
@@ -24,6 +26,11 @@ const PEERS: [Peer; 3] = [
         variable: "SWITCHYARD_FURNACE",
         program: "target/peers/release/race-furnace",
         takes_binary: true,
+        // Whatever the model says: a model of one tensor in and one out has these names there.
+        names: Names {
+            input: "input",
+            output: "output",
+        },
         command: furnace,
     },
     Peer {
@@ -31,6 +38,7 @@ const PEERS: [Peer; 3] = [
         variable: "SWITCHYARD_TRITON",
         program: "target/triton/bin/python",
         takes_binary: true,
+        names: NAMES,
         command: python,
     },
     Peer {
@@ -38,6 +46,7 @@ const PEERS: [Peer; 3] = [
         variable: "SWITCHYARD_MLSERVER",
         program: "target/mlserver/bin/python",
         takes_binary: false,
+        names: NAMES,
         command: python,
     },
 ];
@@ -57,6 +66,7 @@ pub(crate) fn built(zoo: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<Contend
         let mut command = (peer.command)(&program, peer, port, zoo);
         let mut contender = Contender::start(peer.name, port, &mut command);
         contender.takes_binary = peer.takes_binary;
+        contender.names = peer.names;
         started.push(contender);
     }
     started
