@@ -103,6 +103,7 @@ fn a_plain_network_of_linear_layers_is_too() {
     candle_core::safetensors::save(&tensors, dir.path().join("model.safetensors")).unwrap();
     let card = r#"
 name = "mlp"
+summary = "Linear layers of random weights"
 weights = "model.safetensors"
 parameters = 323
 stages = 1
