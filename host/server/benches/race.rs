@@ -30,6 +30,8 @@ mod load;
 mod model;
 #[path = "race/peers.rs"]
 mod peers;
+#[path = "race/stolen.rs"]
+mod stolen;
 #[path = "race/table.rs"]
 mod table;
 
@@ -37,10 +39,16 @@ use std::time::Duration;
 
 use contender::Contender;
 use load::{Body, Load, Run};
+use stolen::Stolen;
 use table::Entry;
 
 /// Connections kept busy at once.
 const CONCURRENCIES: [usize; 2] = [16, 64];
+
+/// Part of a run's time that may be stolen by whoever else is on the machine's host.
+const STOLEN_MAX: f64 = 0.02;
+/// Times that a run is tried before the least disturbed one counts.
+const ATTEMPTS: usize = 4;
 
 /// How long, how often, and who else.
 struct Options {
@@ -100,13 +108,33 @@ fn race(
     for round in 0..rounds {
         for (contender, runs) in contenders.iter().zip(&mut runs) {
             eprintln!("round {round}: {} {body:?} {concurrency}", contender.name);
-            runs.push(load.run(contender, body, concurrency));
+            runs.push(undisturbed(|| load.run(contender, body, concurrency)));
         }
     }
     let named = contenders.iter().zip(runs);
     named
         .map(|(contender, runs)| Entry::new(&contender.name, body, concurrency, &runs))
         .collect()
+}
+
+/// A run during which the host of this virtual machine left it alone, or the least disturbed of a
+/// few: a machine from which a fifth of the time is taken says nothing about servers.
+fn undisturbed(run: impl Fn() -> Run) -> Run {
+    let mut best: Option<(f64, Run)> = None;
+    for _ in 0..ATTEMPTS {
+        let before = Stolen::now();
+        let found = run();
+        let stolen = Stolen::now().zip(before).map(|(now, then)| now.since(then));
+        let stolen = stolen.unwrap_or_default();
+        if best.is_none_or(|(least, _)| stolen < least) {
+            best = Some((stolen, found));
+        }
+        if stolen < STOLEN_MAX {
+            break;
+        }
+        eprintln!("{:.0} % of the time was stolen", stolen * 100.0);
+    }
+    best.map(|(_, run)| run).unwrap()
 }
 
 // === impl Options ===
