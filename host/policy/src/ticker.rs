@@ -1,21 +1,13 @@
-//! The thread that ends epochs under calls that run long: one per period, for as long as such a
-//! call runs.
-//!
-//! Nearly every call ends within microseconds, and the thread never sees it: while calls come and
-//! go it only looks, a few hundred times a second, whether one runs at that moment.
+//! The thread that counts time for running policies: one epoch per period.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Time between two epochs under a call. Shorter ones drift on a busy machine and gain nothing at
+/// Time between two epochs. Shorter ones drift on a busy machine and gain nothing at
 /// budgets of milliseconds.
 pub const PERIOD: Duration = Duration::from_micros(500);
-
-/// Longest time between two looks whether a call runs; half the shortest budget where that is
-/// shorter, so that a call is seen well before its end.
-const LOOK_MAX: Duration = Duration::from_millis(2);
 
 /// Without a call for this long the thread sleeps, so that an idle server is quiet.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
@@ -23,8 +15,8 @@ const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Nice value asked for; without the right to it the thread runs like any other.
 const NICE: i32 = -10;
 
-/// Calls its closure once per [`PERIOD`] under a call, on absolute deadlines: a late tick is made
-/// up for, so epochs count time and do not drift. Stops when dropped.
+/// Calls its closure once per [`PERIOD`], on absolute deadlines: a late tick is made up for,
+/// so epochs count time and do not drift. Stops when dropped.
 pub struct Ticker {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -37,8 +29,6 @@ struct Shared {
     begun: AtomicU64,
     /// Calls over so far; as many as begun when none runs.
     ended: AtomicU64,
-    /// Time between two looks, in microseconds.
-    look_us: AtomicU64,
 }
 
 /// A call whose deadline counts epochs; it ends when this is dropped.
@@ -58,7 +48,6 @@ impl Ticker {
             asleep: AtomicBool::new(false),
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
-            look_us: AtomicU64::new(LOOK_MAX.as_micros() as u64),
         });
         let thread = thread::Builder::new()
             .name("epoch-ticker".to_owned())
@@ -72,9 +61,8 @@ impl Ticker {
         })
     }
 
-    /// Says that a call begins which is to be cut after `budget`.
-    pub fn call_begins(&self, budget: Duration) -> Running<'_> {
-        self.shared.look_within(budget / 2);
+    /// Says that a call begins whose deadline counts epochs.
+    pub fn call_begins(&self) -> Running<'_> {
         // Sequentially consistent with the thread's store to `asleep` and its look at
         // `begun`: one of the two sides sees the other.
         self.shared.begun.fetch_add(1, Ordering::SeqCst);
@@ -123,7 +111,7 @@ impl Shared {
     /// Returns how many calls had begun when it found that none has for a while and none
     /// runs.
     fn tick_until_idle(&self, tick: &impl Fn()) -> u64 {
-        let mut next = Instant::now() + self.look();
+        let mut next = Instant::now() + PERIOD;
         let mut seen = self.begun.load(Ordering::SeqCst);
         let mut busy_at = next;
         while !self.stop.load(Ordering::SeqCst) {
@@ -132,14 +120,10 @@ impl Shared {
                 thread::sleep(next - now);
                 continue;
             }
+            tick();
+            next += PERIOD;
             let ended = self.ended.load(Ordering::SeqCst);
             let begun = self.begun.load(Ordering::SeqCst);
-            if ended == begun {
-                next = now + self.look();
-            } else {
-                tick();
-                next += PERIOD;
-            }
             if begun != seen || ended != begun {
                 (seen, busy_at) = (begun, now);
             } else if now.saturating_duration_since(busy_at) > IDLE_AFTER {
@@ -147,18 +131,6 @@ impl Shared {
             }
         }
         seen
-    }
-
-    fn look(&self) -> Duration {
-        Duration::from_micros(self.look_us.load(Ordering::Relaxed))
-    }
-
-    fn look_within(&self, time: Duration) {
-        let us = u64::try_from(time.max(PERIOD).as_micros()).unwrap_or(u64::MAX);
-        // Mostly nothing is written: budgets are few and stay.
-        if us < self.look_us.load(Ordering::Relaxed) {
-            self.look_us.fetch_min(us, Ordering::Relaxed);
-        }
     }
 
     fn sleep_while_begun_is(&self, seen: u64) {
@@ -215,35 +187,13 @@ mod tests {
     fn ticks_count_time_without_drift() {
         let (count, ticker) = counter();
         let began = Instant::now();
-        let _running = ticker.call_begins(LOOK_MAX);
+        let _running = ticker.call_begins();
         thread::sleep(Duration::from_millis(300));
         let ticks = count.load(Ordering::Relaxed) as f64;
         let due = began.elapsed().as_secs_f64() / PERIOD.as_secs_f64();
-        // Made-up ticks keep the count true even on a busy machine; the bound covers the first
-        // look and a thread that is off the processor at the very moment of this one.
+        // Made-up ticks keep the count true even on a busy machine; the bound covers a
+        // thread that is off the processor at the very moment of the look.
         assert!(ticks > due * 0.5 && ticks <= due + 1.0, "{ticks} of {due}");
-    }
-
-    #[test]
-    fn nothing_ticks_between_calls() {
-        let (count, ticker) = counter();
-        for _ in 0..50 {
-            drop(ticker.call_begins(LOOK_MAX));
-            thread::sleep(Duration::from_millis(1));
-        }
-        // A look can fall into a call, however short.
-        let ticks = count.load(Ordering::Relaxed);
-        assert!(ticks < 10, "{ticks}");
-    }
-
-    #[test]
-    fn looks_follow_the_shortest_budget() {
-        let (_, ticker) = counter();
-        assert_eq!(ticker.shared.look(), LOOK_MAX);
-        for (budget_us, look_us) in [(5_000, 2_000), (3_000, 1_500), (4_000, 1_500), (1, 500)] {
-            drop(ticker.call_begins(Duration::from_micros(budget_us)));
-            assert_eq!(ticker.shared.look(), Duration::from_micros(look_us));
-        }
     }
 
     #[test]
@@ -261,7 +211,7 @@ mod tests {
         thread::sleep(IDLE_AFTER + Duration::from_millis(200));
         assert!(ticker.shared.asleep.load(Ordering::SeqCst), "still ticking");
         let before = count.load(Ordering::Relaxed);
-        let running = ticker.call_begins(LOOK_MAX);
+        let running = ticker.call_begins();
         thread::sleep(IDLE_AFTER + Duration::from_millis(200));
         let during = count.load(Ordering::Relaxed);
         assert!(during > before, "did not wake");
