@@ -42,8 +42,8 @@ pub struct ServerConfig {
 
 impl ServerConfig {
     /// Threads for HTTP, at least one. By default half the cores: beside them a pool schedules and
-    /// its workers compute, and on two cores one thread served more requests, and sooner, than
-    /// two did (`docs/performance.md`).
+    /// its workers compute, and on two cores one thread served more requests than two did
+    /// (`docs/performance.md`); on larger machines it was not measured.
     pub fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)),

@@ -2,10 +2,9 @@
 //! it handles before it looks at the time again.
 //!
 //! Made for one busy reader: a sender takes a lock for as long as a push takes and wakes the
-//! reader only when it sleeps, and the reader takes the lock once for many messages. A channel
-//! that is read message by message cost a third more at 16 connections, most of it in yields:
-//! those to be had spin before they sleep, which on a small machine takes the processor from
-//! whoever would send.
+//! reader only when it sleeps, and the reader takes the lock once for many messages. crossbeam's
+//! channel, which was here before, yields before it sleeps, on two cores about every second request at
+//! 16 connections; `docs/performance.md` has what the change was worth.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
