@@ -25,6 +25,7 @@ pub mod guard;
 pub mod ids;
 pub mod ledger;
 pub mod load;
+mod pending;
 pub mod plan;
 pub mod policy;
 pub mod profile;

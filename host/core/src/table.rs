@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::ids::{BatchId, RequestId, WorkerId};
+use crate::pending::Pending;
 use crate::request::{Evidence, Progress, Request};
 use crate::time::Time;
+use crate::window::Requests;
 
 /// Live requests by id. Ids only grow, so this is a ring from the oldest live request to the
 /// newest: constant-time look-up, iteration in arrival order, no hashing.
@@ -14,8 +16,8 @@ pub(crate) struct Table {
     base: u64,
     slots: VecDeque<Option<Entry>>,
     live: usize,
-    /// Ids in [`State::Pending`]; ascending id is arrival order.
-    pending: BTreeSet<RequestId>,
+    /// Those in [`State::Pending`].
+    pending: Pending,
     /// Deadlines of the live requests whose app drops late ones.
     expiries: BTreeSet<(Time, RequestId)>,
 }
@@ -65,6 +67,7 @@ impl Table {
         if expires {
             self.expiries.insert((request.deadline, id));
         }
+        self.pending.insert(&request);
         self.slots.push_back(Some(Entry {
             request,
             evidence: None,
@@ -72,7 +75,6 @@ impl Table {
             state: State::Pending,
             expires,
         }));
-        self.pending.insert(id);
         self.live += 1;
         true
     }
@@ -89,14 +91,15 @@ impl Table {
 
     /// Moves a live request; nothing happens to one that has ended.
     pub(crate) fn set_state(&mut self, id: RequestId, state: State) {
-        let Some(entry) = self.get_mut(id) else {
+        let at = id.0.checked_sub(self.base);
+        let Some(Some(entry)) = at.and_then(|at| self.slots.get_mut(at as usize)) else {
             return;
         };
-        entry.state = state;
-        if state == State::Pending {
-            self.pending.insert(id);
-        } else {
-            self.pending.remove(&id);
+        let before = std::mem::replace(&mut entry.state, state);
+        match (before == State::Pending, state == State::Pending) {
+            (false, true) => self.pending.insert(&entry.request),
+            (true, false) => self.pending.remove(id),
+            (true, true) | (false, false) => {}
         }
     }
 
@@ -104,7 +107,9 @@ impl Table {
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Entry> {
         let at = id.0.checked_sub(self.base)?;
         let entry = self.slots.get_mut(at as usize)?.take()?;
-        self.pending.remove(&id);
+        if entry.state == State::Pending {
+            self.pending.remove(id);
+        }
         if entry.expires {
             self.expiries.remove(&(entry.request.deadline, id));
         }
@@ -126,9 +131,14 @@ impl Table {
         self.live
     }
 
-    /// Pending ids, oldest first.
-    pub(crate) fn pending(&self) -> &BTreeSet<RequestId> {
+    /// Those that are pending.
+    pub(crate) fn pending(&self) -> &Pending {
         &self.pending
+    }
+
+    /// The pending ones as a window shows them, oldest first.
+    pub(crate) fn pending_columns(&mut self) -> &Requests {
+        self.pending.columns()
     }
 
     /// The earliest deadline among requests that may still be dropped.

@@ -245,6 +245,16 @@ impl Causes {
 }
 
 impl Requests {
+    /// Adds the rows of `from`, without their progress and evidence.
+    pub(crate) fn copy_columns(&mut self, from: &Self) {
+        self.id.extend_from_slice(&from.id);
+        self.app.extend_from_slice(&from.app);
+        self.arrival.extend_from_slice(&from.arrival);
+        self.deadline.extend_from_slice(&from.deadline);
+        self.priority.extend_from_slice(&from.priority);
+        self.min_accuracy.extend_from_slice(&from.min_accuracy);
+    }
+
     fn clear(&mut self) {
         self.id.clear();
         self.app.clear();

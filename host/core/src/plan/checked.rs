@@ -75,6 +75,8 @@ pub(crate) struct Yard<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     ids: Vec<RequestId>,
+    /// Batches taken back, in ascending order.
+    revoked: Vec<BatchId>,
     /// Per worker: batches after the plan.
     queued: Vec<u32>,
     /// Per worker: parked requests after the plan; empty when the plan parks none.
@@ -125,6 +127,7 @@ impl CheckedPlan {
 impl Scratch {
     fn reset(&mut self, plan: &Plan, yard: &Yard<'_>) {
         self.ids.clear();
+        self.revoked.clear();
         self.queued.clear();
         self.parked.clear();
         self.queued.extend_from_slice(yard.workers.queued());
@@ -171,6 +174,8 @@ fn check_revokes(plan: &Plan, yard: &Yard<'_>, scratch: &mut Scratch) -> Result<
             *parked -= held.members.len() as u32;
         }
     }
+    scratch.revoked.extend_from_slice(&plan.revokes);
+    scratch.revoked.sort_unstable();
     Ok(())
 }
 
@@ -190,10 +195,11 @@ fn check_requests(plan: &Plan, yard: &Yard<'_>, scratch: &mut Scratch) -> Result
     ];
     for (list, ids) in named {
         for (index, &id) in ids.iter().enumerate() {
-            let entry = available(id, plan, yard).ok_or_else(|| PlanError::NotPending {
-                entry: format!("{list}[{index}]"),
-                request: id.0,
-            })?;
+            let entry =
+                available(id, &scratch.revoked, yard).ok_or_else(|| PlanError::NotPending {
+                    entry: format!("{list}[{index}]"),
+                    request: id.0,
+                })?;
             if list == "answers" {
                 check_answer(index, entry, yard)?;
             }
@@ -207,11 +213,11 @@ fn check_requests(plan: &Plan, yard: &Yard<'_>, scratch: &mut Scratch) -> Result
     }
 }
 
-fn available<'a>(id: RequestId, plan: &Plan, yard: &Yard<'a>) -> Option<&'a Entry> {
+fn available<'a>(id: RequestId, revoked: &[BatchId], yard: &Yard<'a>) -> Option<&'a Entry> {
     let entry = yard.table.get(id)?;
     match entry.state() {
         State::Pending => Some(entry),
-        State::Queued(_, batch) if plan.revokes.contains(&batch) => Some(entry),
+        State::Queued(_, batch) if revoked.binary_search(&batch).is_ok() => Some(entry),
         _ => None,
     }
 }

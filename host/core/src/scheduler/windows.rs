@@ -50,7 +50,7 @@ impl Scheduler {
     /// When the oldest pending request will have waited too long beside an idle worker, if
     /// there is a policy to blame. The oldest is enough: others become it.
     pub(super) fn starving_at(&self) -> Option<(Time, RequestId)> {
-        let oldest = *self.table.pending().first()?;
+        let oldest = self.table.pending().first()?;
         let deadline = self.table.get(oldest)?.request.deadline;
         let blame = self.guard.has_policy() && self.workers.any_idle();
         let at = deadline.max(self.relieved) + self.config.patience + Micros(1);
@@ -143,19 +143,20 @@ impl Scheduler {
         window.arrival_rate.extend(self.load.rates(now));
     }
 
-    fn see_requests(&self, window: &mut Window, evidence: bool) {
-        let columns = &mut window.requests;
-        let pending = self.table.pending().iter();
-        for (index, entry) in (0u32..).zip(pending.filter_map(|&id| self.table.get(id))) {
-            let request = &entry.request;
-            columns.id.push(request.id.0);
-            columns.app.push(request.app.0);
-            columns.arrival.push(request.arrival.0);
-            columns.deadline.push(request.deadline.0);
-            columns.priority.push(request.priority);
-            columns.min_accuracy.push(request.min_accuracy);
+    fn see_requests(&mut self, window: &mut Window, evidence: bool) {
+        let seen = &mut window.requests;
+        seen.copy_columns(self.table.pending_columns());
+        // Few have these, so that only who must looks every request up.
+        let parked = self.workers.iter().any(|worker| worker.parked > 0);
+        if !evidence && !parked {
+            return;
+        }
+        for (index, &id) in (0u32..).zip(&seen.id) {
+            let Some(entry) = self.table.get(RequestId(id)) else {
+                continue;
+            };
             if let Some(progress) = entry.progress {
-                columns.progress.push(RequestProgress {
+                seen.progress.push(RequestProgress {
                     index,
                     worker: progress.worker,
                     variant: progress.variant,
@@ -163,8 +164,8 @@ impl Scheduler {
                 });
             }
             if let Some(counts) = entry.evidence.as_ref().filter(|_| evidence) {
-                columns.evidence_index.push(index);
-                columns.evidence_counts.extend_from_slice(counts);
+                seen.evidence_index.push(index);
+                seen.evidence_counts.extend_from_slice(counts);
             }
         }
     }

@@ -1,0 +1,261 @@
+//! The pending requests as the columns that windows show, kept from window to window: to open one
+//! copies columns, and costs what changed since the last one instead of a look at every request.
+
+use std::collections::BTreeMap;
+
+use crate::ids::RequestId;
+use crate::request::Request;
+use crate::window::Requests;
+
+/// Rows of requests that left, before a list without them is worth making at once.
+const LEFT_MIN: usize = 64;
+
+/// Pending requests in ascending id, which is arrival order.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// One row per request. The row of one that left stays until [`settle`](Self::settle).
+    columns: Requests,
+    /// Per row: the request is still pending.
+    here: Vec<bool>,
+    /// Every row before this one has left.
+    first: usize,
+    /// Rows that have left.
+    left: usize,
+    /// Pending again, while younger ones have rows already: these need a place between rows.
+    returned: BTreeMap<RequestId, Request>,
+}
+
+// === impl Pending ===
+
+impl Pending {
+    pub(crate) fn len(&self) -> usize {
+        self.here.len() - self.left + self.returned.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The oldest.
+    pub(crate) fn first(&self) -> Option<RequestId> {
+        let row = self.columns.id.get(self.first).copied().map(RequestId);
+        let returned = self.returned.keys().next().copied();
+        row.into_iter().chain(returned).min()
+    }
+
+    /// Takes a request in; nothing happens to one that is here.
+    pub(crate) fn insert(&mut self, request: &Request) {
+        if self.returned.contains_key(&request.id) {
+            return;
+        }
+        let ids = &self.columns.id;
+        if ids.last().is_none_or(|&last| last < request.id.0) {
+            return self.push(request);
+        }
+        match ids.binary_search(&request.id.0) {
+            Ok(at) if self.here[at] => {}
+            Ok(at) => {
+                self.here[at] = true;
+                self.left -= 1;
+                self.first = self.first.min(at);
+            }
+            Err(_) => {
+                self.returned.insert(request.id, request.clone());
+            }
+        }
+    }
+
+    /// Lets a request go, if it is here.
+    pub(crate) fn remove(&mut self, id: RequestId) {
+        match self.columns.id.binary_search(&id.0) {
+            Ok(at) if self.here[at] => {
+                self.here[at] = false;
+                self.left += 1;
+                while self.here.get(self.first) == Some(&false) {
+                    self.first += 1;
+                }
+                // Where no window is opened, as with routes, nobody else clears up.
+                if self.left >= LEFT_MIN && self.left * 2 > self.here.len() {
+                    self.forget_left();
+                }
+            }
+            Ok(_) => {}
+            Err(_) => {
+                self.returned.remove(&id);
+            }
+        }
+    }
+
+    /// All of them as columns, oldest first; progress and evidence are not known here.
+    pub(crate) fn columns(&mut self) -> &Requests {
+        self.forget_left();
+        self.place_returned();
+        &self.columns
+    }
+
+    fn push(&mut self, request: &Request) {
+        let columns = &mut self.columns;
+        columns.id.push(request.id.0);
+        columns.app.push(request.app.0);
+        columns.arrival.push(request.arrival.0);
+        columns.deadline.push(request.deadline.0);
+        columns.priority.push(request.priority);
+        columns.min_accuracy.push(request.min_accuracy);
+        self.here.push(true);
+    }
+
+    /// Closes the gaps, in one pass over what follows the first of them.
+    fn forget_left(&mut self) {
+        if self.left == 0 {
+            return;
+        }
+        let gap = if self.first > 0 { 0 } else { self.first_gap() };
+        let here = &self.here[gap..];
+        close(&mut self.columns.id, gap, here);
+        close(&mut self.columns.app, gap, here);
+        close(&mut self.columns.arrival, gap, here);
+        close(&mut self.columns.deadline, gap, here);
+        close(&mut self.columns.priority, gap, here);
+        close(&mut self.columns.min_accuracy, gap, here);
+        self.here.clear();
+        self.here.resize(self.columns.id.len(), true);
+        (self.first, self.left) = (0, 0);
+    }
+
+    fn first_gap(&self) -> usize {
+        let gap = self.here.iter().position(|&here| !here);
+        gap.unwrap_or(self.here.len())
+    }
+
+    /// Gives the returned their rows, from the last one back, so that each row moves once.
+    fn place_returned(&mut self) {
+        let mut from = self.columns.id.len();
+        let returned = std::mem::take(&mut self.returned);
+        for request in returned.values() {
+            self.push(request);
+        }
+        let mut to = self.columns.id.len();
+        for request in returned.into_values().rev() {
+            while from > 0 && self.columns.id[from - 1] > request.id.0 {
+                (from, to) = (from - 1, to - 1);
+                self.move_row(from, to);
+            }
+            to -= 1;
+            self.set_row(to, &request);
+        }
+    }
+
+    fn move_row(&mut self, from: usize, to: usize) {
+        let columns = &mut self.columns;
+        columns.id[to] = columns.id[from];
+        columns.app[to] = columns.app[from];
+        columns.arrival[to] = columns.arrival[from];
+        columns.deadline[to] = columns.deadline[from];
+        columns.priority[to] = columns.priority[from];
+        columns.min_accuracy[to] = columns.min_accuracy[from];
+    }
+
+    fn set_row(&mut self, at: usize, request: &Request) {
+        let columns = &mut self.columns;
+        columns.id[at] = request.id.0;
+        columns.app[at] = request.app.0;
+        columns.arrival[at] = request.arrival.0;
+        columns.deadline[at] = request.deadline.0;
+        columns.priority[at] = request.priority;
+        columns.min_accuracy[at] = request.min_accuracy;
+    }
+}
+
+/// Keeps of `column`, from `gap` on, the rows that are `here`.
+fn close<T: Copy>(column: &mut Vec<T>, gap: usize, here: &[bool]) {
+    let mut to = gap;
+    for (from, _) in (gap..).zip(here).filter(|(_, here)| **here) {
+        column[to] = column[from];
+        to += 1;
+    }
+    column.truncate(to);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ids::AppId;
+    use crate::time::Time;
+
+    fn request(id: u64) -> Request {
+        Request {
+            id: RequestId(id),
+            app: AppId(id as u32 % 7),
+            arrival: Time(id * 10),
+            deadline: Time(id * 10 + 3),
+            priority: id as u32 % 3,
+            min_accuracy: id as f32 / 2.0,
+            pinned: None,
+        }
+    }
+
+    /// What the columns must be for these ids.
+    fn columns(ids: impl Iterator<Item = u64>) -> Requests {
+        let mut columns = Requests::default();
+        for request in ids.map(request) {
+            columns.id.push(request.id.0);
+            columns.app.push(request.app.0);
+            columns.arrival.push(request.arrival.0);
+            columns.deadline.push(request.deadline.0);
+            columns.priority.push(request.priority);
+            columns.min_accuracy.push(request.min_accuracy);
+        }
+        columns
+    }
+
+    #[test]
+    fn memory_is_bounded_where_no_window_is_opened() {
+        let mut pending = Pending::default();
+        pending.insert(&request(0));
+        for id in 1..100_000 {
+            pending.insert(&request(id));
+            pending.remove(RequestId(id));
+        }
+        assert_eq!((pending.len(), pending.first()), (1, Some(RequestId(0))));
+        assert!(pending.here.len() <= 2 * LEFT_MIN);
+    }
+
+    proptest! {
+        /// Whatever comes, goes and comes back, it is a sorted set.
+        #[test]
+        fn behaves_as_a_sorted_set(
+            steps in prop::collection::vec((0_u8..8, 0_usize..400), 0..600)
+        ) {
+            let mut pending = Pending::default();
+            let (mut known, mut away, mut next) = (BTreeSet::new(), BTreeSet::new(), 0);
+            for (kind, which) in steps {
+                let pick = |set: &BTreeSet<u64>| set.iter().nth(which % set.len().max(1)).copied();
+                match kind {
+                    0..=2 => {
+                        pending.insert(&request(next));
+                        known.insert(next);
+                        next += 1 + which as u64 % 2;
+                    }
+                    3..=5 => if let Some(id) = pick(&known) {
+                        pending.remove(RequestId(id));
+                        known.remove(&id);
+                        away.insert(id);
+                    },
+                    6 => if let Some(id) = pick(&away) {
+                        pending.insert(&request(id));
+                        away.remove(&id);
+                        known.insert(id);
+                    },
+                    _ => prop_assert_eq!(pending.columns(), &columns(known.iter().copied())),
+                }
+                prop_assert_eq!(pending.len(), known.len());
+                prop_assert_eq!(pending.first(), known.first().copied().map(RequestId));
+            }
+            prop_assert_eq!(pending.columns(), &columns(known.iter().copied()));
+        }
+    }
+}
