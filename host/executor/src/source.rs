@@ -160,17 +160,49 @@ impl Weights {
         }
     }
 
-    /// Reads the variant anew beside what serves, tries it, and has it loaded from now on; for
-    /// whoever holds the old weights to be told of ([`Worker::replace`]).
+    /// Reads the variant anew beside what serves, tries it on each of these devices, and has it
+    /// loaded from now on; for whoever holds the old weights to be told of ([`Worker::replace`]).
+    /// What is returned is in the order of the devices.
     ///
-    /// When it is refused, the old weights are kept, resident or not, for as long as somebody
-    /// holds them now.
+    /// When one place refuses it, the old weights are kept everywhere, resident or not, for as
+    /// long as somebody holds them now.
     ///
     /// [`Worker::replace`]: crate::worker::Worker::replace
     ///
     /// # Errors
     /// A file or a field of it is at fault, or the model does not do what it must.
     pub fn renew(
+        &self,
+        variant: VariantId,
+        devices: &[Device],
+    ) -> Result<Vec<Arc<LoadedModel>>, LoadError> {
+        let mut places: Vec<(Place, &Device)> = Vec::new();
+        for device in devices {
+            let place = Place::of(device);
+            if places.iter().all(|(known, _)| *known != place) {
+                places.push((place, device));
+            }
+        }
+        // Not under a slot's lock: nobody who wants the old weights waits for this.
+        let read = places.iter().map(|&(place, device)| {
+            let model = self.read_tried(variant, device)?;
+            Ok((place, model))
+        });
+        let read: Result<HashMap<Place, Arc<LoadedModel>>, LoadError> = read.collect();
+        for (place, device) in places {
+            let slot = self.slot(variant, device);
+            match &read {
+                Ok(read) => lock(&slot).renew(&read[&place]),
+                Err(error) => lock(&slot).refuse(error),
+            }
+        }
+        let read = read?;
+        let of_devices = devices.iter().map(|d| Arc::clone(&read[&Place::of(d)]));
+        Ok(of_devices.collect())
+    }
+
+    /// The variant as its files are now, tried once.
+    fn read_tried(
         &self,
         variant: VariantId,
         device: &Device,
@@ -181,28 +213,10 @@ impl Weights {
                 .map_err(|error| LoadError::new(&model.name, format!("a trial run: {error}")))?;
             Ok(Arc::new(model))
         };
-        // Not under the slot's lock: nobody who wants the old weights waits for this.
-        let read = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
             let reason = format!("a trial run panicked: {}", panic_text(&*panic));
             Err(LoadError::new(self.name(variant), reason))
-        });
-        let slot = self.slot(variant, device);
-        let mut shared = lock(&slot);
-        match read {
-            Ok(model) => {
-                shared.live = Arc::downgrade(&model);
-                shared.kept = None;
-                shared.failed = None;
-                Ok(model)
-            }
-            Err(error) => {
-                shared.kept = shared.live.upgrade();
-                if shared.kept.is_none() {
-                    shared.fail(&error);
-                }
-                Err(error)
-            }
-        }
+        })
     }
 
     /// Forgets that a load has failed: somebody says that it is worth another attempt.
@@ -224,6 +238,20 @@ impl Weights {
 // === impl Shared ===
 
 impl Shared {
+    fn renew(&mut self, model: &Arc<LoadedModel>) {
+        self.live = Arc::downgrade(model);
+        self.kept = None;
+        self.failed = None;
+    }
+
+    /// What is on disk was refused: what serves is worth keeping.
+    fn refuse(&mut self, error: &LoadError) {
+        self.kept = self.live.upgrade();
+        if self.kept.is_none() {
+            self.fail(error);
+        }
+    }
+
     fn fail(&mut self, error: &LoadError) {
         let pause = match &self.failed {
             Some(before) => (before.pause * 2).min(PAUSE_MAX),

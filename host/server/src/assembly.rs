@@ -1,8 +1,8 @@
 //! From a configuration to the parts of its pools: zoo, profile, catalog, executors.
 
+mod hardware;
 mod profile;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,19 +11,18 @@ use switchyard_core::catalog::{Catalog, Variant, WorkerSpec};
 use switchyard_core::ids::{KindId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, ManifestError};
-use switchyard_executor::memory::TooMuch;
 use switchyard_executor::profile::{KindToMeasure, MeasureError, ProfileError, ProfileFileError};
-use switchyard_executor::{
-    CandleExecutor, Device, DeviceError, DeviceName, ModelSource, Weights, device, threads,
-};
+use switchyard_executor::{CandleExecutor, ModelSource, Weights};
 use switchyard_models::card::{Task, TensorCard};
 use switchyard_models::zoo::{Zoo, ZooApp, ZooVariant};
 use switchyard_models::{Architecture, ModelError, Precision, onnx};
 use switchyard_policy::recording::Header;
 use thiserror::Error;
 
+pub use hardware::HardwareError;
 pub use profile::{Measured, measure};
 
+use self::hardware::{kind_of, kinds};
 use crate::config::{Config, PoolConfig, WorkerConfig};
 use crate::driver::{PoolExecutor, PoolParts, PoolWeights};
 use crate::evidence::{Counted, EvidenceModel, EvidenceModels};
@@ -50,16 +49,9 @@ pub enum AssemblyError {
         /// What is wrong.
         error: ManifestError,
     },
-    /// A worker is to run on cores that this process has not.
-    #[error("{config}: {field}: {reason}")]
-    Cores {
-        /// The configuration.
-        config: PathBuf,
-        /// The field, such as `worker[0].cores[1]`.
-        field: String,
-        /// What is wrong.
-        reason: String,
-    },
+    /// A worker is to run on what this machine has not.
+    #[error(transparent)]
+    Hardware(#[from] HardwareError),
     /// A worker is to keep what it cannot.
     #[error("worker {worker}: pin: {reason}")]
     Pin {
@@ -67,24 +59,6 @@ pub enum AssemblyError {
         worker: String,
         /// What is wrong.
         reason: String,
-    },
-    /// A worker's device cannot be computed on.
-    #[error("worker {worker}: device: {error}")]
-    Device {
-        /// The worker.
-        worker: String,
-        /// What is wrong.
-        error: DeviceError,
-    },
-    /// A device does not have what its workers are granted.
-    #[error("worker {worker}: memory_mb: the workers of `{device}` have {error}")]
-    Memory {
-        /// The worker with which it becomes too much.
-        worker: String,
-        /// Its device.
-        device: DeviceName,
-        /// What is wrong.
-        error: TooMuch,
     },
     /// The profile asked for cannot be used.
     #[error(transparent)]
@@ -160,7 +134,7 @@ impl PoolPlan {
     /// An app is not in its zoo, or its cards are wrong, or what runs a variant is missing;
     /// a worker is to run on a core that this process may not use.
     pub fn all(config: &Config) -> Result<Vec<Self>, AssemblyError> {
-        check_cores(config)?;
+        hardware::check_cores(config)?;
         if let Some(library) = &config.server.onnxruntime {
             onnx::use_library(library);
         }
@@ -268,7 +242,7 @@ impl PoolPlan {
         let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
         let weights = Weights::new(source);
         let pinned = self.pinned()?;
-        let devices = self.devices()?;
+        let devices = hardware::open(&self.workers)?;
         let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
         let executors = workers
             .zip(&devices)
@@ -299,34 +273,6 @@ impl PoolPlan {
             record: self.record(&catalog),
             catalog,
         })
-    }
-
-    /// Opens what each worker computes on: a card once for each of its workers.
-    fn devices(&self) -> Result<Vec<Device>, AssemblyError> {
-        let mut granted: BTreeMap<String, u64> = BTreeMap::new();
-        let mut devices = Vec::with_capacity(self.workers.len());
-        for worker in &self.workers {
-            let opened = worker
-                .device
-                .open()
-                .map_err(|error| AssemblyError::Device {
-                    worker: worker.name.clone(),
-                    error,
-                })?;
-            let granted = granted.entry(worker.device.to_string()).or_default();
-            *granted += worker.memory_bytes();
-            if let Some(memory) = device::memory(&opened) {
-                memory
-                    .grant(*granted)
-                    .map_err(|error| AssemblyError::Memory {
-                        worker: worker.name.clone(),
-                        device: worker.device,
-                        error,
-                    })?;
-            }
-            devices.push(opened);
-        }
-        Ok(devices)
     }
 
     /// Where its windows are recorded, and what they begin with.
@@ -498,48 +444,4 @@ pub fn scheduler_of(pool: &PoolConfig) -> SchedulerConfig {
         history: pool.windows_kept,
         ..SchedulerConfig::default()
     }
-}
-
-fn check_cores(config: &Config) -> Result<(), AssemblyError> {
-    let workers = config.workers.iter().enumerate();
-    let named =
-        workers.flat_map(|(i, worker)| worker.cores.iter().enumerate().map(move |c| (i, c)));
-    let mut known = None;
-    for (i, (j, core)) in named {
-        let refused = |reason| AssemblyError::Cores {
-            config: config.source.clone(),
-            field: format!("worker[{i}].cores[{j}]"),
-            reason,
-        };
-        let known = match &known {
-            Some(known) => known,
-            None => known.insert(threads::cores().map_err(|error| refused(error.to_string()))?),
-        };
-        if !known.contains(core) {
-            let known: Vec<_> = known.iter().map(usize::to_string).collect();
-            let reason = format!("{core}, this process may run on {}", known.join(", "));
-            return Err(refused(reason));
-        }
-    }
-    Ok(())
-}
-
-fn kind_of(worker: &WorkerConfig) -> String {
-    worker.device.kind(worker.threads)
-}
-
-/// The kinds among these workers, each once.
-fn kinds(workers: &[WorkerConfig]) -> Vec<KindToMeasure> {
-    let mut kinds: Vec<KindToMeasure> = Vec::new();
-    for worker in workers {
-        let name = kind_of(worker);
-        if !kinds.iter().any(|kind| kind.name == name) {
-            kinds.push(KindToMeasure {
-                name,
-                device: worker.device,
-                threads: worker.threads,
-            });
-        }
-    }
-    kinds
 }

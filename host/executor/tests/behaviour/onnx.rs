@@ -123,14 +123,14 @@ fn another_graph_takes_over_and_a_bad_one_does_not() {
     let mut executor = CandleExecutor::new(yard.weights.clone(), Device::Cpu, 1_000);
     let first = answers(&mut executor, GRAPH);
     replace(&yard.graph, &perceptron(2.0).bytes());
-    let renewed = yard.weights.renew(GRAPH, &Device::Cpu).unwrap();
+    let renewed = yard.weights.renew(GRAPH, &[Device::Cpu]).unwrap();
     assert!(are_close(&answers(&mut executor, GRAPH), &first), "not yet");
-    executor.replace(GRAPH, &renewed);
+    executor.replace(GRAPH, &renewed[0]);
     let second = answers(&mut executor, GRAPH);
     assert!(!are_close(&second, &first));
 
     let refused = |what: &str| {
-        let error = yard.weights.renew(GRAPH, &Device::Cpu).err().unwrap();
+        let error = yard.weights.renew(GRAPH, &[Device::Cpu]).err().unwrap();
         let said = error.to_string();
         assert!(
             said.starts_with("pulse/graph: ") && said.contains(what),

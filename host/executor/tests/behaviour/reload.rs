@@ -41,8 +41,8 @@ fn batches_that_start_afterwards_run_on_the_new_weights() {
     assert_eq!(answers(&mut executor, job_of(0, 1)), expected(0.0, &[1]));
     source.shift(2.0);
     assert_eq!(answers(&mut executor, job_of(0, 1)), expected(0.0, &[1]));
-    let renewed = weights.renew(VariantId(0), &Device::Cpu).unwrap();
-    executor.replace(VariantId(0), &renewed);
+    let renewed = weights.renew(VariantId(0), &[Device::Cpu]).unwrap();
+    executor.replace(VariantId(0), &renewed[0]);
     assert_ne!(expected(2.0, &[1]), expected(0.0, &[1]));
     assert_eq!(answers(&mut executor, job_of(0, 1)), expected(2.0, &[1]));
     assert_eq!(executor.residency().free_bytes, 90, "the old ones are gone");
@@ -56,8 +56,8 @@ fn what_is_parked_ends_on_the_weights_it_began_with() {
     let mut executor = CandleExecutor::new(weights.clone(), Device::Cpu, 1_000);
     parks(&mut executor, &[1, 2]);
     source.shift(2.0);
-    let renewed = weights.renew(VariantId(0), &Device::Cpu).unwrap();
-    executor.replace(VariantId(0), &renewed);
+    let renewed = weights.renew(VariantId(0), &[Device::Cpu]).unwrap();
+    executor.replace(VariantId(0), &renewed[0]);
     parks(&mut executor, &[3]);
     // One batch of rows that began on different weights, out of order.
     let joined = answers(&mut executor, job(&[1, 3, 2], 1, 3, Some(1)));
@@ -80,7 +80,7 @@ fn weights_that_fail_their_trial_are_refused_and_the_old_ones_are_kept() {
     let mut executor = CandleExecutor::new(weights.clone(), Device::Cpu, 100);
     let before = answers(&mut executor, job_of(0, 1));
     let refused = |what: &str| {
-        let error = weights.renew(VariantId(0), &Device::Cpu).err().unwrap();
+        let error = weights.renew(VariantId(0), &[Device::Cpu]).err().unwrap();
         let said = error.to_string();
         assert!(
             said.starts_with("toy/v0: ") && said.contains(what),

@@ -128,7 +128,7 @@ fn an_encoder_is_renewed_while_it_serves() {
     let source: Arc<dyn ModelSource> = zoo(dir.path()).source;
     let weights = Weights::new(source);
     for variant in [CLASSIFIER, ENCODER] {
-        weights.renew(variant, &Device::Cpu).unwrap();
+        weights.renew(variant, &[Device::Cpu]).unwrap();
     }
 }
 

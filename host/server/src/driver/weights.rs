@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchyard_core::ids::VariantId;
-use switchyard_executor::{Device, LoadError, LoadedModel, Place, Weights};
+use switchyard_executor::{Device, LoadError, LoadedModel, Weights};
 
 /// The weights of a pool, at every place where its workers compute.
 #[derive(Clone)]
@@ -24,25 +24,9 @@ impl PoolWeights {
     /// Reads a variant anew for each place, and returns what each worker serves from then on.
     ///
     /// # Errors
-    /// As [`Weights::renew`], at the first place where it fails; then the old ones serve on
-    /// everywhere.
+    /// As [`Weights::renew`]; then the old ones serve on everywhere.
     pub fn renew(&self, variant: VariantId) -> Result<Vec<Arc<LoadedModel>>, LoadError> {
-        let mut renewed: Vec<(Place, Arc<LoadedModel>)> = Vec::new();
-        let mut of_workers = Vec::with_capacity(self.devices.len());
-        for device in &self.devices {
-            let place = Place::of(device);
-            let known = renewed.iter().find(|(at, _)| *at == place);
-            let model = match known {
-                Some((_, model)) => Arc::clone(model),
-                None => {
-                    let model = self.weights.renew(variant, device)?;
-                    renewed.push((place, Arc::clone(&model)));
-                    model
-                }
-            };
-            of_workers.push(model);
-        }
-        Ok(of_workers)
+        self.weights.renew(variant, &self.devices)
     }
 
     /// A load that has failed may be tried again now.

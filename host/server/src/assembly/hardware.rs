@@ -1,0 +1,115 @@
+//! What the workers of a configuration run on: cores, devices and their memory, kinds.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use switchyard_executor::memory::TooMuch;
+use switchyard_executor::profile::KindToMeasure;
+use switchyard_executor::{Device, DeviceError, DeviceName, device, threads};
+use thiserror::Error;
+
+use crate::config::{Config, WorkerConfig};
+
+/// Why a worker cannot run here.
+#[derive(Debug, Error)]
+pub enum HardwareError {
+    /// It is to run on cores that this process has not.
+    #[error("{config}: {field}: {reason}")]
+    Cores {
+        /// The configuration.
+        config: PathBuf,
+        /// The field, such as `worker[0].cores[1]`.
+        field: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Its device cannot be computed on.
+    #[error("worker {worker}: device: {error}")]
+    Device {
+        /// The worker.
+        worker: String,
+        /// What is wrong.
+        error: DeviceError,
+    },
+    /// Its device does not have what its workers are granted.
+    #[error("worker {worker}: memory_mb: the workers of `{device}` have {error}")]
+    Memory {
+        /// The worker with which it becomes too much.
+        worker: String,
+        /// Its device.
+        device: DeviceName,
+        /// What is wrong.
+        error: TooMuch,
+    },
+}
+
+/// Opens what each worker computes on: a card once for each of its workers.
+pub(super) fn open(workers: &[WorkerConfig]) -> Result<Vec<Device>, HardwareError> {
+    let mut granted: BTreeMap<String, u64> = BTreeMap::new();
+    let mut devices = Vec::with_capacity(workers.len());
+    for worker in workers {
+        let opened = worker.device.open();
+        let opened = opened.map_err(|error| HardwareError::Device {
+            worker: worker.name.clone(),
+            error,
+        })?;
+        let granted = granted.entry(worker.device.to_string()).or_default();
+        *granted += worker.memory_bytes();
+        if let Some(memory) = device::memory(&opened) {
+            let fits = memory.grant(*granted);
+            fits.map_err(|error| HardwareError::Memory {
+                worker: worker.name.clone(),
+                device: worker.device,
+                error,
+            })?;
+        }
+        devices.push(opened);
+    }
+    Ok(devices)
+}
+
+/// Every core that a worker names is one that this process may use.
+pub(super) fn check_cores(config: &Config) -> Result<(), HardwareError> {
+    let workers = config.workers.iter().enumerate();
+    let named =
+        workers.flat_map(|(i, worker)| worker.cores.iter().enumerate().map(move |c| (i, c)));
+    let mut known = None;
+    for (i, (j, core)) in named {
+        let refused = |reason| HardwareError::Cores {
+            config: config.source.clone(),
+            field: format!("worker[{i}].cores[{j}]"),
+            reason,
+        };
+        let known = match &known {
+            Some(known) => known,
+            None => known.insert(threads::cores().map_err(|error| refused(error.to_string()))?),
+        };
+        if !known.contains(core) {
+            let known: Vec<_> = known.iter().map(usize::to_string).collect();
+            let reason = format!("{core}, this process may run on {}", known.join(", "));
+            return Err(refused(reason));
+        }
+    }
+    Ok(())
+}
+
+/// What workers are alike in that share a profile.
+pub(super) fn kind_of(worker: &WorkerConfig) -> String {
+    worker.device.kind(worker.threads)
+}
+
+/// The kinds among these workers, each once.
+pub(super) fn kinds(workers: &[WorkerConfig]) -> Vec<KindToMeasure> {
+    let mut kinds: Vec<KindToMeasure> = Vec::new();
+    for worker in workers {
+        let name = kind_of(worker);
+        if !kinds.iter().any(|kind| kind.name == name) {
+            kinds.push(KindToMeasure {
+                name,
+                device: worker.device,
+                threads: worker.threads,
+            });
+        }
+    }
+    kinds
+}
