@@ -34,6 +34,9 @@ pub(crate) struct Run {
     pub(crate) cpu_us: Option<f64>,
     /// Answers other than 200.
     pub(crate) refused: u64,
+    /// The part of the machine's time that its host took meanwhile, from 0 to 1, where somebody
+    /// looked.
+    pub(crate) stolen: f64,
 }
 
 // === impl Body ===
@@ -169,6 +172,7 @@ fn parse(report: &str) -> Option<Run> {
         p99_ms: milliseconds(after("99%")?)?,
         cpu_us: None,
         refused: after("Non-2xx").map_or(Some(0), |count| count.parse().ok())?,
+        stolen: 0.0,
     })
 }
 

@@ -12,6 +12,7 @@ pub(crate) struct Entry {
     p99_ms: f64,
     cpu_us: Option<f64>,
     refused: u64,
+    stolen: f64,
 }
 
 // === impl Entry ===
@@ -31,6 +32,7 @@ impl Entry {
                 .all(|run| run.cpu_us.is_some())
                 .then(|| of(|run| run.cpu_us.unwrap_or_default())),
             refused: runs.iter().map(|run| run.refused).sum(),
+            stolen: of(|run| run.stolen),
         }
     }
 }
@@ -38,9 +40,9 @@ impl Entry {
 /// As a Markdown table: it goes into `docs/performance.md`.
 pub(crate) fn print(entries: &[Entry]) {
     println!(
-        "| body | concurrency | server | requests/s | of hyper | of axum | p50 ms | p99 ms | CPU us a request |"
+        "| body | concurrency | server | requests/s | of hyper | of axum | p50 ms | p99 ms | CPU us a request | stolen % |"
     );
-    println!("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+    println!("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for entry in entries {
         let beside = |name: &str| {
             let other = entries.iter().find(|other| {
@@ -58,7 +60,7 @@ pub(crate) fn print(entries: &[Entry]) {
             refused => format!(" ({refused} refused)"),
         };
         println!(
-            "| {} | {} | {}{refused} | {:.0} | {} | {} | {:.2} | {:.2} | {cpu} |",
+            "| {} | {} | {}{refused} | {:.0} | {} | {} | {:.2} | {:.2} | {cpu} | {:.1} |",
             entry.body.label(),
             entry.concurrency,
             entry.name,
@@ -67,6 +69,7 @@ pub(crate) fn print(entries: &[Entry]) {
             beside("axum"),
             entry.p50_ms,
             entry.p99_ms,
+            entry.stolen * 100.0,
         );
     }
 }
