@@ -7,6 +7,7 @@ use crate::cuda::{Staged, Staging};
 use crate::error::ExecuteError;
 use crate::job::{InputTensor, InputType, Row};
 use crate::source::{InputSpec, LoadedModel};
+use crate::values::{Number, Values};
 
 /// What a model reads of a batch's rows, `[rows, values]`, on the host: as it came, in pieces that
 /// belong one after another.
@@ -20,7 +21,7 @@ pub(crate) enum Inputs {
 
 /// Numbers of a batch.
 pub(crate) struct Pieces<T> {
-    values: Vec<Vec<T>>,
+    values: Vec<Values<T>>,
     shape: (usize, usize),
 }
 
@@ -77,7 +78,8 @@ pub(crate) fn gather(rows: &mut [Row], model: &LoadedModel) -> Result<Inputs, Ex
     }
 }
 
-type Take<T> = fn(InputTensor) -> Result<Vec<T>, InputTensor>;
+/// What an input of one type holds, or an input of another type as it was.
+type Take<V> = fn(InputTensor) -> Result<V, InputTensor>;
 
 /// What every row of a batch is put together by.
 struct Batch<'a> {
@@ -118,11 +120,11 @@ impl Inputs {
     }
 }
 
-impl<T: Staged> Pieces<T> {
+impl<T: Staged + Number> Pieces<T> {
     fn into_tensor(mut self) -> candle_core::Result<Tensor> {
         let whole = match self.values.len() {
-            1 => self.values.swap_remove(0),
-            _ => self.values.concat(),
+            1 => self.values.swap_remove(0).into_vec(),
+            _ => Values::joined(&self.values),
         };
         Tensor::from_vec(whole, self.shape, &Device::Cpu)
     }
@@ -135,10 +137,10 @@ impl<T: Staged> Pieces<T> {
 // === impl Batch ===
 
 impl Batch<'_> {
-    fn pieces<T: Staged>(
+    fn pieces<T: Staged + Number>(
         &self,
         rows: &mut [Row],
-        take: Take<T>,
+        take: Take<Values<T>>,
     ) -> Result<Pieces<T>, ExecuteError> {
         let reads = self.model.reads.as_slice();
         let mut values = Vec::with_capacity(rows.len() * reads.len());
@@ -168,10 +170,10 @@ impl Batch<'_> {
         for row in rows {
             let input = self.inputs(row)?.swap_remove(at);
             let text = self.values(row, at, input, |input| match input {
-                InputTensor::Text(text) => Ok(vec![text]),
+                InputTensor::Text(text) => Ok(text),
                 other => Err(other),
             })?;
-            let ids = tokenizer.ids(&text.concat());
+            let ids = tokenizer.ids(&text);
             let name = &self.model.inputs[at].name;
             texts.push(ids.map_err(|reason| ExecuteError::input(row.request, name, reason))?);
         }
@@ -193,15 +195,16 @@ impl Batch<'_> {
         Ok(inputs)
     }
 
-    fn values<T>(
+    fn values<V>(
         &self,
         row: &Row,
         at: usize,
         input: InputTensor,
-        take: Take<T>,
-    ) -> Result<Vec<T>, ExecuteError> {
+        take: Take<V>,
+    ) -> Result<V, ExecuteError> {
         let spec = &self.model.inputs[at];
         let refuse = |reason: String| ExecuteError::input(row.request, &spec.name, reason);
+        let found = input.len();
         let values = take(input).map_err(|other| {
             refuse(format!(
                 "type {:?}, the model takes {:?}",
@@ -209,12 +212,9 @@ impl Batch<'_> {
                 spec.input_type
             ))
         })?;
-        if values.len() != spec.row_len() {
-            return Err(refuse(format!(
-                "{} values, the model takes {}",
-                values.len(),
-                spec.row_len()
-            )));
+        if found != spec.row_len() {
+            let reason = format!("{found} values, the model takes {}", spec.row_len());
+            return Err(refuse(reason));
         }
         Ok(values)
     }
@@ -282,7 +282,7 @@ mod tests {
     fn row(request: u64, values: Vec<f32>) -> Row {
         Row {
             request: RequestId(request),
-            input: Some(vec![InputTensor::F32(values)]),
+            input: Some(vec![InputTensor::F32(values.into())]),
         }
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let tokens = model(vec![spec("tokens", InputType::I64, 2)], &[0]);
         let mut rows = [0, 1].map(|request| Row {
             request: RequestId(request),
-            input: Some(vec![InputTensor::I64(vec![7, request as i64])]),
+            input: Some(vec![InputTensor::I64(vec![7, request as i64].into())]),
         });
         let tensor = assemble(&mut rows, &tokens, &Device::Cpu).unwrap();
         assert_eq!(tensor.to_vec2::<i64>().unwrap(), [[7, 0], [7, 1]]);
@@ -332,7 +332,7 @@ mod tests {
                 request: RequestId(request),
                 input: Some(
                     [10.0, 20.0, 30.0]
-                        .map(|base| InputTensor::F32(vec![base + request as f32]))
+                        .map(|base| InputTensor::F32(vec![base + request as f32].into()))
                         .to_vec(),
                 ),
             })
@@ -363,7 +363,7 @@ mod tests {
         );
         let typed = refused(&mut [Row {
             request: RequestId(3),
-            input: Some(vec![InputTensor::I64(vec![1, 2])]),
+            input: Some(vec![InputTensor::I64(vec![1, 2].into())]),
         }]);
         assert_eq!(
             typed,

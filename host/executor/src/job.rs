@@ -5,6 +5,7 @@ use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
 
 use crate::error::ExecuteError;
+use crate::values::Values;
 
 /// One batch to run: stages `[from_stage, to_stage)` of a variant, then the head of an exit.
 #[derive(Debug)]
@@ -40,11 +41,11 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputTensor {
     /// v2 datatype FP32.
-    F32(Vec<f32>),
+    F32(Values<f32>),
     /// v2 datatype INT64.
-    I64(Vec<i64>),
+    I64(Values<i64>),
     /// v2 datatype UINT8.
-    Bytes(Vec<u8>),
+    Bytes(Values<u8>),
     /// v2 datatype BYTES: one text.
     Text(String),
 }

@@ -34,6 +34,7 @@ pub mod synthetic;
 pub mod tally;
 pub mod threads;
 pub mod trial;
+pub mod values;
 pub mod worker;
 pub mod zoo;
 
@@ -47,4 +48,5 @@ pub use fault::Fault;
 pub use job::{BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, Residency, Row};
 pub use source::{InputSpec, LoadedModel, ModelSource, Weights};
 pub use synthetic::SyntheticExecutor;
+pub use values::{Number, Values};
 pub use worker::{Preloaded, Refused, Unloaded, Worker, WorkerDown, WorkerEvent, WorkerOptions};

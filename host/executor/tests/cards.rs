@@ -136,7 +136,8 @@ impl ModelSource for OfZoo {
 fn job(variant: u32, requests: &[u64], stages: [u32; 2], exit: Option<u32>, width: usize) -> Job {
     let rows = requests.iter().map(|&request| Row {
         request: RequestId(request),
-        input: (stages[0] == 0).then(|| vec![InputTensor::F32(numbers(width, request as usize))]),
+        input: (stages[0] == 0)
+            .then(|| vec![InputTensor::F32(numbers(width, request as usize).into())]),
     });
     Job {
         batch: BatchId(0),

@@ -91,7 +91,9 @@ impl Watcher {
         };
         // One pending look stands for any number of events.
         let (wake, woken) = mpsc::sync_channel(1);
-        let mut debouncer = new_debouncer(options.debounce, None, {
+        // It looks at its clock once per debounce, not four times: an idle server is quiet.
+        let tick = Some(options.debounce);
+        let mut debouncer = new_debouncer(options.debounce, tick, {
             let wake = wake.clone();
             move |events: DebounceEventResult| {
                 if worth_a_look(&events) {

@@ -22,6 +22,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use load::Body;
 use switchyard::ingress::{AppInfo, Datatype, TensorSpec, parse};
 use switchyard_core::event::{Command, Event};
@@ -40,15 +41,21 @@ type Work = Box<dyn FnMut()>;
 type Case = (&'static str, fn() -> Work);
 
 /// Stands in `tests/instructions.toml` by these names.
-const CASES: [Case; 7] = [
+const CASES: [Case; 8] = [
     ("window-fcfs-1", || window("fcfs", 1)),
     ("window-fcfs-64", || window("fcfs", 64)),
     ("window-fcfs-1024", || window("fcfs", 1_024)),
     ("window-stability-64", || window("stability", 64)),
     ("plan-64", || plan(64)),
-    ("parse-json", || parsing(false)),
-    ("parse-binary", || parsing(true)),
+    ("parse-json", || parsing(Body::Json.bytes(), model::SAMPLES)),
+    ("parse-binary", || {
+        parsing(Body::Binary.bytes(), model::SAMPLES)
+    }),
+    ("parse-image", || parsing(image(), PIXELS)),
 ];
+
+/// Numbers of an image of 224 x 224, in three colours.
+const PIXELS: usize = 3 * 224 * 224;
 
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -149,21 +156,32 @@ fn request(id: u64, now: Time) -> Request {
     }
 }
 
-/// A body of the race, from bytes to a checked call.
-fn parsing(binary: bool) -> Work {
+/// A body, from bytes to a checked call: the length of its JSON where bytes follow it, itself, and
+/// the numbers of its input.
+fn parsing((json_bytes, body): (Option<usize>, Vec<u8>), numbers: usize) -> Work {
     let app = AppInfo {
         name: model::APP.to_owned(),
         variants: vec!["only".to_owned()],
         platform: "candle".to_owned(),
-        inputs: vec![tensor("x", model::SAMPLES)],
+        inputs: vec![tensor("x", numbers)],
         outputs: vec![tensor("probabilities", model::CLASSES)],
         max_batch_rows: 64,
     };
-    let (json_bytes, body) = if binary { Body::Binary } else { Body::Json }.bytes();
+    let body = Bytes::from(body);
     Box::new(move || {
         let call = parse(&app, json_bytes, black_box(&body)).unwrap();
         assert_eq!(call.rows, 1);
     })
+}
+
+/// Binary and large: it stays where it is.
+fn image() -> (Option<usize>, Vec<u8>) {
+    let size = PIXELS * size_of::<f32>();
+    let head = format!(
+        r#"{{"inputs":[{{"name":"x","shape":[1,{PIXELS}],"datatype":"FP32","parameters":{{"binary_data_size":{size}}}}}]}}"#
+    );
+    let body = [head.as_bytes(), &vec![0; size]].concat();
+    (Some(head.len()), body)
 }
 
 fn tensor(name: &str, width: usize) -> TensorSpec {

@@ -46,4 +46,4 @@ pub use error::ProtocolError;
 pub use limits::Limits;
 pub use route::{ENDPOINTS, Endpoint};
 pub use server::{Drained, serve};
-pub use tensor::{Datatype, Shape, Tensor, TensorData};
+pub use tensor::{Datatype, Shape, Tensor, TensorData, WireElements};

@@ -30,28 +30,18 @@ pub(super) fn make(workspace: &Workspace, toolkit: &Toolkit, args: &CudaArgs) ->
     }
     fs::create_dir_all(&pack).with_context(|| pack.display().to_string())?;
     plugins::build(workspace, Guests::Leave)?;
-    let mut server = command(workspace, toolkit, args, "build");
-    server.args(["--package", "switchyard", "--bin", "switchyard"]);
-    eprintln!("== {}", shell::line(&server));
-    let built = cargo::build(&mut server)?;
-    let folder = workspace.root.join("host/server");
-    put(
-        &cargo::program(&built, &folder, "switchyard")?,
-        &pack.join("switchyard"),
-    )?;
-
-    let mut tests = command(workspace, toolkit, args, "test");
-    tests.args([
-        "--package",
-        "switchyard-executor",
-        "--test",
-        "cards",
-        "--no-run",
-    ]);
-    eprintln!("== {}", shell::line(&tests));
-    let built = cargo::build(&mut tests)?;
-    let folder = workspace.root.join("host/executor");
-    put(&cargo::test(&built, &folder, "cards")?, &pack.join("cards"))?;
+    // Both in one call: apart they would choose other features of what they share, and NVIDIA's
+    // compiler would run twice, for minutes.
+    let mut build = command(workspace, toolkit, args, "build");
+    build.args(["--package", "switchyard", "--bin", "switchyard"]);
+    build.args(["--package", "switchyard-executor", "--test", "cards"]);
+    eprintln!("== {}", shell::line(&build));
+    let built = cargo::build(&mut build)?;
+    let package = |name: &str| workspace.root.join("host").join(name);
+    let server = cargo::program(&built, &package("server"), "switchyard")?;
+    put(&server, &pack.join("switchyard"))?;
+    let tests = cargo::test(&built, &package("executor"), "cards")?;
+    put(&tests, &pack.join("cards"))?;
 
     copy(&workspace.root.join(SCRIPTS), &pack)?;
     copy(&workspace.root.join("models/zoo"), &pack.join("zoo"))?;

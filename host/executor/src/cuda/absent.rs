@@ -3,6 +3,7 @@
 use candle_core::{Device, Result, Shape, Tensor, WithDType};
 
 use crate::memory::DeviceMemory;
+use crate::values::{Number, Values};
 
 /// All devices of a location are one.
 pub(crate) type Opened = ();
@@ -18,13 +19,13 @@ pub(crate) struct Staging {}
 
 impl Staging {
     /// The pieces, one after another, as a tensor on `device`.
-    pub(crate) fn upload<T: Staged>(
+    pub(crate) fn upload<T: Staged + Number>(
         &mut self,
-        pieces: &[Vec<T>],
+        pieces: &[Values<T>],
         shape: impl Into<Shape>,
         device: &Device,
     ) -> Result<Tensor> {
-        Tensor::from_vec(pieces.concat(), shape.into(), device)
+        Tensor::from_vec(Values::joined(pieces), shape.into(), device)
     }
 }
 

@@ -14,6 +14,8 @@ use candle_core::cuda_backend::{CudaDType, CudaDevice, CudaStorage, WrapErr};
 use candle_core::op::BackpropOp;
 use candle_core::{Device, Result, Shape, Storage, Tensor, WithDType};
 
+use crate::values::{Number, Values};
+
 /// Bytes from which on a copy to the card is begun: smaller ones cost more calls than they save.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -67,19 +69,19 @@ impl<T> Drop for Pinned<T> {
 impl Staging {
     /// The pieces, one after another, as a tensor on `device`. The copies may still be under way
     /// when this returns; what is computed with the tensor waits for them.
-    pub(crate) fn upload<T: Staged>(
+    pub(crate) fn upload<T: Staged + Number>(
         &mut self,
-        pieces: &[Vec<T>],
+        pieces: &[Values<T>],
         shape: impl Into<Shape>,
         device: &Device,
     ) -> Result<Tensor> {
         let shape = shape.into();
-        let len: usize = pieces.iter().map(Vec::len).sum();
+        let len: usize = pieces.iter().map(Values::len).sum();
         let Device::Cuda(cuda) = device else {
-            return Tensor::from_vec(pieces.concat(), shape, device);
+            return Tensor::from_vec(Values::joined(pieces), shape, device);
         };
         if len == 0 || len != shape.elem_count() {
-            return Tensor::from_vec(pieces.concat(), shape, device);
+            return Tensor::from_vec(Values::joined(pieces), shape, device);
         }
         // What was copied from this memory before must have arrived.
         cuda.synchronize()?;
@@ -100,7 +102,7 @@ impl Staging {
 
 // === impl Pinned ===
 
-impl<T: Staged> Pinned<T> {
+impl<T: Staged + Number> Pinned<T> {
     /// At least `len` numbers: those of `held`, or more in their place.
     fn of_len<'a>(
         held: &'a mut Option<Self>,
@@ -125,7 +127,7 @@ impl<T: Staged> Pinned<T> {
 
     /// Copies the pieces into this memory and from it to the card, in parts, so that the two go on
     /// at the same time.
-    fn send(&mut self, pieces: &[Vec<T>], onto: &mut impl DevicePtrMut<T>) -> Result<()> {
+    fn send(&mut self, pieces: &[Values<T>], onto: &mut impl DevicePtrMut<T>) -> Result<()> {
         let stream = Arc::clone(&self.stream);
         let (address, _waits) = onto.device_ptr_mut(&stream);
         let numbers = self.numbers.as_mut_slice().w()?;
@@ -133,7 +135,7 @@ impl<T: Staged> Pinned<T> {
         let last = pieces.len().saturating_sub(1);
         for (i, piece) in pieces.iter().enumerate() {
             let end = filled + piece.len();
-            numbers[filled..end].copy_from_slice(piece);
+            piece.copy_to(&mut numbers[filled..end]);
             filled = end;
             let waiting = &numbers[sent..filled];
             if size_of_val(waiting) < COPY_BYTES && i != last {

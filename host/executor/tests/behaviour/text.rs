@@ -137,7 +137,7 @@ fn numbers_are_no_text() {
     let dir = tempfile::tempdir().unwrap();
     let mut executor = executor(&zoo(dir.path()));
     let mut wrong = job(CLASSIFIER, [0, 2], &[(7, "w4")]);
-    wrong.rows[0].input = Some(vec![InputTensor::F32(vec![1.0])]);
+    wrong.rows[0].input = Some(vec![InputTensor::F32(vec![1.0].into())]);
     let error = executor.run(&mut wrong).result.unwrap_err().to_string();
     assert_eq!(
         error,

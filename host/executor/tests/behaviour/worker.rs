@@ -153,7 +153,7 @@ fn a_panic_fails_its_batch_and_nothing_else() {
     let (worker, told) = spawn(candle(), 4);
     worker.run(job(&[1, 2], 0, 1, None)).unwrap();
     let mut poisoned = job(&[5], 0, 3, Some(1));
-    poisoned.rows[0].input = Some(vec![InputTensor::F32(vec![POISON; WIDTH])]);
+    poisoned.rows[0].input = Some(vec![InputTensor::F32(vec![POISON; WIDTH].into())]);
     worker.run(poisoned).unwrap();
     worker.run(job(&[1, 2], 1, 3, Some(1))).unwrap();
     finished(&told).result.unwrap();

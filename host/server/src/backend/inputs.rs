@@ -1,12 +1,12 @@
 //! One tensor of many rows becomes many rows of one.
 
-use switchyard_executor::InputTensor;
+use switchyard_executor::{InputTensor, Number, Values};
 
 use crate::driver::RowInput;
-use crate::ingress::{Tensor, TensorData};
+use crate::ingress::{Datatype, Tensor, TensorData, WireElements};
 
-/// Splits the inputs of a call. The values of a single row are moved, those of several are
-/// copied once.
+/// Splits the inputs of a call. The values of a single row are moved and what is in the body stays
+/// there; the values of several rows are copied once.
 ///
 /// # Errors
 /// An input of a type that no model takes.
@@ -20,7 +20,8 @@ pub(super) fn rows(inputs: Vec<Tensor>, rows: usize, peek: bool) -> Result<Vec<R
             TensorData::I64(values) => deal(values, &mut split, InputTensor::I64),
             TensorData::U8(values) => deal(values, &mut split, InputTensor::Bytes),
             TensorData::Bytes(texts) => deal_texts(texts, &mut split)?,
-            other => return Err(format!("no model takes {}", other.datatype().name())),
+            TensorData::Wire(wire) => deal_wire(&wire, &mut split)?,
+            other => return Err(unknown(other.datatype())),
         }
     }
     let rows = split.into_iter().map(|tensors| RowInput {
@@ -30,20 +31,48 @@ pub(super) fn rows(inputs: Vec<Tensor>, rows: usize, peek: bool) -> Result<Vec<R
     Ok(rows.collect())
 }
 
+fn unknown(datatype: Datatype) -> String {
+    format!("no model takes {}", datatype.name())
+}
+
 fn deal<T: Clone>(
     values: Vec<T>,
     rows: &mut [Vec<InputTensor>],
-    wrap: impl Fn(Vec<T>) -> InputTensor,
+    wrap: impl Fn(Values<T>) -> InputTensor,
 ) {
     if let [row] = rows {
-        row.push(wrap(values));
+        row.push(wrap(values.into()));
         return;
     }
     // The ingress has checked that the rows are of one length.
     let length = values.len() / rows.len().max(1);
     for (i, row) in rows.iter_mut().enumerate() {
-        row.push(wrap(values[i * length..(i + 1) * length].to_vec()));
+        row.push(wrap(values[i * length..(i + 1) * length].to_vec().into()));
     }
+}
+
+fn deal_wire(wire: &WireElements, rows: &mut [Vec<InputTensor>]) -> Result<(), String> {
+    match wire.datatype {
+        Datatype::F32 => deal_parts(wire, rows, InputTensor::F32),
+        Datatype::I64 => deal_parts(wire, rows, InputTensor::I64),
+        Datatype::U8 => deal_parts(wire, rows, InputTensor::Bytes),
+        other => Err(unknown(other)),
+    }
+}
+
+/// Each row has a part of the same bytes.
+fn deal_parts<T: Number>(
+    wire: &WireElements,
+    rows: &mut [Vec<InputTensor>],
+    wrap: impl Fn(Values<T>) -> InputTensor,
+) -> Result<(), String> {
+    let length = wire.bytes.len() / rows.len().max(1);
+    for (i, row) in rows.iter_mut().enumerate() {
+        let part = wire.bytes.slice(i * length..(i + 1) * length);
+        let part = Values::wire(part).ok_or("a row ends within a number")?;
+        row.push(wrap(part));
+    }
+    Ok(())
 }
 
 /// One text per row.
@@ -66,7 +95,7 @@ fn all_floats(tensors: &[InputTensor]) -> Option<Vec<f32>> {
         let InputTensor::F32(values) = tensor else {
             return None;
         };
-        all.extend_from_slice(values);
+        values.append_to(&mut all);
     }
     Some(all)
 }
@@ -86,20 +115,42 @@ mod tests {
     fn a_single_row_is_moved() {
         let values = vec![1.0, 2.0];
         let address = values.as_ptr();
-        let rows = rows(vec![tensor(&[1, 2], values)], 1, false).unwrap();
-        let InputTensor::F32(moved) = &rows[0].tensors[0] else {
+        let mut rows = rows(vec![tensor(&[1, 2], values)], 1, false).unwrap();
+        assert_eq!(rows[0].peek, None);
+        let InputTensor::F32(moved) = rows[0].tensors.remove(0) else {
             panic!("not floats")
         };
-        assert_eq!(moved.as_ptr(), address);
-        assert_eq!(rows[0].peek, None);
+        assert_eq!(moved.into_vec().as_ptr(), address);
     }
 
     #[test]
     fn rows_keep_their_order_and_carry_a_copy_where_wanted() {
         let rows = rows(vec![tensor(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])], 2, true).unwrap();
-        assert_eq!(rows[0].tensors, [InputTensor::F32(vec![1.0, 2.0])]);
-        assert_eq!(rows[1].tensors, [InputTensor::F32(vec![3.0, 4.0])]);
+        assert_eq!(rows[0].tensors, [InputTensor::F32(vec![1.0, 2.0].into())]);
+        assert_eq!(rows[1].tensors, [InputTensor::F32(vec![3.0, 4.0].into())]);
         assert_eq!(rows[1].peek, Some(vec![3.0, 4.0]));
+    }
+
+    #[test]
+    fn rows_share_the_body_that_brought_them() {
+        let wire = |datatype| Tensor {
+            shape: [2, 2].as_slice().into(),
+            data: TensorData::Wire(WireElements {
+                datatype,
+                bytes: [1.0_f32, 2.0, 3.0, 4.0]
+                    .iter()
+                    .flat_map(|value| value.to_le_bytes())
+                    .collect(),
+            }),
+        };
+        let dealt = rows(vec![wire(Datatype::F32)], 2, true).unwrap();
+        assert_eq!(dealt[0].tensors, [InputTensor::F32(vec![1.0, 2.0].into())]);
+        assert_eq!(dealt[1].tensors, [InputTensor::F32(vec![3.0, 4.0].into())]);
+        assert_eq!(dealt[1].peek, Some(vec![3.0, 4.0]));
+        assert_eq!(
+            rows(vec![wire(Datatype::F64)], 2, false).unwrap_err(),
+            "no model takes FP64"
+        );
     }
 
     #[test]

@@ -1,6 +1,29 @@
-//! Binary tensors: little-endian, row-major, one copy each way.
+//! Binary tensors: little-endian, row-major, one copy each way at most.
 
-use super::tensor::{Datatype, TensorData};
+use bytes::Bytes;
+
+use super::tensor::{Datatype, TensorData, WireElements};
+
+/// Bytes from which on a tensor stays in its body. A smaller one would cost its connection the
+/// buffer that it reads into, and that is more than a copy.
+const KEPT_BYTES_MIN: usize = 16 << 10;
+
+/// Reads `count` elements of `blob`, a part of `body`: a large one is not copied. The error says
+/// what is wrong with the bytes.
+pub(super) fn take(
+    datatype: Datatype,
+    body: &Bytes,
+    blob: &[u8],
+    count: usize,
+) -> Result<TensorData, String> {
+    let whole = datatype.size().and_then(|size| count.checked_mul(size)) == Some(blob.len());
+    // Not every byte is a BOOL.
+    if !whole || blob.len() < KEPT_BYTES_MIN || datatype == Datatype::Bool {
+        return decode(datatype, blob, count);
+    }
+    let bytes = body.slice_ref(blob);
+    Ok(TensorData::Wire(WireElements { datatype, bytes }))
+}
 
 /// Reads `count` elements; the error says what is wrong with the bytes.
 pub(super) fn decode(datatype: Datatype, blob: &[u8], count: usize) -> Result<TensorData, String> {
@@ -119,6 +142,7 @@ pub(super) fn encode(data: &TensorData, out: &mut Vec<u8>) {
                 out.extend_from_slice(&element[..length as usize]);
             }
         }
+        TensorData::Wire(wire) => out.extend_from_slice(&wire.bytes),
     }
 }
 
@@ -144,6 +168,23 @@ mod tests {
             "expected 12 bytes for 3 elements of FP32, got 10"
         );
         assert!(decode(Datatype::F64, &[0; 8], usize::MAX).is_err());
+    }
+
+    #[test]
+    fn a_large_tensor_stays_where_it_is() {
+        let body = Bytes::from(vec![1; KEPT_BYTES_MIN + 3]);
+        let (size, count) = (KEPT_BYTES_MIN, KEPT_BYTES_MIN / 4);
+        let kept = take(Datatype::F32, &body, &body[3..], count);
+        let Ok(TensorData::Wire(wire)) = &kept else {
+            panic!("copied: {kept:?}");
+        };
+        assert_eq!(wire.bytes.as_ptr(), body[3..].as_ptr());
+        assert_eq!((wire.len(), wire.datatype), (count, Datatype::F32));
+        let smaller = take(Datatype::F32, &body, &body[7..], count - 1);
+        assert!(matches!(smaller, Ok(TensorData::F32(values)) if values.len() == count - 1));
+        let bools = take(Datatype::Bool, &body, &body[3..], size);
+        assert!(matches!(bools, Ok(TensorData::Bool(_))));
+        assert!(take(Datatype::F32, &body, &body[3..], count + 1).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod outputs;
 mod raw;
 mod text;
 
+use bytes::Bytes;
 use hyper::header::HeaderName;
 use smallvec::SmallVec;
 
@@ -95,7 +96,7 @@ pub(super) struct DecodedRequest {
 pub fn parse(
     app: &AppInfo,
     json_bytes: Option<usize>,
-    body: &[u8],
+    body: &Bytes,
 ) -> Result<InferCall, ProtocolError> {
     let framing = match json_bytes {
         None => Framing::Json,
@@ -112,10 +113,10 @@ pub fn parse(
 }
 
 /// Decodes and checks a body.
-pub(super) fn decode(target: Target<'_>, body: &[u8]) -> Result<DecodedRequest, ProtocolError> {
+pub(super) fn decode(target: Target<'_>, body: &Bytes) -> Result<DecodedRequest, ProtocolError> {
     let (json, blobs) = match target.framing {
         Framing::Raw => return decode_raw_request(target, body),
-        Framing::Json => (body, None),
+        Framing::Json => (&body[..], None),
         Framing::JsonThenBlobs(length) => {
             let (json, blobs) = body.split_at_checked(length).ok_or_else(|| {
                 let reason = format!("is {length}, the body has {} bytes", body.len());
@@ -128,7 +129,7 @@ pub(super) fn decode(target: Target<'_>, body: &[u8]) -> Result<DecodedRequest, 
     let parameters = request.parameters.unwrap_or_default();
     let outputs = request.outputs.as_deref().unwrap_or_default();
     let wanted = wanted_outputs(target.app, outputs, parameters.binary_data_output)?;
-    let (rows, inputs) = decode_inputs(target.app, request.inputs, Blobs::new(blobs))?;
+    let (rows, inputs) = decode_inputs(target.app, request.inputs, Blobs::new(body, blobs))?;
     Ok(DecodedRequest {
         call: InferCall {
             app: target.app_index,
@@ -146,12 +147,13 @@ pub(super) fn decode(target: Target<'_>, body: &[u8]) -> Result<DecodedRequest, 
 
 /// The blobs not yet taken; none when the body has no binary part.
 struct Blobs<'a> {
+    body: &'a Bytes,
     rest: Option<&'a [u8]>,
 }
 
 impl<'a> Blobs<'a> {
-    const fn new(rest: Option<&'a [u8]>) -> Self {
-        Self { rest }
+    const fn new(body: &'a Bytes, rest: Option<&'a [u8]>) -> Self {
+        Self { body, rest }
     }
 
     fn take(&mut self, index: usize, size: usize) -> Result<&'a [u8], ProtocolError> {
@@ -248,7 +250,7 @@ fn decode_input(
     let data = match (input.data, input.parameters.binary_data_size) {
         (InputData::Absent, Some(size)) => {
             let blob = blobs.take(index, size)?;
-            binary::decode(spec.datatype, blob, count)
+            binary::take(spec.datatype, blobs.body, blob, count)
                 .map_err(|reason| malformed("parameters.binary_data_size", reason))?
         }
         (InputData::Absent, None) => {

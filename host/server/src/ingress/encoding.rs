@@ -1,8 +1,8 @@
 //! Content codings: gzip and deflate, which in HTTP is zlib.
 
-use std::borrow::Cow;
 use std::io::{Read, Write};
 
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
@@ -91,21 +91,17 @@ fn weighted(item: &str) -> (&str, f32) {
 /// fill the memory; 400 when it is not what its header says.
 pub(super) fn decompress(
     coding: Coding,
-    body: &[u8],
+    body: &Bytes,
     limit_bytes: usize,
-) -> Result<Cow<'_, [u8]>, ProtocolError> {
+) -> Result<Bytes, ProtocolError> {
     match coding {
-        Coding::Identity => Ok(Cow::Borrowed(body)),
-        Coding::Gzip => inflate(coding, MultiGzDecoder::new(body), limit_bytes),
-        Coding::Deflate => inflate(coding, ZlibDecoder::new(body), limit_bytes),
+        Coding::Identity => Ok(body.clone()),
+        Coding::Gzip => inflate(coding, MultiGzDecoder::new(&body[..]), limit_bytes),
+        Coding::Deflate => inflate(coding, ZlibDecoder::new(&body[..]), limit_bytes),
     }
 }
 
-fn inflate<'a>(
-    coding: Coding,
-    decoder: impl Read,
-    limit_bytes: usize,
-) -> Result<Cow<'a, [u8]>, ProtocolError> {
+fn inflate(coding: Coding, decoder: impl Read, limit_bytes: usize) -> Result<Bytes, ProtocolError> {
     let mut plain = Vec::new();
     decoder
         .take(limit_bytes as u64 + 1)
@@ -120,7 +116,7 @@ fn inflate<'a>(
             limit_bytes,
         });
     }
-    Ok(Cow::Owned(plain))
+    Ok(plain.into())
 }
 
 /// Compresses a response at the fastest level: answers are small and awaited.
@@ -152,14 +148,14 @@ mod tests {
     fn what_is_compressed_comes_back() {
         let plain = b"abcabcabcabc".repeat(100);
         for coding in [Coding::Identity, Coding::Gzip, Coding::Deflate] {
-            let packed = compress(coding, plain.clone()).unwrap();
+            let packed = compress(coding, plain.clone()).unwrap().into();
             assert_eq!(decompress(coding, &packed, plain.len()).unwrap(), plain);
         }
     }
 
     #[test]
     fn a_bomb_stops_at_the_limit() {
-        let packed = compress(Coding::Gzip, vec![0; 1 << 20]).unwrap();
+        let packed = Bytes::from(compress(Coding::Gzip, vec![0; 1 << 20]).unwrap());
         assert!(packed.len() < 1 << 13);
         assert_eq!(
             decompress(Coding::Gzip, &packed, 1000)
@@ -171,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_not_gzip_is_malformed() {
-        let error = decompress(Coding::Gzip, b"{}", 100).unwrap_err();
+        let error = decompress(Coding::Gzip, &Bytes::from_static(b"{}"), 100).unwrap_err();
         assert!(
             error.to_string().starts_with("body: is not valid gzip"),
             "{error}"

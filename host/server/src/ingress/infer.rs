@@ -93,7 +93,7 @@ fn unpack<B: Backend>(
     backend: &B,
     (app_index, variant): (usize, Option<usize>),
     wire: Wire,
-    body: &[u8],
+    body: &Bytes,
     limit_bytes: usize,
 ) -> Result<DecodedRequest, ProtocolError> {
     let plain = decompress(wire.request, body, limit_bytes)?;

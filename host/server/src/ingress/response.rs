@@ -195,6 +195,11 @@ impl Serialize for JsonData<'_> {
                 "{:?} has no JSON form; ask for it with parameters.binary_data",
                 self.name
             ))),
+            TensorData::Wire(wire) => {
+                let data = &wire.decode().map_err(S::Error::custom)?;
+                let name = self.name;
+                JsonData { name, data }.serialize(serializer)
+            }
             TensorData::Bytes(elements) => {
                 let mut list = serializer.serialize_seq(Some(elements.len()))?;
                 for element in elements {

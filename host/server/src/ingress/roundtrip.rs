@@ -94,7 +94,7 @@ proptest! {
             variant: None,
             framing: decode::Framing::JsonThenBlobs(json_length),
         };
-        let decoded = decode::decode(target, &body);
+        let decoded = decode::decode(target, &body.into());
         if flips.is_empty() && cut.is_none() && shift == 0 {
             prop_assert!(decoded.is_ok(), "{:?}", decoded);
         }

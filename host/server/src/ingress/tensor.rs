@@ -1,6 +1,9 @@
 //! Typed tensors: what crosses between the wire and the backend.
 
+use bytes::Bytes;
 use smallvec::SmallVec;
+
+use super::binary;
 
 /// Dimensions of a tensor, the batch dimension first. Four fit without allocation.
 pub type Shape = SmallVec<[usize; 4]>;
@@ -128,6 +131,17 @@ pub enum TensorData {
     F32(Vec<f32>),
     F64(Vec<f64>),
     Bytes(Vec<Vec<u8>>),
+    /// Of any type that has a size: large binary inputs, which nobody has to copy before their batch.
+    Wire(WireElements),
+}
+
+/// Elements as they came: little-endian, in the body that brought them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WireElements {
+    /// What they are; it has a size, and every pattern of bits is one of its values.
+    pub datatype: Datatype,
+    /// A whole number of them, at any address.
+    pub bytes: Bytes,
 }
 
 /// Runs one expression on the vector inside, whatever its element type.
@@ -148,6 +162,7 @@ macro_rules! with_elements {
             TensorData::F32($values) => $body,
             TensorData::F64($values) => $body,
             TensorData::Bytes($values) => $body,
+            TensorData::Wire($values) => $body,
         }
     };
 }
@@ -170,6 +185,7 @@ impl TensorData {
             Self::F32(_) => Datatype::F32,
             Self::F64(_) => Datatype::F64,
             Self::Bytes(_) => Datatype::Bytes,
+            Self::Wire(wire) => wire.datatype,
         }
     }
 
@@ -181,6 +197,29 @@ impl TensorData {
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+// === impl WireElements ===
+
+impl WireElements {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        let size = self.datatype.size().unwrap_or(1);
+        self.bytes.len() / size
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// A copy of them as a vector of their type.
+    ///
+    /// # Errors
+    /// The bytes are no whole number of elements.
+    pub fn decode(&self) -> Result<TensorData, String> {
+        binary::decode(self.datatype, &self.bytes, self.len())
     }
 }
 

@@ -19,7 +19,7 @@ use thiserror::Error;
 /// Files must look the same for this long before they are read.
 const SETTLE: Duration = Duration::from_millis(150);
 
-/// Events of this long are one look.
+/// Events of this long are one look, and it is looked this often whether they are over.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// Why a folder cannot be followed.
@@ -60,17 +60,21 @@ impl Watch {
         // One pending look stands for any number of events.
         let (wake, woken) = mpsc::sync_channel(1);
         let looks = wake.clone();
-        let debouncer = new_debouncer(DEBOUNCE, None, move |events: DebounceEventResult| {
-            // Reading a file is an event too, and not one that changes anything. Errors: events
-            // may have been lost.
-            let worth = events.map_or(true, |events| {
-                events.iter().any(|event| !event.kind.is_access())
-            });
-            if worth {
-                // Full: a look is pending already. Closed: nobody looks any more.
-                let _ = looks.try_send(Wake::Look);
-            }
-        });
+        let debouncer = new_debouncer(
+            DEBOUNCE,
+            Some(DEBOUNCE),
+            move |events: DebounceEventResult| {
+                // Reading a file is an event too, and not one that changes anything. Errors: events
+                // may have been lost.
+                let worth = events.map_or(true, |events| {
+                    events.iter().any(|event| !event.kind.is_access())
+                });
+                if worth {
+                    // Full: a look is pending already. Closed: nobody looks any more.
+                    let _ = looks.try_send(Wake::Look);
+                }
+            },
+        );
         let nowhere = Path::new("");
         let mut debouncer = debouncer.map_err(|e| fail(nowhere, e.to_string()))?;
         for dir in dirs.values() {

@@ -94,6 +94,9 @@ impl Bench {
             call.inputs
         } else {
             let mut y = call.inputs.into_iter().next().unwrap();
+            if let TensorData::Wire(wire) = &y.data {
+                y.data = wire.decode().unwrap();
+            }
             let TensorData::F32(values) = &mut y.data else {
                 panic!("the ingress let {:?} through", y.data.datatype());
             };

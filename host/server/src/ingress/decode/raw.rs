@@ -1,5 +1,7 @@
 //! Raw requests: no JSON, one tensor.
 
+use bytes::Bytes;
+
 use super::outputs::wanted_outputs;
 use super::{DecodedRequest, JSON_LENGTH_FIELD, Target, check_shape, text};
 use crate::ingress::backend::{InferCall, TensorSpec};
@@ -10,7 +12,7 @@ use crate::ingress::tensor::{Datatype, Shape, Tensor, TensorData};
 /// Header value 0: the whole body is the one input; what varies is found from its size.
 pub(super) fn decode_raw_request(
     target: Target<'_>,
-    body: &[u8],
+    body: &Bytes,
 ) -> Result<DecodedRequest, ProtocolError> {
     let [spec] = target.app.inputs.as_slice() else {
         let reason = format!(
@@ -24,7 +26,7 @@ pub(super) fn decode_raw_request(
     let shape = raw_shape(spec, body.len()).map_err(malformed)?;
     let count = check_shape(target.app, spec, &shape).map_err(malformed)?;
     let data = if spec.datatype != Datatype::Bytes {
-        binary::decode(spec.datatype, body, count).map_err(malformed)?
+        binary::take(spec.datatype, body, body, count).map_err(malformed)?
     } else if count == 1 {
         TensorData::Bytes(vec![body.to_vec()])
     } else {

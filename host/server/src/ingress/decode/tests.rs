@@ -44,7 +44,7 @@ fn decode_as(
         variant: Some(0),
         framing,
     };
-    decode(target, body)
+    decode(target, &Bytes::copy_from_slice(body))
 }
 
 /// A body of JSON and blobs, framed.

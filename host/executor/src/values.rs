@@ -1,0 +1,163 @@
+//! Numbers of a request on their way into a batch.
+
+use bytes::Bytes;
+
+/// The numbers of one input of one request. Large ones stay in the body that brought them until
+/// they are written into their batch, so that they are copied once.
+#[derive(Clone, Debug)]
+pub struct Values<T>(Held<T>);
+
+#[derive(Clone, Debug)]
+enum Held<T> {
+    Numbers(Vec<T>),
+    /// Little-endian, at any address, a whole number of `T`.
+    Wire(Bytes),
+}
+
+/// What a tensor holds, as it is on the wire.
+pub trait Number: Copy {
+    /// Appends little-endian numbers; bytes that are no whole number are left out.
+    fn append(wire: &[u8], onto: &mut Vec<Self>);
+
+    /// Writes as many as both hold.
+    fn copy(wire: &[u8], onto: &mut [Self]);
+}
+
+macro_rules! number {
+    ($($number:ty),*) => {$(
+        impl Number for $number {
+            fn append(wire: &[u8], onto: &mut Vec<Self>) {
+                let (words, _) = wire.as_chunks();
+                onto.extend(words.iter().map(|word| Self::from_le_bytes(*word)));
+            }
+
+            fn copy(wire: &[u8], onto: &mut [Self]) {
+                let (words, _) = wire.as_chunks();
+                for (to, word) in onto.iter_mut().zip(words) {
+                    *to = Self::from_le_bytes(*word);
+                }
+            }
+        }
+    )*};
+}
+
+number!(f32, i64, u8);
+
+// === impl Values ===
+
+impl<T: Number> Values<T> {
+    /// Little-endian numbers as they came; none when the bytes are no whole number of them.
+    pub fn wire(bytes: Bytes) -> Option<Self> {
+        let whole = bytes.len().is_multiple_of(size_of::<T>());
+        whole.then_some(Self(Held::Wire(bytes)))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Held::Numbers(numbers) => numbers.len(),
+            Held::Wire(bytes) => bytes.len() / size_of::<T>(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds them to a batch.
+    pub fn append_to(&self, batch: &mut Vec<T>) {
+        match &self.0 {
+            Held::Numbers(numbers) => batch.extend_from_slice(numbers),
+            Held::Wire(bytes) => T::append(bytes, batch),
+        }
+    }
+
+    /// Writes them to a place of [`len`](Self::len) numbers.
+    ///
+    /// # Panics
+    /// The place is of another length.
+    pub fn copy_to(&self, place: &mut [T]) {
+        assert_eq!(place.len(), self.len(), "a place for other numbers");
+        match &self.0 {
+            Held::Numbers(numbers) => place.copy_from_slice(numbers),
+            Held::Wire(bytes) => T::copy(bytes, place),
+        }
+    }
+
+    /// As a vector; without a copy where they are one.
+    pub fn into_vec(self) -> Vec<T> {
+        match self.0 {
+            Held::Numbers(numbers) => numbers,
+            Held::Wire(_) => Self::joined(&[self]),
+        }
+    }
+
+    /// The numbers of several, one after another.
+    pub fn joined(all: &[Self]) -> Vec<T> {
+        let mut joined = Vec::with_capacity(all.iter().map(Self::len).sum());
+        for values in all {
+            values.append_to(&mut joined);
+        }
+        joined
+    }
+}
+
+impl<T> From<Vec<T>> for Values<T> {
+    fn from(numbers: Vec<T>) -> Self {
+        Self(Held::Numbers(numbers))
+    }
+}
+
+impl<T> FromIterator<T> for Values<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(numbers: I) -> Self {
+        Vec::from_iter(numbers).into()
+    }
+}
+
+/// By the numbers, wherever they are.
+impl<T: Number + PartialEq> PartialEq for Values<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.clone().into_vec() == other.clone().into_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_wire_holds_the_same_numbers() {
+        let numbers = vec![1.5_f32, -0.0, f32::MAX, 3e-40];
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        // At an odd address, as bodies are.
+        let body = Bytes::from([&[7][..], &bytes].concat());
+        let (made, wire) = (
+            Values::from(numbers.clone()),
+            Values::wire(body.slice(1..)).unwrap(),
+        );
+        assert_eq!((made.len(), wire.len()), (4, 4));
+        assert_eq!(made, wire);
+        let mut place = [0.0; 4];
+        wire.copy_to(&mut place);
+        assert_eq!(place.as_slice(), numbers);
+        let joined = Values::joined(&[made, wire.clone()]);
+        assert_eq!(joined, [&numbers[..], &numbers].concat());
+        assert_eq!(wire.into_vec(), numbers);
+    }
+
+    #[test]
+    fn half_a_number_is_refused() {
+        assert!(Values::<i64>::wire(Bytes::from_static(&[0; 12])).is_none());
+        assert!(Values::<f32>::wire(Bytes::from_static(&[0; 12])).is_some());
+    }
+
+    #[test]
+    fn a_vector_is_moved() {
+        let numbers = vec![1_i64, 2];
+        let address = numbers.as_ptr();
+        assert_eq!(Values::from(numbers).into_vec().as_ptr(), address);
+    }
+}
