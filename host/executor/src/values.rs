@@ -158,6 +158,7 @@ mod tests {
     fn a_vector_is_moved() {
         let numbers = vec![1_i64, 2];
         let address = numbers.as_ptr();
-        assert_eq!(Values::from(numbers).into_vec().as_ptr(), address);
+        let moved = Values::from(numbers).into_vec();
+        assert_eq!(moved.as_ptr(), address);
     }
 }

@@ -120,7 +120,8 @@ mod tests {
         let InputTensor::F32(moved) = rows[0].tensors.remove(0) else {
             panic!("not floats")
         };
-        assert_eq!(moved.into_vec().as_ptr(), address);
+        let moved = moved.into_vec();
+        assert_eq!(moved.as_ptr(), address);
     }
 
     #[test]
