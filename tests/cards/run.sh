@@ -48,9 +48,10 @@ for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/wsl/lib; do
 done
 export LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-for program in switchyard cards; do
-    gunzip -c "$here/$program.gz" > "$work/$program" && chmod +x "$work/$program" || exit 2
-done
+# Python reads what tar cannot without xz.
+tar -xJf "$here/programs.tar.xz" -C "$work" 2>/dev/null ||
+    python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' \
+        "$here/programs.tar.xz" "$work" || exit 2
 
 # === the card ===
 { date -u +%FT%TZ; nvidia-smi; nproc; grep -m1 'model name' /proc/cpuinfo; } > "$results/machine.txt" 2>&1

@@ -19,6 +19,12 @@ use crate::workspace::Workspace;
 /// Scripts and data that are tracked.
 const SCRIPTS: &str = "tests/cards";
 
+/// Where the programs are, compressed.
+const PROGRAMS: &str = "programs.tar.xz";
+
+/// Looks back further than one program is long, to find in one what stands in the other.
+const COMPRESS: &str = "xz --lzma2=preset=6,dict=256MiB";
+
 /// Builds everything and fills `target/cuda/pack`; the script to be run.
 ///
 /// # Errors
@@ -39,9 +45,8 @@ pub(super) fn make(workspace: &Workspace, toolkit: &Toolkit, args: &CudaArgs) ->
     let built = cargo::build(&mut build)?;
     let package = |name: &str| workspace.root.join("host").join(name);
     let server = cargo::program(&built, &package("server"), "switchyard")?;
-    put(&server, &pack.join("switchyard"))?;
     let tests = cargo::test(&built, &package("executor"), "cards")?;
-    put(&tests, &pack.join("cards"))?;
+    put(&[("switchyard", &server), ("cards", &tests)], &pack)?;
 
     copy(&workspace.root.join(SCRIPTS), &pack)?;
     copy(&workspace.root.join("models/zoo"), &pack.join("zoo"))?;
@@ -49,11 +54,19 @@ pub(super) fn make(workspace: &Workspace, toolkit: &Toolkit, args: &CudaArgs) ->
     Ok(pack.join("run.sh"))
 }
 
-/// A program, stripped and compressed.
-fn put(program: &OsString, onto: &Path) -> Result<()> {
-    fs::copy(program, onto).with_context(|| onto.display().to_string())?;
-    shell::run(Command::new("strip").arg(onto))?;
-    shell::run(Command::new("gzip").args(["-9", "--force"]).arg(onto))
+/// Programs by their names, stripped and compressed together: most of each is the same kernels.
+fn put(programs: &[(&str, &OsString)], pack: &Path) -> Result<()> {
+    let mut tar = Command::new("tar");
+    tar.arg("--create").arg("--file").arg(pack.join(PROGRAMS));
+    tar.arg(format!("--use-compress-program={COMPRESS}"));
+    tar.arg("--remove-files").arg("--directory").arg(pack);
+    for (name, program) in programs {
+        let onto = pack.join(name);
+        fs::copy(program, &onto).with_context(|| onto.display().to_string())?;
+        shell::run(Command::new("strip").arg(&onto))?;
+        tar.arg(name);
+    }
+    shell::run(&mut tar)
 }
 
 /// The files of a folder, folders below it too.
