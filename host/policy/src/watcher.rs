@@ -11,9 +11,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use notify_debouncer_full::notify::event::{AccessKind, AccessMode, EventKind};
-use notify_debouncer_full::notify::{self, RecommendedWatcher, RecursiveMode};
-use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
+use notify::event::{AccessKind, AccessMode, Event, EventKind};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use settle::Settle;
 
@@ -40,7 +39,7 @@ pub struct WatchOptions {
 /// Watches one directory until dropped.
 pub struct Watcher {
     // Dropped first: no file event comes after that.
-    _debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
+    _events: RecommendedWatcher,
     // Dropped second: the thread's channel closes with the last sender.
     wake: Option<SyncSender<Wake>>,
     thread: Option<JoinHandle<()>>,
@@ -91,28 +90,27 @@ impl Watcher {
         };
         // One pending look stands for any number of events.
         let (wake, woken) = mpsc::sync_channel(1);
-        // It looks at its clock once per debounce, not four times: an idle server is quiet.
-        let tick = Some(options.debounce);
-        let mut debouncer = new_debouncer(options.debounce, tick, {
+        let mut events = notify::recommended_watcher({
             let wake = wake.clone();
-            move |events: DebounceEventResult| {
-                if worth_a_look(&events) {
+            move |event: notify::Result<Event>| {
+                if worth_a_look(&event) {
                     // Full: a look is pending already. Closed: nobody looks any more.
                     let _ = wake.try_send(Wake::Look);
                 }
             }
         })
         .map_err(|e| fail(e.to_string()))?;
-        debouncer
+        events
             .watch(dir, RecursiveMode::Recursive)
             .map_err(|e| fail(e.to_string()))?;
+        let debounce = options.debounce;
         let settle = Settle::of(dir, options).map_err(|e| fail(e.to_string()))?;
         let thread = thread::Builder::new()
             .name("policy-watcher".to_owned())
-            .spawn(move || run(settle, &woken, report))
+            .spawn(move || run(settle, debounce, &woken, report))
             .map_err(|e| fail(e.to_string()))?;
         Ok(Self {
-            _debouncer: debouncer,
+            _events: events,
             wake: Some(wake),
             thread: Some(thread),
         })
@@ -133,7 +131,12 @@ impl Drop for Watcher {
     }
 }
 
-fn run(mut settle: Settle, woken: &Receiver<Wake>, mut report: impl FnMut(PolicyFileEvent)) {
+fn run(
+    mut settle: Settle,
+    debounce: Duration,
+    woken: &Receiver<Wake>,
+    mut report: impl FnMut(PolicyFileEvent),
+) {
     // Files that changed between the first scan and the watch have no event.
     let mut look_at = Some(Instant::now());
     loop {
@@ -142,7 +145,12 @@ fn run(mut settle: Settle, woken: &Receiver<Wake>, mut report: impl FnMut(Policy
             None => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match wake {
-            Ok(Wake::Look) | Err(RecvTimeoutError::Timeout) => {}
+            // A file that is being written has an event for every part: one look for all of them.
+            Ok(Wake::Look) => {
+                look_at.get_or_insert_with(|| Instant::now() + debounce);
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
             Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }
         look_at = settle.look(Instant::now(), &mut report);
@@ -150,23 +158,16 @@ fn run(mut settle: Settle, woken: &Receiver<Wake>, mut report: impl FnMut(Policy
 }
 
 /// Reading a file is an event too, and not one that changes anything.
-fn worth_a_look(events: &DebounceEventResult) -> bool {
-    let changes = |kind: &EventKind| match kind {
-        EventKind::Access(kind) => *kind == AccessKind::Close(AccessMode::Write),
-        _ => true,
-    };
-    match events {
-        Ok(events) => events.iter().any(|event| changes(&event.kind)),
-        Err(errors) => {
-            for error in errors {
-                log_watch_error(error);
-            }
+fn worth_a_look(event: &notify::Result<Event>) -> bool {
+    match event {
+        Ok(event) => match event.kind {
+            EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
+            _ => true,
+        },
+        Err(error) => {
+            tracing::warn!(%error, "watching the policies directory");
             // Events may have been lost.
             true
         }
     }
-}
-
-fn log_watch_error(error: &notify::Error) {
-    tracing::warn!(%error, "watching the policies directory");
 }

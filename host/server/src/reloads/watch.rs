@@ -11,15 +11,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use notify_debouncer_full::notify::{RecommendedWatcher, RecursiveMode};
-use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use switchyard_core::ids::VariantId;
 use thiserror::Error;
 
 /// Files must look the same for this long before they are read.
 const SETTLE: Duration = Duration::from_millis(150);
 
-/// Events of this long are one look, and it is looked this often whether they are over.
+/// Events of this long are one look.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// Why a folder cannot be followed.
@@ -33,7 +32,7 @@ pub(super) struct WatchError {
 /// Follows folders until dropped.
 pub(super) struct Watch {
     // Dropped first: no file event comes after that.
-    _debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
+    _events: RecommendedWatcher,
     wake: Option<SyncSender<Wake>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -60,25 +59,18 @@ impl Watch {
         // One pending look stands for any number of events.
         let (wake, woken) = mpsc::sync_channel(1);
         let looks = wake.clone();
-        let debouncer = new_debouncer(
-            DEBOUNCE,
-            Some(DEBOUNCE),
-            move |events: DebounceEventResult| {
-                // Reading a file is an event too, and not one that changes anything. Errors: events
-                // may have been lost.
-                let worth = events.map_or(true, |events| {
-                    events.iter().any(|event| !event.kind.is_access())
-                });
-                if worth {
-                    // Full: a look is pending already. Closed: nobody looks any more.
-                    let _ = looks.try_send(Wake::Look);
-                }
-            },
-        );
+        let events = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            // Reading a file is an event too, and not one that changes anything. An error: events
+            // may have been lost.
+            if event.map_or(true, |event| !event.kind.is_access()) {
+                // Full: a look is pending already. Closed: nobody looks any more.
+                let _ = looks.try_send(Wake::Look);
+            }
+        });
         let nowhere = Path::new("");
-        let mut debouncer = debouncer.map_err(|e| fail(nowhere, e.to_string()))?;
+        let mut events = events.map_err(|e| fail(nowhere, e.to_string()))?;
         for dir in dirs.values() {
-            debouncer
+            events
                 .watch(dir, RecursiveMode::NonRecursive)
                 .map_err(|e| fail(dir, e.to_string()))?;
         }
@@ -91,7 +83,7 @@ impl Watch {
             .spawn(move || run(looked, &woken, report))
             .map_err(|e| fail(nowhere, e.to_string()))?;
         Ok(Self {
-            _debouncer: debouncer,
+            _events: events,
             wake: Some(wake),
             thread: Some(thread),
         })
@@ -125,7 +117,11 @@ fn run(
             None => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match wake {
-            Ok(Wake::Look) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(Wake::Look) => {
+                look_at.get_or_insert_with(|| Instant::now() + DEBOUNCE);
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
             Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }
         look_at = None;
