@@ -33,7 +33,7 @@ use switchyard_sdk::native::Native;
 use switchyard_sim::Stepped;
 
 const WORKLOAD: &str = "mmpp:180,10,0.036,0.002";
-const WEIGHTS: &str = "weights.safetensors";
+const WEIGHTS: &str = "default/policy.safetensors";
 /// Hidden layers of the paper's network (section 5.1.4).
 const HIDDEN: [usize; 2] = [90, 60];
 const SLOT: Micros = Micros::from_millis(1_000);
@@ -170,8 +170,9 @@ fn load(catalog: &Catalog, weights: &[u8]) -> Box<dyn Policy> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ppo-router.wasm");
     fs::copy(component(), &file).expect("run `cargo xtask plugins` first");
-    fs::create_dir(folder.path().join("ppo-router")).unwrap();
-    fs::write(folder.path().join("ppo-router").join(WEIGHTS), weights).unwrap();
+    let beside = folder.path().join("ppo-router").join(WEIGHTS);
+    fs::create_dir_all(beside.parent().unwrap()).unwrap();
+    fs::write(beside, weights).unwrap();
     let options = LoaderOptions {
         limits: Limits {
             configure_budget: Duration::from_secs(10),
