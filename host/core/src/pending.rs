@@ -13,7 +13,8 @@ const LEFT_MIN: usize = 64;
 /// Pending requests in ascending id, which is arrival order.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// One row per request. The row of one that left stays until [`settle`](Self::settle).
+    /// One row per request. The row of one that left stays until
+    /// [`columns`](Self::columns) are asked for.
     columns: Requests,
     /// Per row: the request is still pending.
     here: Vec<bool>,
