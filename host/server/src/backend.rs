@@ -13,6 +13,7 @@ use switchyard_core::time::Micros;
 use switchyard_models::card;
 use thiserror::Error;
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 
 use crate::assembly::AppTensors;
 use crate::driver::{AppState, Call, Full, Message, PoolHandle, RowInput, Ticket};
@@ -184,12 +185,19 @@ impl PoolBackend {
             rows: SmallVec::<[RowInput; 1]>::from_vec(rows),
             reply,
         };
-        pool.submit(call)
+        let wake = pool
+            .submit(call)
             .map_err(|Full { inbox_max }| queue_full("inbox", inbox_max))?;
         let mut guard = CancelOnDrop {
             pool,
             ticket: Some(ticket),
         };
+        if wake.is_some() {
+            // Once a turn of this thread, not once a request: the others that are being read
+            // come first, and share a window.
+            yield_now().await;
+            drop(wake);
+        }
         let end = end.await;
         guard.ticket = None;
         match end {

@@ -7,7 +7,7 @@ use metrics::Counter;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::VariantId;
 
-use super::inbox::{NotSent, Sender};
+use super::inbox::{NotSent, Sender, WakeOnDrop};
 use super::message::{Call, Message, Ticket};
 use super::models::ModelStates;
 use super::stats::VariantCounters;
@@ -88,15 +88,17 @@ impl PoolHandle {
             && self.has_evidence.get(app).is_some_and(|has| *has)
     }
 
-    /// Hands a call over.
+    /// Hands a call over. A driver that sleeps wakes when what this gives is dropped: after the
+    /// calls that come in together with this one.
     ///
     /// # Errors
     /// Too many wait already.
-    pub fn submit(&self, call: Call) -> Result<(), Full> {
+    pub(crate) fn submit(&self, call: Call) -> Result<Option<WakeOnDrop<'_, Message>>, Full> {
         let inbox_max = self.inbox.capacity() - INBOX_RESERVE;
-        match self.inbox.try_send(Message::Submit(call), inbox_max) {
+        match self.inbox.try_leave(Message::Submit(call), inbox_max) {
+            Ok(wake) => Ok(wake),
             // A driver that has ended takes no call, and its client sees the reply closed.
-            Ok(()) | Err(NotSent::Closed(_)) => Ok(()),
+            Err(NotSent::Closed(_)) => Ok(None),
             Err(NotSent::Full(_)) => {
                 self.refused.increment(1);
                 Err(Full { inbox_max })

@@ -2,7 +2,8 @@
 //! it handles before it looks at the time again.
 //!
 //! Made for one busy reader: a sender takes a lock for as long as a push takes and wakes the
-//! reader only when it sleeps, and the reader takes the lock once for many messages. crossbeam's
+//! reader only when it sleeps, or leaves that for when it has sent the rest of what it has, and the
+//! reader takes the lock once for many messages. crossbeam's
 //! channel, which was here before, yields before it sleeps, on two cores about every second request at
 //! 16 connections; `docs/performance.md` has what the change was worth.
 
@@ -25,6 +26,10 @@ pub(crate) enum NotSent<T> {
     Closed(T),
 }
 
+/// The reader sleeps beside a message: it wakes when this is dropped.
+#[must_use = "the reader wakes as soon as this is dropped"]
+pub(crate) struct WakeOnDrop<'a, T>(&'a Shared<T>);
+
 /// Nobody can send any more, and nothing is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended;
@@ -43,6 +48,8 @@ struct Queue<T> {
     waiting: usize,
     /// The reader waits for a message.
     asleep: bool,
+    /// Somebody is about to wake it.
+    promised: bool,
     /// The reader has ended.
     closed: bool,
 }
@@ -55,6 +62,7 @@ pub(super) fn inbox<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
             senders: 1,
             waiting: 0,
             asleep: false,
+            promised: false,
             closed: false,
         }),
         arrived: Condvar::new(),
@@ -75,9 +83,13 @@ impl<T> Shared<T> {
     /// Puts a message where the reader finds it, and wakes the reader if it sleeps.
     fn put(&self, mut queue: MutexGuard<'_, Queue<T>>, message: T) {
         queue.messages.push_back(message);
-        let wake = std::mem::take(&mut queue.asleep);
+        self.wake(queue);
+    }
+
+    fn wake(&self, mut queue: MutexGuard<'_, Queue<T>>) {
+        let asleep = std::mem::take(&mut queue.asleep);
         drop(queue);
-        if wake {
+        if asleep {
             self.arrived.notify_one();
         }
     }
@@ -91,6 +103,28 @@ impl<T> Sender<T> {
     /// # Errors
     /// Gives the message back.
     pub(crate) fn try_send(&self, message: T, most: usize) -> Result<(), NotSent<T>> {
+        let (queue, message) = self.admit(message, most)?;
+        self.0.put(queue, message);
+        Ok(())
+    }
+
+    /// As [`try_send`](Self::try_send), but lets a reader that sleeps sleep on: whoever has more to
+    /// send soon wakes it once for all of it. None: it is awake, or will be woken by another.
+    ///
+    /// # Errors
+    /// Gives the message back.
+    pub(crate) fn try_leave(
+        &self,
+        message: T,
+        most: usize,
+    ) -> Result<Option<WakeOnDrop<'_, T>>, NotSent<T>> {
+        let (mut queue, message) = self.admit(message, most)?;
+        queue.messages.push_back(message);
+        let promise = queue.asleep && !std::mem::replace(&mut queue.promised, true);
+        Ok(promise.then(|| WakeOnDrop(&self.0)))
+    }
+
+    fn admit(&self, message: T, most: usize) -> Result<(MutexGuard<'_, Queue<T>>, T), NotSent<T>> {
         let queue = self.0.lock();
         if queue.closed {
             return Err(NotSent::Closed(message));
@@ -98,8 +132,7 @@ impl<T> Sender<T> {
         if queue.messages.len() >= most.min(self.0.capacity) {
             return Err(NotSent::Full(message));
         }
-        self.0.put(queue, message);
-        Ok(())
+        Ok((queue, message))
     }
 
     /// Sends, and waits for room where there is none.
@@ -148,6 +181,14 @@ impl<T> Drop for Sender<T> {
     }
 }
 
+// === impl WakeOnDrop ===
+
+impl<T> Drop for WakeOnDrop<'_, T> {
+    fn drop(&mut self) {
+        self.0.wake(self.0.lock());
+    }
+}
+
 // === impl Receiver ===
 
 impl<T> Receiver<T> {
@@ -182,7 +223,7 @@ impl<T> Receiver<T> {
                 }
             };
         }
-        queue.asleep = false;
+        (queue.asleep, queue.promised) = (false, false);
         if to.is_empty() && queue.messages.len() <= most {
             std::mem::swap(to, &mut queue.messages);
         } else {

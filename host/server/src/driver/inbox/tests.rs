@@ -119,3 +119,55 @@ fn nothing_is_lost_between_threads() {
         thread.join().unwrap();
     }
 }
+
+/// A reader that sleeps, and what it takes when it wakes.
+fn asleep<'scope, 'env: 'scope>(
+    scope: &'scope thread::Scope<'scope, 'env>,
+    receiver: &'env Receiver<u32>,
+) -> thread::ScopedJoinHandle<'scope, VecDeque<u32>> {
+    let reader = scope.spawn(|| {
+        let mut to = VecDeque::new();
+        receiver.take(8, None, &mut to).unwrap();
+        to
+    });
+    while !receiver.0.lock().asleep {
+        thread::yield_now();
+    }
+    reader
+}
+
+#[test]
+fn what_is_left_wakes_a_sleeping_reader_once() {
+    let (sender, receiver) = inbox(8);
+    thread::scope(|scope| {
+        let reader = asleep(scope, &receiver);
+        let wake = sender.try_leave(0, 8).unwrap();
+        assert!(wake.is_some());
+        assert!(sender.try_leave(1, 8).unwrap().is_none());
+        assert!(receiver.0.lock().asleep);
+        drop(wake);
+        assert_eq!(reader.join().unwrap(), [0, 1]);
+        // Each sleep has its own.
+        let reader = asleep(scope, &receiver);
+        drop(sender.try_leave(2, 8).unwrap().expect("a promise"));
+        assert_eq!(reader.join().unwrap(), [2]);
+    });
+    assert!(sender.try_leave(3, 8).unwrap().is_none(), "nobody sleeps");
+}
+
+#[test]
+fn whoever_sends_meanwhile_wakes_at_once() {
+    let (sender, receiver) = inbox(8);
+    thread::scope(|scope| {
+        let reader = asleep(scope, &receiver);
+        let wake = sender.try_leave(0, 8).unwrap();
+        sender.try_send(1, 8).unwrap();
+        assert_eq!(reader.join().unwrap(), [0, 1]);
+        // Late, and of no use to anybody.
+        let reader = asleep(scope, &receiver);
+        drop(wake);
+        assert!(!reader.is_finished());
+        sender.try_send(2, 8).unwrap();
+        assert_eq!(reader.join().unwrap(), [2]);
+    });
+}
