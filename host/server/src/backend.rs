@@ -185,18 +185,18 @@ impl PoolBackend {
             rows: SmallVec::<[RowInput; 1]>::from_vec(rows),
             reply,
         };
-        let wake = pool
+        let promise = pool
             .submit(call)
             .map_err(|Full { inbox_max }| queue_full("inbox", inbox_max))?;
         let mut guard = CancelOnDrop {
             pool,
             ticket: Some(ticket),
         };
-        if wake.is_some() {
+        if let Some(promise) = promise {
             // Once a turn of this thread, not once a request: the others that are being read
             // come first, and share a window.
             yield_now().await;
-            drop(wake);
+            pool.keep(promise);
         }
         let end = end.await;
         guard.ticket = None;

@@ -7,6 +7,8 @@
 //!                        v    <---Install-- policy thread
 //!         handle every message, poll until empty, wait for the next
 //! ```
+//!
+//! While its thread sleeps, whoever brings news may drive for a moment in its [`seat`].
 
 mod answers;
 mod drift;
@@ -15,6 +17,7 @@ mod inbox;
 mod message;
 mod models;
 mod policies;
+mod seat;
 mod stats;
 mod status;
 mod thread;
@@ -43,7 +46,8 @@ pub use weights::PoolWeights;
 
 use self::drift::Drift;
 pub(crate) use self::inbox::Sender;
-use self::inbox::{Receiver, inbox};
+use self::inbox::inbox;
+use self::seat::Seat;
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
 use crate::readiness::{Awaited, Readiness};
@@ -165,15 +169,10 @@ impl Pool {
             pool: pool.clone(),
             error,
         };
-        let handle = Arc::new(PoolHandle::new(&parts, sender.clone(), clock, registry));
-        let driver = build(
-            parts,
-            clock,
-            readiness,
-            registry,
-            (sender, receiver),
-            &handle,
-        )?;
+        let seat = Arc::<Seat>::default();
+        let handle = PoolHandle::new(&parts, sender.clone(), Arc::clone(&seat), clock, registry);
+        let handle = Arc::new(handle);
+        let driver = build(parts, clock, readiness, registry, (sender, &seat), &handle)?;
 
         let alarm = Alarm {
             pool: pool.clone(),
@@ -183,7 +182,7 @@ impl Pool {
             .name(format!("{pool}-driver"))
             .spawn(move || {
                 let _alarm = alarm;
-                driver.run();
+                seat.drive(driver, receiver);
             })
             .map_err(no_thread)?;
         Ok(Self {
@@ -214,7 +213,7 @@ fn build(
     clock: Clock,
     readiness: &Arc<Readiness>,
     registry: &Registry,
-    (sender, inbox): (Sender<Message>, Receiver<Message>),
+    (sender, seat): (Sender<Message>, &Arc<Seat>),
     handle: &PoolHandle,
 ) -> Result<thread::Driver, PoolError> {
     let PoolParts {
@@ -246,7 +245,7 @@ fn build(
         pool: name.clone(),
         error,
     })?;
-    let workers = spawn_workers(&catalog, executors, &sender).map_err(no_thread)?;
+    let workers = spawn_workers(&catalog, executors, &sender, seat).map_err(no_thread)?;
     let evidence = if evidence.iter().any(Option::is_some) {
         let skipped = registry.counter(names::EVIDENCE_SKIPPED, [("pool", name.as_str())]);
         Some(EvidenceQueue::spawn(&name, evidence, sender, skipped).map_err(no_thread)?)
@@ -261,7 +260,6 @@ fn build(
         name,
         clock,
         scheduler,
-        inbox,
         workers,
         evidence,
         meters,
@@ -282,6 +280,7 @@ fn spawn_workers(
     catalog: &Catalog,
     executors: Vec<PoolExecutor>,
     driver: &Sender<Message>,
+    seat: &Arc<Seat>,
 ) -> io::Result<Vec<Worker>> {
     let specs = (0..)
         .map(switchyard_core::ids::WorkerId)
@@ -299,10 +298,9 @@ fn spawn_workers(
                     + 2 * catalog.variants.len()
                     + WORKER_COMMANDS,
             };
-            let driver = driver.clone();
+            let (driver, seat) = (driver.clone(), Arc::clone(seat));
             Worker::spawn(options, part.executor, move |event| {
-                // An error means that the driver has ended; nobody waits for this any more.
-                let _ = driver.send(Message::Worker(event));
+                seat.report(&driver, Message::Worker(event));
             })
         })
         .collect()

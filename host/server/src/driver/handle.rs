@@ -10,6 +10,7 @@ use switchyard_core::ids::VariantId;
 use super::inbox::{NotSent, Sender, WakeOnDrop};
 use super::message::{Call, Message, Ticket};
 use super::models::ModelStates;
+use super::seat::Seat;
 use super::stats::VariantCounters;
 use super::{INBOX_RESERVE, PoolParts};
 use crate::clock::Clock;
@@ -22,6 +23,7 @@ pub struct PoolHandle {
     catalog: Arc<Catalog>,
     clock: Clock,
     inbox: Sender<Message>,
+    seat: Arc<Seat>,
     next_ticket: AtomicU64,
     wants_evidence: Arc<AtomicBool>,
     has_evidence: Vec<bool>,
@@ -43,6 +45,7 @@ impl PoolHandle {
     pub(super) fn new(
         parts: &PoolParts,
         inbox: Sender<Message>,
+        seat: Arc<Seat>,
         clock: Clock,
         registry: &Registry,
     ) -> Self {
@@ -53,6 +56,7 @@ impl PoolHandle {
             catalog: Arc::clone(&parts.catalog),
             clock,
             inbox,
+            seat,
             next_ticket: AtomicU64::new(1),
             wants_evidence: Arc::new(AtomicBool::new(false)),
             has_evidence: parts.evidence.iter().map(Option::is_some).collect(),
@@ -88,8 +92,8 @@ impl PoolHandle {
             && self.has_evidence.get(app).is_some_and(|has| *has)
     }
 
-    /// Hands a call over. A driver that sleeps wakes when what this gives is dropped: after the
-    /// calls that come in together with this one.
+    /// Hands a call over. Where this gives a promise to wake the driver, it is to be
+    /// [kept](Self::keep) after the calls that come in together with this one.
     ///
     /// # Errors
     /// Too many wait already.
@@ -104,6 +108,11 @@ impl PoolHandle {
                 Err(Full { inbox_max })
             }
         }
+    }
+
+    /// Has the driver see what was [submitted](Self::submit).
+    pub(crate) fn keep(&self, promise: WakeOnDrop<'_, Message>) {
+        self.seat.keep(promise);
     }
 
     /// Says that a call's client has gone. When the inbox has no room the call is served all

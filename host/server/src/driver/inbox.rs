@@ -1,11 +1,10 @@
 //! What waits for a driver thread: a bounded queue of which the driver takes as much at once as
 //! it handles before it looks at the time again.
 //!
-//! Made for one busy reader: a sender takes a lock for as long as a push takes and wakes the
-//! reader only when it sleeps, or leaves that for when it has sent the rest of what it has, and the
-//! reader takes the lock once for many messages. crossbeam's
-//! channel, which was here before, yields before it sleeps, on two cores about every second request at
-//! 16 connections; `docs/performance.md` has what the change was worth.
+//! Made for one busy reader: a sender takes a lock for as long as a push takes, and the reader takes
+//! it once for many messages. Waking a thread costs more than handling a message does, so there are
+//! three ways to send: to wake the reader if it sleeps; to leave that for when the rest has been sent;
+//! and to read in its place while it sleeps on. `docs/performance.md` has what this was worth.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,6 +29,13 @@ pub(crate) enum NotSent<T> {
 #[must_use = "the reader wakes as soon as this is dropped"]
 pub(crate) struct WakeOnDrop<'a, T>(&'a Shared<T>);
 
+/// Somebody reads in the place of the reader, who sleeps on, until this leaves.
+#[must_use = "the reader wakes as soon as this is dropped"]
+pub(super) struct Attending<'a, T> {
+    shared: &'a Shared<T>,
+    has_left: bool,
+}
+
 /// Nobody can send any more, and nothing is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended;
@@ -46,12 +52,25 @@ struct Queue<T> {
     senders: usize,
     /// Senders that wait for room.
     waiting: usize,
-    /// The reader waits for a message.
-    asleep: bool,
+    reader: Reader,
     /// Somebody is about to wake it.
     promised: bool,
+    /// When it is to look again although nothing came.
+    until: Option<Instant>,
+    /// Until when it sleeps, which may be earlier, so that it need not be woken to be told.
+    sleeps_until: Option<Instant>,
     /// The reader has ended.
     closed: bool,
+}
+
+/// What the reader does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    /// It looks at the queue before it sleeps.
+    Awake,
+    Asleep,
+    /// It sleeps, and somebody reads in its place, who looks at the queue before leaving.
+    Replaced,
 }
 
 /// An inbox in which at most so many messages wait.
@@ -61,8 +80,10 @@ pub(super) fn inbox<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
             messages: VecDeque::new(),
             senders: 1,
             waiting: 0,
-            asleep: false,
+            reader: Reader::Awake,
             promised: false,
+            until: None,
+            sleeps_until: None,
             closed: false,
         }),
         arrived: Condvar::new(),
@@ -87,10 +108,37 @@ impl<T> Shared<T> {
     }
 
     fn wake(&self, mut queue: MutexGuard<'_, Queue<T>>) {
-        let asleep = std::mem::take(&mut queue.asleep);
-        drop(queue);
-        if asleep {
+        if queue.reader == Reader::Asleep {
+            queue.reader = Reader::Awake;
+            drop(queue);
             self.arrived.notify_one();
+        }
+    }
+
+    /// Lets the reader sleep on, and whoever calls read in its place. None: it does not sleep, and
+    /// will see what there is.
+    fn replace(&self, mut queue: MutexGuard<'_, Queue<T>>) -> Option<Attending<'_, T>> {
+        if queue.reader != Reader::Asleep || queue.closed {
+            return None;
+        }
+        (queue.reader, queue.promised) = (Reader::Replaced, false);
+        Some(Attending {
+            shared: self,
+            has_left: false,
+        })
+    }
+
+    /// Moves the oldest messages into `to`.
+    fn take(&self, mut queue: MutexGuard<'_, Queue<T>>, count: usize, to: &mut VecDeque<T>) {
+        if to.is_empty() && queue.messages.len() == count {
+            std::mem::swap(to, &mut queue.messages);
+        } else {
+            to.extend(queue.messages.drain(..count));
+        }
+        let room = queue.waiting > 0;
+        drop(queue);
+        if room {
+            self.room.notify_all();
         }
     }
 }
@@ -120,7 +168,8 @@ impl<T> Sender<T> {
     ) -> Result<Option<WakeOnDrop<'_, T>>, NotSent<T>> {
         let (mut queue, message) = self.admit(message, most)?;
         queue.messages.push_back(message);
-        let promise = queue.asleep && !std::mem::replace(&mut queue.promised, true);
+        let asleep = queue.reader == Reader::Asleep;
+        let promise = asleep && !std::mem::replace(&mut queue.promised, true);
         Ok(promise.then(|| WakeOnDrop(&self.0)))
     }
 
@@ -140,6 +189,23 @@ impl<T> Sender<T> {
     /// # Errors
     /// Gives the message back: the reader has ended.
     pub(crate) fn send(&self, message: T) -> Result<(), T> {
+        let (queue, message) = self.admit_waiting(message)?;
+        self.0.put(queue, message);
+        Ok(())
+    }
+
+    /// As [`send`](Self::send), but rather than waking a reader that sleeps, the sender reads in its
+    /// place. None: it is awake, and will see the message.
+    ///
+    /// # Errors
+    /// Gives the message back: the reader has ended.
+    pub(super) fn send_and_attend(&self, message: T) -> Result<Option<Attending<'_, T>>, T> {
+        let (mut queue, message) = self.admit_waiting(message)?;
+        queue.messages.push_back(message);
+        Ok(self.0.replace(queue))
+    }
+
+    fn admit_waiting(&self, message: T) -> Result<(MutexGuard<'_, Queue<T>>, T), T> {
         let mut queue = self.0.lock();
         while !queue.closed && queue.messages.len() >= self.0.capacity {
             queue.waiting += 1;
@@ -153,8 +219,7 @@ impl<T> Sender<T> {
         if queue.closed {
             return Err(message);
         }
-        self.0.put(queue, message);
-        Ok(())
+        Ok((queue, message))
     }
 
     /// Messages that may wait.
@@ -183,9 +248,56 @@ impl<T> Drop for Sender<T> {
 
 // === impl WakeOnDrop ===
 
+impl<'a, T> WakeOnDrop<'a, T> {
+    /// Reads in the place of the reader instead of waking it. None: it has woken meanwhile.
+    pub(super) fn attend(self) -> Option<Attending<'a, T>> {
+        // Dropping this then wakes nobody: the reader does not count as asleep.
+        self.0.replace(self.0.lock())
+    }
+}
+
 impl<T> Drop for WakeOnDrop<'_, T> {
     fn drop(&mut self) {
         self.0.wake(self.0.lock());
+    }
+}
+
+// === impl Attending ===
+
+impl<T> Attending<'_, T> {
+    /// Moves what waits into `to`, at most so many, oldest first, up to the first that is not
+    /// `ours`: that one is the reader's.
+    pub(super) fn take(&self, most: usize, ours: impl Fn(&T) -> bool, to: &mut VecDeque<T>) {
+        let queue = self.shared.lock();
+        let taken = queue.messages.iter().take(most).take_while(|m| ours(m));
+        let count = taken.count();
+        self.shared.take(queue, count, to);
+    }
+
+    /// Leaves the queue to its reader, who is to look again at this time. It wakes if something is
+    /// left for it, or if it would sleep for too long.
+    pub(super) fn leave(mut self, until: Option<Instant>) {
+        self.has_left = true;
+        let mut queue = self.shared.lock();
+        queue.until = until;
+        let late = until.is_some_and(|until| queue.sleeps_until.is_none_or(|then| until < then));
+        queue.reader = Reader::Asleep;
+        if late || !queue.messages.is_empty() {
+            self.shared.wake(queue);
+        }
+    }
+}
+
+impl<T> Drop for Attending<'_, T> {
+    fn drop(&mut self) {
+        if self.has_left {
+            return;
+        }
+        let mut queue = self.shared.lock();
+        queue.reader = Reader::Asleep;
+        // Rather for nothing than never.
+        queue.until = Some(Instant::now());
+        self.shared.wake(queue);
     }
 }
 
@@ -193,8 +305,8 @@ impl<T> Drop for WakeOnDrop<'_, T> {
 
 impl<T> Receiver<T> {
     /// Moves what waits into `to`, at most so many, oldest first. Where nothing waits, sleeps
-    /// until something does or until this time; nothing is moved when it is time itself that
-    /// ends the wait.
+    /// until something does or until this time, or another that somebody gave who read in its place;
+    /// nothing is moved when it is time itself that ends the wait.
     ///
     /// # Errors
     /// Nothing will ever come.
@@ -205,36 +317,40 @@ impl<T> Receiver<T> {
         to: &mut VecDeque<T>,
     ) -> Result<(), Ended> {
         let mut queue = self.0.lock();
-        while queue.messages.is_empty() {
-            if queue.senders == 0 {
-                return Err(Ended);
+        queue.until = until;
+        loop {
+            if queue.reader != Reader::Replaced {
+                if !queue.messages.is_empty() {
+                    break;
+                }
+                if queue.senders == 0 {
+                    return Err(Ended);
+                }
+                if queue.until.is_some_and(|until| until <= Instant::now()) {
+                    break;
+                }
+                queue.reader = Reader::Asleep;
+                queue.sleeps_until = queue.until;
+            } else {
+                // Whoever reads says when to wake.
+                queue.sleeps_until = None;
             }
-            queue.asleep = true;
-            queue = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+            queue = match queue.sleeps_until {
                 None => self
                     .0
                     .arrived
                     .wait(queue)
                     .unwrap_or_else(PoisonError::into_inner),
-                Some(left) if left.is_zero() => break,
-                Some(left) => {
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
                     let waited = self.0.arrived.wait_timeout(queue, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
-        (queue.asleep, queue.promised) = (false, false);
-        if to.is_empty() && queue.messages.len() <= most {
-            std::mem::swap(to, &mut queue.messages);
-        } else {
-            let taken = queue.messages.len().min(most);
-            to.extend(queue.messages.drain(..taken));
-        }
-        let room = queue.waiting > 0;
-        drop(queue);
-        if room {
-            self.0.room.notify_all();
-        }
+        (queue.reader, queue.promised) = (Reader::Awake, false);
+        let count = queue.messages.len().min(most);
+        self.0.take(queue, count, to);
         Ok(())
     }
 }

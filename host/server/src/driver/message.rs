@@ -66,6 +66,20 @@ pub enum Message {
     Stop,
 }
 
+impl Message {
+    /// Whether it is of what happens to requests all the time, which is handled in no time and
+    /// leaves the pool as it is.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Submit(_)
+                | Self::Cancel(_)
+                | Self::Evidence { .. }
+                | Self::Worker(WorkerEvent::Finished(_))
+        )
+    }
+}
+
 /// Who looks at a pool's decisions.
 pub struct Watch {
     /// What windows show beside what the policy wants.

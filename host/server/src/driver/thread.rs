@@ -1,8 +1,9 @@
-//! The thread itself: messages in, the core's commands carried out.
+//! The driver itself: messages in, the core's commands carried out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use switchyard_core::event::Run;
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
@@ -17,7 +18,6 @@ use tokio::sync::oneshot;
 
 use super::PoolWeights;
 use super::drift::Drift;
-use super::inbox::{Ended, Receiver};
 use super::message::{Call, Message, Watch};
 use super::models::{AppModels, ModelStates, WorkerModels};
 use super::stats::VariantCounters;
@@ -28,10 +28,6 @@ use crate::evidence::EvidenceQueue;
 use crate::readiness::Readiness;
 use crate::recorder::Recorder;
 use crate::telemetry::PoolMeters;
-
-/// Messages handled before the scheduler is polled: more of them share a window, but none
-/// waits for ever.
-const MESSAGES_MAX: usize = 1_024;
 
 pub(super) struct Driver {
     pub(super) name: String,
@@ -62,9 +58,8 @@ pub(super) struct Driver {
     draining: bool,
     drained: Vec<oneshot::Sender<()>>,
     stopping: bool,
-    /// Dropped before the workers: a worker that reports into a full inbox must not wait for
-    /// a thread that waits for it.
-    inbox: Receiver<Message>,
+    /// Room for messages, for whoever drives in passing.
+    spare: VecDeque<Message>,
     pub(super) workers: Vec<Worker>,
 }
 
@@ -83,7 +78,6 @@ impl Driver {
         name: String,
         clock: Clock,
         scheduler: Scheduler,
-        inbox: Receiver<Message>,
         workers: Vec<Worker>,
         evidence: Option<EvidenceQueue>,
         meters: PoolMeters,
@@ -131,32 +125,43 @@ impl Driver {
             draining: false,
             drained: Vec::new(),
             stopping: false,
-            inbox,
+            spare: VecDeque::new(),
             workers,
         }
     }
 
-    pub(super) fn run(mut self) {
+    /// Asks for the models, before the first turn.
+    pub(super) fn begin(&mut self) {
         self.load_all();
-        let mut messages = VecDeque::new();
-        while !self.stopping {
-            if let Err(Ended) = self.wait(&mut messages) {
-                return;
-            }
-            let now = self.clock.now();
-            for message in messages.drain(..) {
-                self.take(now, message);
-            }
-            self.carry_out();
-            self.publish();
-        }
-        self.end();
     }
 
-    /// The next messages, none when it is time itself that something waits for.
-    fn wait(&self, messages: &mut VecDeque<Message>) -> Result<(), Ended> {
-        let until = self.scheduler.next_wakeup().map(|at| self.clock.at(at));
-        self.inbox.take(MESSAGES_MAX, until, messages)
+    /// Handles these messages, and does what is due.
+    pub(super) fn turn(&mut self, messages: &mut VecDeque<Message>) {
+        let now = self.clock.now();
+        for message in messages.drain(..) {
+            self.take(now, message);
+        }
+        self.carry_out();
+        self.publish();
+    }
+
+    /// When something is due although nothing happens.
+    pub(super) fn next_wakeup(&self) -> Option<Instant> {
+        self.scheduler.next_wakeup().map(|at| self.clock.at(at))
+    }
+
+    /// Nothing but [`end`](Self::end) follows.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// Room for messages, to be [kept](Self::keep_spare) when they have been handled.
+    pub(super) fn spare_messages(&mut self) -> VecDeque<Message> {
+        std::mem::take(&mut self.spare)
+    }
+
+    pub(super) fn keep_spare(&mut self, spare: VecDeque<Message>) {
+        self.spare = spare;
     }
 
     fn take(&mut self, now: Time, message: Message) {
@@ -436,7 +441,7 @@ impl Driver {
     // ---- the end ----------------------------------------------------------------------
 
     /// What is left inside is ended: every accepted request ends, also now.
-    fn end(mut self) {
+    pub(super) fn end(&mut self) {
         let now = self.clock.now();
         self.scheduler.handle(now, Event::Drain);
         for request in self.waiters.all() {

@@ -130,7 +130,7 @@ fn asleep<'scope, 'env: 'scope>(
         receiver.take(8, None, &mut to).unwrap();
         to
     });
-    while !receiver.0.lock().asleep {
+    while receiver.0.lock().reader != Reader::Asleep {
         thread::yield_now();
     }
     reader
@@ -144,7 +144,7 @@ fn what_is_left_wakes_a_sleeping_reader_once() {
         let wake = sender.try_leave(0, 8).unwrap();
         assert!(wake.is_some());
         assert!(sender.try_leave(1, 8).unwrap().is_none());
-        assert!(receiver.0.lock().asleep);
+        assert_eq!(receiver.0.lock().reader, Reader::Asleep);
         drop(wake);
         assert_eq!(reader.join().unwrap(), [0, 1]);
         // Each sleep has its own.
