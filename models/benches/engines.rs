@@ -1,6 +1,6 @@
-//! ResNet-20 at 32 x 32 and ResNet-50 at 224 x 224 on the CPU's kernels, in 32 bits and in 8,
-//! beside the plain operations that training uses and beside onnxruntime (in 32 bits), in one run
-//! and in turns:
+//! ResNet-20 at 32 x 32 and ResNet-50 at 224 x 224 on the CPU's kernels, in 32 bits, in bf16 and
+//! in 8 bits, beside the plain operations that training uses and beside onnxruntime (in 32 bits),
+//! in one run and in turns:
 //! `cargo bench -p switchyard-models --bench engines`.
 //!
 //! `-- --instructions avx2` computes with less than the machine has, as `Instructions` names it.
@@ -104,24 +104,28 @@ fn main() -> Result<()> {
         println!("{}", onnx.ask("versions")?);
     }
     println!(
-        "{:8} {:>5} {:>7}  {:>4}  {:>8} {:>8} {:>8} {:>8} {:>8}  {:>7} {:>7} {:>7}",
+        "{:8} {:>5} {:>7}  {:>4}  {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}  {:>7} {:>7} {:>7} {:>7}",
         "network",
         "batch",
         "threads",
         "ms",
         "kernels",
+        "bf16",
         "int8",
         "plain",
         "onnxrt",
         "served",
         "/onnxrt",
         "/plain",
+        "bf16/",
         "int8/"
     );
     for network in &NETWORKS {
         let packed = load_variant(&folder.join(network.name), &Device::Cpu)?.model;
-        let int8 = load_variant_at(&folder.join(network.name), Precision::Int8, &Device::Cpu)?;
-        let int8 = int8.model;
+        let narrow =
+            |precision| load_variant_at(&folder.join(network.name), precision, &Device::Cpu);
+        let bf16 = narrow(Precision::Bf16)?.model;
+        let int8 = narrow(Precision::Int8)?.model;
         let plain = load_variant_plain(&folder.join(network.name), &Device::Cpu)?.model;
         let exit = packed.exits().len() - 1;
         let wanted = network.logits(&*packed)?;
@@ -142,9 +146,10 @@ fn main() -> Result<()> {
             let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
             let x = network.input()?.narrow(0, 0, batch)?;
             let runs = network.runs.div_ceil(batch);
-            let mut times = [const { Vec::new() }; 5];
+            let mut times = [const { Vec::new() }; 6];
             for turn in 0..=turns {
                 let ours = forwards(&pool, &*packed, exit, &x, runs)?;
+                let bf16 = forwards(&pool, &*bf16, exit, &x, runs)?;
                 let int8 = forwards(&pool, &*int8, exit, &x, runs)?;
                 let plain = match turn % 3 {
                     0 => forwards(&pool, &*plain, exit, &x, 1)?,
@@ -161,20 +166,22 @@ fn main() -> Result<()> {
                 };
                 // The first turn warms up.
                 if turn > 0 {
-                    for (all, some) in times.iter_mut().zip([ours, int8, plain, theirs, served]) {
+                    let some = [ours, bf16, int8, plain, theirs, served];
+                    for (all, some) in times.iter_mut().zip(some) {
                         all.extend(some);
                     }
                 }
             }
             let times = times.map(|times| medians(&times));
             for (i, what) in ["wall", "CPU"].into_iter().enumerate() {
-                let [ours, int8, plain, theirs, served] = times.map(|times| times[i]);
+                let [ours, bf16, int8, plain, theirs, served] = times.map(|times| times[i]);
                 println!(
-                    "{:8} {batch:5} {threads:7}  {what:>4}  {ours:8.3} {int8:8.3} {plain:8.3} \
-                     {theirs:8.3} {served:8.3}  {:7.2} {:7.2} {:7.2}",
+                    "{:8} {batch:5} {threads:7}  {what:>4}  {ours:8.3} {bf16:8.3} {int8:8.3} \
+                     {plain:8.3} {theirs:8.3} {served:8.3}  {:7.2} {:7.2} {:7.2} {:7.2}",
                     network.name,
                     ours / theirs,
                     ours / plain,
+                    bf16 / theirs,
                     int8 / theirs
                 );
             }

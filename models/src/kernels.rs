@@ -7,20 +7,24 @@
 //! - [`dense`] is a convolution over all channels (and a linear map, a convolution of one
 //!   position). Pictures are channels last, so what a window covers of a line is one contiguous
 //!   run of memory: [`tile`] multiplies runs where they lie, and nothing is unfolded. Bias,
-//!   residual and ReLU are applied while the sums are in registers.
-//! - [`int8`] is the same in bytes, and [`Packed`] either of them.
+//!   residual and ReLU are applied while the sums are in registers. What it multiplies are words
+//!   of 32 bits, [`products`]: numbers, or pairs of [`bf16`].
+//! - [`int8`] is the same in bytes, and [`Packed`] either of them; [`panels`] is how both go
+//!   through their tiles.
 //! - [`depthwise`] convolves each channel by itself, [`pooling`] and [`gates`] are the rest.
 //! - [`scratch`] is where activations live: buffers that each thread keeps and reuses.
 //! - [`map`] is a picture, a sequence or a row of features in such a buffer.
 //!
 //! Instructions are chosen as the process runs, by [`simd`]: AVX-512, AVX2 with FMA, or plain
-//! code; by [`bytes`] for products of bytes. All `unsafe` is there.
+//! code; by [`bytes`] for products of bytes, by [`products`] for those of bf16. All `unsafe` is
+//! there.
 //!
 //! Every output number is one sum in one order, over the positions of the window and then the
 //! input's channels, whatever it is computed beside. So a row's answer is the same bits in any
 //! batch, on any number of threads, sliced or not; it differs between instruction sets, and from
 //! the product in [`convolve2d`](crate::convolve2d), by rounding.
 
+pub(crate) mod bf16;
 mod blocks;
 mod bytes;
 mod dense;
@@ -29,14 +33,16 @@ pub(crate) mod gates;
 mod instructions;
 mod int8;
 pub(crate) mod map;
+mod panels;
 pub(crate) mod pooling;
+mod products;
 pub(crate) mod scratch;
 mod simd;
 mod tile;
 
 use candle_core::Result;
 
-use self::dense::Dense;
+use self::dense::{Dense, Words};
 pub(crate) use self::depthwise::Depthwise;
 pub use self::instructions::Instructions;
 use self::int8::Int8Dense;
@@ -58,8 +64,8 @@ pub(crate) enum Activation {
 /// Weights of a convolution over all channels, packed.
 #[derive(Debug)]
 pub(crate) enum Packed {
-    /// Of 32 bits.
-    F32(Dense),
+    /// Of 32 bits, or of 16 as bf16.
+    Floats(Dense),
     /// Of 8 bits.
     Int8(Int8Dense),
 }
@@ -67,19 +73,16 @@ pub(crate) enum Packed {
 // === impl Packed ===
 
 impl Packed {
-    /// Packs `[rows + 1, output]`, the last row the bias; `rows` is the positions of a window of
-    /// `lines` lines times `input` channels.
+    /// Packs `[rows + 1, output]`, the last row the bias, of a `shape` `[lines, input, output]`;
+    /// `rows` is the positions of a window of `lines` lines times `input` channels.
     ///
     /// # Errors
     /// There are too many rows for the precision, or no kernel for it.
-    pub(crate) fn new(
-        weight: &[f32],
-        [lines, input, output]: [usize; 3],
-        precision: Precision,
-    ) -> Result<Self> {
+    pub(crate) fn new(weight: &[f32], shape: [usize; 3], precision: Precision) -> Result<Self> {
         match precision {
-            Precision::F32 => Ok(Self::F32(Dense::new(weight, input, output))),
-            Precision::Int8 => Int8Dense::new(weight, lines, input, output).map(Self::Int8),
+            Precision::F32 => Ok(Self::Floats(Dense::new(weight, shape, Words::F32))),
+            Precision::Bf16 => Ok(Self::Floats(Dense::new(weight, shape, Words::Bf16))),
+            Precision::Int8 => Int8Dense::new(weight, shape).map(Self::Int8),
             Precision::F16 => candle_core::bail!("no kernel multiplies weights of {precision}"),
         }
     }
@@ -97,7 +100,7 @@ impl Packed {
         activation: Activation,
     ) -> Result<Map> {
         match self {
-            Self::F32(dense) => dense.forward(x, window, residual, activation),
+            Self::Floats(dense) => dense.forward(x, window, residual, activation),
             Self::Int8(dense) => dense.forward(x, window, residual, activation),
         }
     }

@@ -133,7 +133,7 @@ impl Params {
             return Ok(full);
         }
         let narrowed = || {
-            too_large(&full, self.compute)?;
+            too_large(&full, self.precision)?;
             full.to_dtype(self.compute)
         };
         let narrowed = narrowed().map_err(ModelError::compute(name))?;

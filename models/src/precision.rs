@@ -5,8 +5,9 @@
 //! transform's constants stay as they are.
 //!
 //! On a CPU 8 bits are multiplied as such (`kernels::int8`): weights are rounded with a scale for
-//! each output as they are packed, activations as they come. Elsewhere, and in half precision, a
-//! layer's weights are widened when it runs, for as long as it does: activations and sums are f32,
+//! each output as they are packed, activations as they come. So are 16 bits that are bf16
+//! (`kernels::dense`). Elsewhere, and in half precision, a layer's weights are widened when it runs,
+//! for as long as it does: activations and sums are f32,
 //! what is lost is the rounding of the weights, and what is gained is memory. See `docs/models.md`
 //! for what was measured.
 
@@ -19,6 +20,7 @@ use candle_core::{DType, Result, Shape, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::flow::Mode;
+use crate::kernels::bf16;
 
 /// How many bits a weight of a product has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,17 +31,20 @@ pub enum Precision {
     F32,
     /// 16: IEEE half precision.
     F16,
+    /// 16: the upper half of 32, with their range. On a CPU activations in as many.
+    Bf16,
     /// 8 bits. On a CPU with a scale per output, activations in 8 bits as well; elsewhere with a 16-bit
     /// scale per 32 of them (ggml's Q8_0).
     Int8,
 }
 
-/// The largest number of half precision, which scales are in as well.
-const LARGEST: f32 = 65504.0;
+/// The largest number of half precision, which scales of 8 bits are in as well.
+const LARGEST_HALF: f32 = 65504.0;
 
 /// Weights of a product, kept in a [`Precision`].
 pub(crate) enum Weights {
     Full(Tensor),
+    /// Of either 16 bits.
     Half(Tensor),
     Int8(Int8),
     /// As trained, to be rounded as the CPU's kernels pack them, and dropped.
@@ -57,7 +62,7 @@ pub(crate) struct Int8 {
 
 impl Precision {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Int8];
+    pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Bf16, Self::Int8];
 
     /// What parts a variant's name from its precision: `cnn@int8`.
     pub const MARK: char = '@';
@@ -72,7 +77,17 @@ impl Precision {
         match self {
             Self::F32 => "f32",
             Self::F16 => "f16",
+            Self::Bf16 => "bf16",
             Self::Int8 => "int8",
+        }
+    }
+
+    /// The largest number that has a nearest one.
+    fn largest(self) -> f32 {
+        match self {
+            Self::F32 => f32::MAX,
+            Self::F16 | Self::Int8 => LARGEST_HALF,
+            Self::Bf16 => bf16::LARGEST,
         }
     }
 
@@ -114,10 +129,10 @@ impl FromStr for Precision {
     }
 }
 
-/// Refuses numbers that half precision does not have, for whom they are `too large`.
-pub(crate) fn too_large(full: &Tensor, narrow: impl fmt::Debug) -> Result<()> {
+/// Refuses numbers that are too large for a precision.
+pub(crate) fn too_large(full: &Tensor, narrow: Precision) -> Result<()> {
     let largest = full.abs()?.flatten_all()?.max(0)?.to_scalar::<f32>()?;
-    if largest > LARGEST {
+    if largest > narrow.largest() {
         candle_core::bail!("{largest} is too large for {narrow:?}");
     }
     Ok(())
@@ -136,6 +151,7 @@ impl Weights {
         match precision {
             Precision::F32 => Ok(Self::Full(full)),
             Precision::F16 => Ok(Self::Half(full.to_dtype(DType::F16)?)),
+            Precision::Bf16 => Ok(Self::Half(full.to_dtype(DType::BF16)?)),
             Precision::Int8 => Int8::new(&full).map(Self::Int8),
         }
     }
@@ -144,6 +160,7 @@ impl Weights {
     pub(crate) fn precision(&self) -> Precision {
         match self {
             Self::Full(_) => Precision::F32,
+            Self::Half(half) if half.dtype() == DType::BF16 => Precision::Bf16,
             Self::Half(_) => Precision::F16,
             Self::Int8(_) => Precision::Int8,
             Self::ToPack(_, precision) => *precision,
@@ -166,12 +183,16 @@ impl Weights {
                 tensor.elem_count() * tensor.dtype().size_in_bytes()
             }
             Self::Int8(int8) => int8.blocks.storage_size_in_bytes(),
-            Self::ToPack(tensor, Precision::Int8) => {
-                // Beside the bytes, a scale and a sum for each output.
+            Self::ToPack(tensor, precision) => {
                 let outputs = tensor.dims().last().copied().unwrap_or_default();
-                tensor.elem_count() + 2 * size_of::<f32>() * outputs
+                match precision {
+                    // Beside the bytes, a scale and a sum for each output.
+                    Precision::Int8 => tensor.elem_count() + 2 * size_of::<f32>() * outputs,
+                    // Biases, the last row, keep their other half.
+                    Precision::Bf16 => (tensor.elem_count() + outputs) * size_of::<u16>(),
+                    Precision::F32 | Precision::F16 => tensor.elem_count() * size_of::<f32>(),
+                }
             }
-            Self::ToPack(tensor, _) => tensor.elem_count() * size_of::<f32>(),
         };
         bytes as u64
     }
@@ -220,11 +241,11 @@ mod tests {
         }
         assert_eq!(
             Precision::split("cnn@int4"),
-            Err("no precision is called `int4`; there are f32, f16, int8".to_owned())
+            Err("no precision is called `int4`; there are f32, f16, bf16, int8".to_owned())
         );
     }
 
-    /// Rounding to half the last place of 11 bits, and to half a 127th of a block's largest.
+    /// Rounding to half the last place of 11 bits, of 8, and to half a 127th of a block's largest.
     #[test]
     fn weights_are_rounded_and_no_more() {
         let full = Tensor::randn(0f32, 1.0, (37, 5), &Device::Cpu).unwrap();
@@ -235,6 +256,7 @@ mod tests {
         let bounds = [
             (Precision::F32, 0.0, 37 * 5 * 4),
             (Precision::F16, largest / 2048.0, 37 * 5 * 2),
+            (Precision::Bf16, largest / 256.0, 37 * 5 * 2),
             (Precision::Int8, int8, 192 / 32 * 34),
         ];
         for (precision, bound, bytes) in bounds {
@@ -246,6 +268,30 @@ mod tests {
             let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
             assert!(worst <= bound, "{precision}: {worst} over {bound}");
             assert_eq!(worst > 0.0, precision.is_reduced());
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused() {
+        let kept = [
+            (Precision::F16, 65504.0),
+            (Precision::Bf16, bf16::LARGEST),
+            (Precision::Int8, 65504.0),
+        ];
+        for (precision, largest) in kept {
+            for (number, is_kept) in [
+                (largest, true),
+                (-largest, true),
+                (largest.next_up(), false),
+                (f32::NEG_INFINITY, false),
+            ] {
+                let full = Tensor::new(&[0.5, number], &Device::Cpu).unwrap();
+                for mode in [Mode::Graph, Mode::Packed] {
+                    let weights = Weights::new(full.clone(), precision, mode);
+                    assert_eq!(weights.is_ok(), is_kept, "{precision} {number}");
+                    assert!(weights.is_err() || weights.unwrap().precision() == precision);
+                }
+            }
         }
     }
 }

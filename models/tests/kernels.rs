@@ -16,15 +16,18 @@ use switchyard_models::{
 /// Largest difference of two logits, relative to the largest of them.
 const TOLERANCE: f32 = 1e-4;
 
+/// The same where weights and activations are rounded to 8 bits of precision.
+const TOLERANCE_BF16: f32 = 0.04;
+
 /// More than two threads' shares, and no multiple of either.
 const BATCH: usize = 5;
 
 /// What a process of these tests is to compute with; the best where it is not set.
 const ASKED: &str = "SWITCHYARD_TEST_INSTRUCTIONS";
 
-/// Runs `check` with each shipped variant: name, packed in 32 bits and in 8, plain, and a batch of
-/// inputs.
-fn each(check: impl Fn(&str, [&dyn StagedModel; 2], &dyn StagedModel, &Tensor)) {
+/// Runs `check` with each shipped variant: name, packed in 32 bits, in 16 and in 8, plain, and a
+/// batch of inputs.
+fn each(check: impl Fn(&str, [&dyn StagedModel; 3], &dyn StagedModel, &Tensor)) {
     if let Ok(asked) = std::env::var(ASKED) {
         let all = Instructions::ALL;
         let asked = all.into_iter().find(|one| one.name() == asked).unwrap();
@@ -34,6 +37,7 @@ fn each(check: impl Fn(&str, [&dyn StagedModel; 2], &dyn StagedModel, &Tensor)) 
     let mut count = 0;
     for variant in zoo.apps.iter().flat_map(|app| &app.variants) {
         let packed = load_variant(&variant.dir, &Device::Cpu).unwrap();
+        let bf16 = load_variant_at(&variant.dir, Precision::Bf16, &Device::Cpu).unwrap();
         let int8 = load_variant_at(&variant.dir, Precision::Int8, &Device::Cpu).unwrap();
         let plain = load_variant_plain(&variant.dir, &Device::Cpu).unwrap();
         let samples = variant.card.architecture.samples();
@@ -42,7 +46,7 @@ fn each(check: impl Fn(&str, [&dyn StagedModel; 2], &dyn StagedModel, &Tensor)) 
             .map(|_| rng.random_range(-1.0..1.0))
             .collect();
         let batch = Tensor::from_vec(values, (BATCH, samples), &Device::Cpu).unwrap();
-        let packed = [&*packed.model, &*int8.model];
+        let packed = [&*packed.model, &*bf16.model, &*int8.model];
         check(&variant.card.name, packed, &*plain.model, &batch);
         count += 1;
     }
@@ -61,14 +65,17 @@ fn logits(model: &dyn StagedModel, exit: usize, x: &Tensor) -> Vec<f32> {
 
 #[test]
 fn every_exit_of_every_network_is_that_of_the_plain_operations() {
-    each(|name, [packed, _], plain, batch| {
+    each(|name, [packed, bf16, _], plain, batch| {
         for exit in 0..packed.exits().len() {
-            let (ours, theirs) = (logits(packed, exit, batch), logits(plain, exit, batch));
-            assert_eq!(ours.len(), theirs.len(), "{name}");
+            let theirs = logits(plain, exit, batch);
             let scale = theirs.iter().fold(0f32, |most, x| most.max(x.abs()));
-            for (ours, theirs) in ours.iter().zip(&theirs) {
-                let apart = (ours - theirs).abs();
-                assert!(apart <= TOLERANCE * scale, "{name} {exit}: {ours} {theirs}");
+            for (ours, tolerance) in [(packed, TOLERANCE), (bf16, TOLERANCE_BF16)] {
+                let ours = logits(ours, exit, batch);
+                assert_eq!(ours.len(), theirs.len(), "{name}");
+                for (ours, theirs) in ours.iter().zip(&theirs) {
+                    let apart = (ours - theirs).abs();
+                    assert!(apart <= tolerance * scale, "{name} {exit}: {ours} {theirs}");
+                }
             }
             // Inputs differ by more than the tolerance, or agreement would say nothing.
             let each = theirs.len() / BATCH;

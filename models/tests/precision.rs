@@ -66,7 +66,11 @@ fn shipped(zoo: &Zoo) -> impl Iterator<Item = (&ZooApp, &ZooVariant)> {
 fn probabilities_depart_little() {
     let zoo = zoo();
     for (app, variant) in shipped(&zoo) {
-        for (precision, bound) in [(Precision::F16, 0.01), (Precision::Int8, 0.2)] {
+        for (precision, bound) in [
+            (Precision::F16, 0.01),
+            (Precision::Bf16, 0.05),
+            (Precision::Int8, 0.2),
+        ] {
             let worst = departure(app, variant, precision);
             let name = &variant.card.name;
             assert!(worst > 0.0, "{name}@{precision} is {name}");
@@ -81,7 +85,11 @@ fn memory_is_that_of_the_bits() {
     for (_, variant) in shipped(&zoo) {
         let full = load_variant(&variant.dir, &Device::Cpu).unwrap().bytes;
         // Of the smallest networks much is biases and depthwise convolutions, of MiniRocket kernels.
-        for (precision, share) in [(Precision::F16, 0.5..0.9), (Precision::Int8, 0.25..0.85)] {
+        for (precision, share) in [
+            (Precision::F16, 0.5..0.9),
+            (Precision::Bf16, 0.5..0.9),
+            (Precision::Int8, 0.25..0.85),
+        ] {
             let narrow = load_variant_at(&variant.dir, precision, &Device::Cpu).unwrap();
             let ratio = narrow.bytes as f64 / full as f64;
             let name = &variant.card.name;
@@ -102,7 +110,11 @@ fn heart_beats_are_told_apart_as_well() {
             exits.collect::<Vec<f64>>()
         };
         let full = accuracies(Precision::F32);
-        for (precision, bound) in [(Precision::F16, 0.003), (Precision::Int8, 0.01)] {
+        for (precision, bound) in [
+            (Precision::F16, 0.003),
+            (Precision::Bf16, 0.003),
+            (Precision::Int8, 0.01),
+        ] {
             for (full, narrow) in full.iter().zip(accuracies(precision)) {
                 let name = &variant.card.name;
                 assert!(

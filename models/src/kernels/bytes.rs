@@ -54,7 +54,7 @@ pub(super) trait OnBytes {
 pub(super) fn dispatch<Op: OnBytes>(op: Op) -> Op::Output {
     match Instructions::chosen() {
         // SAFETY: only what the machine has is chosen.
-        Instructions::Avx512Vnni => unsafe { x86::with_avx512_vnni(op) },
+        Instructions::Avx512Vnni | Instructions::Avx512Bf16 => unsafe { x86::with_avx512_vnni(op) },
         // SAFETY: as above.
         Instructions::AvxVnni => unsafe { x86::with_avx_vnni(op) },
         // SAFETY: as above; AVX-512 without products of bytes has AVX2.

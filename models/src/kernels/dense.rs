@@ -3,10 +3,12 @@
 use std::array;
 
 use super::blocks::{BLOCK_MAX, Geometry};
+use super::panels::{self, Panel, Shape, Tiles, panels};
+use super::products::{self, OnPairs, Products, Singles};
 use super::scratch::{Aligned, Buffer};
 use super::simd::{Simd, Vectorized, dispatch, lanes, registers};
 use super::tile;
-use super::{Activation, Map, gates};
+use super::{Activation, Map, bf16, gates};
 use crate::unfold2d::{Padding, Window2d};
 
 /// Weights `[positions * input, output]` and biases, in panels.
@@ -14,29 +16,32 @@ use crate::unfold2d::{Padding, Window2d};
 /// A panel holds all weights of a few output channels in the order in which a tile reads them.
 #[derive(Debug)]
 pub(crate) struct Dense {
-    /// `[panel][row][channel of the panel]`, zeros behind the last channel.
+    /// `[panel][position][word of a position][channel of the panel]`, zeros behind the last
+    /// channel.
     weights: Aligned,
     /// `[panel][channel of the panel]`.
     biases: Aligned,
-    lanes: usize,
+    words: Words,
+    /// Words of an output channel.
     rows: usize,
-    input: usize,
-    output: usize,
+    lanes: usize,
+    shape: Shape,
 }
 
-/// Channels `from..from + channels` of the output.
+/// What a word of 32 bits of weights is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Panel {
-    pub(super) from: usize,
-    pub(super) channels: usize,
-    pub(super) vectors: usize,
+pub(crate) enum Words {
+    /// A number.
+    F32,
+    /// Two neighbouring channels of a position, rounded to [`bf16`].
+    Bf16,
 }
 
 /// What one call reads and writes.
 #[derive(Clone, Copy)]
 struct Call<'a> {
     dense: &'a Dense,
-    /// Padded pictures.
+    /// Words of padded pictures.
     input: &'a [f32],
     geometry: Geometry,
     residual: Option<&'a [f32]>,
@@ -51,50 +56,92 @@ struct Block<'a> {
     out: &'a mut [f32],
 }
 
+/// A block, and how its words are multiplied.
+struct With<'a, P> {
+    products: P,
+    block: Block<'a>,
+}
+
+// === impl Words ===
+
+impl Words {
+    /// Words of a position with this many channels.
+    fn of_position(self, channels: usize) -> usize {
+        match self {
+            Self::F32 => channels,
+            Self::Bf16 => bf16::words(channels),
+        }
+    }
+
+    /// Writes a word of a position for each output channel; `row` has the weights of an input
+    /// channel, where there is one.
+    fn pack<'a>(self, word: usize, row: impl Fn(usize) -> Option<&'a [f32]>, to: &mut [f32]) {
+        match self {
+            Self::F32 => to.copy_from_slice(row(word).unwrap_or_default()),
+            Self::Bf16 => {
+                let [first, second] = [0, 1].map(|i| row(bf16::PAIR * word + i));
+                for (i, to) in to.iter_mut().enumerate() {
+                    let [first, second] = [first, second].map(|row| row.map_or(0.0, |row| row[i]));
+                    *to = bf16::pair(first, second);
+                }
+            }
+        }
+    }
+
+    /// Words of inputs that such a word is multiplied by.
+    fn steps(self) -> usize {
+        match self {
+            Self::F32 => 1,
+            Self::Bf16 => products::steps(),
+        }
+    }
+}
+
 // === impl Dense ===
 
 impl Dense {
-    /// Packs `[rows + 1, output]`, the last row the bias; `rows` is positions times `input`
-    /// channels.
-    pub(crate) fn new(weight: &[f32], input: usize, output: usize) -> Self {
-        Self::for_vectors(weight, input, output, lanes(), registers())
+    /// Packs `[rows + 1, output]`, the last row the bias, of a `shape` `[lines, input, output]`;
+    /// `rows` is the positions of a window of `lines` lines times `input` channels.
+    pub(crate) fn new(weight: &[f32], shape: [usize; 3], words: Words) -> Self {
+        Self::for_vectors(weight, shape, words, [lanes(), registers()])
     }
 
-    fn for_vectors(
-        weight: &[f32],
-        input: usize,
-        output: usize,
-        lanes: usize,
-        registers: usize,
-    ) -> Self {
-        let vectors = tile::vectors(registers);
-        let rows = weight.len() / output - 1;
-        let padded: usize = panels(output, lanes, vectors)
-            .map(|p| p.vectors * lanes)
-            .sum();
-        let mut weights = Aligned::zeros(rows * padded);
-        let mut biases = Aligned::zeros(padded);
+    fn for_vectors(weight: &[f32], shape: [usize; 3], words: Words, vectors: [usize; 2]) -> Self {
+        let shape = Shape::of(weight.len(), shape);
+        let Shape {
+            rows,
+            input,
+            output,
+            ..
+        } = shape;
         let (rest, bias) = weight.split_at(rows * output);
-        for panel in panels(output, lanes, vectors) {
-            let width = panel.vectors * lanes;
+        let each = words.of_position(input);
+        let count = rows / input * each;
+        let padded = panels::padded(output, vectors);
+        let mut weights = Aligned::zeros(count * padded);
+        let mut biases = Aligned::zeros(padded);
+        for panel in panels(output, vectors) {
+            let width = panel.vectors * vectors[0];
             let Panel { from, channels, .. } = panel;
             // All panels before this one are full: they hold as many numbers as channels.
-            let packed = &mut weights[from * rows..][..rows * width];
-            for (to, row) in packed
-                .chunks_exact_mut(width)
-                .zip(rest.chunks_exact(output))
-            {
-                to[..channels].copy_from_slice(&row[from..][..channels]);
+            let packed = &mut weights[from * count..][..count * width];
+            for (i, to) in packed.chunks_exact_mut(width).enumerate() {
+                let (position, word) = (i / each, i % each);
+                let row = |channel: usize| {
+                    let row = (position * input + channel) * output;
+                    (channel < input).then(|| &rest[row + from..][..channels])
+                };
+                words.pack(word, row, &mut to[..channels]);
             }
             biases[from..][..channels].copy_from_slice(&bias[from..][..channels]);
         }
         Self {
             weights,
             biases,
-            lanes,
-            rows,
-            input,
-            output,
+            words,
+            rows: count,
+            lanes: vectors[0],
+            shape,
         }
     }
 
@@ -110,56 +157,40 @@ impl Dense {
         residual: Option<&Map>,
         activation: Activation,
     ) -> candle_core::Result<Map> {
-        let [pictures, height, width, channels] = x.dims();
-        if (channels, self.rows) != (self.input, window.positions() * self.input) {
-            candle_core::bail!(
-                "weights for {} channels and {} rows meet {channels} channels and {window:?}",
-                self.input,
-                self.rows
-            );
-        }
-        let windows = window.output(height, width)?;
-        let mut result = Map::new([pictures, windows[0], windows[1], self.output]);
-        if residual.is_some_and(|residual| residual.dims() != result.dims()) {
-            candle_core::bail!("a residual of another shape than {:?}", result.dims());
-        }
-        let padded = padded(x, window.padding);
-        let (input, [padded_height, padded_width]) = match &padded {
+        let mut result = self.shape.result(x, window, residual)?;
+        let [_, height, width, channels] = x.dims();
+        let changed = match self.words {
+            Words::F32 => padded(x, window.padding),
+            Words::Bf16 => Some(bf16::rounded(x, window.padding, self.words.steps())),
+        };
+        let (input, [height, width]) = match &changed {
             Some((buffer, size)) => (&**buffer, *size),
             None => (&*x.numbers, [height, width]),
         };
-        let size = [padded_height, padded_width, channels];
+        let words = self.words.of_position(channels) * self.words.steps();
+        let [_, lines, columns, _] = result.dims();
         let call = Call {
             dense: self,
             input,
-            geometry: Geometry::new(size, window, windows),
+            geometry: Geometry::new([height, width, words], window, [lines, columns]),
             residual: residual.map(|residual| &*residual.numbers),
             activation,
         };
         let out = &mut *result.numbers;
         let compute = |first, out: &mut [f32]| {
-            dispatch(Block { call, first, out });
+            let block = Block { call, first, out };
+            match self.words {
+                Words::F32 => dispatch(block),
+                Words::Bf16 => products::dispatch(block),
+            }
             if activation == Activation::Silu {
                 gates::silu(out);
             }
         };
-        call.geometry.share(out, self.output, self.rows, compute);
+        call.geometry
+            .share(out, self.shape.output, self.rows, compute);
         Ok(result)
     }
-}
-
-/// The output channels in panels; only the last one may be narrower.
-pub(super) fn panels(output: usize, lanes: usize, vectors: usize) -> impl Iterator<Item = Panel> {
-    let width = vectors * lanes;
-    (0..output).step_by(width).map(move |from| {
-        let channels = width.min(output - from);
-        let vectors = channels.div_ceil(lanes);
-        Panel {
-            from,
-            channels,
-            vectors,
-        }
-    })
 }
 
 /// Pictures with zeros around them, and their lines and columns; `None` where there are none to
@@ -202,60 +233,48 @@ impl Vectorized for Block<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(mut self, simd: S) {
-        let dense = self.call.dense;
-        // Packed by the same dispatch: a process does not change its instructions.
-        assert_eq!(dense.lanes, S::LANES, "weights packed for other vectors");
-        let count = self.out.len() / dense.output;
-        let mut offsets = [0usize; BLOCK_MAX];
-        let offsets = &mut offsets[..count];
-        self.call.geometry.offsets(self.first, offsets);
-        for panel in panels(dense.output, S::LANES, tile::vectors(S::REGISTERS)) {
-            match panel.vectors {
-                1 => self.panel::<S, 1>(simd, panel, offsets),
-                2 => self.panel::<S, 2>(simd, panel, offsets),
-                3 if tile::vectors(S::REGISTERS) > 2 => self.panel::<S, 3>(simd, panel, offsets),
-                4 if tile::vectors(S::REGISTERS) > 2 => self.panel::<S, 4>(simd, panel, offsets),
-                _ => unreachable!("panels have at most as many vectors"),
-            }
-        }
+    fn run<S: Simd>(self, simd: S) {
+        self.with(Singles(simd));
+    }
+}
+
+impl OnPairs for Block<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<P: Products>(self, products: P) {
+        self.with(products);
     }
 }
 
 impl Block<'_> {
-    /// All positions of the block by the channels of one panel.
     #[inline(always)]
-    fn panel<S: Simd, const N: usize>(&mut self, simd: S, panel: Panel, offsets: &[usize]) {
+    fn with<P: Products>(self, products: P) {
         let dense = self.call.dense;
-        let width = N * S::LANES;
-        let weights = &dense.weights[panel.from * dense.rows..][..dense.rows * width];
-        let weights = simd.vectors(weights).as_chunks::<N>().0;
-        // A constant, and so are the guards: no code is made for larger tiles.
-        let most = tile::positions(S::REGISTERS, N);
-        for tile in tile::tiles(offsets.len(), most) {
-            let from = tile.start;
-            let at = &offsets[tile];
-            match at.len() {
-                8 if most >= 8 => self.tile::<S, 8, N>(simd, panel, weights, from, at),
-                7 if most >= 8 => self.tile::<S, 7, N>(simd, panel, weights, from, at),
-                6 => self.tile::<S, 6, N>(simd, panel, weights, from, at),
-                5 => self.tile::<S, 5, N>(simd, panel, weights, from, at),
-                3 | 4 => self.tile::<S, 4, N>(simd, panel, weights, from, at),
-                2 => self.tile::<S, 2, N>(simd, panel, weights, from, at),
-                1 => self.tile::<S, 1, N>(simd, panel, weights, from, at),
-                _ => unreachable!("tiles have at most as many positions"),
-            }
-        }
+        let output = dense.shape.output;
+        // Packed by the same dispatch: a process does not change its instructions.
+        assert_eq!(
+            dense.lanes,
+            P::Simd::LANES,
+            "weights packed for other vectors"
+        );
+        let mut offsets = [0usize; BLOCK_MAX];
+        let offsets = &mut offsets[..self.out.len() / output];
+        self.call.geometry.offsets(self.first, offsets);
+        let block = self;
+        panels::compute(&mut With { products, block }, output, offsets);
     }
+}
 
-    /// The positions of a tile, from `from` of the block on, by the channels of a panel. Where
-    /// there are fewer than `M`, the last one is computed more than once and written once.
+impl<P: Products> Tiles for With<'_, P> {
+    const LANES: usize = P::Simd::LANES;
+    const REGISTERS: usize = P::Simd::REGISTERS;
+    const STEPS: usize = P::STEPS;
+
     #[inline(always)]
-    fn tile<S: Simd, const M: usize, const N: usize>(
+    fn tile<const M: usize, const N: usize>(
         &mut self,
-        simd: S,
         panel: Panel,
-        weights: &[[S::Vector; N]],
         from: usize,
         offsets: &[usize],
     ) {
@@ -265,23 +284,27 @@ impl Block<'_> {
             geometry,
             residual,
             activation,
-        } = self.call;
-        let biases = simd.vectors(&dense.biases[panel.from..][..N * S::LANES]);
-        let biases: [S::Vector; N] = array::from_fn(|n| biases[n]);
+        } = self.block.call;
+        let simd = self.products.simd();
+        let (rows, output) = (dense.rows, dense.shape.output);
+        let weights = &dense.weights[panel.from * rows..][..N * Self::LANES * rows];
+        let weights = simd.vectors(weights).as_chunks::<N>().0;
+        let biases = simd.vectors(&dense.biases[panel.from..][..N * Self::LANES]);
+        let biases: [_; N] = array::from_fn(|n| biases[n]);
         let last = offsets.len() - 1;
         let inputs: [&[f32]; M] = array::from_fn(|m| &input[offsets[m.min(last)]..]);
-        let sums = tile::multiply::<S, M, N>(simd, biases, inputs, weights, geometry.runs);
+        let sums = tile::multiply::<P, M, N>(self.products, biases, inputs, weights, geometry.runs);
         // By constants, once unrolled; see `tile::multiply`.
         #[allow(clippy::needless_range_loop)]
         for m in 0..M {
             if m > last {
                 continue;
             }
-            let at = (from + m) * dense.output + panel.from;
+            let at = (from + m) * output + panel.from;
             let residual =
-                residual.map(|all| &all[self.first * dense.output + at..][..panel.channels]);
-            let out = &mut self.out[at..][..panel.channels];
-            tile::finish::<S, N>(simd, sums[m], residual, activation, out);
+                residual.map(|all| &all[self.block.first * output + at..][..panel.channels]);
+            let out = &mut self.block.out[at..][..panel.channels];
+            tile::finish::<P::Simd, N>(simd, sums[m], residual, activation, out);
         }
     }
 }

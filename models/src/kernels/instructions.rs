@@ -15,6 +15,8 @@ pub enum Instructions {
     Avx512,
     /// Also AVX-512 VNNI: products of bytes in vectors of 512 bits.
     Avx512Vnni,
+    /// Also AVX-512 BF16: products of pairs of bf16.
+    Avx512Bf16,
 }
 
 static CHOSEN: OnceLock<Instructions> = OnceLock::new();
@@ -23,12 +25,13 @@ static CHOSEN: OnceLock<Instructions> = OnceLock::new();
 
 impl Instructions {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Portable,
         Self::Avx2,
         Self::AvxVnni,
         Self::Avx512,
         Self::Avx512Vnni,
+        Self::Avx512Bf16,
     ];
 
     /// As in figures and on command lines.
@@ -39,6 +42,7 @@ impl Instructions {
             Self::AvxVnni => "avx-vnni",
             Self::Avx512 => "avx512",
             Self::Avx512Vnni => "avx512-vnni",
+            Self::Avx512Bf16 => "avx512-bf16",
         }
     }
 
@@ -85,6 +89,7 @@ impl Instructions {
             Self::AvxVnni => Self::Avx2.is_available() && has!("avxvnni"),
             Self::Avx512 => Self::Avx2.is_available() && has!("avx512f") && has!("avx512bw"),
             Self::Avx512Vnni => Self::Avx512.is_available() && has!("avx512vnni"),
+            Self::Avx512Bf16 => Self::Avx512Vnni.is_available() && has!("avx512bf16"),
         }
     }
 

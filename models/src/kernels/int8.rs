@@ -13,9 +13,9 @@ use std::array;
 use self::quantised::{Quantised, Scale};
 use super::blocks::{BLOCK_MAX, Geometry};
 use super::bytes::{self, Bytes, OnBytes, dispatch};
-use super::dense::{Panel, panels};
+use super::panels::{self, Panel, Shape, Tiles, panels};
 use super::scratch::Aligned;
-use super::tile::{self, Runs};
+use super::tile::Runs;
 use super::{Activation, Map, gates};
 use crate::unfold2d::Window2d;
 
@@ -36,13 +36,10 @@ pub(crate) struct Int8Dense {
     weights: Aligned<i8>,
     /// By channel, filled up to whole panels.
     channels: Vec<Channel>,
-    /// Lines of a window, and groups of each.
-    lines: usize,
+    /// Of a line of a window.
     groups: usize,
     lanes: usize,
-    rows: usize,
-    input: usize,
-    output: usize,
+    shape: Shape,
 }
 
 /// What makes a number of a sum of products.
@@ -72,31 +69,36 @@ struct Block<'a> {
     out: &'a mut [f32],
 }
 
+/// A block, and how its bytes are multiplied.
+struct With<'a, B> {
+    bytes: B,
+    block: Block<'a>,
+}
+
 // === impl Int8Dense ===
 
 impl Int8Dense {
-    /// Rounds and packs `[rows + 1, output]`, the last row the bias; `rows` is the positions of
-    /// `lines` lines times `input` channels.
+    /// Rounds and packs `[rows + 1, output]`, the last row the bias, of a `shape` `[lines, input,
+    /// output]`; `rows` is the positions of a window of `lines` lines times `input` channels.
     ///
     /// # Errors
     /// There are more rows than sums of 32 bits hold.
-    pub(crate) fn new(
-        weight: &[f32],
-        lines: usize,
-        input: usize,
-        output: usize,
-    ) -> candle_core::Result<Self> {
-        Self::for_vectors(weight, lines, input, output, bytes::shape())
+    pub(crate) fn new(weight: &[f32], shape: [usize; 3]) -> candle_core::Result<Self> {
+        Self::for_vectors(weight, shape, bytes::shape())
     }
 
     fn for_vectors(
         weight: &[f32],
-        lines: usize,
-        input: usize,
-        output: usize,
-        [lanes, registers]: [usize; 2],
+        shape: [usize; 3],
+        vectors: [usize; 2],
     ) -> candle_core::Result<Self> {
-        let rows = weight.len() / output - 1;
+        let shape = Shape::of(weight.len(), shape);
+        let Shape {
+            lines,
+            rows,
+            output,
+            ..
+        } = shape;
         if rows > ROWS_MAX {
             candle_core::bail!("{rows} weights of an output in 8 bits, at most {ROWS_MAX} can be");
         }
@@ -104,14 +106,11 @@ impl Int8Dense {
         let scales = scales(rest, output);
         let run = rows / lines;
         let groups = run.div_ceil(GROUP);
-        let vectors = tile::vectors(registers);
-        let padded: usize = panels(output, lanes, vectors)
-            .map(|panel| panel.vectors * lanes)
-            .sum();
+        let padded = panels::padded(output, vectors);
         let mut weights = Aligned::<i8>::zeros(lines * groups * GROUP * padded);
         let mut channels = vec![Channel::default(); padded];
-        for panel in panels(output, lanes, vectors) {
-            let width = panel.vectors * lanes;
+        for panel in panels(output, vectors) {
+            let width = panel.vectors * vectors[0];
             let each = lines * groups * GROUP;
             let packed = &mut weights[panel.from * each..][..each * width];
             for at in 0..panel.channels {
@@ -135,12 +134,9 @@ impl Int8Dense {
         Ok(Self {
             weights,
             channels,
-            lines,
             groups,
-            lanes,
-            rows,
-            input,
-            output,
+            lanes: vectors[0],
+            shape,
         })
     }
 
@@ -156,25 +152,13 @@ impl Int8Dense {
         residual: Option<&Map>,
         activation: Activation,
     ) -> candle_core::Result<Map> {
-        let [pictures, height, width, channels] = x.dims();
-        let rows = window.positions() * self.input;
-        if (channels, self.rows, self.lines) != (self.input, rows, window.kernel[0]) {
-            candle_core::bail!(
-                "weights for {} channels and {} rows meet {channels} channels and {window:?}",
-                self.input,
-                self.rows
-            );
-        }
-        let windows = window.output(height, width)?;
-        let mut result = Map::new([pictures, windows[0], windows[1], self.output]);
-        if residual.is_some_and(|residual| residual.dims() != result.dims()) {
-            candle_core::bail!("a residual of another shape than {:?}", result.dims());
-        }
+        let mut result = self.shape.result(x, window, residual)?;
+        let [_, lines, columns, _] = result.dims();
         let (input, [height, width]) = Quantised::of(x, window.padding);
         let call = Call {
             dense: self,
             input: &input,
-            geometry: Geometry::new([height, width, channels], window, windows),
+            geometry: Geometry::new([height, width, self.shape.input], window, [lines, columns]),
             residual: residual.map(|residual| &*residual.numbers),
             activation,
         };
@@ -185,9 +169,9 @@ impl Int8Dense {
             }
         };
         // A product of bytes is a fourth of one of numbers.
-        let rows = self.rows / GROUP;
+        let rows = self.shape.rows / GROUP;
         let out = &mut *result.numbers;
-        call.geometry.share(out, self.output, rows, compute);
+        call.geometry.share(out, self.shape.output, rows, compute);
         Ok(result)
     }
 }
@@ -219,59 +203,28 @@ impl OnBytes for Block<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<B: Bytes>(mut self, bytes: B) {
+    fn run<B: Bytes>(self, bytes: B) {
         let dense = self.call.dense;
+        let output = dense.shape.output;
         // Packed by the same dispatch: a process does not change its instructions.
         assert_eq!(dense.lanes, B::LANES, "weights packed for other vectors");
         let mut offsets = [0usize; BLOCK_MAX];
-        let offsets = &mut offsets[..self.out.len() / dense.output];
+        let offsets = &mut offsets[..self.out.len() / output];
         self.call.geometry.offsets(self.first, offsets);
-        for panel in panels(dense.output, B::LANES, tile::vectors(B::REGISTERS)) {
-            match panel.vectors {
-                1 => self.panel::<B, 1>(bytes, panel, offsets),
-                2 => self.panel::<B, 2>(bytes, panel, offsets),
-                3 if tile::vectors(B::REGISTERS) > 2 => self.panel::<B, 3>(bytes, panel, offsets),
-                4 if tile::vectors(B::REGISTERS) > 2 => self.panel::<B, 4>(bytes, panel, offsets),
-                _ => unreachable!("panels have at most as many vectors"),
-            }
-        }
+        let block = self;
+        panels::compute(&mut With { bytes, block }, output, offsets);
     }
 }
 
-impl Block<'_> {
-    /// All positions of the block by the channels of one panel.
-    #[inline(always)]
-    fn panel<B: Bytes, const N: usize>(&mut self, bytes: B, panel: Panel, offsets: &[usize]) {
-        let dense = self.call.dense;
-        let groups = dense.lines * dense.groups;
-        let numbers = GROUP * groups;
-        let weights = &dense.weights[panel.from * numbers..][..N * B::LANES * numbers];
-        let weights = bytes.vectors(weights).as_chunks::<N>().0;
-        // A constant, and so are the guards: no code is made for larger tiles.
-        let most = tile::positions(B::REGISTERS, N);
-        for tile in tile::tiles(offsets.len(), most) {
-            let from = tile.start;
-            let at = &offsets[tile];
-            match at.len() {
-                8 if most >= 8 => self.tile::<B, 8, N>(bytes, panel, weights, from, at),
-                7 if most >= 8 => self.tile::<B, 7, N>(bytes, panel, weights, from, at),
-                6 => self.tile::<B, 6, N>(bytes, panel, weights, from, at),
-                5 => self.tile::<B, 5, N>(bytes, panel, weights, from, at),
-                3 | 4 => self.tile::<B, 4, N>(bytes, panel, weights, from, at),
-                2 => self.tile::<B, 2, N>(bytes, panel, weights, from, at),
-                1 => self.tile::<B, 1, N>(bytes, panel, weights, from, at),
-                _ => unreachable!("tiles have at most as many positions"),
-            }
-        }
-    }
+impl<B: Bytes> Tiles for With<'_, B> {
+    const LANES: usize = B::LANES;
+    const REGISTERS: usize = B::REGISTERS;
+    const STEPS: usize = 1;
 
-    /// As of [`Dense`](super::Dense): the positions of a tile by the channels of a panel.
     #[inline(always)]
-    fn tile<B: Bytes, const M: usize, const N: usize>(
+    fn tile<const M: usize, const N: usize>(
         &mut self,
-        bytes: B,
         panel: Panel,
-        weights: &[[B::Weights; N]],
         from: usize,
         offsets: &[usize],
     ) {
@@ -281,7 +234,12 @@ impl Block<'_> {
             geometry,
             residual,
             activation,
-        } = self.call;
+        } = self.block.call;
+        let bytes = self.bytes;
+        let (output, first) = (dense.shape.output, self.block.first);
+        let numbers = GROUP * dense.shape.lines * dense.groups;
+        let weights = &dense.weights[panel.from * numbers..][..N * B::LANES * numbers];
+        let weights = bytes.vectors(weights).as_chunks::<N>().0;
         let last = offsets.len() - 1;
         let inputs: [&[u8]; M] = array::from_fn(|m| &input.bytes[offsets[m.min(last)]..]);
         let sums = multiply::<B, M, N>(bytes, inputs, weights, dense.groups, geometry.runs);
@@ -292,22 +250,21 @@ impl Block<'_> {
             if m > last {
                 continue;
             }
-            let position = self.first + from + m;
+            let position = from + m;
             let mut whole = [0i32; WIDTH_MAX];
             for n in 0..N {
                 bytes.store(&mut whole[n * B::LANES..][..B::LANES], sums[m][n]);
             }
-            let at = (from + m) * dense.output + panel.from;
-            let scale = input.scales[position / geometry.per_picture()];
-            let residual =
-                residual.map(|all| &all[self.first * dense.output + at..][..panel.channels]);
+            let at = position * output + panel.from;
+            let scale = input.scales[(first + position) / geometry.per_picture()];
+            let residual = residual.map(|all| &all[first * output + at..][..panel.channels]);
             finish(
                 &whole[..N * B::LANES],
                 channels,
                 scale,
                 residual,
                 activation,
-                &mut self.out[at..][..panel.channels],
+                &mut self.block.out[at..][..panel.channels],
             );
         }
     }

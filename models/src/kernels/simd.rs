@@ -1,12 +1,20 @@
 //! Vectors of `f32`, with the instructions of the machine the process runs on.
 //!
-//! This is the one module with `unsafe`. Instructions beyond what the binary is compiled for may
-//! only run where the machine has them, so [`Avx2`] and [`Avx512`] are tokens: [`dispatch`] makes
-//! them, after asking the machine, and whatever takes one may rely on it. Code generic over
-//! [`Simd`] must be `#[inline(always)]` down from [`Vectorized::run`], so that it is compiled as
-//! part of a function that has these instructions.
+//! With [`bytes`](super::bytes) and [`products`](super::products) the only place with `unsafe`.
+//! Instructions beyond what the binary is compiled for may only run where the machine has them, so
+//! `Avx2` and [`Avx512`] are tokens: [`dispatch`] makes them, after asking the machine, and whatever
+//! takes one may rely on it. Code generic over [`Simd`] must be `#[inline(always)]` down from
+//! [`Vectorized::run`], so that it is compiled as part of a function that has these instructions.
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use self::x86::Avx512;
 use super::instructions::Instructions;
+
+/// The upper bits of a word.
+const HIGH_HALF: u32 = 0xffff_0000;
 
 /// Vectors of one instruction set. The type is the proof that the machine has it.
 pub(super) trait Simd: Copy {
@@ -27,6 +35,12 @@ pub(super) trait Simd: Copy {
 
     /// `a * b + c`, rounded once where the machine can.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+
+    /// Each word's lower 16 bits, as the upper ones of a number.
+    fn low_half(self, words: Self::Vector) -> Self::Vector;
+
+    /// Each word's upper 16 bits.
+    fn high_half(self, words: Self::Vector) -> Self::Vector;
 
     /// As many numbers as `from` has, zeros behind them; at most a vector.
     fn load(self, from: &[f32]) -> Self::Vector;
@@ -51,7 +65,9 @@ pub(super) trait Vectorized {
 pub(super) fn dispatch<Op: Vectorized>(op: Op) -> Op::Output {
     match Instructions::chosen() {
         // SAFETY: only what the machine has is chosen.
-        Instructions::Avx512 | Instructions::Avx512Vnni => unsafe { x86::with_avx512(op) },
+        Instructions::Avx512 | Instructions::Avx512Vnni | Instructions::Avx512Bf16 => unsafe {
+            x86::with_avx512(op)
+        },
         // SAFETY: as above.
         Instructions::Avx2 | Instructions::AvxVnni => unsafe { x86::with_avx2(op) },
         Instructions::Portable => op.run(Portable::<4>),
@@ -123,6 +139,16 @@ impl<const N: usize> Simd for Portable<N> {
     }
 
     #[inline(always)]
+    fn low_half(self, words: [f32; N]) -> [f32; N] {
+        words.map(|word| f32::from_bits(word.to_bits() << 16))
+    }
+
+    #[inline(always)]
+    fn high_half(self, words: [f32; N]) -> [f32; N] {
+        words.map(|word| f32::from_bits(word.to_bits() & HIGH_HALF))
+    }
+
+    #[inline(always)]
     fn load(self, from: &[f32]) -> [f32; N] {
         filled(from)
     }
@@ -149,165 +175,6 @@ fn filled<const N: usize>(from: &[f32]) -> [f32; N] {
             numbers
         }
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::*;
-
-    use super::{Simd, Vectorized, filled};
-
-    /// The machine has AVX2 and FMA.
-    #[derive(Clone, Copy)]
-    struct Avx2(());
-
-    /// The machine has AVX-512 F.
-    #[derive(Clone, Copy)]
-    struct Avx512(());
-
-    /// # Safety
-    /// The machine has AVX2 and FMA.
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn with_avx2<Op: Vectorized>(op: Op) -> Op::Output {
-        op.run(Avx2(()))
-    }
-
-    /// # Safety
-    /// The machine has AVX-512 F.
-    #[target_feature(enable = "avx512f,avx2,fma")]
-    pub(super) fn with_avx512<Op: Vectorized>(op: Op) -> Op::Output {
-        op.run(Avx512(()))
-    }
-
-    impl Avx2 {
-        /// Fewer numbers than a vector has.
-        #[inline(always)]
-        fn load_part(self, from: &[f32]) -> __m256 {
-            let numbers: [f32; 8] = filled(from);
-            // SAFETY: the token, and the array has as many numbers as are read.
-            unsafe { _mm256_loadu_ps(numbers.as_ptr()) }
-        }
-
-        #[inline(always)]
-        fn store_part(self, to: &mut [f32], vector: __m256) {
-            let mut numbers = [0f32; 8];
-            // SAFETY: the token, and the array has as much room as is written.
-            unsafe { _mm256_storeu_ps(numbers.as_mut_ptr(), vector) };
-            to.copy_from_slice(&numbers[..to.len()]);
-        }
-    }
-
-    impl Avx512 {
-        /// Fewer numbers than a vector has.
-        #[inline(always)]
-        fn load_part(self, from: &[f32]) -> __m512 {
-            // SAFETY: the token; what the mask leaves out is not read.
-            unsafe { _mm512_maskz_loadu_ps(first(from.len()), from.as_ptr()) }
-        }
-
-        #[inline(always)]
-        fn store_part(self, to: &mut [f32], vector: __m512) {
-            // SAFETY: the token; what the mask leaves out is not written.
-            unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first(to.len()), vector) };
-        }
-    }
-
-    /// The mask of a vector's first lanes; `count` is less than 16.
-    #[inline(always)]
-    fn first(count: usize) -> __mmask16 {
-        assert!(count < 16, "a part of a vector");
-        (1 << count) - 1
-    }
-
-    /// One instruction set: its token, vector, lanes, registers and instructions.
-    macro_rules! instructions {
-        ($token:ident, $vector:ident, $lanes:literal, $registers:literal, $splat:ident, $add:ident,
-         $max:ident, $mul_add:ident, $load:ident, $store:ident) => {
-            impl Simd for $token {
-                type Vector = $vector;
-
-                const LANES: usize = $lanes;
-                const REGISTERS: usize = $registers;
-
-                #[inline(always)]
-                fn splat(self, x: f32) -> $vector {
-                    // SAFETY: the token says that the machine has these instructions.
-                    unsafe { $splat(x) }
-                }
-
-                #[inline(always)]
-                fn add(self, a: $vector, b: $vector) -> $vector {
-                    // SAFETY: the token says that the machine has these instructions.
-                    unsafe { $add(a, b) }
-                }
-
-                #[inline(always)]
-                fn max(self, a: $vector, b: $vector) -> $vector {
-                    // SAFETY: the token says that the machine has these instructions.
-                    unsafe { $max(a, b) }
-                }
-
-                #[inline(always)]
-                fn mul_add(self, a: $vector, b: $vector, c: $vector) -> $vector {
-                    // SAFETY: the token says that the machine has these instructions.
-                    unsafe { $mul_add(a, b, c) }
-                }
-
-                #[inline(always)]
-                fn load(self, from: &[f32]) -> $vector {
-                    match from.first_chunk::<$lanes>() {
-                        // SAFETY: the token, and the array has as many numbers as are read; they
-                        // need not be aligned.
-                        Some(whole) => unsafe { $load(whole.as_ptr()) },
-                        None => self.load_part(from),
-                    }
-                }
-
-                #[inline(always)]
-                fn store(self, to: &mut [f32], vector: $vector) {
-                    match to.first_chunk_mut::<$lanes>() {
-                        // SAFETY: the token, and the array has as much room as is written; it
-                        // need not be aligned.
-                        Some(whole) => unsafe { $store(whole.as_mut_ptr(), vector) },
-                        None => self.store_part(to, vector),
-                    }
-                }
-
-                #[inline(always)]
-                fn vectors(self, numbers: &[f32]) -> &[$vector] {
-                    // SAFETY: any bits are a vector of f32, and `align_to` sees to alignment.
-                    let (before, vectors, _) = unsafe { numbers.align_to::<$vector>() };
-                    assert!(before.is_empty(), "weights are aligned");
-                    vectors
-                }
-            }
-        };
-    }
-
-    instructions!(
-        Avx2,
-        __m256,
-        8,
-        16,
-        _mm256_set1_ps,
-        _mm256_add_ps,
-        _mm256_max_ps,
-        _mm256_fmadd_ps,
-        _mm256_loadu_ps,
-        _mm256_storeu_ps
-    );
-    instructions!(
-        Avx512,
-        __m512,
-        16,
-        32,
-        _mm512_set1_ps,
-        _mm512_add_ps,
-        _mm512_max_ps,
-        _mm512_fmadd_ps,
-        _mm512_loadu_ps,
-        _mm512_storeu_ps
-    );
 }
 
 #[cfg(test)]

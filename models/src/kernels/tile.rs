@@ -4,6 +4,7 @@ use std::array;
 use std::ops::Range;
 
 use super::Activation;
+use super::products::{Products, VectorOf};
 use super::simd::Simd;
 
 /// Vectors of output channels in a full panel of weights, of a machine with this many vector
@@ -13,10 +14,12 @@ pub(super) const fn vectors(registers: usize) -> usize {
 }
 
 /// Positions of a tile at most, beside this many vectors of channels: their sums, the weights of
-/// one row and one input fill the registers, and their addresses those for addresses.
-pub(super) const fn positions(registers: usize, vectors: usize) -> usize {
-    match (registers, vectors) {
-        (32.., ..=3) | (_, ..=1) => 8,
+/// one row and one input fill the registers, and their addresses those for addresses. Weights of
+/// more than one step are there twice, as words and widened.
+pub(super) const fn positions(registers: usize, vectors: usize, steps: usize) -> usize {
+    match (registers, vectors, steps) {
+        (32.., ..=3, _) | (_, ..=1, _) => 8,
+        (..32, _, 2..) => 5,
         _ => 6,
     }
 }
@@ -27,7 +30,7 @@ pub(super) fn tiles(count: usize, most: usize) -> impl Iterator<Item = Range<usi
     (0..tiles).map(move |i| i * count / tiles..(i + 1) * count / tiles)
 }
 
-/// What a window reads: `lines` runs of `run` numbers, each `pitch` after the one before.
+/// What a window reads: `lines` runs of `run` words, each `pitch` after the one before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Runs {
     pub(super) lines: usize,
@@ -37,28 +40,35 @@ pub(super) struct Runs {
 
 /// For each position, the biases plus the products of its runs and the channels' weights.
 ///
-/// `inputs` starts where each position's window does. `weights` has one row for each number of a
+/// `inputs` starts where each position's window does. `weights` has one row for each word of a
 /// window.
 #[inline(always)]
-pub(super) fn multiply<S: Simd, const M: usize, const N: usize>(
-    simd: S,
-    biases: [S::Vector; N],
+pub(super) fn multiply<P: Products, const M: usize, const N: usize>(
+    products: P,
+    biases: [VectorOf<P>; N],
     inputs: [&[f32]; M],
-    weights: &[[S::Vector; N]],
+    weights: &[[VectorOf<P>; N]],
     runs: Runs,
-) -> [[S::Vector; N]; M] {
+) -> [[VectorOf<P>; N]; M] {
     // Indexed by constants only, once the loops are unrolled: otherwise they were kept in memory.
     let mut sums = [biases; M];
-    let run = runs.run;
+    let rows = runs.run / P::STEPS;
     for line in 0..runs.lines {
         // Slices of one length, so that one comparison bounds all of them.
-        let weights = &weights[line * run..][..run];
-        let inputs: [&[f32]; M] = array::from_fn(|m| &inputs[m][line * runs.pitch..][..run]);
-        for k in 0..run {
-            for m in 0..M {
-                let input = simd.splat(inputs[m][k]);
-                for n in 0..N {
-                    sums[m][n] = simd.mul_add(input, weights[k][n], sums[m][n]);
+        let weights = &weights[line * rows..][..rows];
+        let inputs: [&[P::Input]; M] =
+            array::from_fn(|m| &P::inputs(&inputs[m][line * runs.pitch..])[..rows]);
+        for k in 0..rows {
+            for step in 0..P::STEPS {
+                let mut parts = weights[k];
+                for part in &mut parts {
+                    *part = products.part(*part, step);
+                }
+                for m in 0..M {
+                    let input = products.splat(inputs[m][k], step);
+                    for n in 0..N {
+                        sums[m][n] = products.add_products(input, parts[n], sums[m][n]);
+                    }
                 }
             }
         }

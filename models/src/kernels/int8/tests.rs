@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use candle_core::{Device, Tensor};
 
-use super::super::Dense;
+use super::super::dense::{Dense, Words};
 use super::*;
 use crate::unfold2d::Padding;
 
@@ -83,7 +83,7 @@ fn results_are_those_of_integers_to_the_bit() {
         for window in windows() {
             let what = format!("{input} to {output}, {window:?}");
             let weight = numbers(&random(&[window.positions() * input + 1, output], 0.3));
-            let packed = Int8Dense::new(&weight, window.kernel[0], input, output).unwrap();
+            let packed = Int8Dense::new(&weight, [window.kernel[0], input, output]).unwrap();
             let ours = packed.forward(&x, window, None, Activation::None).unwrap();
             let theirs = reference(&x, &weight, window, output);
             assert_eq!(*ours.numbers, theirs, "{what}");
@@ -110,9 +110,9 @@ fn results_are_near_those_of_full_precision() {
     let window = Window2d::centred(3, 1);
     let weight = numbers(&random(&[9 * 32 + 1, 48], 0.1));
     let x = map(&random(&[2, 9, 9, 32], 1.0));
-    let narrow = Int8Dense::new(&weight, 3, 32, 48).unwrap();
+    let narrow = Int8Dense::new(&weight, [3, 32, 48]).unwrap();
     let narrow = narrow.forward(&x, window, None, Activation::None).unwrap();
-    let full = Dense::new(&weight, 32, 48);
+    let full = Dense::new(&weight, [3, 32, 48], Words::F32);
     let full = full.forward(&x, window, None, Activation::None).unwrap();
     let spread = |numbers: &[f32]| {
         let squares = numbers.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
@@ -140,7 +140,7 @@ fn a_picture_does_not_depend_on_its_batch_or_threads() {
         (Window2d::centred(7, 2), [3, 64]),
     ] {
         let weight = numbers(&random(&[window.positions() * input + 1, output], 0.1));
-        let packed = Int8Dense::new(&weight, window.kernel[0], input, output).unwrap();
+        let packed = Int8Dense::new(&weight, [window.kernel[0], input, output]).unwrap();
         let x = random(&[5, 43, 41, input], 1.0);
         let run = |x: &Tensor| {
             let result = packed.forward(&map(x), window, None, Activation::Relu);
@@ -158,7 +158,7 @@ fn a_picture_does_not_depend_on_its_batch_or_threads() {
 #[test]
 fn pictures_of_one_number_or_none() {
     let weight = [1.0, -2.0, 0.25, 0.5, 10.0, 20.0];
-    let packed = Int8Dense::new(&weight, 1, 2, 2).unwrap();
+    let packed = Int8Dense::new(&weight, [1, 2, 2]).unwrap();
     let run = |x: [f32; 2]| {
         let x = Tensor::from_slice(&x, (1, 1, 1, 2), &Device::Cpu).unwrap();
         let result = packed.forward(&map(&x), Window2d::centred(1, 1), None, Activation::None);
@@ -179,7 +179,7 @@ fn pictures_of_one_number_or_none() {
 
 #[test]
 fn what_does_not_fit_is_an_error() {
-    let packed = Int8Dense::new(&[0.5; 10 * 4], 3, 1, 4).unwrap();
+    let packed = Int8Dense::new(&[0.5; 10 * 4], [3, 1, 4]).unwrap();
     let x = map(&random(&[1, 4, 4, 1], 1.0));
     let window = Window2d::centred(3, 1);
     let run = |x: &Map, window, residual: Option<&Map>| {
@@ -191,6 +191,6 @@ fn what_does_not_fit_is_an_error() {
     assert!(run(&x, Window2d::centred(5, 1), None).contains("9 rows"));
     assert!(run(&x, window, Some(&x)).contains("residual"));
     let many = vec![0.0; ROWS_MAX + 2];
-    let error = Int8Dense::new(&many, 1, ROWS_MAX + 1, 1).unwrap_err();
+    let error = Int8Dense::new(&many, [1, ROWS_MAX + 1, 1]).unwrap_err();
     assert!(error.to_string().contains("66312"), "{error}");
 }
