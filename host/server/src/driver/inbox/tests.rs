@@ -1,3 +1,4 @@
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -82,42 +83,63 @@ fn time_ends_a_wait() {
     assert!(to.is_empty() && began.elapsed() >= Duration::from_millis(20));
 }
 
-/// Many senders through a small inbox: nothing is lost, doubled or overtaken by its own.
+/// Many senders of all kinds through a small inbox: nothing is lost, doubled or overtaken by its
+/// own, whoever reads.
 #[test]
 fn nothing_is_lost_between_threads() {
     const SENDERS: u32 = 4;
     const EACH: u32 = 5_000;
     let (sender, receiver) = inbox(16);
-    let threads: Vec<_> = (0..SENDERS)
-        .map(|s| {
+    let read = Mutex::new(Vec::new());
+    let attend = |attending: Option<Attending<'_, u32>>| {
+        let Some(attending) = attending else {
+            return;
+        };
+        let mut to = VecDeque::new();
+        // Some are for the reader only.
+        attending.take(3, |message| !message.is_multiple_of(7), &mut to);
+        read.lock().unwrap().extend(to);
+        attending.leave(None);
+    };
+    thread::scope(|scope| {
+        for s in 0..SENDERS {
             let sender = sender.clone();
-            thread::spawn(move || {
+            let attend = &attend;
+            scope.spawn(move || {
                 for i in 0..EACH {
                     let message = s * EACH + i;
-                    if i % 2 == 0 {
-                        sender.send(message).unwrap();
-                        continue;
-                    }
-                    while sender.try_send(message, 8).is_err() {
-                        thread::yield_now();
+                    match i % 4 {
+                        0 => sender.send(message).unwrap(),
+                        1 => attend(sender.send_and_attend(message).unwrap()),
+                        2 => {
+                            while sender.try_send(message, 8).is_err() {
+                                thread::yield_now();
+                            }
+                        }
+                        _ => loop {
+                            if let Ok(promise) = sender.try_leave(message, 8) {
+                                thread::yield_now();
+                                attend(promise.and_then(WakeOnDrop::attend));
+                                break;
+                            }
+                        },
                     }
                 }
-            })
-        })
-        .collect();
-    drop(sender);
-    let (mut next, mut to) = ([0; SENDERS as usize], VecDeque::new());
-    while receiver.take(5, None, &mut to).is_ok() {
-        for message in to.drain(..) {
-            let next = &mut next[(message / EACH) as usize];
-            assert_eq!(message % EACH, *next);
-            *next += 1;
+            });
         }
+        drop(sender);
+        let mut to = VecDeque::new();
+        while receiver.take(5, None, &mut to).is_ok() {
+            read.lock().unwrap().extend(to.drain(..));
+        }
+    });
+    let mut next = [0; SENDERS as usize];
+    for message in read.into_inner().unwrap() {
+        let next = &mut next[(message / EACH) as usize];
+        assert_eq!(message % EACH, *next);
+        *next += 1;
     }
     assert_eq!(next, [EACH; SENDERS as usize]);
-    for thread in threads {
-        thread.join().unwrap();
-    }
 }
 
 /// A reader that sleeps, and what it takes when it wakes.
@@ -169,5 +191,63 @@ fn whoever_sends_meanwhile_wakes_at_once() {
         assert!(!reader.is_finished());
         sender.try_send(2, 8).unwrap();
         assert_eq!(reader.join().unwrap(), [2]);
+    });
+}
+
+#[test]
+fn whoever_attends_reads_while_the_reader_sleeps_on() {
+    let (sender, receiver) = inbox(8);
+    thread::scope(|scope| {
+        let reader = asleep(scope, &receiver);
+        let attending = sender.send_and_attend(0).unwrap().expect("it sleeps");
+        // Neither wakes it, nor does anybody else attend.
+        sender.send(1).unwrap();
+        assert!(sender.try_leave(2, 8).unwrap().is_none());
+        assert!(sender.send_and_attend(9).unwrap().is_none());
+        let mut to = VecDeque::new();
+        attending.take(2, |_| true, &mut to);
+        assert_eq!(to, [0, 1]);
+        attending.take(8, |message| *message < 9, &mut to);
+        assert_eq!(to, [0, 1, 2]);
+        assert!(!reader.is_finished());
+        attending.leave(None);
+        assert_eq!(reader.join().unwrap(), [9], "what was not theirs");
+    });
+}
+
+#[test]
+fn a_reader_sleeps_on_when_nothing_is_left_and_until_the_time_that_it_is_given() {
+    let (sender, receiver) = inbox(8);
+    thread::scope(|scope| {
+        let reader = asleep(scope, &receiver);
+        let promise = sender.try_leave(0, 8).unwrap().expect("it sleeps");
+        let attending = promise.attend().expect("it still sleeps");
+        let mut to = VecDeque::new();
+        attending.take(8, |_| true, &mut to);
+        attending.leave(None);
+        assert_eq!(receiver.0.lock().reader, Reader::Asleep);
+        let attending = sender.send_and_attend(1).unwrap().expect("it sleeps");
+        attending.take(8, |_| true, &mut to);
+        assert_eq!(to, [0, 1]);
+        let until = Instant::now() + Duration::from_millis(20);
+        attending.leave(Some(until));
+        assert_eq!(reader.join().unwrap(), []);
+        assert!(Instant::now() >= until);
+    });
+}
+
+#[test]
+fn whoever_attends_and_fails_leaves_the_rest_to_the_reader() {
+    let (sender, receiver) = inbox(8);
+    thread::scope(|scope| {
+        let reader = asleep(scope, &receiver);
+        let attending = sender.send_and_attend(0).unwrap();
+        drop(attending.expect("it sleeps"));
+        assert_eq!(reader.join().unwrap(), [0]);
+        let reader = asleep(scope, &receiver);
+        let attending = sender.send_and_attend(1).unwrap().expect("it sleeps");
+        attending.take(8, |_| true, &mut VecDeque::new());
+        drop(attending);
+        assert_eq!(reader.join().unwrap(), [], "it looks, and finds nothing");
     });
 }
