@@ -8,7 +8,7 @@
 //!         handle every message, poll until empty, wait for the next
 //! ```
 //!
-//! While its thread sleeps, whoever brings news may drive for a moment in its [`seat`].
+//! While its thread sleeps, whoever brings news may drive for a moment in its `seat`.
 
 mod answers;
 mod drift;
