@@ -1,4 +1,4 @@
-//! The live driver of the scheduling core: one thread per pool, which owns the scheduler and
+//! The live driver of the scheduling core: one per pool, which owns the scheduler and
 //! everything that waits for it, and is reached by typed messages only.
 //!
 //! ```text

@@ -3,8 +3,9 @@
 //! A batch that ends and calls that come in find the driver asleep as a rule. Waking it to let it
 //! say what the worker is to do next, and wake that, takes longer than to say it: so the worker's
 //! thread, or the one that reads requests, drives for a moment. One at a time does, which the inbox
-//! sees to, so that messages are handled in the order in which they came. What may take long is the
-//! own thread's: whatever changes the pool, and all windows of a policy that is slow.
+//! sees to, so that messages are handled in the order in which they came. Whatever changes the pool is
+//! the own thread's, and so is the turn after one that took long: the first slow turn of a policy may
+//! still be that of a thread with something else to do, within the policy's budgets.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 //! Who waits for what: inputs until they run, clients until they are answered.
 //!
-//! Owned by the driver thread alone, so there are no locks.
+//! Owned by the driver alone, so there are no locks.
 
 use std::collections::HashMap;
 
