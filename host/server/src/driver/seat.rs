@@ -4,8 +4,8 @@
 //! say what the worker is to do next, and wake that, takes longer than to say it: so the worker's
 //! thread, or the one that reads requests, drives for a moment. One at a time does, which the inbox
 //! sees to, so that messages are handled in the order in which they came. Whatever changes the pool is
-//! the own thread's, and so is the turn after one that took long: the first slow turn of a policy may
-//! still be that of a thread with something else to do, within the policy's budgets.
+//! the own thread's, so is the turn after one that took long, and so are many after a fault: the first
+//! slow turn of a policy may still be that of a thread with something else to do, within its budget.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ const QUICK: Duration = Duration::from_micros(200);
 #[derive(Default)]
 pub(super) struct Seat {
     driver: Mutex<Option<Driver>>,
-    /// The last turn was.
+    /// The last turn was, and the policy is not on probation.
     is_quick: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ impl Seat {
             };
             let began = Instant::now();
             driver.turn(&mut messages);
-            self.took(began);
+            self.took(driver, began);
             if driver.is_stopping() {
                 driver.end();
                 return;
@@ -100,7 +100,7 @@ impl Seat {
             }
             let began = Instant::now();
             driver.turn(&mut messages);
-            if !self.took(began) {
+            if !self.took(driver, began) {
                 break;
             }
         }
@@ -108,9 +108,9 @@ impl Seat {
         attending.leave(driver.next_wakeup());
     }
 
-    /// How long a turn took decides who takes the next one.
-    fn took(&self, began: Instant) -> bool {
-        let is_quick = began.elapsed() <= QUICK;
+    /// How a turn went decides who takes the next one.
+    fn took(&self, driver: &Driver, began: Instant) -> bool {
+        let is_quick = driver.may_be_passing() && began.elapsed() <= QUICK;
         self.is_quick.store(is_quick, Ordering::Relaxed);
         is_quick
     }

@@ -29,6 +29,9 @@ use crate::readiness::Readiness;
 use crate::recorder::Recorder;
 use crate::telemetry::PoolMeters;
 
+/// Turns after a policy's fault that are not taken in passing.
+const PROBATION: u32 = 1_000;
+
 pub(super) struct Driver {
     pub(super) name: String,
     clock: Clock,
@@ -58,6 +61,8 @@ pub(super) struct Driver {
     draining: bool,
     drained: Vec<oneshot::Sender<()>>,
     stopping: bool,
+    /// Turns left of the [`PROBATION`].
+    probation: u32,
     /// Room for messages, for whoever drives in passing.
     spare: VecDeque<Message>,
     pub(super) workers: Vec<Worker>,
@@ -125,6 +130,7 @@ impl Driver {
             draining: false,
             drained: Vec::new(),
             stopping: false,
+            probation: 0,
             spare: VecDeque::new(),
             workers,
         }
@@ -137,12 +143,23 @@ impl Driver {
 
     /// Handles these messages, and does what is due.
     pub(super) fn turn(&mut self, messages: &mut VecDeque<Message>) {
+        self.probation = self.probation.saturating_sub(1);
         let now = self.clock.now();
         for message in messages.drain(..) {
             self.take(now, message);
         }
         self.carry_out();
         self.publish();
+    }
+
+    /// The policy has done something wrong.
+    pub(super) fn put_on_probation(&mut self) {
+        self.probation = PROBATION;
+    }
+
+    /// A turn may be taken in passing: the policy has done nothing wrong for a while.
+    pub(super) fn may_be_passing(&self) -> bool {
+        self.probation == 0
     }
 
     /// When something is due although nothing happens.
