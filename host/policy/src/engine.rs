@@ -118,8 +118,8 @@ impl PolicyEngine {
     ) -> wasmtime::Result<Option<Running<'_>>> {
         match &self.0.cut {
             Cut::Epochs(ticker) => {
-                let running = ticker.call_begins();
-                store.data_mut().budget = Budget::new(budget);
+                let running = ticker.call_begins(budget);
+                store.data_mut().budget = Budget::begin(budget);
                 store.set_epoch_deadline(Budget::FIRST_LOOK);
                 Ok(Some(running))
             }

@@ -1,6 +1,7 @@
 //! What the host keeps for one policy and hands out through the contract's host calls.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rand::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
@@ -57,7 +58,7 @@ impl HostState {
         Self {
             label,
             limiter: Limiter::new(limits, Arc::clone(&usage)),
-            budget: Budget::default(),
+            budget: Budget::begin(Duration::ZERO),
             configuring: false,
             now_us: 0,
             printed: Default::default(),
