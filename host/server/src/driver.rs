@@ -16,6 +16,7 @@ mod handle;
 mod inbox;
 mod message;
 mod models;
+mod pace;
 mod policies;
 mod seat;
 mod stats;

@@ -79,7 +79,7 @@ impl Driver {
                 self.meters.faulted(fault.kind);
                 *self.faults.entry(fault.kind).or_default() += 1;
                 self.last_fault = Some(format!("{policy}: {fault}"));
-                self.put_on_probation();
+                self.pace.faulted();
             }
             Notice::PolicySwitched {
                 from,

@@ -4,13 +4,13 @@
 //! say what the worker is to do next, and wake that, takes longer than to say it: so the worker's
 //! thread, or the one that reads requests, drives for a moment. One at a time does, which the inbox
 //! sees to, so that messages are handled in the order in which they came. Whatever changes the pool is
-//! the own thread's, so is the turn after one that took long, and so are many after a fault: the first
-//! slow turn of a policy may still be that of a thread with something else to do, within its budget.
+//! the own thread's, and so are turns for a while after one that took long or in which the policy did
+//! something wrong (`pace`): the first slow turn of a policy may still be that of a thread with something
+//! else to do, within its budget.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use super::inbox::{Attending, Ended, Receiver, Sender, WakeOnDrop};
 use super::message::Message;
@@ -23,14 +23,11 @@ const MESSAGES_MAX: usize = 1_024;
 /// Turns that somebody takes who has something else to do.
 const TURNS_MAX: usize = 4;
 
-/// The longest turn after which others drive too.
-const QUICK: Duration = Duration::from_micros(200);
-
 /// Holds the driver while its thread runs.
 #[derive(Default)]
 pub(super) struct Seat {
     driver: Mutex<Option<Driver>>,
-    /// The last turn was, and the policy is not on probation.
+    /// The driver's turns are.
     is_quick: AtomicBool,
 }
 
@@ -53,9 +50,8 @@ impl Seat {
             let Some(driver) = seated.as_mut() else {
                 return;
             };
-            let began = Instant::now();
             driver.turn(&mut messages);
-            self.took(driver, began);
+            self.see_pace(driver);
             if driver.is_stopping() {
                 driver.end();
                 return;
@@ -98,9 +94,8 @@ impl Seat {
             if messages.is_empty() {
                 break;
             }
-            let began = Instant::now();
             driver.turn(&mut messages);
-            if !self.took(driver, began) {
+            if !self.see_pace(driver) {
                 break;
             }
         }
@@ -108,9 +103,9 @@ impl Seat {
         attending.leave(driver.next_wakeup());
     }
 
-    /// How a turn went decides who takes the next one.
-    fn took(&self, driver: &Driver, began: Instant) -> bool {
-        let is_quick = driver.may_be_passing() && began.elapsed() <= QUICK;
+    /// How turns went decides who takes the next one.
+    fn see_pace(&self, driver: &Driver) -> bool {
+        let is_quick = driver.is_quick();
         self.is_quick.store(is_quick, Ordering::Relaxed);
         is_quick
     }

@@ -20,6 +20,7 @@ use super::PoolWeights;
 use super::drift::Drift;
 use super::message::{Call, Message, Watch};
 use super::models::{AppModels, ModelStates, WorkerModels};
+use super::pace::Pace;
 use super::stats::VariantCounters;
 use super::status::PoolStatus;
 use super::waiters::Waiters;
@@ -28,9 +29,6 @@ use crate::evidence::EvidenceQueue;
 use crate::readiness::Readiness;
 use crate::recorder::Recorder;
 use crate::telemetry::PoolMeters;
-
-/// Turns after a policy's fault that are not taken in passing.
-const PROBATION: u32 = 1_000;
 
 pub(super) struct Driver {
     pub(super) name: String,
@@ -61,8 +59,7 @@ pub(super) struct Driver {
     draining: bool,
     drained: Vec<oneshot::Sender<()>>,
     stopping: bool,
-    /// Turns left of the [`PROBATION`].
-    probation: u32,
+    pub(super) pace: Pace,
     /// Room for messages, for whoever drives in passing.
     spare: VecDeque<Message>,
     pub(super) workers: Vec<Worker>,
@@ -130,7 +127,7 @@ impl Driver {
             draining: false,
             drained: Vec::new(),
             stopping: false,
-            probation: 0,
+            pace: Pace::default(),
             spare: VecDeque::new(),
             workers,
         }
@@ -143,23 +140,19 @@ impl Driver {
 
     /// Handles these messages, and does what is due.
     pub(super) fn turn(&mut self, messages: &mut VecDeque<Message>) {
-        self.probation = self.probation.saturating_sub(1);
+        let began = Instant::now();
         let now = self.clock.now();
         for message in messages.drain(..) {
             self.take(now, message);
         }
         self.carry_out();
         self.publish();
+        self.pace.took(began.elapsed());
     }
 
-    /// The policy has done something wrong.
-    pub(super) fn put_on_probation(&mut self) {
-        self.probation = PROBATION;
-    }
-
-    /// A turn may be taken in passing: the policy has done nothing wrong for a while.
-    pub(super) fn may_be_passing(&self) -> bool {
-        self.probation == 0
+    /// A turn may be taken in passing.
+    pub(super) fn is_quick(&self) -> bool {
+        self.pace.is_quick()
     }
 
     /// When something is due although nothing happens.
@@ -412,8 +405,6 @@ impl Driver {
             );
         }
     }
-
-    // ---- policies ---------------------------------------------------------------------
 
     // ---- looking in -------------------------------------------------------------------
 
