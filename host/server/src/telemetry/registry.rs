@@ -10,10 +10,10 @@ use metrics_exporter_prometheus::{
 
 use super::names;
 
-/// Bounds of durations in seconds: 20 us, where a window call is, to 10 s.
-const SECONDS: [f64; 18] = [
-    20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.2, 0.5,
-    1.0, 2.0, 5.0, 10.0,
+/// Bounds of durations in seconds: 2 us, the smallest window of a small policy, to 10 s.
+const SECONDS: [f64; 21] = [
+    2e-6, 5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3,
+    0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
 ];
 
 /// Bounds of counts: powers of two.
