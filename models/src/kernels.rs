@@ -9,8 +9,9 @@
 //!   run of memory: [`tile`] multiplies runs where they lie, and nothing is unfolded. Bias,
 //!   residual and ReLU are applied while the sums are in registers. What it multiplies are words
 //!   of 32 bits, [`products`]: numbers, or pairs of [`bf16`].
-//! - [`int8`] is the same in bytes, and [`Packed`] either of them; [`panels`] is how both go
-//!   through their tiles.
+//! - [`winograd`] computes some of them with fewer products.
+//! - [`int8`] is the same in bytes, and [`Packed`] any of them; [`panels`] is how all go through
+//!   their tiles.
 //! - [`depthwise`] convolves each channel by itself, [`pooling`] and [`gates`] are the rest.
 //! - [`scratch`] is where activations live: buffers that each thread keeps and reuses.
 //! - [`map`] is a picture, a sequence or a row of features in such a buffer.
@@ -20,7 +21,8 @@
 //! there.
 //!
 //! Every output number is one sum in one order, over the positions of the window and then the
-//! input's channels, whatever it is computed beside. So a row's answer is the same bits in any
+//! input's channels (with [`winograd`], over the channels for each of 16 points and then those),
+//! whatever it is computed beside. So a row's answer is the same bits in any
 //! batch, on any number of threads, sliced or not; it differs between instruction sets, and from
 //! the product in [`convolve2d`](crate::convolve2d), by rounding.
 
@@ -39,6 +41,7 @@ mod products;
 pub(crate) mod scratch;
 mod simd;
 mod tile;
+mod winograd;
 
 use candle_core::Result;
 
@@ -47,6 +50,7 @@ pub(crate) use self::depthwise::Depthwise;
 pub use self::instructions::Instructions;
 use self::int8::Int8Dense;
 pub(crate) use self::map::Map;
+use self::winograd::Winograd;
 use crate::precision::Precision;
 use crate::unfold2d::Window2d;
 
@@ -66,6 +70,8 @@ pub(crate) enum Activation {
 pub(crate) enum Packed {
     /// Of 32 bits, or of 16 as bf16.
     Floats(Dense),
+    /// Of 32 bits, transformed.
+    Transformed(Winograd),
     /// Of 8 bits.
     Int8(Int8Dense),
 }
@@ -73,13 +79,23 @@ pub(crate) enum Packed {
 // === impl Packed ===
 
 impl Packed {
-    /// Packs `[rows + 1, output]`, the last row the bias, of a `shape` `[lines, input, output]`;
-    /// `rows` is the positions of a window of `lines` lines times `input` channels.
+    /// Packs `[rows + 1, output]`, the last row the bias, for `input` channels; `rows` is the
+    /// positions of a window times those. The window is that of a convolution of pictures; what has
+    /// none has windows of one line.
     ///
     /// # Errors
     /// There are too many rows for the precision, or no kernel for it.
-    pub(crate) fn new(weight: &[f32], shape: [usize; 3], precision: Precision) -> Result<Self> {
+    pub(crate) fn new(
+        weight: &[f32],
+        window: Option<Window2d>,
+        [input, output]: [usize; 2],
+        precision: Precision,
+    ) -> Result<Self> {
+        let shape = [window.map_or(1, |window| window.kernel[0]), input, output];
         match precision {
+            Precision::F32 if window.is_some_and(|w| Winograd::suits(w, [input, output])) => {
+                Ok(Self::Transformed(Winograd::new(weight, [input, output])))
+            }
             Precision::F32 => Ok(Self::Floats(Dense::new(weight, shape, Words::F32))),
             Precision::Bf16 => Ok(Self::Floats(Dense::new(weight, shape, Words::Bf16))),
             Precision::Int8 => Int8Dense::new(weight, shape).map(Self::Int8),
@@ -101,6 +117,7 @@ impl Packed {
     ) -> Result<Map> {
         match self {
             Self::Floats(dense) => dense.forward(x, window, residual, activation),
+            Self::Transformed(winograd) => winograd.forward(x, window, residual, activation),
             Self::Int8(dense) => dense.forward(x, window, residual, activation),
         }
     }

@@ -40,17 +40,22 @@ pub(crate) struct ConvShape {
 // === impl Product ===
 
 impl Product {
-    /// Of `[rows + 1, out]`, the last row the bias, for windows of `lines` lines over `input`
-    /// channels.
-    pub(crate) fn new(weights: Weights, lines: usize, input: usize, mode: Mode) -> Result<Self> {
+    /// Of `[rows + 1, out]`, the last row the bias, for `input` channels, and windows of pictures if
+    /// it is a convolution of those.
+    pub(crate) fn new(
+        weights: Weights,
+        window: Option<Window2d>,
+        input: usize,
+        mode: Mode,
+    ) -> Result<Self> {
         match mode {
             Mode::Graph => Ok(Self::Graph(weights)),
             Mode::Packed => {
                 let weight = weights.widen()?;
                 let output = weight.dim(1)?;
-                let shape = [lines, input, output];
+                let (channels, precision) = ([input, output], weights.precision());
                 with_numbers(&weight, |numbers| {
-                    Packed::new(numbers, shape, weights.precision()).map(Self::Packed)
+                    Packed::new(numbers, window, channels, precision).map(Self::Packed)
                 })?
             }
         }
@@ -72,7 +77,7 @@ impl Conv1d {
         let init = Init::Normal(gain * (2.0 / rows as f64).sqrt());
         let name = format!("{name}.weight");
         let weights = params.weights(&name, &[rows + 1, shape.output], init)?;
-        let product = Product::new(weights, 1, shape.input, params.mode());
+        let product = Product::new(weights, None, shape.input, params.mode());
         Ok(Self {
             product: product.map_err(ModelError::compute(name))?,
             window: Window {
@@ -163,8 +168,8 @@ impl Linear {
         let weight = weights.widen()?;
         let (input, output) = weight.dims2()?;
         let rows = Tensor::cat(&[&weight, &bias.reshape((1, output))?], 0)?;
-        let shape = [1, input, output];
-        let dense = with_numbers(&rows, |rows| Packed::new(rows, shape, weights.precision()))??;
+        let (channels, precision) = ([input, output], weights.precision());
+        let dense = with_numbers(&rows, |rows| Packed::new(rows, None, channels, precision))??;
         Ok(Self(Affine::Packed(dense)))
     }
 

@@ -67,7 +67,7 @@ impl Conv2d {
         window: Window2d,
         mode: Mode,
     ) -> Result<Self> {
-        let product = Product::new(weights, window.kernel[0], input, mode)?;
+        let product = Product::new(weights, Some(window), input, mode)?;
         Ok(Self { product, window })
     }
 

@@ -19,7 +19,7 @@ pub(super) const BLOCK_MAX: usize = 384;
 const TILES: usize = 24;
 
 /// Multiply-adds below which a convolution is not shared among threads: waking one takes as long.
-const SHARED_MIN: usize = 1 << 20;
+pub(super) const SHARED_MIN: usize = 1 << 20;
 
 /// Where windows lie in padded pictures, channels last.
 #[derive(Clone, Copy, Debug)]

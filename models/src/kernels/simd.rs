@@ -30,6 +30,8 @@ pub(super) trait Simd: Copy {
 
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
+    fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
     /// `b` where `a` is no number.
     fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
@@ -124,6 +126,11 @@ impl<const N: usize> Simd for Portable<N> {
     }
 
     #[inline(always)]
+    fn sub(self, a: [f32; N], b: [f32; N]) -> [f32; N] {
+        std::array::from_fn(|i| a[i] - b[i])
+    }
+
+    #[inline(always)]
     fn max(self, a: [f32; N], b: [f32; N]) -> [f32; N] {
         std::array::from_fn(|i| a[i].max(b[i]))
     }
@@ -192,7 +199,8 @@ mod tests {
             let numbers: Vec<f32> = (0..S::LANES).map(|i| i as f32 - 2.5).collect();
             for len in 0..=S::LANES {
                 let vector = simd.load(&numbers[..len]);
-                let sum = simd.mul_add(vector, simd.splat(2.0), simd.add(vector, simd.splat(1.0)));
+                let rest = simd.sub(simd.add(vector, simd.splat(3.0)), simd.splat(2.0));
+                let sum = simd.mul_add(vector, simd.splat(2.0), rest);
                 let mut out = vec![f32::NAN; S::LANES];
                 simd.store(&mut out, simd.max(sum, simd.splat(0.0)));
                 for (i, out) in out.iter().enumerate() {

@@ -1,6 +1,5 @@
 //! The innermost loop: sums of a few positions by a few vectors of output channels, in registers.
 
-use std::array;
 use std::ops::Range;
 
 use super::Activation;
@@ -54,10 +53,14 @@ pub(super) fn multiply<P: Products, const M: usize, const N: usize>(
     let mut sums = [biases; M];
     let rows = runs.run / P::STEPS;
     for line in 0..runs.lines {
-        // Slices of one length, so that one comparison bounds all of them.
+        // Slices of one length, so that one comparison bounds all of them. Not by a closure: two
+        // callers share it, and then it was not inlined, the lengths not known, and all took 1.6 times
+        // as long.
         let weights = &weights[line * rows..][..rows];
-        let inputs: [&[P::Input]; M] =
-            array::from_fn(|m| &P::inputs(&inputs[m][line * runs.pitch..])[..rows]);
+        let mut words: [&[P::Input]; M] = [&[]; M];
+        for m in 0..M {
+            words[m] = &P::inputs(&inputs[m][line * runs.pitch..])[..rows];
+        }
         for k in 0..rows {
             for step in 0..P::STEPS {
                 let mut parts = weights[k];
@@ -65,7 +68,7 @@ pub(super) fn multiply<P: Products, const M: usize, const N: usize>(
                     *part = products.part(*part, step);
                 }
                 for m in 0..M {
-                    let input = products.splat(inputs[m][k], step);
+                    let input = products.splat(words[m][k], step);
                     for n in 0..N {
                         sums[m][n] = products.add_products(input, parts[n], sums[m][n]);
                     }
@@ -100,9 +103,10 @@ pub(super) fn finish<S: Simd, const N: usize>(
     }
 }
 
-/// Not a closure: those are compiled without the instructions.
+/// The same for one vector, which is written to `out[from..from + len]`. Not a closure: those are
+/// compiled without the instructions.
 #[inline(always)]
-fn finish_vector<S: Simd>(
+pub(super) fn finish_vector<S: Simd>(
     simd: S,
     mut sum: S::Vector,
     residual: Option<&[f32]>,

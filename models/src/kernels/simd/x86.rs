@@ -99,7 +99,8 @@ fn high_512(words: __m512) -> __m512 {
 /// One instruction set: its token, vector, lanes, registers and instructions.
 macro_rules! instructions {
     ($token:ident, $vector:ident, $lanes:literal, $registers:literal, $splat:ident, $add:ident,
-     $max:ident, $mul_add:ident, $low:ident, $high:ident, $load:ident, $store:ident) => {
+     $sub:ident, $max:ident, $mul_add:ident, $low:ident, $high:ident, $load:ident,
+     $store:ident) => {
         impl Simd for $token {
             type Vector = $vector;
 
@@ -116,6 +117,12 @@ macro_rules! instructions {
             fn add(self, a: $vector, b: $vector) -> $vector {
                 // SAFETY: the token says that the machine has these instructions.
                 unsafe { $add(a, b) }
+            }
+
+            #[inline(always)]
+            fn sub(self, a: $vector, b: $vector) -> $vector {
+                // SAFETY: the token says that the machine has these instructions.
+                unsafe { $sub(a, b) }
             }
 
             #[inline(always)]
@@ -180,6 +187,7 @@ instructions!(
     16,
     _mm256_set1_ps,
     _mm256_add_ps,
+    _mm256_sub_ps,
     _mm256_max_ps,
     _mm256_fmadd_ps,
     low_256,
@@ -194,6 +202,7 @@ instructions!(
     32,
     _mm512_set1_ps,
     _mm512_add_ps,
+    _mm512_sub_ps,
     _mm512_max_ps,
     _mm512_fmadd_ps,
     low_512,
