@@ -44,27 +44,21 @@ pub(crate) struct BenchArgs {
     profile: String,
 }
 
-/// A bench of this repository.
-struct Bench {
-    name: &'static str,
-    package: &'static str,
-}
-
 /// In the order of the page.
-const BENCHES: [Bench; 8] = [
-    Bench::new("race", "switchyard"),
-    Bench::new("footprint", "switchyard"),
-    Bench::new("window", "switchyard-policy"),
-    Bench::new("layout", "switchyard-policy"),
-    Bench::new("router", "switchyard-policy"),
-    Bench::new("engines", "switchyard-models"),
-    Bench::new("throughput", "switchyard-sim"),
-    Bench::new("simulated", "switchyard-policy"),
+const BENCHES: [&str; 8] = [
+    "race",
+    "footprint",
+    "window",
+    "layout",
+    "router",
+    "engines",
+    "throughput",
+    "simulated",
 ];
 
 fn names() -> impl clap::builder::TypedValueParser<Value = String> {
     use clap::builder::TypedValueParser;
-    clap::builder::PossibleValuesParser::new(BENCHES.map(|bench| bench.name)).map(|name| name)
+    clap::builder::PossibleValuesParser::new(BENCHES).map(|name| name)
 }
 
 /// Runs benches and puts their tables on the page.
@@ -78,9 +72,14 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<()> {
     plugins::build(workspace, Guests::Include)?;
     let mut page = Page::open(&workspace.root.join("docs/performance.md"))?;
     let wanted =
-        |bench: &&Bench| args.names.is_empty() || args.names.iter().any(|name| name == bench.name);
-    for bench in BENCHES.iter().filter(wanted) {
-        let mut command = bench.command(workspace, args);
+        |bench: &&str| args.names.is_empty() || args.names.iter().any(|name| name == bench);
+    let wanted: Vec<_> = BENCHES.into_iter().filter(wanted).collect();
+    // At once: nothing that one of them leaves running then competes with the compiler.
+    let mut build = cargo_bench(workspace, args);
+    build.args(wanted.iter().flat_map(|bench| ["--bench", bench]));
+    shell::run(build.arg("--no-run"))?;
+    for bench in wanted {
+        let mut command = command(workspace, args, bench);
         let typed = shell::line(&command);
         eprintln!("== {typed}");
         let output = command
@@ -93,34 +92,34 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<()> {
             bail!("{}: `{typed}`", output.status);
         }
         if !args.dry_run {
-            page.put(bench.name, &typed, &printed)?;
+            page.put(bench, &typed, &printed)?;
             page.save()?;
         }
     }
     Ok(())
 }
 
-// === impl Bench ===
-
-impl Bench {
-    const fn new(name: &'static str, package: &'static str) -> Self {
-        Self { name, package }
+/// Over the whole workspace: a package by itself would be built with other features of its
+/// dependencies, and those with it.
+fn cargo_bench(workspace: &Workspace, args: &BenchArgs) -> Command {
+    let mut command = cargo::host(&workspace.root);
+    command.args(["bench", "--workspace"]);
+    if args.profile != "bench" {
+        command.args(["--profile", &args.profile]);
     }
+    command
+}
 
-    fn command(&self, workspace: &Workspace, args: &BenchArgs) -> Command {
-        let mut command = cargo::host(&workspace.root);
-        command.args(["bench", "--package", self.package, "--bench", self.name]);
-        if args.profile != "bench" {
-            command.args(["--profile", &args.profile]);
-        }
-        let peers = args.peer.iter().filter(|_| self.name == "race");
-        let mut more: Vec<&str> = peers.flat_map(|peer| ["--peer", peer]).collect();
-        if args.quick {
-            more.push("--quick");
-        }
-        if !more.is_empty() {
-            command.arg("--").args(more);
-        }
-        command
+fn command(workspace: &Workspace, args: &BenchArgs, bench: &str) -> Command {
+    let mut command = cargo_bench(workspace, args);
+    command.args(["--bench", bench]);
+    let peers = args.peer.iter().filter(|_| bench == "race");
+    let mut more: Vec<&str> = peers.flat_map(|peer| ["--peer", peer]).collect();
+    if args.quick {
+        more.push("--quick");
     }
+    if !more.is_empty() {
+        command.arg("--").args(more);
+    }
+    command
 }
