@@ -35,8 +35,8 @@ const READ: usize = TILE + 2;
 /// Products of a tile for each channel.
 const POINTS: usize = READ * READ;
 
-/// Channels below which the transforms outweigh what they save.
-const CHANNELS_MIN: usize = 16;
+/// Channels below which the transforms outweigh what they save: with 16, a batch took longer.
+const CHANNELS_MIN: usize = 32;
 
 /// Weights above which they no longer stay in a cache from one block to the next, of which there
 /// are few where there are that many channels.
@@ -133,15 +133,17 @@ impl Winograd {
         let mut biases = Aligned::zeros(padded);
         for panel in panels(output, vectors) {
             let width = panel.vectors * vectors[0];
-            for channel in 0..panel.channels {
-                let to = panel.from + channel;
-                biases[to] = bias[to];
-                for from in 0..input {
-                    let of = |y: usize, x: usize| rest[((3 * y + x) * input + from) * output + to];
-                    let window = array::from_fn(|y| array::from_fn(|x| f64::from(of(y, x))));
+            let Panel { from, channels, .. } = panel;
+            biases[from..][..channels].copy_from_slice(&bias[from..][..channels]);
+            for row in 0..input {
+                let window: [[&[f32]; 3]; 3] = array::from_fn(|y| {
+                    array::from_fn(|x| &rest[((3 * y + x) * input + row) * output + from..])
+                });
+                for channel in 0..channels {
+                    let window = window.map(|line| line.map(|row| f64::from(row[channel])));
                     for (point, number) in of_weights(window).into_iter().enumerate() {
-                        let panel = (point * padded + panel.from) * input;
-                        weights[panel + from * width + channel] = number;
+                        let panel = (point * padded + from) * input;
+                        weights[panel + row * width + channel] = number;
                     }
                 }
             }
