@@ -14,6 +14,9 @@ use super::model::{APP, SAMPLES, beat, variant};
 /// For a server that listens to answer: Triton loads its model afterwards.
 const READY_MAX: Duration = Duration::from_secs(60);
 
+/// How long one question may take meanwhile: some peers accept it, and never answer, while they start.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
 /// Largest difference of a probability.
 const TOLERANCE: f32 = 1e-4;
 
@@ -63,7 +66,7 @@ fn ask(contender: &Contender) -> Result<Vec<f32>, Box<dyn std::error::Error>> {
         body.len()
     );
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(READY_MAX))?;
+    stream.set_read_timeout(Some(ANSWER_MAX))?;
     stream.write_all(&[head.into_bytes(), body].concat())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
