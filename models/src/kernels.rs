@@ -40,6 +40,8 @@ pub(crate) mod pooling;
 mod products;
 pub(crate) mod scratch;
 mod simd;
+#[cfg(test)]
+mod testing;
 mod tile;
 mod winograd;
 

@@ -217,6 +217,7 @@ mod tests {
     use candle_core::{Device, Tensor};
 
     use super::super::simd::Portable;
+    use super::super::testing::{map, numbers, random};
     use super::*;
     use crate::unfold2d::Padding;
 
@@ -237,23 +238,15 @@ mod tests {
         windows
     }
 
-    fn numbers(tensor: &Tensor) -> Vec<f32> {
-        tensor.flatten_all().unwrap().to_vec1().unwrap()
-    }
-
-    fn random(shape: &[usize]) -> Tensor {
-        Tensor::randn(0f32, 1.0, shape, &Device::Cpu).unwrap()
-    }
-
     #[test]
     fn results_are_those_of_the_plain_operation() {
         for channels in [1, 3, 8, 18, 36, 75] {
-            let x = random(&[2, 7, 6, channels]);
+            let x = random(&[2, 7, 6, channels], 1.0);
             for window in windows() {
-                let weight = random(&[window.positions() + 1, channels]);
+                let weight = random(&[window.positions() + 1, channels], 1.0);
                 let theirs = crate::depthwise::depthwise(&x, &weight, window).unwrap();
                 let packed = Depthwise::new(&numbers(&weight), channels);
-                let map = Map::of(&x, x.dims4().unwrap().into()).unwrap();
+                let map = map(&x);
                 let ours = packed.forward(&map, window, Activation::None).unwrap();
                 assert_eq!(ours.dims().as_slice(), theirs.dims());
                 for (a, b) in ours.numbers.iter().zip(numbers(&theirs)) {
@@ -268,8 +261,8 @@ mod tests {
     fn vectors_of_any_length_give_the_same() {
         let channels = 75;
         let window = Window2d::centred(3, 1);
-        let weight = numbers(&random(&[10, channels]));
-        let x = random(&[1, 3, 3, channels]);
+        let weight = numbers(&random(&[10, channels], 1.0));
+        let x = random(&[1, 3, 3, channels], 1.0);
         let input = numbers(&x.pad_with_zeros(1, 1, 1).unwrap());
         let input: Vec<f32> = {
             let x = Tensor::from_vec(input, (1, 5, 3, channels), &Device::Cpu).unwrap();

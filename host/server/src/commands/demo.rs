@@ -36,7 +36,7 @@ pub(super) struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = super::positive)]
     seconds: f64,
     /// Offered load, as a share of what the most accurate variants sustain on all workers
-    #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = super::positive)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = super::positive)]
     load: f64,
     /// Seed of arrivals and inputs
     #[arg(long, default_value_t = 1)]

@@ -3,20 +3,9 @@ use candle_core::{DType, Device, Tensor};
 
 use super::super::products::Widened;
 use super::super::simd::Portable;
+use super::super::testing::{map, numbers, random};
 use super::*;
 use crate::convolve2d::convolve2d;
-
-fn random(shape: &[usize], deviation: f32) -> Tensor {
-    Tensor::randn(0f32, deviation, shape, &Device::Cpu).unwrap()
-}
-
-fn numbers(tensor: &Tensor) -> Vec<f32> {
-    tensor.flatten_all().unwrap().to_vec1().unwrap()
-}
-
-fn map(x: &Tensor) -> Map {
-    Map::of(x, x.dims4().unwrap().into()).unwrap()
-}
 
 fn lopsided(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 4]) -> Window2d {
     let [top, left, bottom, right] = padding;

@@ -2,20 +2,9 @@
 use candle_core::{Device, Tensor};
 
 use super::super::dense::{Dense, Words};
+use super::super::testing::{map, numbers, random};
 use super::*;
 use crate::unfold2d::Padding;
-
-fn random(shape: &[usize], deviation: f32) -> Tensor {
-    Tensor::randn(0f32, deviation, shape, &Device::Cpu).unwrap()
-}
-
-fn numbers(tensor: &Tensor) -> Vec<f32> {
-    tensor.flatten_all().unwrap().to_vec1().unwrap()
-}
-
-fn map(x: &Tensor) -> Map {
-    Map::of(x, x.dims4().unwrap().into()).unwrap()
-}
 
 fn windows() -> Vec<Window2d> {
     let lopsided = Window2d {

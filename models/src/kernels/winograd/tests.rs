@@ -1,21 +1,10 @@
 #![allow(clippy::unwrap_used)]
-use candle_core::{Device, Tensor};
+use candle_core::Tensor;
 
 use super::super::dense::{Dense, Words};
 use super::super::simd::Portable;
+use super::super::testing::{map, numbers, random};
 use super::*;
-
-fn random(shape: &[usize], deviation: f32) -> Tensor {
-    Tensor::randn(0f32, deviation, shape, &Device::Cpu).unwrap()
-}
-
-fn numbers(tensor: &Tensor) -> Vec<f32> {
-    tensor.flatten_all().unwrap().to_vec1().unwrap()
-}
-
-fn map(x: &Tensor) -> Map {
-    Map::of(x, x.dims4().unwrap().into()).unwrap()
-}
 
 /// Windows of which some lie outside the picture on some sides.
 fn windows() -> [Window2d; 4] {
