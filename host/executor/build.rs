@@ -1,4 +1,4 @@
-//! Tells the crate which versions of candle and of the compiler it is built with: latencies
+//! Gives the crate the versions of candle and of the compiler that it is built with: latencies
 //! depend on both, so profiles name them.
 
 use std::path::Path;
@@ -24,8 +24,8 @@ fn version_of<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
 fn rustc() -> String {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("--version").output();
-    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    match said.unwrap_or_default().split_whitespace().nth(1) {
+    let printed = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    match printed.unwrap_or_default().split_whitespace().nth(1) {
         Some(version) => version.to_owned(),
         None => "unknown".to_owned(),
     }

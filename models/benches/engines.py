@@ -136,8 +136,8 @@ class Engines:
     def input(self, name, batch):
         spec = json.loads((self.folder / f"{name}.json").read_text())
         numbers = numpy.fromfile(self.folder / f"{name}.input", dtype="<f4")
-        pictures = numbers.reshape(-1, 3, spec["size"], spec["size"])
-        return {"x": numpy.ascontiguousarray(pictures[:batch])}
+        images = numbers.reshape(-1, 3, spec["size"], spec["size"])
+        return {"x": numpy.ascontiguousarray(images[:batch])}
 
     def answer(self, request, *rest):
         if request == "versions":

@@ -1,16 +1,15 @@
-//! ResNet-20 at 32 x 32 and ResNet-50 at 224 x 224 on the CPU's kernels, in 32 bits, in bf16 and
-//! in 8 bits, beside the plain operations that training uses and beside onnxruntime (in 32 bits),
-//! in one run and in turns:
-//! `cargo bench -p switchyard-models --bench engines`.
+//! ResNet-20 at 32 x 32 and ResNet-50 at 224 x 224 on the CPU's kernels, in f32, in bf16 and in
+//! int8, compared with the plain operations of training and with onnxruntime (in f32), in one run
+//! and in turns: `cargo bench -p switchyard-models --bench engines`.
 //!
-//! `-- --instructions avx2` computes with less than the machine has, as `Instructions` names it.
+//! `-- --instructions avx2` limits the instructions; the names are those of `Instructions`.
 //!
 //! onnxruntime comes from PyPI into `target/engines/venv`, once; without Python or network its
-//! columns are left out. With `--features ort` and `ORT_DYLIB_PATH`, the same graphs are also served
-//! as variants of a zoo, in this process: the column `served` is what a worker would take with
-//! them, and needs no Python once they lie in `target/engines`. Times are medians of single
-//! forwards in milliseconds, by the clock and of CPU, of which the latter says more on a machine
-//! with neighbours; compare ratios, not runs.
+//! columns are NaN. With `--features ort` and `ORT_DYLIB_PATH`, the same graphs are also served as
+//! variants of a zoo, in this process: the column `served` is the time that a worker would take
+//! with them, and needs no Python once the graphs are in `target/engines`. Times are medians of
+//! single forwards in milliseconds, by the clock and of CPU; on a shared machine the latter is more
+//! reliable. Compare ratios, not runs.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -173,10 +172,10 @@ fn main() -> Result<()> {
                 }
             }
             let times = times.map(|times| medians(&times));
-            for (i, what) in ["wall", "CPU"].into_iter().enumerate() {
+            for (i, clock) in ["wall", "CPU"].into_iter().enumerate() {
                 let [ours, bf16, int8, plain, theirs, served] = times.map(|times| times[i]);
                 println!(
-                    "{:8} {batch:5} {threads:7}  {what:>4}  {ours:8.3} {bf16:8.3} {int8:8.3} \
+                    "{:8} {batch:5} {threads:7}  {clock:>4}  {ours:8.3} {bf16:8.3} {int8:8.3} \
                      {plain:8.3} {theirs:8.3} {served:8.3}  {:7.2} {:7.2} {:7.2} {:7.2}",
                     network.name,
                     ours / theirs,
@@ -190,7 +189,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What `--instructions` asks for.
+/// The instruction set of `--instructions`.
 fn limit_instructions() -> Result<()> {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--instructions");
     if let Some(asked) = arguments.nth(1) {
@@ -223,13 +222,13 @@ fn forwards(
     })
 }
 
-/// What this process has computed so far.
+/// CPU time of this process so far.
 fn cpu_ms() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_secs_f64() * 1e3
 }
 
-/// Each column's own.
+/// Median of each column.
 fn medians(times: &[Times]) -> Times {
     [0, 1].map(|column| {
         let mut column: Vec<f64> = times.iter().map(|times| times[column]).collect();
@@ -241,7 +240,7 @@ fn medians(times: &[Times]) -> Times {
 // === impl Network ===
 
 impl Network {
-    /// A folder as a variant of a zoo, and what `engines.py` reads.
+    /// Writes a folder as a variant of a zoo, and the files that `engines.py` reads.
     fn write(&self, folder: &Path) -> Result<()> {
         let mut rng = Pcg64::seed_from_u64(11);
         let mut tensors = HashMap::new();
@@ -343,8 +342,8 @@ impl Network {
         )
     }
 
-    /// The network as a variant that is an ONNX graph; none where onnxruntime cannot be had here
-    /// or nobody has written the graph.
+    /// The network as a variant that is an ONNX graph; `None` without onnxruntime or without the
+    /// graph's file.
     fn serve(
         &self,
         folder: &Path,
@@ -390,7 +389,7 @@ impl Network {
         Ok(Tensor::from_vec(self.numbers(), shape, &Device::Cpu)?)
     }
 
-    /// What a model makes of the first two inputs.
+    /// Logits of the first two inputs.
     fn logits(&self, model: &dyn StagedModel) -> Result<Vec<f32>> {
         let mut x = self.input()?.narrow(0, 0, 2)?;
         for stage in 0..model.stages() {
@@ -400,7 +399,7 @@ impl Network {
         Ok(logits.flatten_all()?.to_vec1()?)
     }
 
-    /// The same network in both engines, or the times say nothing.
+    /// Both engines must compute the same network, otherwise the times prove nothing.
     fn compare(&self, engine: &str, ours: &[f32], theirs: &[f32]) -> Result<()> {
         let scale = theirs.iter().fold(0f32, |most, x| most.max(x.abs()));
         let apart = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs());

@@ -1,5 +1,5 @@
-//! What a request's evidence costs on the ingress path, by number of training points: the scan
-//! ends and HNSW begins at 65,536: `cargo bench -p switchyard-models --bench neighbours`.
+//! Cost of a request's evidence on the ingress path, by number of training points. The scan ends
+//! and HNSW begins above 65,536 points: `cargo bench -p switchyard-models --bench neighbours`.
 
 use std::collections::HashMap;
 use std::error::Error;

@@ -1,11 +1,11 @@
-//! The one error of this crate.
+//! The error of this crate.
 
 use std::path::{Path, PathBuf};
 
-/// Why a card, a weights file, a computation or a training run could not be used.
+/// The reason why a card, a weights file, a computation or a training run failed.
 ///
-/// Every variant names the file or the computation at fault, so that an operator can act on the
-/// text alone.
+/// Every variant names the file or the computation at fault, so that the text alone tells an
+/// operator where to look.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// A file or folder could not be read or written.
@@ -13,7 +13,7 @@ pub enum ModelError {
     Io {
         /// The file or folder.
         file: PathBuf,
-        /// What the operating system said.
+        /// The operating system's reason.
         source: std::io::Error,
     },
     /// A card is not TOML, or has an unknown, missing or mistyped field.
@@ -24,7 +24,7 @@ pub enum ModelError {
         /// Where and why, with the offending line.
         source: Box<toml::de::Error>,
     },
-    /// A field of a card has a value that cannot be.
+    /// A field of a card has a value that is not allowed.
     #[error("{}: field `{field}`: {reason}", file.display())]
     CardField {
         /// The card.
@@ -34,7 +34,7 @@ pub enum ModelError {
         /// Why it was refused.
         reason: String,
     },
-    /// A tensor file is no safetensors file, or ends early.
+    /// A tensor file is not a safetensors file, or ends early.
     #[error("{}: {reason}", file.display())]
     Weights {
         /// The tensor file.
@@ -52,28 +52,32 @@ pub enum ModelError {
         /// Why it was refused.
         reason: String,
     },
-    /// An option of a training run cannot be.
+    /// An option of a training run is not allowed.
     #[error("training: {0}")]
     Training(String),
     /// A tensor computation failed.
-    #[error("{what}: {source}")]
+    #[error("{computation}: {source}")]
     Compute {
-        /// What was being computed.
-        what: String,
-        /// What candle said.
+        /// Name of the computation.
+        computation: String,
+        /// candle's reason.
         source: candle_core::Error,
     },
 }
 
+// === impl ModelError ===
+
 impl ModelError {
-    pub(crate) fn io(file: &Path, source: std::io::Error) -> Self {
+    /// `file` could not be read or written.
+    pub fn io(file: &Path, source: std::io::Error) -> Self {
         Self::Io {
             file: file.to_path_buf(),
             source,
         }
     }
 
-    pub(crate) fn field(file: &Path, field: impl Into<String>, reason: impl Into<String>) -> Self {
+    /// The field at the dotted path `field` of the card `file` was refused.
+    pub fn field(file: &Path, field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::CardField {
             file: file.to_path_buf(),
             field: field.into(),
@@ -81,14 +85,16 @@ impl ModelError {
         }
     }
 
-    pub(crate) fn weights(file: &Path, reason: impl Into<String>) -> Self {
+    /// The tensor file `file` was refused.
+    pub fn weights(file: &Path, reason: impl Into<String>) -> Self {
         Self::Weights {
             file: file.to_path_buf(),
             reason: reason.into(),
         }
     }
 
-    pub(crate) fn tensor(file: &Path, tensor: &str, reason: impl Into<String>) -> Self {
+    /// One tensor of the tensor file `file` was refused.
+    pub fn tensor(file: &Path, tensor: &str, reason: impl Into<String>) -> Self {
         Self::Tensor {
             file: file.to_path_buf(),
             tensor: tensor.to_owned(),
@@ -96,8 +102,12 @@ impl ModelError {
         }
     }
 
-    pub(crate) fn compute(what: impl Into<String>) -> impl FnOnce(candle_core::Error) -> Self {
-        let what = what.into();
-        move |source| Self::Compute { what, source }
+    /// Turns candle's error into one that names the computation.
+    pub fn compute(computation: impl Into<String>) -> impl FnOnce(candle_core::Error) -> Self {
+        let computation = computation.into();
+        move |source| Self::Compute {
+            computation,
+            source,
+        }
     }
 }

@@ -1,30 +1,32 @@
-//! What of a request its evidence embeds.
+//! Features of a request, from which its evidence is computed.
 //!
-//! A linear embedding of raw samples tells little where a class is a matter of texture or time;
-//! these cheap, fixed functions put such an input into a form in which neighbours mean something.
-//! They run on the ingress path, off the scheduler's: each says what it costs.
+//! A linear embedding of raw samples tells little if a class is a matter of texture or time. These
+//! cheap, fixed functions convert such an input so that near features mean a likely equal class.
+//! They run on the ingress path, not in the scheduler's turn: each states its cost.
+
+mod fft;
+pub mod figure;
+pub(crate) mod logmel;
+pub mod motion;
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fall::{SUMMARY, summary};
-use crate::{images, logmel};
-
-/// A fixed function from a request's inputs to the numbers that are embedded.
+/// A fixed function from a request's inputs to the values that are embedded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Features {
-    /// The numbers of all inputs as they are.
+    /// All input values unchanged.
     #[default]
     Raw,
-    /// For 16 kHz audio: log-mel bands, pooled over the quarters of what stands out of a clip.
-    /// Costs about 0.3 ms for a second of audio on one core.
+    /// For 16 kHz audio: log-mel bands, pooled over four quarters of the clip's loudness. Costs
+    /// about 0.3 ms for a second of audio on one core.
     LogMel,
-    /// Outline and filling of the figure in a picture of the image application, whichever way it
-    /// is turned.
+    /// Outline and filling of the figure in an image of the image application, independent of its
+    /// rotation.
     Figure,
-    /// Extremes of the accelerations, and place and spread of the silhouettes, of the fall
+    /// Extremes of the accelerations, and position and spread of the silhouettes, of the fall
     /// application's inputs.
     Motion,
 }
@@ -32,13 +34,13 @@ pub enum Features {
 // === impl Features ===
 
 impl Features {
-    /// How many numbers come of `samples` input numbers.
+    /// Number of features of `samples` input values.
     pub fn width(&self, samples: usize) -> usize {
         match self {
             Self::Raw => samples,
             Self::LogMel => logmel::POOLED,
-            Self::Figure => images::SUMMARY,
-            Self::Motion => SUMMARY,
+            Self::Figure => figure::FEATURES,
+            Self::Motion => motion::FEATURES,
         }
     }
 
@@ -47,8 +49,8 @@ impl Features {
         match self {
             Self::Raw => Cow::Borrowed(input),
             Self::LogMel => Cow::Owned(logmel::pooled(input)),
-            Self::Figure => Cow::Owned(images::summary(input)),
-            Self::Motion => Cow::Owned(summary(input)),
+            Self::Figure => Cow::Owned(figure::summary(input)),
+            Self::Motion => Cow::Owned(motion::summary(input)),
         }
     }
 }

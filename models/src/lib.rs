@@ -1,90 +1,43 @@
-//! What Switchyard serves: networks, the data they learn from, their training, and the zoo of
-//! shipped weights.
+//! The networks that Switchyard serves, and the zoo of shipped weights.
 //!
-//! In the order in which data flows:
+//! In the order of their dependencies, lowest first:
 //!
-//! 1. [`data`] says what labelled data is; [`fall`] makes windows of a subject's motion, [`heart`]
-//!    heartbeats, [`images`] pictures and [`voice`] spoken keywords from a seed: training data,
-//!    validation data, load.
-//! 2. [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mlp`], [`mobilenet`], [`resnet1d`],
-//!    [`resnet2d`] and [`x3d`] are the architectures that are trained here; [`bert`],
-//!    [`efficientnet`] and again [`resnet2d`] take public weights as they are published.
-//!    [`onnx`] takes any other network as a graph. [`architecture`] is their closed set. All
-//!    implement [`StagedModel`]: a chain of stages with exits. Their convolution lives in `layers` over `unfold`, their tensors come from `params`, in a [`precision`];
-//!    [`tokens`] makes the input of those that read text. What is loaded to answer on a CPU
-//!    computes in `kernels`, on packed weights; `flow` is what lets an architecture be written
-//!    once for both.
-//! 3. [`train`] fits them and writes cards, weights and evidence.
-//! 4. [`card`] defines the cards, [`zoo`] reads them back: [`Zoo::open`], [`load_variant`].
-//! 5. [`evidence`] answers "what do this input's nearest neighbours say", before any network has
-//!    seen it; [`features`] is what of the input it looks at.
+//! 1. `weights`: the files that hold weights, and their form in memory, in a [`Precision`].
+//! 2. `ops`: the operations and layers that networks are built from. On a CPU, inference computes
+//!    with `switchyard-kernels` on packed weights; training and other devices compute with tensors.
+//! 3. [`features`]: fixed functions of a request's inputs.
+//! 4. [`networks`]: the architectures. All implement [`StagedModel`], a chain of stages with exits.
+//! 5. [`evidence`]: the labels of an input's nearest neighbours, before any network runs.
+//! 6. [`zoo`]: the cards of applications and variants, and loading: [`Zoo::open`],
+//!    [`load_variant`].
 //!
-//! Nothing here knows of requests, time or scheduling. Files are untrusted: whatever is in them,
-//! the answer is a model or a [`ModelError`] that names the file and the field or tensor.
+//! The crate knows nothing of requests, time or scheduling; `switchyard-training` makes the
+//! weights. Files are untrusted: the result of reading one is a model or a [`ModelError`] that
+//! names the file and the field or tensor.
 //!
-//! candle splits elementwise operations above 64 Ki numbers over a pool of spinning threads that
-//! the whole process shares. Inference stays below that size (see `in_slices` in `model`); a
-//! process that trains runs better with `CANDLE_NUM_THREADS=1`, because training already uses a
-//! thread per shard.
+//! candle splits elementwise operations above 64 Ki values over a pool of spinning threads that the
+//! whole process shares. Inference stays below that size (see `networks::slices`).
+#![deny(unsafe_code)]
 
-pub mod architecture;
-pub mod bert;
-pub mod card;
-#[cfg(test)]
-mod card_kernels;
-pub mod cnn1d;
-mod confusion;
-mod convolve2d;
-#[cfg(feature = "cuda")]
-mod cuda;
-pub mod data;
-mod depthwise;
-mod device;
-pub mod efficientnet;
 mod error;
 pub mod evidence;
-pub mod fall;
 pub mod features;
-mod fft;
-mod flow;
-pub mod fusion;
-pub mod heart;
-pub mod images;
-mod kernels;
-mod layers;
-mod layers2d;
-mod logmel;
-pub mod lstm;
-mod mapped;
-pub mod minirocket;
-pub mod mlp;
-pub mod mobilenet;
-mod model;
-pub mod onnx;
-mod params;
-mod pointwise;
-pub mod precision;
-mod public;
-pub mod resnet1d;
-pub mod resnet2d;
-mod slicing;
-pub mod tokens;
-pub mod train;
-mod unfold;
-mod unfold2d;
-pub mod voice;
-pub mod x3d;
+pub mod networks;
+mod ops;
+mod weights;
 pub mod zoo;
 
-pub use architecture::Architecture;
-pub use card::{AppCard, VariantCard};
-pub use confusion::Confusion;
-pub use error::ModelError;
-pub use evidence::SneakPeek;
-pub use kernels::Instructions;
-pub use model::StagedModel;
-pub use precision::Precision;
-pub use tokens::Tokenizer;
-pub use zoo::{
+pub use switchyard_kernels::Instructions;
+
+pub use self::error::ModelError;
+pub use self::evidence::SneakPeek;
+pub use self::networks::architecture::Architecture;
+pub use self::networks::staged::StagedModel;
+pub use self::networks::tokens::Tokenizer;
+pub use self::networks::{onnx, tokens};
+pub use self::weights::precision::Precision;
+pub use self::weights::tensors::{adopt_tensors, write_tensors};
+pub use self::zoo::card::{self, AppCard, VariantCard};
+pub use self::zoo::{
     LoadedVariant, Zoo, load_variant, load_variant_at, load_variant_plain, load_variant_standing_in,
 };

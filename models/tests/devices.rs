@@ -1,6 +1,6 @@
-//! What a card without kernels of ours computes, with a CPU standing in for it: on every shipped
-//! network and one that is not shipped, the logits of the CPU's kernels; in half precision nearly
-//! the same probabilities.
+//! The operations that a GPU computes with, on a CPU that stands in for it: for every shipped
+//! network and one that is not shipped, the logits are those of the CPU's kernels; in half
+//! precision the probabilities are nearly the same.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ fn noise(samples: usize) -> Tensor {
     Tensor::from_vec(values, (BATCH, samples), &Device::Cpu).unwrap()
 }
 
-/// Logits of an exit and what the last stage before it returned, stage by stage.
+/// Logits of an exit, and the type of the last stage's result.
 fn logits(model: &dyn StagedModel, exit: usize, x: &Tensor) -> (Vec<f32>, DType) {
     let mut x = x.clone();
     for stage in 0..model.exits()[exit] {
@@ -41,7 +41,7 @@ fn logits(model: &dyn StagedModel, exit: usize, x: &Tensor) -> (Vec<f32>, DType)
     (logits.flatten_all().unwrap().to_vec1().unwrap(), x.dtype())
 }
 
-/// Holds the variant in `dir`, read as on a card, against itself on the CPU's kernels.
+/// Compares the variant in `dir`, loaded as on a GPU, with itself on the CPU's kernels.
 fn check(dir: &Path, samples: usize) {
     let name = dir.display();
     let ours = load_variant(dir, &Device::Cpu).unwrap();
@@ -72,7 +72,7 @@ fn check(dir: &Path, samples: usize) {
 }
 
 #[test]
-fn every_shipped_network_is_that_of_the_cpus_kernels() {
+fn every_shipped_network_answers_as_on_the_cpus_kernels() {
     let zoo = Zoo::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("zoo")).unwrap();
     let mut count = 0;
     for variant in zoo.apps.iter().flat_map(|app| &app.variants) {
@@ -84,7 +84,7 @@ fn every_shipped_network_is_that_of_the_cpus_kernels() {
 
 /// The one architecture that neither the zoo nor the parity tests have.
 #[test]
-fn a_plain_network_of_linear_layers_is_too() {
+fn a_plain_network_of_linear_layers_does_too() {
     let dir = tempfile::tempdir().unwrap();
     let mut rng = Pcg64::seed_from_u64(5);
     let mut tensors = HashMap::new();
@@ -125,15 +125,15 @@ data = "none"
     check(dir.path(), 12);
 }
 
-/// A card keeps everything in 16 bits, a processor the weights of products only.
+/// A GPU keeps all parameters in 16 bits, a CPU only the weights of products.
 #[test]
-fn half_precision_takes_half_the_memory_on_a_card() {
+fn half_precision_takes_half_the_memory_on_a_gpu() {
     let zoo = Path::new(env!("CARGO_MANIFEST_DIR")).join("zoo/images/resnet20");
     let full = load_variant(&zoo, &Device::Cpu).unwrap().bytes;
     let kept = load_variant_at(&zoo, Precision::F16, &Device::Cpu).unwrap();
-    let card = load_variant_standing_in(&zoo, Precision::F16).unwrap();
-    assert_eq!(card.bytes * 2, full);
-    assert!(card.bytes < kept.bytes, "{} {}", card.bytes, kept.bytes);
-    let (_, dtype) = logits(&*card.model, 0, &noise(3 * 32 * 32));
+    let on_gpu = load_variant_standing_in(&zoo, Precision::F16).unwrap();
+    assert_eq!(on_gpu.bytes * 2, full);
+    assert!(on_gpu.bytes < kept.bytes, "{} {}", on_gpu.bytes, kept.bytes);
+    let (_, dtype) = logits(&*on_gpu.model, 0, &noise(3 * 32 * 32));
     assert_eq!(dtype, DType::F16);
 }

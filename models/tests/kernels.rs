@@ -1,5 +1,5 @@
-//! What the CPU's kernels compute, on every shipped network, against the plain operations that
-//! training uses; and bit for bit against themselves, however a run is cut.
+//! The CPU's kernels on every shipped network, compared with the plain operations of training; and
+//! with themselves, bit for bit, for every way to cut a run.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -16,17 +16,17 @@ use switchyard_models::{
 /// Largest difference of two logits, relative to the largest of them.
 const TOLERANCE: f32 = 1e-4;
 
-/// The same where weights and activations are rounded to 8 bits of precision.
+/// The same with weights and activations rounded to bf16.
 const TOLERANCE_BF16: f32 = 0.04;
 
 /// More than two threads' shares, and no multiple of either.
 const BATCH: usize = 5;
 
-/// What a process of these tests is to compute with; the best where it is not set.
+/// The instruction set of a process of these tests; the best one by default.
 const ASKED: &str = "SWITCHYARD_TEST_INSTRUCTIONS";
 
-/// Runs `check` with each shipped variant: name, packed in 32 bits, in 16 and in 8, plain, and a
-/// batch of inputs.
+/// Runs `check` with each shipped variant: name, packed in f32, bf16 and int8, plain, and a batch
+/// of inputs.
 fn each(check: impl Fn(&str, [&dyn StagedModel; 3], &dyn StagedModel, &Tensor)) {
     if let Ok(asked) = std::env::var(ASKED) {
         let all = Instructions::ALL;
@@ -77,7 +77,8 @@ fn every_exit_of_every_network_is_that_of_the_plain_operations() {
                     assert!(apart <= tolerance * scale, "{name} {exit}: {ours} {theirs}");
                 }
             }
-            // Inputs differ by more than the tolerance, or agreement would say nothing.
+            // Inputs must differ by more than the tolerance, otherwise agreement would prove
+            // nothing.
             let each = theirs.len() / BATCH;
             let apart = (0..each).map(|i| (theirs[i] - theirs[each + i]).abs());
             let apart = apart.fold(0f32, f32::max);
@@ -88,7 +89,7 @@ fn every_exit_of_every_network_is_that_of_the_plain_operations() {
 
 /// Bit for bit: alone, in a batch, in parts between stages, on one thread or three.
 #[test]
-fn an_answer_does_not_depend_on_what_it_is_computed_beside() {
+fn an_answer_does_not_depend_on_its_batch() {
     let pools = [1, 3].map(|threads| {
         let builder = ThreadPoolBuilder::new().num_threads(threads);
         builder.build().unwrap()
@@ -117,7 +118,7 @@ fn check_company(pools: &[ThreadPool; 2], name: &str, packed: &dyn StagedModel, 
             "{name} {i}"
         );
     }
-    // Parked after every stage, and going on in other company.
+    // Parked after every stage, and continued in other batches.
     let (mut first, mut rest) = (
         batch.narrow(0, 0, 2).unwrap(),
         batch.narrow(0, 2, 3).unwrap(),
@@ -134,7 +135,7 @@ fn check_company(pools: &[ThreadPool; 2], name: &str, packed: &dyn StagedModel, 
     assert_eq!(together, parted.to_vec1::<f32>().unwrap(), "{name}");
 }
 
-/// The tests above, in a process for all that is less than the best.
+/// The tests above, in one process for every instruction set below the best.
 #[test]
 fn every_instruction_set_of_the_machine_gives_the_same() {
     if std::env::var_os(ASKED).is_some() {

@@ -1,5 +1,6 @@
-//! Variants that are ONNX graphs: what is read from the file, what is refused, and that they answer
-//! as the same network does here. The last needs onnxruntime (feature `ort`, `ORT_DYLIB_PATH`).
+//! Variants that are ONNX graphs: the fields read from the file, the refusals, and that they answer
+//! as the same network does here. The tests of answers need onnxruntime (feature `ort`,
+//! `ORT_DYLIB_PATH`).
 #![allow(clippy::unwrap_used)]
 
 #[path = "common/onnx.rs"]
@@ -17,7 +18,7 @@ use onnx_zoo::{CARD, CLASSES, PARAMETERS, SAMPLES, library_is_here, perceptron};
 use switchyard_models::{Architecture, Precision, VariantCard, Zoo, load_variant, load_variant_at};
 use tempfile::TempDir;
 
-/// A zoo of a test's own, and the folder of its graph.
+/// A zoo of one test, and the folder of its graph.
 fn zoo() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let graph = onnx_zoo::write(dir.path());
@@ -29,7 +30,7 @@ fn edit(graph: &Path, from: &str, to: &str) {
     std::fs::write(graph.join("model.toml"), CARD.replacen(from, to, 1)).unwrap();
 }
 
-/// Why the card is refused, without the folder.
+/// The reason for which the card is refused, without the folder.
 fn refusal(graph: &Path) -> String {
     let error = VariantCard::read(&graph.join("model.toml")).unwrap_err();
     error
@@ -37,7 +38,7 @@ fn refusal(graph: &Path) -> String {
         .replace(&format!("{}/", graph.display()), "")
 }
 
-/// Why a card is refused with this graph beside it.
+/// The reason for which a card is refused with this graph.
 fn refusal_of(change: impl FnOnce(&mut Graph)) -> String {
     let (_dir, folder) = zoo();
     let mut graph = perceptron(1.0);
@@ -46,7 +47,7 @@ fn refusal_of(change: impl FnOnce(&mut Graph)) -> String {
     refusal(&folder)
 }
 
-/// Why the zoo is refused with this in the card.
+/// The reason for which the zoo is refused with this text in the card.
 fn refusal_with(from: &str, to: &str) -> String {
     let (_dir, graph) = zoo();
     edit(&graph, from, to);
@@ -68,7 +69,7 @@ fn a_card_is_completed_from_its_file() {
     assert_eq!(card.architecture.classes(), CLASSES);
     assert_eq!(card.parameters, PARAMETERS as u64);
     assert_eq!(card.weight_bytes(), PARAMETERS as u64 * 4);
-    // What a card says anyway is taken when it is right.
+    // Fields that the card sets are accepted if they are right.
     let said = "kind = \"onnx\"\ninput = \"x\"\noutput = \"logits\"\nshape = [12]\nclasses = 3";
     edit(&graph, "kind = \"onnx\"", said);
     let again = VariantCard::read(&graph.join("model.toml")).unwrap();
@@ -76,7 +77,7 @@ fn a_card_is_completed_from_its_file() {
 }
 
 #[test]
-fn what_the_graph_leaves_open_is_the_cards_to_say() {
+fn the_card_must_set_dimensions_that_the_graph_leaves_open() {
     let (_dir, folder) = zoo();
     let mut graph = perceptron(1.0);
     graph.inputs = vec![Value::new("x", FLOAT, Some(&[OPEN, OPEN]))];
@@ -89,8 +90,8 @@ fn what_the_graph_leaves_open_is_the_cards_to_say() {
     edit(&folder, "kind = \"onnx\"", "kind = \"onnx\"\nshape = [12]");
     assert_eq!(
         refusal(&folder),
-        "model.toml: field `architecture.classes`: missing: the graph's output is `logits` of a \
-         shape that is not said"
+        "model.toml: field `architecture.classes`: missing: the graph's output is `logits` of \
+         unknown shape"
     );
     let both = "kind = \"onnx\"\nshape = [12]\nclasses = 3";
     edit(&folder, "kind = \"onnx\"", both);
@@ -99,7 +100,7 @@ fn what_the_graph_leaves_open_is_the_cards_to_say() {
 }
 
 #[test]
-fn weights_among_the_inputs_are_no_inputs() {
+fn weights_among_the_inputs_are_not_inputs() {
     let (_dir, folder) = zoo();
     let mut graph = perceptron(1.0);
     graph.inputs.push(Value::new("b1", FLOAT, Some(&[3])));
@@ -109,14 +110,14 @@ fn weights_among_the_inputs_are_no_inputs() {
 }
 
 #[test]
-fn a_file_that_is_missing_or_none_is_named() {
+fn a_file_that_is_missing_or_damaged_is_named() {
     let (_dir, graph) = zoo();
     let file = graph.join("model.onnx");
     let whole = std::fs::read(&file).unwrap();
     for bytes in [&b"no protocol buffer"[..], &whole[..whole.len() / 2], b""] {
         std::fs::write(&file, bytes).unwrap();
         let text = refusal(&graph);
-        assert!(text.starts_with("model.onnx: no ONNX file: "), "{text}");
+        assert!(text.starts_with("model.onnx: not an ONNX file: "), "{text}");
     }
     std::fs::remove_file(&file).unwrap();
     let text = refusal(&graph);
@@ -140,17 +141,17 @@ fn another_input_or_output_than_the_graphs_is_refused() {
     };
     assert_eq!(
         refusal_of(two),
-        "model.toml: field `architecture.input`: must say which of the graph's: x, mask"
+        "model.toml: field `architecture.input`: missing: choose one of the graph's: x, mask"
     );
     let two = |graph: &mut Graph| graph.outputs.push(Value::new("h", FLOAT, Some(&[OPEN, 6])));
     assert_eq!(
         refusal_of(two),
-        "model.toml: field `architecture.output`: must say which of the graph's: logits, h"
+        "model.toml: field `architecture.output`: missing: choose one of the graph's: logits, h"
     );
 }
 
 #[test]
-fn a_graph_of_two_inputs_is_refused_whatever_the_card_says() {
+fn a_graph_of_two_inputs_is_refused() {
     let (_dir, folder) = zoo();
     let mut graph = perceptron(1.0);
     graph
@@ -160,8 +161,8 @@ fn a_graph_of_two_inputs_is_refused_whatever_the_card_says() {
     edit(&folder, "kind = \"onnx\"", "kind = \"onnx\"\ninput = \"x\"");
     assert_eq!(
         refusal(&folder),
-        "model.toml: field `architecture.input`: the graph has inputs `x` and `mask`, one is all \
-         it is given"
+        "model.toml: field `architecture.input`: the graph has inputs `x` and `mask`, only a \
+         graph of one input can be served"
     );
 }
 
@@ -230,9 +231,9 @@ fn a_graph_without_a_batch_axis_is_refused() {
     assert_eq!(
         refusal_of(number),
         "model.toml: field `architecture.input`: the graph's input `x` has no batch axis: it is a \
-         single number"
+         single value"
     );
-    // Batches of one are all that a graph of batch 1 takes.
+    // A graph of batch 1 takes batches of one.
     let (_dir, folder) = zoo();
     let mut graph = perceptron(1.0);
     fixed(1)(&mut graph);
@@ -246,7 +247,7 @@ fn weights_in_another_file_are_refused() {
     let elsewhere = |graph: &mut Graph| graph.weights[2].data_location = 1;
     assert_eq!(
         refusal_of(elsewhere),
-        "model.onnx: tensor `w1`: keeps its numbers in another file: save the graph as one file"
+        "model.onnx: tensor `w1`: has its values in another file: save the graph as one file"
     );
 }
 
@@ -259,7 +260,7 @@ fn a_graph_has_one_stage_and_one_exit() {
 }
 
 #[test]
-fn other_weights_must_still_say_how_many_they_are() {
+fn cards_of_other_networks_must_state_their_parameters() {
     let (dir, _) = zoo();
     let card = dir.path().join("pulse/plain/model.toml");
     let text = std::fs::read_to_string(&card).unwrap();
@@ -269,17 +270,17 @@ fn other_weights_must_still_say_how_many_they_are() {
 }
 
 #[test]
-fn a_graph_is_not_had_in_fewer_bits() {
+fn a_graph_cannot_be_loaded_in_fewer_bits() {
     let (_dir, graph) = zoo();
     let Err(error) = load_variant_at(&graph, Precision::Int8, &Device::Cpu) else {
         panic!("loaded");
     };
     let error = error.to_string();
-    let reason = "an ONNX graph has the precision of its file, int8 cannot be had";
+    let reason = "an ONNX graph has the precision of its file and cannot be loaded at int8";
     assert!(error.ends_with(reason), "{error}");
 }
 
-/// Where this is built without onnxruntime, a card is read and its graph is refused.
+/// Without onnxruntime in the build, a card is read and its graph is refused.
 #[cfg(not(feature = "ort"))]
 #[test]
 fn without_the_feature_the_file_is_named() {
@@ -375,13 +376,13 @@ fn probabilities_are_answered_as_they_are() {
     let x = inputs(4);
     let wanted = ours.forward(0, &x).unwrap();
     assert_close(&theirs.forward(0, &x).unwrap(), &wanted);
-    // Their logarithms are scores: a softmax of them is the probabilities again.
+    // The logarithms are scores: a softmax of them gives the probabilities again.
     let logits = theirs.logits(0, &theirs.run_stage(0, &x).unwrap()).unwrap();
     assert_close(&candle_nn::ops::softmax_last_dim(&logits).unwrap(), &wanted);
 }
 
 #[test]
-fn what_onnxruntime_refuses_names_the_file() {
+fn a_refusal_of_onnxruntime_names_the_file() {
     if !library_is_here() {
         return;
     }
@@ -401,7 +402,7 @@ fn what_onnxruntime_refuses_names_the_file() {
     assert!(error.contains("Rectify"), "{error}");
 }
 
-/// An output that is not what the file says is found when it runs.
+/// An output that differs from the file's declaration is found when the graph runs.
 #[test]
 fn an_answer_of_another_shape_is_refused() {
     if !library_is_here() {
@@ -415,15 +416,15 @@ fn an_answer_of_another_shape_is_refused() {
     let model = load_variant(&folder, &Device::Cpu).unwrap().model;
     let error = model.forward(0, &inputs(2)).unwrap_err().to_string();
     assert!(
-        error.contains("output `logits` is [2, 3] for 2 inputs, not 4 numbers for each"),
+        error.contains("output `logits` is [2, 3] for 2 inputs, not 4 values for each"),
         "{error}"
     );
 }
 
 /// Workers of different sizes share a graph and run it at the same time, while another file takes
-/// its name, and also once the file was written over and no more sessions can be made.
+/// its name, and also after the file was overwritten and no more sessions can be made.
 #[test]
-fn batches_run_beside_each_other_whatever_becomes_of_the_file() {
+fn batches_run_at_the_same_time_whatever_happens_to_the_file() {
     if !library_is_here() {
         return;
     }
@@ -448,11 +449,11 @@ fn batches_run_beside_each_other_whatever_becomes_of_the_file() {
             }
         });
     };
-    let beside = folder.join("beside");
-    std::fs::write(&beside, perceptron(2.0).bytes()).unwrap();
-    std::fs::rename(&beside, &file).unwrap();
+    let other_file = folder.join("other");
+    std::fs::write(&other_file, perceptron(2.0).bytes()).unwrap();
+    std::fs::rename(&other_file, &file).unwrap();
     at_once();
-    // Loaded from what lies there now, and written over before a second session is asked for.
+    // Loaded from the new file, which is overwritten before a second session is needed.
     let model = load_variant(&folder, &Device::Cpu).unwrap().model;
     let other = model.forward(0, &x).unwrap();
     assert!(

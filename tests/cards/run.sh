@@ -73,11 +73,11 @@ step() {
     [ $code -eq 0 ] || { failed=1; tail -n 15 "$results/$name.log"; }
 }
 
-export SWITCHYARD_CARD=required SWITCHYARD_ZOO=$here/zoo CARDS_WORK=$work CARDS_RESULTS=$results
-cards="$work/cards --nocapture --test-threads=1"
-step tests 180 $cards
+export SWITCHYARD_GPU=required SWITCHYARD_ZOO=$here/zoo CARDS_WORK=$work CARDS_RESULTS=$results
+gpu="$work/gpu --nocapture --test-threads=1"
+step tests 180 $gpu
 # Ends the use of cards by its process: one of its own.
-step lost 60 $cards --ignored
+step lost 60 $gpu --ignored
 
 case " $steps " in *" profile "* | *" torch "* | *" fig04 "*)
     python3 "$here/zoo.py" --out "$work/resnets" > "$results/zoo.log" 2>&1 ||

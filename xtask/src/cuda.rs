@@ -57,7 +57,7 @@ pub(crate) fn run(workspace: &Workspace, args: &CudaArgs) -> Result<()> {
         build.args(["--package", "switchyard", "--bin", "switchyard"]);
         eprintln!("== {}", shell::line(&build));
         let artifacts = cargo::build(&mut build)?;
-        let folder = workspace.root.join("host/server");
+        let folder = workspace.root.join("host/cli");
         let program = cargo::program(&artifacts, &folder, "switchyard")?;
         println!("{}", program.to_string_lossy());
         println!("run it with LD_LIBRARY_PATH={}", toolkit.libraries());

@@ -65,11 +65,7 @@ fn prepare(workspace: &Workspace, profile: &str) -> Result<Command> {
         "switchyard",
     ]);
     let artifacts = cargo::build(&mut build)?;
-    let program = cargo::program(
-        &artifacts,
-        &workspace.root.join("host/server"),
-        "switchyard",
-    )?;
+    let program = cargo::program(&artifacts, &workspace.root.join("host/cli"), "switchyard")?;
     let mut command = Command::new(program);
     command.current_dir(&workspace.root);
     Ok(command)

@@ -12,7 +12,9 @@
 
 mod bench;
 mod cuda;
+mod files;
 mod launch;
+mod pages;
 mod paper;
 mod plugins;
 mod suite;
@@ -45,6 +47,10 @@ enum Command {
     Serve(LaunchArgs),
     /// Everything that must pass: format, lints, components, tests, docs, licences, a demo run
     Test,
+    /// Write the generated parts of pages anew: settings, contract, crates
+    Pages,
+    /// Check the rules of the house: files, modules, words, spelling, generated pages
+    Tidy,
     /// Run figures of the papers; print what was published beside what is measured here
     Paper(PaperArgs),
     /// Run the benches; put their tables into docs/performance.md
@@ -75,6 +81,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(args) => launch::demo(&workspace, &args),
         Command::Serve(args) => launch::serve(&workspace, &args),
         Command::Test => suite::run(&workspace),
+        Command::Pages => pages::write(&workspace),
+        Command::Tidy => tidy::check(&workspace),
         Command::Paper(args) => paper::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Cuda(args) => cuda::run(&workspace, &args),

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use switchyard_kit::cargo::{self, Artifact};
+use switchyard_kit::cargo::{self, CargoArtifact};
 use switchyard_kit::toolchain::{self, Toolchain};
 use switchyard_kit::{component, install};
 
@@ -93,7 +93,7 @@ fn compile(
     workspace: &Workspace,
     toolchain: &Toolchain,
     packages: &[&Package],
-) -> Result<Vec<Artifact>> {
+) -> Result<Vec<CargoArtifact>> {
     let mut command = toolchain.cargo_build(&workspace.root);
     command.args(["--lib", "--profile", PROFILE]);
     command.arg("--target-dir").arg(workspace.target("wasm"));
@@ -104,7 +104,7 @@ fn compile(
 }
 
 /// One package's module becomes `folder/NAME.wasm`, with what belongs to it beside it.
-fn place(folder: &Path, package: &Package, artifacts: &[Artifact]) -> Result<Built> {
+fn place(folder: &Path, package: &Package, artifacts: &[CargoArtifact]) -> Result<Built> {
     let name = &package.name;
     let path = cargo::module(artifacts, &package.manifest_path)
         .with_context(|| format!("cargo named no .wasm file for package `{name}`"))?;

@@ -40,9 +40,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         "format",
         cargo(workspace, &["fmt", "--all", "--", "--check"]),
     )?;
-    runner.step("tidy", || {
-        tidy::check(&workspace.root).map(|()| Outcome::Passed)
-    })?;
+    runner.step("tidy", || tidy::check(workspace).map(|()| Outcome::Passed))?;
     runner.step("plugins", || build_components(workspace))?;
     runner.command("clippy", clippy(workspace))?;
     runner.command("test", test(workspace))?;
@@ -83,12 +81,12 @@ fn test(workspace: &Workspace) -> Command {
     command
 }
 
-/// Libraries and the one program without one; `switchyard`'s own would overwrite its library's.
+/// Libraries and programs.
 fn doc(workspace: &Workspace) -> Command {
     let mut command = cargo(workspace, &["doc", "--workspace", "--no-deps"]);
     // `--examples` selects the tests' features too, so that clippy's checks are used again.
     command
-        .args(["--lib", "--examples", "--bin", "xtask"])
+        .args(["--lib", "--examples", "--bins"])
         .env("RUSTDOCFLAGS", "-D warnings");
     command
 }
@@ -118,11 +116,7 @@ fn host(workspace: &Workspace) -> Result<OsString> {
         &["build", "--workspace", "--tests", "--bin", "switchyard"],
     );
     let artifacts = cargo::build(&mut build)?;
-    cargo::program(
-        &artifacts,
-        &workspace.root.join("host/server"),
-        "switchyard",
-    )
+    cargo::program(&artifacts, &workspace.root.join("host/cli"), "switchyard")
 }
 
 /// What every request and window costs, counted.

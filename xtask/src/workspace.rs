@@ -8,6 +8,8 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use switchyard_kit::cargo;
 
+use crate::files;
+
 /// The repository: its root and its packages.
 #[derive(Debug)]
 pub(crate) struct Workspace {
@@ -24,6 +26,16 @@ pub(crate) struct Package {
     /// Absolute path of its `Cargo.toml`.
     pub(crate) manifest_path: PathBuf,
     targets: Vec<Target>,
+    #[serde(default)]
+    dependencies: Vec<Dependency>,
+}
+
+/// One line under `[dependencies]`, or one of its kinds.
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    name: String,
+    /// None for the package itself, `dev` or `build`.
+    kind: Option<String>,
 }
 
 /// One thing cargo builds from a package.
@@ -80,6 +92,25 @@ impl Workspace {
         found
     }
 
+    /// All members, by name.
+    pub(crate) fn packages(&self) -> &[Package] {
+        &self.packages
+    }
+
+    /// Every page of the repository: Markdown outside of build outputs and hidden folders.
+    ///
+    /// # Errors
+    /// A folder cannot be read.
+    pub(crate) fn pages(&self) -> Result<Vec<PathBuf>> {
+        files::below(&self.root, |extension| extension == "md")
+    }
+
+    /// A path relative to the root, with forward slashes.
+    pub(crate) fn relative(&self, path: &Path) -> String {
+        let path = path.strip_prefix(&self.root).unwrap_or(path);
+        path.to_string_lossy().replace('\\', "/")
+    }
+
     /// `target/` of the root, whatever `CARGO_TARGET_DIR` says: components lie at a fixed place.
     pub(crate) fn target(&self, below: &str) -> PathBuf {
         self.root.join("target").join(below)
@@ -89,10 +120,18 @@ impl Workspace {
 // === impl Package ===
 
 impl Package {
-    fn is_cdylib(&self) -> bool {
+    /// Whether it builds a `cdylib`, as policies do.
+    pub(crate) fn is_cdylib(&self) -> bool {
         self.targets
             .iter()
             .any(|target| target.crate_types.iter().any(|kind| kind == "cdylib"))
+    }
+
+    /// Whether its library or program links this package, tests and build scripts aside.
+    pub(crate) fn links(&self, package: &str) -> bool {
+        self.dependencies
+            .iter()
+            .any(|dependency| dependency.name == package && dependency.kind.is_none())
     }
 
     /// The folder with the package's `Cargo.toml`.

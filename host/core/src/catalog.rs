@@ -1,23 +1,24 @@
-//! What there is to choose from: apps, their variants, the workers. Stays the same between
+//! The catalog: apps, their variants, the workers and the profile. It stays the same between
 //! windows; a change makes a new catalog with a higher generation.
 
 mod confusion;
+mod validation;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
 use crate::profile::Profile;
 use crate::time::Micros;
 
 pub use confusion::{Confusion, ConfusionError};
+pub use validation::CatalogError;
 
 /// Apps, variants, workers and their profile. Positions in the lists are the ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Catalog {
     /// Grows by one with every change.
     pub generation: u64,
-    /// What clients call models.
+    /// Apps: the models of the Open Inference Protocol.
     pub apps: Vec<App>,
     /// The variants of all apps.
     pub variants: Vec<Variant>,
@@ -32,7 +33,7 @@ pub struct Catalog {
 /// One application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct App {
-    /// As clients name it.
+    /// The model's name in the Open Inference Protocol.
     pub name: String,
     /// Class names; recall and evidence are in this order.
     pub classes: Vec<String>,
@@ -44,7 +45,7 @@ pub struct App {
     pub prior: Vec<f64>,
     /// Class frequencies of the test set, which profiled accuracy rests on.
     pub frequencies: Vec<f64>,
-    /// Present where requests can be answered from evidence alone.
+    /// Present if requests can be answered from evidence alone.
     pub sneakpeek: Option<SneakPeekModel>,
     /// Requests are dropped once their deadline has passed.
     pub drops_late: bool,
@@ -71,23 +72,23 @@ pub struct SneakPeekModel {
     pub accuracy: f64,
     /// Profiled recall per class, 0 to 1.
     pub recall: Vec<f64>,
-    /// What its best guesses are, where it is known.
+    /// Confusion matrix of its best guesses, if it was measured.
     #[serde(default)]
     pub confusion: Option<Confusion>,
 }
 
-/// One way of answering an app's requests.
+/// One model that answers an app's requests: a chain of stages with exits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
-    /// The v2 version name.
+    /// The model's version in the Open Inference Protocol.
     pub name: String,
     /// The app it belongs to.
     pub app: AppId,
-    /// Stages that can be run apart from each other.
+    /// Stages; each can run in a batch of its own.
     pub stages: u32,
     /// Shallow to deep; the last one follows the last stage.
     pub exits: Vec<Exit>,
-    /// Taken from a worker's memory while resident.
+    /// Memory that it takes on a worker while resident.
     pub memory_bytes: u64,
     /// The largest batch that may be dispatched.
     pub max_batch: u32,
@@ -104,7 +105,7 @@ pub struct Exit {
     pub accuracy: f64,
     /// Profiled recall per class, 0 to 1.
     pub recall: Vec<f64>,
-    /// What its answers are, where it is known.
+    /// Confusion matrix of its answers, if it was measured.
     #[serde(default)]
     pub confusion: Option<Confusion>,
 }
@@ -114,24 +115,14 @@ pub struct Exit {
 pub struct WorkerSpec {
     /// Name in logs and metrics.
     pub name: String,
-    /// Which profile applies.
+    /// Workers of one kind share a profile.
     pub kind: KindId,
-    /// Budget for resident models.
+    /// Budget for resident variants.
     pub memory_bytes: u64,
     /// Batches that may wait in its queue; a plan that places more is refused.
     pub queue_max: u32,
     /// Partly run requests that may be parked on it; a plan that parks more is refused.
     pub parked_max: u32,
-}
-
-/// Why a catalog is not one.
-#[derive(Clone, Debug, Error, PartialEq)]
-#[error("catalog: {field}: {reason}")]
-pub struct CatalogError {
-    /// The entry at fault, such as `variants[2].exits[0].recall`.
-    pub field: String,
-    /// What is wrong with it.
-    pub reason: String,
 }
 
 // === impl Penalty ===
@@ -147,11 +138,11 @@ impl Penalty {
         let x = (after.0 - deadline.0) as f64 / deadline.0 as f64;
         match self {
             Self::Step => 1.0,
-            // Also where the deadline is 0 and x infinite.
+            // A deadline of 0 makes x infinite.
             _ if x >= 1.0 => 1.0,
             Self::Linear => x,
             Self::Sigmoid => {
-                // With multiplications only: the same bits on every machine.
+                // Multiplications only, for the same bits on every machine.
                 let inverse = (1.0 - x) / x;
                 1.0 / (1.0 + inverse * inverse * inverse)
             }
@@ -185,7 +176,8 @@ impl Catalog {
             .filter(move |(_, variant)| variant.app == app)
     }
 
-    /// Worst-case latency of a whole run (all stages up to `exit`) on a worker's kind.
+    /// Profiled latency of a batch from the first stage to `exit` on a worker; none if there is
+    /// no such worker, variant or exit, or it was not measured.
     pub fn latency(
         &self,
         worker: WorkerId,
@@ -198,75 +190,12 @@ impl Catalog {
         self.profile
             .latency(kind, variant, 0, to_stage, Some(exit), batch)
     }
-
-    /// Checks that every reference and every number makes sense.
-    ///
-    /// # Errors
-    /// The first field that does not, by name.
-    pub fn validate(&self) -> Result<(), CatalogError> {
-        for (i, app) in self.apps.iter().enumerate() {
-            app.validate()
-                .map_err(|e| e.inside(&format!("apps[{i}]")))?;
-        }
-        for (i, variant) in self.variants.iter().enumerate() {
-            let at = format!("variants[{i}]");
-            let app = self
-                .app(variant.app)
-                .ok_or_else(|| CatalogError::new("app", "no such app").inside(&at))?;
-            variant.validate(app).map_err(|e| e.inside(&at))?;
-        }
-        for (i, worker) in self.workers.iter().enumerate() {
-            if worker.kind.index() >= self.kinds.len() {
-                return Err(
-                    CatalogError::new("kind", "no such kind").inside(&format!("workers[{i}]"))
-                );
-            }
-        }
-        self.profile.validate(self)
-    }
 }
 
+// === impl App ===
+
 impl App {
-    fn validate(&self) -> Result<(), CatalogError> {
-        let classes = self.classes.len();
-        if self.slo == Micros::ZERO {
-            return Err(CatalogError::new("slo", "must be positive"));
-        }
-        if self.prior.len() != classes || !self.prior.iter().all(|a| a.is_finite() && *a > 0.0) {
-            return Err(CatalogError::new(
-                "prior",
-                "needs one positive number per class",
-            ));
-        }
-        check_shares("frequencies", &self.frequencies, classes)?;
-        if let Some(model) = &self.sneakpeek {
-            check_shares("sneakpeek.recall", &model.recall, classes)?;
-            check_shares("sneakpeek.accuracy", &[model.accuracy], 1)?;
-            let confusion = model.confusion.as_ref();
-            self.check_confusion("SneakPeek model", confusion, &model.recall)?;
-        }
-        Ok(())
-    }
-
-    /// `of` is named beside the app and the class at fault.
-    fn check_confusion(
-        &self,
-        of: &str,
-        confusion: Option<&Confusion>,
-        recall: &[f64],
-    ) -> Result<(), CatalogError> {
-        let checked = confusion.map_or(Ok(()), |confusion| confusion.validate(recall));
-        checked.map_err(|error| CatalogError {
-            field: format!(
-                "confusion of app {}, {of}, {}",
-                self.name,
-                self.class(error.class)
-            ),
-            reason: error.reason,
-        })
-    }
-
-    /// A class by its name, or by its position where it has none.
+    /// `class NAME`, or `class POSITION` past the end of the names.
     pub fn class(&self, position: usize) -> String {
         match self.classes.get(position) {
             Some(name) => format!("class {name}"),
@@ -274,6 +203,8 @@ impl App {
         }
     }
 }
+
+// === impl Variant ===
 
 impl Variant {
     /// The exit with this id, if there is one.
@@ -287,57 +218,4 @@ impl Variant {
     pub fn last_exit(&self) -> ExitId {
         ExitId(self.exits.len().saturating_sub(1) as u32)
     }
-
-    fn validate(&self, app: &App) -> Result<(), CatalogError> {
-        if self.stages == 0 {
-            return Err(CatalogError::new("stages", "must be at least 1"));
-        }
-        if self.max_batch == 0 {
-            return Err(CatalogError::new("max_batch", "must be at least 1"));
-        }
-        if self.exits.last().map(|e| e.after_stage) != Some(self.stages) {
-            return Err(CatalogError::new(
-                "exits",
-                "the last exit must follow the last stage",
-            ));
-        }
-        for (i, exit) in self.exits.iter().enumerate() {
-            let at = format!("exits[{i}]");
-            if exit.after_stage == 0 || i > 0 && exit.after_stage <= self.exits[i - 1].after_stage {
-                return Err(
-                    CatalogError::new("after_stage", "must grow from exit to exit").inside(&at),
-                );
-            }
-            check_shares("recall", &exit.recall, app.classes.len()).map_err(|e| e.inside(&at))?;
-            check_shares("accuracy", &[exit.accuracy], 1).map_err(|e| e.inside(&at))?;
-            let of = format!("variant {}, exit {}", self.name, exit.name);
-            app.check_confusion(&of, exit.confusion.as_ref(), &exit.recall)
-                .map_err(|e| e.inside(&at))?;
-        }
-        Ok(())
-    }
-}
-
-impl CatalogError {
-    pub(crate) fn new(field: &str, reason: &str) -> Self {
-        Self {
-            field: field.to_owned(),
-            reason: reason.to_owned(),
-        }
-    }
-
-    fn inside(mut self, at: &str) -> Self {
-        self.field = format!("{at}.{}", self.field);
-        self
-    }
-}
-
-fn check_shares(field: &str, values: &[f64], len: usize) -> Result<(), CatalogError> {
-    if values.len() == len && values.iter().all(|v| (0.0..=1.0).contains(v)) {
-        return Ok(());
-    }
-    Err(CatalogError::new(
-        field,
-        &format!("needs {len} numbers between 0 and 1"),
-    ))
 }

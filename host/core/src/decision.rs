@@ -1,5 +1,4 @@
-//! What was seen and what was decided, for the last windows: the answer to "why?", and the
-//! windows that a new policy is tried on before it is trusted.
+//! The last windows with their plans: for explanations, and as trials of new policies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 use crate::window::Window;
 
-/// One window, the plan that was applied, and whose it was.
+/// One window, the plan that was applied, and the policy that made it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What was seen.
+    /// The window.
     pub window: Window,
-    /// What was done.
+    /// The plan that was applied.
     pub plan: Plan,
-    /// Label of the policy whose plan it was.
+    /// Label of the policy that made the plan.
     #[serde(with = "label")]
     pub by: Arc<str>,
-    /// The window was opened for the native fallback: the policy was not asked.
+    /// The window was opened for the native fallback; the active policy was not asked.
     pub rescue: bool,
 }
 
-/// The last decisions. Buffers of the oldest are reused for the newest, so a running
-/// scheduler records without allocating, unless somebody still reads the oldest.
+/// The last decisions. The newest reuses the buffers of the oldest, so that a running scheduler
+/// records without allocating, unless a reader still holds the oldest.
 #[derive(Debug)]
 pub struct History {
     kept: VecDeque<Arc<Decision>>,
     capacity: usize,
-    /// A decision that was not kept, for its buffers.
+    /// A decision that is not kept, for its buffers.
     spare: Option<Arc<Decision>>,
 }
 
@@ -59,7 +58,7 @@ impl History {
         }
     }
 
-    /// An empty decision that nobody else holds, with the buffers of the oldest once the
+    /// An empty decision with no other reference. It has the buffers of the oldest one once the
     /// history is full.
     pub(crate) fn buffers(&mut self) -> Arc<Decision> {
         let mut oldest = match self.kept.len() < self.capacity {

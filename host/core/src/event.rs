@@ -1,4 +1,4 @@
-//! What goes into the scheduler and what comes out.
+//! Events go into the scheduler, commands come out.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use crate::catalog::Catalog;
 use crate::decision::Decision;
 use crate::guard::Faulted;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
-use crate::policy::{Policy, PolicyFault, Sights};
+use crate::policy::{Policy, PolicyFault, WindowFields};
 use crate::request::{Evidence, Outcome, Request};
 use crate::residents::Soon;
 use crate::time::{Micros, Time};
 use crate::worker::{Decided, Members};
 
-/// Something that happened. Events that name what is gone (a cancelled request, a batch of
-/// a lost worker) are ignored: they may have been under way.
+/// An event. One that names a cancelled request or a batch of a lost worker is ignored: it may
+/// have been under way.
 pub enum Event {
     /// A request was accepted. Ids must grow from request to request.
     Arrived(Request),
-    /// A request's neighbours were counted.
+    /// The neighbours of a request were counted.
     Evidence {
         /// The request.
         request: RequestId,
@@ -26,85 +26,85 @@ pub enum Event {
     },
     /// The client went away.
     Cancelled(RequestId),
-    /// A worker is done with its batch.
+    /// A worker ended its batch.
     Finished {
         /// The worker.
         worker: WorkerId,
-        /// The batch it was given.
+        /// The batch of its [`Launch`].
         batch: BatchId,
-        /// The reason for every request of the batch, if it failed.
+        /// The reason for all requests of the batch, if it failed.
         result: Result<(), String>,
     },
     /// A worker's models changed.
     Residency {
         /// The worker.
         worker: WorkerId,
-        /// What it holds now.
+        /// The variants it holds now.
         resident: Vec<VariantId>,
         /// Memory left, in bytes.
         free_bytes: u64,
     },
-    /// A worker is gone, with what ran and what was parked there.
+    /// A worker is gone, with its running batch and the activations parked there.
     WorkerDown {
         /// The worker.
         worker: WorkerId,
-        /// Why, for the requests that were running.
+        /// The reason, for the requests of the running batch.
         reason: String,
     },
     /// A worker is back, empty.
     WorkerUp(WorkerId),
-    /// A policy, loaded, configured and validated, takes over.
+    /// A loaded, configured and tried policy takes over.
     PolicyChanged(Box<dyn Policy>),
     /// The policy's file is gone: the native fallback takes over.
     PolicyRemoved,
-    /// Apps, variants, workers or profile changed. Ids keep their meaning; lists only grow.
+    /// Apps, variants, workers or the profile changed. Ids keep their meaning; lists only grow.
     CatalogChanged(Arc<Catalog>),
-    /// Somebody looks at decisions: they are told, and windows show this beside what the policy
-    /// wants. None: nobody does any more.
-    Watched(Option<Sights>),
-    /// No request is accepted any more; what is inside is served.
+    /// Decisions are watched: each comes as a [`Command::Decided`], and windows show these fields
+    /// in addition to the policy's. None: no longer.
+    Watched(Option<WindowFields>),
+    /// Rejects every arrival from now on; requests that were accepted before are served.
     Drain,
 }
 
-/// Something the driver must do.
+/// A command for the driver.
 #[derive(Debug)]
 pub enum Command {
-    /// Give a batch to a worker, which runs nothing else.
-    Run(Run),
-    /// Answer a client. Exactly one for each request that arrived.
+    /// Give a batch to a worker, which runs no other.
+    Launch(Launch),
+    /// Answer a client. Exactly one for each accepted request.
     Reply(Reply),
     /// Forget the parked activations of a request.
     Release {
-        /// Where they are.
+        /// The worker that holds them.
         worker: WorkerId,
-        /// Whose they are.
+        /// The request.
         request: RequestId,
     },
-    /// Load ahead what the batches that wait behind the running one need, in this order: a hint.
-    /// Comes when something of it is not resident, and again when the list changes.
+    /// Load ahead the variants of the batches that wait behind the running one, in this order: a
+    /// hint. Comes when one of them is not resident, and again when the list changes.
     Prepare {
         /// The worker.
         worker: WorkerId,
         /// The variants.
         soon: Soon,
     },
-    /// A window was decided: what was seen and what is done. Only where
-    /// [`SchedulerConfig::tells_decisions`](crate::SchedulerConfig::tells_decisions) asks for it.
+    /// A window and its plan. Comes while decisions are [watched](Event::Watched) or the
+    /// scheduler's configuration asks for them (`tells_decisions`).
     Decided(Arc<Decision>),
-    /// Something for the operator.
+    /// A message for the operator.
     Notice(Notice),
 }
 
 /// One batch for one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// To be named in [`Event::Finished`].
+pub struct Launch {
+    /// Its id, for [`Event::Finished`].
     pub batch: BatchId,
     /// The worker.
     pub worker: WorkerId,
     /// The variant.
     pub variant: VariantId,
-    /// First stage to run; 0 takes the request's input, more its parked activations.
+    /// First stage to run. 0 reads the requests' inputs; later stages read parked activations.
     pub from_stage: u32,
     /// One past the last stage to run.
     pub to_stage: u32,
@@ -112,7 +112,7 @@ pub struct Run {
     pub exit: Option<ExitId>,
     /// The requests, in the batch's order.
     pub requests: Members,
-    /// What the batches behind it need: the last to be evicted for it.
+    /// The variants of the batches behind it, to be evicted last.
     pub soon: Soon,
 }
 
@@ -127,11 +127,11 @@ pub struct Reply {
     pub outcome: Outcome,
     /// From arrival to now.
     pub latency: Micros,
-    /// Who decided, when a decision was made.
+    /// The policy and window that decided, if a decision was made.
     pub decided: Option<Decided>,
-    /// The batch it ran in, when it ran.
+    /// The batch it ran in last, if it ran.
     pub ran: Option<Ran>,
-    /// Neighbour counts, when they were ready: what a short-circuit is answered from.
+    /// Neighbour counts, if they were ready: the input of a short-circuit's answer.
     pub evidence: Option<Evidence>,
 }
 
@@ -146,10 +146,10 @@ pub struct Ran {
     pub since: Time,
 }
 
-/// Something for the operator.
+/// A message for the operator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// A policy failed a window, which somebody else served.
+    /// A policy failed a window; another policy served it.
     PolicyFaulted(Faulted),
     /// A policy took over.
     PolicySwitched {
@@ -157,7 +157,7 @@ pub enum Notice {
         from: Arc<str>,
         /// Label of the one now active.
         to: Arc<str>,
-        /// Why its state could not be handed over, if it had any.
+        /// Why the state of the one before could not be handed over.
         state_lost: Option<PolicyFault>,
     },
     /// The native fallback took over.

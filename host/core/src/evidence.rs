@@ -1,4 +1,4 @@
-//! What a request's neighbours say about its class (SneakPeek section 4).
+//! Class probabilities of a request from the labels of its neighbours (SneakPeek section 4).
 
 /// Posterior mean of the class probabilities under a Dirichlet prior, given neighbour
 /// counts (SneakPeek eq. 9): `theta_i = (alpha_i + y_i) / sum(alpha + y)`.

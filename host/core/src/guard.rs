@@ -1,6 +1,5 @@
-//! Who answers a window: the active policy, and when it fails the last good version of it,
-//! and when that fails too the native fallback. Counts faults and takes a policy off that
-//! keeps failing.
+//! The order in which policies answer a window: the active one, if it fails its last good version,
+//! if that fails too the native fallback. Counts faults and takes off a policy that keeps failing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,15 +10,15 @@ use crate::plan::{CheckedPlan, Plan, PlanError};
 use crate::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
 use crate::window::Window;
 
-/// Label of what the host decided by itself.
+/// Label of the host's own decisions: routed and pinned requests.
 pub const HOST_LABEL: &str = "host";
 
-/// When a policy that faults is taken off.
+/// The fault rate at which a policy is taken off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultLimit {
-    /// This many faults ...
+    /// Faults that take it off.
     pub faults: usize,
-    /// ... within this many windows.
+    /// Windows within which they count.
     pub windows: u64,
 }
 
@@ -37,24 +36,25 @@ impl Default for FaultLimit {
 pub struct Faulted {
     /// Label of the policy.
     pub policy: Arc<str>,
-    /// What it did.
+    /// The fault.
     pub fault: PolicyFault,
-    /// It has failed too often and will not be asked again.
+    /// It has reached the [`FaultLimit`] and is not asked again.
     pub taken_off: bool,
 }
 
-/// How a window was served.
+/// The plan for a window, and the label of the policy that made it.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServedWindow {
     pub(crate) by: Arc<str>,
     pub(crate) plan: CheckedPlan,
 }
 
+/// The policies of a pool and the faults of the active one.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    active: Option<Member>,
-    last_good: Option<Member>,
-    fallback: Member,
+    active: Option<LabelledPolicy>,
+    last_good: Option<LabelledPolicy>,
+    fallback: LabelledPolicy,
     limit: FaultLimit,
     /// Windows in which the active policy faulted.
     faults: VecDeque<u64>,
@@ -62,7 +62,8 @@ pub(crate) struct Guard {
     rescuing: bool,
 }
 
-struct Member {
+/// A policy and its label.
+struct LabelledPolicy {
     label: Arc<str>,
     policy: Box<dyn Policy>,
 }
@@ -74,25 +75,25 @@ impl Guard {
         Self {
             active: None,
             last_good: None,
-            fallback: Member::new(Box::new(EarliestDeadlineFirst::default())),
+            fallback: LabelledPolicy::new(Box::new(EarliestDeadlineFirst::default())),
             limit,
             faults: VecDeque::new(),
             rescuing: false,
         }
     }
 
-    /// Whoever is asked first.
-    fn first(&self) -> &Member {
+    /// The policy that is asked first.
+    fn first(&self) -> &LabelledPolicy {
         let held = self.active.as_ref().or(self.last_good.as_ref());
         held.unwrap_or(&self.fallback)
     }
 
-    /// When whoever is asked first wants to be asked, and what it wants to see.
+    /// The description of the policy that is asked first.
     pub(crate) fn description(&self) -> &Description {
         self.first().policy.description()
     }
 
-    /// While the active policy fails, windows open for the fallback as well.
+    /// The fallback's description while the active policy fails: windows then open for it as well.
     pub(crate) fn rescue(&self) -> Option<&Description> {
         (self.rescuing && self.active.is_some()).then(|| self.fallback.policy.description())
     }
@@ -101,10 +102,11 @@ impl Guard {
         Arc::clone(&self.first().label)
     }
 
-    /// Hands state over and makes `policy` the active one. The one before stays as the last
+    /// Hands the state over and makes `policy` the active one. The one before stays as the last
     /// good version, unless it was failing.
     ///
-    /// Returns what went wrong with the state; the switch itself cannot fail.
+    /// # Errors
+    /// Why the state could not be handed over. The switch itself cannot fail.
     pub(crate) fn install(&mut self, mut policy: Box<dyn Policy>) -> Result<(), PolicyFault> {
         let state = match &mut self.active {
             Some(old) => old.policy.save(),
@@ -114,7 +116,7 @@ impl Guard {
             [] => Ok(()),
             bytes => policy.restore(bytes),
         });
-        let old = self.active.replace(Member::new(policy));
+        let old = self.active.replace(LabelledPolicy::new(policy));
         if !self.rescuing && old.is_some() {
             self.last_good = old;
         }
@@ -122,39 +124,39 @@ impl Guard {
         handed_over
     }
 
-    /// Nobody is active any more: the fallback serves.
+    /// Removes the active policy and its last good version: the fallback serves.
     pub(crate) fn remove(&mut self) {
         self.active = None;
         self.last_good = None;
         self.reset_faults();
     }
 
-    /// Tells everybody of a catalog. Who cannot live with it is dropped and named.
+    /// Configures every policy with a catalog. Drops those that refuse it and returns them.
     pub(crate) fn configure(&mut self, catalog: &Catalog) -> Vec<Faulted> {
-        // The native fallback takes any valid catalog.
+        // Cannot fail: the native fallback takes any valid catalog.
         let _ = self.fallback.policy.configure(catalog);
         let mut faulted = Vec::new();
-        for member in [&mut self.active, &mut self.last_good] {
-            let Some(held) = member else { continue };
+        for policy in [&mut self.active, &mut self.last_good] {
+            let Some(held) = policy else { continue };
             if let Err(fault) = held.policy.configure(catalog) {
                 faulted.push(Faulted {
                     policy: Arc::clone(&held.label),
                     fault,
                     taken_off: true,
                 });
-                *member = None;
+                *policy = None;
             }
         }
         faulted
     }
 
-    /// The policy leaves requests to wait for ever: counted like any other fault.
+    /// The active policy leaves requests to wait for ever: counted like any other fault.
     pub(crate) fn starved(&mut self, window: u64, oldest: RequestId) -> Option<Faulted> {
         let policy = Arc::clone(&self.active.as_ref()?.label);
         let fault = PolicyFault::new(
             FaultKind::Starved,
             format!(
-                "request {} waits past its deadline beside an idle worker",
+                "request {} waits past its deadline although a worker is idle",
                 oldest.0
             ),
         );
@@ -165,7 +167,7 @@ impl Guard {
         })
     }
 
-    /// The native fallback is not the one to be asked.
+    /// A policy other than the native fallback is asked first.
     pub(crate) fn has_policy(&self) -> bool {
         self.active.is_some() || self.last_good.is_some()
     }
@@ -178,7 +180,7 @@ impl Guard {
         mut plan: Plan,
         mut check: impl FnMut(Plan) -> Result<CheckedPlan, Box<(Plan, PlanError)>>,
         faulted: &mut Vec<Faulted>,
-    ) -> Served {
+    ) -> ServedWindow {
         let limit = self.limit;
         if let Some(active) = self.active.as_mut().filter(|_| !rescue_only) {
             match active.ask(window, plan, &mut check) {
@@ -218,7 +220,7 @@ impl Guard {
             Ok(served) => served,
             Err(failed) => {
                 let (mut plan, fault) = *failed;
-                // A defect of ours, and an empty plan harms nobody: all stays pending.
+                // A defect of the core. With an empty plan everything stays pending.
                 faulted.push(Faulted {
                     policy: Arc::clone(&self.fallback.label),
                     fault,
@@ -227,7 +229,7 @@ impl Guard {
                 plan.clear();
                 let by = Arc::clone(&self.fallback.label);
                 match check(plan) {
-                    Ok(plan) => Served { by, plan },
+                    Ok(plan) => ServedWindow { by, plan },
                     Err(_) => unreachable!("an empty plan names nothing that could be wrong"),
                 }
             }
@@ -259,9 +261,9 @@ impl Guard {
     }
 }
 
-// === impl Member ===
+// === impl LabelledPolicy ===
 
-impl Member {
+impl LabelledPolicy {
     fn new(policy: Box<dyn Policy>) -> Self {
         Self {
             label: policy.description().label().into(),
@@ -274,13 +276,13 @@ impl Member {
         window: &Window,
         mut plan: Plan,
         check: &mut impl FnMut(Plan) -> Result<CheckedPlan, Box<(Plan, PlanError)>>,
-    ) -> Result<Served, Box<(Plan, PolicyFault)>> {
+    ) -> Result<ServedWindow, Box<(Plan, PolicyFault)>> {
         plan.clear();
         if let Err(fault) = self.policy.schedule(window, &mut plan) {
             return Err(Box::new((plan, fault)));
         }
         match check(plan) {
-            Ok(plan) => Ok(Served {
+            Ok(plan) => Ok(ServedWindow {
                 by: Arc::clone(&self.label),
                 plan,
             }),
@@ -293,7 +295,7 @@ impl Member {
     }
 }
 
-impl std::fmt::Debug for Member {
+impl std::fmt::Debug for LabelledPolicy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.label)
     }

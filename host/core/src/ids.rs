@@ -1,4 +1,4 @@
-//! Names of things. Indices are positions in the [`Catalog`](crate::catalog::Catalog).
+//! Typed ids. Those of apps, variants, exits, workers and kinds are positions in the catalog.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ id!(
     RequestId(u64)
 );
 id!(
-    /// A batch, unique for as long as the scheduler lives; 0 names none.
+    /// A batch, unique for as long as the scheduler lives, from 1; 0 stands for no batch.
     BatchId(u64)
 );
 id!(

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::request::Outcome;
 
-/// Counts what came in and how it ended. It is fed at the only two places where a request
-/// enters and leaves the table; [`imbalance`](Ledger::imbalance) compares the books.
+/// Counts accepted requests and their ends, at the only two places where a request enters and
+/// leaves the table. [`imbalance`](Ledger::imbalance) compares the two.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     accepted: u64,
@@ -25,7 +25,7 @@ impl Ledger {
         *self.by_outcome.entry(outcome.label()).or_default() += 1;
     }
 
-    /// Requests taken in since the start.
+    /// Requests accepted since the start.
     pub fn accepted(&self) -> u64 {
         self.accepted
     }
@@ -40,7 +40,7 @@ impl Ledger {
         &self.by_outcome
     }
 
-    /// Accepted minus ended minus `live`: 0, or a request was lost or answered twice.
+    /// Accepted minus ended minus `live`. Not 0: a request was lost or answered twice.
     pub fn imbalance(&self, live: usize) -> i64 {
         self.accepted as i64 - self.ended as i64 - live as i64
     }

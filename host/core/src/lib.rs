@@ -1,21 +1,24 @@
 //! The scheduling core of Switchyard: a deterministic state machine with no I/O and no clock.
 //!
-//! Events and the time go in ([`Scheduler::handle`]), commands come out
-//! ([`Scheduler::poll`]); [`Scheduler::next_wakeup`] says when time itself is an event. The
-//! live server and the simulator are two drivers of this one crate. It moves ids, sizes and
-//! times, never payloads. It contains no tokio, wasmtime, candle, file or socket, reads no
-//! clock, and draws random numbers only from a seed it was given.
+//! Events and the time go in ([`Scheduler::handle`]), commands come out ([`Scheduler::poll`]);
+//! [`Scheduler::next_wakeup`] says when time itself is an event. The live server and the simulator
+//! are two drivers of this one crate. It moves ids, sizes and times, never payloads. It contains no
+//! tokio, wasmtime, candle, file or socket, reads no clock, and draws random numbers only from a
+//! seed that the driver gives it.
 //!
 //! In data order:
-//! - [`time`], [`ids`], [`catalog`], [`profile`]: the world that policies choose in
-//! - [`request`]: what arrives and how it ends; [`evidence`]: what its data says of it
-//! - [`event`]: what goes in and what comes out; [`scheduler`]: the state machine between
-//! - [`load`], `trigger`: when a window opens; [`window`]: what a policy sees
-//! - [`policy`]: the trait that decides; [`plan`]: what it decided, untrusted until checked;
-//!   [`guard`]: who decides when it fails
-//! - `table`, [`worker`], [`route`]: where every request is; [`ledger`]: that none is lost
-//! - [`residents`]: which variants a worker holds, for whoever drives the core
-//! - [`decision`]: what was seen and done, kept for a while
+//! - [`time`], [`ids`], [`catalog`], [`profile`]: the apps, variants and workers of a pool
+//! - [`request`]: a request and how it ends; [`evidence`]: class probabilities from its neighbours
+//! - [`event`]: events and commands; [`scheduler`]: the state machine between them
+//! - [`load`], `trigger`: when a window opens; [`window`]: the columns that a policy sees
+//! - [`policy`]: the trait that decides; [`plan`]: its decision, and the check of it;
+//!   [`guard`]: the policy that serves a window when another one fails
+//! - `table`, `pending`: live requests; [`worker`], `lane`, [`route`]: where they run and wait;
+//!   [`ledger`]: proof that none is lost
+//! - [`residents`]: which variants a worker holds, for the drivers
+//! - [`decision`]: windows and their plans, kept for a while
+
+#![forbid(unsafe_code)]
 
 pub mod catalog;
 pub mod decision;
@@ -23,6 +26,7 @@ pub mod event;
 pub mod evidence;
 pub mod guard;
 pub mod ids;
+mod lane;
 pub mod ledger;
 pub mod load;
 mod pending;

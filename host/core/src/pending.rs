@@ -1,5 +1,5 @@
-//! The pending requests as the columns that windows show, kept from window to window: to open one
-//! copies columns, and costs what changed since the last one instead of a look at every request.
+//! The pending requests as columns of a window, kept from window to window: opening a window copies
+//! columns and applies the changes since the last one, instead of looking at every request.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::ids::RequestId;
 use crate::request::Request;
 use crate::window::Requests;
 
-/// Rows of requests that left, before a list without them is worth making at once.
+/// Rows of requests that left, from which on they are removed before the next window.
 const LEFT_MIN: usize = 64;
 
-/// Pending requests in ascending id, which is arrival order.
+/// PendingRequests requests in ascending id, which is arrival order.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
-    /// One row per request. The row of one that left stays until
-    /// [`columns`](Self::columns) are asked for.
+pub(crate) struct PendingRequests {
+    /// One row per request. The row of a request that left stays until the next call of
+    /// [`columns`](Self::columns).
     columns: Requests,
     /// Per row: the request is still pending.
     here: Vec<bool>,
@@ -22,13 +22,13 @@ pub(crate) struct Pending {
     first: usize,
     /// Rows that have left.
     left: usize,
-    /// Pending again, while younger ones have rows already: these need a place between rows.
+    /// PendingRequests again although younger requests have rows: their rows go in between.
     returned: BTreeMap<RequestId, Request>,
 }
 
-// === impl Pending ===
+// === impl PendingRequests ===
 
-impl Pending {
+impl PendingRequests {
     pub(crate) fn len(&self) -> usize {
         self.here.len() - self.left + self.returned.len()
     }
@@ -37,14 +37,14 @@ impl Pending {
         self.len() == 0
     }
 
-    /// The oldest.
+    /// The oldest request.
     pub(crate) fn first(&self) -> Option<RequestId> {
         let row = self.columns.id.get(self.first).copied().map(RequestId);
         let returned = self.returned.keys().next().copied();
         row.into_iter().chain(returned).min()
     }
 
-    /// Takes a request in; nothing happens to one that is here.
+    /// Takes a request in. Does nothing for a request that is here already.
     pub(crate) fn insert(&mut self, request: &Request) {
         if self.returned.contains_key(&request.id) {
             return;
@@ -75,7 +75,7 @@ impl Pending {
                 while self.here.get(self.first) == Some(&false) {
                     self.first += 1;
                 }
-                // Where no window is opened, as with routes, nobody else clears up.
+                // With routes no window may open for long, so rows are removed here too.
                 if self.left >= LEFT_MIN && self.left * 2 > self.here.len() {
                     self.forget_left();
                 }
@@ -87,7 +87,7 @@ impl Pending {
         }
     }
 
-    /// All of them as columns, oldest first; progress and evidence are not known here.
+    /// All requests as columns, oldest first, without progress and evidence.
     pub(crate) fn columns(&mut self) -> &Requests {
         self.forget_left();
         self.place_returned();
@@ -105,7 +105,7 @@ impl Pending {
         self.here.push(true);
     }
 
-    /// Closes the gaps, in one pass over what follows the first of them.
+    /// Closes the gaps in one pass over the rows after the first gap.
     fn forget_left(&mut self) {
         if self.left == 0 {
             return;
@@ -128,7 +128,7 @@ impl Pending {
         gap.unwrap_or(self.here.len())
     }
 
-    /// Gives the returned their rows, from the last one back, so that each row moves once.
+    /// Inserts the rows of the returned requests from the end, so that each row moves once.
     fn place_returned(&mut self) {
         let mut from = self.columns.id.len();
         let returned = std::mem::take(&mut self.returned);
@@ -167,7 +167,7 @@ impl Pending {
     }
 }
 
-/// Keeps of `column`, from `gap` on, the rows that are `here`.
+/// Removes from `column`, from `gap` on, the rows that are not `here`.
 fn close<T: Copy>(column: &mut Vec<T>, gap: usize, here: &[bool]) {
     let mut to = gap;
     for (from, _) in (gap..).zip(here).filter(|(_, here)| **here) {
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// What the columns must be for these ids.
+    /// The columns expected for these ids.
     fn columns(ids: impl Iterator<Item = u64>) -> Requests {
         let mut columns = Requests::default();
         for request in ids.map(request) {
@@ -214,8 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_where_no_window_is_opened() {
-        let mut pending = Pending::default();
+    fn memory_is_bounded_without_windows() {
+        let mut pending = PendingRequests::default();
         pending.insert(&request(0));
         for id in 1..100_000 {
             pending.insert(&request(id));
@@ -226,12 +226,12 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, goes and comes back, it is a sorted set.
+        /// Any sequence of insertions and removals leaves a sorted set.
         #[test]
         fn behaves_as_a_sorted_set(
             steps in prop::collection::vec((0_u8..8, 0_usize..400), 0..600)
         ) {
-            let mut pending = Pending::default();
+            let mut pending = PendingRequests::default();
             let (mut known, mut away, mut next) = (BTreeSet::new(), BTreeSet::new(), 0);
             for (kind, which) in steps {
                 let pick = |set: &BTreeSet<u64>| set.iter().nth(which % set.len().max(1)).copied();

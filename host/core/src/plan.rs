@@ -1,16 +1,29 @@
-//! What a policy decides, untrusted: numbers that may name anything. Only a
-//! [`CheckedPlan`] is ever applied.
+//! The decisions of a policy for one window. Its numbers may name anything: a plan is untrusted
+//! until it is checked.
+//!
+//! The rules stand once, in `rules`, and are asked about two kinds of moment:
+//! - [`CheckedPlan`]: the live state of a scheduler, which applies the plan;
+//! - [`check_window`]: a recorded window and its catalog, for tests, trials, shadows and replays.
 
-pub mod checked;
+mod checked;
+mod error;
+mod rules;
+mod shown;
+mod state;
 
-pub use checked::{CheckedPlan, PlanError};
+pub use checked::CheckedPlan;
+pub(crate) use checked::LiveState;
+pub use error::PlanError;
+pub(crate) use rules::CheckBuffers;
+pub use rules::{LANE_CAPACITY_MAX, WEIGHT_TOLERANCE};
+pub use shown::check_window;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::time::Time;
 
-/// Decisions of one window. What is not mentioned stays pending.
+/// Decisions of one window. A request that the plan does not mention stays pending.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Batches for workers.
@@ -27,7 +40,8 @@ pub struct Plan {
     pub routes: Vec<Route>,
     /// Open a window at this time.
     pub wake: Option<Time>,
-    /// The policy's own words, by position in `dispatches`.
+    /// The policy's own words, by position in `dispatches`, then `rejects`, then `answers`, as
+    /// if the three were one list.
     pub reasons: Vec<(u32, String)>,
 }
 
@@ -38,13 +52,13 @@ pub struct Dispatch {
     pub worker: WorkerId,
     /// The variant to run.
     pub variant: VariantId,
-    /// 0, or the stages its requests have run already.
+    /// 0, or the stages that its requests have run already.
     pub from_stage: u32,
     /// One past the last stage to run.
     pub to_stage: u32,
     /// The exit whose head answers; none parks the requests after `to_stage`.
     pub exit: Option<ExitId>,
-    /// Place in the worker's queue, 0 = head; past the end = the end.
+    /// Position in the worker's queue, 0 = head; past the end = the end.
     pub place: u32,
     /// Requests in the batch.
     pub size: u32,
@@ -55,11 +69,11 @@ pub struct Dispatch {
 pub struct Route {
     /// The app whose arrivals are routed.
     pub app: AppId,
-    /// Ways out; none: arrivals are pending again.
+    /// The lanes; empty: arrivals are pending again.
     pub lanes: Vec<Lane>,
 }
 
-/// One way out of a route.
+/// One lane of a route: a worker, a variant and an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lane {
     /// The worker it leads to.

@@ -1,4 +1,4 @@
-//! The one question a scheduling policy must answer, and what can go wrong when it is asked.
+//! The trait that a scheduling policy implements, and the faults of one.
 
 pub mod fallback;
 
@@ -15,13 +15,13 @@ use crate::window::Window;
 
 /// A scheduling policy: native, or a component behind the same trait.
 ///
-/// A policy's plan is a function of what it was given and of its seed. It is never trusted:
-/// plans are checked, faults are answered by a fallback.
+/// A policy's plan is a function of its inputs and its seed. A policy is never trusted: its plans
+/// are checked, and a fallback serves the windows that it fails.
 pub trait Policy: Send {
-    /// Who it is and when it wants to be called. Does not change over its life.
+    /// Its name and the windows it wants. Does not change over its life.
     fn description(&self) -> &Description;
 
-    /// Told at load and whenever the catalog changes.
+    /// Takes a catalog: at load, and whenever the catalog changes.
     ///
     /// # Errors
     /// The policy cannot work with this catalog or its settings.
@@ -30,18 +30,18 @@ pub trait Policy: Send {
     /// Decides. `plan` arrives empty.
     ///
     /// # Errors
-    /// Whatever keeps the policy from answering; what it wrote into `plan` is ignored.
+    /// Why the policy gives no answer; the contents of `plan` are then ignored.
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault>;
 
-    /// State for the version that comes.
+    /// State for its successor.
     ///
     /// # Errors
-    /// The call itself failed; the next version starts fresh.
+    /// The call itself failed; the successor starts fresh.
     fn save(&mut self) -> Result<Vec<u8>, PolicyFault> {
         Ok(Vec::new())
     }
 
-    /// State from the version that leaves; empty when there is none.
+    /// Takes the state of its predecessor; empty when there is none.
     ///
     /// # Errors
     /// The state is not usable; the policy stays fresh.
@@ -51,7 +51,7 @@ pub trait Policy: Send {
     }
 }
 
-/// Who a policy is and when it wants to be called.
+/// A policy's name, the events that open its windows, and the fields it wants in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// Short name, as in metrics and answers.
@@ -60,14 +60,14 @@ pub struct Description {
     pub version: String,
     /// One line for people.
     pub summary: String,
-    /// Open a window every so often.
+    /// Period of its windows; none: only on events and wakes.
     pub every: Option<Micros>,
     /// Open the periodic window even when nothing is pending and nothing completed.
     pub when_empty: bool,
     /// Events that open a window at once.
     pub on: Triggers,
-    /// What the windows must carry.
-    pub wants: Sights,
+    /// The fields that its windows show.
+    pub wants: WindowFields,
 }
 
 /// Events that open a window.
@@ -85,21 +85,21 @@ pub struct Triggers {
 
 /// Parts of a window that are left empty unless asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sights {
+pub struct WindowFields {
     /// Evidence counts.
     pub evidence: bool,
-    /// What ended since the last window.
+    /// Requests that ended since the last window.
     pub completions: bool,
-    /// What runs, is queued, waits in lanes.
+    /// Requests that run, are queued or wait in lanes.
     pub placed: bool,
     /// Which worker holds which variant.
     pub residents: bool,
 }
 
-// === impl Sights ===
+// === impl WindowFields ===
 
-impl Sights {
-    /// What either shows.
+impl WindowFields {
+    /// The fields of both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -111,28 +111,28 @@ impl Sights {
     }
 }
 
-/// A policy did not answer as it must.
+/// A call of a policy that gave no usable answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {reason}")]
 pub struct PolicyFault {
-    /// What happened.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// The details, for the operator.
     pub reason: String,
 }
 
-/// What happened when a policy was asked.
+/// The kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
     /// It crashed.
     Trap,
-    /// It was cut at the end of its time budget.
+    /// It was interrupted at the end of its time budget.
     Overrun,
     /// It asked for more memory than it may have.
     Memory,
     /// It overflowed its stack.
     Stack,
-    /// It said itself that it cannot answer.
+    /// It returned an error.
     Failed,
     /// Its plan was refused.
     Refused,

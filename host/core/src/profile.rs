@@ -1,22 +1,22 @@
-//! How long things take: measured latencies at one percentile, looked up and interpolated.
+//! The profile: measured latencies of batches and loads at one percentile, interpolated between
+//! batch sizes.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Catalog, CatalogError};
 use crate::ids::{ExitId, KindId, VariantId};
 use crate::time::Micros;
 
-/// Latency table of one catalog. Rows name a run: stages `[from_stage, to_stage)` and then
-/// the head of `exit`, if any.
+/// Latency table of one catalog. A latency is of stages `[from_stage, to_stage)` and then the
+/// head of `exit`, if any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Rows", into = "Rows")]
+#[serde(from = "ProfileRows", into = "ProfileRows")]
 pub struct Profile {
-    /// Which percentile the latencies are, 0 to 1.
+    /// The percentile of the latencies, 0 to 1.
     percentile: f64,
-    /// Ascending batch sizes per run.
-    runs: BTreeMap<Run, Vec<Point>>,
+    /// By ascending batch size.
+    latencies: BTreeMap<ProfileKey, Vec<LatencyPoint>>,
     loads: BTreeMap<(KindId, VariantId), Micros>,
 }
 
@@ -25,7 +25,7 @@ pub struct Profile {
 pub struct ProfileRow {
     /// Kind of worker it was measured on.
     pub kind: KindId,
-    /// The variant that ran.
+    /// The variant measured.
     pub variant: VariantId,
     /// First stage run.
     pub from_stage: u32,
@@ -37,7 +37,7 @@ pub struct ProfileRow {
     pub batch: u32,
     /// Time the batch took.
     pub latency: Micros,
-    /// Energy the batch took, in microjoules, where it is known.
+    /// Energy the batch took, in microjoules, if it was measured.
     pub energy_uj: Option<u64>,
 }
 
@@ -48,12 +48,13 @@ pub struct LoadRow {
     pub kind: KindId,
     /// The variant that was loaded.
     pub variant: VariantId,
-    /// From asking for it to being resident.
+    /// From the request for it until the variant is resident.
     pub latency: Micros,
 }
 
+/// One series of latencies: everything but the batch size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Run {
+struct ProfileKey {
     kind: KindId,
     variant: VariantId,
     from_stage: u32,
@@ -61,15 +62,17 @@ struct Run {
     exit: Option<ExitId>,
 }
 
+/// The latency of one batch size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Point {
+struct LatencyPoint {
     batch: u32,
     latency: Micros,
     energy_uj: Option<u64>,
 }
 
+/// The serialized form.
 #[derive(Serialize, Deserialize)]
-struct Rows {
+struct ProfileRows {
     percentile: f64,
     rows: Vec<ProfileRow>,
     loads: Vec<LoadRow>,
@@ -78,20 +81,20 @@ struct Rows {
 // === impl Profile ===
 
 impl Profile {
-    /// Builds the table. A later row for the same run and batch replaces an earlier one.
+    /// Builds the table. A later row for the same stages, exit and batch replaces an earlier one.
     pub fn new(
         percentile: f64,
         rows: impl IntoIterator<Item = ProfileRow>,
         loads: impl IntoIterator<Item = LoadRow>,
     ) -> Self {
-        let mut runs: BTreeMap<Run, Vec<Point>> = BTreeMap::new();
+        let mut latencies: BTreeMap<ProfileKey, Vec<LatencyPoint>> = BTreeMap::new();
         for row in rows {
-            let point = Point {
+            let point = LatencyPoint {
                 batch: row.batch,
                 latency: row.latency,
                 energy_uj: row.energy_uj,
             };
-            let points = runs.entry(Run::of(&row)).or_default();
+            let points = latencies.entry(ProfileKey::of(&row)).or_default();
             match points.binary_search_by_key(&row.batch, |p| p.batch) {
                 Ok(at) => points[at] = point,
                 Err(at) => points.insert(at, point),
@@ -103,19 +106,20 @@ impl Profile {
             .collect();
         Self {
             percentile,
-            runs,
+            latencies,
             loads,
         }
     }
 
-    /// Which percentile the latencies are, 0 to 1.
+    /// The percentile of the latencies, 0 to 1.
     pub fn percentile(&self) -> f64 {
         self.percentile
     }
 
-    /// Latency of a run. Between measured batch sizes it is interpolated linearly; above the
-    /// largest there is none. A stage range that was not measured as a whole is the sum of
-    /// its stages.
+    /// Latency of a batch over stages `[from_stage, to_stage)` and the head of `exit`. Linear
+    /// between measured batch sizes, rounded up; below the smallest, the latency of the smallest;
+    /// above the largest, none. A stage range that was not measured as a whole is the sum of its
+    /// stages.
     pub fn latency(
         &self,
         kind: KindId,
@@ -125,26 +129,26 @@ impl Profile {
         exit: Option<ExitId>,
         batch: u32,
     ) -> Option<Micros> {
-        let run = Run {
+        let key = ProfileKey {
             kind,
             variant,
             from_stage,
             to_stage,
             exit,
         };
-        if let Some(points) = self.runs.get(&run) {
+        if let Some(points) = self.latencies.get(&key) {
             return interpolate(points, batch);
         }
         if to_stage <= from_stage + 1 {
             return None;
         }
-        // Split off the last stage, which is the one that carries the exit's head.
+        // Split off the last stage: it carries the exit's head.
         let head = self.latency(kind, variant, from_stage, to_stage - 1, None, batch)?;
         let tail = self.latency(kind, variant, to_stage - 1, to_stage, exit, batch)?;
         Some(head + tail)
     }
 
-    /// Time to make a variant resident; zero where it was not measured.
+    /// Time to make a variant resident; zero if it was not measured.
     pub fn load_time(&self, kind: KindId, variant: VariantId) -> Micros {
         self.loads
             .get(&(kind, variant))
@@ -152,11 +156,11 @@ impl Profile {
             .unwrap_or_default()
     }
 
-    /// The largest batch measured for whole runs of a variant on a kind.
+    /// The largest batch measured with an exit of a variant on a kind.
     pub fn largest_batch(&self, kind: KindId, variant: VariantId) -> Option<u32> {
-        self.runs
+        self.latencies
             .iter()
-            .filter(|(run, _)| run.kind == kind && run.variant == variant && run.exit.is_some())
+            .filter(|(key, _)| key.kind == kind && key.variant == variant && key.exit.is_some())
             .filter_map(|(_, points)| points.last())
             .map(|point| point.batch)
             .max()
@@ -164,13 +168,13 @@ impl Profile {
 
     /// All latencies, ordered by kind, variant, stages, exit, batch.
     pub fn rows(&self) -> impl Iterator<Item = ProfileRow> + '_ {
-        self.runs.iter().flat_map(|(run, points)| {
+        self.latencies.iter().flat_map(|(key, points)| {
             points.iter().map(|point| ProfileRow {
-                kind: run.kind,
-                variant: run.variant,
-                from_stage: run.from_stage,
-                to_stage: run.to_stage,
-                exit: run.exit,
+                kind: key.kind,
+                variant: key.variant,
+                from_stage: key.from_stage,
+                to_stage: key.to_stage,
+                exit: key.exit,
                 batch: point.batch,
                 latency: point.latency,
                 energy_uj: point.energy_uj,
@@ -188,43 +192,15 @@ impl Profile {
                 latency,
             })
     }
-
-    /// Every worker must know how long every whole run of every variant takes.
-    pub(crate) fn validate(&self, catalog: &Catalog) -> Result<(), CatalogError> {
-        for worker in &catalog.workers {
-            for (v, variant) in catalog.variants.iter().enumerate() {
-                for (e, exit) in variant.exits.iter().enumerate() {
-                    let (variant_id, exit_id) = (VariantId(v as u32), Some(ExitId(e as u32)));
-                    let known = |batch| {
-                        self.latency(worker.kind, variant_id, 0, exit.after_stage, exit_id, batch)
-                    };
-                    let needed = [1, variant.max_batch];
-                    if let Some(batch) = needed.into_iter().find(|&b| known(b).is_none()) {
-                        let app = catalog.app(variant.app).map_or("", |app| &app.name);
-                        return Err(CatalogError::new(
-                            &format!(
-                                "profile[kind {}, variant {app}/{}, exit {}, batch {batch}]",
-                                catalog.kinds[worker.kind.index()],
-                                variant.name,
-                                exit.name,
-                            ),
-                            "not measured",
-                        ));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
-impl From<Rows> for Profile {
-    fn from(rows: Rows) -> Self {
+impl From<ProfileRows> for Profile {
+    fn from(rows: ProfileRows) -> Self {
         Self::new(rows.percentile, rows.rows, rows.loads)
     }
 }
 
-impl From<Profile> for Rows {
+impl From<Profile> for ProfileRows {
     fn from(profile: Profile) -> Self {
         Self {
             percentile: profile.percentile,
@@ -234,7 +210,7 @@ impl From<Profile> for Rows {
     }
 }
 
-impl Run {
+impl ProfileKey {
     fn of(row: &ProfileRow) -> Self {
         Self {
             kind: row.kind,
@@ -246,11 +222,11 @@ impl Run {
     }
 }
 
-fn interpolate(points: &[Point], batch: u32) -> Option<Micros> {
+fn interpolate(points: &[LatencyPoint], batch: u32) -> Option<Micros> {
     let at = points.partition_point(|p| p.batch < batch);
     let above = points.get(at)?;
     if above.batch == batch || at == 0 {
-        // Below the smallest measured batch its latency is an upper bound.
+        // The smallest measured batch bounds smaller ones from above.
         return Some(above.latency);
     }
     let below = points[at - 1];

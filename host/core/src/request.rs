@@ -8,10 +8,10 @@ use crate::time::Time;
 /// Label counts of the nearest neighbours, one per class of the app.
 pub type Evidence = SmallVec<[u32; 8]>;
 
-/// What the ingress knows of a request when it arrives.
+/// A request at its arrival.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Given by the driver; never used twice.
+    /// From the driver; never used twice.
     pub id: RequestId,
     /// The app asked for.
     pub app: AppId,
@@ -21,17 +21,17 @@ pub struct Request {
     pub deadline: Time,
     /// 0 = unspecified, 1 = highest, larger = lower.
     pub priority: u32,
-    /// The accuracy the client asks for at least, 0 when it does not care.
+    /// Least accuracy that the client asks for, 0 to 1; 0 asks for none.
     pub min_accuracy: f32,
-    /// The variant the client insists on. Such a request never reaches the policy: there is
-    /// nothing left to decide but its place.
+    /// The variant that the client pinned. The host places such a request, and no window shows it
+    /// as pending.
     pub pinned: Option<VariantId>,
 }
 
-/// How far a partly run request has come.
+/// The stages that a parked request has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Where its activations are parked.
+    /// The worker that holds its activations.
     pub worker: WorkerId,
     /// The variant it must go on with.
     pub variant: VariantId,
@@ -39,12 +39,12 @@ pub struct Progress {
     pub stages_run: u32,
 }
 
-/// The one end of a request.
+/// How a request ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A batch answered it.
     Answered {
-        /// The variant that ran.
+        /// The variant that answered.
         variant: VariantId,
         /// The exit that answered.
         exit: ExitId,
@@ -58,7 +58,7 @@ pub enum Outcome {
     },
     /// Refused.
     Rejected(Rejection),
-    /// Dropped after its deadline, by an app that drops.
+    /// Dropped after its deadline, in an app that drops late requests.
     Dropped(DroppedFrom),
     /// The executor could not run it.
     Failed(String),
@@ -69,11 +69,11 @@ pub enum Outcome {
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// As many requests are pending as the scheduler holds.
+    /// `pending_max` requests are pending, or no worker has room for a pinned one.
     PendingFull,
     /// The lane drawn for it was full.
     LaneFull,
-    /// The policy said so.
+    /// The policy refused it.
     ByPolicy,
     /// No worker can ever run it.
     NoWorker,

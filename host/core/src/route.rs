@@ -1,5 +1,5 @@
-//! Routes: a policy's standing distribution of an app's arrivals over lanes, drawn from by
-//! the host for each arrival, without a window (PPO router section 3.1).
+//! Routes: a policy's standing distribution of an app's arrivals over lanes. The host draws a
+//! lane for each arrival, without a window (PPO router section 3.1).
 
 use std::collections::VecDeque;
 
@@ -7,31 +7,20 @@ use rand_distr::Distribution;
 use rand_distr::weighted::WeightedAliasIndex;
 use rand_pcg::Pcg64;
 
-use crate::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
+use crate::ids::{AppId, ExitId, VariantId, WorkerId};
+use crate::lane::LaneQueue;
 use crate::plan::{Lane, Route};
 use crate::worker::Worker;
 
-/// The requests that wait in one lane, and how they are batched.
-#[derive(Clone, Debug)]
-pub(crate) struct LaneQueue {
-    pub(crate) app: AppId,
-    pub(crate) variant: VariantId,
-    pub(crate) exit: ExitId,
-    pub(crate) min_batch: u32,
-    pub(crate) max_batch: u32,
-    pub(crate) capacity: u32,
-    pub(crate) waiting: VecDeque<RequestId>,
-}
-
-/// The routes in force, one at most per app.
+/// The routes in force, at most one per app.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    by_app: Vec<Option<Drawn>>,
+    by_app: Vec<Option<LaneSampler>>,
 }
 
-/// A route's lanes, to be drawn from.
+/// Draws lanes of a route by their weights.
 #[derive(Debug)]
-pub struct Drawn {
+pub struct LaneSampler {
     /// Walker's alias method: constant time per draw.
     weights: WeightedAliasIndex<f64>,
     lanes: Vec<(WorkerId, VariantId, ExitId)>,
@@ -55,17 +44,17 @@ impl Routes {
         for lane in &route.lanes {
             feed(&mut workers[lane.worker.index()], route.app, lane);
         }
-        self.by_app[route.app.index()] = Drawn::new(route);
+        self.by_app[route.app.index()] = LaneSampler::new(route);
     }
 
-    /// Draws the way of one arrival; none when the app is not routed.
+    /// Draws the lane of one arrival; none when the app is not routed.
     pub(crate) fn draw(
         &self,
         app: AppId,
         random: &mut Pcg64,
     ) -> Option<(WorkerId, VariantId, ExitId)> {
-        let drawn = self.by_app.get(app.index())?.as_ref()?;
-        Some(drawn.draw(random))
+        let sampler = self.by_app.get(app.index())?.as_ref()?;
+        Some(sampler.draw(random))
     }
 
     /// Forgets all routes.
@@ -74,10 +63,10 @@ impl Routes {
     }
 }
 
-// === impl Drawn ===
+// === impl LaneSampler ===
 
-impl Drawn {
-    /// The lanes of a route; none where no arrival would find one.
+impl LaneSampler {
+    /// The lanes of a route; none when it has no lane with a positive weight.
     pub fn new(route: &Route) -> Option<Self> {
         let weights = route.lanes.iter().map(|lane| lane.weight).collect();
         let lanes = route.lanes.iter();
@@ -89,25 +78,9 @@ impl Drawn {
         })
     }
 
-    /// Draws the way of one arrival.
+    /// Draws the lane of one arrival.
     pub fn draw(&self, random: &mut Pcg64) -> (WorkerId, VariantId, ExitId) {
         self.lanes[self.weights.sample(random)]
-    }
-}
-
-// === impl LaneQueue ===
-
-impl LaneQueue {
-    pub(crate) fn is_full(&self) -> bool {
-        self.waiting.len() >= self.capacity as usize
-    }
-
-    pub(crate) fn is_ready(&self) -> bool {
-        !self.waiting.is_empty() && self.waiting.len() >= self.min_batch as usize
-    }
-
-    pub(crate) fn leads_to(&self, variant: VariantId, exit: ExitId) -> bool {
-        self.variant == variant && self.exit == exit
     }
 }
 

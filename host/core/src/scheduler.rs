@@ -1,4 +1,4 @@
-//! Joins the parts: events and the time in, commands out.
+//! The scheduling state machine: events and the time in, commands out.
 //!
 //! The driver's loop:
 //! ```text
@@ -25,17 +25,17 @@ use crate::guard::{FaultLimit, Faulted, Guard, HOST_LABEL};
 use crate::ids::{BatchId, RequestId, WorkerId};
 use crate::ledger::Ledger;
 use crate::load::LoadMonitor;
-use crate::plan::checked::Scratch;
-use crate::policy::{Policy, Sights};
-use crate::request::{Outcome, Rejection};
+use crate::plan::CheckBuffers;
+use crate::policy::{Policy, WindowFields};
+use crate::request::{Outcome, Rejection, Request};
 use crate::route::Routes;
-use crate::table::{State, Table};
+use crate::table::{RequestState, RequestTable};
 use crate::time::{Micros, Time};
 use crate::trigger::Trigger;
 use crate::window::{Completion, End, Window};
 use crate::worker::{Decided, Worker, WorkerSet};
 
-/// Completions kept for a policy between two of its windows; older ones are forgotten.
+/// Completions kept between two windows of a policy; the oldest are dropped beyond it.
 pub const COMPLETIONS_MAX: usize = 65_536;
 
 /// Bounds and seed of a scheduler.
@@ -47,12 +47,12 @@ pub struct SchedulerConfig {
     pub pending_max: usize,
     /// When a policy that faults is taken off.
     pub fault_limit: FaultLimit,
-    /// How long past its deadline a request may stay pending beside an idle worker before
-    /// the fallback serves it and the policy is charged with a fault.
+    /// How long past its deadline a request may stay pending while a worker is idle. Then the
+    /// fallback serves it and the policy is charged with a fault.
     pub patience: Micros,
-    /// Decisions kept for explanations and for trying new policies on.
+    /// Decisions kept, for explanations and for trials of new policies.
     pub history: usize,
-    /// Every decision comes as a [`Command::Decided`], for whoever records them.
+    /// Every decision comes as a [`Command::Decided`], for a recorder.
     pub tells_decisions: bool,
 }
 
@@ -73,7 +73,7 @@ impl Default for SchedulerConfig {
 pub struct Scheduler {
     config: SchedulerConfig,
     catalog: Arc<Catalog>,
-    table: Table,
+    table: RequestTable,
     workers: WorkerSet,
     routes: Routes,
     load: LoadMonitor,
@@ -83,22 +83,22 @@ pub struct Scheduler {
     /// Opens windows for the fallback while the active policy fails.
     rescue: Trigger,
     history: History,
-    /// What windows show beside what the policy wants, for whoever looks at decisions.
-    watched: Option<Sights>,
+    /// Fields that windows show in addition to the policy's, while decisions are watched.
+    watched: Option<WindowFields>,
     random: Pcg64,
     windows_opened: u64,
-    /// When the last starving request was seen to.
+    /// When the fallback last served a starving request.
     relieved: Time,
     batches_made: u64,
     draining: bool,
     completions: VecDeque<Completion>,
     out: VecDeque<Command>,
-    /// Workers to which something happened that may let them start:
-    /// [`poll`](Self::poll) need not look at every worker each time to find out.
-    may_start: Vec<usize>,
-    scratch: Scratch,
+    /// Workers that may be able to start a batch since something happened to them, so that
+    /// [`poll`](Self::poll) need not look at every worker.
+    may_start: Vec<WorkerId>,
+    check: CheckBuffers,
     faulted: Vec<Faulted>,
-    /// Decides for pinned and routed requests.
+    /// The label of decisions about pinned and routed requests.
     host: Arc<str>,
 }
 
@@ -112,10 +112,10 @@ impl Scheduler {
     pub fn try_new(catalog: Arc<Catalog>, config: SchedulerConfig) -> Result<Self, CatalogError> {
         catalog.validate()?;
         let mut guard = Guard::new(config.fault_limit);
-        // Only the native fallback is there yet, and it takes any valid catalog.
+        // Configures the native fallback, which takes any valid catalog.
         guard.configure(&catalog);
         Ok(Self {
-            table: Table::default(),
+            table: RequestTable::default(),
             workers: WorkerSet::new(&catalog.workers),
             routes: Routes::new(catalog.apps.len()),
             load: LoadMonitor::new(catalog.apps.len()),
@@ -133,7 +133,7 @@ impl Scheduler {
             completions: VecDeque::new(),
             out: VecDeque::new(),
             may_start: Vec::new(),
-            scratch: Scratch::default(),
+            check: CheckBuffers::default(),
             faulted: Vec::new(),
             host: Arc::from(HOST_LABEL),
             catalog,
@@ -141,7 +141,7 @@ impl Scheduler {
         })
     }
 
-    /// Takes an event in. Call [`poll`](Self::poll) until it is empty afterwards.
+    /// Takes an event in. Call [`poll`](Self::poll) afterwards until it returns none.
     pub fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Arrived(request) => self.handle_arrival(now, request),
@@ -157,7 +157,7 @@ impl Scheduler {
                 resident,
                 free_bytes,
             } => {
-                if let Some(worker) = self.workers.get_mut(worker.index()) {
+                if let Some(worker) = self.workers.get_mut(worker) {
                     worker.resident = resident;
                     worker.free_bytes = free_bytes;
                 }
@@ -167,12 +167,12 @@ impl Scheduler {
             Event::PolicyChanged(policy) => self.handle_policy_changed(now, policy),
             Event::PolicyRemoved => self.handle_policy_removed(now),
             Event::CatalogChanged(catalog) => self.handle_catalog_changed(now, catalog),
-            Event::Watched(sights) => self.watched = sights,
+            Event::Watched(fields) => self.watched = fields,
             Event::Drain => self.draining = true,
         }
     }
 
-    /// The next thing to do, opening a window when one is due. None: nothing until the next
+    /// The next command; opens a window when one is due. None: nothing to do until the next
     /// event or [`next_wakeup`](Self::next_wakeup).
     pub fn poll(&mut self, now: Time) -> Option<Command> {
         loop {
@@ -187,20 +187,20 @@ impl Scheduler {
         }
     }
 
-    /// Does what is due but opens no window: what [`look`](Self::look) shows afterwards is what
-    /// a policy that was asked now would see. For drivers in which somebody outside decides;
-    /// the others [`poll`](Self::poll). None: nothing is left to do.
+    /// As [`poll`](Self::poll) without opening a window: [`look`](Self::look) then shows the state
+    /// that a policy would see if it were asked now. For drivers that take decisions from outside,
+    /// such as a trainer. None: no command is left.
     pub fn poll_between_windows(&mut self, now: Time) -> Option<Command> {
         self.drop_expired(now);
         self.start_workers(now);
         self.out.pop_front()
     }
 
-    /// The yard as the next window would show it, into a window without its number, its causes
-    /// and its completions. Asks nobody and changes nothing.
-    pub fn look(&mut self, now: Time, wants: Sights, window: &mut Window) {
+    /// Writes the state as the next window would show it into `window`, without a number, causes
+    /// or completions. Neither asks a policy nor changes the state.
+    pub fn look(&mut self, now: Time, wants: WindowFields, window: &mut Window) {
         window.clear();
-        self.see_yard(now, wants, window);
+        self.show_state(now, wants, window);
     }
 
     /// When to poll again even if nothing happens.
@@ -213,12 +213,12 @@ impl Scheduler {
             .min()
     }
 
-    /// What there is to choose from.
+    /// The catalog in force.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// The books.
+    /// Counts of accepted and ended requests.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -233,7 +233,7 @@ impl Scheduler {
         self.table.live()
     }
 
-    /// Requests that wait for a decision.
+    /// Pending requests.
     pub fn pending(&self) -> usize {
         self.table.pending().len()
     }
@@ -243,7 +243,7 @@ impl Scheduler {
         self.windows_opened
     }
 
-    /// Label of whoever is asked first.
+    /// Label of the policy that is asked first.
     pub fn policy_label(&self) -> Arc<str> {
         self.guard.label()
     }
@@ -272,12 +272,12 @@ impl Scheduler {
             .push_back(Command::Notice(Notice::PolicyRemoved { from }));
     }
 
-    /// Standing orders of the old policy end with it; batches that it queued stay, and are
-    /// the new one's to revoke.
+    /// Ends the routes of the old policy. Batches that it queued stay; the new policy may revoke
+    /// them.
     fn policy_replaced(&mut self, now: Time) {
         self.routes.clear();
-        for w in 0..self.workers.len() {
-            self.empty_lanes(w);
+        for worker in self.workers.ids() {
+            self.empty_lanes(worker);
         }
         self.completions.clear();
         self.restart_trigger(now);
@@ -290,14 +290,14 @@ impl Scheduler {
 
     fn handle_catalog_changed(&mut self, now: Time, catalog: Arc<Catalog>) {
         if catalog.validate().is_err() || catalog.workers.len() < self.workers.len() {
-            return; // The driver validates before it tells; see `Catalog::validate`.
+            return; // The driver validates first, see `Catalog::validate`.
         }
         for spec in &catalog.workers[self.workers.len()..] {
             self.workers.push(Worker::new(spec));
         }
         self.routes = Routes::new(catalog.apps.len());
         self.load = LoadMonitor::new(catalog.apps.len());
-        self.may_start.extend(0..self.workers.len());
+        self.may_start.extend(self.workers.ids());
         self.catalog = catalog;
         for faulted in self.guard.configure(&self.catalog) {
             self.out
@@ -306,13 +306,13 @@ impl Scheduler {
         self.policy_replaced(now);
     }
 
-    /// What windows show: what the active policy wants, and whoever looks at decisions.
-    pub fn shown(&self) -> Sights {
+    /// The fields of the next window: those of the active policy and those watched.
+    pub fn shown(&self) -> WindowFields {
         let watched = self.watched.unwrap_or_default();
         self.guard.description().wants.or(watched)
     }
 
-    /// The one place where a request leaves.
+    /// Ends a request. Nothing else takes requests out of the table.
     fn end(
         &mut self,
         now: Time,
@@ -346,10 +346,10 @@ impl Scheduler {
         }));
     }
 
-    /// A request that was parked ends. Unless a batch consumed its activations, the
-    /// executor must be told to forget them.
+    /// Frees the parking of a request that ends. Unless a batch consumed the activations, the
+    /// executor must forget them.
     fn release(&mut self, worker: WorkerId, request: RequestId, outcome: &Outcome) {
-        if let Some(worker) = self.workers.get_mut(worker.index()) {
+        if let Some(worker) = self.workers.get_mut(worker) {
             worker.parked = worker.parked.saturating_sub(1);
         }
         if !matches!(outcome, Outcome::Answered { .. }) {
@@ -360,7 +360,7 @@ impl Scheduler {
     fn record_completion(
         &mut self,
         id: RequestId,
-        request: &crate::request::Request,
+        request: &Request,
         outcome: &Outcome,
         latency: Micros,
     ) {
@@ -404,7 +404,7 @@ impl Scheduler {
     }
 
     fn set_pending(&mut self, id: RequestId) {
-        self.table.set_state(id, State::Pending);
+        self.table.set_state(id, RequestState::Pending);
         self.trigger.happened().arrival = true;
         self.rescue.happened().arrival = true;
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::ids::{BatchId, RequestId, WorkerId};
-use crate::pending::Pending;
+use crate::pending::PendingRequests;
 use crate::request::{Evidence, Progress, Request};
 use crate::time::Time;
 use crate::window::Requests;
@@ -11,32 +11,33 @@ use crate::window::Requests;
 /// Live requests by id. Ids only grow, so this is a ring from the oldest live request to the
 /// newest: constant-time look-up, iteration in arrival order, no hashing.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct RequestTable {
     /// Id of `slots[0]`.
     base: u64,
-    slots: VecDeque<Option<Entry>>,
+    slots: VecDeque<Option<RequestEntry>>,
     live: usize,
-    /// Those in [`State::Pending`].
-    pending: Pending,
+    /// The live requests in [`RequestState::Pending`].
+    pending: PendingRequests,
     /// Deadlines of the live requests whose app drops late ones.
     expiries: BTreeSet<(Time, RequestId)>,
 }
 
+/// One live request.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct RequestEntry {
     pub(crate) request: Request,
     pub(crate) evidence: Option<Evidence>,
     pub(crate) progress: Option<Progress>,
-    state: State,
+    state: RequestState,
     expires: bool,
 }
 
 /// Where a live request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// Offered to the policy.
+pub(crate) enum RequestState {
+    /// Shown to the policy in windows.
     Pending,
-    /// Drawn into a lane of this worker.
+    /// Waits in a lane of this worker.
     Lane(WorkerId),
     /// In a batch that waits.
     Queued(WorkerId, BatchId),
@@ -44,9 +45,9 @@ pub(crate) enum State {
     Running(WorkerId, BatchId),
 }
 
-// === impl Table ===
+// === impl RequestTable ===
 
-impl Table {
+impl RequestTable {
     /// Takes a request in. False when the id was used before or is not the newest.
     pub(crate) fn insert(&mut self, request: Request, expires: bool) -> bool {
         let id = request.id;
@@ -68,35 +69,38 @@ impl Table {
             self.expiries.insert((request.deadline, id));
         }
         self.pending.insert(&request);
-        self.slots.push_back(Some(Entry {
+        self.slots.push_back(Some(RequestEntry {
             request,
             evidence: None,
             progress: None,
-            state: State::Pending,
+            state: RequestState::Pending,
             expires,
         }));
         self.live += 1;
         true
     }
 
-    pub(crate) fn get(&self, id: RequestId) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: RequestId) -> Option<&RequestEntry> {
         let at = id.0.checked_sub(self.base)?;
         self.slots.get(at as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut Entry> {
+    pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut RequestEntry> {
         let at = id.0.checked_sub(self.base)?;
         self.slots.get_mut(at as usize)?.as_mut()
     }
 
-    /// Moves a live request; nothing happens to one that has ended.
-    pub(crate) fn set_state(&mut self, id: RequestId, state: State) {
+    /// Moves a live request. Does nothing for a request that has ended.
+    pub(crate) fn set_state(&mut self, id: RequestId, state: RequestState) {
         let at = id.0.checked_sub(self.base);
         let Some(Some(entry)) = at.and_then(|at| self.slots.get_mut(at as usize)) else {
             return;
         };
         let before = std::mem::replace(&mut entry.state, state);
-        match (before == State::Pending, state == State::Pending) {
+        match (
+            before == RequestState::Pending,
+            state == RequestState::Pending,
+        ) {
             (false, true) => self.pending.insert(&entry.request),
             (true, false) => self.pending.remove(id),
             (true, true) | (false, false) => {}
@@ -104,10 +108,10 @@ impl Table {
     }
 
     /// Takes a request out for good.
-    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Entry> {
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<RequestEntry> {
         let at = id.0.checked_sub(self.base)?;
         let entry = self.slots.get_mut(at as usize)?.take()?;
-        if entry.state == State::Pending {
+        if entry.state == RequestState::Pending {
             self.pending.remove(id);
         }
         if entry.expires {
@@ -122,7 +126,7 @@ impl Table {
     }
 
     /// All live requests, oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &RequestEntry> {
         self.slots.iter().flatten()
     }
 
@@ -131,12 +135,12 @@ impl Table {
         self.live
     }
 
-    /// Those that are pending.
-    pub(crate) fn pending(&self) -> &Pending {
+    /// The pending requests.
+    pub(crate) fn pending(&self) -> &PendingRequests {
         &self.pending
     }
 
-    /// The pending ones as a window shows them, oldest first.
+    /// The pending requests as the columns of a window, oldest first.
     pub(crate) fn pending_columns(&mut self) -> &Requests {
         self.pending.columns()
     }
@@ -160,8 +164,8 @@ impl Table {
     }
 }
 
-impl Entry {
-    pub(crate) fn state(&self) -> State {
+impl RequestEntry {
+    pub(crate) fn state(&self) -> RequestState {
         self.state
     }
 }
@@ -185,7 +189,7 @@ mod tests {
 
     #[test]
     fn refuses_ids_that_do_not_grow() {
-        let mut table = Table::default();
+        let mut table = RequestTable::default();
         assert!(table.insert(request(5), false));
         assert!(!table.insert(request(5), false));
         assert!(!table.insert(request(4), false));
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn keeps_no_memory_of_ended_requests() {
-        let mut table = Table::default();
+        let mut table = RequestTable::default();
         for id in 0..1_000 {
             assert!(table.insert(request(id), false));
             assert!(table.remove(RequestId(id)).is_some());
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn expires_once_and_in_order() {
-        let mut table = Table::default();
+        let mut table = RequestTable::default();
         for id in [1, 2, 3] {
             table.insert(request(id), id != 2);
         }

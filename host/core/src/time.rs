@@ -1,7 +1,7 @@
 //! Time as the core knows it: whole microseconds on one monotonic clock.
 //!
-//! The core never asks for the time, it is told. The live driver counts from the start of
-//! the process, the simulator from the start of its run.
+//! The core never reads a clock; the driver passes the time. The live driver counts from the start
+//! of the process, the simulator from the start of its run.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -27,7 +27,7 @@ pub struct Micros(pub u64);
 impl Time {
     /// The clock's zero.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// Later than any event.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// Time from `earlier` to `self`, zero when `earlier` is the later one.

@@ -1,18 +1,18 @@
-//! When the next window opens: on events the policy asked for, on its period, at the time
-//! its last plan asked for.
+//! When the next window opens: on the events that the policy asked for, on its period, and at the
+//! time that its last plan asked for.
 
 use crate::policy::Description;
 use crate::time::{Micros, Time};
 use crate::window::Causes;
 
-/// Shortest period, and shortest way to a wake time. It keeps a policy that always asks to
-/// be called at once from doing nothing but being called.
+/// Shortest period, and shortest time to a wake. It bounds the calls of a policy that always asks
+/// to be called at once.
 pub(crate) const PERIOD_MIN: Micros = Micros(100);
 
-/// Gathers causes until a window takes them.
+/// Collects causes until a window takes them.
 #[derive(Debug, Default)]
 pub(crate) struct Trigger {
-    /// What has happened, wanted or not.
+    /// Causes since the last window, also those that the policy did not ask for.
     happened: Causes,
     next_period: Option<Time>,
     wake: Option<Time>,
@@ -32,26 +32,26 @@ impl Trigger {
         &mut self.happened
     }
 
-    /// Whether a worker is idle while requests wait, at this moment. It is a cause only
-    /// when something happened since the last window: a policy that left the worker idle
-    /// is not asked again for nothing.
+    /// Notes whether a worker is idle while requests wait. That is a cause only if something
+    /// happened since the last window: a policy that left the worker idle would decide the same
+    /// again.
     pub(crate) fn note_idle_worker(&mut self, idle: bool) {
         let happened = &mut self.happened;
         let fresh = happened.arrival || happened.completion || happened.evidence;
         happened.worker_idle = idle && fresh;
     }
 
-    /// Somebody else has looked at what happened.
+    /// Drops the causes: another trigger's window has served them.
     pub(crate) fn forget(&mut self) {
         self.happened = Causes::default();
     }
 
-    /// A plan's wish replaces the one before.
+    /// Sets the wake time of the newest plan.
     pub(crate) fn set_wake(&mut self, now: Time, wake: Option<Time>) {
         self.wake = wake.map(|at| at.max(now + PERIOD_MIN));
     }
 
-    /// The next time that is a cause by itself.
+    /// The next time that opens a window without an event.
     pub(crate) fn next_time(&self) -> Option<Time> {
         [self.next_period, self.wake].into_iter().flatten().min()
     }
@@ -69,14 +69,14 @@ impl Trigger {
         let due = *self.next_period.get_or_insert(now + every);
         if due <= now {
             self.happened.periodic = true;
-            // Periods missed while the driver was away are not made up for.
+            // Periods missed while the driver was busy are skipped.
             let missed = now.since(due).0 / every.0;
             self.next_period = Some(due + Micros((missed + 1) * every.0));
         }
     }
 
-    /// The causes that matter to this policy, if any; `idle` says that there is nothing to
-    /// decide. Taken causes are forgotten, all of them.
+    /// The causes that the policy asked for, if any; all causes are then dropped. `idle`: nothing
+    /// is pending and nothing completed.
     pub(crate) fn take(&mut self, description: &Description, idle: bool) -> Option<Causes> {
         let on = description.on;
         let because = Causes {

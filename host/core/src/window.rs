@@ -1,4 +1,4 @@
-//! What a policy sees: columns of numbers, built anew for each window into the same buffers.
+//! Windows: columns of numbers that a policy sees, built for each window into the same buffers.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,13 +15,13 @@ pub struct Window {
     pub id: u64,
     /// The time it was opened.
     pub now: Time,
-    /// Why it was opened.
+    /// Causes of the window.
     pub because: Causes,
     /// Pending requests, oldest arrival first.
     pub requests: Requests,
     /// Workers, in the catalog's order.
     pub workers: Workers,
-    /// What runs and waits, worker by worker in running order (if wanted).
+    /// Running and waiting requests, worker by worker in running order (if wanted).
     pub placed: Placed,
     /// Which worker holds which variant (if wanted).
     pub residents: Vec<Resident>,
@@ -31,7 +31,7 @@ pub struct Window {
     pub completions: Vec<Completion>,
 }
 
-/// Why a window was opened; several may hold.
+/// The causes of a window; several may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Causes {
     /// The policy's period is over.
@@ -81,7 +81,7 @@ pub struct Requests {
 pub struct RequestProgress {
     /// Position in the columns.
     pub index: u32,
-    /// Where its activations are parked.
+    /// The worker that holds its activations.
     pub worker: WorkerId,
     /// The variant it must go on with.
     pub variant: VariantId,
@@ -94,7 +94,7 @@ pub struct RequestProgress {
 pub struct Workers {
     /// When the running batch is expected to end, in microseconds; at most `now` when idle.
     pub busy_until: Vec<u64>,
-    /// When everything queued is expected to end as well, in microseconds.
+    /// When the queued batches are expected to end as well, in microseconds.
     pub free_at: Vec<u64>,
     /// When the running batch began, in microseconds; 0 when idle.
     pub running_since: Vec<u64>,
@@ -104,7 +104,7 @@ pub struct Workers {
     pub queued: Vec<u32>,
     /// Requests parked on the worker.
     pub parked: Vec<u32>,
-    /// Bytes not taken by resident models.
+    /// Bytes not taken by resident variants.
     pub free_memory: Vec<u64>,
     /// 0 when the worker is away.
     pub up: Vec<u8>,
@@ -161,14 +161,14 @@ pub struct Completion {
     pub latency: Micros,
 }
 
-/// How a request ended, as policies are told.
+/// How a request ended, as windows show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// Answered before its deadline.
     InTime,
     /// Answered after it.
     Late,
-    /// Rejected by the policy or a full queue.
+    /// Rejected by the policy or by a bound.
     Rejected,
     /// Dropped after its deadline.
     Dropped,
@@ -190,8 +190,8 @@ pub enum PlacedState {
     Running = 2,
 }
 
-/// A column of growing numbers as the steps between them, which are small: in a recording a
-/// request is written again with every window that it waits.
+/// Serializes a column of growing numbers as the steps between them. The steps are small, and a
+/// recording repeats a request in every window in which it waits.
 mod deltas {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,4 +1,4 @@
-//! A worker as the core keeps it: what runs, what waits, what is resident.
+//! A worker as the core keeps it: its running batch, its queue and lanes, its resident variants.
 
 mod set;
 
@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use crate::catalog::{Catalog, WorkerSpec};
 use crate::ids::{BatchId, ExitId, RequestId, VariantId, WorkerId};
+use crate::lane::LaneQueue;
 use crate::residents::{SOON_MAX, Soon};
-use crate::route::LaneQueue;
 use crate::time::{Micros, Time};
 
 pub(crate) use set::WorkerSet;
@@ -20,50 +20,63 @@ pub type Members = SmallVec<[RequestId; 8]>;
 
 /// A batch that waits or runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Batch {
+pub(crate) struct WorkerBatch {
     pub(crate) id: BatchId,
     pub(crate) variant: VariantId,
     pub(crate) from_stage: u32,
     pub(crate) to_stage: u32,
     pub(crate) exit: Option<ExitId>,
     pub(crate) members: Members,
-    /// Run time the profile promises.
+    /// Time on the worker by the profile, a load that it has to wait for included.
     pub(crate) expected: Micros,
-    /// Who decided it, and in which window.
+    /// The policy that decided it, and the window.
     pub(crate) decided: Decided,
     /// Placed by the host for a client that pinned its variant: not the policy's to revoke.
     pub(crate) pinned: bool,
 }
 
-/// Who decided something, and when.
+/// The policy and the window of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
-    /// The window, 0 when none was needed (routes, pinned requests).
+    /// The window; 0 for decisions of the host (routes, pinned requests).
     pub window: u64,
     /// Label of the policy that served it.
     pub by: Arc<str>,
 }
 
-/// What a worker is doing.
+/// The batch that a worker runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Running {
-    pub(crate) batch: Batch,
+pub(crate) struct RunningBatch {
+    pub(crate) batch: WorkerBatch,
     pub(crate) since: Time,
     pub(crate) expected_end: Time,
 }
 
+/// One worker: its state, where [`WorkerSpec`] is its configuration.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) up: bool,
-    pub(crate) running: Option<Running>,
-    pub(crate) queue: VecDeque<Batch>,
+    pub(crate) running: Option<RunningBatch>,
+    pub(crate) queue: VecDeque<WorkerBatch>,
     pub(crate) lanes: Vec<LaneQueue>,
     pub(crate) resident: Vec<VariantId>,
     pub(crate) free_bytes: u64,
-    /// What the driver was last asked to load ahead.
+    /// The variants that the driver was last told to load ahead.
     pub(crate) prepared: Soon,
     /// Requests whose activations are here.
     pub(crate) parked: u32,
+}
+
+// === impl WorkerBatch ===
+
+impl WorkerBatch {
+    /// Requests that it adds to those parked on its worker.
+    pub(crate) fn parks(&self) -> u32 {
+        match self.exit.is_none() && self.from_stage == 0 {
+            true => self.members.len() as u32,
+            false => 0,
+        }
+    }
 }
 
 // === impl Worker ===
@@ -82,7 +95,7 @@ impl Worker {
         }
     }
 
-    /// Nothing runs and nothing waits, and it could take work.
+    /// Nothing runs, nothing waits, and the worker takes dispatches.
     pub(crate) fn is_idle(&self) -> bool {
         self.up
             && self.running.is_none()
@@ -90,7 +103,7 @@ impl Worker {
             && self.lanes.iter().all(|lane| lane.waiting.is_empty())
     }
 
-    /// Runs nothing and has a batch, or requests for one, that it can run now.
+    /// Runs nothing although a batch waits, or enough requests for one do.
     pub(crate) fn could_start(&self) -> bool {
         let has_batch = !self.queue.is_empty() || self.lanes.iter().any(LaneQueue::is_ready);
         self.up && self.running.is_none() && has_batch
@@ -103,15 +116,15 @@ impl Worker {
             .map_or(now, |running| running.expected_end.max(now))
     }
 
-    /// When the queue should be empty too. Lanes are not counted: how their requests will
-    /// be batched is not decided yet.
+    /// When the queue should be empty too. Lanes are not counted: their batches are not
+    /// formed yet.
     pub(crate) fn free_at(&self, now: Time) -> Time {
         let busy_until = self.busy_until(now);
         let queue = self.queue.iter();
         queue.fold(busy_until, |at, batch| at + batch.expected)
     }
 
-    /// Variants of what waits here, queue before lanes, each once.
+    /// Variants of the waiting batches, then of the lanes, each once.
     pub(crate) fn soon(&self) -> Soon {
         let queued = self.queue.iter().map(|batch| batch.variant);
         let lanes = self.lanes.iter().filter(|lane| !lane.waiting.is_empty());
@@ -127,24 +140,25 @@ impl Worker {
         soon
     }
 
-    /// Requests that will be parked here by what runs and waits, beyond those parked now.
+    /// Requests that the running and the waiting batches will park here, beyond those parked
+    /// now.
     pub(crate) fn will_park(&self) -> u32 {
-        self.running
-            .iter()
-            .map(|running| &running.batch)
-            .chain(&self.queue)
-            .filter(|batch| batch.exit.is_none() && batch.from_stage == 0)
-            .map(|batch| batch.members.len() as u32)
-            .sum()
+        let running = self.running.iter().map(|running| &running.batch);
+        running.chain(&self.queue).map(WorkerBatch::parks).sum()
     }
 
-    /// Run time the profile promises for stages on this worker, the load of a variant that
-    /// is not resident included. Zero where the profile has no such cell.
-    pub(crate) fn expected(&self, catalog: &Catalog, worker: WorkerId, batch: &Batch) -> Micros {
+    /// Time that a batch takes on this worker by the profile, the load of a variant that is not
+    /// resident included. Zero where the profile has no latency for it.
+    pub(crate) fn expected(
+        &self,
+        catalog: &Catalog,
+        worker: WorkerId,
+        batch: &WorkerBatch,
+    ) -> Micros {
         let Some(spec) = catalog.worker(worker) else {
             return Micros::ZERO;
         };
-        let run = catalog
+        let compute = catalog
             .profile
             .latency(
                 spec.kind,
@@ -157,9 +171,9 @@ impl Worker {
             .unwrap_or_default();
         let after = self.queue.back().map(|b| b.variant);
         if self.resident.contains(&batch.variant) || after == Some(batch.variant) {
-            run
+            compute
         } else {
-            run + catalog.profile.load_time(spec.kind, batch.variant)
+            compute + catalog.profile.load_time(spec.kind, batch.variant)
         }
     }
 }

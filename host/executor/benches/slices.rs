@@ -1,10 +1,11 @@
-//! MAEL's Figure 5 on the shipped models: what cutting a run into slices costs when they are even
-//! and when they are not: `cargo bench -p switchyard-executor --bench slices`.
+//! MAEL's Figure 5 on the shipped models: the price of cutting a model into even and uneven slices:
+//! `cargo bench -p switchyard-executor --bench slices`.
 //!
-//! Models run through the executor that serves, one request at a time, activations parked at each
-//! cut. Every way to cut a model is timed stage by stage first; then the most even one, the most
-//! uneven one and the one in the middle are run in turn with the whole, so that what disturbs the
-//! machine disturbs all of them. Figures are of first deciles: what a run takes that is left alone.
+//! Models run through the executor that serves, one request at a time, with activations parked at
+//! each cut. The stages are timed one by one first, which gives the length of each slice of each
+//! cut. Then the most even cut, the most uneven one and the median one run in turn with the model in
+//! one go, so that a disturbance of the machine affects all of them. StrategyFigures are first deciles: the
+//! time without disturbance.
 
 use std::error::Error;
 use std::path::Path;
@@ -12,17 +13,18 @@ use std::sync::Arc;
 
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::residents::Soon;
+use switchyard_executor::candle_threads::configure_candle;
 use switchyard_executor::manifest::Manifest;
-use switchyard_executor::threads::configure_candle;
 use switchyard_executor::{
-    CandleExecutor, Device, Executor, InputTensor, Job, ModelSource, Row, Weights,
+    CandleExecutor, Device, Executor, InputTensor, Job, JobRow, ModelSource, Weights,
 };
 use switchyard_models::Zoo;
 
-/// Runs of each strategy.
+/// Repetitions of each strategy.
 const ROUNDS: usize = 200;
 
-/// A model of more stages than slices is needed: otherwise there is one way to cut it.
+/// App, variant and slices. With as many stages as slices a model has one cut only, so these have
+/// more.
 const MODELS: [(&str, &str, usize); 5] = [
     ("heart", "cnn", 2),
     ("voice", "mobilenet", 2),
@@ -32,7 +34,7 @@ const MODELS: [(&str, &str, usize); 5] = [
 ];
 
 /// A model on one core.
-struct Subject {
+struct SlicedModel {
     executor: CandleExecutor,
     variant: VariantId,
     stages: u32,
@@ -40,28 +42,27 @@ struct Subject {
     input: Vec<InputTensor>,
 }
 
-/// What a strategy came to.
-struct Figures {
+/// The figures of a strategy.
+struct StrategyFigures {
     model: String,
     strategy: &'static str,
-    /// Standard deviation of its slices' latencies over the whole run's.
+    /// Standard deviation of its slices' latencies over the latency in one go.
     deviation: f64,
-    /// Its slices together over the whole run, less 1.
+    /// Sum of its slices over the latency in one go, less 1.
     overhead: f64,
-    /// Its longest slice over the whole run.
+    /// Its longest slice over the latency in one go.
     longest: f64,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // SAFETY: no other thread runs yet.
-    unsafe { configure_candle(1) };
+    configure_candle(1);
     let zoo = Zoo::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/zoo"))?;
     let manifest = Manifest::all(&zoo)?;
     let mut figures = Vec::new();
     for (app, variant, slices) in MODELS {
         let name = format!("{app}/{variant}");
-        let mut subject = Subject::open(&manifest, &name)?;
-        figures.extend(subject.figures(&name, slices)?);
+        let mut model = SlicedModel::open(&manifest, &name)?;
+        figures.extend(model.figures(&name, slices)?);
     }
     match std::env::args().any(|arg| arg == "--json") {
         true => println!("{}", json(&figures)),
@@ -70,9 +71,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-// === impl Subject ===
+// === impl SlicedModel ===
 
-impl Subject {
+impl SlicedModel {
     fn open(manifest: &Manifest, name: &str) -> Result<Self, Box<dyn Error>> {
         let entries = manifest.source.entries();
         let at = entries.iter().position(|entry| entry.name == name);
@@ -91,7 +92,11 @@ impl Subject {
         })
     }
 
-    fn figures(&mut self, model: &str, slices: usize) -> Result<Vec<Figures>, Box<dyn Error>> {
+    fn figures(
+        &mut self,
+        model: &str,
+        slices: usize,
+    ) -> Result<Vec<StrategyFigures>, Box<dyn Error>> {
         let single: Vec<u32> = (1..=self.stages).collect();
         let whole = vec![self.stages];
         let mut runs = Vec::new();
@@ -99,7 +104,7 @@ impl Subject {
             runs.push(self.run(&single)?);
         }
         let single = deciles(&runs);
-        let mut ways = ways(self.stages, slices);
+        let mut cuts = cuts(self.stages, slices);
         let lengths = |ends: &Vec<u32>| -> Vec<f64> {
             let starts = std::iter::once(0).chain(ends.iter().copied());
             let ranges = starts
@@ -107,12 +112,12 @@ impl Subject {
                 .map(|(from, &to)| from as usize..to as usize);
             ranges.map(|range| single[range].iter().sum()).collect()
         };
-        ways.sort_by(|a, b| deviation(&lengths(a)).total_cmp(&deviation(&lengths(b))));
-        let [even, middle, uneven] = [0, ways.len() / 2, ways.len() - 1];
+        cuts.sort_by(|a, b| deviation(&lengths(a)).total_cmp(&deviation(&lengths(b))));
+        let [even, middle, uneven] = [0, cuts.len() / 2, cuts.len() - 1];
         let strategies = [
-            ("even", ways[even].clone()),
-            ("uneven1", ways[middle].clone()),
-            ("uneven2", ways[uneven].clone()),
+            ("even", cuts[even].clone()),
+            ("uneven1", cuts[middle].clone()),
+            ("uneven2", cuts[uneven].clone()),
         ];
         let mut runs: Vec<Vec<Vec<f64>>> = vec![Vec::new(); strategies.len() + 1];
         for _ in 0..ROUNDS {
@@ -127,9 +132,9 @@ impl Subject {
             .zip(&runs[1..])
             .map(|((strategy, _), runs)| {
                 let slices = deciles(runs);
-                // Of sums, not the sum of deciles.
+                // The decile of sums, not the sum of deciles.
                 let sums: Vec<Vec<f64>> = runs.iter().map(|run| vec![run.iter().sum()]).collect();
-                Figures {
+                StrategyFigures {
                     model: model.to_owned(),
                     strategy,
                     deviation: deviation(&slices) / whole,
@@ -140,7 +145,7 @@ impl Subject {
         Ok(figures.collect())
     }
 
-    /// What the slices that end after these stages took, in microseconds.
+    /// The latencies of the slices that end after these stages, in microseconds.
     fn run(&mut self, ends: &[u32]) -> Result<Vec<f64>, Box<dyn Error>> {
         let mut from = 0;
         let mut took = Vec::with_capacity(ends.len());
@@ -153,30 +158,29 @@ impl Subject {
                 from_stage: from,
                 to_stage: to,
                 exit: is_last.then_some(self.exit),
-                rows: vec![Row {
+                rows: vec![JobRow {
                     request: RequestId(0),
                     input: (from == 0).then(|| self.input.clone()),
                 }],
                 soon: Soon::new(),
             };
             let began = std::time::Instant::now();
-            let ran = self.executor.run(&mut job);
+            let outcome = self.executor.run(&mut job);
             took.push(began.elapsed().as_secs_f64() * 1e6);
-            ran.result?;
+            outcome.result?;
             from = to;
         }
         Ok(took)
     }
 }
 
-/// Every way to cut so many stages into so many slices: ends, ascending.
-fn ways(stages: u32, slices: usize) -> Vec<Vec<u32>> {
+/// Every cut of `stages` stages into `slices` slices: the ends of the slices, ascending.
+fn cuts(stages: u32, slices: usize) -> Vec<Vec<u32>> {
     if slices == 1 {
         return vec![vec![stages]];
     }
-    let cuts = 1..stages;
-    let before = cuts.flat_map(|last_cut| ways(last_cut, slices - 1));
-    before.map(|way| [way, vec![stages]].concat()).collect()
+    let before = (1..stages).flat_map(|last_cut| cuts(last_cut, slices - 1));
+    before.map(|cut| [cut, vec![stages]].concat()).collect()
 }
 
 fn deviation(values: &[f64]) -> f64 {
@@ -196,7 +200,7 @@ fn deciles(runs: &[Vec<f64>]) -> Vec<f64> {
     (0..positions).map(decile).collect()
 }
 
-fn table(figures: &[Figures]) -> String {
+fn table(figures: &[StrategyFigures]) -> String {
     let mut text = format!(
         "{:16} {:8} {:>10} {:>10} {:>10}\n",
         "model", "slices", "deviation", "overhead", "longest"
@@ -210,8 +214,8 @@ fn table(figures: &[Figures]) -> String {
     text
 }
 
-/// As `switchyard simulate --json` has results: a model as the point, a strategy as the policy.
-fn json(figures: &[Figures]) -> serde_json::Value {
+/// The layout of `switchyard simulate --json`: a model is a point, a strategy is a policy.
+fn json(figures: &[StrategyFigures]) -> serde_json::Value {
     let runs = figures.iter().map(|f| {
         serde_json::json!({
             "point": f.model,

@@ -5,29 +5,29 @@ use switchyard_models::tokens::stack;
 
 use crate::cuda::{Staged, Staging};
 use crate::error::ExecuteError;
-use crate::job::{InputTensor, InputType, Row};
+use crate::job::{InputTensor, InputType, JobRow};
 use crate::source::{InputSpec, LoadedModel};
 use crate::values::{Number, Values};
 
-/// What a model reads of a batch's rows, `[rows, values]`, on the host: as it came, in pieces that
-/// belong one after another.
-pub(crate) enum Inputs {
-    F32(Pieces<f32>),
-    I64(Pieces<i64>),
-    Bytes(Pieces<u8>),
+/// The values of a batch that its model reads, on the host, `[rows, values]`.
+pub(crate) enum BatchInputs {
+    F32(InputPieces<f32>),
+    I64(InputPieces<i64>),
+    Bytes(InputPieces<u8>),
     /// Token ids, `[rows, tokens of the longest]`.
     Tokens(Tensor),
 }
 
-/// Numbers of a batch.
-pub(crate) struct Pieces<T> {
+/// The numbers of a batch, as the requests brought them: pieces that follow one another.
+pub(crate) struct InputPieces<T> {
     values: Vec<Values<T>>,
+    /// Rows, and values per row.
     shape: (usize, usize),
 }
 
-/// Builds `[rows, values]` of what the model reads and takes the rows' inputs.
+/// Builds the tensor `[rows, values]` that the model reads, and takes the rows' inputs.
 pub(crate) fn assemble(
-    rows: &mut [Row],
+    rows: &mut [JobRow],
     model: &LoadedModel,
     device: &Device,
 ) -> Result<Tensor, ExecuteError> {
@@ -38,8 +38,11 @@ pub(crate) fn assemble(
     inputs.upload(model, &mut Staging::default(), device)
 }
 
-/// Takes what the model reads out of the rows. Texts become token ids.
-pub(crate) fn gather(rows: &mut [Row], model: &LoadedModel) -> Result<Inputs, ExecuteError> {
+/// Takes the inputs that the model reads out of the rows. Texts become token ids.
+pub(crate) fn gather(
+    rows: &mut [JobRow],
+    model: &LoadedModel,
+) -> Result<BatchInputs, ExecuteError> {
     let first = rows.first().map(|row| row.request).unwrap_or_default();
     let read: Vec<&InputSpec> = model
         .reads
@@ -50,49 +53,49 @@ pub(crate) fn gather(rows: &mut [Row], model: &LoadedModel) -> Result<Inputs, Ex
         return Err(ExecuteError::job(&model.name, "it reads no input"));
     };
     if let Some(other) = read.iter().find(|spec| spec.input_type != types) {
-        let reason = format!("type {:?} beside {types:?}", other.input_type);
+        let reason = format!("type {:?} next to {types:?}", other.input_type);
         return Err(ExecuteError::input(first, &other.name, reason));
     }
     let width = read.iter().map(|spec| spec.row_len()).sum();
-    let batch = Batch { model, width };
+    let reader = RowReader { model, width };
     match types {
-        InputType::F32 => batch
+        InputType::F32 => reader
             .pieces(rows, |input| match input {
                 InputTensor::F32(values) => Ok(values),
                 other => Err(other),
             })
-            .map(Inputs::F32),
-        InputType::I64 => batch
+            .map(BatchInputs::F32),
+        InputType::I64 => reader
             .pieces(rows, |input| match input {
                 InputTensor::I64(values) => Ok(values),
                 other => Err(other),
             })
-            .map(Inputs::I64),
-        InputType::Bytes => batch
+            .map(BatchInputs::I64),
+        InputType::Bytes => reader
             .pieces(rows, |input| match input {
                 InputTensor::Bytes(values) => Ok(values),
                 other => Err(other),
             })
-            .map(Inputs::Bytes),
-        InputType::Text => batch.tokens(rows).map(Inputs::Tokens),
+            .map(BatchInputs::Bytes),
+        InputType::Text => reader.tokens(rows).map(BatchInputs::Tokens),
     }
 }
 
-/// What an input of one type holds, or an input of another type as it was.
-type Take<V> = fn(InputTensor) -> Result<V, InputTensor>;
+/// Takes the values of an input of one type; returns an input of another type unchanged.
+type TakeValues<V> = fn(InputTensor) -> Result<V, InputTensor>;
 
-/// What every row of a batch is put together by.
-struct Batch<'a> {
+/// Reads the rows of a batch for a model.
+struct RowReader<'a> {
     model: &'a LoadedModel,
     /// Values of one row.
     width: usize,
 }
 
-// === impl Inputs ===
+// === impl BatchInputs ===
 
-impl Inputs {
-    /// On the CPU. The vector of a single row's single input becomes the tensor's storage as it
-    /// is; otherwise values are written once, into the buffer that becomes the storage.
+impl BatchInputs {
+    /// On the CPU. The vector of a single row's only input becomes the tensor's storage; otherwise
+    /// values are written once, into the buffer that becomes the storage.
     pub(crate) fn into_tensor(self, model: &LoadedModel) -> Result<Tensor, ExecuteError> {
         let tensor = match self {
             Self::F32(pieces) => pieces.into_tensor(),
@@ -103,7 +106,7 @@ impl Inputs {
         tensor.map_err(|error| ExecuteError::compute(&model.name, "inputs", &error))
     }
 
-    /// On a device with memory of its own; they stay here as well.
+    /// A copy on a device with memory of its own.
     pub(crate) fn upload(
         &self,
         model: &LoadedModel,
@@ -120,7 +123,9 @@ impl Inputs {
     }
 }
 
-impl<T: Staged + Number> Pieces<T> {
+// === impl InputPieces ===
+
+impl<T: Staged + Number> InputPieces<T> {
     fn into_tensor(mut self) -> candle_core::Result<Tensor> {
         let whole = match self.values.len() {
             1 => self.values.swap_remove(0).into_vec(),
@@ -134,14 +139,14 @@ impl<T: Staged + Number> Pieces<T> {
     }
 }
 
-// === impl Batch ===
+// === impl RowReader ===
 
-impl Batch<'_> {
+impl RowReader<'_> {
     fn pieces<T: Staged + Number>(
         &self,
-        rows: &mut [Row],
-        take: Take<Values<T>>,
-    ) -> Result<Pieces<T>, ExecuteError> {
+        rows: &mut [JobRow],
+        take: TakeValues<Values<T>>,
+    ) -> Result<InputPieces<T>, ExecuteError> {
         let reads = self.model.reads.as_slice();
         let mut values = Vec::with_capacity(rows.len() * reads.len());
         let shape = (rows.len(), self.width);
@@ -153,11 +158,11 @@ impl Batch<'_> {
                 }
             }
         }
-        Ok(Pieces { values, shape })
+        Ok(InputPieces { values, shape })
     }
 
     /// The token ids of the rows' texts.
-    fn tokens(&self, rows: &mut [Row]) -> Result<Tensor, ExecuteError> {
+    fn tokens(&self, rows: &mut [JobRow]) -> Result<Tensor, ExecuteError> {
         let first = rows.first().map(|row| row.request).unwrap_or_default();
         let (Some(tokenizer), &[at]) = (self.model.model.tokenizer(), self.model.reads.as_slice())
         else {
@@ -181,8 +186,8 @@ impl Batch<'_> {
             .map_err(|error| ExecuteError::input(first, &self.model.name, error.to_string()))
     }
 
-    /// The tensors of a row, as many as the app has inputs.
-    fn inputs(&self, row: &mut Row) -> Result<Vec<InputTensor>, ExecuteError> {
+    /// The tensors of a row, one per input of the app.
+    fn inputs(&self, row: &mut JobRow) -> Result<Vec<InputTensor>, ExecuteError> {
         let inputs = row.input.take().unwrap_or_default();
         if let Some(missing) = self.model.inputs.get(inputs.len()) {
             return Err(ExecuteError::input(row.request, &missing.name, "missing"));
@@ -197,10 +202,10 @@ impl Batch<'_> {
 
     fn values<V>(
         &self,
-        row: &Row,
+        row: &JobRow,
         at: usize,
         input: InputTensor,
-        take: Take<V>,
+        take: TakeValues<V>,
     ) -> Result<V, ExecuteError> {
         let spec = &self.model.inputs[at];
         let refuse = |reason: String| ExecuteError::input(row.request, &spec.name, reason);
@@ -228,34 +233,9 @@ mod tests {
 
     use candle_core::{CpuStorage, Storage};
     use switchyard_core::ids::RequestId;
-    use switchyard_models::StagedModel;
 
     use super::*;
-
-    /// Never run: batches are put together, not computed.
-    struct Idle;
-
-    impl StagedModel for Idle {
-        fn stages(&self) -> usize {
-            1
-        }
-
-        fn exits(&self) -> &[usize] {
-            &[1]
-        }
-
-        fn classes(&self) -> usize {
-            2
-        }
-
-        fn run_stage(&self, _stage: usize, x: &Tensor) -> candle_core::Result<Tensor> {
-            Ok(x.clone())
-        }
-
-        fn logits(&self, _exit: usize, x: &Tensor) -> candle_core::Result<Tensor> {
-            Ok(x.clone())
-        }
-    }
+    use crate::toy::ToyModel;
 
     fn spec(name: &str, input_type: InputType, row_len: usize) -> InputSpec {
         InputSpec {
@@ -268,7 +248,7 @@ mod tests {
     fn model(inputs: Vec<InputSpec>, reads: &[usize]) -> LoadedModel {
         LoadedModel {
             name: "app/variant".to_owned(),
-            model: Arc::new(Idle),
+            model: Arc::new(ToyModel),
             inputs: inputs.into(),
             reads: reads.to_vec(),
             bytes: 0,
@@ -279,8 +259,8 @@ mod tests {
         model(vec![spec("beat", InputType::F32, row_len)], &[0])
     }
 
-    fn row(request: u64, values: Vec<f32>) -> Row {
-        Row {
+    fn row(request: u64, values: Vec<f32>) -> JobRow {
+        JobRow {
             request: RequestId(request),
             input: Some(vec![InputTensor::F32(values.into())]),
         }
@@ -310,9 +290,9 @@ mod tests {
     }
 
     #[test]
-    fn other_types_are_assembled_alike() {
+    fn integers_are_assembled_like_floats() {
         let tokens = model(vec![spec("tokens", InputType::I64, 2)], &[0]);
-        let mut rows = [0, 1].map(|request| Row {
+        let mut rows = [0, 1].map(|request| JobRow {
             request: RequestId(request),
             input: Some(vec![InputTensor::I64(vec![7, request as i64].into())]),
         });
@@ -321,14 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_given_what_it_reads_of_several_inputs() {
+    fn a_model_gets_only_the_inputs_that_it_reads() {
         let inputs = || {
             ["a", "b", "c"]
                 .map(|name| spec(name, InputType::F32, 1))
                 .to_vec()
         };
         let rows = || {
-            [1, 2].map(|request| Row {
+            [1, 2].map(|request| JobRow {
                 request: RequestId(request),
                 input: Some(
                     [10.0, 20.0, 30.0]
@@ -337,7 +317,7 @@ mod tests {
                 ),
             })
         };
-        let given = |reads: &[usize], rows: &mut [Row]| {
+        let given = |reads: &[usize], rows: &mut [JobRow]| {
             let tensor = assemble(rows, &model(inputs(), reads), &Device::Cpu).unwrap();
             tensor.to_vec2::<f32>().unwrap()
         };
@@ -351,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_wrong_input_names_the_request_and_the_input() {
-        let refused = |rows: &mut [Row]| {
+        let refused = |rows: &mut [JobRow]| {
             assemble(rows, &beats(2), &Device::Cpu)
                 .unwrap_err()
                 .to_string()
@@ -361,7 +341,7 @@ mod tests {
             short,
             "request 7: input `beat`: 3 values, the model takes 2"
         );
-        let typed = refused(&mut [Row {
+        let typed = refused(&mut [JobRow {
             request: RequestId(3),
             input: Some(vec![InputTensor::I64(vec![1, 2].into())]),
         }]);
@@ -369,7 +349,7 @@ mod tests {
             typed,
             "request 3: input `beat`: type I64, the model takes F32"
         );
-        let missing = refused(&mut [Row {
+        let missing = refused(&mut [JobRow {
             request: RequestId(4),
             input: None,
         }]);

@@ -1,8 +1,8 @@
 //! The models a worker holds, under its memory budget.
 //!
-//! Two threads use a cache: the worker's, which needs a variant for each batch, and its loader,
-//! which makes variants resident ahead of time. What goes when room is needed is the rule of
-//! [`switchyard_core::residents`].
+//! Two threads use a cache: the worker thread, which needs a variant for each batch, and its loader,
+//! which makes variants resident ahead of time. [`switchyard_core::residents`] chooses the variants
+//! that are evicted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,26 +13,27 @@ use switchyard_core::ids::VariantId;
 use switchyard_core::residents::{Evicted, Need, NoRoom, Residents};
 use switchyard_core::time::Micros;
 
-use crate::device::OfDevice;
+use crate::device::DeviceGauge;
 use crate::error::CacheError;
 use crate::job::{CacheCounts, Residency};
 use crate::memory::MemoryGauge;
-use crate::source::{LoadedModel, Weights};
+use crate::source::LoadedModel;
+use crate::weights::Weights;
 
-/// Loads on demand and ahead of it; never evicts what is pinned or in use.
+/// Loads on demand and ahead of time; never evicts a model that is pinned or in use.
 pub struct ModelCache {
     weights: Arc<Weights>,
     device: Device,
-    /// What the device's memory has, where it has one of its own.
+    /// Reads the memory of a device that has its own.
     gauge: Option<Box<dyn MemoryGauge>>,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
-struct State {
-    residents: Residents<Held>,
-    /// Load times by variant, as the policies are told them.
+struct CacheState {
+    residents: Residents<WorkerModel>,
+    /// Load times by variant, the same that policies see.
     loads: Vec<Micros>,
-    /// Part of the budget that parked activations take, and weights kept for their sake.
+    /// Part of the budget that parked activations take, and the weights that only they need.
     parked_bytes: u64,
     /// Grows with each replacement of a variant's weights.
     generations: BTreeMap<VariantId, u64>,
@@ -40,32 +41,32 @@ struct State {
     counts: CacheCounts,
 }
 
-/// A worker's own hold on weights that other workers may share: its count says whether *this*
-/// worker uses them, which the shared count cannot.
-struct Held {
+/// Weights as one worker holds them. Other workers may share the model, so its count cannot tell
+/// whether *this* worker uses it; the count of this can.
+struct WorkerModel {
     model: Arc<LoadedModel>,
     generation: u64,
 }
 
 /// A model that stays resident for as long as this exists.
-pub struct InUse(Arc<Held>);
+pub struct ModelInUse(Arc<WorkerModel>);
 
 /// Weights that were replaced.
-pub(crate) struct Replaced {
+pub(crate) struct ReplacedModel {
     pub(crate) generation: u64,
     pub(crate) model: Arc<LoadedModel>,
 }
 
-// === impl InUse ===
+// === impl ModelInUse ===
 
-impl InUse {
-    /// Which of the variant's weights these are: grows with each replacement.
+impl ModelInUse {
+    /// The generation of the variant's weights: grows with each replacement.
     pub(crate) fn generation(&self) -> u64 {
         self.0.generation
     }
 }
 
-impl std::ops::Deref for InUse {
+impl std::ops::Deref for ModelInUse {
     type Target = LoadedModel;
     fn deref(&self) -> &LoadedModel {
         &self.0.model
@@ -77,7 +78,7 @@ impl std::ops::Deref for InUse {
 impl ModelCache {
     /// An empty cache of `budget_bytes` on `device`.
     pub fn new(weights: Arc<Weights>, device: Device, budget_bytes: u64) -> Self {
-        let state = State {
+        let state = CacheState {
             residents: Residents::new(budget_bytes),
             loads: Vec::new(),
             parked_bytes: 0,
@@ -86,7 +87,7 @@ impl ModelCache {
             counts: CacheCounts::default(),
         };
         let gauge: Option<Box<dyn MemoryGauge>> = match device.is_cuda() {
-            true => Some(Box::new(OfDevice(device.clone()))),
+            true => Some(Box::new(DeviceGauge(device.clone()))),
             false => None,
         };
         Self {
@@ -97,7 +98,7 @@ impl ModelCache {
         }
     }
 
-    /// With another look at the device's memory.
+    /// Reads the device's memory with this gauge.
     #[must_use]
     pub fn with_gauge(self, gauge: Box<dyn MemoryGauge>) -> Self {
         Self {
@@ -106,23 +107,23 @@ impl ModelCache {
         }
     }
 
-    /// Never evicts this variant from now on; it is not loaded by this.
+    /// Never evicts this variant from now on. Does not load it.
     pub fn pin(&self, variant: VariantId) {
         self.state().residents.pin(variant);
     }
 
-    /// Load times by variant, which eviction weighs; without them all loads cost the same.
+    /// Sets the load times by variant, which eviction weighs; without them all loads cost the same.
     pub fn set_loads(&self, loads: Vec<Micros>) {
         self.state().loads = loads;
     }
 
-    /// Part of the budget that something else than models takes from now on, in bytes.
+    /// Sets the part of the budget that is not for models, in bytes.
     pub(crate) fn set_parked_bytes(&self, bytes: u64) {
         self.state().parked_bytes = bytes;
     }
 
-    /// The variant, and the time its load took: zero when it was resident. Of what must go for
-    /// it, `soon` goes last.
+    /// The variant, and the time its load took: zero if it was resident. The variants of `soon` are
+    /// evicted for it last.
     ///
     /// # Errors
     /// It does not fit, now or ever, or cannot be read.
@@ -130,13 +131,13 @@ impl ModelCache {
         &self,
         variant: VariantId,
         soon: &[VariantId],
-    ) -> Result<(InUse, Micros), CacheError> {
-        // Held while loading: this thread has nothing else to do, and the loader must not take
-        // the room. It takes this lock before or after it reads weights, never meanwhile.
+    ) -> Result<(ModelInUse, Micros), CacheError> {
+        // Locked while loading: this thread has nothing else to do, and the loader must not take
+        // the room. The loader holds this lock before and after it reads weights, never meanwhile.
         let mut state = self.state();
         if let Some(held) = state.residents.touch(variant) {
             state.counts.hits += 1;
-            return Ok((InUse(held), Micros::ZERO));
+            return Ok((ModelInUse(held), Micros::ZERO));
         }
         state.counts.misses += 1;
         let start = Instant::now();
@@ -149,14 +150,14 @@ impl ModelCache {
         let held = result?;
         let load = Micros::from(start.elapsed()).max(Micros(1));
         tracing::debug!(variant = held.model.name, load_us = load.0, "loaded");
-        Ok((InUse(held), load))
+        Ok((ModelInUse(held), load))
     }
 
-    /// Makes a variant resident beside whatever runs, without evicting the first `sooner` of
-    /// `soon`. The time it took; none when there was nothing to do or no room for it.
+    /// Makes a variant resident while batches run, without evicting the first `sooner` of `soon`.
+    /// The time it took; `None` if it was resident or another load took its room.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It does not fit or cannot be read.
     pub(crate) fn load_ahead(
         &self,
         variant: VariantId,
@@ -195,9 +196,9 @@ impl ModelCache {
         }
     }
 
-    /// What must not go for a variant that somebody asks for ahead of any request: nothing but
-    /// what is pinned and in use if it is pinned itself, else all that is here.
-    pub(crate) fn not_for(&self, variant: VariantId) -> Vec<VariantId> {
+    /// The variants that a preload must not evict: all resident ones. None for a pinned variant,
+    /// which may evict all that are neither pinned nor in use.
+    pub(crate) fn kept_for(&self, variant: VariantId) -> Vec<VariantId> {
         let state = self.state();
         if state.residents.is_pinned(variant) {
             return Vec::new();
@@ -205,25 +206,25 @@ impl ModelCache {
         state.residents.variants()
     }
 
-    /// Gives back the room of a load that panicked.
+    /// Frees the room of a load that panicked.
     pub(crate) fn abandon(&self, variant: VariantId) {
         self.state().residents.abandon_load(variant);
     }
 
-    /// What of `soon` is not resident, with its position there.
+    /// The variants of `soon` that are not resident, with their positions there.
     pub(crate) fn missing(&self, soon: &[VariantId]) -> Vec<(usize, VariantId)> {
         self.state().residents.missing(soon).collect()
     }
 
-    /// Lets go of a variant, pinned or not. A batch that uses it keeps it until its end.
+    /// Unloads a variant, pinned or not. A batch that uses it keeps it until its end.
     pub fn unload(&self, variant: VariantId) {
         if self.state().residents.remove(variant).is_some() {
             tracing::debug!(variant = self.name(variant), "unloaded");
         }
     }
 
-    /// Lets go of everything that is neither pinned nor in use, and forgets that loading `wanted`
-    /// has failed: there may be room for it now. The number of variants that went.
+    /// Evicts every variant that is neither pinned nor in use, and forgets that loading `wanted`
+    /// failed: there may be room for it now. The number of evicted variants.
     pub(crate) fn evict_idle(&self, wanted: VariantId) -> usize {
         self.weights.forgive(wanted, &self.device);
         let mut state = self.state();
@@ -232,13 +233,17 @@ impl ModelCache {
         evicted.len()
     }
 
-    /// Holds other weights for a variant from now on; those before, if it was resident.
-    pub(crate) fn replace(&self, variant: VariantId, model: &Arc<LoadedModel>) -> Option<Replaced> {
+    /// Holds other weights for a variant from now on. The old weights, if it was resident.
+    pub(crate) fn replace(
+        &self,
+        variant: VariantId,
+        model: &Arc<LoadedModel>,
+    ) -> Option<ReplacedModel> {
         let mut state = self.state();
         *state.generations.entry(variant).or_default() += 1;
         let held = state.hold(variant, Arc::clone(model));
         let before = state.residents.replace(variant, held)?;
-        Some(Replaced {
+        Some(ReplacedModel {
             generation: before.generation,
             model: Arc::clone(&before.model),
         })
@@ -249,17 +254,17 @@ impl ModelCache {
         self.weights.name(variant)
     }
 
-    /// Where the models are.
+    /// The device of the models.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The variants held, in the order of their ids.
+    /// The resident variants, in the order of their ids.
     pub fn variants(&self) -> Vec<VariantId> {
         self.state().residents.variants()
     }
 
-    /// What the memory holds now.
+    /// The content of the memory now.
     pub fn residency(&self) -> Residency {
         let mut state = self.state();
         state.version += 1;
@@ -276,16 +281,16 @@ impl ModelCache {
 
     fn load_now(
         &self,
-        state: &mut State,
+        state: &mut CacheState,
         variant: VariantId,
         soon: &[VariantId],
-    ) -> Result<Arc<Held>, CacheError> {
+    ) -> Result<Arc<WorkerModel>, CacheError> {
         let expected_bytes = self.weights.memory_bytes(variant)?;
         self.make_room(state, variant, expected_bytes, soon)?;
         let model = self.weights.load(variant, &self.device)?;
         let bytes = model.bytes;
         if bytes > expected_bytes {
-            // The source promised less than it took.
+            // It takes more than the source expected.
             self.make_room(state, variant, bytes, soon)?;
         }
         let load = state.load_of(variant);
@@ -298,7 +303,7 @@ impl ModelCache {
 
     fn make_room(
         &self,
-        state: &mut State,
+        state: &mut CacheState,
         variant: VariantId,
         bytes: u64,
         soon: &[VariantId],
@@ -315,12 +320,12 @@ impl ModelCache {
 
     fn need<'a>(
         &self,
-        state: &State,
+        state: &CacheState,
         variant: VariantId,
         bytes: u64,
         soon: &'a [VariantId],
     ) -> Need<'a> {
-        // The driver is asked when something is loaded, and not for every batch: it takes its time.
+        // The driver's answer takes time, so it is asked per load, not per batch.
         let memory = self.gauge.as_ref().and_then(|gauge| gauge.read());
         let unused = state.residents.free_bytes();
         let unused = unused.saturating_sub(state.parked_bytes);
@@ -332,7 +337,7 @@ impl ModelCache {
         }
     }
 
-    fn refusal(&self, state: &State, need: Need<'_>, no_room: NoRoom) -> CacheError {
+    fn refusal(&self, state: &CacheState, need: Need<'_>, no_room: NoRoom) -> CacheError {
         let (variant, bytes) = (self.name(need.variant), need.bytes);
         let budget_bytes = state.residents.budget_bytes();
         if bytes > budget_bytes {
@@ -349,28 +354,28 @@ impl ModelCache {
         }
     }
 
-    fn evicted(&self, state: &mut State, evicted: &Evicted) {
+    fn evicted(&self, state: &mut CacheState, evicted: &Evicted) {
         state.counts.evictions += evicted.len() as u64;
         for &gone in evicted {
             tracing::debug!(variant = self.name(gone), "evicted");
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic can strike while weights are read, where the state is whole.
+    fn state(&self) -> MutexGuard<'_, CacheState> {
+        // A panic can strike only while weights are read, and the state is whole then.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl State ===
+// === impl CacheState ===
 
-impl State {
+impl CacheState {
     fn load_of(&self, variant: VariantId) -> Micros {
         self.loads.get(variant.index()).copied().unwrap_or_default()
     }
 
-    fn hold(&self, variant: VariantId, model: Arc<LoadedModel>) -> Arc<Held> {
+    fn hold(&self, variant: VariantId, model: Arc<LoadedModel>) -> Arc<WorkerModel> {
         let generation = self.generations.get(&variant).copied().unwrap_or_default();
-        Arc::new(Held { model, generation })
+        Arc::new(WorkerModel { model, generation })
     }
 }

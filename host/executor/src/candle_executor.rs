@@ -1,4 +1,4 @@
-//! Batches on candle: assembly, model cache, stages, exits, parking.
+//! Runs batches with candle: assembly, model cache, stages, exits, parking.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,40 +8,42 @@ use candle_core::{Device, Tensor};
 use switchyard_core::ids::{RequestId, VariantId};
 use switchyard_core::time::Micros;
 
-use crate::batch::{self, Inputs};
-use crate::cache::{InUse, ModelCache, Replaced};
+use crate::batch::{self, BatchInputs};
+use crate::cache::{ModelCache, ModelInUse, ReplacedModel};
 use crate::cuda::{self, Staging};
 use crate::error::{CacheError, ExecuteError};
-use crate::executor::{Executor, Ran};
-use crate::fault::Fault;
+use crate::executor::{Executor, JobOutcome};
+use crate::fault::DeviceFault;
 use crate::job::{BatchOutput, Job, Residency};
-use crate::source::{LoadedModel, Weights};
-use crate::stages::{self, Parked, Part, Progress};
+use crate::parked::{ContinuedRows, ParkedActivations, StageProgress};
+use crate::source::LoadedModel;
+use crate::stages;
+use crate::weights::Weights;
 
 /// Runs batches with candle on one device.
 pub struct CandleExecutor {
     cache: Arc<ModelCache>,
-    parked: Parked,
-    /// Weights that were replaced while activations of theirs were parked.
-    superseded: Vec<Superseded>,
+    parked: ParkedActivations,
+    /// Weights that were replaced while activations that they made were parked.
+    superseded: Vec<SupersededWeights>,
     staging: Staging,
-    /// Whether a batch for which the device has no memory is tried once more without what is not
-    /// in use.
+    /// If the device has no memory for a batch, evict the models that are not in use and try once
+    /// more.
     retries: bool,
 }
 
-/// What a batch starts from; cheap to keep for a second attempt.
+/// The first tensor of a batch; cheap to keep for a second attempt.
 #[derive(Clone)]
-enum Start {
-    /// On the CPU, where it is computed.
-    Here(Tensor),
-    /// On its way to a device.
-    There(Arc<Inputs>),
-    /// What was parked after the stages before.
-    Parked(Vec<Part>),
+enum BatchStart {
+    /// Inputs on the CPU, which computes them.
+    OnCpu(Tensor),
+    /// Inputs on the host, to be uploaded to a device.
+    ToDevice(Arc<BatchInputs>),
+    /// Activations that were parked after the stage before.
+    Parked(Vec<ContinuedRows>),
 }
 
-struct Superseded {
+struct SupersededWeights {
     variant: VariantId,
     generation: u64,
     model: Arc<LoadedModel>,
@@ -50,24 +52,24 @@ struct Superseded {
 // === impl CandleExecutor ===
 
 impl CandleExecutor {
-    /// An executor that holds at most `budget_bytes` of models and parked activations.
+    /// An executor with a budget of `budget_bytes` for models and parked activations.
     pub fn new(weights: Arc<Weights>, device: Device, budget_bytes: u64) -> Self {
         Self::over(ModelCache::new(weights, device, budget_bytes))
     }
 
-    /// An executor that holds its models in this cache.
+    /// An executor with this cache.
     pub fn over(cache: ModelCache) -> Self {
         Self {
             retries: !cache.device().is_cpu(),
             cache: Arc::new(cache),
-            parked: Parked::default(),
+            parked: ParkedActivations::default(),
             superseded: Vec::new(),
             staging: Staging::default(),
         }
     }
 
-    /// Tries a batch once more without what is not in use, when the device has no memory for it;
-    /// as cards do anyway.
+    /// If the device has no memory for a batch, evicts the models that are not in use and tries once
+    /// more. The default on GPUs.
     #[must_use]
     pub fn with_retries(self) -> Self {
         Self {
@@ -90,12 +92,12 @@ impl CandleExecutor {
         self
     }
 
-    fn execute(&mut self, model: &InUse, job: &mut Job) -> Result<BatchOutput, ExecuteError> {
+    fn execute(&mut self, model: &ModelInUse, job: &mut Job) -> Result<BatchOutput, ExecuteError> {
         stages::check(job, model)?;
         let start = self.start(model, job)?;
         let again = self.retries.then(|| start.clone());
         match (self.attempt(model, job, start), again) {
-            (Err(error), Some(again)) if error.fault() == Some(Fault::OutOfMemory) => {
+            (Err(error), Some(again)) if error.fault() == Some(DeviceFault::OutOfMemory) => {
                 self.make_space(job.variant, &error);
                 self.attempt(model, job, again)
             }
@@ -104,40 +106,40 @@ impl CandleExecutor {
         .map_err(|error| self.judged(error))
     }
 
-    fn start(&mut self, model: &InUse, job: &mut Job) -> Result<Start, ExecuteError> {
+    fn start(&mut self, model: &ModelInUse, job: &mut Job) -> Result<BatchStart, ExecuteError> {
         if job.from_stage == 0 {
             let inputs = batch::gather(&mut job.rows, model)?;
             return match self.cache.device().is_cpu() {
-                true => inputs.into_tensor(model).map(Start::Here),
-                false => Ok(Start::There(Arc::new(inputs))),
+                true => inputs.into_tensor(model).map(BatchStart::OnCpu),
+                false => Ok(BatchStart::ToDevice(Arc::new(inputs))),
             };
         }
-        let from = Progress {
+        let from = StageProgress {
             variant: job.variant,
             stages_run: job.from_stage,
         };
         let parts = self.parked.take(&job.rows, from, &*model.model)?;
-        Ok(Start::Parked(parts))
+        Ok(BatchStart::Parked(parts))
     }
 
     fn attempt(
         &mut self,
-        model: &InUse,
+        model: &ModelInUse,
         job: &Job,
-        start: Start,
+        start: BatchStart,
     ) -> Result<BatchOutput, ExecuteError> {
         let whole = 0..job.rows.len();
         let parts = match start {
-            Start::Here(x) => return self.run_on(model, model.generation(), job, whole, x),
-            Start::There(inputs) => {
+            BatchStart::OnCpu(x) => return self.run_on(model, model.generation(), job, whole, x),
+            BatchStart::ToDevice(inputs) => {
                 let x = inputs.upload(model, &mut self.staging, self.cache.device())?;
                 return self.run_on(model, model.generation(), job, whole, x);
             }
-            Start::Parked(parts) => parts,
+            BatchStart::Parked(parts) => parts,
         };
         let mut output = None;
         let mut begin = 0;
-        // One part, unless weights were replaced between the stages of some of the rows.
+        // One part, unless the weights were replaced between the stages of these requests.
         for part in parts {
             let rows = begin..begin + part.rows;
             begin = rows.end;
@@ -155,18 +157,18 @@ impl CandleExecutor {
         output.ok_or_else(|| ExecuteError::job(&model.name, "a batch without requests"))
     }
 
-    /// The model, and the time its load took. When the device has no memory for it, it is tried
-    /// once more without what is not in use.
+    /// The model, and the time its load took. If the device has no memory for it, models that are not
+    /// in use are evicted and the load is tried once more.
     fn acquire(
         &mut self,
         variant: VariantId,
         soon: &[VariantId],
-    ) -> (Result<InUse, CacheError>, Micros) {
+    ) -> (Result<ModelInUse, CacheError>, Micros) {
         let start = Instant::now();
         let mut acquired = self.cache.acquire(variant, soon);
         if let Err(error) = &acquired
             && self.retries
-            && error.fault() == Some(Fault::OutOfMemory)
+            && error.fault() == Some(DeviceFault::OutOfMemory)
             && !error.is_repeated()
         {
             self.make_space(variant, error);
@@ -179,7 +181,7 @@ impl CandleExecutor {
         }
     }
 
-    /// Lets go of whatever is not in use, after `error`.
+    /// Evicts the models that are not in use, after `error`.
     fn make_space(&self, variant: VariantId, error: &dyn std::error::Error) {
         let evicted = self.cache.evict_idle(variant);
         cuda::trim(self.cache.device());
@@ -187,17 +189,18 @@ impl CandleExecutor {
             variant = self.cache.name(variant),
             evicted,
             error = error.to_string(),
-            "out of memory: tried again without what is not in use"
+            "out of memory: evicted the models that are not in use, trying again"
         );
     }
 
-    /// An error as the device sees it: what fails may be the first to notice that it is gone.
+    /// Checks whether a failed computation failed because the device is lost: it may be the first to
+    /// notice.
     fn judged(&self, error: ExecuteError) -> ExecuteError {
         if !matches!(error, ExecuteError::Compute { .. }) {
             return error;
         }
         match self.cache.device().synchronize() {
-            Err(found) if Fault::of(&found.to_string()) == Some(Fault::Lost) => {
+            Err(found) if DeviceFault::of(&found.to_string()) == Some(DeviceFault::Lost) => {
                 ExecuteError::DeviceLost {
                     reason: format!("{error}; then {found}"),
                 }
@@ -241,8 +244,8 @@ impl CandleExecutor {
         rows: Range<usize>,
         x: &Tensor,
     ) -> Result<BatchOutput, ExecuteError> {
-        // A strided view would keep more memory than is accounted. The device may still be
-        // computing: the time until it is done belongs to this batch.
+        // A strided view would keep more memory than is accounted. The device may still compute; the
+        // time until it is done belongs to this batch.
         let activations = x
             .contiguous()
             .and_then(|x| self.cache.device().synchronize().map(|()| x))
@@ -251,7 +254,7 @@ impl CandleExecutor {
             let reason = format!("gave {:?} for {} requests", activations.dims(), rows.len());
             return Err(ExecuteError::job(&model.name, reason));
         }
-        let progress = Progress {
+        let progress = StageProgress {
             variant: job.variant,
             stages_run: job.to_stage,
         };
@@ -261,8 +264,8 @@ impl CandleExecutor {
         Ok(BatchOutput::Parked)
     }
 
-    /// After anything that parks or releases: weights that nobody needs any more go, and the
-    /// cache learns how much of the budget is not its own.
+    /// After each change of the parked activations: drops superseded weights without any, and tells
+    /// the cache which part of the budget is not for models.
     fn account(&mut self) {
         if !self.superseded.is_empty() {
             let parked = &self.parked;
@@ -276,7 +279,7 @@ impl CandleExecutor {
 }
 
 impl Executor for CandleExecutor {
-    fn run(&mut self, job: &mut Job) -> Ran {
+    fn run(&mut self, job: &mut Job) -> JobOutcome {
         let (acquired, load) = self.acquire(job.variant, &job.soon);
         let start = Instant::now();
         let result = match acquired {
@@ -284,13 +287,13 @@ impl Executor for CandleExecutor {
             Err(error) => Err(error.into()),
         };
         if !matches!(result, Ok(BatchOutput::Parked)) {
-            // They have ended: answered, or failed with their batch.
+            // These requests have ended: answered, or failed with their batch.
             for row in &job.rows {
                 self.parked.release(row.request);
             }
         }
         self.account();
-        Ran {
+        JobOutcome {
             result,
             compute: Micros::from(start.elapsed()),
             load,
@@ -316,10 +319,10 @@ impl Executor for CandleExecutor {
     }
 
     fn replace(&mut self, variant: VariantId, model: &Arc<LoadedModel>) {
-        if let Some(Replaced { generation, model }) = self.cache.replace(variant, model)
+        if let Some(ReplacedModel { generation, model }) = self.cache.replace(variant, model)
             && self.parked.holds(variant, generation)
         {
-            self.superseded.push(Superseded {
+            self.superseded.push(SupersededWeights {
                 variant,
                 generation,
                 model,
@@ -333,7 +336,7 @@ impl Executor for CandleExecutor {
     }
 }
 
-/// The outputs of two parts of one batch, the first part's rows first.
+/// Joins the outputs of two parts of one batch.
 fn join(mut first: BatchOutput, second: BatchOutput) -> BatchOutput {
     if let (
         BatchOutput::Answered { probabilities, .. },
@@ -348,7 +351,7 @@ fn join(mut first: BatchOutput, second: BatchOutput) -> BatchOutput {
     first
 }
 
-/// Runs the head of an exit and copies its few numbers to the host.
+/// Runs the head of an exit and copies its answers to the host.
 fn answer(
     model: &LoadedModel,
     exit: usize,

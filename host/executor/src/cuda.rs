@@ -1,13 +1,21 @@
-//! Cards, where this program is built for them; elsewhere the same names, without any.
+//! GPUs, in programs that are built for them. Other programs have the same names, without a GPU.
 //!
-//! Everything here that is more than a call of a library has its decisions somewhere else, where
-//! every machine tests them: `device`, `fault`, `memory`, `candle_executor`.
+//! This module only calls CUDA's libraries. The decisions are in `device`, `fault`, `memory` and
+//! `candle_executor`, where every machine can test them.
 
 #[cfg(not(feature = "cuda"))]
 mod absent;
 #[cfg(feature = "cuda")]
+#[allow(
+    unsafe_code,
+    reason = "candle and cudarc offer these calls of CUDA as unsafe functions only"
+)]
 mod driver;
 #[cfg(feature = "cuda")]
+#[allow(
+    unsafe_code,
+    reason = "candle and cudarc offer these calls of CUDA as unsafe functions only"
+)]
 mod staging;
 
 #[cfg(not(feature = "cuda"))]

@@ -1,4 +1,4 @@
-//! What a worker computes on: named, opened, told apart.
+//! The devices that workers compute on: their names, opening them, telling them apart.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,11 +15,11 @@ pub enum DeviceName {
     /// The processor.
     #[default]
     Cpu,
-    /// One of NVIDIA's cards, counted from 0 as the driver counts them.
+    /// One of NVIDIA's GPUs, counted from 0 as the driver counts them.
     Cuda(usize),
 }
 
-/// Why a device cannot be computed on.
+/// Why a device cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DeviceError {
     /// This program cannot use it.
@@ -28,58 +28,58 @@ pub enum DeviceError {
          one with it"
     )]
     NotBuilt {
-        /// Which.
+        /// The device.
         device: DeviceName,
     },
-    /// The machine has no card that a program could use.
-    #[error("`{device}`: no card answers on this machine: {reason}")]
-    NoCards {
-        /// Which was asked for.
+    /// The driver is not usable, so no GPU is.
+    #[error("`{device}`: no GPU answers on this machine: {reason}")]
+    NoDriver {
+        /// The device.
         device: DeviceName,
-        /// What the driver said.
+        /// The driver's reason.
         reason: String,
     },
-    /// The machine has fewer cards.
-    #[error("`{device}`: does not exist, this machine has {}", cards(*.count))]
-    NoSuchCard {
-        /// Which was asked for.
+    /// The machine has fewer GPUs.
+    #[error("`{device}`: does not exist, this machine has {}", gpus(*.count))]
+    NoSuchGpu {
+        /// The device.
         device: DeviceName,
-        /// Cards there are.
+        /// GPUs of the machine.
         count: usize,
     },
-    /// The card is there and cannot be opened.
+    /// The GPU exists and cannot be opened.
     #[error("`{device}`: {reason}")]
     Open {
-        /// Which.
+        /// The device.
         device: DeviceName,
-        /// What the driver said.
+        /// The driver's reason.
         reason: String,
     },
 }
 
-/// Whose tensors work together: those of one device as it was opened once. Two workers on a card
-/// each have a stream of their own, and candle refuses to mix their tensors.
+/// Tells opened devices apart: only tensors of one opened device work together. Two workers on a
+/// GPU have opened it twice, each with a stream of its own, and candle refuses to mix their tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct OpenedDevice {
     location: DeviceLocation,
     opened: cuda::Opened,
 }
 
-fn cards(count: usize) -> String {
+fn gpus(count: usize) -> String {
     match count {
-        0 => "no card".to_owned(),
-        1 => "one card, `cuda:0`".to_owned(),
-        more => format!("{more} cards, `cuda:0` to `cuda:{}`", more - 1),
+        0 => "no GPU".to_owned(),
+        1 => "one GPU, `cuda:0`".to_owned(),
+        more => format!("{more} GPUs, `cuda:0` to `cuda:{}`", more - 1),
     }
 }
 
 // === impl DeviceName ===
 
 impl DeviceName {
-    /// Whether this program can compute on such a device, wherever there is one.
+    /// Checks that this program was built for such a device.
     ///
     /// # Errors
-    /// It was built without the feature.
+    /// It was built without the feature `cuda`.
     pub fn check_built(self) -> Result<(), DeviceError> {
         match self {
             Self::Cuda(_) if !cfg!(feature = "cuda") => Err(DeviceError::NotBuilt { device: self }),
@@ -87,16 +87,16 @@ impl DeviceName {
         }
     }
 
-    /// Opens it, for one worker: a card with a stream of its own.
+    /// Opens it for one worker: a GPU with a stream of its own.
     ///
     /// # Errors
-    /// This program, or this machine, has none.
+    /// This program cannot use it, or the machine lacks it.
     pub fn open(self) -> Result<Device, DeviceError> {
         self.check_built()?;
         let Self::Cuda(index) = self else {
             return Ok(Device::Cpu);
         };
-        let count = cuda::count().map_err(|reason| DeviceError::NoCards {
+        let count = cuda::count().map_err(|reason| DeviceError::NoDriver {
             device: self,
             reason,
         })?;
@@ -107,13 +107,13 @@ impl DeviceName {
         })
     }
 
-    /// The kind of worker that computes on it with these threads: `cpu-2t`, `cuda-h200`. Where the
-    /// card does not tell what it is, `cuda`.
+    /// The kind of worker that computes on it with these threads: `cpu-2t`, `cuda-h200`; `cuda` if
+    /// the driver does not tell the GPU's name.
     pub fn kind(self, threads: usize) -> String {
         match self {
             Self::Cpu => format!("cpu-{threads}t"),
-            Self::Cuda(index) => match cuda::card_name(index) {
-                Some(name) => card_kind(&name),
+            Self::Cuda(index) => match cuda::gpu_name(index) {
+                Some(name) => gpu_kind(&name),
                 None => "cuda".to_owned(),
             },
         }
@@ -121,7 +121,7 @@ impl DeviceName {
 
     fn check_exists(self, count: usize) -> Result<(), DeviceError> {
         match self {
-            Self::Cuda(index) if index >= count => Err(DeviceError::NoSuchCard {
+            Self::Cuda(index) if index >= count => Err(DeviceError::NoSuchGpu {
                 device: self,
                 count,
             }),
@@ -131,7 +131,7 @@ impl DeviceName {
 }
 
 /// `NVIDIA GeForce RTX 4090` is `cuda-geforce-rtx-4090`.
-fn card_kind(name: &str) -> String {
+fn gpu_kind(name: &str) -> String {
     let words = name
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -164,16 +164,16 @@ impl FromStr for DeviceName {
             }
             _ => None,
         };
-        index
-            .map(Self::Cuda)
-            .ok_or_else(|| format!("no device is called `{text}`; there are `cpu` and `cuda:0` on"))
+        index.map(Self::Cuda).ok_or_else(|| {
+            format!("`{text}` is not a device; devices are `cpu` and `cuda:N`, such as `cuda:0`")
+        })
     }
 }
 
-// === impl Place ===
+// === impl OpenedDevice ===
 
-impl Place {
-    /// Where this device's tensors are.
+impl OpenedDevice {
+    /// Which opened device this is.
     pub fn of(device: &Device) -> Self {
         Self {
             location: device.location(),
@@ -182,15 +182,15 @@ impl Place {
     }
 }
 
-/// What the device's memory holds now; none for what has no memory of its own.
+/// The device's memory now; `None` for the processor, which has no memory of its own.
 pub fn memory(device: &Device) -> Option<DeviceMemory> {
     cuda::memory(device)
 }
 
 /// Reads an opened device's memory.
-pub(crate) struct OfDevice(pub(crate) Device);
+pub(crate) struct DeviceGauge(pub(crate) Device);
 
-impl MemoryGauge for OfDevice {
+impl MemoryGauge for DeviceGauge {
     fn read(&self) -> Option<DeviceMemory> {
         memory(&self.0)
     }
@@ -215,44 +215,46 @@ mod tests {
             "", "gpu", "cuda:", "cuda:-1", "cuda:+1", "cuda:x", "cpu:0", "CUDA:0",
         ] {
             let refused = text.parse::<DeviceName>();
-            let reason = format!("no device is called `{text}`; there are `cpu` and `cuda:0` on");
+            let reason = format!(
+                "`{text}` is not a device; devices are `cpu` and `cuda:N`, such as `cuda:0`"
+            );
             assert_eq!(refused, Err(reason));
         }
     }
 
     #[test]
-    fn a_card_that_is_not_there_is_named_with_those_that_are() {
-        let said = |index, count| {
-            let checked = DeviceName::Cuda(index).check_exists(count);
-            checked.map_err(|error| error.to_string())
+    fn a_missing_gpu_is_named_with_the_gpus_of_the_machine() {
+        let checked = |index, count| {
+            let found = DeviceName::Cuda(index).check_exists(count);
+            found.map_err(|error| error.to_string())
         };
-        assert_eq!(said(0, 1), Ok(()));
-        assert_eq!(said(7, 8), Ok(()));
+        assert_eq!(checked(0, 1), Ok(()));
+        assert_eq!(checked(7, 8), Ok(()));
         let refused = |text: &str| Err(text.to_owned());
         assert_eq!(
-            said(0, 0),
-            refused("`cuda:0`: does not exist, this machine has no card")
+            checked(0, 0),
+            refused("`cuda:0`: does not exist, this machine has no GPU")
         );
         assert_eq!(
-            said(1, 1),
-            refused("`cuda:1`: does not exist, this machine has one card, `cuda:0`")
+            checked(1, 1),
+            refused("`cuda:1`: does not exist, this machine has one GPU, `cuda:0`")
         );
         assert_eq!(
-            said(8, 8),
-            refused("`cuda:8`: does not exist, this machine has 8 cards, `cuda:0` to `cuda:7`")
+            checked(8, 8),
+            refused("`cuda:8`: does not exist, this machine has 8 GPUs, `cuda:0` to `cuda:7`")
         );
     }
 
     #[test]
-    fn a_kind_says_which_card() {
-        assert_eq!(card_kind("NVIDIA H200"), "cuda-h200");
-        assert_eq!(card_kind("NVIDIA A100-SXM4-80GB"), "cuda-a100-sxm4-80gb");
+    fn a_kind_names_its_gpu() {
+        assert_eq!(gpu_kind("NVIDIA H200"), "cuda-h200");
+        assert_eq!(gpu_kind("NVIDIA A100-SXM4-80GB"), "cuda-a100-sxm4-80gb");
         assert_eq!(DeviceName::Cpu.kind(2), "cpu-2t");
     }
 
-    /// Whatever the machine and the build have: an answer or a reason, and no panic.
+    /// On any machine and in any build: a reason, and no panic.
     #[test]
-    fn what_cannot_be_opened_says_why() {
+    fn a_device_that_cannot_be_opened_has_a_reason() {
         assert!(DeviceName::Cpu.open().is_ok_and(|device| device.is_cpu()));
         let far = DeviceName::Cuda(4_000).open();
         let reason = far.map(|_| ()).map_err(|error| error.to_string());
@@ -269,8 +271,11 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_is_one_place() {
-        assert_eq!(Place::of(&Device::Cpu), Place::of(&Device::Cpu));
+    fn the_processor_is_one_device() {
+        assert_eq!(
+            OpenedDevice::of(&Device::Cpu),
+            OpenedDevice::of(&Device::Cpu)
+        );
         assert_eq!(memory(&Device::Cpu), None);
     }
 }

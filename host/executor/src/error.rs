@@ -3,7 +3,7 @@
 use switchyard_core::ids::RequestId;
 use thiserror::Error;
 
-use crate::fault::Fault;
+use crate::fault::DeviceFault;
 
 /// Why a batch has no answers. Variants are named `app/variant`.
 #[derive(Debug, Error)]
@@ -11,65 +11,65 @@ pub enum ExecuteError {
     /// The model could not be made resident.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// A request's input is not what the model takes.
+    /// A request's input does not fit the model.
     #[error("request {}: input `{input}`: {reason}", request.0)]
     Input {
         /// The request at fault.
         request: RequestId,
         /// Name of the input.
         input: String,
-        /// What is wrong with it.
+        /// Why it does not fit.
         reason: String,
     },
-    /// A job continues a request that is not parked here as the job says.
+    /// A job continues a request whose activations are not parked here at that stage.
     #[error("request {}: cannot continue: {reason}", request.0)]
     NotParked {
         /// The request at fault.
         request: RequestId,
-        /// What is parked instead.
+        /// The parked activations, if any.
         reason: String,
     },
     /// The job's stages or exit do not exist, or it has no rows.
     #[error("{variant}: {reason}")]
     Job {
-        /// The variant asked for.
+        /// The variant of the job.
         variant: String,
-        /// What is wrong with the job.
+        /// Why it cannot run.
         reason: String,
     },
     /// A tensor computation failed.
-    #[error("{variant}: {what}: {reason}")]
+    #[error("{variant}: {part}: {reason}")]
     Compute {
         /// The variant that ran.
         variant: String,
-        /// The part of it, such as `stage 2`.
-        what: String,
-        /// What candle said.
+        /// The part that failed, such as `stage 2`.
+        part: String,
+        /// candle's reason.
         reason: String,
     },
-    /// The device had no memory left for it, also when nothing was there but what was in use.
-    #[error("{variant}: {what}: the device is out of memory: {reason}")]
+    /// The device has too little memory, even with only the models in use resident.
+    #[error("{variant}: {part}: the device is out of memory: {reason}")]
     OutOfMemory {
         /// The variant that ran.
         variant: String,
-        /// The part of it, such as `stage 2`.
-        what: String,
-        /// What candle said.
+        /// The part that failed, such as `stage 2`.
+        part: String,
+        /// candle's reason.
         reason: String,
     },
-    /// Something panicked while the batch ran; the worker goes on.
+    /// The executor panicked while the batch ran; the worker continues.
     #[error("the batch panicked: {reason}")]
     Panicked {
         /// The panic's message.
         reason: String,
     },
-    /// A [`SyntheticExecutor`](crate::synthetic::SyntheticExecutor) was told to fail.
+    /// A [`SyntheticExecutor`](crate::synthetic::SyntheticExecutor) injected the failure.
     #[error("injected: {0}")]
     Injected(String),
-    /// The device is gone; so is the worker.
+    /// The device is lost, and the worker with it.
     #[error("device lost: {reason}")]
     DeviceLost {
-        /// What happened to it.
+        /// The device's error.
         reason: String,
     },
     /// The worker stopped before the batch began.
@@ -80,27 +80,27 @@ pub enum ExecuteError {
 /// Why a variant is not resident.
 #[derive(Debug, Error)]
 pub enum CacheError {
-    /// It would not fit an empty worker.
+    /// It does not fit an empty worker.
     #[error("{variant}: takes {bytes} bytes, the worker's budget is {budget_bytes}")]
     TooLarge {
-        /// The variant asked for.
+        /// The variant.
         variant: String,
-        /// What it takes.
+        /// Bytes it takes.
         bytes: u64,
-        /// What the worker has.
+        /// Bytes the worker has.
         budget_bytes: u64,
     },
-    /// What may not be evicted leaves too little room for it.
+    /// It does not fit next to the models that cannot be evicted.
     #[error(
-        "{variant}: takes {bytes} bytes, {free_bytes} are left beside pinned models, models in \
+        "{variant}: takes {bytes} bytes, {free_bytes} are left next to pinned models, models in \
          use and parked activations"
     )]
     NoRoom {
-        /// The variant asked for.
+        /// The variant.
         variant: String,
-        /// What it takes.
+        /// Bytes it takes.
         bytes: u64,
-        /// What could be had at most.
+        /// Bytes that evictions can free, at most.
         free_bytes: u64,
     },
     /// It could not be read.
@@ -112,14 +112,14 @@ pub enum CacheError {
 #[derive(Clone, Debug, Error)]
 #[error("{variant}: {reason}")]
 pub struct LoadError {
-    /// The variant asked for.
+    /// The variant.
     pub variant: String,
-    /// What the source said; names the file and the field.
+    /// The source's reason; names the file and the field.
     pub reason: String,
-    /// Nothing was tried this time: the last attempt failed so, and the next one is not due.
+    /// The error of an earlier attempt; the next attempt is not due yet.
     pub repeated: bool,
-    /// What it tells of the device.
-    pub fault: Option<Fault>,
+    /// The fault of the device, if it caused the error.
+    pub fault: Option<DeviceFault>,
 }
 
 // === impl LoadError ===
@@ -130,7 +130,7 @@ impl LoadError {
         let reason = reason.into();
         Self {
             variant: variant.into(),
-            fault: Fault::of(&reason),
+            fault: DeviceFault::of(&reason),
             reason,
             repeated: false,
         }
@@ -140,13 +140,13 @@ impl LoadError {
 // === impl CacheError ===
 
 impl CacheError {
-    /// Whether it only says again what an earlier attempt has said.
+    /// Whether it is the error of an earlier attempt.
     pub fn is_repeated(&self) -> bool {
         matches!(self, Self::Load(LoadError { repeated: true, .. }))
     }
 
-    /// What it tells of the device.
-    pub fn fault(&self) -> Option<Fault> {
+    /// The fault of the device, if it caused the error.
+    pub fn fault(&self) -> Option<DeviceFault> {
         match self {
             Self::Load(error) => error.fault,
             Self::TooLarge { .. } | Self::NoRoom { .. } => None,
@@ -157,21 +157,21 @@ impl CacheError {
 // === impl ExecuteError ===
 
 impl ExecuteError {
-    /// Whether it only says again what an earlier batch has said.
+    /// Whether it is the error of an earlier attempt to load.
     pub fn is_repeated(&self) -> bool {
         matches!(self, Self::Cache(error) if error.is_repeated())
     }
 
-    /// Whether the worker cannot run anything after this.
+    /// Whether the worker cannot run another batch.
     pub fn is_fatal(&self) -> bool {
-        self.fault() == Some(Fault::Lost)
+        self.fault() == Some(DeviceFault::Lost)
     }
 
-    /// What it tells of the device.
-    pub fn fault(&self) -> Option<Fault> {
+    /// The fault of the device, if it caused the error.
+    pub fn fault(&self) -> Option<DeviceFault> {
         match self {
-            Self::DeviceLost { .. } => Some(Fault::Lost),
-            Self::OutOfMemory { .. } => Some(Fault::OutOfMemory),
+            Self::DeviceLost { .. } => Some(DeviceFault::Lost),
+            Self::OutOfMemory { .. } => Some(DeviceFault::OutOfMemory),
             Self::Cache(error) => error.fault(),
             _ => None,
         }
@@ -201,22 +201,22 @@ impl ExecuteError {
 
     pub(crate) fn compute(
         variant: &str,
-        what: impl Into<String>,
+        part: impl Into<String>,
         error: &candle_core::Error,
     ) -> Self {
-        let (variant, what, reason) = (variant.to_owned(), what.into(), error.to_string());
-        match Fault::of(&reason) {
-            Some(Fault::Lost) => Self::DeviceLost {
-                reason: format!("{variant}: {what}: {reason}"),
+        let (variant, part, reason) = (variant.to_owned(), part.into(), error.to_string());
+        match DeviceFault::of(&reason) {
+            Some(DeviceFault::Lost) => Self::DeviceLost {
+                reason: format!("{variant}: {part}: {reason}"),
             },
-            Some(Fault::OutOfMemory) => Self::OutOfMemory {
+            Some(DeviceFault::OutOfMemory) => Self::OutOfMemory {
                 variant,
-                what,
+                part,
                 reason,
             },
             None => Self::Compute {
                 variant,
-                what,
+                part,
                 reason,
             },
         }

@@ -1,4 +1,4 @@
-//! The one thing a worker thread knows about what it runs.
+//! The seam between a worker thread and the framework that computes.
 
 use std::sync::Arc;
 
@@ -13,50 +13,49 @@ use crate::source::LoadedModel;
 /// Runs one batch at a time.
 ///
 /// A panic leaves an executor usable: [`Worker`](crate::worker::Worker) catches it, fails the
-/// batch and goes on with the same executor.
+/// batch and continues with the same executor.
 pub trait Executor: Send {
     /// Runs a batch to its end and takes the inputs out of it. Afterwards its requests are parked
-    /// exactly when the result is [`BatchOutput::Parked`].
-    fn run(&mut self, job: &mut Job) -> Ran;
+    /// if, and only if, the result is [`BatchOutput::Parked`].
+    fn run(&mut self, job: &mut Job) -> JobOutcome;
 
-    /// Drops the parked activations of a request that will not be continued. Does nothing when
-    /// there are none.
+    /// Drops the parked activations of a request that will not continue, if it has any.
     fn release(&mut self, request: RequestId);
 
-    /// Makes a variant resident ahead of its first batch and returns the time it took.
+    /// Makes a variant resident ahead of its first batch and returns the time that took; zero if it
+    /// was already.
     ///
     /// # Errors
-    /// As the load of a batch.
+    /// As for the load of a batch.
     fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError>;
 
-    /// What the memory holds.
+    /// The content of the memory.
     fn residency(&self) -> Residency;
 
-    /// Lets go of a variant, pinned or not. Nothing is done where there are no models.
+    /// Unloads a variant, pinned or not. Executors without models do nothing.
     fn unload(&mut self, variant: VariantId) {
         let _ = variant;
     }
 
-    /// Runs batches on other weights of a variant from now on, if it is resident. What is parked
-    /// goes on with the weights it began with. Nothing is done where there are no models.
+    /// Runs later batches of a resident variant on other weights. Parked requests continue with the
+    /// weights they began with. Executors without models do nothing.
     fn replace(&mut self, variant: VariantId, model: &Arc<LoadedModel>) {
         let _ = (variant, model);
     }
 
-    /// The models, for the thread that loads beside the batches; none where there is nothing to
-    /// load.
+    /// The models, for the thread that loads while batches run; `None` if there is nothing to load.
     fn models(&self) -> Option<Arc<ModelCache>> {
         None
     }
 }
 
-/// What came of running a [`Job`].
+/// The outcome of a [`Job`].
 #[derive(Debug)]
-pub struct Ran {
+pub struct JobOutcome {
     /// Its answers, or why there are none.
     pub result: Result<BatchOutput, ExecuteError>,
     /// Time spent on assembly, stages, head and output.
     pub compute: Micros,
-    /// Time spent making the variant resident; zero when it was.
+    /// Time spent making the variant resident; zero if it was already.
     pub load: Micros,
 }

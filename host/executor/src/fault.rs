@@ -1,20 +1,20 @@
-//! What a device's error means: out of memory, lost, or neither.
+//! The meaning of a device's error: out of memory, lost, or neither.
 //!
-//! CUDA's libraries name their errors, and candle passes the names on in its messages, from
-//! whichever library and through however many layers. So messages are what is read here: no type of
-//! CUDA is needed, and every machine can test it.
+//! CUDA's libraries name their errors, and candle passes the names on in its messages, from every
+//! library and through every layer. So this reads messages instead of CUDA's types, and every
+//! machine can test it.
 
-/// What happened to a device.
+/// A fault of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It has no memory left for this; with less on it, it might.
+pub enum DeviceFault {
+    /// It has too little free memory; with less on it the same work may succeed.
     OutOfMemory,
     /// Nothing will run on it until this process has ended: CUDA keeps such an error and returns
-    /// it from every call after it.
+    /// it from every later call.
     Lost,
 }
 
-/// Names of errors after which less on the card may help.
+/// Names of errors after which less on the GPU may help.
 const OUT_OF_MEMORY: [&str; 7] = [
     "CUDA_ERROR_OUT_OF_MEMORY",
     "CUBLAS_STATUS_ALLOC_FAILED",
@@ -25,8 +25,8 @@ const OUT_OF_MEMORY: [&str; 7] = [
     "cudaErrorMemoryAllocation",
 ];
 
-/// Names of errors that stay: of the context, which every worker on the card shares, or of the
-/// card itself.
+/// Names of errors that stay: of the context, which all workers on the GPU share, or of the GPU
+/// itself.
 const LOST: [&str; 22] = [
     "CUDA_ERROR_DEINITIALIZED",
     "CUDA_ERROR_NO_DEVICE",
@@ -52,14 +52,13 @@ const LOST: [&str; 22] = [
     "CUDA_ERROR_UNKNOWN",
 ];
 
-// === impl Fault ===
+// === impl DeviceFault ===
 
-impl Fault {
-    /// What a message tells of its device; none where it tells nothing, as when a shape does not
-    /// fit.
+impl DeviceFault {
+    /// The fault that a message names; `None` if it names none, such as for shapes that do not fit.
     pub fn of(message: &str) -> Option<Self> {
         let words = message.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        // A message may hold several: what is lost cannot run out of memory any more.
+        // A message may hold several names. A lost device stays lost, so `Lost` wins.
         let mut worst = None;
         for word in words {
             if LOST.contains(&word) {
@@ -77,25 +76,25 @@ impl Fault {
 mod tests {
     use super::*;
 
-    /// As cudarc 0.19 writes its errors, and candle passes them on.
+    /// In the words of cudarc 0.19, which candle passes on.
     #[test]
     fn errors_are_known_by_their_names() {
-        let said = [
+        let messages = [
             (
                 "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")",
-                Some(Fault::OutOfMemory),
+                Some(DeviceFault::OutOfMemory),
             ),
             (
                 "CublasError(CUBLAS_STATUS_ALLOC_FAILED)",
-                Some(Fault::OutOfMemory),
+                Some(DeviceFault::OutOfMemory),
             ),
             (
                 "DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access was encountered\")",
-                Some(Fault::Lost),
+                Some(DeviceFault::Lost),
             ),
             (
                 "DriverError(CUDA_ERROR_ECC_UNCORRECTABLE, \"uncorrectable ECC error encountered\") when loading unary",
-                Some(Fault::Lost),
+                Some(DeviceFault::Lost),
             ),
             (
                 "DriverError(CUDA_ERROR_INVALID_VALUE, \"invalid argument\")",
@@ -104,20 +103,20 @@ mod tests {
             ("shape mismatch in matmul, lhs: [1, 2], rhs: [3, 4]", None),
             ("", None),
         ];
-        for (message, fault) in said {
-            assert_eq!(Fault::of(message), fault, "{message}");
+        for (message, fault) in messages {
+            assert_eq!(DeviceFault::of(message), fault, "{message}");
         }
     }
 
     #[test]
     fn a_name_inside_another_is_not_that_name() {
-        assert_eq!(Fault::of("CUDA_ERROR_OUT_OF_MEMORY_ISH"), None);
-        assert_eq!(Fault::of("MY_CUDA_ERROR_UNKNOWN"), None);
+        assert_eq!(DeviceFault::of("CUDA_ERROR_OUT_OF_MEMORY_ISH"), None);
+        assert_eq!(DeviceFault::of("MY_CUDA_ERROR_UNKNOWN"), None);
     }
 
     #[test]
-    fn what_is_lost_is_lost_whatever_else_is_said() {
+    fn a_message_with_both_names_means_lost() {
         let both = "CUDA_ERROR_OUT_OF_MEMORY, then CUDA_ERROR_LAUNCH_FAILED";
-        assert_eq!(Fault::of(both), Some(Fault::Lost));
+        assert_eq!(DeviceFault::of(both), Some(DeviceFault::Lost));
     }
 }

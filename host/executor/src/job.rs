@@ -1,4 +1,4 @@
-//! What goes to a worker and what comes back.
+//! Jobs, which go to a worker, and results, which come back.
 
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::residents::Soon;
@@ -10,28 +10,28 @@ use crate::values::Values;
 /// One batch to run: stages `[from_stage, to_stage)` of a variant, then the head of an exit.
 #[derive(Debug)]
 pub struct Job {
-    /// Names the batch in its [`Finished`].
+    /// The id that [`Finished`] repeats.
     pub batch: BatchId,
-    /// The app its requests asked for.
+    /// The app of its requests.
     pub app: AppId,
     /// The variant to run.
     pub variant: VariantId,
-    /// First stage to run; 0 starts from the inputs, more from parked activations.
+    /// First stage to run; 0 starts from the inputs, a later one from parked activations.
     pub from_stage: u32,
     /// One past the last stage to run.
     pub to_stage: u32,
-    /// The exit that answers after the last stage; without one the activations are parked.
+    /// The exit that answers after the last stage; without an exit the activations are parked.
     pub exit: Option<ExitId>,
     /// The requests, in the order in which they are answered.
-    pub rows: Vec<Row>,
-    /// What the batches behind this one need: the last to be evicted for it.
+    pub rows: Vec<JobRow>,
+    /// Variants that the batches behind this one need: they are evicted last.
     pub soon: Soon,
 }
 
 /// One request of a batch.
 #[derive(Debug)]
-pub struct Row {
-    /// Whose it is.
+pub struct JobRow {
+    /// The request.
     pub request: RequestId,
     /// The request's tensors, moved in; `None` when its activations are parked here.
     pub input: Option<Vec<InputTensor>>,
@@ -50,7 +50,20 @@ pub enum InputTensor {
     Text(String),
 }
 
-/// What a batch came to.
+/// Type of the values of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputType {
+    /// 32-bit floating point.
+    F32,
+    /// 64-bit integers.
+    I64,
+    /// 8-bit unsigned integers.
+    Bytes,
+    /// Text.
+    Text,
+}
+
+/// The result of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BatchOutput {
     /// An exit ran.
@@ -60,49 +73,49 @@ pub enum BatchOutput {
         /// Class probabilities, request after request; `rows * classes` numbers.
         probabilities: Vec<f32>,
     },
-    /// The activations wait on the worker.
+    /// No exit ran; the activations wait on the worker.
     Parked,
 }
 
 /// The one end of a [`Job`].
 #[derive(Debug)]
 pub struct Finished {
-    /// Where it ran.
+    /// The worker that ran it.
     pub worker: WorkerId,
-    /// Which batch.
+    /// The batch.
     pub batch: BatchId,
     /// Its answers, or why there are none. After an error none of its requests is parked.
     pub result: Result<BatchOutput, ExecuteError>,
     /// Time spent on assembly, stages, head and output.
     pub compute: Micros,
-    /// Time spent making the variant resident; zero when it was.
+    /// Time spent making the variant resident; zero if it was already.
     pub load: Micros,
-    /// What the worker's memory holds now.
+    /// The worker's memory now.
     pub residency: Residency,
 }
 
-/// What a worker's memory holds.
+/// The content of a worker's memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
     /// Variants that need no load, in the order of their ids.
     pub resident: Vec<VariantId>,
-    /// Budget that neither a model nor parked activations use.
+    /// Part of the budget that neither models nor parked activations use.
     pub free_bytes: u64,
-    /// Grows from one look at this worker to the next. Two threads look: what arrives with a
-    /// lower number than the last is old.
+    /// Grows from one report of this worker to the next. Two threads report: a report with a lower
+    /// version than the last one is outdated.
     pub version: u64,
-    /// What the cache has done since the start.
+    /// Counts since the start.
     pub counts: CacheCounts,
 }
 
-/// What a worker's model cache has done since the start.
+/// Counts of a worker's model cache since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     /// Batches whose variant was resident.
     pub hits: u64,
-    /// Batches that had to wait for a load.
+    /// Batches that waited for a load.
     pub misses: u64,
-    /// Variants that went to make room.
+    /// Variants evicted to make room.
     pub evictions: u64,
     /// Variants made resident, for a batch or ahead of one.
     pub loads: u64,
@@ -139,23 +152,10 @@ impl InputTensor {
     }
 }
 
-/// Type of the values of an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputType {
-    /// 32-bit floating point.
-    F32,
-    /// 64-bit integers.
-    I64,
-    /// 8-bit unsigned integers.
-    Bytes,
-    /// Text.
-    Text,
-}
-
 // === impl BatchOutput ===
 
 impl BatchOutput {
-    /// Class probabilities per request, in the order of the job's rows; empty when parked.
+    /// Class probabilities per request, in the order of the job's rows; no rows if parked.
     pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
         let (classes, probabilities): (usize, &[f32]) = match self {
             Self::Answered {
@@ -164,7 +164,7 @@ impl BatchOutput {
             } => (*classes, probabilities),
             Self::Parked => (1, &[]),
         };
-        // A head without classes has no rows; chunks of 0 would panic.
+        // A head without classes has no rows; chunks of 0 panic.
         probabilities.chunks_exact(classes.max(1))
     }
 }

@@ -1,52 +1,74 @@
-//! Runs batches: worker threads, candle models, the model cache, measured profiles.
+//! Runs batches: worker threads, candle models, the model cache.
 //!
 //! In data order:
-//! - [`job`]: what goes to a worker and what comes back; [`error`]: why there is no answer
-//! - [`worker`]: a thread that owns an executor; [`threads`]: how candle shares the cores
-//! - [`executor`]: the trait; [`candle_executor`] and [`synthetic`] implement it
-//! - [`source`]: where models come from and how workers share them; [`zoo`]: from the model
-//!   zoo; [`cache`]: which of them a worker holds; `loader`: loads beside the batches;
-//!   [`trial`]: what a model must do before it serves
-//! - [`device`]: what a worker computes on; [`memory`]: what its memory has; [`fault`]: what its
-//!   errors mean; `cuda`: NVIDIA's cards, where this is built for them
-//! - [`tally`]: how much memory a batch takes; [`energy`]: how much energy
-//! - [`manifest`]: the zoo's cards as the core's catalog; [`profile`]: how long things take
+//! - [`job`]: jobs and their results; [`error`]: why a job has no answers
+//! - [`worker`]: a thread that owns an executor; `loader`: a thread that loads models while batches
+//!   run; [`event`]: the events of both
+//! - [`executor`]: the trait; [`candle_executor`] and [`synthetic`] implement it;
+//!   [`candle_threads`]: how many threads candle uses
+//! - [`source`]: where models come from; [`zoo`]: from the model zoo; [`manifest`]: the zoo's model
+//!   cards as the core's catalog
+//! - [`weights`]: weights that workers share; [`cache`]: the models that one worker holds;
+//!   [`trial`]: the trial of a model before it serves
+//! - `batch`, `stages`, `parked`: assembling a batch, running its stages, activations between them
+//! - [`device`]: the devices that workers compute on; [`memory`]: their memory; [`fault`]: the
+//!   meaning of their errors; `cuda`: NVIDIA's GPUs, in programs that are built for them
+//! - [`bench`]: measuring for `switchyard-profile`; [`allocator`]: the memory that a batch takes;
+//!   [`energy`]: the energy; [`versions()`]: versions that latencies depend on
 //!
 //! candle appears here and in `switchyard-models` only.
 
+// Exceptions, each with its reason: `allocator`, `candle_threads`, and the calls of CUDA in `cuda`.
+#![deny(unsafe_code)]
+
+pub mod allocator;
 mod batch;
+pub mod bench;
 pub mod cache;
 pub mod candle_executor;
+pub mod candle_threads;
+mod choice;
+mod command;
 mod cuda;
 pub mod device;
 pub mod energy;
 pub mod error;
+pub mod event;
 pub mod executor;
 pub mod fault;
 pub mod job;
 mod loader;
 pub mod manifest;
 pub mod memory;
-pub mod profile;
+mod parked;
+mod pool;
+mod sample;
 pub mod source;
 mod stages;
 pub mod synthetic;
-pub mod tally;
-pub mod threads;
+#[cfg(test)]
+mod toy;
 pub mod trial;
 pub mod values;
+mod versions;
+pub mod weights;
 pub mod worker;
+mod worker_thread;
 pub mod zoo;
 
+pub use bench::{CandleBench, KindToMeasure};
 pub use cache::ModelCache;
 pub use candle_core::Device;
 pub use candle_executor::CandleExecutor;
-pub use device::{DeviceError, DeviceName, Place};
+pub use device::{DeviceError, DeviceName, OpenedDevice};
 pub use error::{CacheError, ExecuteError, LoadError};
-pub use executor::{Executor, Ran};
-pub use fault::Fault;
-pub use job::{BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, Residency, Row};
-pub use source::{InputSpec, LoadedModel, ModelSource, Weights};
+pub use event::{Preloaded, Unloaded, WorkerDown, WorkerEvent};
+pub use executor::{Executor, JobOutcome};
+pub use fault::DeviceFault;
+pub use job::{BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, JobRow, Residency};
+pub use source::{InputSpec, LoadedModel, ModelSource};
 pub use synthetic::SyntheticExecutor;
 pub use values::{Number, Values};
-pub use worker::{Preloaded, Refused, Unloaded, Worker, WorkerDown, WorkerEvent, WorkerOptions};
+pub use versions::versions;
+pub use weights::Weights;
+pub use worker::{Refused, Worker, WorkerOptions};

@@ -1,41 +1,41 @@
-//! A thread beside a worker that makes variants resident while the worker computes.
+//! A thread next to a worker that makes variants resident while the worker computes.
 //!
-//! No batch waits for it: a batch whose variant is resident starts, and one whose variant is not
-//! has it loaded on the worker's own thread, or gets it from here when that very load is under
-//! way.
+//! No batch waits for it. A batch whose variant is resident starts. For any other batch the worker
+//! thread loads the variant, or takes over the load if this thread has begun it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use switchyard_core::ids::{VariantId, WorkerId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
+use switchyard_threads::{ServiceThread, panic_text};
 
 use crate::cache::ModelCache;
 use crate::error::{CacheError, LoadError};
-use crate::worker::{Preloaded, WorkerEvent, panic_text};
+use crate::event::{Preloaded, WorkerEvent};
 
-/// The thread and the way to it. Dropping it waits for the load that is under way.
+/// The thread and its queue. Dropping it waits for the load that is under way.
 #[derive(Debug)]
 pub(crate) struct Loader {
-    commands: Option<Sender<Command>>,
-    thread: Option<JoinHandle<()>>,
+    // Dropped in this order: closing the channel ends the thread.
+    commands: Sender<LoaderCommand>,
+    _thread: ServiceThread,
 }
 
 #[derive(Debug)]
-enum Command {
-    /// Somebody asks for a variant and waits for the end.
+enum LoaderCommand {
+    /// Load a variant and report it.
     Preload(VariantId),
-    /// The batches that wait need these.
+    /// Load the variants that waiting batches need.
     Prepare(Soon),
 }
 
-/// A command that was not taken.
+/// Why a command was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotTaken {
-    /// As many wait as may.
+pub(crate) enum LoaderRefusal {
+    /// The queue is full.
     Full,
     /// The thread has ended.
     Down,
@@ -52,80 +52,65 @@ impl Loader {
         on_event: impl FnMut(WorkerEvent) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (commands, inbox) = bounded(commands_max.max(1));
-        let body = Body {
+        let body = LoaderThread {
             worker,
             cache,
             on_event,
             inbox,
         };
-        let thread = std::thread::Builder::new()
-            .name(format!("{name}-load"))
-            .spawn(move || body.serve())?;
+        let thread = ServiceThread::spawn(format!("{name}-load"), move || body.serve())?;
         Ok(Self {
-            commands: Some(commands),
-            thread: Some(thread),
+            commands,
+            _thread: thread,
         })
     }
 
-    pub(crate) fn preload(&self, variant: VariantId) -> Result<(), NotTaken> {
-        self.send(Command::Preload(variant))
+    pub(crate) fn preload(&self, variant: VariantId) -> Result<(), LoaderRefusal> {
+        self.send(LoaderCommand::Preload(variant))
     }
 
-    pub(crate) fn prepare(&self, soon: Soon) -> Result<(), NotTaken> {
-        self.send(Command::Prepare(soon))
+    pub(crate) fn prepare(&self, soon: Soon) -> Result<(), LoaderRefusal> {
+        self.send(LoaderCommand::Prepare(soon))
     }
 
-    fn send(&self, command: Command) -> Result<(), NotTaken> {
-        let Some(commands) = &self.commands else {
-            return Err(NotTaken::Down);
-        };
-        commands.try_send(command).map_err(|error| match error {
-            TrySendError::Full(_) => NotTaken::Full,
-            TrySendError::Disconnected(_) => NotTaken::Down,
-        })
-    }
-}
-
-impl Drop for Loader {
-    fn drop(&mut self) {
-        self.commands = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("a loader thread panicked");
-        }
+    fn send(&self, command: LoaderCommand) -> Result<(), LoaderRefusal> {
+        self.commands
+            .try_send(command)
+            .map_err(|error| match error {
+                TrySendError::Full(_) => LoaderRefusal::Full,
+                TrySendError::Disconnected(_) => LoaderRefusal::Down,
+            })
     }
 }
 
 // === the thread ===
 
-struct Body<F> {
+struct LoaderThread<F> {
     worker: WorkerId,
     cache: Arc<ModelCache>,
     on_event: F,
-    inbox: Receiver<Command>,
+    inbox: Receiver<LoaderCommand>,
 }
 
-impl<F: FnMut(WorkerEvent)> Body<F> {
+impl<F: FnMut(WorkerEvent)> LoaderThread<F> {
     fn serve(mut self) {
         while let Ok(command) = self.inbox.recv() {
             match command {
-                Command::Preload(variant) => self.preload(variant),
-                Command::Prepare(soon) => self.prepare(&soon),
+                LoaderCommand::Preload(variant) => self.preload(variant),
+                LoaderCommand::Prepare(soon) => self.prepare(&soon),
             }
         }
     }
 
     fn preload(&mut self, variant: VariantId) {
-        // Nothing goes for it, unless it was to stay for ever.
-        let others = self.cache.not_for(variant);
-        let result = self.load(variant, &others, others.len());
+        let kept = self.cache.kept_for(variant);
+        let result = self.load(variant, &kept, kept.len());
         let result = result.map(Option::unwrap_or_default);
         self.report(variant, result, true);
     }
 
-    /// Loads what is missing, in the order in which it is needed, until there is something
-    /// newer to do.
+    /// Loads the missing variants in the order in which they are needed, until the next command
+    /// arrives.
     fn prepare(&mut self, soon: &Soon) {
         for (at, variant) in self.cache.missing(soon) {
             if !self.inbox.is_empty() {

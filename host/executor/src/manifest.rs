@@ -1,4 +1,4 @@
-//! The zoo's cards as the core's catalog entries.
+//! From the zoo's model cards to the core's catalog.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +12,15 @@ use switchyard_models::zoo::{Zoo, ZooApp, ZooVariant};
 use switchyard_models::{Precision, load_variant_at};
 use thiserror::Error;
 
+pub use crate::choice::{AppChoice, EvidenceChoice, Prior};
 use crate::job::InputType;
 use crate::source::InputSpec;
-use crate::zoo::{Contract, ZooEntry, ZooSource};
+use crate::zoo::{CardContract, ZooEntry, ZooSource};
 
-/// Jeffreys' prior for a multinomial: 0.5 per class.
-const JEFFREYS: f64 = 0.5;
-
-/// A Dirichlet parameter must be positive, also for a class that is never expected.
-const ALPHA_MIN: f64 = 1e-3;
-
-/// What is served: the catalog's apps and variants, and where the variants are.
+/// The catalog's apps and variants, and the source that loads the variants.
 #[derive(Clone, Debug)]
 pub struct Manifest {
-    /// In the order in which they were chosen.
+    /// In the order of the choices.
     pub apps: Vec<App>,
     /// App by app.
     pub variants: Vec<Variant>,
@@ -33,72 +28,23 @@ pub struct Manifest {
     pub source: Arc<ZooSource>,
 }
 
-/// One app to serve, and where to depart from its card.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AppChoice {
-    /// Name of its folder in the zoo.
-    pub app: String,
-    /// Its variants by name, `NAME@PRECISION` for one with narrower weights; `None` for all, as
-    /// they were trained.
-    pub variants: Option<Vec<String>>,
-    /// Deadline of a request that names none.
-    pub slo: Option<Micros>,
-    /// Loss of utility of a late answer.
-    pub penalty: Option<Penalty>,
-    /// Where the Dirichlet prior over its classes comes from.
-    pub prior: Prior,
-    /// What is counted as evidence of a request's class.
-    pub evidence: EvidenceChoice,
-    /// Requests are dropped once their deadline has passed.
-    pub drops_late: bool,
-}
-
-/// What is counted as evidence of a request's class (SneakPeek section 4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EvidenceChoice {
-    /// As many nearest neighbours as the app's card says.
-    #[default]
-    Card,
-    /// This many nearest neighbours.
-    Neighbours(u32),
-    /// The single vote of a small classifier.
-    Vote,
-}
-
-/// Choices of the Dirichlet prior (SneakPeek section 4.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Prior {
-    /// What the app's card says, else [`Jeffreys`](Self::Jeffreys).
-    #[default]
-    Card,
-    /// 0.5 per class: knows nothing.
-    Jeffreys,
-    /// The expected class frequencies: one request's worth of knowledge.
-    Weak,
-    /// The expected number of requests of each class in a window.
-    Strong {
-        /// Requests expected per window.
-        requests_per_window: f64,
-    },
-}
-
-/// Why the zoo cannot be served as asked.
+/// Why the zoo cannot be served as chosen.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{field}: {reason}")]
 pub struct ManifestError {
-    /// What was asked for, such as `app heart, variant cnn`.
+    /// The choice at fault, such as `app heart, variant cnn`.
     pub field: String,
-    /// Why it cannot be.
+    /// The reason.
     pub reason: String,
 }
 
 // === impl Manifest ===
 
 impl Manifest {
-    /// Everything in the zoo, as its cards say.
+    /// All apps and variants of the zoo, with the settings of their cards.
     ///
     /// # Errors
-    /// A card says something that cannot be served.
+    /// A card cannot be served.
     pub fn all(zoo: &Zoo) -> Result<Self, ManifestError> {
         let choices: Vec<_> = zoo
             .apps
@@ -111,7 +57,7 @@ impl Manifest {
     /// The chosen apps and variants of the zoo.
     ///
     /// # Errors
-    /// The zoo has no such app or variant, or a card says something that cannot be served.
+    /// The zoo lacks an app or variant, or a card cannot be served.
     pub fn choose(zoo: &Zoo, choices: &[AppChoice]) -> Result<Self, ManifestError> {
         let (mut apps, mut variants) = (Vec::new(), Vec::new());
         let mut entries = Vec::new();
@@ -135,7 +81,7 @@ impl Manifest {
                     inputs: Arc::clone(&inputs),
                     reads: reads(&inputs, variant),
                     memory_bytes: core.memory_bytes,
-                    contract: Contract::of(&variant.card),
+                    contract: CardContract::of(&variant.card),
                 });
                 variants.push(core);
             }
@@ -149,48 +95,7 @@ impl Manifest {
     }
 }
 
-// === impl AppChoice ===
-
-impl AppChoice {
-    /// All variants of an app, as its card says.
-    pub fn new(app: impl Into<String>) -> Self {
-        Self {
-            app: app.into(),
-            variants: None,
-            slo: None,
-            penalty: None,
-            prior: Prior::default(),
-            evidence: EvidenceChoice::default(),
-            drops_late: false,
-        }
-    }
-}
-
-// === impl Prior ===
-
-impl Prior {
-    fn alpha(self, card: &card::AppCard) -> Vec<f64> {
-        let expected = |requests: f64| {
-            let share = card.workload_mix.iter();
-            share
-                .map(|share| (share * requests).max(ALPHA_MIN))
-                .collect()
-        };
-        match (self, &card.sneakpeek) {
-            (Self::Card, Some(sneakpeek)) => sneakpeek.prior.clone(),
-            (Self::Card, None) | (Self::Jeffreys, _) => vec![JEFFREYS; card.classes.len()],
-            (Self::Weak, _) => expected(1.0),
-            (
-                Self::Strong {
-                    requests_per_window,
-                },
-                _,
-            ) => expected(requests_per_window),
-        }
-    }
-}
-
-// === from cards ===
+// === from model cards ===
 
 fn app_of(at: &str, app: &ZooApp, choice: &AppChoice) -> Result<App, ManifestError> {
     let card = &app.card;
@@ -204,7 +109,7 @@ fn app_of(at: &str, app: &ZooApp, choice: &AppChoice) -> Result<App, ManifestErr
             reason: format!("{requests_per_window} is not a positive number"),
         });
     }
-    // Saturates: the card has made sure that it is finite and positive.
+    // Saturates; the card was checked to be finite and positive.
     let slo = Duration::try_from_secs_f64(card.slo_ms / 1e3).unwrap_or(Duration::MAX);
     Ok(App {
         name: card.name.clone(),
@@ -241,13 +146,15 @@ fn evidence_of(
     let measured = (card.accuracy, &card.recall, &card.confusion);
     let (neighbours, (accuracy, recall, confusion)) = match (choice, &card.vote) {
         (EvidenceChoice::Card, _) => (clamp(card.k), measured),
-        (EvidenceChoice::Neighbours(0), _) => return Err(refuse("0 neighbours tell nothing")),
-        // What the card's k makes of them stands for other k too: it was measured for one.
+        (EvidenceChoice::Neighbours(0), _) => {
+            return Err(refuse("0 neighbours, must be at least 1"));
+        }
+        // The card's figures, measured with the card's k, stand for other k too.
         (EvidenceChoice::Neighbours(k), _) => (k, measured),
         (EvidenceChoice::Vote, Some(vote)) => (1, (vote.accuracy, &vote.recall, &vote.confusion)),
         (EvidenceChoice::Vote, None) => {
             return Err(refuse(
-                "its card has no classifier that could vote; `switchyard train` makes one",
+                "its card has no classifier that votes; `switchyard train` makes one",
             ));
         }
     };
@@ -286,9 +193,9 @@ fn variant_of(
     })
 }
 
-/// The variant with narrower weights. It is loaded once: only then is it known what memory it
-/// takes, and whether it can be had at all. Its accuracies are the card's until they are measured
-/// ([`ProfileFile::add_confusions`](crate::profile::ProfileFile::add_confusions)).
+/// The variant with narrower weights. It is loaded once, which tells its memory and whether it can
+/// be loaded at all. Its accuracies are the card's until they are measured
+/// ([`ProfileFile::add_confusions`](switchyard_profile::ProfileFile::add_confusions)).
 fn narrowed(
     at: &str,
     core: Variant,
@@ -313,7 +220,7 @@ fn narrowed(
     })
 }
 
-/// The matrix of counts as shares; none where a card has none.
+/// The matrix of counts as shares; `None` if the card has no counts.
 fn confusion_of(
     at: &str,
     counts: &[Vec<u64>],
@@ -387,7 +294,7 @@ fn unknown<'a>(at: &str, folder: &str, known: impl Iterator<Item = &'a str>) -> 
     }
 }
 
-/// Counts in cards are far below `u32::MAX`; one that is not is more than any batch or stage.
+/// Counts on cards are far below `u32::MAX`, which is more than any batch or stage.
 fn clamp(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! An executor without models: it takes the time a profile says and answers deterministically.
+//! An executor without models: it takes the time of the profile and answers deterministically.
 //!
 //! For tests, and for measuring the host without the cost of inference.
 
@@ -12,27 +12,27 @@ use switchyard_core::residents::{Need, Residents};
 use switchyard_core::time::Micros;
 
 use crate::error::{CacheError, ExecuteError, LoadError};
-use crate::executor::{Executor, Ran};
+use crate::executor::{Executor, JobOutcome};
 use crate::job::{BatchOutput, CacheCounts, Job, Residency};
-use crate::stages::Progress;
+use crate::parked::StageProgress;
 
-/// Probability of the class a synthetic answer names; the others share the rest.
+/// Probability of the class that a synthetic answer names; the other classes share the rest.
 const CONFIDENCE: f32 = 0.9;
 
-/// How profiled time passes.
+/// How the thread waits for profiled time to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// The thread sleeps: costs no CPU, overshoots by the system's timer slack.
+pub enum WaitMode {
+    /// It sleeps: costs no CPU, overshoots by the system's timer slack.
     Sleep,
-    /// The thread spins: exact to a microsecond, costs a core.
+    /// It spins: exact to a microsecond, costs a core.
     Spin,
-    /// It does not: for measuring the host alone.
-    Instant,
+    /// It does not wait: for measuring the host alone.
+    Skip,
 }
 
-/// What an injected failure does.
+/// An injected failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The batch fails with this reason.
     Error(String),
     /// The batch panics with this message.
@@ -41,28 +41,28 @@ pub enum Fault {
     Lost(String),
 }
 
-type FaultOf = Box<dyn FnMut(&Job) -> Option<Fault> + Send>;
+type FaultOf = Box<dyn FnMut(&Job) -> Option<InjectedFault> + Send>;
 
-/// Takes the time a profile says and answers deterministically.
+/// Takes the time of a profile and answers deterministically.
 pub struct SyntheticExecutor {
     catalog: Arc<Catalog>,
     kind: KindId,
-    pace: Pace,
+    wait: WaitMode,
     residents: Residents<()>,
     counts: CacheCounts,
-    parked: HashMap<RequestId, Progress>,
+    parked: HashMap<RequestId, StageProgress>,
     fault: FaultOf,
 }
 
 // === impl SyntheticExecutor ===
 
 impl SyntheticExecutor {
-    /// A worker of this kind with a memory budget for models, without failures.
-    pub fn new(catalog: Arc<Catalog>, kind: KindId, pace: Pace, budget_bytes: u64) -> Self {
+    /// An executor of this kind with a memory budget for models, without failures.
+    pub fn new(catalog: Arc<Catalog>, kind: KindId, wait: WaitMode, budget_bytes: u64) -> Self {
         Self {
             catalog,
             kind,
-            pace,
+            wait,
             residents: Residents::new(budget_bytes),
             counts: CacheCounts::default(),
             parked: HashMap::new(),
@@ -70,11 +70,11 @@ impl SyntheticExecutor {
         }
     }
 
-    /// Asks `fault` before each batch whether it fails.
+    /// Asks `fault` before each batch for a failure.
     #[must_use]
     pub fn with_faults(
         mut self,
-        fault: impl FnMut(&Job) -> Option<Fault> + Send + 'static,
+        fault: impl FnMut(&Job) -> Option<InjectedFault> + Send + 'static,
     ) -> Self {
         self.fault = Box::new(fault);
         self
@@ -96,7 +96,7 @@ impl SyntheticExecutor {
         };
         let bytes = known.memory_bytes;
         let budget_bytes = self.residents.budget_bytes();
-        // Nothing is pinned or used between batches, so only the budget itself can be too small.
+        // No variant is pinned or in use between batches, so only the budget itself can be too small.
         self.counts.misses += 1;
         let need = Need {
             variant,
@@ -113,7 +113,7 @@ impl SyntheticExecutor {
                 budget_bytes,
             })?;
         let load = self.catalog.profile.load_time(self.kind, variant);
-        self.pace.pass(start, load);
+        self.wait.until(start, load);
         self.residents.insert(variant, bytes, load, Arc::new(()));
         self.counts.evictions += evicted.len() as u64;
         self.counts.loads += 1;
@@ -124,9 +124,9 @@ impl SyntheticExecutor {
         let start = Instant::now();
         match (self.fault)(job) {
             None => {}
-            Some(Fault::Error(reason)) => return Err(ExecuteError::Injected(reason)),
-            Some(Fault::Panic(message)) => panic!("{message}"),
-            Some(Fault::Lost(reason)) => return Err(ExecuteError::DeviceLost { reason }),
+            Some(InjectedFault::Error(reason)) => return Err(ExecuteError::Injected(reason)),
+            Some(InjectedFault::Panic(message)) => panic!("{message}"),
+            Some(InjectedFault::Lost(reason)) => return Err(ExecuteError::DeviceLost { reason }),
         }
         self.take_parked(job)?;
         let name = self.name(job.variant);
@@ -142,9 +142,9 @@ impl SyntheticExecutor {
                 job.rows.len() as u32,
             )
             .ok_or_else(|| ExecuteError::job(&name, "the profile has no latency for this batch"))?;
-        self.pace.pass(start, latency);
+        self.wait.until(start, latency);
         let Some(exit) = job.exit else {
-            let progress = Progress {
+            let progress = StageProgress {
                 variant: job.variant,
                 stages_run: job.to_stage,
             };
@@ -157,7 +157,7 @@ impl SyntheticExecutor {
     }
 
     fn take_parked(&mut self, job: &mut Job) -> Result<(), ExecuteError> {
-        let wanted = Progress {
+        let wanted = StageProgress {
             variant: job.variant,
             stages_run: job.from_stage,
         };
@@ -182,7 +182,7 @@ impl SyntheticExecutor {
 }
 
 impl Executor for SyntheticExecutor {
-    fn run(&mut self, job: &mut Job) -> Ran {
+    fn run(&mut self, job: &mut Job) -> JobOutcome {
         let loaded = self.make_resident(job.variant, &job.soon);
         let start = Instant::now();
         let (result, load) = match loaded {
@@ -194,7 +194,7 @@ impl Executor for SyntheticExecutor {
                 self.parked.remove(&row.request);
             }
         }
-        Ran {
+        JobOutcome {
             result,
             compute: Micros::from(start.elapsed()),
             load,
@@ -217,18 +217,18 @@ impl Executor for SyntheticExecutor {
         Residency {
             resident: self.residents.variants(),
             free_bytes: self.residents.free_bytes(),
-            // One thread looks, so that every look is the last.
+            // One thread reports, so every report is the newest.
             version: 0,
             counts: self.counts,
         }
     }
 }
 
-// === impl Pace ===
+// === impl WaitMode ===
 
-impl Pace {
+impl WaitMode {
     /// Returns once `length` has passed since `start`.
-    fn pass(self, start: Instant, length: Micros) {
+    fn until(self, start: Instant, length: Micros) {
         let end = start + Duration::from(length);
         match self {
             Self::Sleep => std::thread::sleep(end.saturating_duration_since(Instant::now())),
@@ -237,7 +237,7 @@ impl Pace {
                     std::hint::spin_loop();
                 }
             }
-            Self::Instant => {}
+            Self::Skip => {}
         }
     }
 }
@@ -245,7 +245,7 @@ impl Pace {
 // === answers ===
 
 /// The class that a synthetic answer names: a function of the request, the variant and the exit
-/// alone, so that a test can say what each request must be answered.
+/// alone, so that a test knows the answer of each request.
 pub fn class_of(request: RequestId, variant: VariantId, exit: ExitId, classes: usize) -> usize {
     let lane = u64::from(variant.0) << 32 | u64::from(exit.0);
     let mixed = split_mix(request.0 ^ split_mix(lane));

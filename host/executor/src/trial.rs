@@ -1,4 +1,4 @@
-//! What a model must do before it takes another one's place: answer an input.
+//! The trial of a model before it serves: it must answer an input.
 
 use candle_core::{DType, Device};
 use switchyard_core::ids::RequestId;
@@ -6,22 +6,26 @@ use thiserror::Error;
 
 use crate::batch;
 use crate::error::ExecuteError;
-use crate::job::{InputTensor, InputType, Row};
-use crate::source::{InputSpec, LoadedModel};
+use crate::job::JobRow;
+use crate::sample::sample_input;
+use crate::source::LoadedModel;
 use crate::stages;
 
-/// Why a model is not fit to serve.
+/// The value of a text input.
+const TEXT: &str = "a trial of one sentence";
+
+/// Why a model must not serve.
 #[derive(Debug, Error)]
 pub enum TrialError {
     /// It failed on the input.
     #[error(transparent)]
     Run(#[from] ExecuteError),
-    /// An exit cannot be computed.
+    /// An exit failed, or its answer is wrong.
     #[error("exit {exit}: {reason}")]
     Exit {
-        /// Which one.
+        /// Position of the exit.
         exit: usize,
-        /// What candle said, or what is wrong with its answer.
+        /// candle's reason, or the fault of the answer.
         reason: String,
     },
 }
@@ -30,11 +34,12 @@ pub enum TrialError {
 /// model's length.
 ///
 /// # Errors
-/// The first thing that goes wrong.
+/// The first failure.
 pub fn run(model: &LoadedModel, device: &Device) -> Result<(), TrialError> {
-    let mut rows = [Row {
+    let inputs = model.inputs.iter().map(|spec| sample_input(spec, TEXT));
+    let mut rows = [JobRow {
         request: RequestId(0),
-        input: Some(model.inputs.iter().map(sample).collect()),
+        input: Some(inputs.collect()),
     }];
     let mut x = batch::assemble(&mut rows, model, device)?;
     let mut stage = 0;
@@ -60,15 +65,4 @@ pub fn run(model: &LoadedModel, device: &Device) -> Result<(), TrialError> {
         }
     }
     Ok(())
-}
-
-/// Small numbers without pattern; as indices they are valid in any vocabulary.
-fn sample(spec: &InputSpec) -> InputTensor {
-    let values = (0..spec.row_len()).map(|i| (i * 37) % 101);
-    match spec.input_type {
-        InputType::F32 => InputTensor::F32(values.map(|v| v as f32 / 101.0 - 0.5).collect()),
-        InputType::I64 => InputTensor::I64(values.map(|v| (v % 2) as i64).collect()),
-        InputType::Text => InputTensor::Text("a trial of one sentence".to_owned()),
-        InputType::Bytes => InputTensor::Bytes(values.map(|v| (v % 2) as u8).collect()),
-    }
 }

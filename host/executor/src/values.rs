@@ -2,24 +2,24 @@
 
 use bytes::Bytes;
 
-/// The numbers of one input of one request. Large ones stay in the body that brought them until
-/// they are written into their batch, so that they are copied once.
+/// The numbers of one input of one request. Large inputs stay in the request's body until they are
+/// written into their batch, so that they are copied once.
 #[derive(Clone, Debug)]
-pub struct Values<T>(Held<T>);
+pub struct Values<T>(ValueStorage<T>);
 
 #[derive(Clone, Debug)]
-enum Held<T> {
+enum ValueStorage<T> {
     Numbers(Vec<T>),
-    /// Little-endian, at any address, a whole number of `T`.
+    /// Little-endian, at any address, a multiple of the size of `T`.
     Wire(Bytes),
 }
 
-/// What a tensor holds, as it is on the wire.
+/// A number of a tensor, little-endian on the wire.
 pub trait Number: Copy {
-    /// Appends little-endian numbers; bytes that are no whole number are left out.
+    /// Appends little-endian numbers; bytes of an incomplete last number are left out.
     fn append(wire: &[u8], onto: &mut Vec<Self>);
 
-    /// Writes as many as both hold.
+    /// Writes numbers until either side ends.
     fn copy(wire: &[u8], onto: &mut [Self]);
 }
 
@@ -46,50 +46,50 @@ number!(f32, i64, u8);
 // === impl Values ===
 
 impl<T: Number> Values<T> {
-    /// Little-endian numbers as they came; none when the bytes are no whole number of them.
+    /// Little-endian numbers of a body; `None` if the last one is incomplete.
     pub fn wire(bytes: Bytes) -> Option<Self> {
         let whole = bytes.len().is_multiple_of(size_of::<T>());
-        whole.then_some(Self(Held::Wire(bytes)))
+        whole.then_some(Self(ValueStorage::Wire(bytes)))
     }
 
-    /// How many.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Held::Numbers(numbers) => numbers.len(),
-            Held::Wire(bytes) => bytes.len() / size_of::<T>(),
+            ValueStorage::Numbers(numbers) => numbers.len(),
+            ValueStorage::Wire(bytes) => bytes.len() / size_of::<T>(),
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds them to a batch.
+    /// Appends them to a batch.
     pub fn append_to(&self, batch: &mut Vec<T>) {
         match &self.0 {
-            Held::Numbers(numbers) => batch.extend_from_slice(numbers),
-            Held::Wire(bytes) => T::append(bytes, batch),
+            ValueStorage::Numbers(numbers) => batch.extend_from_slice(numbers),
+            ValueStorage::Wire(bytes) => T::append(bytes, batch),
         }
     }
 
-    /// Writes them to a place of [`len`](Self::len) numbers.
+    /// Writes them to a slice of [`len`](Self::len) numbers.
     ///
     /// # Panics
-    /// The place is of another length.
-    pub fn copy_to(&self, place: &mut [T]) {
-        assert_eq!(place.len(), self.len(), "a place for other numbers");
+    /// The slice has another length.
+    pub fn copy_to(&self, slice: &mut [T]) {
+        assert_eq!(slice.len(), self.len(), "a slice of another length");
         match &self.0 {
-            Held::Numbers(numbers) => place.copy_from_slice(numbers),
-            Held::Wire(bytes) => T::copy(bytes, place),
+            ValueStorage::Numbers(numbers) => slice.copy_from_slice(numbers),
+            ValueStorage::Wire(bytes) => T::copy(bytes, slice),
         }
     }
 
-    /// As a vector; without a copy where they are one.
+    /// As a vector; without a copy if they are one.
     pub fn into_vec(self) -> Vec<T> {
         match self.0 {
-            Held::Numbers(numbers) => numbers,
-            Held::Wire(_) => Self::joined(&[self]),
+            ValueStorage::Numbers(numbers) => numbers,
+            ValueStorage::Wire(_) => Self::joined(&[self]),
         }
     }
 
@@ -105,7 +105,7 @@ impl<T: Number> Values<T> {
 
 impl<T> From<Vec<T>> for Values<T> {
     fn from(numbers: Vec<T>) -> Self {
-        Self(Held::Numbers(numbers))
+        Self(ValueStorage::Numbers(numbers))
     }
 }
 
@@ -115,7 +115,7 @@ impl<T> FromIterator<T> for Values<T> {
     }
 }
 
-/// By the numbers, wherever they are.
+/// Equal numbers, in either storage.
 impl<T: Number + PartialEq> PartialEq for Values<T> {
     fn eq(&self, other: &Self) -> bool {
         self.clone().into_vec() == other.clone().into_vec()
@@ -132,7 +132,7 @@ mod tests {
     fn the_wire_holds_the_same_numbers() {
         let numbers = vec![1.5_f32, -0.0, f32::MAX, 3e-40];
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
-        // At an odd address, as bodies are.
+        // At an odd address, as in bodies.
         let body = Bytes::from([&[7][..], &bytes].concat());
         let (made, wire) = (
             Values::from(numbers.clone()),
@@ -140,16 +140,16 @@ mod tests {
         );
         assert_eq!((made.len(), wire.len()), (4, 4));
         assert_eq!(made, wire);
-        let mut place = [0.0; 4];
-        wire.copy_to(&mut place);
-        assert_eq!(place.as_slice(), numbers);
+        let mut copied = [0.0; 4];
+        wire.copy_to(&mut copied);
+        assert_eq!(copied.as_slice(), numbers);
         let joined = Values::joined(&[made, wire.clone()]);
         assert_eq!(joined, [&numbers[..], &numbers].concat());
         assert_eq!(wire.into_vec(), numbers);
     }
 
     #[test]
-    fn half_a_number_is_refused() {
+    fn an_incomplete_number_is_refused() {
         assert!(Values::<i64>::wire(Bytes::from_static(&[0; 12])).is_none());
         assert!(Values::<f32>::wire(Bytes::from_static(&[0; 12])).is_some());
     }

@@ -17,29 +17,29 @@ pub struct ZooSource {
     entries: Vec<ZooEntry>,
 }
 
-/// Where one variant is and what is known of it without reading its weights.
+/// The folder of a variant, and the facts that are known without reading its weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZooEntry {
     /// `app/variant`.
     pub name: String,
     /// The variant's folder.
     pub dir: PathBuf,
-    /// What its weights are kept in.
+    /// The precision of its weights.
     pub precision: Precision,
-    /// What its app's requests hold.
+    /// The inputs of its app's requests.
     pub inputs: Arc<[InputSpec]>,
     /// Positions of the inputs that it reads, ascending.
     pub reads: Vec<usize>,
     /// Bytes its weights take on a device.
     pub memory_bytes: u64,
-    /// What the catalog was made from.
-    pub contract: Contract,
+    /// The facts of its card that the catalog relies on.
+    pub contract: CardContract,
 }
 
-/// What of a card the catalog, the profile and the requests under way rely on: a variant that is
-/// read again must still be like this.
+/// The facts of a model card that the catalog, the profile and requests under way rely on. A
+/// variant that is read again must keep them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contract {
+pub struct CardContract {
     parameters: u64,
     classes: usize,
     stages: usize,
@@ -50,10 +50,10 @@ pub struct Contract {
     inputs: Option<Vec<String>>,
 }
 
-// === impl Contract ===
+// === impl CardContract ===
 
-impl Contract {
-    /// What is relied on of this card.
+impl CardContract {
+    /// The contract of this card.
     pub fn of(card: &VariantCard) -> Self {
         let exits = card.exits.iter();
         Self {
@@ -66,8 +66,8 @@ impl Contract {
         }
     }
 
-    /// The first field in which another card departs from this, in words.
-    fn departure(&self, card: &VariantCard) -> Option<String> {
+    /// The first field in which another card differs, in words.
+    fn difference(&self, card: &VariantCard) -> Option<String> {
         let now = Self::of(card);
         let exits = |exits: &[(String, usize)]| {
             let exits = exits.iter().map(|(name, after)| format!("{name}@{after}"));
@@ -87,8 +87,8 @@ impl Contract {
             size("max_batch", self.max_batch, now.max_batch),
             ("inputs", names(&self.inputs), names(&now.inputs)),
         ];
-        let departs = fields.iter().find(|(_, then, now)| then != now);
-        departs.map(|(field, then, now)| {
+        let differs = fields.iter().find(|(_, then, now)| then != now);
+        differs.map(|(field, then, now)| {
             format!("`{field}` is {now} now, the server started with {then}: restart it")
         })
     }
@@ -97,7 +97,7 @@ impl Contract {
 // === impl ZooSource ===
 
 impl ZooSource {
-    /// Where each variant is, by position.
+    /// The variants, by position.
     pub fn entries(&self) -> &[ZooEntry] {
         &self.entries
     }
@@ -131,9 +131,9 @@ impl ModelSource for ZooSource {
         let entry = self.entry(variant)?;
         let loaded = switchyard_models::load_variant_at(&entry.dir, entry.precision, device)
             .map_err(|error| LoadError::new(&entry.name, error.to_string()))?;
-        if let Some(departure) = entry.contract.departure(&loaded.card) {
+        if let Some(difference) = entry.contract.difference(&loaded.card) {
             let card = entry.dir.join(VARIANT_CARD);
-            let reason = format!("{}: {departure}", card.display());
+            let reason = format!("{}: {difference}", card.display());
             return Err(LoadError::new(&entry.name, reason));
         }
         Ok(LoadedModel {

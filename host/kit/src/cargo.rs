@@ -1,4 +1,4 @@
-//! How cargo is called, and what it says it built.
+//! Calls of cargo, and the artifacts that it reports.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,29 +11,29 @@ use serde::Deserialize;
 
 use crate::shell;
 
-/// Something cargo built, from its JSON messages.
+/// An artifact that cargo built, from its JSON messages.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
-pub struct Artifact {
+pub struct CargoArtifact {
     /// Absolute path of the package's `Cargo.toml`.
     pub manifest_path: PathBuf,
-    /// What of the package it is.
-    pub target: Target,
-    /// Files that came out: `.rlib`, `.wasm`, ...
+    /// The target of the package.
+    pub target: CargoTarget,
+    /// Its files: `.rlib`, `.wasm`, ...
     pub filenames: Vec<PathBuf>,
-    /// The program, for binaries that can be started.
+    /// The program, for targets that can be started.
     pub executable: Option<PathBuf>,
 }
 
-/// What of a package cargo built.
+/// A target of a package.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
-pub struct Target {
+pub struct CargoTarget {
     /// `bin`, `bench`, `lib`, ...
     pub kind: Vec<String>,
-    /// As the package calls it.
+    /// Its name in the package.
     pub name: String,
 }
 
-/// The cargo that started this program, in `folder`, as if typed into a fresh shell.
+/// The cargo that started this program, in `folder`, with the environment of a fresh shell.
 pub fn host(folder: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(folder);
@@ -41,10 +41,10 @@ pub fn host(folder: &Path) -> Command {
     command
 }
 
-/// Removes what `cargo run` set for this program alone.
+/// Removes the variables that `cargo run` set for this program.
 ///
-/// Left in place, these variables make build scripts that watch them run again, so that
-/// `cargo test` and `cargo xtask test` would rebuild each other's dependencies.
+/// With these variables, build scripts that watch them run again, so that `cargo test` and
+/// `cargo xtask test` would rebuild each other's dependencies.
 pub fn forget_outer_cargo(command: &mut Command) {
     for (key, _) in env::vars_os() {
         if is_set_by_cargo_run(&key.to_string_lossy()) {
@@ -65,11 +65,11 @@ fn is_set_by_cargo_run(key: &str) -> bool {
     NAMES.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// Runs a `cargo build`; diagnostics go to the terminal, the list of artifacts comes back.
+/// Runs a `cargo build` and returns its artifacts. Diagnostics go to the terminal.
 ///
 /// # Errors
-/// When cargo cannot be started or the build fails; both name the command line.
-pub fn build(command: &mut Command) -> Result<Vec<Artifact>> {
+/// When cargo cannot be started or the build fails; both with the command line.
+pub fn build(command: &mut Command) -> Result<Vec<CargoArtifact>> {
     let typed = shell::line(command);
     command
         .arg("--message-format=json-render-diagnostics")
@@ -93,27 +93,27 @@ pub fn build(command: &mut Command) -> Result<Vec<Artifact>> {
     Ok(artifacts)
 }
 
-/// One line of cargo's messages, when it tells of an artifact.
-fn artifact(line: &str) -> Option<Artifact> {
+/// The artifact in one line of cargo's messages, if any.
+fn artifact(line: &str) -> Option<CargoArtifact> {
     #[derive(Deserialize)]
     #[serde(tag = "reason", rename_all = "kebab-case")]
     enum Message {
-        CompilerArtifact(Artifact),
+        CompilerArtifact(CargoArtifact),
         #[serde(other)]
         Other,
     }
     match serde_json::from_str(line) {
         Ok(Message::CompilerArtifact(artifact)) => Some(artifact),
-        // Build scripts' own lines among them: not every line is a message.
+        // Build scripts write lines too: not every line is a message.
         Ok(Message::Other) | Err(_) => None,
     }
 }
 
-/// The program that the package in `folder` became.
+/// The program `name` of the package in `folder`.
 ///
 /// # Errors
-/// When the build made no program of that name.
-pub fn program(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
+/// When the build made no such program.
+pub fn program(artifacts: &[CargoArtifact], folder: &Path, name: &str) -> Result<OsString> {
     let manifest = folder.join("Cargo.toml");
     artifacts
         .iter()
@@ -124,25 +124,30 @@ pub fn program(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsSt
         .with_context(|| format!("{} builds no program `{name}`", manifest.display()))
 }
 
-/// The bench of the package in `folder`; its file has a name of cargo's own.
+/// The bench `name` of the package in `folder`. Cargo chooses the name of its file.
 ///
 /// # Errors
 /// When the build made no such bench.
-pub fn bench(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
-    started_as("bench", artifacts, folder, name)
+pub fn bench(artifacts: &[CargoArtifact], folder: &Path, name: &str) -> Result<OsString> {
+    executable("bench", artifacts, folder, name)
 }
 
-/// The integration test of the package in `folder`, likewise.
+/// The integration test `name` of the package in `folder`. Cargo chooses the name of its file.
 ///
 /// # Errors
 /// When the build made no such test.
-pub fn test(artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
-    started_as("test", artifacts, folder, name)
+pub fn test(artifacts: &[CargoArtifact], folder: &Path, name: &str) -> Result<OsString> {
+    executable("test", artifacts, folder, name)
 }
 
-fn started_as(kind: &str, artifacts: &[Artifact], folder: &Path, name: &str) -> Result<OsString> {
+fn executable(
+    kind: &str,
+    artifacts: &[CargoArtifact],
+    folder: &Path,
+    name: &str,
+) -> Result<OsString> {
     let manifest = folder.join("Cargo.toml");
-    let is_it = |target: &Target| target.name == name && target.kind.iter().any(|k| k == kind);
+    let is_it = |target: &CargoTarget| target.name == name && target.kind.iter().any(|k| k == kind);
     let mut found = artifacts
         .iter()
         .filter(|artifact| artifact.manifest_path == manifest && is_it(&artifact.target));
@@ -152,8 +157,8 @@ fn started_as(kind: &str, artifacts: &[Artifact], folder: &Path, name: &str) -> 
         .with_context(|| format!("{} builds no {kind} `{name}`", manifest.display()))
 }
 
-/// The module that one package became, by its absolute `Cargo.toml`.
-pub fn module<'a>(artifacts: &'a [Artifact], manifest: &Path) -> Option<&'a Path> {
+/// The WebAssembly module of the package with the given `Cargo.toml` (absolute).
+pub fn module<'a>(artifacts: &'a [CargoArtifact], manifest: &Path) -> Option<&'a Path> {
     let files = artifacts
         .iter()
         .filter(|artifact| artifact.manifest_path == manifest)
@@ -173,14 +178,14 @@ mod tests {
         "executable":"/y/target/debug/a","fresh":true}"#;
 
     #[test]
-    fn artifacts_are_picked_out_of_the_messages() {
+    fn artifacts_are_read_from_the_messages() {
         let found = artifact(LINE).unwrap();
         assert_eq!(found.filenames, [PathBuf::from("/y/target/debug/a")]);
         assert_eq!(
             artifact(r#"{"reason":"build-finished","success":true}"#),
             None
         );
-        assert_eq!(artifact("a build script talking"), None);
+        assert_eq!(artifact("a line of a build script"), None);
     }
 
     #[test]
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bench_is_found_by_its_name_and_not_its_files() {
+    fn a_bench_is_found_by_its_name_and_not_by_its_file() {
         let line = LINE
             .replace("\"bin\"", "\"bench\"")
             .replace("debug/a", "debug/deps/a-1f");
@@ -207,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_outer_cargos_variables_are_forgotten() {
+    fn only_variables_of_the_outer_cargo_are_removed() {
         for key in ["CARGO", "CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "OUT_DIR"] {
             assert!(is_set_by_cargo_run(key), "{key}");
         }

@@ -1,4 +1,4 @@
-//! A core module becomes a component, in this process.
+//! Encodes core modules as components, and reads the imports and exports of components.
 
 use anyhow::{Context, Result, bail};
 use wasi_preview1_component_adapter_provider::{
@@ -14,28 +14,30 @@ use crate::contract;
 
 type IndexMap = wit_parser::IndexMap<WorldKey, WorldItem>;
 
-/// Encodes a core module that `wit-bindgen` prepared as a validated component.
+/// Encodes a core module with `wit-bindgen` metadata as a component, and validates it.
 ///
 /// # Errors
-/// When the bytes are no core module, describe no interface, export nothing, or import
-/// something that the interface does not have.
+/// When the bytes are no core module, have no metadata, export nothing, or import functions that
+/// the interface does not have.
 pub fn encode(module: &[u8]) -> Result<Vec<u8>> {
     let (stripped, bindings) = metadata::decode(module).context("not a WebAssembly core module")?;
     if stripped.is_none() {
-        bail!("it describes no interface: a policy calls the SDK's export macro in its lib.rs");
+        bail!("it describes no interface: call the SDK's export macro in the lib.rs of the policy");
     }
     if bindings.resolve.worlds[bindings.world].exports.is_empty() {
-        bail!("its world exports nothing, so a host could not call it");
+        bail!("its world exports nothing, so a host cannot call it");
     }
     let mut encoder = ComponentEncoder::default();
     encoder.validate(true).module(module)?;
     if imports_preview1(module)? {
         encoder.adapter(PREVIEW1, PREVIEW1_ADAPTER)?;
     }
-    encoder.encode().context("cannot be made a component")
+    encoder
+        .encode()
+        .context("cannot encode the module as a component")
 }
 
-/// Whether a C library asks for the WASI of before components, as it does for `printf`.
+/// Whether a module imports WASI preview 1, as C libraries do for `printf`.
 fn imports_preview1(module: &[u8]) -> Result<bool> {
     for payload in Parser::new(0).parse_all(module) {
         if let Payload::ImportSection(imports) = payload? {
@@ -49,22 +51,22 @@ fn imports_preview1(module: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
-/// Refuses what is no policy: bytes that do not validate as a component, or one that does not
-/// export the contract's calls.
+/// Checks that the bytes are a valid component and export the contract's calls.
 ///
 /// # Errors
-/// What is wrong with it.
+/// When they do not validate, with the reason, or do not export the contract's interface, with
+/// their exports.
 pub fn check(component: &[u8]) -> Result<()> {
     Validator::new_with_features(WasmFeatures::all())
         .validate_all(component)
-        .context("what was built is no valid component")?;
+        .context("the build result is no valid component")?;
     let exports = keys(component, |world| &world.exports)?;
     if !exports
         .iter()
         .any(|name| name.starts_with(contract::EXPORT))
     {
         bail!(
-            "what was built is no policy: it exports {}, not `{}...`",
+            "the build result is no policy: it exports {}, not `{}...`",
             if exports.is_empty() {
                 "nothing".to_owned()
             } else {
@@ -76,7 +78,7 @@ pub fn check(component: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What a component asks of its host, by interface or function name, in order.
+/// The imports of a component, by interface or function name, in order.
 ///
 /// # Errors
 /// When the bytes cannot be decoded as a component.
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_without_an_interface_is_told_about_the_macro() {
+    fn a_module_without_an_interface_is_refused_with_the_macro_to_call() {
         let error = encode(EMPTY).unwrap_err();
         assert!(error.to_string().contains("export macro"), "{error}");
     }
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promised_export_must_be_there() {
+    fn a_declared_export_must_exist() {
         let error = encode(&with_world(EMPTY, "export f: func() -> u32;")).unwrap_err();
         assert!(format!("{error:#}").contains('f'), "{error:#}");
     }

@@ -1,5 +1,5 @@
-//! The WIT package that policies are built against, carried along so that a project needs no
-//! repository.
+//! The WIT package that policies are built against. It is part of this program, so that a project
+//! needs no repository.
 
 use std::path::{Path, PathBuf};
 
@@ -8,28 +8,27 @@ use include_dir::{Dir, include_dir};
 
 use crate::install;
 
-/// Where the contract lies in a project, relative to its folder. The SDK's sources look for it
-/// there too.
+/// The contract's folder in a project. The SDK's sources read it from there too.
 pub const FOLDER: &str = "wit/0.1";
 
-/// The world that a policy's component has.
+/// The world of a policy's component.
 pub const WORLD: &str = "policy";
 
-/// The interface that it must export, without its version.
+/// The interface that a policy must export, without its version.
 pub(crate) const EXPORT: &str = "switchyard:policy/scheduling@";
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit/0.1");
 
-/// The files of the contract by name.
+/// The files of the contract, by name.
 pub(crate) fn files() -> impl Iterator<Item = (&'static Path, &'static [u8])> {
     FILES.files().map(|file| (file.path(), file.contents()))
 }
 
-/// The folder with the contract that a project is built against: its own, or, where it has none,
-/// this kit's, written below its build folder.
+/// The folder with the contract that a project is built against: its own, otherwise this kit's,
+/// which is written below the build folder.
 ///
 /// # Errors
-/// When that cannot be written.
+/// When the contract cannot be written.
 pub(crate) fn of_project(folder: &Path, build: &Path) -> Result<PathBuf> {
     let own = folder.join(FOLDER);
     if own.is_dir() {
@@ -37,7 +36,7 @@ pub(crate) fn of_project(folder: &Path, build: &Path) -> Result<PathBuf> {
     }
     let ours = build.join(FOLDER);
     for (name, contents) in files() {
-        install::write(&ours.join(name), contents).context("the contract")?;
+        install::write(&ours.join(name), contents).context("cannot write the contract")?;
     }
     Ok(ours)
 }

@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, because a running server may be watching.
+//! Writes files by a rename, so that a server that watches the folder never sees half a file.
 
 use std::fs;
 use std::io;
@@ -7,12 +7,11 @@ use std::process;
 
 use anyhow::{Context, Result};
 
-/// Puts `bytes` at `path` by writing beside it and renaming; nothing when they are there already.
-///
-/// Returns whether the file changed.
+/// Writes `bytes` to a temporary file and renames it to `path`. Does nothing when the file has
+/// these bytes already. Returns whether the file changed.
 ///
 /// # Errors
-/// When the folder cannot be made or written; the path is named.
+/// When the folder cannot be made or written; with the path.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(path).is_ok_and(|present| present == bytes) {
         return Ok(false);
@@ -27,15 +26,15 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// Folder of a project with the files that its policy reads (`read-artifact`).
+/// Folder of a project with the artifacts that its policy reads (`read-artifact`).
 const WEIGHTS: &str = "weights";
 
-/// Puts what belongs to a component beside it: the settings in the project's `NAME.toml`, and the
-/// files in its folder `weights`, which the policy finds in the folder called like the component.
-/// Both are optional. To be called before the component is written, because a watcher acts on that.
+/// Copies a component's settings and artifacts next to it: the project's `NAME.toml`, and the files
+/// of its folder `weights` into the folder with the component's name. Both are optional. Call this
+/// before the component is written, because the server loads the policy then.
 ///
 /// # Errors
-/// When something cannot be read or written; the path is named.
+/// When a file cannot be read or written; with its path.
 pub fn belongings(project: &Path, name: &str, component: &Path) -> Result<()> {
     let source = project.join(format!("{name}.toml"));
     match fs::read(&source) {
@@ -48,7 +47,7 @@ pub fn belongings(project: &Path, name: &str, component: &Path) -> Result<()> {
     weights(&project.join(WEIGHTS), &component.with_extension(""))
 }
 
-/// Files that a folder had before stay: whoever runs a server may have put them there.
+/// Copies a folder. Other files in `to` stay: the operator may have put them there.
 fn weights(from: &Path, to: &Path) -> Result<()> {
     let entries = match fs::read_dir(from) {
         Ok(entries) => entries,
@@ -69,7 +68,7 @@ fn weights(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A name in the same folder that no watcher takes for a policy: hidden, and not `.wasm`.
+/// A path in the same folder that a watcher ignores: hidden, and without `.wasm` at the end.
 fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.part", process::id()))
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_left_in_the_folder() {
+    fn no_temporary_file_is_left() {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join("fcfs.wasm"), b"one").unwrap();
         let names: Vec<_> = fs::read_dir(folder.path())
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_temporary_name_is_no_policy() {
+    fn the_temporary_file_is_no_policy() {
         let name = temporary(Path::new("/a/fcfs.wasm"));
         assert!(
             name.extension()
@@ -113,11 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn weights_lie_beside_the_component() {
+    fn weights_are_copied_next_to_the_component() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("weights"), folder.path().join("to/name"));
         weights(&from, &to).unwrap();
-        assert!(!to.exists(), "a policy without any has no folder");
+        assert!(!to.exists(), "a policy without weights has no folder");
         fs::create_dir_all(from.join("image")).unwrap();
         fs::write(from.join("a.safetensors"), b"one").unwrap();
         fs::write(from.join("image/b.safetensors"), b"two").unwrap();
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_lie_beside_the_component_whatever_it_is_called() {
+    fn settings_get_the_name_of_the_component() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out/other.wasm");
         belongings(folder.path(), "mine", &out).unwrap();

@@ -1,10 +1,10 @@
-//! What policies are written in.
+//! The languages of policies.
 
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// A language that this kit can make projects in and build.
+/// A language in which this kit makes and builds projects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// With the SDK, by cargo.
@@ -13,17 +13,17 @@ pub enum Language {
     Python,
     /// By npm and componentize-js.
     JavaScript,
-    /// By clang, with bindings made here.
+    /// By clang, with bindings that this kit makes.
     C,
 }
 
 // === impl Language ===
 
 impl Language {
-    /// All of them, the first one first.
+    /// All languages, Rust first.
     pub const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::JavaScript, Self::C];
 
-    /// As it is typed.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -33,7 +33,7 @@ impl Language {
         }
     }
 
-    /// The file that tells a project of this language from the others.
+    /// The file by which a project of this language is recognised.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Rust => "Cargo.toml",
@@ -43,7 +43,7 @@ impl Language {
         }
     }
 
-    /// What a folder's project is written in, if it is one.
+    /// The language of the project in a folder, if there is one.
     pub fn of(folder: &Path) -> Option<Self> {
         let marked = |language: &Self| folder.join(language.mark()).is_file();
         Self::ALL.into_iter().find(marked)
@@ -61,7 +61,7 @@ impl FromStr for Language {
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|known| known.name() == name);
-        found.ok_or_else(|| format!("{name} is none of rust, python, js, c"))
+        found.ok_or_else(|| format!("unknown language `{name}`; known: rust, python, js, c"))
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
+    fn names_are_parsed_back() {
         for language in Language::ALL {
             assert_eq!(language.to_string().parse(), Ok(language));
         }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_known_by_its_mark() {
+    fn a_project_is_recognised_by_its_mark() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Language::of(folder.path()), None);
         std::fs::write(folder.path().join("policy.c"), "").unwrap();

@@ -1,16 +1,18 @@
-//! From sources to policy components: what `cargo xtask plugins` and `switchyard policy new|build`
-//! share.
+//! Builds policy components from sources, for `cargo xtask plugins` and
+//! `switchyard policy new|build`.
 //!
-//! - [`toolchain`]: a Rust compiler for WebAssembly, found or installed; [`cargo`]: how it is
-//!   called
-//! - [`component`]: a core module becomes a component, in this process
-//! - [`install`]: files that appear whole or not at all
-//! - [`contract`]: the WIT package that every policy is built against, carried along
-//! - [`scaffold`]: a new project, from the examples in `plugins/examples`
-//! - [`project`]: a project in any of the [`Language`]s becomes a component
-//! - [`shell`]: how a command is shown and run
+//! - [`toolchain`]: finds or installs a Rust compiler for WebAssembly; [`cargo`]: calls it
+//! - [`component`]: encodes a core module as a component, in this process
+//! - [`install`]: writes files by a rename
+//! - [`contract`]: the WIT package that every policy is built against, part of this program
+//! - [`scaffold`]: makes a new project from the examples in `plugins/examples`
+//! - [`project`]: builds a project in any [`Language`]
+//! - [`shell`]: shows and runs commands
 //!
-//! Nothing here knows a server or runs a component.
+//! This crate knows no server and runs no component.
+
+#![forbid(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod cargo;
 pub mod component;
@@ -23,5 +25,6 @@ pub mod toolchain;
 
 mod language;
 mod manifest;
+mod programs;
 
 pub use language::Language;

@@ -1,5 +1,5 @@
-//! Manifests that stand alone: what a member of this repository's workspace inherits, written out,
-//! as `cargo publish` would.
+//! Manifests that stand alone: fields that a workspace member inherits are written out, as
+//! `cargo publish` does.
 
 use anyhow::{Context, Result};
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
@@ -8,13 +8,14 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 const ROOT: &str = include_str!("../../../Cargo.toml");
 
 /// Writes a member's manifest so that it works in any place: inherited fields and dependencies are
-/// filled in, lints and tests' dependencies are left out, and so is what lies elsewhere in this
-/// repository. Comments and order stay.
+/// filled in, lints and tests' dependencies are left out. Dependencies on members of this repository
+/// point to folders of their name below `vendored`, a path relative to the manifest. Comments and
+/// order stay.
 ///
 /// # Errors
-/// When a manifest does not parse, or inherits what the root does not have: a fault of this
+/// When a manifest does not parse, or inherits a field that the root lacks: a fault of this
 /// repository, found by its tests.
-pub(crate) fn standalone(member: &str) -> Result<DocumentMut> {
+pub(crate) fn standalone(member: &str, vendored: &str) -> Result<DocumentMut> {
     let root: DocumentMut = ROOT.parse().context("the workspace's Cargo.toml")?;
     let mut manifest: DocumentMut = member.parse().context("a member's Cargo.toml")?;
     for unused in ["lints", "dev-dependencies"] {
@@ -24,18 +25,22 @@ pub(crate) fn standalone(member: &str) -> Result<DocumentMut> {
         package.remove("publish");
         fill_fields(package, &root)?;
     }
-    let mut left_out = Vec::new();
     if let Some(dependencies) = manifest["dependencies"].as_table_mut() {
-        left_out = fill_dependencies(dependencies, &root)?;
+        fill_dependencies(dependencies, &root, vendored)?;
     }
-    drop_features(&mut manifest, &left_out);
+    let targets = manifest.get_mut("target").and_then(Item::as_table_mut);
+    for (_, target) in targets.into_iter().flat_map(Table::iter_mut) {
+        if let Some(dependencies) = target["dependencies"].as_table_mut() {
+            fill_dependencies(dependencies, &root, vendored)?;
+        }
+    }
     Ok(manifest)
 }
 
-/// The profile that policies are built with, as a piece of a manifest.
+/// The build profile of policies, as a section of a manifest.
 ///
 /// # Errors
-/// When the root has none: a fault of this repository, found by its tests.
+/// When the root has no such profile: a fault of this repository, found by its tests.
 pub(crate) fn wasm_profile() -> Result<String> {
     let root: DocumentMut = ROOT.parse().context("the workspace's Cargo.toml")?;
     let found = root["profile"]["wasm"]
@@ -48,7 +53,7 @@ pub(crate) fn wasm_profile() -> Result<String> {
     Ok(format!("[profile.wasm]\n{fields}"))
 }
 
-/// `field.workspace = true` becomes the workspace's value.
+/// Replaces `field.workspace = true` by the workspace's value.
 fn fill_fields(package: &mut Table, root: &DocumentMut) -> Result<()> {
     for (field, item) in package.iter_mut() {
         if inherits(item) {
@@ -60,10 +65,9 @@ fn fill_fields(package: &mut Table, root: &DocumentMut) -> Result<()> {
     Ok(())
 }
 
-/// `name = { workspace = true, ... }` becomes the workspace's version with both feature lists.
-/// Returns the names of those that lie in this repository, which are left out.
-fn fill_dependencies(dependencies: &mut Table, root: &DocumentMut) -> Result<Vec<String>> {
-    let mut left_out = Vec::new();
+/// `name = { workspace = true, ... }` becomes the workspace's version with both feature lists, or the
+/// path of a member below `vendored`.
+fn fill_dependencies(dependencies: &mut Table, root: &DocumentMut, vendored: &str) -> Result<()> {
     for (name, item) in dependencies.iter_mut() {
         let shared = &root["workspace"]["dependencies"][name.get()];
         if !inherits(item) {
@@ -76,9 +80,8 @@ fn fill_dependencies(dependencies: &mut Table, root: &DocumentMut) -> Result<Vec
             Item::Value(Value::InlineTable(table)) => table.clone(),
             _ => anyhow::bail!("the workspace has no dependency {name}"),
         };
-        if filled.contains_key("path") {
-            left_out.push(name.to_string());
-            continue;
+        if let Some(path) = filled.get_mut("path") {
+            *path = format!("{vendored}/{}", name.get()).into();
         }
         let more = item.get("features").and_then(Item::as_array);
         if let Some(more) = more {
@@ -94,10 +97,7 @@ fn fill_dependencies(dependencies: &mut Table, root: &DocumentMut) -> Result<Vec
         filled.fmt();
         *item = Item::Value(Value::from(filled).decorated(" ", ""));
     }
-    for name in &left_out {
-        dependencies.remove(name);
-    }
-    Ok(left_out)
+    Ok(())
 }
 
 fn inherits(item: &Item) -> bool {
@@ -106,27 +106,12 @@ fn inherits(item: &Item) -> bool {
     workspace.and_then(Item::as_bool) == Some(true)
 }
 
-/// Features that stand for a dependency which is not there any more.
-fn drop_features(manifest: &mut DocumentMut, left_out: &[String]) {
-    let Some(features) = manifest.get_mut("features").and_then(Item::as_table_mut) else {
-        return;
-    };
-    features.retain(|_, item| {
-        let parts = item.as_array().into_iter().flatten();
-        let mut parts = parts.filter_map(Value::as_str);
-        !parts.any(|part| left_out.iter().any(|name| part == format!("dep:{name}")))
-    });
-    if features.is_empty() {
-        manifest.remove("features");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inherited_is_written_out() {
+    fn inherited_entries_are_written_out() {
         let member = r#"
 [package]
 name = "sdk" # stays
@@ -136,18 +121,17 @@ publish.workspace = true
 [lints]
 workspace = true
 
-[features]
-native = ["dep:switchyard-core"]
-
 [dependencies]
 libm = { workspace = true }
-switchyard-core = { workspace = true, optional = true }
 wit-bindgen = { workspace = true, features = ["bitflags"] }
+
+[target.'cfg(not(target_arch = "wasm32"))'.dependencies]
+switchyard-core = { workspace = true }
 
 [dev-dependencies]
 proptest = { workspace = true }
 "#;
-        let text = standalone(member).unwrap().to_string();
+        let text = standalone(member, "..").unwrap().to_string();
         let manifest: toml::Table = text.parse().unwrap();
         assert!(
             text.contains("# stays") && !text.contains("workspace"),
@@ -160,7 +144,12 @@ proptest = { workspace = true }
         let features = dependencies["wit-bindgen"]["features"].as_array().unwrap();
         assert!(features.iter().any(|f| f.as_str() == Some("bitflags")));
         assert!(features.len() > 1, "the workspace's own are kept: {text}");
-        for gone in ["lints", "features", "dev-dependencies"] {
+        let native = &manifest["target"]["cfg(not(target_arch = \"wasm32\"))"]["dependencies"];
+        assert_eq!(
+            native["switchyard-core"]["path"].as_str(),
+            Some("../switchyard-core")
+        );
+        for gone in ["lints", "dev-dependencies"] {
             assert!(!manifest.contains_key(gone), "{gone}");
         }
     }

@@ -1,5 +1,5 @@
-//! A new policy: an example of `plugins/examples` under its own name, with all that it needs to be
-//! built far from this repository.
+//! A new policy: an example of `plugins/examples` under its own name, with the contract and the
+//! crates that it needs outside this repository.
 
 mod files;
 
@@ -8,22 +8,31 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use self::files::VendoredCrate;
 use crate::{Language, contract, install, manifest, project};
 
-/// What the examples are called; a project's own name takes its place.
+/// The name in the examples, replaced by the project's own.
 const EXAMPLE: &str = "earliest-deadline";
 
 /// Longest name, in bytes: names are labels of metrics.
 const NAME_BYTES: usize = 64;
 
-/// Names that a crate of ours or of its dependencies has.
-const TAKEN: [&str; 6] = ["switchyard-sdk", "serde", "test", "core", "std", "alloc"];
+/// Names of crates that a Rust project depends on.
+const TAKEN: [&str; 7] = [
+    "switchyard-sdk",
+    "switchyard-core",
+    "serde",
+    "test",
+    "core",
+    "std",
+    "alloc",
+];
 
-/// Where the SDK's sources lie in a Rust project.
-const SDK: &str = "vendor/switchyard-sdk";
+/// Folder of the vendored crates in a Rust project.
+const VENDOR: &str = "vendor";
 
 /// One file of a new project.
-struct File {
+struct ProjectFile {
     path: PathBuf,
     contents: Vec<u8>,
 }
@@ -43,11 +52,11 @@ pub fn create(folder: &Path, name: &str, language: Language) -> Result<Vec<PathB
         );
     }
     let mut files = own_files(name, language)?;
-    files.extend(contract::files().map(|(path, contents)| File {
+    files.extend(contract::files().map(|(path, contents)| ProjectFile {
         path: Path::new(contract::FOLDER).join(path),
         contents: contents.to_vec(),
     }));
-    for File { path, contents } in &files {
+    for ProjectFile { path, contents } in &files {
         install::write(&folder.join(path), contents)?;
     }
     let mut made: Vec<PathBuf> = files.into_iter().map(|file| file.path).collect();
@@ -74,26 +83,28 @@ fn check_name(name: &str) -> Result<()> {
         );
     }
     if TAKEN.contains(&name) {
-        bail!("`{name}` is the name of something that policies are built with; choose another");
+        bail!("`{name}` is the name of a crate that policies are built with; choose another");
     }
     Ok(())
 }
 
 /// The example's files under the project's name.
-fn own_files(name: &str, language: Language) -> Result<Vec<File>> {
+fn own_files(name: &str, language: Language) -> Result<Vec<ProjectFile>> {
     let mut files = Vec::new();
     for (path, text) in files::of(language) {
         let mut text = (*text).to_owned();
         if *path == "Cargo.toml" {
             text = rust_manifest(&text).context("plugins/examples/rust/Cargo.toml")?;
         }
-        files.push(File {
+        files.push(ProjectFile {
             path: path.into(),
             contents: renamed(&text, name).into_bytes(),
         });
     }
     if language == Language::Rust {
-        files.extend(sdk()?);
+        for vendored in &files::VENDORED {
+            add_crate(vendored, &mut files)?;
+        }
     }
     Ok(files)
 }
@@ -104,31 +115,35 @@ fn renamed(text: &str, name: &str) -> String {
         .replace(&snake(EXAMPLE), &snake(name))
 }
 
-/// The example's manifest as one that stands alone, on the SDK beside it.
+/// The example's manifest as one that stands alone, on the vendored SDK.
 fn rust_manifest(member: &str) -> Result<String> {
-    let mut manifest = manifest::standalone(member)?;
-    manifest["dependencies"]["switchyard-sdk"] =
-        toml_edit::value(toml_edit::InlineTable::from_iter([("path", SDK)]));
+    let manifest = manifest::standalone(member, VENDOR)?;
     let profile = manifest::wasm_profile()?;
-    // A workspace of its own, so that one around it does not claim it; the SDK is no member, so
-    // that `cargo test` tests the policy alone.
-    let workspace = "\n[workspace]\nexclude = [\"vendor\"]\n";
+    // A workspace of its own, so that one around it does not claim it. The vendored crates are no
+    // members, so that `cargo test` tests the policy alone.
+    let workspace = format!("\n[workspace]\nexclude = [\"{VENDOR}\"]\n");
     Ok(format!("{manifest}{workspace}\n{profile}"))
 }
 
-/// The SDK's sources, with a manifest that stands alone.
-fn sdk() -> Result<Vec<File>> {
-    let at = |path: &Path| Path::new(SDK).join(path);
-    let manifest = manifest::standalone(files::SDK_MANIFEST).context("plugins/sdk/Cargo.toml")?;
-    let mut files = vec![File {
-        path: at(Path::new("Cargo.toml")),
+/// A crate's sources, with a manifest that stands alone.
+fn add_crate(vendored: &'static VendoredCrate, files: &mut Vec<ProjectFile>) -> Result<()> {
+    let at = Path::new(VENDOR).join(vendored.name);
+    // The vendored crates lie next to one another.
+    let manifest = manifest::standalone(vendored.manifest, "..").context(vendored.name)?;
+    files.push(ProjectFile {
+        path: at.join("Cargo.toml"),
         contents: manifest.to_string().into_bytes(),
-    }];
-    files.extend(files::sdk().map(|(path, contents)| File {
-        path: at(&path),
-        contents: contents.to_vec(),
-    }));
-    Ok(files)
+    });
+    files.extend(
+        vendored
+            .files()
+            .into_iter()
+            .map(|(path, contents)| ProjectFile {
+                path: at.join(path),
+                contents: contents.to_vec(),
+            }),
+    );
+    Ok(())
 }
 
 #[cfg(test)]
@@ -179,14 +194,15 @@ mod tests {
     #[test]
     fn a_rust_project_stands_alone() {
         let (_parent, folder) = made(Language::Rust);
-        for file in ["Cargo.toml", "vendor/switchyard-sdk/Cargo.toml"] {
-            let text = fs::read_to_string(folder.join(file)).unwrap();
+        for krate in ["", "vendor/switchyard-sdk", "vendor/switchyard-core"] {
+            let text = fs::read_to_string(folder.join(krate).join("Cargo.toml")).unwrap();
             let manifest: toml::Table = text.parse().unwrap();
-            assert!(!text.contains("workspace = true"), "{file}: {text}");
+            assert!(!text.contains("workspace = true"), "{krate}: {text}");
+            // A component is built from these, and the core is none of them.
             let dependencies = manifest["dependencies"].as_table().unwrap();
-            assert!(!dependencies.contains_key("switchyard-core"), "{file}");
+            assert!(!dependencies.contains_key("switchyard-core"), "{krate}");
+            assert!(folder.join(krate).join("src/lib.rs").is_file(), "{krate}");
         }
-        assert!(folder.join("vendor/switchyard-sdk/src/lib.rs").is_file());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Commands as a person would type them, and running them.
+//! Shows commands as lines for a shell, and runs them.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How often a command under a time limit is looked at.
+/// Time between two looks at a command with a time limit.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The command as one line that can be pasted into a shell.
-///
-/// Only variables that were set on purpose are shown, not the ones that were removed.
+/// The command as one line that can be pasted into a shell. Shows variables that were set, not
+/// those that were removed.
 pub fn line(command: &Command) -> String {
     let variables = command
         .get_envs()
@@ -24,7 +23,7 @@ pub fn line(command: &Command) -> String {
     variables.chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The program's name as typed: rustup calls cargo by a long path that nobody would type.
+/// The program's name. Cargo, which rustup calls by a long path, is shown as `cargo`.
 fn program(command: &Command) -> &OsStr {
     let program = command.get_program();
     let is_ours = env::var_os("CARGO").is_some_and(|cargo| cargo == program);
@@ -45,10 +44,10 @@ fn quote(word: &OsStr) -> String {
     }
 }
 
-/// Runs a command with the terminal's own input and output.
+/// Runs a command on the terminal.
 ///
 /// # Errors
-/// When it cannot be started or does not succeed; both name the command line.
+/// When it cannot be started or fails; both with the command line.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()
@@ -59,7 +58,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command wrote to stdout, trimmed; nothing when it is missing or fails.
+/// The standard output of a command, trimmed; none when it is missing or fails.
 pub fn answer(command: &mut Command) -> Option<String> {
     let output = command
         .stdin(Stdio::null())
@@ -72,7 +71,7 @@ pub fn answer(command: &mut Command) -> Option<String> {
         .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Whether a command succeeds, silently, within a time limit; it is ended when it does not.
+/// Runs a command without output, and kills it at a time limit. Returns whether it succeeded.
 pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
     let silent = command
         .stdin(Stdio::null())
@@ -86,7 +85,7 @@ pub fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
         match child.try_wait() {
             Ok(Some(status)) => return status.success(),
             Ok(None) if started.elapsed() < limit => thread::sleep(POLL_INTERVAL),
-            // Out of time, or no longer ours to wait for: neither is a success.
+            // The time is over, or the command cannot be waited for.
             Ok(None) | Err(_) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_hangs_is_ended() {
+    fn a_command_that_hangs_is_killed() {
         let started = Instant::now();
         assert!(!succeeds_within(
             Command::new("sleep").arg("60"),
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_answers_nothing() {
+    fn a_missing_program_has_no_answer() {
         assert_eq!(answer(&mut Command::new("no-such-program-here")), None);
         assert_eq!(
             answer(Command::new("echo").arg("hello")).as_deref(),

@@ -1,8 +1,8 @@
-//! Finds a compiler for [`TARGET`], getting one when there is none.
+//! Finds a compiler for [`TARGET`], or installs one.
 //!
-//! In this order: the active toolchain when it has the target; the same after
-//! `rustup target add`; the distribution's packages, which build the standard library from
-//! source; else a message that says what to install.
+//! In this order: the active toolchain if it has the target; the same after `rustup target add`;
+//! the distribution's packages, which build the standard library from source; otherwise an error
+//! with the packages to install.
 
 mod distribution;
 
@@ -17,10 +17,10 @@ use anyhow::{Result, bail};
 use self::distribution::Distribution;
 use crate::{cargo, shell};
 
-/// What policies are compiled for: no operating system, so nothing to import from one.
+/// The target of policies: without an operating system, so that they import nothing of one.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
-/// How long `rustup` may take; about 20 MB are fetched, and a dead network must not hang us.
+/// Time limit of `rustup`, which fetches about 20 MB: a dead network must not block the build.
 const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
 
 const ADVICE: &str = "\
@@ -30,25 +30,25 @@ Install one of these, then run the command again:
   Fedora:     dnf install rust-std-static-wasm32-unknown-unknown lld
   Arch Linux: pacman -S rust-wasm lld";
 
-/// A way to compile for [`TARGET`]. Found once a run.
+/// A compiler for [`TARGET`].
 #[derive(Debug)]
 pub struct Toolchain {
-    source: Source,
+    source: ToolchainSource,
     reason: String,
 }
 
 #[derive(Debug)]
-enum Source {
+enum ToolchainSource {
     /// The toolchain that runs this program.
     Active,
-    /// The distribution's packages, beside a toolchain without the target.
+    /// The distribution's packages, next to a toolchain without the target.
     Distribution(Distribution),
 }
 
-/// Finds a toolchain, installing one when it must.
+/// Finds a toolchain, or installs one.
 ///
 /// # Errors
-/// When every way failed; the message lists what was tried and what to install.
+/// When neither succeeds; with every attempt, and the packages to install.
 pub fn find() -> Result<Toolchain> {
     if active_has_target() {
         return Ok(Toolchain::active("it has the target"));
@@ -59,10 +59,10 @@ pub fn find() -> Result<Toolchain> {
     let rustup = "the active toolchain lacks the target and rustup could not add it";
     match distribution::find_or_install() {
         Ok(found) => Ok(Toolchain {
-            source: Source::Distribution(found),
+            source: ToolchainSource::Distribution(found),
             reason: rustup.to_owned(),
         }),
-        Err(why) => bail!("nothing here compiles for {TARGET}: {rustup}; {why:#}.\n{ADVICE}"),
+        Err(why) => bail!("no compiler for {TARGET}: {rustup}; {why:#}.\n{ADVICE}"),
     }
 }
 
@@ -71,26 +71,28 @@ pub fn find() -> Result<Toolchain> {
 impl Toolchain {
     fn active(reason: &str) -> Self {
         Self {
-            source: Source::Active,
+            source: ToolchainSource::Active,
             reason: reason.to_owned(),
         }
     }
 
-    /// Which toolchain this is and why it was chosen, as one line.
+    /// The toolchain and the reason for choosing it, as one line.
     pub fn summary(&self) -> String {
         match &self.source {
-            Source::Active => format!("the active toolchain ({})", self.reason),
-            Source::Distribution(found) => format!("{} ({})", found.summary(), self.reason),
+            ToolchainSource::Active => format!("the active toolchain ({})", self.reason),
+            ToolchainSource::Distribution(found) => {
+                format!("{} ({})", found.summary(), self.reason)
+            }
         }
     }
 
-    /// `cargo build --target ...` in `folder`; the caller adds packages, profile and target folder.
+    /// `cargo build --target ...` in `folder`. The caller adds packages, profile and target folder.
     pub fn cargo_build(&self, folder: &Path) -> Command {
         let mut command = match &self.source {
-            Source::Active => cargo::host(folder),
-            Source::Distribution(found) => found.cargo(folder),
+            ToolchainSource::Active => cargo::host(folder),
+            ToolchainSource::Distribution(found) => found.cargo(folder),
         };
-        // Flags meant for the host's compiler, and the one folder that must not be shared.
+        // These are meant for the host's compiler.
         for key in [
             "RUSTFLAGS",
             "CARGO_ENCODED_RUSTFLAGS",
@@ -100,14 +102,14 @@ impl Toolchain {
             command.env_remove(key);
         }
         command.args(["build", "--target", TARGET]);
-        if let Source::Distribution(found) = &self.source {
+        if let ToolchainSource::Distribution(found) = &self.source {
             command.args(found.build_flags());
         }
         command
     }
 }
 
-/// Whether the active toolchain comes with a standard library for the target.
+/// Whether the active toolchain has a standard library for the target.
 fn active_has_target() -> bool {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
@@ -115,7 +117,7 @@ fn active_has_target() -> bool {
     shell::answer(&mut command).is_some_and(|folder| has_std(Path::new(&folder)))
 }
 
-/// rustc prints the folder whether it exists or not, so its contents decide.
+/// Whether a folder holds a standard library. rustc prints the folder even if it does not exist.
 fn has_std(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|entries| {
         entries.flatten().any(|entry| {
@@ -126,12 +128,12 @@ fn has_std(folder: &Path) -> bool {
     })
 }
 
-/// Asks rustup for the target. Quiet: where it fails, the next way is tried.
+/// Lets rustup add the target, without output: after a failure `find` tries the distribution.
 fn rustup_adds_target() -> bool {
     if shell::answer(Command::new("rustup").arg("--version")).is_none() {
         return false;
     }
-    eprintln!("wasm toolchain: asking rustup for {TARGET}");
+    eprintln!("wasm toolchain: rustup target add {TARGET}");
     let mut command = Command::new("rustup");
     command
         .args(["target", "add", TARGET])
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_without_std_is_no_target() {
+    fn a_folder_without_std_is_not_the_target() {
         let folder = tempfile::tempdir().unwrap();
         assert!(!has_std(&folder.path().join("missing")));
         assert!(!has_std(folder.path()));
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_says_which_and_why() {
+    fn the_summary_names_the_toolchain_and_the_reason() {
         let summary = Toolchain::active("it has the target").summary();
         assert_eq!(summary, "the active toolchain (it has the target)");
     }

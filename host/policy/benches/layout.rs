@@ -1,10 +1,12 @@
-//! Why windows cross as columns: the same logic behind a list of records, columns, and one
+//! Why windows cross as columns: the same logic on a list of records, on columns, and on one
 //! blob of bytes, in one run.
 //!
 //! Needs `cargo xtask plugins --with-guests`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+#[path = "common/component_file.rs"]
+mod component_file;
 #[path = "../../../tests/guests/layouts/src/logic.rs"]
 mod logic;
 #[path = "common/measure.rs"]
@@ -12,10 +14,10 @@ mod measure;
 
 use std::cell::RefCell;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
 
-use logic::{View, decide};
-use measure::{Call, medians_us};
+use component_file::component_file;
+use logic::{WindowView, decide};
+use measure::{BenchCall, medians_us};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store};
 
@@ -35,8 +37,8 @@ const LATENCIES: [u64; 16] = [
     600, 400,
 ];
 
-/// The window in every layout.
-struct Window {
+/// A window in all layouts.
+struct LayoutWindow {
     now: u64,
     requests: Vec<shapes::Request>,
     workers: Vec<shapes::Worker>,
@@ -55,7 +57,7 @@ fn main() {
     println!("pending | native us | records us | columns us | blob us");
     println!("------- | --------- | ---------- | ---------- | -------");
     for pending in [1, 64, 1_024, 8_192] {
-        let row = measure(&Window::new(pending));
+        let row = measure(&LayoutWindow::new(pending));
         println!(
             "{pending:>7} | {:>9.2} | {:>10.2} | {:>10.2} | {:>7.2}",
             row[0], row[1], row[2], row[3]
@@ -66,13 +68,13 @@ fn main() {
     }
 }
 
-fn measure(window: &Window) -> Vec<f64> {
+fn measure(window: &LayoutWindow) -> Vec<f64> {
     let (mut store, instance) = instance();
     let guest = instance.switchyard_layouts_shapes();
     guest.call_configure(&mut store, &LATENCIES).unwrap();
     let store = RefCell::new(store);
     let mut blob = Vec::new();
-    let calls: [Call<'_>; 5] = [
+    let calls: [BenchCall<'_>; 5] = [
         Box::new(|| {
             let mut plan = Vec::with_capacity(window.id.len());
             decide(window, &LATENCIES, |request, worker, choice| {
@@ -100,7 +102,7 @@ fn measure(window: &Window) -> Vec<f64> {
             black_box(&plan);
         }),
         Box::new(|| {
-            // Writing the bytes is part of this layout's price.
+            // Writing the bytes is part of the price of this layout.
             black_box(window).write(&mut blob);
             let plan = guest.call_by_blob(&mut *store.borrow_mut(), &blob).unwrap();
             black_box(&plan);
@@ -111,7 +113,7 @@ fn measure(window: &Window) -> Vec<f64> {
     medians_us(&mut calls)
 }
 
-/// As the host runs policies, without its budget: nothing here runs away.
+/// An instance as the host runs policies, without a budget: no call runs away.
 fn instance() -> (Store<()>, bindings::Layouts) {
     let mut config = Config::new();
     config
@@ -120,7 +122,7 @@ fn instance() -> (Store<()>, bindings::Layouts) {
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false);
     let engine = Engine::new(&config).unwrap();
-    let file = guests_dir().join("layouts.wasm");
+    let file = component_file("SWITCHYARD_GUESTS", "policies-test", "layouts");
     let component = Component::from_file(&engine, &file).unwrap_or_else(|error| {
         panic!(
             "{}: {error:#}; run `cargo xtask plugins --with-guests` first",
@@ -134,14 +136,7 @@ fn instance() -> (Store<()>, bindings::Layouts) {
     (store, instance)
 }
 
-fn guests_dir() -> PathBuf {
-    std::env::var_os("SWITCHYARD_GUESTS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/policies-test"),
-        PathBuf::from,
-    )
-}
-
-impl Window {
+impl LayoutWindow {
     fn new(pending: u64) -> Self {
         let now = 10_000_000;
         let requests: Vec<_> = (0..pending)
@@ -149,7 +144,7 @@ impl Window {
                 id: 1_000 + n,
                 app: (n % 3) as u32,
                 arrival: now - pending + n,
-                // Neither sorted nor random: neighbours differ, the pattern repeats late.
+                // Neither sorted nor random: neighbours differ, and the pattern repeats late.
                 deadline: now + (n * 7_919) % 10_007 * 10,
                 priority: (n % 2) as u32,
                 min_accuracy: 0.0,
@@ -218,7 +213,7 @@ impl Window {
     }
 }
 
-impl View for Window {
+impl WindowView for LayoutWindow {
     fn now(&self) -> u64 {
         self.now
     }

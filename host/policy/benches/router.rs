@@ -1,32 +1,34 @@
-//! What the PPO router costs: a draw for each arrival in the host, and a decision for each slot
-//! in wasm, against the same policy compiled natively.
+//! The cost of the PPO router: a draw for each arrival in the host, and a decision for each slot in
+//! wasm, compared with the same policy compiled natively.
 //!
 //! Needs `cargo xtask plugins`. `--json` prints results as `switchyard simulate --json` does.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+#[path = "common/component_file.rs"]
+mod component_file;
 #[path = "common/measure.rs"]
 mod measure;
 
 use std::cell::RefCell;
 use std::fs;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use measure::{Call, medians_us};
+use component_file::component_file;
+use measure::{BenchCall, medians_us};
 use ppo_router::PpoRouter;
 use ppo_router_net::{Kind, Network};
-use ppo_router_train::{Yard, train};
+use ppo_router_train::{TestBed, train};
 use rand_pcg::Pcg64;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{AppId, RequestId};
 use switchyard_core::plan::{Plan, Route};
-use switchyard_core::policy::{Policy, Sights};
-use switchyard_core::route::Drawn;
+use switchyard_core::policy::{Policy, WindowFields};
+use switchyard_core::route::LaneSampler;
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{Completion, End, Window};
-use switchyard_policy::loader::Trial;
+use switchyard_policy::loader::PolicyTrial;
 use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
 use switchyard_sdk::host::native::put_artifact;
 use switchyard_sdk::native::Native;
@@ -34,17 +36,17 @@ use switchyard_sim::Stepped;
 
 const WORKLOAD: &str = "mmpp:180,10,0.036,0.002";
 const WEIGHTS: &str = "default/policy.safetensors";
-/// Hidden layers of the paper's network (section 5.1.4).
+/// Hidden layers of the network in the paper (section 5.1.4).
 const HIDDEN: [usize; 2] = [90, 60];
 const SLOT: Micros = Micros::from_millis(1_000);
-/// Draws of one call: one takes less than reading the clock.
+/// Draws of one call: a single draw takes less time than reading the clock.
 const DRAWS: u32 = 1_000;
 
 fn main() {
-    let paper = ("paper", Yard::paper(), Kind::Paper);
-    let extended = ("extended", Yard::paper(), Kind::Extended);
-    let batching = ("batching", Yard::paper().with_batches(), Kind::Paper);
-    let draw_ns = draw_ns(&Yard::paper());
+    let paper = ("paper", TestBed::paper(), Kind::Paper);
+    let extended = ("extended", TestBed::paper(), Kind::Extended);
+    let batching = ("batching", TestBed::paper().with_batches(), Kind::Paper);
+    let draw_ns = draw_ns(&TestBed::paper());
     let rows = [paper, extended, batching].map(|(name, yard, kind)| {
         let [native_us, wasm_us] = slot_us(&yard, kind);
         (name, native_us, wasm_us)
@@ -76,14 +78,14 @@ fn json(draw_ns: f64, rows: &[(&str, f64, f64)]) -> serde_json::Value {
     serde_json::json!({"runs": rows.iter().map(run).collect::<Vec<_>>()})
 }
 
-/// Nanoseconds of one draw over the yard's lanes.
-fn draw_ns(yard: &Yard) -> f64 {
+/// Nanoseconds of one draw over the lanes of the test bed.
+fn draw_ns(yard: &TestBed) -> f64 {
     let mut plan = Plan::default();
     yard.plan(&yard.models_of_instances(), &yard.proportional(), &mut plan);
     let route: &Route = &plan.routes[0];
-    let drawn = Drawn::new(route).unwrap();
+    let drawn = LaneSampler::new(route).unwrap();
     let mut random = Pcg64::new(1, 2);
-    let mut calls: [Call<'_>; 1] = [Box::new(|| {
+    let mut calls: [BenchCall<'_>; 1] = [Box::new(|| {
         for _ in 0..DRAWS {
             black_box(drawn.draw(black_box(&mut random)));
         }
@@ -91,8 +93,8 @@ fn draw_ns(yard: &Yard) -> f64 {
     medians_us(&mut calls)[0] * 1e3 / f64::from(DRAWS)
 }
 
-/// Microseconds of a slot's window, natively and in wasm.
-fn slot_us(yard: &Yard, kind: Kind) -> [f64; 2] {
+/// Microseconds of the window of a slot, natively and in wasm.
+fn slot_us(yard: &TestBed, kind: Kind) -> [f64; 2] {
     let weights = weights(yard, kind);
     put_artifact(WEIGHTS, weights.clone());
     let catalog = yard.catalog();
@@ -105,14 +107,14 @@ fn slot_us(yard: &Yard, kind: Kind) -> [f64; 2] {
         let (mut windows, mut next) = (windows.borrow_mut(), next.borrow_mut());
         *next += 1;
         let at = *next % windows.len();
-        // Every call begins a slot.
+        // Each call begins a slot.
         windows[at].now = Time(*next as u64 * SLOT.0);
         let mut plan = plan.borrow_mut();
         plan.clear();
         ask(&windows[at], &mut plan);
         assert_eq!(plan.routes.len(), 1, "a slot's decision");
     };
-    let mut calls: [Call<'_>; 2] = [
+    let mut calls: [BenchCall<'_>; 2] = [
         Box::new(|| {
             window(&mut |w, plan| native.borrow_mut().schedule(black_box(w), plan).unwrap());
         }),
@@ -124,8 +126,8 @@ fn slot_us(yard: &Yard, kind: Kind) -> [f64; 2] {
     [times[0], times[1]]
 }
 
-/// A network of the paper's size, with weights that are all different.
-fn weights(yard: &Yard, kind: Kind) -> Vec<u8> {
+/// A network of the size in the paper. Neighbouring weights differ.
+fn weights(yard: &TestBed, kind: Kind) -> Vec<u8> {
     let meta = train::meta(yard, kind, &HIDDEN, WORKLOAD, 1, "by hand");
     let number = |i: usize| (i * 37 % 101) as f32 / 505.0 - 0.1;
     let layers = meta.layers.windows(2).map(|shape| {
@@ -136,12 +138,12 @@ fn weights(yard: &Yard, kind: Kind) -> Vec<u8> {
     Network::try_new(meta, layers).unwrap().to_bytes().unwrap()
 }
 
-/// Slots of a burst: full instances, and 180 requests that ended since the last one.
-fn windows(yard: &Yard) -> Vec<Window> {
+/// Windows of slots in a burst: busy instances, and 180 requests that ended since the last slot.
+fn windows(yard: &TestBed) -> Vec<Window> {
     let scenario = yard.scenario("poisson:180".parse().unwrap(), Micros(u64::MAX));
-    let wants = Sights {
+    let wants = WindowFields {
         placed: true,
-        ..Sights::default()
+        ..WindowFields::default()
     };
     let mut stepped = Stepped::try_new(&scenario, SLOT, wants, 1, ()).unwrap();
     let models = yard.models_of_instances();
@@ -165,14 +167,15 @@ fn windows(yard: &Yard) -> Vec<Window> {
     (0..64).map(slot).collect()
 }
 
-/// The component, with weights beside it.
+/// The component, with weights in its folder.
 fn load(catalog: &Catalog, weights: &[u8]) -> Box<dyn Policy> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ppo-router.wasm");
-    fs::copy(component(), &file).expect("run `cargo xtask plugins` first");
-    let beside = folder.path().join("ppo-router").join(WEIGHTS);
-    fs::create_dir_all(beside.parent().unwrap()).unwrap();
-    fs::write(beside, weights).unwrap();
+    let built = component_file("SWITCHYARD_POLICIES", "policies", "ppo-router");
+    fs::copy(built, &file).expect("run `cargo xtask plugins` first");
+    let artifact = folder.path().join("ppo-router").join(WEIGHTS);
+    fs::create_dir_all(artifact.parent().unwrap()).unwrap();
+    fs::write(artifact, weights).unwrap();
     let options = LoaderOptions {
         limits: Limits {
             configure_budget: Duration::from_secs(10),
@@ -181,19 +184,10 @@ fn load(catalog: &Catalog, weights: &[u8]) -> Box<dyn Policy> {
         ..LoaderOptions::default()
     };
     let engine = PolicyEngine::live(&EngineOptions::default()).unwrap();
-    let trial = Trial {
+    let trial = PolicyTrial {
         catalog,
         windows: &[],
-        check: &mut |_, _| Ok(()),
     };
     let loaded = Loader::new(engine, options).unwrap().load(&file, trial);
     loaded.unwrap().policy
-}
-
-fn component() -> PathBuf {
-    let folder = std::env::var_os("SWITCHYARD_POLICIES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/policies"),
-        PathBuf::from,
-    );
-    folder.join("ppo-router.wasm")
 }

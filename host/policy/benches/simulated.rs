@@ -1,5 +1,5 @@
-//! Requests simulated per second of one core with a policy as a component, cut by fuel as in
-//! `switchyard simulate`, against the same policy compiled natively, in one run: 60 workers.
+//! Simulated requests per second of one core with a policy as a component, limited by fuel as in
+//! `switchyard simulate`, compared with the same policy compiled natively, in one run: 60 workers.
 //!
 //! Needs `cargo xtask plugins`. `cargo bench -p switchyard-policy --bench simulated`;
 //! `-- --quick` for a tenth of the requests.
@@ -8,35 +8,38 @@
 
 #[path = "../../sim/benches/throughput/clock.rs"]
 mod clock;
-#[path = "../../sim/benches/throughput/yard.rs"]
-mod yard;
+#[path = "common/component_file.rs"]
+mod component_file;
+#[path = "../../sim/benches/throughput/test_bed.rs"]
+mod test_bed;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clock::{Clock, Took, median};
+use clock::{Clock, Elapsed, median};
+use component_file::component_file;
 use fcfs::Fcfs;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Description, FaultKind, Policy, PolicyFault, Triggers};
 use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
-use switchyard_policy::loader::Trial;
+use switchyard_policy::loader::PolicyTrial;
 use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
 use switchyard_sdk::native::Native;
 use switchyard_sim::{Contender, Report, Scenario, run};
 
 const WORKERS: usize = 60;
 
-/// One policy in both bodies at one load.
-struct Case {
+/// The component and its native twin at one load.
+struct LoadPoint {
+    /// Arrivals per second.
     rate: u32,
-    /// Asked every so often; on every arrival and idle worker, as it wants, without.
+    /// Time between two windows; none: windows on arrivals and idle workers, as the policy asks.
     every: Option<Micros>,
     scenario: Scenario,
-    native: Vec<Took>,
-    wasm: Vec<Took>,
+    native: Vec<Elapsed>,
+    wasm: Vec<Elapsed>,
     report: Option<Report>,
 }
 
@@ -46,31 +49,31 @@ fn main() {
     let native = Contender::new("fcfs", || Native::<Fcfs>::new("{}"));
     let wasm = component("fcfs");
     let every = |ms| Some(Micros::from_millis(ms));
-    let mut cases = [
+    let mut points = [
         (2_000, None),
         (6_000, None),
         (20_000, None),
         (20_000, every(2)),
         (20_000, every(10)),
     ]
-    .map(|(rate, every)| Case::new(rate, every, requests));
+    .map(|(rate, every)| LoadPoint::new(rate, every, requests));
     for _ in 0..turns {
-        for case in &mut cases {
-            case.turn(&native, &wasm);
+        for point in &mut points {
+            point.turn(&native, &wasm);
         }
     }
     println!("fcfs, {requests} requests, {WORKERS} workers, medians of {turns} runs; per second");
-    println!("of a processor, and of wall time where others may have had it");
+    println!("of processor time, and of wall time, which includes waits for a processor");
     println!(
         "arrivals/s |   every | native/s | wasm/s  | ratio | native/s wall | wasm/s wall | windows"
     );
     println!(
         "---------- | ------- | -------- | ------- | ----- | ------------- | ----------- | -------"
     );
-    cases.iter().for_each(Case::print);
+    points.iter().for_each(LoadPoint::print);
 }
 
-/// A policy as a component; a run has an instance of its own, compiled once.
+/// A policy as a component, compiled once. Each simulation has its own instance.
 fn component(name: &str) -> Contender {
     let cache = tempfile::tempdir().unwrap();
     let options = LoaderOptions {
@@ -83,20 +86,15 @@ fn component(name: &str) -> Contender {
     };
     let engine = PolicyEngine::deterministic(&EngineOptions::default()).unwrap();
     let loader = Loader::new(engine, options).unwrap();
-    let folder = std::env::var_os("SWITCHYARD_POLICIES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/policies"),
-        PathBuf::from,
-    );
-    let file = folder.join(format!("{name}.wasm"));
+    let file = component_file("SWITCHYARD_POLICIES", "policies", name);
     Contender {
         name: name.to_owned(),
         make: Arc::new(move |catalog| {
-            // Lives as long as the loader that writes there.
+            // Keeps the folder as long as the loader that writes to it.
             let _ = &cache;
-            let trial = Trial {
+            let trial = PolicyTrial {
                 catalog,
                 windows: &[],
-                check: &mut |_, _| Ok(()),
             };
             let loaded = loader.load(&file, trial);
             let loaded = loaded.map_err(|error| {
@@ -109,8 +107,8 @@ fn component(name: &str) -> Contender {
     }
 }
 
-/// The policy, asked every so often in the place of when it wants.
-fn paced(policy: &Contender, every: Option<Micros>) -> Contender {
+/// The policy with periodic windows instead of the events that it asks for.
+fn periodic(policy: &Contender, every: Option<Micros>) -> Contender {
     let make = Arc::clone(&policy.make);
     Contender {
         name: policy.name.clone(),
@@ -121,7 +119,7 @@ fn paced(policy: &Contender, every: Option<Micros>) -> Contender {
                 description.every = every;
                 description.on = Triggers::default();
             }
-            Ok(Box::new(Paced {
+            Ok(Box::new(Periodic {
                 policy,
                 description,
             }))
@@ -130,14 +128,14 @@ fn paced(policy: &Contender, every: Option<Micros>) -> Contender {
     }
 }
 
-struct Paced {
+struct Periodic {
     policy: Box<dyn Policy>,
     description: Description,
 }
 
-// === impl Paced ===
+// === impl Periodic ===
 
-impl Policy for Paced {
+impl Policy for Periodic {
     fn description(&self) -> &Description {
         &self.description
     }
@@ -151,9 +149,9 @@ impl Policy for Paced {
     }
 }
 
-// === impl Case ===
+// === impl LoadPoint ===
 
-impl Case {
+impl LoadPoint {
     fn new(rate: u32, every: Option<Micros>, requests: u64) -> Self {
         let workload = format!("poisson:{rate}").parse().unwrap();
         Self {
@@ -162,7 +160,7 @@ impl Case {
             scenario: Scenario {
                 requests_max: requests,
                 duration: Micros(u64::MAX),
-                ..Scenario::new(yard::catalog(WORKERS), workload)
+                ..Scenario::new(test_bed::catalog(WORKERS), workload)
             },
             native: Vec::new(),
             wasm: Vec::new(),
@@ -172,7 +170,7 @@ impl Case {
 
     fn turn(&mut self, native: &Contender, wasm: &Contender) {
         let timed = |policy: &Contender| {
-            let policy = &paced(policy, self.every);
+            let policy = &periodic(policy, self.every);
             let clock = Clock::start();
             let report = run(&self.scenario, policy, 1).unwrap();
             (clock.stop(), report)
@@ -181,14 +179,18 @@ impl Case {
         self.native.push(took);
         let (took, report) = timed(wasm);
         self.wasm.push(took);
-        assert_eq!(report.total, decided.total, "both bodies decide alike");
+        assert_eq!(
+            report.total, decided.total,
+            "component and native twin decide alike"
+        );
         self.report = Some(report);
     }
 
     fn print(&self) {
         let report = self.report.as_ref().unwrap();
         let arrivals = report.total.arrivals as f64;
-        let per_s = |took: &[Took], of: fn(&Took) -> f64| arrivals / median(took.iter().map(of));
+        let per_s =
+            |took: &[Elapsed], of: fn(&Elapsed) -> f64| arrivals / median(took.iter().map(of));
         let [native, wasm] = [&self.native, &self.wasm].map(|took| per_s(took, |t| t.thread_s));
         println!(
             "{:>10} | {:>7} | {native:>8.0} | {wasm:>7.0} | {:>5.2} | {:>13.0} | {:>11.0} | {:>7}",

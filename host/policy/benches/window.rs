@@ -1,31 +1,34 @@
-//! What a window costs through wasm, against the same policy compiled natively, in one run.
+//! The time of a window through wasm, compared with the same policy compiled natively, in one run.
 //!
 //! Needs `cargo xtask plugins --with-guests`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+#[path = "common/component_file.rs"]
+mod component_file;
 #[path = "common/measure.rs"]
 mod measure;
-#[path = "common/yard.rs"]
-mod yard;
+#[path = "common/test_bed.rs"]
+mod test_bed;
 
 use std::cell::RefCell;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use component_file::component_file;
 use fcfs::Fcfs;
-use measure::{Call, median, medians_us};
+use measure::{BenchCall, median, medians_us};
 use stability::Stability;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::Policy;
 use switchyard_core::window::Window;
-use switchyard_policy::loader::Trial;
+use switchyard_policy::loader::PolicyTrial;
 use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
 use switchyard_sdk::native::Native;
 
-/// One policy in both bodies.
-struct Pair {
+/// A policy as a component, and its native twin.
+struct PolicyPair {
     name: &'static str,
     native: RefCell<Box<dyn Policy>>,
     wasm: RefCell<Box<dyn Policy>>,
@@ -53,7 +56,7 @@ fn main() {
             "good",
             "SWITCHYARD_GUESTS",
             "policies-test",
-            yard::Good::default(),
+            test_bed::NativeGood::default(),
         ),
     ];
     println!("policy     | pending | native us |  wasm us | ratio | dispatches");
@@ -66,14 +69,14 @@ fn main() {
     cut(&loader);
 }
 
-fn compare(pair: &Pair, pending: usize) {
+fn compare(pair: &PolicyPair, pending: usize) {
     let wants = pair.wasm.borrow().description().wants;
-    let window = yard::window(pending, wants);
+    let window = test_bed::window(pending, wants);
     let (plans, dispatches) = (
         RefCell::new([Plan::default(), Plan::default()]),
         RefCell::new(0),
     );
-    let mut calls: [Call<'_>; 2] = [
+    let mut calls: [BenchCall<'_>; 2] = [
         Box::new(|| {
             ask(
                 &mut **pair.native.borrow_mut(),
@@ -110,11 +113,11 @@ fn ask(policy: &mut dyn Policy, window: &Window, plan: &mut Plan) {
     policy.schedule(black_box(window), plan).unwrap();
 }
 
-/// A runaway at the default budget, and the instance after it.
+/// The time of a call that is cut at the default budget, with the next instance.
 fn cut(loader: &Loader) {
-    let file = component("SWITCHYARD_GUESTS", "policies-test", "loops");
+    let file = component_file("SWITCHYARD_GUESTS", "policies-test", "loops");
     let mut runaway = load(loader, &file);
-    let window = yard::window(64, runaway.description().wants);
+    let window = test_bed::window(64, runaway.description().wants);
     let mut cuts: Vec<f64> = (0..100)
         .map(|_| {
             let began = Instant::now();
@@ -124,7 +127,7 @@ fn cut(loader: &Loader) {
         .collect();
     let p50 = median(&mut cuts);
     println!(
-        "\ncut of a runaway at 5 ms, instance and all: p50 {p50:.2} ms, p95 {:.2} ms",
+        "\ncall cut at 5 ms, with a fresh instance: p50 {p50:.2} ms, p95 {:.2} ms",
         cuts[95]
     );
 }
@@ -148,10 +151,10 @@ fn pair(
     variable: &str,
     folder: &str,
     mut native: impl Policy + 'static,
-) -> Pair {
-    native.configure(&yard::catalog()).unwrap();
-    let wasm = load(loader, &component(variable, folder, name));
-    Pair {
+) -> PolicyPair {
+    native.configure(&test_bed::catalog()).unwrap();
+    let wasm = load(loader, &component_file(variable, folder, name));
+    PolicyPair {
         name,
         native: RefCell::new(Box::new(native)),
         wasm: RefCell::new(wasm),
@@ -159,11 +162,10 @@ fn pair(
 }
 
 fn load(loader: &Loader, file: &Path) -> Box<dyn Policy> {
-    let catalog = yard::catalog();
-    let trial = Trial {
+    let catalog = test_bed::catalog();
+    let trial = PolicyTrial {
         catalog: &catalog,
         windows: &[],
-        check: &mut |_, _| Ok(()),
     };
     match loader.load(file, trial) {
         Ok(loaded) => {
@@ -180,16 +182,4 @@ fn load(loader: &Loader, file: &Path) -> Box<dyn Policy> {
         }
         Err(error) => panic!("{error}; run `cargo xtask plugins --with-guests` first"),
     }
-}
-
-fn component(variable: &str, folder: &str, name: &str) -> PathBuf {
-    let folder = std::env::var_os(variable).map_or_else(
-        || {
-            Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("../../target")
-                .join(folder)
-        },
-        PathBuf::from,
-    );
-    folder.join(format!("{name}.wasm"))
 }

@@ -1,25 +1,26 @@
-//! Tables and weights that a policy may read: files in the folder beside it, nothing else.
+//! Tables and weights that a policy may read: the files in its own folder, and no others.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// The folder of one policy (`NAME/` beside `NAME.wasm`).
+/// The folder of one policy: `NAME/` next to `NAME.wasm`.
 #[derive(Clone, Debug)]
 pub(crate) struct Artifacts {
     folder: PathBuf,
-    /// The largest file handed out.
+    /// The largest file that a policy gets.
     max_bytes: u64,
 }
 
-/// Why an artifact was not handed out.
+/// Why a policy does not get an artifact.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ArtifactError {
     NotFound,
-    /// The name leaves the folder, by itself or through a link.
+    /// The name leads out of the folder, directly or through a link.
     Forbidden,
-    /// Its size in bytes.
+    /// With the file's size in bytes.
     TooLarge(u64),
+    /// With the system's reason.
     Unreadable(String),
 }
 
@@ -30,9 +31,14 @@ impl Artifacts {
         Self { folder, max_bytes }
     }
 
+    /// The folder of the policy in the file `policy`.
+    pub(crate) fn folder_of(policy: &Path) -> PathBuf {
+        policy.with_extension("")
+    }
+
     pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>, ArtifactError> {
         let path = self.resolve(name)?;
-        // Before it is opened: opening a pipe would wait for its writer.
+        // Checked before the file is opened: opening a pipe would wait for its writer.
         let metadata = path.metadata()?;
         if !metadata.is_file() {
             return Err(ArtifactError::NotFound);
@@ -41,7 +47,7 @@ impl Artifacts {
             return Err(ArtifactError::TooLarge(metadata.len()));
         }
         let mut bytes = Vec::with_capacity(metadata.len() as usize);
-        // One byte more than allowed shows a file that grew meanwhile.
+        // One byte more than allowed: the file may have grown since.
         File::open(&path)?
             .take(self.max_bytes + 1)
             .read_to_end(&mut bytes)?;
@@ -51,7 +57,7 @@ impl Artifacts {
         Ok(bytes)
     }
 
-    /// Where the name leads once every link is followed, if that is inside the folder.
+    /// The path with every link followed, when it is inside the folder.
     fn resolve(&self, name: &str) -> Result<PathBuf, ArtifactError> {
         let relative = Path::new(name);
         let plain = relative

@@ -1,5 +1,5 @@
-//! Compiled code kept between runs, found by the component's content and the engine that
-//! compiled it.
+//! Compiled code kept between runs of the program. An entry is found by the content of its
+//! component and the engine that compiled it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use wasmtime::component::Component;
 use crate::engine::PolicyEngine;
 use crate::history::ContentHash;
 
-/// Files kept; the oldest go first.
+/// Most files in a cache. The oldest are removed first.
 const ENTRIES_MAX: usize = 64;
 const EXTENSION: &str = "cwasm";
 
-/// A directory of compiled code that nobody else may write to.
+/// A directory of compiled code to which only this user may write.
 #[derive(Clone, Debug)]
 pub struct CodeCache {
     dir: PathBuf,
@@ -23,20 +23,24 @@ pub struct CodeCache {
 /// Why a directory is not used as a cache.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// It cannot be made or written to.
+    /// The directory cannot be made or written to.
     #[error("compiled-code cache {}: {source}", dir.display())]
     Io {
         /// The directory.
         dir: PathBuf,
-        /// What the system says.
+        /// The system's reason.
         source: io::Error,
     },
-    /// Compiled code is run as it is found, so its place must be ours alone.
-    #[error("compiled-code cache {}: {reason}", dir.display())]
+    /// Other users may write to the directory. Compiled code is run without a check, so only this
+    /// user may.
+    #[error(
+        "compiled-code cache {}: {reason}; use a directory to which only this user may write",
+        dir.display()
+    )]
     Untrusted {
         /// The directory.
         dir: PathBuf,
-        /// Who else may write there.
+        /// The permission or owner at fault.
         reason: &'static str,
     },
 }
@@ -44,7 +48,7 @@ pub enum CacheError {
 // === impl CodeCache ===
 
 impl CodeCache {
-    /// Opens a cache, making the directory when there is none.
+    /// Opens a cache. Makes the directory if it does not exist.
     ///
     /// # Errors
     /// The directory cannot be made or written to, or others may write to it.
@@ -61,15 +65,19 @@ impl CodeCache {
         Ok(Self { dir })
     }
 
-    /// The compiled component, if it is here and fits the engine.
+    /// The compiled component, if the cache has it and it fits the engine.
     pub(crate) fn find(&self, engine: &PolicyEngine, code: ContentHash) -> Option<Component> {
         let path = self.path(engine, code);
         if !path.is_file() {
             return None;
         }
-        // SAFETY: the bytes must come from wasmtime's own serialisation, unchanged. The file
-        // is in a directory that only this user can write to (checked in `open`), under a
-        // name that only `keep` makes, written whole by an atomic rename and never again.
+        #[allow(
+            unsafe_code,
+            reason = "wasmtime cannot check compiled code, so loading it is unsafe by its contract"
+        )]
+        // SAFETY: the bytes must come from wasmtime's own serialisation, unchanged. The file is in
+        // a directory to which only this user can write (checked in `open`). Only `keep` makes
+        // files of such a name, whole, by an atomic rename, and nothing writes to them afterwards.
         // wasmtime itself refuses files of another version or configuration.
         let found = unsafe { Component::deserialize_file(engine.wasmtime(), &path) };
         match found {
@@ -81,7 +89,7 @@ impl CodeCache {
         }
     }
 
-    /// Keeps compiled code. That it could not is worth a line, not a failed load.
+    /// Keeps compiled code. A failure is logged and does not fail the load.
     pub(crate) fn keep(&self, engine: &PolicyEngine, code: ContentHash, component: &Component) {
         let path = self.path(engine, code);
         let kept = component
@@ -97,7 +105,7 @@ impl CodeCache {
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = tempfile::NamedTempFile::new_in(&self.dir)?;
         file.write_all(bytes)?;
-        // On disk before it has its name: a crash leaves no half of a file there.
+        // On disk before the rename: a crash leaves no half-written file under its name.
         file.as_file().sync_data()?;
         file.persist(path)?;
         Ok(())
@@ -120,8 +128,8 @@ impl CodeCache {
     }
 
     fn path(&self, engine: &PolicyEngine, code: ContentHash) -> PathBuf {
-        // Stable within a build of the host, which is as long as an entry can live: wasmtime
-        // checks compatibility again by itself.
+        // Stable within a build of the host. An entry is of no use to another build: wasmtime
+        // checks the compatibility again.
         let mut hasher = DefaultHasher::new();
         engine
             .wasmtime()
@@ -147,7 +155,7 @@ fn make_private(dir: &Path) -> io::Result<()> {
     std::fs::create_dir_all(dir)
 }
 
-/// Why others could put code into the directory, if they could.
+/// The permission or owner that lets other users write to the directory, if any.
 #[cfg(unix)]
 fn written_by_others(dir: &Path) -> io::Result<Option<&'static str>> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -155,7 +163,7 @@ fn written_by_others(dir: &Path) -> io::Result<Option<&'static str>> {
     if metadata.permissions().mode() & 0o022 != 0 {
         return Ok(Some("group or others may write to it"));
     }
-    // A new file belongs to us: the shortest way to our own user id.
+    // A new file belongs to this process's user: the shortest way to the user id.
     let ours = tempfile::NamedTempFile::new_in(dir)?;
     if ours.as_file().metadata()?.uid() != metadata.uid() {
         return Ok(Some("it belongs to another user"));
@@ -185,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn makes_its_directory() {
+    fn a_cache_makes_its_directory() {
         let dir = tempfile::tempdir().unwrap();
         let inside = dir.path().join("a/b");
         CodeCache::open(&inside).unwrap();
@@ -193,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_no_more_than_its_bound() {
+    fn a_cache_keeps_no_more_than_its_limit() {
         let dir = tempfile::tempdir().unwrap();
         let cache = CodeCache::open(dir.path().join("cache")).unwrap();
         for i in 0..ENTRIES_MAX + 3 {

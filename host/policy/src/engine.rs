@@ -1,50 +1,51 @@
-//! How policies are compiled and run: one wasmtime engine and what cuts a runaway.
+//! How policies are compiled and run: one wasmtime engine, and the limit on each call.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::{Config, Engine, Store};
 
-use crate::budget::{Budget, Clocks};
+use crate::budget::{CallBudget, ThreadClocks};
 use crate::host_state::HostState;
-use crate::ticker::{Running, Ticker};
+use crate::ticker::{RunningCall, Ticker};
 
-/// Fuel that stands for one microsecond: about one instruction per unit, a thousand per
-/// microsecond. Nominal, so that the same code is cut at the same instruction anywhere.
+/// Fuel per microsecond of budget. A unit is about one instruction. The rate is nominal, so that
+/// the same code is cut at the same instruction on every machine.
 const FUEL_PER_US: u64 = 1_000;
 
-/// What holds for every policy of an engine.
+/// Settings for all policies of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// Stack of one call, in bytes. The thread that calls must have more than this.
+    /// Stack of one call, in bytes. The calling thread must have more.
     pub stack_bytes: usize,
-    /// Compile one component on all cores; otherwise on the calling thread alone.
+    /// Compile one component on all cores; otherwise on the calling thread only.
     pub parallel_compilation: bool,
 }
 
 /// An engine, shared by all policies of a process. Clones are the same engine.
 #[derive(Clone)]
-pub struct PolicyEngine(Arc<Inner>);
+pub struct PolicyEngine(Arc<EngineInner>);
 
-struct Inner {
+struct EngineInner {
     engine: Engine,
-    cut: Cut,
+    limit: CallLimit,
 }
 
-enum Cut {
-    /// Time, counted by a thread.
+/// How the end of a call's budget is found.
+enum CallLimit {
+    /// By time, which a thread counts.
     Epochs(Ticker),
-    /// Instructions: slower, and the same cut in every run.
+    /// By instructions: slower, and the same in every run.
     Fuel,
 }
 
-/// Why there is no engine.
+/// Why an engine cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// wasmtime refuses the configuration on this machine.
     #[error("wasm engine: {0:#}")]
     Config(wasmtime::Error),
-    /// The ticker's thread could not be started.
+    /// The system gives no thread for the ticker.
     #[error("wasm engine: epoch ticker: {0}")]
     Ticker(#[from] std::io::Error),
 }
@@ -63,7 +64,7 @@ impl Default for EngineOptions {
 // === impl PolicyEngine ===
 
 impl PolicyEngine {
-    /// An engine that cuts by time: what a live server needs.
+    /// An engine that limits calls by time, for a live server.
     ///
     /// # Errors
     /// The machine cannot run it.
@@ -75,13 +76,13 @@ impl PolicyEngine {
             let engine = engine.clone();
             move || engine.increment_epoch()
         })?;
-        let cut = Cut::Epochs(ticker);
-        Ok(Self(Arc::new(Inner { engine, cut })))
+        let limit = CallLimit::Epochs(ticker);
+        Ok(Self(Arc::new(EngineInner { engine, limit })))
     }
 
-    /// An engine that cuts by instructions, 1,000 for each microsecond of budget: what tests
-    /// and the simulator need, where the cut itself must repeat. Costs about a third of the
-    /// policy's own time.
+    /// An engine that limits calls by instructions, 1,000 for each microsecond of budget. Tests
+    /// and the simulator need it, because there the same call must be cut at the same instruction.
+    /// Costs about a third of the policy's own time.
     ///
     /// # Errors
     /// The machine cannot run it.
@@ -89,8 +90,8 @@ impl PolicyEngine {
         let mut config = config(options);
         config.consume_fuel(true);
         let engine = Engine::new(&config).map_err(EngineError::Config)?;
-        let cut = Cut::Fuel;
-        Ok(Self(Arc::new(Inner { engine, cut })))
+        let limit = CallLimit::Fuel;
+        Ok(Self(Arc::new(EngineInner { engine, limit })))
     }
 
     pub(crate) fn wasmtime(&self) -> &Engine {
@@ -101,29 +102,28 @@ impl PolicyEngine {
     pub(crate) fn store(&self, state: HostState) -> Store<HostState> {
         let mut store = Store::new(&self.0.engine, state);
         store.limiter(|state| &mut state.limiter);
-        if let Cut::Epochs(_) = self.0.cut {
+        if let CallLimit::Epochs(_) = self.0.limit {
             store.epoch_deadline_callback(|mut store| {
-                Ok(store.data_mut().budget.look(Clocks::now()))
+                Ok(store.data_mut().budget.look(ThreadClocks::now()))
             });
         }
         store
     }
 
-    /// Gives the store its budget for one call. What it returns must live as long as the
-    /// call.
+    /// Gives the store its budget for one call. The result must live as long as the call.
     pub(crate) fn begin_call(
         &self,
         store: &mut Store<HostState>,
         budget: Duration,
-    ) -> wasmtime::Result<Option<Running<'_>>> {
-        match &self.0.cut {
-            Cut::Epochs(ticker) => {
+    ) -> wasmtime::Result<Option<RunningCall<'_>>> {
+        match &self.0.limit {
+            CallLimit::Epochs(ticker) => {
                 let running = ticker.call_begins(budget);
-                store.data_mut().budget = Budget::begin(budget);
-                store.set_epoch_deadline(Budget::FIRST_LOOK);
+                store.data_mut().budget = CallBudget::begin(budget);
+                store.set_epoch_deadline(CallBudget::FIRST_LOOK);
                 Ok(Some(running))
             }
-            Cut::Fuel => {
+            CallLimit::Fuel => {
                 let us = u64::try_from(budget.as_micros()).unwrap_or(u64::MAX);
                 store.set_fuel(us.saturating_mul(FUEL_PER_US))?;
                 Ok(None)
@@ -132,12 +132,12 @@ impl PolicyEngine {
     }
 }
 
-/// The same for every engine, so that a policy computes the same everywhere: NaNs are
-/// canonical, relaxed SIMD (whose results differ between machines) is off, and so is
-/// everything a policy has no use for.
+/// The same for every engine, so that a policy computes the same on every machine: NaNs are
+/// canonical, and relaxed SIMD, whose results differ between machines, is off. Features that
+/// policies do not use are off too.
 ///
-/// Instances are allocated on demand: a policy keeps its instance, and a pool would set
-/// memory aside for what happens after a fault only.
+/// Instances are allocated on demand: a policy keeps its instance, and a pool would reserve memory
+/// that is used only after a fault.
 fn config(options: &EngineOptions) -> Config {
     let mut config = Config::new();
     config

@@ -1,4 +1,4 @@
-//! From what wasmtime says to what the core counts.
+//! Turns wasmtime's errors into the faults that the core counts.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use switchyard_core::policy::{FaultKind, PolicyFault};
 use wasmtime::Trap;
 
 use crate::limits::Limits;
+use crate::truncate::truncate;
 
-/// Why a call ended without an answer.
+/// The fault of a call that ended without an answer.
 pub(crate) fn of_error(
     call: &str,
     error: &wasmtime::Error,
@@ -32,11 +33,11 @@ pub(crate) fn of_error(
             ),
         ),
         (Some(trap), None) => {
-            let words = trap.to_string();
-            let words = words.strip_prefix("wasm trap: ").unwrap_or(&words);
-            PolicyFault::new(FaultKind::Trap, format!("{call} trapped: {words}"))
+            let reason = trap.to_string();
+            let reason = reason.strip_prefix("wasm trap: ").unwrap_or(&reason);
+            PolicyFault::new(FaultKind::Trap, format!("{call} trapped: {reason}"))
         }
-        // Not a trap of its own code: what it returned or passed cannot be read.
+        // No trap of its own code: the host cannot read its result or an argument.
         (None, None) => PolicyFault::new(
             FaultKind::Trap,
             format!("{call} broke the contract: {}", error.root_cause()),
@@ -44,18 +45,10 @@ pub(crate) fn of_error(
     }
 }
 
-/// The policy said itself that it cannot answer.
-pub(crate) fn of_words(call: &str, mut words: String, limits: &Limits) -> PolicyFault {
-    truncate(&mut words, limits.log_line_bytes);
-    PolicyFault::new(FaultKind::Failed, format!("{call}: {words}"))
-}
-
-/// Cuts a string to at most `bytes`, at a character.
-pub(crate) fn truncate(text: &mut String, bytes: usize) {
-    if text.len() > bytes {
-        text.truncate(text.floor_char_boundary(bytes));
-        text.push_str(" [cut]");
-    }
+/// The fault of a call that the policy answered with an error of its own.
+pub(crate) fn of_refusal(call: &str, mut reason: String, limits: &Limits) -> PolicyFault {
+    truncate(&mut reason, limits.log_line_bytes);
+    PolicyFault::new(FaultKind::Failed, format!("{call}: {reason}"))
 }
 
 #[cfg(test)]
@@ -68,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_of_failing_has_its_kind() {
+    fn each_error_has_its_kind_of_fault() {
         assert_eq!(kind(Trap::Interrupt.into(), None), FaultKind::Overrun);
         assert_eq!(kind(Trap::OutOfFuel.into(), None), FaultKind::Overrun);
         assert_eq!(kind(Trap::StackOverflow.into(), None), FaultKind::Stack);
@@ -88,12 +81,5 @@ mod tests {
         let trap = Trap::UnreachableCodeReached;
         assert_eq!(kind(trap.into(), refused), FaultKind::Memory);
         assert_eq!(kind(Trap::Interrupt.into(), refused), FaultKind::Overrun);
-    }
-
-    #[test]
-    fn cuts_at_a_character() {
-        let mut text = "aé".repeat(4);
-        truncate(&mut text, 2);
-        assert_eq!(text, "a [cut]");
     }
 }

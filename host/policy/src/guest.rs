@@ -1,5 +1,5 @@
-//! A component behind the core's `Policy`: one instance kept from call to call; a fault
-//! costs it the instance, and the next call gets a fresh one, configured as before.
+//! A component behind the core's `Policy` trait. One instance is kept from call to call. A fault
+//! ends the instance, and the next call gets a fresh one, configured as before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,43 @@ use switchyard_core::window::Window;
 use wasmtime::Store;
 
 use crate::artifacts::Artifacts;
-use crate::contract::{Contract, Recyclable};
+use crate::contract::Contract;
 use crate::engine::PolicyEngine;
 use crate::fault;
 use crate::host_state::HostState;
 use crate::limits::Limits;
-use crate::usage::Usage;
+use crate::usage::PolicyUsage;
 
 /// Longest name and version, in bytes; they are labels of metrics.
 const LABEL_BYTES: usize = 64;
 /// Longest summary, in bytes.
 const SUMMARY_BYTES: usize = 500;
 
-/// What a policy is given by its place, not by its code.
-pub(crate) struct Setting {
+/// Everything that a policy gets next to its component.
+pub(crate) struct GuestParts {
     pub(crate) engine: PolicyEngine,
     pub(crate) limits: Limits,
     pub(crate) artifacts: Artifacts,
     /// JSON.
     pub(crate) settings: String,
+    /// Of its random stream.
     pub(crate) seed: u64,
-    /// The file's name, for the log until the policy has described itself.
+    /// The component's file name without extension: the label in logs until the policy has
+    /// described itself.
     pub(crate) file: String,
+}
+
+/// A policy whose instance can be replaced by a fresh one after the trial.
+pub(crate) trait Recyclable: Policy {
+    /// Drops the instance and its state, and configures a fresh one. Its random stream starts
+    /// again from the seed.
+    fn recycle(&mut self) -> Result<(), PolicyFault>;
+
+    /// The resources that the policy has used so far.
+    fn usage(&self) -> &Arc<PolicyUsage>;
+
+    /// The policy as the core's trait object.
+    fn into_policy(self: Box<Self>) -> Box<dyn Policy>;
 }
 
 /// A policy as a component of contract `C`.
@@ -42,22 +57,22 @@ pub(crate) struct WasmPolicy<C: Contract> {
     limits: Limits,
     settings: String,
     description: Description,
-    usage: Arc<Usage>,
-    /// The last one configured; a fresh instance is given it again.
+    usage: Arc<PolicyUsage>,
+    /// The last catalog. A fresh instance is configured with it.
     catalog: Option<Catalog>,
-    body: Body<C>,
+    instance: Instance<C>,
 }
 
-/// The instance, or what is left of it.
-enum Body<C: Contract> {
-    Live(Box<Live<C>>),
-    /// The last call ended in a fault: the instance cannot be entered again.
+enum Instance<C: Contract> {
+    Live(Box<LiveInstance<C>>),
+    /// The last call ended in a fault, so the instance cannot be called again. Its host state is
+    /// kept for the next one.
     Dead(Box<HostState>),
-    /// Only while one body is exchanged for another.
-    Between,
+    /// Only while one instance replaces another.
+    Replacing,
 }
 
-struct Live<C: Contract> {
+struct LiveInstance<C: Contract> {
     store: Store<HostState>,
     exports: C::Exports,
 }
@@ -66,15 +81,15 @@ struct Live<C: Contract> {
 
 impl<C: Contract> WasmPolicy<C> {
     /// Makes the first instance and asks it to describe itself.
-    pub(crate) fn new(contract: C, setting: Setting) -> Result<Self, PolicyFault> {
-        let Setting {
+    pub(crate) fn new(contract: C, parts: GuestParts) -> Result<Self, PolicyFault> {
+        let GuestParts {
             engine,
             limits,
             artifacts,
             settings,
             seed,
             file,
-        } = setting;
+        } = parts;
         let state = HostState::new(file, artifacts, seed, &limits);
         let mut policy = Self {
             contract,
@@ -83,7 +98,7 @@ impl<C: Contract> WasmPolicy<C> {
             description: Description::default(),
             usage: Arc::clone(state.usage()),
             catalog: None,
-            body: Body::Dead(Box::new(state)),
+            instance: Instance::Dead(Box::new(state)),
             limits,
         };
         let budget = policy.limits.configure_budget;
@@ -93,18 +108,18 @@ impl<C: Contract> WasmPolicy<C> {
             Ok(check(description))
         })?;
         let label = policy.description.label();
-        if let Body::Live(live) = &mut policy.body {
+        if let Instance::Live(live) = &mut policy.instance {
             live.store.data_mut().label = label;
         }
         Ok(policy)
     }
 
-    /// A fresh instance in place of whatever is there. Its random stream goes on.
+    /// Replaces the instance by a fresh one, whose random stream goes on.
     fn instantiate(&mut self, budget: Duration) -> Result<(), PolicyFault> {
-        let state = match std::mem::replace(&mut self.body, Body::Between) {
-            Body::Live(live) => live.store.into_data(),
-            Body::Dead(state) => *state,
-            Body::Between => unreachable!("a body is always put back before a call returns"),
+        let state = match std::mem::replace(&mut self.instance, Instance::Replacing) {
+            Instance::Live(live) => live.store.into_data(),
+            Instance::Dead(state) => *state,
+            Instance::Replacing => unreachable!("an instance is put back before a call returns"),
         };
         let mut store = self.engine.store(state);
         store.set_hostcall_fuel(self.limits.crossing_bytes);
@@ -115,21 +130,21 @@ impl<C: Contract> WasmPolicy<C> {
         };
         match made {
             Ok(exports) => {
-                self.body = Body::Live(Box::new(Live { store, exports }));
+                self.instance = Instance::Live(Box::new(LiveInstance { store, exports }));
                 Ok(())
             }
             Err(error) => {
                 let refused = store.data_mut().limiter.take_refused();
-                self.body = Body::Dead(Box::new(store.into_data()));
+                self.instance = Instance::Dead(Box::new(store.into_data()));
                 let limits = &self.limits;
                 Err(fault::of_error("start", &error, refused, budget, limits))
             }
         }
     }
 
-    /// After a fault: a new instance, told what the last one was told.
+    /// After a fault: makes a fresh instance and configures it like the last one.
     fn ensure_live(&mut self) -> Result<(), PolicyFault> {
-        if matches!(self.body, Body::Live(_)) {
+        if matches!(self.instance, Instance::Live(_)) {
             return Ok(());
         }
         let budget = self.limits.restart_budget;
@@ -156,15 +171,15 @@ impl<C: Contract> WasmPolicy<C> {
         configured
     }
 
-    /// One call into the live instance, under a budget. A fault other than the policy's own
-    /// words drops the instance.
+    /// Calls the live instance, under a budget. Every fault but an error of the policy's own drops
+    /// the instance.
     fn call<T>(
         &mut self,
         name: &str,
         budget: Duration,
-        call: impl FnOnce(&mut C, &mut Live<C>) -> wasmtime::Result<Result<T, String>>,
+        call: impl FnOnce(&mut C, &mut LiveInstance<C>) -> wasmtime::Result<Result<T, String>>,
     ) -> Result<T, PolicyFault> {
-        let Body::Live(live) = &mut self.body else {
+        let Instance::Live(live) = &mut self.instance else {
             return Err(PolicyFault::new(
                 FaultKind::Trap,
                 format!("{name}: no instance"),
@@ -178,7 +193,7 @@ impl<C: Contract> WasmPolicy<C> {
         live.store.data_mut().end_call();
         match answer {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(words)) => Err(fault::of_words(name, words, &self.limits)),
+            Ok(Err(reason)) => Err(fault::of_refusal(name, reason, &self.limits)),
             Err(error) => {
                 let refused = live.store.data_mut().limiter.take_refused();
                 self.drop_instance();
@@ -189,11 +204,11 @@ impl<C: Contract> WasmPolicy<C> {
     }
 
     fn drop_instance(&mut self) {
-        self.body = match std::mem::replace(&mut self.body, Body::Between) {
-            Body::Live(live) => {
+        self.instance = match std::mem::replace(&mut self.instance, Instance::Replacing) {
+            Instance::Live(live) => {
                 let mut state = live.store.into_data();
                 state.configuring = false;
-                Body::Dead(Box::new(state))
+                Instance::Dead(Box::new(state))
             }
             other => other,
         };
@@ -206,10 +221,10 @@ impl<C: Contract> Policy for WasmPolicy<C> {
     }
 
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
-        // Kept even if this fails: it is what the next instance has to work with.
+        // Kept even if this fails: the next instance is configured with it.
         self.catalog = Some(catalog.clone());
         let budget = self.limits.configure_budget;
-        if !matches!(self.body, Body::Live(_)) {
+        if !matches!(self.instance, Instance::Live(_)) {
             self.instantiate(budget)?;
         }
         self.configure_live(catalog, budget)
@@ -224,17 +239,17 @@ impl<C: Contract> Policy for WasmPolicy<C> {
         })
     }
 
-    /// A policy whose last call ended in a fault has no state to hand over.
+    /// Empty for a policy whose last call ended in a fault.
     fn save(&mut self) -> Result<Vec<u8>, PolicyFault> {
-        if !matches!(self.body, Body::Live(_)) {
+        if !matches!(self.instance, Instance::Live(_)) {
             return Ok(Vec::new());
         }
         let (budget, most) = (self.limits.window_budget, self.limits.state_bytes);
         self.call("save", budget, |contract, live| {
             let state = contract.save(&live.exports, &mut live.store)?;
             if state.len() > most {
-                let words = format!("state of {} bytes, the limit is {most}", state.len());
-                return Ok(Err(words));
+                let reason = format!("state of {} bytes, the limit is {most}", state.len());
+                return Ok(Err(reason));
             }
             Ok(Ok(state))
         })
@@ -252,7 +267,7 @@ impl<C: Contract> Policy for WasmPolicy<C> {
 impl<C: Contract> Recyclable for WasmPolicy<C> {
     fn recycle(&mut self) -> Result<(), PolicyFault> {
         self.drop_instance();
-        if let Body::Dead(state) = &mut self.body {
+        if let Instance::Dead(state) = &mut self.instance {
             state.reseed();
         }
         let budget = self.limits.configure_budget;
@@ -263,7 +278,7 @@ impl<C: Contract> Recyclable for WasmPolicy<C> {
         }
     }
 
-    fn usage(&self) -> &Arc<Usage> {
+    fn usage(&self) -> &Arc<PolicyUsage> {
         &self.usage
     }
 
@@ -272,7 +287,7 @@ impl<C: Contract> Recyclable for WasmPolicy<C> {
     }
 }
 
-/// A description becomes labels of metrics and lines of logs: it must fit there.
+/// Checks a description: it becomes labels of metrics and lines of logs.
 fn check(description: Description) -> Result<Description, String> {
     for (field, text) in [
         ("name", &description.name),

@@ -1,24 +1,24 @@
-//! The versions of a policy that served before, kept for rollback.
+//! The versions of a policy that have served, kept for rollback.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Names content: two versions with the same hash are the same.
+/// A hash of content: two versions with the same hash are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ContentHash(blake3::Hash);
 
-/// All that is needed to load a policy again.
+/// Everything needed to load a policy again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyVersion {
-    /// Of component and settings together: what a rollback names.
+    /// Of component and settings together. A rollback names the version by it.
     pub hash: ContentHash,
-    /// Of the component alone: what compiled code is found by.
+    /// Of the component only. The cache finds compiled code by it.
     pub code: ContentHash,
-    /// The file it was loaded from. Its artifacts are still read from there.
+    /// The file it was loaded from. Its artifacts are still read from the folder next to that.
     pub file: PathBuf,
-    /// `name@version`, as the policy describes itself.
+    /// `name@version`, from the policy's description.
     pub label: String,
     /// The component.
     pub bytes: Arc<[u8]>,
@@ -26,18 +26,18 @@ pub struct PolicyVersion {
     pub settings: String,
 }
 
-/// The last versions that served, at most as many as it was made for. The oldest goes first.
+/// The versions that served last, up to a limit. The oldest is dropped first.
 #[derive(Clone, Debug)]
-pub struct History {
-    most: usize,
-    /// Latest last.
+pub struct PolicyHistory {
+    versions_max: usize,
+    /// Oldest first.
     versions: VecDeque<PolicyVersion>,
 }
 
 // === impl ContentHash ===
 
 impl ContentHash {
-    /// Hashes parts in turn; their lengths are hashed too, so borders matter.
+    /// Hashes parts in turn, each with its length: `ab`, `c` is not `a`, `bc`.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -47,14 +47,14 @@ impl ContentHash {
         Self(hasher.finalize())
     }
 
-    /// All of it, in hexadecimal.
+    /// All 64 hexadecimal digits.
     pub fn to_hex(self) -> String {
         self.0.to_hex().to_string()
     }
 }
 
 impl fmt::Display for ContentHash {
-    /// The first 12 digits: enough for people to tell versions apart.
+    /// The first 12 digits: enough to tell versions apart.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.to_hex()[..12])
     }
@@ -66,23 +66,23 @@ impl fmt::Debug for ContentHash {
     }
 }
 
-// === impl History ===
+// === impl PolicyHistory ===
 
-impl History {
-    /// Keeps at most `most` versions.
-    pub fn new(most: usize) -> Self {
+impl PolicyHistory {
+    /// Keeps at most `versions_max` versions.
+    pub fn new(versions_max: usize) -> Self {
         Self {
-            most,
+            versions_max,
             versions: VecDeque::new(),
         }
     }
 
-    /// Records the version that serves from now on. One that served before moves to the
-    /// front.
+    /// Records the version that serves from now on. A version that served before becomes the
+    /// latest.
     pub fn push(&mut self, version: PolicyVersion) {
         self.versions.retain(|known| known.hash != version.hash);
         self.versions.push_back(version);
-        while self.versions.len() > self.most {
+        while self.versions.len() > self.versions_max {
             self.versions.pop_front();
         }
     }
@@ -122,13 +122,13 @@ mod tests {
         }
     }
 
-    fn labels(history: &History) -> Vec<&str> {
+    fn labels(history: &PolicyHistory) -> Vec<&str> {
         history.iter().map(|v| v.label.as_str()).collect()
     }
 
     #[test]
-    fn keeps_the_last_ones() {
-        let mut history = History::new(2);
+    fn the_oldest_version_is_dropped_first() {
+        let mut history = PolicyHistory::new(2);
         for byte in 1..=3 {
             history.push(version(byte));
         }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_version_that_comes_back_is_not_kept_twice() {
-        let mut history = History::new(3);
+        let mut history = PolicyHistory::new(3);
         for byte in [1, 2, 1] {
             history.push(version(byte));
         }
@@ -146,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn finds_by_the_beginning_of_the_hash() {
-        let mut history = History::new(3);
+    fn a_version_is_found_by_the_beginning_of_its_hash() {
+        let mut history = PolicyHistory::new(3);
         history.push(version(1));
         let hash = version(1).hash;
         assert_eq!(history.find(&hash.to_string()), Some(&version(1)));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_knows_where_parts_end() {
+    fn the_hash_depends_on_the_lengths_of_its_parts() {
         assert_ne!(
             ContentHash::of(&[b"ab", b"c"]),
             ContentHash::of(&[b"a", b"bc"])

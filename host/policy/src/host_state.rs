@@ -1,4 +1,4 @@
-//! What the host keeps for one policy and hands out through the contract's host calls.
+//! The host's state of one policy, and the host functions that the contract offers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,40 +7,42 @@ use rand::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::artifacts::{ArtifactError, Artifacts};
-use crate::budget::Budget;
-use crate::fault::truncate;
-use crate::limits::{Limiter, Limits};
-use crate::usage::Usage;
-use crate::wasi::Output;
+use crate::budget::CallBudget;
+use crate::limits::{GrowthLimiter, Limits};
+use crate::printed::PrintedLines;
+use crate::truncate::truncate;
+use crate::usage::PolicyUsage;
 
-/// Lives in the store; outlives it when the instance is replaced after a fault.
+/// Lives in the store of an instance. When a fault ends the instance, the next one takes it over.
 pub(crate) struct HostState {
-    /// `name@version`, once described; the file's name before.
+    /// `name@version` from the description; until then the file's name.
     pub(crate) label: String,
-    pub(crate) limiter: Limiter,
+    pub(crate) limiter: GrowthLimiter,
     /// Of the call under way.
-    pub(crate) budget: Budget,
-    /// Artifacts are handed out during `configure` only.
+    pub(crate) budget: CallBudget,
+    /// Whether `configure` runs: only then may the policy read artifacts.
     pub(crate) configuring: bool,
-    /// Time of the last window: what a clock shows.
+    /// Time of the last window, which the clocks show.
     pub(crate) now_us: u64,
-    /// What is printed to standard output and standard error.
-    printed: [Output; 2],
+    /// Standard output and standard error.
+    printed: [PrintedLines; 2],
     artifacts: Artifacts,
     seed: u64,
     random: Pcg64,
     log: LogQuota,
-    usage: Arc<Usage>,
+    usage: Arc<PolicyUsage>,
 }
 
 struct LogQuota {
+    /// Lines of one call.
     lines: u32,
     line_bytes: usize,
+    /// Lines that the call under way may still write.
     left: u32,
     dropped_in_call: u64,
 }
 
-/// Severity of a log line, whatever the contract version calls it.
+/// Severity of a log line, independent of the contract version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LogLevel {
     Trace,
@@ -54,11 +56,11 @@ pub(crate) enum LogLevel {
 
 impl HostState {
     pub(crate) fn new(label: String, artifacts: Artifacts, seed: u64, limits: &Limits) -> Self {
-        let usage = Arc::<Usage>::default();
+        let usage = Arc::<PolicyUsage>::default();
         Self {
             label,
-            limiter: Limiter::new(limits, Arc::clone(&usage)),
-            budget: Budget::begin(Duration::ZERO),
+            limiter: GrowthLimiter::new(limits, Arc::clone(&usage)),
+            budget: CallBudget::begin(Duration::ZERO),
             configuring: false,
             now_us: 0,
             printed: Default::default(),
@@ -105,8 +107,8 @@ impl HostState {
         }
     }
 
-    /// What the policy has taken so far.
-    pub(crate) fn usage(&self) -> &Arc<Usage> {
+    /// The resources that the policy has used so far.
+    pub(crate) fn usage(&self) -> &Arc<PolicyUsage> {
         &self.usage
     }
 
@@ -127,11 +129,11 @@ impl HostState {
         }
     }
 
-    /// What a policy prints goes to the log, line by line.
+    /// Writes printed bytes to the log, line by line.
     pub(crate) fn print(&mut self, is_error: bool, bytes: &[u8]) {
-        let (most, mut lines) = (self.log.line_bytes, Vec::new());
+        let (line_bytes, mut lines) = (self.log.line_bytes, Vec::new());
         let output = &mut self.printed[usize::from(is_error)];
-        output.take(bytes, most, |line| lines.push(line));
+        output.take(bytes, line_bytes, |line| lines.push(line));
         lines
             .into_iter()
             .for_each(|line| self.log(level(is_error), line));
@@ -149,7 +151,7 @@ impl HostState {
     }
 }
 
-/// Of a line that was printed.
+/// Severity of a printed line.
 fn level(is_error: bool) -> LogLevel {
     if is_error {
         LogLevel::Warn
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_has_its_lines_and_the_others_are_counted() {
+    fn lines_past_the_limit_of_a_call_are_counted() {
         let mut state = state(0);
         for _call in 0..2 {
             state.begin_call();
@@ -190,13 +192,13 @@ mod tests {
         let (mut one, mut two) = (state(1), state(2));
         let first = draw(&mut one);
         assert_ne!(first, draw(&mut two));
-        assert_ne!(first, draw(&mut one), "it goes on");
+        assert_ne!(first, draw(&mut one), "the stream goes on");
         one.reseed();
         assert_eq!(first, draw(&mut one));
     }
 
     #[test]
-    fn artifacts_are_for_configure_only() {
+    fn artifacts_can_be_read_in_configure_only() {
         let mut state = state(0);
         assert_eq!(state.read_artifact("a"), Err(ArtifactError::Forbidden));
         state.configuring = true;

@@ -1,24 +1,23 @@
-//! What a component asks of its host, and what it offers: read from its type, before any of
-//! its code runs.
+//! The imports and exports of a component, read from its type before any of its code runs.
 
 use serde::Serialize;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-/// Names of what a component imports and exports.
+/// The names that a component imports and exports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Interface {
-    /// Functions it may call, as `package:name/interface@version#function`; an import of
-    /// another shape by its bare name.
+pub struct ComponentInterface {
+    /// Functions that it may call, as `package:name/interface@version#function`. Imports other
+    /// than interfaces have their bare name.
     pub imports: Vec<String>,
-    /// Interfaces it offers.
+    /// Interfaces that it exports.
     pub exports: Vec<String>,
 }
 
-// === impl Interface ===
+// === impl ComponentInterface ===
 
-impl Interface {
+impl ComponentInterface {
     pub(crate) fn of(engine: &Engine, component: &Component) -> Self {
         let ty = component.component_type();
         let imports = ty
@@ -37,7 +36,7 @@ impl Interface {
     }
 }
 
-/// The functions of an imported interface; types alone give nothing to call.
+/// The functions of an imported interface, without its types.
 fn functions(
     engine: &Engine,
     name: &str,

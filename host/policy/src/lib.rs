@@ -2,31 +2,35 @@
 //!
 //! A policy arrives as a file and leaves as a `Box<dyn Policy>` of the core, which cannot
 //! tell it from a native one. In data order:
-//! - [`watcher`]: a file in the policies directory changed and is whole
-//! - [`loader`]: reads, compiles (or finds compiled code in the [`cache`]), describes,
-//!   configures with the [`settings`] beside it, and tries it on recorded windows
-//! - [`engine`] and its [`ticker`]: how code is compiled, and what cuts a runaway at the end
-//!   of its `budget`
-//! - [`limits`]: what one policy may take
-//! - `contract` picks the host module for a component's contract version: `v0_1`
+//! - [`files`]: files that changed are reported once they hold still; [`watcher`]: those of the
+//!   policies in a directory
+//! - [`loader`]: reads and compiles a policy, or finds its compiled code in the [`cache`];
+//!   describes it, configures it with its [`settings`], and tries it on recorded windows
+//! - `registry`: picks the module of a component's contract version; `v0_1` is the only one now
+//! - [`engine`] and its [`ticker`]: how code is compiled, and how a call is cut at the end of its
+//!   `budget`
+//! - [`limits`]: the time, memory and log lines of one policy
 //! - `wasi`: the empty world of components that import WASI
-//! - `guest`: an instance behind the core's trait; a fault costs it the instance
-//! - [`conformance`]: windows of every shape, and a yard, that any policy must get through
+//! - `guest`: an instance behind the core's trait; a fault ends the instance
+//! - [`trial`]: made windows of every shape, for trials of policies
 //! - [`history`]: the versions that served before, for rollback
-//! - [`recording`]: windows and plans in a file, for whoever wants to see them again
+//! - [`recording`]: windows and plans in a file, to be read again
 //!
-//! A bad policy never stops the yard: whatever it does becomes a `PolicyFault` or a
-//! [`LoadError`] that names the file, the phase and the reason.
+//! A bad policy never stops the server: every fault of its becomes a `PolicyFault` or a
+//! [`LoadError`] with the file, the phase and the reason.
+
+#![deny(unsafe_code)] // Exceptions: compiled code in `cache`, the thread's clock in `budget`.
 
 pub mod cache;
-pub mod conformance;
 pub mod engine;
+pub mod files;
 pub mod history;
 pub mod limits;
 pub mod loader;
 pub mod recording;
 pub mod settings;
 pub mod ticker;
+pub mod trial;
 pub mod watcher;
 
 mod artifacts;
@@ -36,15 +40,19 @@ mod fault;
 mod guest;
 mod host_state;
 mod interface;
+mod printed;
+mod registry;
+mod service_thread;
+mod truncate;
 mod usage;
 mod v0_1;
 mod wasi;
-mod whole;
+mod wasm_shape;
 
 pub use engine::{EngineOptions, PolicyEngine};
-pub use history::{History, PolicyVersion};
-pub use interface::Interface;
+pub use history::{PolicyHistory, PolicyVersion};
+pub use interface::ComponentInterface;
 pub use limits::Limits;
 pub use loader::{LoadError, LoadReport, Loaded, Loader, LoaderOptions};
-pub use usage::Usage;
-pub use watcher::{PolicyFileEvent, WatchOptions, Watcher};
+pub use usage::PolicyUsage;
+pub use watcher::{PolicyFileEvent, PolicyWatcher};

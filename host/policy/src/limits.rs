@@ -1,49 +1,50 @@
-//! What one policy may take: time, memory, words.
+//! Limits on one policy: time, memory, log lines, bytes that it hands out.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::ResourceLimiter;
 
-use crate::usage::Usage;
+use crate::usage::PolicyUsage;
 
-/// Bounds of one policy. Everything past one has a stated answer. Time is the policy's own
-/// time on a processor where the system tells it; a call that waits for a processor is cut
-/// after four times as long.
+/// Limits on one policy; each field states the consequence. Times are time on a processor, on
+/// systems that measure it. A call that waits for a processor is cut after four times its budget of
+/// wall time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Time for one window, and for saving or restoring state; past it the call is cut.
+    /// Time for one window, and for saving or restoring state. Past it the call is cut.
     pub window_budget: Duration,
-    /// Time for a fresh instance and its configuration after a fault, spent by the window
-    /// that finds none; past it that window is a fault as well.
+    /// Time for a fresh instance and its configuration after a fault. The next window spends it.
+    /// Past it that window is a fault as well.
     pub restart_budget: Duration,
     /// Time for `describe`, and for `configure` at load and when the catalog changes.
     pub configure_budget: Duration,
-    /// Linear memory; growth beyond it is refused.
+    /// Linear memory. Growth beyond it is refused.
     pub memory_bytes: usize,
-    /// Entries of all tables together; growth beyond it is refused.
+    /// Entries of one table. Growth beyond it is refused.
     pub table_entries: usize,
-    /// What one call may make the host copy out of it. Lists can overlap, so memory alone
-    /// does not bound this.
+    /// Bytes that the host copies out of the policy in one call. More is a fault. Lists can
+    /// overlap, so the memory limit does not bound this.
     pub crossing_bytes: usize,
-    /// Log lines of one call; more are dropped and counted.
+    /// Log lines of one call. More are dropped and counted.
     pub log_lines: u32,
-    /// Bytes of one log line; the rest is cut off.
+    /// Bytes of one log line. The rest is cut off.
     pub log_line_bytes: usize,
-    /// The largest artifact handed out.
+    /// Bytes of one artifact. The policy gets no larger ones.
     pub artifact_bytes: u64,
-    /// State handed from version to version; more is a fault and the next one starts fresh.
+    /// State that one version hands to the next. More is a fault, and the next version starts
+    /// without state.
     pub state_bytes: usize,
 }
 
-/// Refuses growth beyond the limits and remembers that it did: the guest sees only that it
-/// failed, and mostly traps.
-pub(crate) struct Limiter {
+/// Refuses growth beyond the limits and remembers the refusal: the guest sees only that its
+/// allocation failed, and usually traps.
+pub(crate) struct GrowthLimiter {
     memory_bytes: usize,
     table_entries: usize,
-    /// Bytes asked for when growth was refused, since the last call to `take_refused`.
+    /// Bytes of the growth that was refused since the last call to `take_refused`.
     refused: Option<usize>,
-    usage: Arc<Usage>,
+    usage: Arc<PolicyUsage>,
 }
 
 // === impl Limits ===
@@ -65,10 +66,10 @@ impl Default for Limits {
     }
 }
 
-// === impl Limiter ===
+// === impl GrowthLimiter ===
 
-impl Limiter {
-    pub(crate) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
+impl GrowthLimiter {
+    pub(crate) fn new(limits: &Limits, usage: Arc<PolicyUsage>) -> Self {
         Self {
             memory_bytes: limits.memory_bytes,
             table_entries: limits.table_entries,
@@ -82,7 +83,7 @@ impl Limiter {
     }
 }
 
-impl ResourceLimiter for Limiter {
+impl ResourceLimiter for GrowthLimiter {
     fn memory_growing(
         &mut self,
         _current: usize,

@@ -1,8 +1,8 @@
-//! From a file to a policy that is ready to serve: read, compile, describe, configure, try.
+//! Turns a file into a policy that is ready to serve: read, compile, describe, configure, try.
 
 mod error;
 
-pub use error::{LoadCause, LoadError, Phase};
+pub use error::{LoadCause, LoadError, LoadPhase};
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use switchyard_core::catalog::Catalog;
-use switchyard_core::plan::Plan;
+use switchyard_core::plan::{Plan, check_window};
 use switchyard_core::policy::Policy;
 use switchyard_core::window::Window;
 use wasmtime::component::Component;
 
 use crate::artifacts::Artifacts;
 use crate::cache::{CacheError, CodeCache};
-use crate::contract::{self, Recyclable};
 use crate::engine::PolicyEngine;
-use crate::guest::Setting;
+use crate::guest::{GuestParts, Recyclable};
 use crate::history::{ContentHash, PolicyVersion};
-use crate::interface::Interface;
+use crate::interface::ComponentInterface;
 use crate::limits::Limits;
+use crate::registry;
 use crate::settings;
-use crate::usage::Usage;
-use crate::whole::{self, Shape};
+use crate::usage::PolicyUsage;
+use crate::wasm_shape::{WasmShape, shape_of};
 
 /// Loads policies, all with the same engine, limits and seed.
 pub struct Loader {
@@ -35,64 +35,64 @@ pub struct Loader {
     seed: u64,
 }
 
-/// What a loader is made with.
+/// Settings of a loader.
 #[derive(Clone, Debug, Default)]
 pub struct LoaderOptions {
-    /// Where compiled code is kept; none: compile each time.
+    /// Directory for compiled code; none: compile on each load.
     pub cache_dir: Option<PathBuf>,
-    /// What each policy may take.
+    /// The limits on each policy.
     pub limits: Limits,
     /// Seed of each policy's random stream.
     pub seed: u64,
 }
 
-/// What a policy has to pass before it may serve.
-pub struct Trial<'a> {
-    /// What it is configured with.
+/// The trial that a policy has to pass before it may serve.
+#[derive(Clone, Copy)]
+pub struct PolicyTrial<'a> {
+    /// The catalog that it is configured with.
     pub catalog: &'a Catalog,
-    /// Recorded windows that it has to answer, each within its budget.
+    /// Recorded windows that it has to answer, each within its budget and with a plan that
+    /// [`check_window`] accepts.
     pub windows: &'a [Window],
-    /// Whether an answer is a plan that can be applied; if not, why not.
-    pub check: &'a mut dyn FnMut(&Window, &Plan) -> Result<(), String>,
 }
 
 /// A policy that is ready to serve.
 pub struct Loaded {
-    /// Configured, fresh: what it did in its trial is forgotten.
+    /// Configured and fresh: the instance of the trial has been replaced.
     pub policy: Box<dyn Policy>,
-    /// For the history.
+    /// The entry for the history.
     pub version: PolicyVersion,
-    /// For the log.
+    /// The times of the load, for the log.
     pub report: LoadReport,
-    /// What it asks of its host.
-    pub interface: Interface,
-    /// What it takes, from its trial on.
-    pub usage: Arc<Usage>,
+    /// The imports and exports of its component.
+    pub interface: ComponentInterface,
+    /// The resources that it uses, from its trial on.
+    pub usage: Arc<PolicyUsage>,
 }
 
-/// How long each step took, in microseconds.
+/// The time of each step of a load, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
     /// Read the component and its settings.
     pub read_us: u64,
-    /// Compile it, or find it compiled.
+    /// Compile it, or find the compiled code.
     pub compile_us: u64,
-    /// Compiled code was found in the cache.
+    /// Whether the compiled code was in the cache.
     pub cached: bool,
-    /// Make an instance and describe it.
+    /// Make an instance and ask it to describe itself.
     pub describe_us: u64,
     /// Configure it.
     pub configure_us: u64,
-    /// Try it on the recorded windows.
+    /// Try it on recorded windows.
     pub validate_us: u64,
-    /// Recorded windows that it was tried on.
+    /// Number of recorded windows in the trial.
     pub windows: usize,
-    /// Replace the instance that was tried by a fresh one, configured again.
+    /// Replace the instance of the trial by a fresh one, and configure that.
     pub renew_us: u64,
 }
 
-/// Times the steps of one load and names the file in its errors.
-struct Steps<'a> {
+/// Times the steps of one load, and names the file in errors.
+struct LoadSteps<'a> {
     file: &'a Path,
     began: Instant,
 }
@@ -100,7 +100,7 @@ struct Steps<'a> {
 // === impl Loader ===
 
 impl Loader {
-    /// A loader.
+    /// Opens the cache, if the options have one.
     ///
     /// # Errors
     /// The cache directory cannot be used.
@@ -113,22 +113,22 @@ impl Loader {
         })
     }
 
-    /// What each policy may take.
+    /// The limits on each policy.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Loads `NAME.wasm` with the settings in `NAME.toml` beside it, if any. Takes as long
-    /// as compiling takes: not for the serving path.
+    /// Loads `NAME.wasm` with the settings in `NAME.toml` next to it, if any. Takes as long as
+    /// compiling: not for the serving path.
     ///
     /// # Errors
     /// The file, the phase and the reason.
-    pub fn load(&self, file: &Path, trial: Trial<'_>) -> Result<Loaded, LoadError> {
+    pub fn load(&self, file: &Path, trial: PolicyTrial<'_>) -> Result<Loaded, LoadError> {
         let mut report = LoadReport::default();
-        let mut steps = Steps::begin(file);
-        let bytes = std::fs::read(file).map_err(|e| steps.fail(Phase::Read, e))?;
-        let settings =
-            settings::read(&settings::beside(file)).map_err(|e| steps.fail(Phase::Settings, e))?;
+        let mut steps = LoadSteps::begin(file);
+        let bytes = std::fs::read(file).map_err(|e| steps.fail(LoadPhase::Read, e))?;
+        let settings = settings::read(&settings::file_of(file))
+            .map_err(|e| steps.fail(LoadPhase::Settings, e))?;
         let version = PolicyVersion {
             hash: ContentHash::of(&[&bytes, settings.as_bytes()]),
             code: ContentHash::of(&[&bytes]),
@@ -141,14 +141,14 @@ impl Loader {
         self.bring_up(version, trial, report)
     }
 
-    /// Loads a version that served before, as it was: a rollback.
+    /// Loads a version that served before, with its component and settings of then: a rollback.
     ///
     /// # Errors
-    /// The file it came from, the phase and the reason.
+    /// The file that the version came from, the phase and the reason.
     pub fn load_version(
         &self,
         version: &PolicyVersion,
-        trial: Trial<'_>,
+        trial: PolicyTrial<'_>,
     ) -> Result<Loaded, LoadError> {
         self.bring_up(version.clone(), trial, LoadReport::default())
     }
@@ -156,36 +156,36 @@ impl Loader {
     fn bring_up(
         &self,
         mut version: PolicyVersion,
-        mut trial: Trial<'_>,
+        trial: PolicyTrial<'_>,
         mut report: LoadReport,
     ) -> Result<Loaded, LoadError> {
         let file = version.file.clone();
-        let mut steps = Steps::begin(&file);
+        let mut steps = LoadSteps::begin(&file);
         let (component, cached) = self
             .compile(&version)
-            .map_err(|e| steps.fail(Phase::Compile, e))?;
+            .map_err(|e| steps.fail(LoadPhase::Compile, e))?;
         (report.compile_us, report.cached) = (steps.lap_us(), cached);
 
-        let mut policy = contract::bind(&component, self.setting(&version))
-            .map_err(|e| steps.fail(Phase::Contract, e))?
-            .map_err(|e| steps.fail(Phase::Describe, e))?;
+        let mut policy = registry::bind(&component, self.parts(&version))
+            .map_err(|e| steps.fail(LoadPhase::Contract, e))?
+            .map_err(|e| steps.fail(LoadPhase::Describe, e))?;
         version.label = policy.description().label();
         report.describe_us = steps.lap_us();
 
         policy
             .configure(trial.catalog)
-            .map_err(|e| steps.fail(Phase::Configure, e))?;
+            .map_err(|e| steps.fail(LoadPhase::Configure, e))?;
         report.configure_us = steps.lap_us();
 
-        validate(policy.as_mut(), &mut trial).map_err(|e| steps.fail(Phase::Validate, e))?;
+        validate(policy.as_mut(), trial).map_err(|e| steps.fail(LoadPhase::Validate, e))?;
         (report.validate_us, report.windows) = (steps.lap_us(), trial.windows.len());
 
         policy
             .recycle()
-            .map_err(|e| steps.fail(Phase::Configure, e))?;
+            .map_err(|e| steps.fail(LoadPhase::Configure, e))?;
         report.renew_us = steps.lap_us();
         Ok(Loaded {
-            interface: Interface::of(self.engine.wasmtime(), &component),
+            interface: ComponentInterface::of(self.engine.wasmtime(), &component),
             usage: Arc::clone(policy.usage()),
             policy: policy.into_policy(),
             version,
@@ -193,7 +193,7 @@ impl Loader {
         })
     }
 
-    /// Whether the code came from the cache, and the code.
+    /// The component, and whether its code came from the cache.
     fn compile(&self, version: &PolicyVersion) -> Result<(Component, bool), LoadCause> {
         let cached = self
             .cache
@@ -203,11 +203,11 @@ impl Loader {
             return Ok((component, true));
         }
         let bytes = &version.bytes;
-        match whole::shape(&mut Cursor::new(bytes)).map_err(LoadCause::Io)? {
-            Shape::Component => {}
-            Shape::CoreModule => return Err(LoadCause::CoreModule),
-            Shape::Partial => return Err(LoadCause::Truncated { bytes: bytes.len() }),
-            Shape::NotWasm => return Err(LoadCause::NotWasm),
+        match shape_of(&mut Cursor::new(bytes)).map_err(LoadCause::Io)? {
+            WasmShape::Component => {}
+            WasmShape::CoreModule => return Err(LoadCause::CoreModule),
+            WasmShape::Partial => return Err(LoadCause::Truncated { bytes: bytes.len() }),
+            WasmShape::NotWasm => return Err(LoadCause::NotWasm),
         }
         let component = Component::from_binary(self.engine.wasmtime(), bytes)
             .map_err(|error| LoadCause::Invalid(format!("{error:#}")))?;
@@ -217,12 +217,15 @@ impl Loader {
         Ok((component, false))
     }
 
-    fn setting(&self, version: &PolicyVersion) -> Setting {
+    fn parts(&self, version: &PolicyVersion) -> GuestParts {
         let name = version.file.file_stem().unwrap_or_default();
-        Setting {
+        GuestParts {
             engine: self.engine.clone(),
             limits: self.limits.clone(),
-            artifacts: Artifacts::new(version.file.with_extension(""), self.limits.artifact_bytes),
+            artifacts: Artifacts::new(
+                Artifacts::folder_of(&version.file),
+                self.limits.artifact_bytes,
+            ),
             settings: version.settings.clone(),
             seed: self.seed,
             file: name.to_string_lossy().into_owned(),
@@ -231,7 +234,7 @@ impl Loader {
 }
 
 /// Each recorded window must be answered in time by a plan that could be applied.
-fn validate(policy: &mut dyn Recyclable, trial: &mut Trial<'_>) -> Result<(), LoadCause> {
+fn validate(policy: &mut dyn Recyclable, trial: PolicyTrial<'_>) -> Result<(), LoadCause> {
     let mut plan = Plan::default();
     for window in trial.windows {
         plan.clear();
@@ -241,17 +244,17 @@ fn validate(policy: &mut dyn Recyclable, trial: &mut Trial<'_>) -> Result<(), Lo
                 window: window.id,
                 fault,
             })?;
-        (trial.check)(window, &plan).map_err(|reason| LoadCause::Plan {
+        check_window(window, trial.catalog, &plan).map_err(|error| LoadCause::Plan {
             window: window.id,
-            reason,
+            reason: error.to_string(),
         })?;
     }
     Ok(())
 }
 
-// === impl Steps ===
+// === impl LoadSteps ===
 
-impl<'a> Steps<'a> {
+impl<'a> LoadSteps<'a> {
     fn begin(file: &'a Path) -> Self {
         Self {
             file,
@@ -265,7 +268,7 @@ impl<'a> Steps<'a> {
         u64::try_from(lap.as_micros()).unwrap_or(u64::MAX)
     }
 
-    fn fail(&self, phase: Phase, cause: impl Into<LoadCause>) -> LoadError {
+    fn fail(&self, phase: LoadPhase, cause: impl Into<LoadCause>) -> LoadError {
         LoadError {
             file: self.file.to_owned(),
             phase,

@@ -1,4 +1,4 @@
-//! A policy's settings: `NAME.toml` beside `NAME.wasm`, handed over as JSON.
+//! A policy's settings: `NAME.toml` next to `NAME.wasm`. The policy gets them as JSON.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Number, Value as Json};
 use toml::Value as Toml;
 
-/// The settings of a policy that has none.
+/// The settings of a policy without a settings file.
 const NONE: &str = "{}";
 
 /// Settings that cannot be read.
@@ -15,21 +15,21 @@ const NONE: &str = "{}";
 pub struct SettingsError {
     /// The file.
     pub file: PathBuf,
-    /// The line at fault, from 1, where it is known.
+    /// The line at fault, from 1, when it is known.
     pub line: Option<usize>,
-    /// What is wrong there.
+    /// The fault, with the field where it is known.
     pub reason: String,
 }
 
-/// Where the settings of the policy in `policy` are.
-pub fn beside(policy: &Path) -> PathBuf {
+/// The settings file of the policy in the file `policy`.
+pub fn file_of(policy: &Path) -> PathBuf {
     policy.with_extension("toml")
 }
 
-/// Reads a settings file into JSON; `{}` when there is none.
+/// Reads a settings file into JSON. Without a file the settings are `{}`.
 ///
 /// # Errors
-/// The file cannot be read, is not TOML, or holds what JSON cannot (infinities and NaN).
+/// The file cannot be read, is not TOML, or holds an infinity or NaN, which JSON has not.
 pub fn read(file: &Path) -> Result<String, SettingsError> {
     let fail = |line, reason: String| SettingsError {
         file: file.to_owned(),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_an_empty_object() {
+    fn without_a_file_the_settings_are_an_empty_object() {
         assert_eq!(read(Path::new("/nowhere/name.toml")), Ok("{}".to_owned()));
     }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_hold_is_refused_by_name() {
+    fn numbers_that_json_has_not_are_refused_with_their_field() {
         let error = read_text("[deep]\nlimits = [1.0, inf]\n").unwrap_err();
         assert!(error.to_string().contains("deep.limits[1]"), "{error}");
     }

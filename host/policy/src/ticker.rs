@@ -1,48 +1,62 @@
 //! The thread that counts time for policies that run for long: one epoch per period.
 //!
-//! Most calls are over in microseconds, and a thread that interrupts everybody to count time for
-//! nobody costs more than they do: it looks now and then whether a call is under way, and counts
-//! while one is.
+//! Most calls end within microseconds. A thread that ticked all the time would interrupt them and
+//! cost more than they do. So this thread looks now and then whether a call is under way, and ticks
+//! only while one is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::service_thread::ServiceThread;
 
 /// Time between two epochs under a call. Shorter ones drift on a busy machine and gain nothing
 /// at budgets of milliseconds.
 pub const PERIOD: Duration = Duration::from_micros(500);
 
-/// Longest time between two looks for a call. Half of the smallest budget is not exceeded either.
+/// Longest time between two looks for a call. Half of the smallest budget is the other limit.
 const WATCH_MAX: Duration = Duration::from_millis(5);
 
 /// Without a call for this long the thread sleeps, so that an idle server is quiet.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 
-/// Nice value asked for; without the right to it the thread runs like any other.
+/// Nice value that the thread asks for. Without the right to it, the thread runs at normal
+/// priority.
 const NICE: i32 = -10;
 
 /// Calls its closure once per [`PERIOD`] while a call is under way, on absolute deadlines: a late
 /// tick is made up for, so epochs count time and do not drift. Stops when dropped.
 pub struct Ticker {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    counts: Arc<CallCounts>,
+    // Dropped in this order: the channel closes, which ends the thread's sleep, and the thread is
+    // stopped and joined.
+    wake: SyncSender<()>,
+    _thread: ServiceThread,
 }
 
-struct Shared {
-    stop: AtomicBool,
+struct CallCounts {
+    /// Whether the thread sleeps until it is woken.
     asleep: AtomicBool,
     /// Time between two looks, in nanoseconds.
     watch_ns: AtomicU64,
-    /// Calls begun so far; the thread looks whether it moved.
+    /// Calls begun so far.
     begun: AtomicU64,
-    /// Calls over so far; as many as begun when none runs.
+    /// Calls ended so far; equal to `begun` when no call is under way.
     ended: AtomicU64,
 }
 
-/// A call whose deadline counts epochs; it ends when this is dropped.
+/// The thread's side of a ticker.
+struct TickerThread<'a> {
+    counts: &'a CallCounts,
+    woken: Receiver<()>,
+    stop: &'a Receiver<()>,
+}
+
+/// A call whose deadline counts epochs. It ends when this is dropped.
 #[must_use]
-pub struct Running<'a>(&'a Shared);
+pub struct RunningCall<'a>(&'a CallCounts);
 
 // === impl Ticker ===
 
@@ -50,95 +64,85 @@ impl Ticker {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system has no thread to give.
+    /// The system gives no thread.
     pub fn start(tick: impl Fn() + Send + 'static) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
-            stop: AtomicBool::new(false),
+        let counts = Arc::new(CallCounts {
             asleep: AtomicBool::new(false),
             watch_ns: AtomicU64::new(nanoseconds(WATCH_MAX)),
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         });
-        let thread = thread::Builder::new()
-            .name("epoch-ticker".to_owned())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || shared.run(tick)
-            })?;
+        let (wake, woken) = mpsc::sync_channel(1);
+        let thread = ServiceThread::spawn("epoch-ticker", {
+            let counts = Arc::clone(&counts);
+            move |stop| {
+                let thread = TickerThread {
+                    counts: &counts,
+                    woken,
+                    stop,
+                };
+                thread.run(tick);
+            }
+        })?;
         Ok(Self {
-            shared,
-            thread: Some(thread),
+            counts,
+            wake,
+            _thread: thread,
         })
     }
 
-    /// Says that a call begins whose deadline counts epochs, and how long it may take.
-    pub fn call_begins(&self, budget: Duration) -> Running<'_> {
+    /// Counts a call whose deadline counts epochs, with the time that it may take.
+    pub fn call_begins(&self, budget: Duration) -> RunningCall<'_> {
         let watch = nanoseconds((budget / 2).max(PERIOD));
-        if watch < self.shared.watch_ns.load(Ordering::Relaxed) {
-            self.shared.watch_ns.fetch_min(watch, Ordering::Relaxed);
+        if watch < self.counts.watch_ns.load(Ordering::Relaxed) {
+            self.counts.watch_ns.fetch_min(watch, Ordering::Relaxed);
         }
-        // Sequentially consistent with the thread's store to `asleep` and its look at
-        // `begun`: one of the two sides sees the other.
-        self.shared.begun.fetch_add(1, Ordering::SeqCst);
-        if self.shared.asleep.load(Ordering::SeqCst) {
-            self.wake();
+        // Sequentially consistent with the thread's store to `asleep` and its load of `begun`:
+        // one of the two sides sees the other.
+        self.counts.begun.fetch_add(1, Ordering::SeqCst);
+        if self.counts.asleep.load(Ordering::SeqCst) {
+            // Full: another call has woken the thread. Closed: the thread has panicked.
+            let _ = self.wake.try_send(());
         }
-        Running(&self.shared)
+        RunningCall(&self.counts)
     }
 
-    /// Epochs that last about as long, counted from the end of one; at least one.
+    /// The number of epochs nearest to a time, counted from the end of an epoch; at least 1.
     pub fn epochs(time: Duration) -> u64 {
         let periods = (time + PERIOD / 2).as_micros() / PERIOD.as_micros();
         u64::try_from(periods).unwrap_or(u64::MAX).max(1)
     }
-
-    fn wake(&self) {
-        if let Some(thread) = &self.thread {
-            thread.thread().unpark();
-        }
-    }
 }
 
-impl Drop for Ticker {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
-        self.wake();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the epoch ticker had panicked");
-        }
-    }
-}
+// === impl TickerThread ===
 
-// === impl Shared ===
-
-impl Shared {
+impl TickerThread<'_> {
     fn run(&self, tick: impl Fn()) {
         raise_priority();
-        while !self.stop.load(Ordering::SeqCst) {
+        while !self.is_stopped() {
             let seen = self.tick_until_idle(&tick);
             self.sleep_while_begun_is(seen);
         }
     }
 
-    /// Returns how many calls had begun when it found that none has for a while and none
-    /// runs.
+    /// Returns the number of calls that had begun once none has begun for [`IDLE_AFTER`] and none
+    /// is under way.
     fn tick_until_idle(&self, tick: &impl Fn()) -> u64 {
+        let counts = self.counts;
         let mut now = Instant::now();
-        let mut next = now + self.watch();
-        let mut seen = self.begun.load(Ordering::SeqCst);
+        let mut next = now + counts.watch();
+        let mut seen = counts.begun.load(Ordering::SeqCst);
         let mut busy_at = now;
-        while !self.stop.load(Ordering::SeqCst) {
+        while !self.is_stopped() {
             if now < next {
                 thread::sleep(next - now);
                 now = Instant::now();
                 continue;
             }
-            let ended = self.ended.load(Ordering::SeqCst);
-            let begun = self.begun.load(Ordering::SeqCst);
+            let ended = counts.ended.load(Ordering::SeqCst);
+            let begun = counts.begun.load(Ordering::SeqCst);
             if ended == begun {
-                next = now + self.watch();
+                next = now + counts.watch();
             } else {
                 tick();
                 next += PERIOD;
@@ -152,22 +156,33 @@ impl Shared {
         seen
     }
 
-    fn watch(&self) -> Duration {
-        Duration::from_nanos(self.watch_ns.load(Ordering::Relaxed))
+    fn sleep_while_begun_is(&self, seen: u64) {
+        self.counts.asleep.store(true, Ordering::SeqCst);
+        while self.counts.begun.load(Ordering::SeqCst) == seen && !self.is_stopped() {
+            if self.woken.recv().is_err() {
+                // The ticker is being dropped.
+                break;
+            }
+        }
+        self.counts.asleep.store(false, Ordering::SeqCst);
     }
 
-    fn sleep_while_begun_is(&self, seen: u64) {
-        self.asleep.store(true, Ordering::SeqCst);
-        while self.begun.load(Ordering::SeqCst) == seen && !self.stop.load(Ordering::SeqCst) {
-            thread::park();
-        }
-        self.asleep.store(false, Ordering::SeqCst);
+    fn is_stopped(&self) -> bool {
+        self.stop.try_recv() != Err(TryRecvError::Empty)
     }
 }
 
-// === impl Running ===
+// === impl CallCounts ===
 
-impl Drop for Running<'_> {
+impl CallCounts {
+    fn watch(&self) -> Duration {
+        Duration::from_nanos(self.watch_ns.load(Ordering::Relaxed))
+    }
+}
+
+// === impl RunningCall ===
+
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.0.ended.fetch_add(1, Ordering::SeqCst);
     }
@@ -179,7 +194,7 @@ fn nanoseconds(time: Duration) -> u64 {
 
 #[cfg(target_os = "linux")]
 fn raise_priority() {
-    // On Linux the priority is the calling thread's own.
+    // On Linux this is the priority of the calling thread, not of the process.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!(%error, "the epoch ticker runs at normal priority");
     }
@@ -206,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn epochs_are_as_near_as_they_can_be() {
+    fn epochs_are_rounded_to_the_nearest() {
         assert_eq!(Ticker::epochs(Duration::from_millis(5)), 10);
         assert_eq!(Ticker::epochs(Duration::from_micros(749)), 1);
         assert_eq!(Ticker::epochs(Duration::from_micros(750)), 2);
@@ -221,13 +236,13 @@ mod tests {
         thread::sleep(Duration::from_millis(300));
         let ticks = count.load(Ordering::Relaxed) as f64;
         let due = began.elapsed().as_secs_f64() / PERIOD.as_secs_f64();
-        // Made-up ticks keep the count true even on a busy machine; the bound covers a
-        // thread that is off the processor at the very moment of the look.
+        // Late ticks are made up for, so the count holds on a busy machine. The bound covers a
+        // thread that waits for a processor at the moment of the assertion.
         assert!(ticks > due * 0.5 && ticks <= due + 1.0, "{ticks} of {due}");
     }
 
     #[test]
-    fn short_calls_are_not_counted_for() {
+    fn short_calls_cost_no_ticks() {
         let (count, ticker) = counter();
         let began = Instant::now();
         let mut calls = 0;
@@ -236,7 +251,7 @@ mod tests {
             thread::sleep(Duration::from_micros(100));
             calls += 1;
         }
-        // One that is under way at a look by chance is counted for once.
+        // A call that is under way at a look leads to one tick.
         let ticks = count.load(Ordering::Relaxed);
         assert!(ticks < 20, "{ticks} ticks for {calls} calls");
     }
@@ -246,7 +261,7 @@ mod tests {
         let (_, ticker) = counter();
         let watch_after = |budget_us| {
             drop(ticker.call_begins(Duration::from_micros(budget_us)));
-            ticker.shared.watch()
+            ticker.counts.watch()
         };
         assert_eq!(watch_after(1_000_000), WATCH_MAX);
         assert_eq!(watch_after(4_000), Duration::from_millis(2));
@@ -267,13 +282,13 @@ mod tests {
     fn sleeps_when_idle_and_wakes_for_a_call() {
         let (count, ticker) = counter();
         thread::sleep(IDLE_AFTER + Duration::from_millis(200));
-        assert!(ticker.shared.asleep.load(Ordering::SeqCst), "still looking");
+        assert!(ticker.counts.asleep.load(Ordering::SeqCst), "still looking");
         let running = ticker.call_begins(BUDGET);
         thread::sleep(IDLE_AFTER + Duration::from_millis(200));
         let during = count.load(Ordering::Relaxed);
         assert!(during > 0, "did not wake");
         assert!(
-            !ticker.shared.asleep.load(Ordering::SeqCst),
+            !ticker.counts.asleep.load(Ordering::SeqCst),
             "fell asleep under a call"
         );
         drop(running);

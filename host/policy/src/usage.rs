@@ -1,23 +1,23 @@
-//! What a policy has taken so far, for whoever asks while it serves.
+//! The memory and log lines that a policy has used so far, readable while it serves.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Figures of one policy, over all instances that it had.
+/// Resources that one policy has used, over all its instances.
 #[derive(Debug, Default)]
-pub struct Usage {
+pub struct PolicyUsage {
     memory_peak_bytes: AtomicUsize,
     log_lines_dropped: AtomicU64,
 }
 
-// === impl Usage ===
+// === impl PolicyUsage ===
 
-impl Usage {
-    /// The largest linear memory that an instance has had, in bytes.
+impl PolicyUsage {
+    /// The largest linear memory of any instance, in bytes.
     pub fn memory_peak_bytes(&self) -> usize {
         self.memory_peak_bytes.load(Ordering::Relaxed)
     }
 
-    /// Log lines past the limit of one call.
+    /// Log lines that were dropped because their call had written its limit.
     pub fn log_lines_dropped(&self) -> u64 {
         self.log_lines_dropped.load(Ordering::Relaxed)
     }

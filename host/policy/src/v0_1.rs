@@ -1,15 +1,16 @@
-//! Contract version 0.1 (`wit/0.1`): its bindings and the way between its types and the
-//! core's. Frozen with the version; the next one is a module beside it.
+//! Contract version 0.1 (`wit/0.1`): its bindings, and the conversions between its types and the
+//! core's. Frozen with the version. The next version is another module next to this one.
 
+mod bindings;
 mod catalog;
+mod description;
 mod host;
 mod plan;
 mod window;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
-use switchyard_core::policy::{Description, Sights, Triggers};
-use switchyard_core::time::Micros;
+use switchyard_core::policy::{Description, WindowFields};
 use switchyard_core::window::Window;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Engine, Store};
@@ -17,52 +18,36 @@ use wasmtime::{Engine, Store};
 use crate::contract::Contract;
 use crate::host_state::HostState;
 use crate::wasi;
+use bindings::{Policy, PolicyPre};
+use window::WindowRows;
 
-#[allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::all,
-    clippy::use_self,
-    clippy::semicolon_if_nothing_returned,
-    clippy::redundant_closure_for_method_calls,
-    clippy::unwrap_used
-)] // Generated; the documentation is in the WIT.
-mod bindings {
-    wasmtime::component::bindgen!({
-        path: "../../wit/0.1",
-        world: "policy",
-        // Columns go in as slices, so that a window crosses without a copy on this side.
-        ownership: Borrowing { duplicate_if_necessary: true },
-    });
-}
-
-use bindings::exports::switchyard::policy::scheduling as wit;
-
-/// Major and minor of this contract.
+/// Major and minor number of this contract.
 pub(crate) const VERSION: (u64, u64) = (0, 1);
 
-/// A component that exports this version, linked once; instances are made from it.
+/// A component that exports this version, linked once. Instances are made from it.
 pub(crate) struct V0_1 {
-    pre: bindings::PolicyPre<HostState>,
+    pre: PolicyPre<HostState>,
     /// Row buffers, kept from window to window.
-    rows: window::Rows,
+    rows: WindowRows,
 }
+
+// === impl V0_1 ===
 
 impl V0_1 {
     pub(crate) fn link(engine: &Engine, component: &Component) -> wasmtime::Result<Self> {
         let mut linker = Linker::new(engine);
-        bindings::Policy::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        Policy::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
         wasi::link(&mut linker, engine, component)?;
-        let pre = bindings::PolicyPre::new(linker.instantiate_pre(component)?)?;
+        let pre = PolicyPre::new(linker.instantiate_pre(component)?)?;
         Ok(Self {
             pre,
-            rows: window::Rows::default(),
+            rows: WindowRows::default(),
         })
     }
 }
 
 impl Contract for V0_1 {
-    type Exports = bindings::Policy;
+    type Exports = Policy;
 
     fn instantiate(&self, store: &mut Store<HostState>) -> wasmtime::Result<Self::Exports> {
         self.pre.instantiate(store)
@@ -98,14 +83,14 @@ impl Contract for V0_1 {
         exports: &Self::Exports,
         store: &mut Store<HostState>,
         window: &Window,
-        wants: Sights,
+        wants: WindowFields,
         plan: &mut Plan,
     ) -> wasmtime::Result<Result<(), String>> {
         self.rows.fill(window, wants);
         let answer = exports
             .switchyard_policy_scheduling()
             .call_schedule(store, self.rows.lend(window, wants))?;
-        Ok(answer.map(|answer| plan::take(answer, plan)))
+        Ok(answer.map(|answer| plan::copy(answer, plan)))
     }
 
     fn save(
@@ -125,31 +110,5 @@ impl Contract for V0_1 {
         exports
             .switchyard_policy_scheduling()
             .call_restore(store, state)
-    }
-}
-
-impl From<wit::Description> for Description {
-    fn from(from: wit::Description) -> Self {
-        let on = |event| from.on.contains(event);
-        let wants = |sight| from.wants.contains(sight);
-        Self {
-            on: Triggers {
-                arrival: on(wit::Events::ARRIVAL),
-                worker_idle: on(wit::Events::WORKER_IDLE),
-                completion: on(wit::Events::COMPLETION),
-                evidence: on(wit::Events::EVIDENCE),
-            },
-            wants: Sights {
-                evidence: wants(wit::Sights::EVIDENCE),
-                completions: wants(wit::Sights::COMPLETIONS),
-                placed: wants(wit::Sights::PLACED),
-                residents: wants(wit::Sights::RESIDENTS),
-            },
-            every: from.every.map(Micros),
-            when_empty: from.when_empty,
-            name: from.name,
-            version: from.version,
-            summary: from.summary,
-        }
     }
 }

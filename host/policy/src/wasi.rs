@@ -1,54 +1,35 @@
 //! An empty world for components that import WASI 0.2, as Python, JavaScript and C libraries do.
 //!
-//! There are no files, no environment, no arguments and no network. The clock is the window's
-//! time, and stands still within a call; random bytes come from the policy's seeded stream; what is
-//! printed goes to the log, under the log's own limits. Nothing waits: whatever can be waited for
-//! is ready. So a policy's plan stays a function of what came in, and no host call can outlast a
-//! window's budget.
+//! There are no files, no environment, no arguments and no network. The clock shows the window's
+//! time and stands still within a call. Random bytes come from the policy's seeded stream. Printed
+//! lines go to the log, under the log's limits. Every pollable is ready, so no call waits. A
+//! policy's plan therefore depends on its inputs only, and no host call can outlast a window's
+//! budget.
 //!
-//! Functions are answered by name, whatever minor version of 0.2 a component was built for. Those
-//! without an answer say "access denied" where they can, and else end the call, naming themselves.
+//! Functions are answered by name, for every minor version of 0.2. A function without an answer
+//! returns "access denied" if its result type has such a code. Otherwise it ends the call with an
+//! error that names the function.
 
 mod answers;
-mod output;
+mod call;
 
 use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
-use wasmtime::component::{Component, Linker, Resource, ResourceType, Val};
+use wasmtime::component::{Component, Linker, ResourceType, Val};
 use wasmtime::{Engine, Result, StoreContextMut, bail};
 
 use crate::host_state::HostState;
+use answers::WasiAnswer;
+use call::{WasiCall, WasiHandle};
 
-pub(crate) use output::Output;
-
-/// Codes that say no, in the interfaces that have them.
+/// Error codes for a refusal, in the order of preference.
 const REFUSALS: [&str; 4] = ["access-denied", "not-permitted", "access", "not-supported"];
 
-/// Whether an import is of the WASI that this world has.
+/// Whether an import belongs to the WASI version that this world has.
 pub(crate) fn is_wasi(import: &str) -> bool {
     let version = import
         .strip_prefix("wasi:")
         .and_then(|name| name.split_once('@'));
     version.is_some_and(|(_, version)| version == "0.2" || version.starts_with("0.2."))
-}
-
-/// Whatever has a handle: streams and what can be waited for. It has no state, so the number that
-/// stands for it says what it is.
-struct Handle;
-
-impl Handle {
-    const STDIN: u32 = 0;
-    const STDOUT: u32 = 1;
-    const STDERR: u32 = 2;
-    /// Ready, always.
-    const POLLABLE: u32 = 3;
-}
-
-/// One call of a WASI function.
-struct Call<'a> {
-    store: StoreContextMut<'a, HostState>,
-    /// What the handles among the parameters stand for, in their order.
-    handles: Vec<u32>,
-    params: &'a [Val],
 }
 
 /// Defines every WASI function that a component imports.
@@ -60,13 +41,13 @@ pub(crate) fn link(
     let ty = component.component_type();
     for (import, item) in ty.imports(engine).filter(|(import, _)| is_wasi(import)) {
         let ComponentItem::ComponentInstance(instance) = item.ty else {
-            bail!("`{import}` is imported as something else than an interface");
+            bail!("`{import}` is imported, and is no interface");
         };
         let mut linked = linker.instance(import)?;
         for (name, item) in instance.exports(engine) {
             match item.ty {
                 ComponentItem::Resource(_) => {
-                    linked.resource(name, ResourceType::host::<Handle>(), |_, _| Ok(()))?;
+                    linked.resource(name, ResourceType::host::<WasiHandle>(), |_, _| Ok(()))?;
                 }
                 ComponentItem::ComponentFunc(_) => {
                     let full = format!("{import}#{name}");
@@ -74,7 +55,7 @@ pub(crate) fn link(
                         answer(&full, store, &ty, params, results)
                     })?;
                 }
-                // Types are the component's own.
+                // Types need no definition.
                 _ => {}
             }
         }
@@ -84,66 +65,37 @@ pub(crate) fn link(
 
 fn answer(
     full: &str,
-    mut store: StoreContextMut<'_, HostState>,
+    store: StoreContextMut<'_, HostState>,
     ty: &ComponentFunc,
     params: &[Val],
     results: &mut [Val],
 ) -> Result<()> {
-    let mut handles = Vec::new();
-    for param in params {
-        take_handles(&mut store, param, &mut handles)?;
-    }
-    let call = Call {
-        store,
-        handles,
-        params,
-    };
+    let call = WasiCall::new(store, params)?;
     let (interface, function) = parts(full);
     let answered = answers::of(interface, function, call)?;
     match (answered.or_else(|| refusal(ty)), results) {
-        (Some(answers::Answer::Nothing), []) => Ok(()),
-        (Some(answers::Answer::Value(value)), [result]) => {
+        (Some(WasiAnswer::NoResult), []) => Ok(()),
+        (Some(WasiAnswer::Value(value)), [result]) => {
             *result = value;
             Ok(())
         }
         _ => bail!(
-            "it called {full}, which is not there: a policy has no files, no environment and no \
+            "it called {full}, which a policy does not get: it has no files, no environment and no \
              network"
         ),
     }
 }
 
-/// `wasi:io/streams@0.2.3#[method]output-stream.write` without what differs between versions.
+/// Interface without its version, and function, of
+/// `wasi:io/streams@0.2.3#[method]output-stream.write`.
 fn parts(full: &str) -> (&str, &str) {
     let (import, function) = full.split_once('#').unwrap_or((full, ""));
     let interface = import.split('@').next().unwrap_or(import);
     (interface, function)
 }
 
-/// Every handle must be taken, or the call would hold it for ever.
-fn take_handles(
-    store: &mut StoreContextMut<'_, HostState>,
-    value: &Val,
-    handles: &mut Vec<u32>,
-) -> Result<()> {
-    match value {
-        Val::Resource(resource) => {
-            let handle: Resource<Handle> = resource.try_into_resource(&mut *store)?;
-            handles.push(handle.rep());
-        }
-        Val::List(values) | Val::Tuple(values) => {
-            for value in values {
-                take_handles(store, value, handles)?;
-            }
-        }
-        Val::Option(Some(value)) => take_handles(store, value, handles)?,
-        _ => {}
-    }
-    Ok(())
-}
-
-/// "No", from a function that has a code for it.
-fn refusal(ty: &ComponentFunc) -> Option<answers::Answer> {
+/// The answer of a function whose result type has a code for a refusal.
+fn refusal(ty: &ComponentFunc) -> Option<WasiAnswer> {
     let Some(Type::Result(result)) = ty.results().next() else {
         return None;
     };
@@ -154,25 +106,8 @@ fn refusal(ty: &ComponentFunc) -> Option<answers::Answer> {
         .into_iter()
         .find(|code| codes.names().any(|name| name == *code))?;
     let code = Val::Enum(code.to_owned());
-    Some(answers::Answer::Value(Val::Result(Err(Some(Box::new(
-        code,
-    ))))))
-}
-
-// === impl Call ===
-
-impl Call<'_> {
-    fn state(&mut self) -> &mut HostState {
-        self.store.data_mut()
-    }
-
-    /// A new handle to one of the things that have one.
-    fn handle(&mut self, what: u32) -> Result<Val> {
-        let handle = Resource::<Handle>::new_own(what);
-        Ok(Val::Resource(
-            handle.try_into_resource_any(&mut self.store)?,
-        ))
-    }
+    let refused = Val::Result(Err(Some(Box::new(code))));
+    Some(WasiAnswer::Value(refused))
 }
 
 #[cfg(test)]
@@ -180,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_released_wasi_is_there() {
+    fn only_wasi_0_2_is_known() {
         for known in ["wasi:io/streams@0.2.0", "wasi:cli/stdout@0.2.11"] {
             assert!(is_wasi(known), "{known}");
         }
@@ -195,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_apart() {
+    fn names_are_split_into_interface_and_function() {
         assert_eq!(
             parts("wasi:io/streams@0.2.3#[method]output-stream.write"),
             ("wasi:io/streams", "[method]output-stream.write")

@@ -9,14 +9,13 @@ use std::sync::Arc;
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::{Catalog, Variant, WorkerSpec};
 use switchyard_core::ids::{KindId, VariantId};
-use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, ManifestError};
-use switchyard_executor::profile::{KindToMeasure, MeasureError, ProfileError, ProfileFileError};
-use switchyard_executor::{CandleExecutor, ModelSource, Weights};
+use switchyard_executor::{CandleExecutor, KindToMeasure, ModelSource, Weights};
 use switchyard_models::card::{Task, TensorCard};
 use switchyard_models::zoo::{Zoo, ZooApp, ZooVariant};
 use switchyard_models::{Architecture, ModelError, Precision, onnx};
 use switchyard_policy::recording::Header;
+use switchyard_profile::{MeasureError, ProfileError, ProfileFileError};
 use thiserror::Error;
 
 pub use hardware::HardwareError;
@@ -28,7 +27,6 @@ use crate::driver::{PoolExecutor, PoolParts, PoolWeights};
 use crate::evidence::{Counted, EvidenceModel, EvidenceModels};
 use crate::recorder::RecordOptions;
 use crate::reloads::FollowedVariant;
-use crate::server::limits_of;
 
 /// Why a configuration cannot be served.
 #[derive(Debug, Error)]
@@ -288,7 +286,7 @@ impl PoolPlan {
     fn header(&self, catalog: &Catalog) -> Header {
         Header::new(&self.config.name, catalog.clone())
             .with_seed(self.config.seed)
-            .with_limits(&limits_of(&self.config))
+            .with_limits(&self.config.limits())
     }
 
     /// Shares of the classes that each app's clients are said to send, in the catalog's order.
@@ -299,7 +297,7 @@ impl PoolPlan {
 
     /// Bounds and seed of the pool's scheduler.
     pub fn scheduler(&self) -> SchedulerConfig {
-        scheduler_of(&self.config)
+        self.config.scheduler()
     }
 
     /// What is measured, a line each: worker kinds, variants, and what cells depend on.
@@ -431,17 +429,5 @@ impl PoolPlan {
                 Ok(model.map(|model| EvidenceModel { model, counted }))
             })
             .collect()
-    }
-}
-
-/// Bounds and seed of a pool's scheduler.
-pub fn scheduler_of(pool: &PoolConfig) -> SchedulerConfig {
-    SchedulerConfig {
-        seed: pool.seed,
-        pending_max: pool.pending_max,
-        fault_limit: pool.fault_limit.into(),
-        patience: Micros::from_millis(pool.patience_ms),
-        history: pool.windows_kept,
-        ..SchedulerConfig::default()
     }
 }

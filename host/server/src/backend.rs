@@ -18,8 +18,8 @@ use tokio::task::yield_now;
 use crate::assembly::AppTensors;
 use crate::driver::{AppState, Call, Full, Message, PoolHandle, RowInput, Ticket};
 use crate::ingress::{
-    AppInfo, Backend, Control, Datatype, InferAnswer, InferCall, InferError, TensorSpec,
-    VariantStats,
+    AppIndex, AppInfo, Backend, Control, Datatype, InferAnswer, InferCall, InferError, TensorSpec,
+    VariantIndex, VariantStats,
 };
 use crate::readiness::Readiness;
 use crate::telemetry::{Registry, names};
@@ -30,7 +30,7 @@ const RETRY_AFTER_S: u32 = 1;
 /// Every app of every pool, as the ingress sees them.
 pub struct PoolBackend {
     infos: Vec<AppInfo>,
-    index: HashMap<String, usize>,
+    index: HashMap<String, AppIndex>,
     apps: Vec<ServedApp>,
     readiness: Arc<Readiness>,
     registry: Registry,
@@ -102,7 +102,9 @@ impl PoolBackend {
         }
         let named = infos.iter().enumerate();
         Ok(Self {
-            index: named.map(|(i, info)| (info.name.clone(), i)).collect(),
+            index: named
+                .map(|(i, info)| (info.name.clone(), AppIndex(i)))
+                .collect(),
             infos,
             apps,
             readiness,
@@ -111,8 +113,8 @@ impl PoolBackend {
     }
 
     /// What becomes of an app's models, or of one variant, and why it is not ready.
-    fn state(&self, app: usize, variant: Option<usize>) -> (AppState, String) {
-        let Some(app) = self.apps.get(app) else {
+    fn state(&self, app: AppIndex, variant: Option<VariantIndex>) -> (AppState, String) {
+        let Some(app) = self.apps.get(app.0) else {
             return (AppState::Unloaded, "no such app".to_owned());
         };
         let models = app.pool.models();
@@ -120,7 +122,7 @@ impl PoolBackend {
         if state != AppState::Ready {
             return (state, app.unavailable());
         }
-        let variant = variant.and_then(|v| app.variants.get(v).copied());
+        let variant = variant.and_then(|v| app.variants.get(v.0).copied());
         if let Some(reason) = variant.and_then(|variant| models.failure(variant)) {
             return (AppState::Unloaded, reason);
         }
@@ -130,9 +132,9 @@ impl PoolBackend {
         }
     }
 
-    async fn turn(&self, app: usize, verb: Control) -> Result<(), InferError> {
+    async fn turn(&self, app: AppIndex, verb: Control) -> Result<(), InferError> {
         let unknown = || InferError::NotReady("no such app".to_owned());
-        let served = self.apps.get(app).ok_or_else(unknown)?;
+        let served = self.apps.get(app.0).ok_or_else(unknown)?;
         let (pool, app) = (Arc::clone(&served.pool), served.app);
         let send = |message| {
             let pool = Arc::clone(&pool);
@@ -162,7 +164,7 @@ impl PoolBackend {
 
     async fn serve(&self, call: InferCall) -> Result<InferAnswer, InferError> {
         let unknown = || InferError::NotReady("no such app".to_owned());
-        let app = self.apps.get(call.app).ok_or_else(unknown)?;
+        let app = self.apps.get(call.app.0).ok_or_else(unknown)?;
         let pool = &*app.pool;
         if !pool.models().serves(app.app) {
             return Err(InferError::NotReady(app.unavailable()));
@@ -177,7 +179,7 @@ impl PoolBackend {
         let call = Call {
             ticket,
             app: app.app,
-            pinned: call.variant.and_then(|v| app.variants.get(v).copied()),
+            pinned: call.variant.and_then(|v| app.variants.get(v.0).copied()),
             arrival,
             deadline: arrival + timeout,
             priority: call.priority,
@@ -214,7 +216,7 @@ impl Backend for PoolBackend {
         &self.infos
     }
 
-    fn app_index(&self, name: &str) -> Option<usize> {
+    fn app_index(&self, name: &str) -> Option<AppIndex> {
         self.index.get(name).copied()
     }
 
@@ -222,21 +224,21 @@ impl Backend for PoolBackend {
         self.readiness.server()
     }
 
-    fn app_ready(&self, app: usize, variant: Option<usize>) -> Result<(), String> {
+    fn app_ready(&self, app: AppIndex, variant: Option<VariantIndex>) -> Result<(), String> {
         match self.state(app, variant) {
             (AppState::Ready, _) => Ok(()),
             (_, reason) => Err(reason),
         }
     }
 
-    fn app_state(&self, app: usize, variant: usize) -> (&'static str, String) {
+    fn app_state(&self, app: AppIndex, variant: VariantIndex) -> (&'static str, String) {
         let (state, reason) = self.state(app, Some(variant));
         (state.label(), reason)
     }
 
     fn control(
         &self,
-        app: usize,
+        app: AppIndex,
         verb: Control,
     ) -> impl Future<Output = Result<(), InferError>> + Send {
         self.turn(app, verb)
@@ -249,15 +251,15 @@ impl Backend for PoolBackend {
         self.serve(call)
     }
 
-    fn stats(&self, app: usize, variant: usize) -> VariantStats {
+    fn stats(&self, app: AppIndex, variant: VariantIndex) -> VariantStats {
         self.apps
-            .get(app)
-            .and_then(|app| Some(app.pool.stats(*app.variants.get(variant)?)))
+            .get(app.0)
+            .and_then(|app| Some(app.pool.stats(*app.variants.get(variant.0)?)))
             .unwrap_or_default()
     }
 
-    fn on_refused(&self, app: Option<usize>, status: u16) {
-        let app = app.and_then(|app| self.infos.get(app));
+    fn on_refused(&self, app: Option<AppIndex>, status: u16) {
+        let app = app.and_then(|app| self.infos.get(app.0));
         let app = app.map_or("", |app| app.name.as_str());
         let labels = [("app", app), ("status", &status.to_string())];
         self.registry.counter(names::REFUSED, labels).increment(1);

@@ -1,49 +1,25 @@
 //! The Open Inference Protocol v2 over HTTP, on hyper directly.
 //!
-//! Read in data order: a connection (`server`) carries a request to one
-//! `route`; its body is read under [`Limits`] (`body`), unpacked
-//! (`encoding`), parsed once into typed tensors (`common` for what clients
-//! usually send, `request` and `json_tensor` for the rest, `binary`) and
-//! checked against the app (`decode`). What comes out is an [`InferCall`] for
-//! the [`Backend`], the only thing the rest of the server has to provide. Its
-//! [`InferAnswer`] goes back as JSON or binary (`response`). `metadata` answers
-//! the questions clients ask before they infer.
-//!
-//! Source: kserve/open-inference-protocol, `inference_rest.md`, and Triton's
-//! extensions `binary_tensor_data`, `schedule_policy`, `model_configuration`,
-//! `statistics` and `model_repository`.
+//! This module has the sockets; [`switchyard_protocol`] turns bytes into calls and answers into
+//! bytes. In data order: `server` accepts connections, as many as `connections` allows; `service`
+//! routes each request; `body` reads its body under [`Limits`]; `infer` decodes it, waits for the
+//! [`Backend`], which is the rest of the server, and encodes the answer; `reply` makes HTTP
+//! responses.
 
 mod backend;
-mod binary;
 mod body;
-mod common;
 mod connections;
-mod control;
-mod decode;
-mod encoding;
-mod error;
 mod infer;
-mod json_tensor;
 mod limits;
-mod metadata;
-mod parameters;
 mod reply;
-mod request;
-mod response;
-#[cfg(test)]
-mod roundtrip;
-mod route;
 mod server;
 mod service;
-mod tensor;
 
-pub use backend::{
-    AppInfo, Backend, BatchStats, Control, InferAnswer, InferCall, InferError, OutputTensor,
-    TensorSpec, Timing, VariantStats,
-};
-pub use decode::parse;
-pub use error::ProtocolError;
+pub use backend::Backend;
 pub use limits::Limits;
-pub use route::{ENDPOINTS, Endpoint};
 pub use server::{Drained, serve};
-pub use tensor::{Datatype, Shape, Tensor, TensorData, WireElements};
+pub use switchyard_protocol::{
+    AppIndex, AppInfo, BatchStats, Control, Datatype, ENDPOINTS, Endpoint, InferAnswer, InferCall,
+    InferError, OutputIndex, OutputTensor, ProtocolError, Shape, Tensor, TensorData, TensorSpec,
+    Timing, VariantIndex, VariantStats, WireElements, parse,
+};

@@ -13,30 +13,31 @@ use std::sync::Arc;
 use serde_json::Value;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
-use switchyard_core::plan::Plan;
+use switchyard_core::plan::{Plan, check_window};
 use switchyard_core::policy::Policy;
-use switchyard_policy::conformance;
 
-pub(crate) use self::difference::{Difference, RequestDifference};
-pub(crate) use self::json::Names;
+pub use self::difference::{Difference, RequestDifference};
+pub use self::json::Names;
 use self::outlook::Judge;
-pub(crate) use self::outlook::{Fate, Outlook, Worth};
-use crate::policies::check_plan;
+pub use self::outlook::{Fate, Outlook, Worth};
 
 /// Windows that were put before a policy, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Tally {
-    pub(crate) windows: u64,
+pub struct Tally {
+    /// Windows asked about.
+    pub windows: u64,
     /// The policy would have done the same.
-    pub(crate) identical: u64,
-    pub(crate) different: u64,
+    pub identical: u64,
+    /// The policy would have planned otherwise.
+    pub different: u64,
     /// Of the different ones: in nothing but the time at which the policy is to be asked again.
-    pub(crate) wake_only: u64,
+    pub wake_only: u64,
     /// Of the different ones: the policy gave no plan, or none that could be applied.
-    pub(crate) failed: u64,
-    /// Of the plans that were carried out for the windows that differ, and of the policy's.
-    pub(crate) done: Worth,
-    pub(crate) proposed: Worth,
+    pub failed: u64,
+    /// Worth of the plans carried out, over the windows that differ.
+    pub done: Worth,
+    /// Worth of the policy's plans, over the same windows.
+    pub proposed: Worth,
 }
 
 // === impl Tally ===
@@ -44,7 +45,7 @@ pub(crate) struct Tally {
 impl Tally {
     /// Puts a decided window before a policy; none when it would have done the same.
     /// `shows_residents`: the window says which variants are resident.
-    pub(crate) fn ask(
+    pub fn ask(
         &mut self,
         policy: &mut dyn Policy,
         catalog: &Arc<Catalog>,
@@ -61,8 +62,8 @@ impl Tally {
             return None;
         }
         let usable = answer.and_then(|()| {
-            conformance::check(catalog, &decision.window, plan, check_plan)
-                .map_err(|reason| format!("its plan would be refused: {reason}"))
+            check_window(&decision.window, catalog, plan)
+                .map_err(|error| format!("its plan would be refused: {error}"))
         });
         let judge = Judge::new(catalog, &decision.window, shows_residents);
         let found = difference::difference(decision, &judge, usable.map(|()| &*plan));
@@ -75,7 +76,7 @@ impl Tally {
     }
 
     /// What both sides are worth where they differ.
-    pub(crate) fn worth_json(&self, sides: [&str; 2]) -> Value {
+    pub fn worth_json(&self, sides: [&str; 2]) -> Value {
         json::worths(sides, self.done, self.proposed)
     }
 }

@@ -6,29 +6,26 @@
 //! - [`driver`]: a thread per pool that drives the scheduling core; [`evidence`]: counts
 //!   neighbours beside it; [`clock`]: its time
 //! - [`policies`]: hot reload, beside the driver; [`observed`]: what policies take
-//! - [`preparer`]: makes RAMSIS tables for loads that grow, beside the driver
+//! - [`prepare`]: a command that makes artifacts for loads that grow
 //! - [`recorder`]: windows and plans into a file, beside the driver; [`shadow`]: a candidate that
 //!   is asked and not obeyed; `judge`: what two plans are worth; `reasons`: why, as policies say
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]
-//! - [`server`] joins them; [`shutdown`] says when to stop; [`commands`] is the command line;
-//!   [`demo`] shows it all
+//! - [`server`] joins them; [`shutdown`] says when to stop.
 
 pub mod admin;
 pub mod assembly;
 pub mod backend;
 pub mod clock;
-pub mod commands;
 pub mod config;
-pub mod demo;
 pub mod driver;
 pub mod evidence;
 pub mod ingress;
-mod judge;
+pub mod judge;
 pub mod observed;
 pub mod policies;
-pub mod preparer;
+pub mod prepare;
 pub mod readiness;
-mod reasons;
+pub mod reasons;
 pub mod recorder;
 pub mod reloads;
 pub mod server;

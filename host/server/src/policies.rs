@@ -4,8 +4,7 @@
 //! What fails at any step leaves the old policy serving and says why.
 
 mod report;
-pub(crate) mod source;
-mod trial;
+pub mod source;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,16 +16,14 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::FaultKind;
 use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
-use switchyard_policy::conformance;
-use switchyard_policy::loader::{LoadCause, LoadError, Loaded, Loader, Trial};
+use switchyard_policy::files::{WatchError, WatchOptions};
+use switchyard_policy::loader::{LoadCause, LoadError, Loaded, Loader, PolicyTrial};
 use switchyard_policy::recording::PolicyRecord;
-use switchyard_policy::watcher::{WatchError, WatchOptions, Watcher};
-use switchyard_policy::{History, PolicyFileEvent};
+use switchyard_policy::{PolicyFileEvent, PolicyHistory, PolicyWatcher};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
 pub use report::{PoliciesStatus, Swap, SwapResult, Version};
-pub use trial::check_plan;
 
 use crate::driver::{Message, PoolHandle};
 use crate::observed::Observed;
@@ -71,7 +68,7 @@ pub struct PoliciesParts {
 pub struct Policies {
     handle: PoliciesHandle,
     // Dropped first: no file event comes after that.
-    watcher: Option<Watcher>,
+    watcher: Option<PolicyWatcher>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -173,13 +170,13 @@ impl Drop for Policies {
 pub(crate) fn watch_file(
     file: &Path,
     report: impl Fn(PolicyFileEvent) + Send + 'static,
-) -> Result<Watcher, WatchError> {
+) -> Result<PolicyWatcher, WatchError> {
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     let name = file.file_name().map(ToOwned::to_owned);
-    Watcher::start(folder, WatchOptions::default(), move |event| {
+    PolicyWatcher::start(folder, &WatchOptions::default(), move |event| {
         let (PolicyFileEvent::Changed(path) | PolicyFileEvent::Removed(path)) = &event;
         if path.file_name() == name.as_deref() {
             report(event);
@@ -238,7 +235,7 @@ struct Manager {
     loader: Loader,
     /// How long the driver may take to answer.
     patience: Duration,
-    history: History,
+    history: PolicyHistory,
     readiness: Arc<Readiness>,
     registry: Registry,
     status: Arc<Mutex<PoliciesStatus>>,
@@ -253,7 +250,7 @@ impl Manager {
             settings: parts.settings,
             loader: parts.loader,
             patience: DRIVER_PATIENCE + parts.window_budget * WINDOWS_BEFORE,
-            history: History::new(parts.history),
+            history: PolicyHistory::new(parts.history),
             readiness: parts.readiness,
             registry: parts.registry,
             status,
@@ -310,14 +307,12 @@ impl Manager {
     /// Loads and tries; switches if that went well.
     fn attempt(
         &mut self,
-        load: impl FnOnce(&Loader, Trial<'_>) -> Result<Loaded, LoadError>,
+        load: impl FnOnce(&Loader, PolicyTrial<'_>) -> Result<Loaded, LoadError>,
     ) -> Result<(Loaded, Micros), SwapError> {
         let windows = self.recorded_windows().ok_or(SwapError::Stopped)?;
-        let catalog = &self.catalog;
-        let trial = Trial {
-            catalog,
+        let trial = PolicyTrial {
+            catalog: &self.catalog,
             windows: &windows,
-            check: &mut |window, plan| conformance::check(catalog, window, plan, check_plan),
         };
         let mut loaded = load(&self.loader, trial).map_err(Box::new)?;
         let fresh = std::mem::replace(&mut loaded.policy, source::nobody());

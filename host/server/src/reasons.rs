@@ -6,7 +6,7 @@ use switchyard_core::plan::Plan;
 
 /// A reason as its policy wrote it, taken apart where it is a code and numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Why<'a> {
+pub struct Why<'a> {
     text: &'a str,
     /// None: the text is words.
     parts: Option<(&'a str, Vec<(&'a str, f64)>)>,
@@ -16,7 +16,7 @@ pub(crate) struct Why<'a> {
 
 impl<'a> Why<'a> {
     /// `code name=number name=number`, or any words.
-    pub(crate) fn of(text: &'a str) -> Self {
+    pub fn of(text: &'a str) -> Self {
         let mut words = text.split_ascii_whitespace();
         let code = words.next().filter(|code| is_name(code));
         let numbers: Option<Vec<_>> = words.map(number).collect();
@@ -27,7 +27,7 @@ impl<'a> Why<'a> {
     }
 
     /// For people: `code, name number, name number`, or the words.
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         let Some((code, numbers)) = &self.parts else {
             return self.text.to_owned();
         };
@@ -38,7 +38,7 @@ impl<'a> Why<'a> {
     }
 
     /// For programs. A number that JSON does not have is null.
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         let (code, numbers) = self.parts.clone().unzip();
         let numbers = numbers.into_iter().flatten();
         let numbers: Map<String, Value> = numbers
@@ -59,13 +59,13 @@ fn number(word: &str) -> Option<(&str, f64)> {
 }
 
 /// What a plan says of its dispatch at this position.
-pub(crate) fn of_dispatch(plan: &Plan, at: usize) -> Option<&str> {
+pub fn of_dispatch(plan: &Plan, at: usize) -> Option<&str> {
     let found = plan.reasons.iter().find(|(about, _)| *about as usize == at);
     found.map(|(_, text)| text.as_str())
 }
 
 /// What a plan says of a request, whatever it does with it.
-pub(crate) fn of_request(plan: &Plan, id: RequestId) -> Option<&str> {
+pub fn of_request(plan: &Plan, id: RequestId) -> Option<&str> {
     let dispatched = plan
         .batches()
         .position(|(_, members)| members.contains(&id));

@@ -236,8 +236,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use switchyard_core::window::Window;
-    use switchyard_policy::conformance;
     use switchyard_policy::recording::Reader;
+    use switchyard_policy::trial;
 
     use super::*;
 
@@ -252,15 +252,15 @@ mod tests {
                 seed: 0,
                 window_budget_us: 1,
                 policy_memory_bytes: 1,
-                catalog: conformance::catalog(),
+                catalog: trial::catalog(),
                 policy: None,
             },
         }
     }
 
     fn decision(id: u64) -> Arc<Decision> {
-        let catalog = conformance::catalog();
-        let window = conformance::window_of(&catalog, Default::default(), 64);
+        let catalog = trial::catalog();
+        let window = trial::window_of(&catalog, Default::default(), 64);
         Arc::new(Decision {
             window: Window { id, ..window },
             ..Decision::default()

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use switchyard_core::ids::VariantId;
+use switchyard_policy::files::FileWatcher;
 
 use crate::driver::{Message, PoolHandle, PoolWeights};
 use crate::telemetry::{Registry, names};
-use watch::Watch;
 
 /// Reloads that are remembered.
 const KEPT: usize = 64;
@@ -46,7 +46,7 @@ pub struct FollowedVariant {
 /// Follows a pool's weights until dropped.
 pub struct Reloads {
     log: ReloadLog,
-    _watch: Option<Watch>,
+    _watcher: Option<FileWatcher>,
 }
 
 /// What came of the last reloads, oldest first. Clones see the same.
@@ -83,13 +83,13 @@ impl Reloads {
             log: log.clone(),
             parts,
         };
-        let watch = Watch::start(&pool, dirs, move |variant| renewer.renew(variant));
-        let watch = watch.inspect_err(|error| {
+        let watcher = watch::watch(&pool, dirs, move |variant| renewer.renew(variant));
+        let watcher = watcher.inspect_err(|error| {
             tracing::error!(pool, %error, "weights are not followed: changes take a restart");
         });
         Self {
             log,
-            _watch: watch.ok(),
+            _watcher: watcher.ok(),
         }
     }
 

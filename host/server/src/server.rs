@@ -2,13 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use switchyard_executor::profile::MeasureError;
 use switchyard_policy::engine::EngineError;
 use switchyard_policy::loader::{Loader, LoaderOptions};
-use switchyard_policy::{EngineOptions, Limits, PolicyEngine};
+use switchyard_policy::{EngineOptions, PolicyEngine};
+use switchyard_profile::MeasureError;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
@@ -17,11 +18,11 @@ use crate::admin::{self, Admin, AdminPool};
 use crate::assembly::{AssemblyError, Measured, PoolPlan};
 use crate::backend::{OutputsError, PoolBackend};
 use crate::clock::Clock;
-use crate::config::{Config, PoolConfig, Preparation, ServerConfig};
+use crate::config::{Config, PoolConfig, ServerConfig};
 use crate::driver::{Message, Pool, PoolError, PoolHandle};
 use crate::ingress;
 use crate::policies::{Policies, PoliciesError, PoliciesHandle, PoliciesParts};
-use crate::preparer::{Preparer, PreparerError, PreparerParts};
+use crate::prepare::{Preparer, PreparerError, PreparerParts};
 use crate::readiness::Readiness;
 use crate::reloads::{Reloads, ReloadsParts};
 use crate::shadow::{Shadow, ShadowError, ShadowParts};
@@ -84,7 +85,7 @@ pub enum StartError {
         /// What is wrong.
         error: ShadowError,
     },
-    /// What a pool's policy needs cannot be made while it serves.
+    /// A pool's prepare command cannot be used.
     #[error("pool {pool}: prepare: {error}")]
     Prepare {
         /// The pool.
@@ -180,7 +181,7 @@ impl Server {
                 error,
             })?;
             policies.push(started);
-            preparers.push(preparer(&config, plan, &pool, &registry)?);
+            preparers.push(preparer(&config, plan, &pool, &measured.path, &registry)?);
             shadows.push(shadow(&engine, &config, plan, &pool, &registry)?);
             served.push((Arc::clone(pool.handle()), plan.tensors.clone()));
             pools.push(pool);
@@ -287,28 +288,29 @@ fn loader(
 ) -> Result<Loader, switchyard_policy::cache::CacheError> {
     let options = LoaderOptions {
         cache_dir: config.policies.cache.clone(),
-        limits: limits_of(pool),
+        limits: pool.limits(),
         seed: pool.seed,
     };
     Loader::new(engine.clone(), options)
 }
 
-/// What makes a pool's tables while it serves, if they are to be made.
+/// Runs the pool's prepare command, if it is configured.
 fn preparer(
     config: &Config,
     plan: &PoolPlan,
     pool: &Pool,
+    profile: &Path,
     registry: &Registry,
 ) -> Result<Option<Preparer>, StartError> {
-    let Some(Preparation::Ramsis) = plan.config.prepare else {
+    let Some(prepare) = &plan.config.prepare else {
         return Ok(None);
     };
+    let policy = plan.config.policy_file(&config.policies.dir);
     let parts = PreparerParts {
         pool: Arc::clone(pool.handle()),
-        folder: plan
-            .config
-            .policy_file(&config.policies.dir)
-            .with_extension(""),
+        config: prepare.clone(),
+        artifacts: policy.with_extension(""),
+        profile: profile.to_path_buf(),
         registry: registry.clone(),
     };
     let started = Preparer::start(parts).map_err(|error| StartError::Prepare {
@@ -341,15 +343,6 @@ fn shadow(
         error,
     })?;
     Ok(Some(started))
-}
-
-/// What a pool's policies may take.
-pub(crate) fn limits_of(pool: &PoolConfig) -> Limits {
-    Limits {
-        window_budget: pool.window_budget(),
-        memory_bytes: pool.policy_memory_mb << 20,
-        ..Limits::default()
-    }
 }
 
 /// Connections that the kernel keeps for us until they are accepted; it resets those beyond.

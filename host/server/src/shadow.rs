@@ -19,8 +19,9 @@ use switchyard_core::decision::Decision;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::Policy;
 use switchyard_policy::PolicyFileEvent;
-use switchyard_policy::loader::{Loader, Trial};
-use switchyard_policy::watcher::{WatchError, Watcher};
+use switchyard_policy::files::WatchError;
+use switchyard_policy::loader::{Loader, PolicyTrial};
+use switchyard_policy::watcher::PolicyWatcher;
 use thiserror::Error;
 
 pub use self::status::ShadowStatus;
@@ -58,7 +59,7 @@ pub struct ShadowParts {
 pub struct Shadow {
     status: ShadowLog,
     // Dropped first: no file event comes after that.
-    watcher: Option<Watcher>,
+    watcher: Option<PolicyWatcher>,
     events: Sender<Request>,
     thread: Option<JoinHandle<()>>,
 }
@@ -222,10 +223,9 @@ impl Shadowing {
 
     /// A version that cannot be loaded leaves the one before in its place.
     fn load(&mut self) {
-        let trial = Trial {
+        let trial = PolicyTrial {
             catalog: &self.catalog,
             windows: &[],
-            check: &mut |_, _| Ok(()),
         };
         let version = source::version(&self.file, self.settings.clone());
         let loaded = version.and_then(|version| self.loader.load_version(&version, trial));

@@ -1,11 +1,9 @@
-//! Behaviour of the HTTP port over real sockets, in front of a small backend.
+//! Behaviour of the HTTP port over real sockets, in front of a backend without models.
 
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]
 
 mod http {
-    pub(crate) mod bench;
-
     mod codec;
     mod drain;
     mod errors;
@@ -13,4 +11,5 @@ mod http {
     mod metadata;
     mod openapi;
     mod scheduling;
+    pub(crate) mod test_bed;
 }

@@ -1,15 +1,15 @@
-//! The unmodified PyPI clients against the HTTP port, in front of a small backend.
+//! The unmodified PyPI clients against the HTTP port, in front of a backend without models.
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "http/bench.rs"]
-#[expect(dead_code, reason = "shared with the tests that need more of it")]
-mod bench;
-#[path = "common/pypi.rs"]
+#[path = "../../../tests/common/pypi.rs"]
 mod pypi;
+#[path = "http/test_bed.rs"]
+#[expect(dead_code, reason = "shared with tests that use more of it")]
+mod test_bed;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_clients_from_pypi_are_content() {
-    let server = bench::Server::with_defaults().await;
+async fn the_clients_from_pypi_get_their_answers() {
+    let server = test_bed::TestServer::with_defaults().await;
     pypi::drive(server.address, "linear").await;
 }

@@ -1,8 +1,8 @@
 //! Requests simulated per second of one core, 60 workers, native policies; for components see
 //! `host/policy/benches/simulated.rs`.
 //!
-//! `cargo bench -p switchyard-sim`; `-- --quick` for a tenth of the requests. Medians of runs
-//! that take turns, so that what else the machine does hits all of them.
+//! `cargo bench -p switchyard-sim`; `-- --quick` for a tenth of the requests. Prints medians of
+//! interleaved runs, so that other load on the machine affects all of them.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
@@ -10,24 +10,24 @@
 mod clock;
 #[path = "throughput/policies.rs"]
 mod policies;
-#[path = "throughput/yard.rs"]
-mod yard;
+#[path = "throughput/test_bed.rs"]
+mod test_bed;
 
 use switchyard_core::policy::EarliestDeadlineFirst;
 use switchyard_core::time::Micros;
 use switchyard_sim::{Contender, Report, Scenario, run};
 
-use clock::{Clock, Took, median};
+use clock::{Clock, Elapsed, median};
 use policies::{JoinIdle, Routed};
 
 const WORKERS: usize = 60;
 
-/// A policy at a load, and what its runs took.
-struct Case {
+/// A policy at a load, and the times of its runs.
+struct BenchCase {
     name: &'static str,
     policy: Contender,
     scenario: Scenario,
-    took: Vec<Took>,
+    took: Vec<Elapsed>,
     report: Option<Report>,
 }
 
@@ -38,24 +38,24 @@ fn main() {
     let mut cases = cases(requests);
     cases.retain(|case| only.as_ref().is_none_or(|only| case.name.contains(only)));
     for _ in 0..turns {
-        cases.iter_mut().for_each(Case::turn);
+        cases.iter_mut().for_each(BenchCase::run_once);
     }
     println!("{requests} requests, {WORKERS} workers, median of {turns} runs");
-    println!("requests per second of a processor, and of wall time where others may have had it");
+    println!("requests per second of processor time and of wall time");
     println!("policy            |  processor |       wall | windows | mean batch | in time");
     println!("----------------- | ---------- | ---------- | ------- | ---------- | -------");
-    cases.iter().for_each(Case::print);
+    cases.iter().for_each(BenchCase::print);
 }
 
-fn cases(requests: u64) -> Vec<Case> {
+fn cases(requests: u64) -> Vec<BenchCase> {
     let case = |name, policy, rate: u32| {
         let workload = format!("poisson:{rate}").parse().unwrap();
         let scenario = Scenario {
             requests_max: requests,
             duration: Micros(u64::MAX),
-            ..Scenario::new(yard::catalog(WORKERS), workload)
+            ..Scenario::new(test_bed::catalog(WORKERS), workload)
         };
-        Case {
+        BenchCase {
             name,
             policy,
             scenario,
@@ -85,10 +85,10 @@ fn cases(requests: u64) -> Vec<Case> {
     ]
 }
 
-// === impl Case ===
+// === impl BenchCase ===
 
-impl Case {
-    fn turn(&mut self) {
+impl BenchCase {
+    fn run_once(&mut self) {
         let clock = Clock::start();
         let report = run(&self.scenario, &self.policy, 1).unwrap();
         self.took.push(clock.stop());
@@ -98,7 +98,7 @@ impl Case {
     fn print(&self) {
         let report = self.report.as_ref().unwrap();
         let arrivals = report.total.arrivals as f64;
-        let per_s = |of: fn(&Took) -> f64| arrivals / median(self.took.iter().map(of));
+        let per_s = |of: fn(&Elapsed) -> f64| arrivals / median(self.took.iter().map(of));
         println!(
             "{:<17} | {:>10.0} | {:>10.0} | {:>7} | {:>10.2} | {:>6.1}%",
             self.name,

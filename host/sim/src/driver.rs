@@ -1,66 +1,28 @@
-//! The driver in virtual time: pops what happens next, tells the scheduler, carries out what
-//! it says. Nothing here decides anything.
+//! The driver in virtual time: takes the next event, tells the scheduler, carries out its commands.
+//! It takes no decision.
 
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
-use switchyard_core::decision::Decision;
-use switchyard_core::event::{Command, Event, Reply, Run};
+use switchyard_core::event::{Command, Event, Launch, Reply};
 use switchyard_core::ids::{AppId, RequestId, WorkerId};
 use switchyard_core::policy::Policy;
-use switchyard_core::request::Request;
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::{Scheduler, SchedulerConfig};
 
-use crate::events::{Events, Happening};
-use crate::evidence::Neighbours;
-use crate::hardware::{Cost, Hardware};
-use crate::known::{Rates, Told};
-use crate::live::{Live, LiveRequests};
+use crate::clients::{ArrivedRequest, Clients};
+use crate::events::{EventHeap, SimEvent};
+use crate::evidence::NeighbourVotes;
+use crate::hardware::Hardware;
+use crate::known_rates::{KnownRates, RateInformed};
 use crate::metrics::{Closing, Meters, Report};
-use crate::random::{Purpose, Stream, running_sums, seed_of};
+use crate::observer::Observer;
+use crate::random::{Purpose, Stream, seed_of};
 use crate::scenario::{Scenario, SimError};
-use crate::source::Sources;
+use crate::source::SourceId;
 
-/// Commands of one moment after which the scheduler is taken to be running in circles.
+/// Commands at one time after which the scheduler counts as running in circles.
 const COMMANDS_MAX: u64 = 10_000_000;
-
-/// Sees what happens, for timelines and checks; every method does nothing by itself.
-pub trait Observer {
-    /// A batch starts.
-    fn ran(&mut self, now: Time, run: &Run, cost: Cost) {
-        let _ = (now, run, cost);
-    }
-
-    /// A request ends.
-    fn ended(&mut self, now: Time, reply: &Reply) {
-        let _ = (now, reply);
-    }
-
-    /// A window was decided; told where the scenario's scheduler
-    /// [tells decisions](SchedulerConfig::tells_decisions).
-    fn decided(&mut self, decision: &Arc<Decision>) {
-        let _ = decision;
-    }
-}
-
-/// Sees nothing.
-impl Observer for () {}
-
-/// Whoever is lent sees as well.
-impl<O: Observer> Observer for &mut O {
-    fn ran(&mut self, now: Time, run: &Run, cost: Cost) {
-        (**self).ran(now, run, cost);
-    }
-
-    fn ended(&mut self, now: Time, reply: &Reply) {
-        (**self).ended(now, reply);
-    }
-
-    fn decided(&mut self, decision: &Arc<Decision>) {
-        (**self).decided(decision);
-    }
-}
 
 /// One run.
 pub(crate) struct Simulation<'a, O> {
@@ -70,22 +32,16 @@ pub(crate) struct Simulation<'a, O> {
     observer: O,
     scheduler: Scheduler,
     now: Time,
-    events: Events,
-    sources: Sources,
-    /// Where the policy is told the workload's own rates, if any stream's are known.
-    rates: Option<Rates>,
+    events: EventHeap,
+    clients: Clients,
+    /// Present if a stream's rates are known: windows show them.
+    rates: Option<KnownRates>,
     hardware: Hardware,
-    neighbours: Neighbours,
+    neighbours: NeighbourVotes,
     wants_evidence: bool,
-    live: LiveRequests,
     meters: Meters,
-    /// Running sums of class frequencies, by app.
-    labels: Vec<Vec<f64>>,
-    classes: Stream,
     service: Stream,
-    arrived: u64,
-    sources_open: usize,
-    last_arrival: Time,
+    /// Requests left when the policy's time was over, once it is.
     abandoned: Option<u64>,
 }
 
@@ -105,31 +61,23 @@ impl<'a, O: Observer> Simulation<'a, O> {
             ..scenario.scheduler.clone()
         };
         let scheduler = Scheduler::try_new(Arc::clone(&catalog), config)?;
-        let sources = Sources::try_new(&scenario.workload, &catalog, seed)?;
-        let labels = scenario.class_shares()?.into_iter();
-        let labels = labels.map(|shares| running_sums(shares.iter().copied()));
+        let clients = Clients::try_new(scenario, seed)?;
         let mut made = Self {
             scheduler,
             now: Time::ZERO,
-            events: Events::default(),
+            events: EventHeap::default(),
             hardware: Hardware::new(&catalog, scenario.service.clone()),
-            neighbours: Neighbours::new(&catalog, scenario.evidence, seed),
+            neighbours: NeighbourVotes::new(&catalog, scenario.evidence, seed),
             wants_evidence: policy.description().wants.evidence,
-            live: LiveRequests::default(),
-            meters: Meters::new(&catalog, sources.phases.len()),
-            labels: labels.collect(),
-            classes: Stream::new(seed, Purpose::Labels, 0),
+            meters: Meters::new(&catalog, clients.sources().phases().len()),
             service: Stream::new(seed, Purpose::Service, 0),
-            arrived: 0,
-            sources_open: sources.sources.len(),
-            last_arrival: Time::ZERO,
             abandoned: None,
             scenario,
             catalog,
             seed,
             observer,
             rates: None,
-            sources,
+            clients,
         };
         made.begin(policy);
         Ok(made)
@@ -139,23 +87,30 @@ impl<'a, O: Observer> Simulation<'a, O> {
         if self.scenario.preload {
             self.hardware.preload(&self.catalog);
             for worker in (0..self.catalog.workers.len() as u32).map(WorkerId) {
-                if let Some(event) = self.hardware.residency(worker) {
-                    self.scheduler.handle(self.now, event);
-                }
+                self.tell_residency(worker);
             }
         }
-        let policy = match self.sources.known_rates(self.now, self.catalog.apps.len()) {
+        let policy = match self.known_rates() {
             Some(_) => {
-                let rates = self.rates.insert(Rates::default());
-                Box::new(Told::new(policy, rates.clone()))
+                let rates = self.rates.insert(KnownRates::default());
+                Box::new(RateInformed::new(policy, rates.clone()))
             }
             None => policy,
         };
         self.scheduler
             .handle(self.now, Event::PolicyChanged(policy));
-        for source in 0..self.sources.sources.len() {
-            self.schedule_arrival(source as u32);
+        for source in self.clients.sources().ids() {
+            self.schedule_arrival(source);
         }
+        for outage in &self.scenario.outages {
+            self.events.push(outage.from, SimEvent::Down(outage.worker));
+            self.events.push(outage.to, SimEvent::Up(outage.worker));
+        }
+    }
+
+    fn known_rates(&self) -> Option<Vec<Option<f64>>> {
+        let apps = self.catalog.apps.len();
+        self.clients.sources().known_rates(self.now, apps)
     }
 
     /// Runs to the end of the last request.
@@ -167,7 +122,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
                 Some(at) => self.now = self.now.max(at),
                 None => self.abandon()?,
             }
-            self.happen_due();
+            self.handle_due_events();
             self.carry_out()?;
         }
         let closing = Closing {
@@ -176,34 +131,34 @@ impl<'a, O: Observer> Simulation<'a, O> {
             simulated: self.now.since(Time::ZERO),
             windows: self.scheduler.windows_opened(),
             abandoned: self.abandoned.unwrap_or(0),
-            phases: &self.sources.phases,
+            phases: self.clients.sources().phases(),
             ledger: self.scheduler.ledger().by_outcome(),
         };
-        let report = self.meters.report(closing, &self.catalog);
-        if report.total.ended() != self.arrived {
-            let what = format!("{} arrived, {} ended", self.arrived, report.total.ended());
+        let report = closing.report(self.meters, &self.catalog);
+        let arrived = self.clients.arrived();
+        if report.total.ended() != arrived {
             return Err(SimError::Invariant {
                 at_us: self.now.0,
                 seed: self.seed,
-                what,
+                violation: format!("{arrived} arrived, {} ended", report.total.ended()),
             });
         }
         Ok(report)
     }
 
-    // ---- for who decides from outside -------------------------------------------------
+    // ---- decided from outside -------------------------------------------------
 
-    /// Runs to this moment, what happens then included, but opens no window then. The policy
-    /// must ask for none earlier than that.
+    /// Runs to `at`, events at that time included, but opens no window then. The policy must ask for
+    /// no earlier window.
     pub(crate) fn run_to(&mut self, at: Time) -> Result<(), SimError> {
         self.carry_out()?;
         while let Some(next) = self.next_time().filter(|next| *next < at) {
             self.now = self.now.max(next);
-            self.happen_due();
+            self.handle_due_events();
             self.carry_out()?;
         }
         self.now = at;
-        self.happen_due();
+        self.handle_due_events();
         while let Some(command) = self.scheduler.poll_between_windows(at) {
             self.obey(command)?;
         }
@@ -226,166 +181,143 @@ impl<'a, O: Observer> Simulation<'a, O> {
         &mut self.observer
     }
 
-    /// The phase of a stream and when it began.
-    pub(crate) fn phase(&self, stream: usize) -> Option<(usize, Time)> {
-        let source = self.sources.sources.get(stream)?;
+    /// The phase of a source, and its beginning.
+    pub(crate) fn phase(&self, source: SourceId) -> Option<(usize, Time)> {
+        let source = self.clients.sources().get(source)?;
         Some(source.phase_at(self.now))
     }
 
     fn is_over(&self) -> bool {
-        self.sources_open == 0 && self.scheduler.live() == 0
+        self.clients.are_done() && self.scheduler.live() == 0
     }
 
-    /// The next moment at which anything happens; none when nothing would, although requests
-    /// are left, or not before the time to finish is over.
+    /// The time of the next event or wake-up. None if requests are left and nothing follows, or
+    /// nothing before the policy's time to finish is over.
     fn next_time(&self) -> Option<Time> {
         let next = match (self.events.next_time(), self.scheduler.next_wakeup()) {
             (Some(event), Some(wake)) => event.min(wake),
             (event, wake) => event.or(wake)?,
         };
-        let limit = self.last_arrival + self.scenario.drain_max;
-        let draining = self.sources_open == 0 && self.abandoned.is_none();
+        let limit = self.clients.last_arrival() + self.scenario.drain_max;
+        let draining = self.clients.are_done() && self.abandoned.is_none();
         (!draining || next <= limit).then_some(next)
     }
 
-    /// The policy's time to finish is over: the fallback serves what it left.
+    /// The policy's time to finish is over: the native fallback serves the rest.
     fn abandon(&mut self) -> Result<(), SimError> {
+        let left = self.scheduler.live();
         if self.abandoned.is_some() {
-            let left = self.scheduler.live();
-            return Err(self.broken(format!("{left} requests are left and nothing happens")));
+            return Err(self.broken(format!("{left} requests are left and no event follows")));
         }
-        self.abandoned = Some(self.scheduler.live() as u64);
+        self.abandoned = Some(left as u64);
         self.wants_evidence = false;
         self.scheduler.handle(self.now, Event::PolicyRemoved);
         Ok(())
     }
 
-    // ---- what happens -----------------------------------------------------------------
+    // ---- events ---------------------------------------------------------------
 
-    fn happen_due(&mut self) {
-        while let Some(happening) = self.events.pop_due(self.now) {
-            self.happen(happening);
+    fn handle_due_events(&mut self) {
+        while let Some(event) = self.events.pop_due(self.now) {
+            self.handle(event);
         }
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Arrival { source, phase } => {
+    fn handle(&mut self, event: SimEvent) {
+        match event {
+            SimEvent::Arrival { source, phase } => {
                 self.arrive(source, phase);
                 self.schedule_arrival(source);
             }
-            Happening::Evidence {
+            SimEvent::Evidence {
                 request,
                 app,
                 label,
             } => {
-                let counts = self
-                    .neighbours
-                    .count(app.index(), label as usize, &self.catalog);
+                let counts = self.neighbours.count(app, label as usize, &self.catalog);
                 if let Some(counts) = counts {
                     let event = Event::Evidence { request, counts };
                     self.scheduler.handle(self.now, event);
                 }
             }
-            Happening::Loaded(worker) => {
+            SimEvent::Loaded(worker) => {
                 let end = self.hardware.loaded(self.now, worker, &self.catalog);
                 self.expect_load(worker, end);
-                if let Some(event) = self.hardware.residency(worker) {
-                    self.scheduler.handle(self.now, event);
-                }
+                self.tell_residency(worker);
             }
-            Happening::Finished(worker) => {
-                // As the live driver tells it: what is resident first.
-                if let Some(event) = self.hardware.residency(worker) {
-                    self.scheduler.handle(self.now, event);
+            SimEvent::Finished(worker, batch) => {
+                if !self.hardware.finish(worker, batch) {
+                    return;
                 }
-                if let Some(batch) = self.hardware.finish(worker) {
-                    let event = Event::Finished {
-                        worker,
-                        batch,
-                        result: Ok(()),
-                    };
-                    self.scheduler.handle(self.now, event);
-                }
+                // Before the batch's end, like the live driver.
+                self.tell_residency(worker);
+                let event = Event::Finished {
+                    worker,
+                    batch,
+                    result: Ok(()),
+                };
+                self.scheduler.handle(self.now, event);
             }
+            SimEvent::Down(worker) => {
+                self.hardware.lose(worker, &self.catalog);
+                self.clients.live.unpark(worker);
+                let reason = "the worker is away".to_owned();
+                let event = Event::WorkerDown { worker, reason };
+                self.scheduler.handle(self.now, event);
+            }
+            SimEvent::Up(worker) => self.scheduler.handle(self.now, Event::WorkerUp(worker)),
         }
     }
 
-    fn schedule_arrival(&mut self, source: u32) {
-        let next = self.sources.sources[source as usize].next();
-        let end = Time::ZERO + self.scenario.duration;
-        // Several sources may each have one under way beyond the limit; `arrive` stops those.
-        let open = self.arrived < self.scenario.requests_max;
-        match next.filter(|arrival| open && arrival.at < end) {
-            Some(arrival) => {
-                let phase = arrival.phase;
-                self.events
-                    .push(arrival.at, Happening::Arrival { source, phase });
-            }
-            None => self.sources_open -= 1,
+    fn tell_residency(&mut self, worker: WorkerId) {
+        if let Some(event) = self.hardware.residency(worker) {
+            self.scheduler.handle(self.now, event);
         }
     }
 
-    fn arrive(&mut self, source: u32, phase: u32) {
-        if self.arrived >= self.scenario.requests_max {
+    fn schedule_arrival(&mut self, source: SourceId) {
+        if let Some(next) = self.clients.next_arrival(source) {
+            let phase = next.phase;
+            let event = SimEvent::Arrival { source, phase };
+            self.events.push(next.at, event);
+        }
+    }
+
+    fn arrive(&mut self, source: SourceId, phase: u32) {
+        let arrived = self.clients.arrive(self.now, source, phase, &self.catalog);
+        let Some(ArrivedRequest { request, label }) = arrived else {
             return;
-        }
-        let drawn = &mut self.sources.sources[source as usize];
-        let (app, deadline) = drawn.request(&self.catalog);
-        let label = self.classes.pick(&self.labels[app.index()]) as u32;
-        let id = self.live.insert(Live {
-            deadline,
-            label,
-            phase,
-            hardness: self.classes.uniform(),
-            parked: None,
-        });
-        self.arrived += 1;
-        self.last_arrival = self.now;
-        self.meters.arrived(app, phase);
+        };
+        self.meters.arrived(request.app, phase);
         if self.wants_evidence {
-            self.expect_evidence(id, app, label);
+            self.expect_evidence(request.id, request.app, label);
         }
-        self.scheduler.handle(
-            self.now,
-            Event::Arrived(Request {
-                id,
-                app,
-                arrival: self.now,
-                deadline: self.now + deadline,
-                priority: 0,
-                min_accuracy: 0.0,
-                pinned: None,
-            }),
-        );
+        self.scheduler.handle(self.now, Event::Arrived(request));
     }
 
     fn expect_evidence(&mut self, request: RequestId, app: AppId, label: u32) {
         if self.catalog.apps[app.index()].sneakpeek.is_none() {
             return;
         }
-        let happening = Happening::Evidence {
+        let event = SimEvent::Evidence {
             request,
             app,
             label,
         };
-        self.events
-            .push(self.now + self.neighbours.delay(), happening);
+        self.events.push(self.now + self.neighbours.delay(), event);
     }
 
     fn expect_load(&mut self, worker: WorkerId, end: Option<Time>) {
         if let Some(end) = end {
-            self.events.push(end, Happening::Loaded(worker));
+            self.events.push(end, SimEvent::Loaded(worker));
         }
     }
 
-    // ---- what the scheduler says ------------------------------------------------------
+    // ---- commands -------------------------------------------------------------
 
     fn carry_out(&mut self) -> Result<(), SimError> {
-        if let Some(told) = &self.rates
-            && let Some(rates) = self.sources.known_rates(self.now, self.catalog.apps.len())
-        {
-            told.set(&rates);
+        if let (Some(shown), Some(rates)) = (&self.rates, self.known_rates()) {
+            shown.set(&rates);
         }
         let mut commands = 0;
         while let Some(command) = self.scheduler.poll(self.now) {
@@ -396,18 +328,18 @@ impl<'a, O: Observer> Simulation<'a, O> {
             self.obey(command)?;
         }
         if self.scheduler.imbalance() != 0 {
-            let what = format!("the ledger is off by {}", self.scheduler.imbalance());
-            return Err(self.broken(what));
+            let violation = format!("the ledger is off by {}", self.scheduler.imbalance());
+            return Err(self.broken(violation));
         }
         Ok(())
     }
 
     fn obey(&mut self, command: Command) -> Result<(), SimError> {
         match command {
-            Command::Run(run) => self.start(&run)?,
+            Command::Launch(launch) => self.start(&launch)?,
             Command::Reply(reply) => self.end(&reply)?,
             Command::Release { worker, request } => {
-                let live = self.live.get_mut(request);
+                let live = self.clients.live.get_mut(request);
                 if let Some(live) = live.filter(|live| live.parked == Some(worker)) {
                     live.parked = None;
                 }
@@ -417,36 +349,41 @@ impl<'a, O: Observer> Simulation<'a, O> {
                 self.expect_load(worker, end);
             }
             Command::Decided(decision) => self.observer.decided(&decision),
-            Command::Notice(notice) => self.meters.noticed(&notice),
+            Command::Notice(notice) => {
+                self.meters.noticed(&notice);
+                self.observer.noticed(&notice);
+            }
         }
         Ok(())
     }
 
-    fn start(&mut self, run: &Run) -> Result<(), SimError> {
-        for &id in &run.requests {
-            let needed = (run.from_stage > 0).then_some(run.worker);
-            let Some(live) = self.live.get_mut(id) else {
+    fn start(&mut self, launch: &Launch) -> Result<(), SimError> {
+        for &id in &launch.requests {
+            let needed = (launch.from_stage > 0).then_some(launch.worker);
+            let Some(live) = self.clients.live.get_mut(id) else {
                 return Err(self.broken(format!("request {} runs after its end", id.0)));
             };
             if live.parked != needed {
-                let what = format!("request {}: its activations are elsewhere", id.0);
-                return Err(self.broken(what));
+                let violation = format!("request {}: its activations are on another worker", id.0);
+                return Err(self.broken(violation));
             }
-            // Nobody may use them while the batch runs, and nobody does: the core moves a
-            // running request nowhere.
-            live.parked = run.exit.is_none().then_some(run.worker);
+            // Set before the batch ends: the core moves no running request.
+            live.parked = launch.exit.is_none().then_some(launch.worker);
         }
         let service = &mut self.service;
-        let cost = self.hardware.start(self.now, run, &self.catalog, service)?;
+        let cost = self
+            .hardware
+            .start(self.now, launch, &self.catalog, service)?;
         let end = self.now + (cost.load + cost.service).max(Micros(1));
-        self.events.push(end, Happening::Finished(run.worker));
-        self.meters.started(run, cost);
-        self.observer.ran(self.now, run, cost);
+        self.events
+            .push(end, SimEvent::Finished(launch.worker, launch.batch));
+        self.meters.started(launch, cost);
+        self.observer.ran(self.now, launch, cost);
         Ok(())
     }
 
     fn end(&mut self, reply: &Reply) -> Result<(), SimError> {
-        let Some(live) = self.live.remove(reply.request) else {
+        let Some(live) = self.clients.live.remove(reply.request) else {
             return Err(self.broken(format!("request {} ended twice", reply.request.0)));
         };
         self.meters.ended(self.now, &live, reply, &self.catalog);
@@ -454,11 +391,11 @@ impl<'a, O: Observer> Simulation<'a, O> {
         Ok(())
     }
 
-    fn broken(&self, what: String) -> SimError {
+    fn broken(&self, violation: String) -> SimError {
         SimError::Invariant {
             at_us: self.now.0,
             seed: self.seed,
-            what,
+            violation,
         }
     }
 }

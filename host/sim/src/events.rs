@@ -1,54 +1,60 @@
-//! What will happen, in order of time and then in the order in which it became known.
+//! Future events, by time and, at one time, in the order in which they became known.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use switchyard_core::ids::{AppId, RequestId, WorkerId};
+use switchyard_core::ids::{AppId, BatchId, RequestId, WorkerId};
 use switchyard_core::time::Time;
 
-/// Something that will happen.
+use crate::source::SourceId;
+
+/// A future event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Happening {
+pub(crate) enum SimEvent {
     /// The next request of a source.
-    Arrival { source: u32, phase: u32 },
+    Arrival { source: SourceId, phase: u32 },
     /// A request's neighbours have been counted.
     Evidence {
         request: RequestId,
         app: AppId,
         label: u32,
     },
-    /// A worker's load beside its batches ends.
+    /// A worker's load ahead of time ends.
     Loaded(WorkerId),
-    /// A worker's batch ends.
-    Finished(WorkerId),
+    /// A worker's batch ends, unless the worker was away meanwhile.
+    Finished(WorkerId, BatchId),
+    /// A worker goes away.
+    Down(WorkerId),
+    /// A worker is back.
+    Up(WorkerId),
 }
 
-/// The event heap. Sequence numbers make the order of what happens at one moment a fact, not
-/// an accident of the heap.
+/// The event heap. Sequence numbers fix the order of events at one time, which the heap alone does
+/// not.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
-    heap: BinaryHeap<Reverse<(Time, u64, Happening)>>,
+pub(crate) struct EventHeap {
+    heap: BinaryHeap<Reverse<(Time, u64, SimEvent)>>,
     sequence: u64,
 }
 
-// === impl Events ===
+// === impl EventHeap ===
 
-impl Events {
-    pub(crate) fn push(&mut self, at: Time, happening: Happening) {
+impl EventHeap {
+    pub(crate) fn push(&mut self, at: Time, event: SimEvent) {
         self.sequence += 1;
-        self.heap.push(Reverse((at, self.sequence, happening)));
+        self.heap.push(Reverse((at, self.sequence, event)));
     }
 
     pub(crate) fn next_time(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// The next thing that happens at `now` or before.
-    pub(crate) fn pop_due(&mut self, now: Time) -> Option<Happening> {
+    /// The next event at `now` or before.
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<SimEvent> {
         if self.next_time()? > now {
             return None;
         }
-        self.heap.pop().map(|Reverse((_, _, happening))| happening)
+        self.heap.pop().map(|Reverse((_, _, event))| event)
     }
 }
 
@@ -57,9 +63,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_moment_keeps_its_order() {
-        let mut events = Events::default();
-        let worker = |w| Happening::Finished(WorkerId(w));
+    fn events_at_one_time_keep_their_order() {
+        let mut events = EventHeap::default();
+        let worker = |w| SimEvent::Loaded(WorkerId(w));
         for (at, w) in [(5, 9), (3, 1), (5, 2), (3, 0)] {
             events.push(Time(at), worker(w));
         }

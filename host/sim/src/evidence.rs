@@ -1,6 +1,7 @@
-//! Neighbour counts as a real index would give them.
+//! Neighbour counts of requests, drawn instead of looked up in an index.
 
 use switchyard_core::catalog::{App, Catalog, Confusion};
+use switchyard_core::ids::AppId;
 use switchyard_core::request::Evidence;
 use switchyard_core::time::Micros;
 
@@ -9,11 +10,11 @@ use crate::scenario::EvidenceTimes;
 
 /// Draws the votes of k neighbours.
 ///
-/// The class with the most votes is the right one as often as the SneakPeek model's recall for
-/// it says, otherwise another one by the model's confusion row, or by frequency where that is not
-/// known. The other votes agree with it or fall anywhere.
+/// The class with the most votes is the right one with the SneakPeek model's recall for it, otherwise
+/// another class by the model's confusion row, or by frequency if the row is unknown. Each other vote
+/// is for the same class or for a class drawn by frequency.
 #[derive(Debug)]
-pub(crate) struct Neighbours {
+pub(crate) struct NeighbourVotes {
     times: EvidenceTimes,
     /// Running sums of class frequencies, by app.
     frequencies: Vec<Vec<f64>>,
@@ -21,9 +22,9 @@ pub(crate) struct Neighbours {
     votes: Stream,
 }
 
-// === impl Neighbours ===
+// === impl NeighbourVotes ===
 
-impl Neighbours {
+impl NeighbourVotes {
     pub(crate) fn new(catalog: &Catalog, times: EvidenceTimes, seed: u64) -> Self {
         let frequencies = |app: &App| running_sums(app.frequencies.iter().copied());
         Self {
@@ -34,7 +35,7 @@ impl Neighbours {
         }
     }
 
-    /// From an arrival to its counts.
+    /// Time from an arrival to its counts.
     pub(crate) fn delay(&mut self) -> Micros {
         let jitter = match self.times.jitter_us {
             Micros::ZERO => 0.0,
@@ -46,11 +47,11 @@ impl Neighbours {
     /// The counts of a request with this class; none in an app without a SneakPeek model.
     pub(crate) fn count(
         &mut self,
-        app: usize,
+        app: AppId,
         label: usize,
         catalog: &Catalog,
     ) -> Option<Evidence> {
-        let spec = &catalog.apps[app];
+        let spec = &catalog.apps[app.index()];
         let model = spec.sneakpeek.as_ref()?;
         let classes = spec.classes.len();
         let mut counts: Evidence = std::iter::repeat_n(0, classes).collect();
@@ -70,7 +71,7 @@ impl Neighbours {
             let agrees = self.votes.uniform() < self.times.agreement;
             let vote = match agrees {
                 true => guess,
-                false => self.votes.pick(&self.frequencies[app]),
+                false => self.votes.pick(&self.frequencies[app.index()]),
             };
             counts[vote] += 1;
         }
@@ -81,16 +82,16 @@ impl Neighbours {
     fn other_than(
         &mut self,
         label: usize,
-        app: usize,
+        app: AppId,
         classes: usize,
         confusion: Option<&Confusion>,
     ) -> usize {
         if let Some(confusion) = confusion {
             let other = confusion.wrong(label, self.votes.uniform());
-            // A row without mistakes has a recall of 1, and comes here by its rounding at most.
+            // A row without mistakes has a recall of 1 and gets here only by rounding.
             return other.unwrap_or(label);
         }
-        let sums = &self.frequencies[app];
+        let sums = &self.frequencies[app.index()];
         let before = label.checked_sub(1).map_or(0.0, |at| sums[at]);
         let own = sums[label] - before;
         let others = sums[classes - 1] - own;
@@ -100,7 +101,7 @@ impl Neighbours {
         let at = self.votes.uniform() * others;
         let at = if at < before { at } else { at + own };
         let found = sums.partition_point(|&sum| sum <= at).min(classes - 1);
-        // Rounding may fall back onto the label's edge.
+        // Rounding may find the label itself, at its edge.
         if found == label {
             (label + 1) % classes
         } else {
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
     use switchyard_core::catalog::{Penalty, SneakPeekModel};
 
-    /// Three classes, seen this often, and a model with this recall.
+    /// Three classes and a model with this recall.
     fn catalog(recall: Vec<f64>, confusion: Option<Confusion>) -> Catalog {
         let app = App {
             name: "a".to_owned(),
@@ -153,11 +154,11 @@ mod tests {
         let counts = [vec![50, 10, 40], vec![0, 10, 0], vec![3, 6, 1]];
         let confusion = Confusion::from_counts(&counts).unwrap();
         let catalog = catalog(confusion.recall(), Some(confusion));
-        let mut neighbours = Neighbours::new(&catalog, EvidenceTimes::default(), 1);
+        let mut neighbours = NeighbourVotes::new(&catalog, EvidenceTimes::default(), 1);
         for (label, row) in counts.iter().enumerate() {
             let mut guesses = [0u32; 3];
             for _ in 0..20_000 {
-                let counts = neighbours.count(0, label, &catalog).unwrap();
+                let counts = neighbours.count(AppId(0), label, &catalog).unwrap();
                 let best = (0..3).max_by_key(|&class| counts[class]).unwrap();
                 guesses[best] += 1;
             }
@@ -173,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn the_best_guess_is_right_as_often_as_the_recall_says() {
+    fn the_best_guess_is_right_with_the_recall() {
         let catalog = catalog(vec![0.9, 0.5, 0.2], None);
-        let mut neighbours = Neighbours::new(&catalog, EvidenceTimes::default(), 1);
+        let mut neighbours = NeighbourVotes::new(&catalog, EvidenceTimes::default(), 1);
         for (label, recall) in [(0, 0.9), (1, 0.5), (2, 0.2)] {
             let mut right = 0;
             for _ in 0..20_000 {
-                let counts = neighbours.count(0, label, &catalog).unwrap();
+                let counts = neighbours.count(AppId(0), label, &catalog).unwrap();
                 assert_eq!(counts.iter().sum::<u32>(), 5);
                 let best = counts.iter().max().unwrap();
                 assert_eq!(counts.iter().filter(|c| *c == best).count(), 1, "a tie");

@@ -1,40 +1,40 @@
-//! Workers in virtual time: how long a batch takes, what it costs, which models are resident.
+//! Workers in virtual time: service times, energy, resident models.
 
-mod cells;
-mod memory;
+mod model_memory;
+mod profiled;
 mod service;
 
 use switchyard_core::catalog::{Catalog, WorkerSpec};
-use switchyard_core::event::{Event, Run};
+use switchyard_core::event::{Event, Launch};
 use switchyard_core::ids::{BatchId, KindId, VariantId, WorkerId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::{Micros, Time};
 use thiserror::Error;
 
 use crate::random::Stream;
-use cells::Cells;
-use memory::{InUse, Load, Memory};
+use model_memory::{ModelMemory, VariantInUse, VariantLoad};
+use profiled::ProfiledBatches;
 
 pub use service::{Quantile, ServiceError, ServiceTimes};
 
-/// What one batch takes.
+/// Time and energy of one batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Making its variant resident, zero when it was.
+pub struct BatchCost {
+    /// Time to make its variant resident, zero if it was.
     pub load: Micros,
-    /// Running it.
+    /// Service time.
     pub service: Micros,
-    /// Energy in microjoules, where the profile has it.
+    /// Energy in microjoules, if the profile has it.
     pub energy_uj: Option<u64>,
 }
 
-/// A batch that the profile says nothing of.
+/// A batch that the profile does not contain.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "the profile has no latency for kind {kind}, variant {app}/{variant}, stages [{from_stage}, {to_stage}), \
      exit {exit}, batch {batch}"
 )]
-pub struct NoCell {
+pub struct UnprofiledBatch {
     /// Kind of worker.
     pub kind: String,
     /// The app.
@@ -45,7 +45,7 @@ pub struct NoCell {
     pub from_stage: u32,
     /// One past the last stage.
     pub to_stage: u32,
-    /// The exit, `none` where the activations are parked.
+    /// The exit; `none` if the activations are parked.
     pub exit: String,
     /// Requests in the batch.
     pub batch: usize,
@@ -54,7 +54,7 @@ pub struct NoCell {
 /// All workers of a catalog.
 #[derive(Debug)]
 pub(crate) struct Hardware {
-    cells: Cells,
+    profiled: ProfiledBatches,
     service: ServiceTimes,
     workers: Vec<WorkerState>,
 }
@@ -62,10 +62,10 @@ pub(crate) struct Hardware {
 #[derive(Debug)]
 struct WorkerState {
     kind: KindId,
-    memory: Memory,
-    running: Option<(BatchId, InUse)>,
-    /// The models have changed since the core was told.
-    untold: bool,
+    memory: ModelMemory,
+    running: Option<(BatchId, VariantInUse)>,
+    /// Whether the models have changed since the last residency event.
+    has_changed: bool,
 }
 
 // === impl Hardware ===
@@ -75,12 +75,12 @@ impl Hardware {
     pub(crate) fn new(catalog: &Catalog, service: ServiceTimes) -> Self {
         let worker = |spec: &WorkerSpec| WorkerState {
             kind: spec.kind,
-            memory: Memory::new(spec.memory_bytes),
+            memory: ModelMemory::new(spec.memory_bytes),
             running: None,
-            untold: false,
+            has_changed: false,
         };
         Self {
-            cells: Cells::new(catalog),
+            profiled: ProfiledBatches::new(catalog),
             service,
             workers: catalog.workers.iter().map(worker).collect(),
         }
@@ -94,47 +94,56 @@ impl Hardware {
                 let load = load_of(catalog, worker.kind, v);
                 if load.bytes <= worker.memory.free_bytes() {
                     worker.memory.acquire(Time::ZERO, v, load, &[]);
-                    worker.untold = true;
+                    worker.has_changed = true;
                 }
             }
         }
     }
 
-    /// Starts a batch and says what it will take.
+    /// Starts a batch and returns its cost.
     pub(crate) fn start(
         &mut self,
         now: Time,
-        run: &Run,
+        launch: &Launch,
         catalog: &Catalog,
         random: &mut Stream,
-    ) -> Result<Cost, NoCell> {
-        let kind = catalog.workers[run.worker.index()].kind;
-        let cell = self.cells.get(kind, run, catalog);
-        let cell = cell.ok_or_else(|| NoCell::of(run, catalog))?;
-        let worker = &mut self.workers[run.worker.index()];
+    ) -> Result<BatchCost, UnprofiledBatch> {
+        let kind = catalog.workers[launch.worker.index()].kind;
+        let profiled = self.profiled.get(kind, launch, catalog);
+        let profiled = profiled.ok_or_else(|| UnprofiledBatch::of(launch, catalog))?;
+        let worker = &mut self.workers[launch.worker.index()];
         debug_assert!(
             worker.running.is_none(),
             "a worker was given a second batch"
         );
-        let of = load_of(catalog, kind, run.variant);
-        let resident = worker.memory.holds(run.variant);
-        let (in_use, load) = worker.memory.acquire(now, run.variant, of, &run.soon);
-        worker.running = Some((run.batch, in_use));
-        worker.untold |= !resident;
-        Ok(Cost {
+        let of = load_of(catalog, kind, launch.variant);
+        let resident = worker.memory.holds(launch.variant);
+        let (in_use, load) = worker.memory.acquire(now, launch.variant, of, &launch.soon);
+        worker.running = Some((launch.batch, in_use));
+        worker.has_changed |= !resident;
+        Ok(BatchCost {
             load,
-            service: self.service.draw(cell.latency, kind, run, random),
-            energy_uj: cell.energy_uj,
+            service: self.service.draw(profiled.latency, kind, launch, random),
+            energy_uj: profiled.energy_uj,
         })
     }
 
-    /// Ends a worker's batch.
-    pub(crate) fn finish(&mut self, worker: WorkerId) -> Option<BatchId> {
-        let (batch, _) = self.workers[worker.index()].running.take()?;
-        Some(batch)
+    /// Ends a worker's batch. False when the worker no longer runs it.
+    pub(crate) fn finish(&mut self, worker: WorkerId, batch: BatchId) -> bool {
+        let running = &mut self.workers[worker.index()].running;
+        running.take_if(|(running, _)| *running == batch).is_some()
     }
 
-    /// A worker is told what it will need; when a load that begins for it ends.
+    /// Takes a worker away: it loses its batch and its models.
+    pub(crate) fn lose(&mut self, worker: WorkerId, catalog: &Catalog) {
+        let held = &mut self.workers[worker.index()];
+        held.memory = ModelMemory::new(catalog.workers[worker.index()].memory_bytes);
+        held.running = None;
+        held.has_changed = false;
+    }
+
+    /// Tells a worker the variants that it needs soon; returns the end of the load that begins for
+    /// them, if one does.
     pub(crate) fn prepare(
         &mut self,
         now: Time,
@@ -148,7 +157,7 @@ impl Hardware {
             .prepare(now, soon, |v| load_of(catalog, kind, v))
     }
 
-    /// A load ahead of time has ended; when the next one does.
+    /// Ends a load ahead of time; returns the end of the next one, if one begins.
     pub(crate) fn loaded(
         &mut self,
         now: Time,
@@ -157,14 +166,14 @@ impl Hardware {
     ) -> Option<Time> {
         let held = &mut self.workers[worker.index()];
         let kind = held.kind;
-        held.untold = true;
+        held.has_changed = true;
         held.memory.loaded(now, |v| load_of(catalog, kind, v))
     }
 
-    /// What the core must be told of a worker's models, if they have changed.
+    /// The residency event of a worker, if its models have changed since the last one.
     pub(crate) fn residency(&mut self, worker: WorkerId) -> Option<Event> {
         let held = &mut self.workers[worker.index()];
-        std::mem::take(&mut held.untold).then(|| Event::Residency {
+        std::mem::take(&mut held.has_changed).then(|| Event::Residency {
             worker,
             resident: held.memory.variants(),
             free_bytes: held.memory.free_bytes(),
@@ -172,28 +181,28 @@ impl Hardware {
     }
 }
 
-fn load_of(catalog: &Catalog, kind: KindId, variant: VariantId) -> Load {
-    Load {
+fn load_of(catalog: &Catalog, kind: KindId, variant: VariantId) -> VariantLoad {
+    VariantLoad {
         bytes: catalog.variants[variant.index()].memory_bytes,
         time: catalog.profile.load_time(kind, variant),
     }
 }
 
-// === impl NoCell ===
+// === impl UnprofiledBatch ===
 
-impl NoCell {
-    fn of(run: &Run, catalog: &Catalog) -> Self {
-        let variant = &catalog.variants[run.variant.index()];
-        let kind = catalog.workers[run.worker.index()].kind;
-        let exit = run.exit.and_then(|exit| variant.exit(exit));
+impl UnprofiledBatch {
+    fn of(launch: &Launch, catalog: &Catalog) -> Self {
+        let variant = &catalog.variants[launch.variant.index()];
+        let kind = catalog.workers[launch.worker.index()].kind;
+        let exit = launch.exit.and_then(|exit| variant.exit(exit));
         Self {
             kind: catalog.kinds[kind.index()].clone(),
             app: catalog.apps[variant.app.index()].name.clone(),
             variant: variant.name.clone(),
-            from_stage: run.from_stage,
-            to_stage: run.to_stage,
+            from_stage: launch.from_stage,
+            to_stage: launch.to_stage,
             exit: exit.map_or_else(|| "none".to_owned(), |exit| exit.name.clone()),
-            batch: run.requests.len(),
+            batch: launch.requests.len(),
         }
     }
 }

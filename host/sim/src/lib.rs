@@ -1,48 +1,54 @@
 //! The scheduling core of Switchyard in virtual time.
 //!
-//! The same [`Scheduler`](switchyard_core::Scheduler) and the same policies as in the live
-//! server; only the clock and the executor are others: time jumps from event to event, and the
-//! profile says how long a batch takes. Nothing in this crate decides anything.
+//! Scheduler and policies are those of the live server, with another clock and another executor: time
+//! jumps from event to event, and the profile gives the duration of a batch. This crate takes no
+//! scheduling decision.
 //!
-//! A run is a function of its [`Scenario`], its policy and its seed, bit for bit on every
-//! machine: see [`random`] for the arithmetic, `events` for the order of what happens at one
-//! moment. Memory does not grow with simulated time: arrivals are drawn one by one, ended
-//! requests leave counts, sums and histograms.
+//! A run is a function of its [`Scenario`], its policy and its seed, bit for bit on every machine:
+//! [`random`] has the arithmetic, `events` the order of events at one time. Memory does not grow with
+//! simulated time: arrivals are drawn one by one, and ended requests leave only counts, sums and
+//! histograms.
 //!
 //! In data order:
-//! - [`workload`]: what arrives, as text or JSON; `source` draws it
-//! - [`scenario`]: the yard, and how the world behaves where the catalog does not say
-//! - `driver`, `events`: the loop; `hardware`, `evidence`, `live`: what the live server has
-//!   executors, an index and clients for
-//! - [`metrics`]: what a run reports, and what several runs say together
-//! - [`runner`]: runs, sweeps; [`stepped`]: a run that somebody outside decides, slot by slot;
-//!   [`timeline`]: what ran where; [`overhead`]: host time of policies; [`oracle`]: what could have
-//!   been done
-//! - [`report`]: outcomes as a table, as data and as a page
+//! - [`workload`]: arrivals as text or JSON; `source` draws them
+//! - [`scenario`]: catalog, workload, and the behaviour that the catalog leaves open
+//! - `driver`, `events`: the loop; `hardware`, `evidence`, `clients`, `live`: instead of the live
+//!   server's executors, index and clients; `observer`: calls during a run
+//! - [`metrics`]: results of a run, and of several runs together
+//! - [`runner`]: runs and sweeps; [`stepped`]: a run decided from outside, slot by slot;
+//!   [`timeline`]: batches over time; [`overhead`]: host time of policies; [`oracle`]: schedules with
+//!   knowledge of all arrivals
+//! - [`report`]: outcomes as tables, as data and as a page; [`plot`]: plots as SVG
 
+#![forbid(unsafe_code)]
+
+mod clients;
 mod driver;
 mod events;
 mod evidence;
 mod hardware;
-mod known;
+mod known_rates;
 mod live;
 pub mod metrics;
+mod observer;
 pub mod oracle;
 pub mod overhead;
+pub mod plot;
 pub mod random;
 pub mod report;
 pub mod runner;
 pub mod scenario;
 mod source;
 pub mod stepped;
+mod text;
 pub mod timeline;
 pub mod workload;
 
-pub use driver::Observer;
-pub use hardware::{Cost, NoCell, Quantile, ServiceError, ServiceTimes};
+pub use hardware::{BatchCost, Quantile, ServiceError, ServiceTimes, UnprofiledBatch};
 pub use metrics::Report;
-pub use runner::{Contender, Outcome, Point, PolicyFactory, run, run_observed, sweep};
-pub use scenario::{EvidenceTimes, Scenario, SimError};
+pub use observer::Observer;
+pub use runner::{Contender, PolicyFactory, PolicyOutcome, SweepPoint, run, run_observed, sweep};
+pub use scenario::{EvidenceTimes, Outage, Scenario, SimError};
 pub use source::PHASES_MAX;
 pub use stepped::Stepped;
 pub use workload::{Workload, WorkloadError};

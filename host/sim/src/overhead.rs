@@ -1,5 +1,5 @@
-//! Scheduling overhead: what a policy costs the machine it runs on. Host time, so never part
-//! of a [`Report`](crate::metrics::Report); the clock is the caller's.
+//! Scheduling overhead: host time of policies. It is never part of a
+//! [`Report`](crate::metrics::Report), which is deterministic; the caller brings the clock.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,22 +11,22 @@ use switchyard_core::window::Window;
 
 use crate::metrics::Histogram;
 
-/// A policy whose windows are timed. Runs in parallel do not wait for each other: each counts for
-/// itself, and what it counted is added up when its policy is dropped.
+/// A policy whose windows are timed. Parallel runs do not wait for each other: each has its own
+/// histogram, which is added to the shared one when the policy is dropped.
 pub struct Timed<C> {
     inner: Box<dyn Policy>,
-    /// Nanoseconds on any clock that does not go back.
+    /// Nanoseconds of a monotonic clock.
     clock_ns: C,
-    tally: Tally,
+    own: WindowHistogram,
     overhead: Overhead,
 }
 
-/// Where a timed policy's window times go; cheap to clone.
+/// The window times of timed policies; clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Overhead(Arc<Mutex<Tally>>);
+pub struct Overhead(Arc<Mutex<WindowHistogram>>);
 
 #[derive(Debug, Default)]
-struct Tally {
+struct WindowHistogram {
     sum_ns: u64,
     count: u64,
     histogram: Histogram,
@@ -35,7 +35,7 @@ struct Tally {
 /// Host time per window call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowTimes {
-    /// Windows timed.
+    /// Number of windows.
     pub windows: u64,
     /// Mean in microseconds.
     pub mean_us: f64,
@@ -55,7 +55,7 @@ impl<C: FnMut() -> u64 + Send> Timed<C> {
         Self {
             inner,
             clock_ns,
-            tally: Tally::default(),
+            own: WindowHistogram::default(),
             overhead,
         }
     }
@@ -73,8 +73,7 @@ impl<C: FnMut() -> u64 + Send> Policy for Timed<C> {
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
         let began_ns = (self.clock_ns)();
         let answer = self.inner.schedule(window, plan);
-        self.tally
-            .record((self.clock_ns)().saturating_sub(began_ns));
+        self.own.record((self.clock_ns)().saturating_sub(began_ns));
         answer
     }
 
@@ -89,13 +88,13 @@ impl<C: FnMut() -> u64 + Send> Policy for Timed<C> {
 
 impl<C> Drop for Timed<C> {
     fn drop(&mut self) {
-        self.overhead.add(&self.tally);
+        self.overhead.add(&self.own);
     }
 }
 
-// === impl Tally ===
+// === impl WindowHistogram ===
 
-impl Tally {
+impl WindowHistogram {
     fn record(&mut self, ns: u64) {
         self.sum_ns += ns;
         self.count += 1;
@@ -106,24 +105,24 @@ impl Tally {
 // === impl Overhead ===
 
 impl Overhead {
-    fn add(&self, run: &Tally) {
-        // A panic elsewhere leaves counts that are still counts.
-        let mut tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.sum_ns += run.sum_ns;
-        tally.count += run.count;
-        tally.histogram.add(&run.histogram);
+    fn add(&self, run: &WindowHistogram) {
+        // A panic of another run leaves a histogram that is still valid.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.sum_ns += run.sum_ns;
+        all.count += run.count;
+        all.histogram.add(&run.histogram);
     }
 
-    /// What the policies that are gone took.
+    /// The times of all policies that have been dropped.
     pub fn times(&self) -> WindowTimes {
-        let tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let quantile_us = |quantile| tally.histogram.quantile(quantile) as f64 / 1e3;
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let quantile_us = |quantile| all.histogram.quantile(quantile) as f64 / 1e3;
         WindowTimes {
-            windows: tally.count,
-            mean_us: tally.sum_ns as f64 / 1e3 / tally.count.max(1) as f64,
+            windows: all.count,
+            mean_us: all.sum_ns as f64 / 1e3 / all.count.max(1) as f64,
             p50_us: quantile_us(0.5),
             p99_us: quantile_us(0.99),
-            max_us: tally.histogram.max() as f64 / 1e3,
+            max_us: all.histogram.max() as f64 / 1e3,
         }
     }
 }

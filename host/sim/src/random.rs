@@ -1,22 +1,22 @@
-//! Seeded draws that give the same bits on every machine.
+//! Seeded draws with the same bits on every machine.
 //!
-//! Only `+ - * /` and square roots (exact by IEEE 754) and `libm`'s pure Rust `log`, `exp` and
-//! `pow` are used: the platform's own mathematics differ in the last bit from system to system,
-//! and `rand_distr` calls them.
+//! They use only `+ - * /` and square roots, which are exact by IEEE 754, and `libm`'s pure Rust `log`,
+//! `exp` and `pow`. The platform's functions, which `rand_distr` calls, differ in the last bit between
+//! systems.
 
 use rand::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// What a stream of random numbers is for. Each purpose has a stream of its own, so that a
-/// change in one thing (a policy, say) leaves the draws for the others as they were.
+/// The purpose of a stream of random numbers. Each purpose has its own stream, so that a change in
+/// one part of a run (a policy, for example) does not change the draws of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
     /// Arrival times.
     Arrivals = 1,
-    /// Apps of arrivals that are shared among several.
+    /// Apps of the arrivals of a stream for several apps.
     Apps,
-    /// Class labels, and how hard a request is.
+    /// Class labels and hardness of requests.
     Labels,
     /// Deadlines.
     Deadlines,
@@ -26,9 +26,9 @@ pub enum Purpose {
     Evidence,
     /// The scheduler's own draws over routes.
     Routes,
-    /// What a learner draws: first weights, noise, the order of its samples.
+    /// First weights, noise and order of samples of a learner.
     Learning,
-    /// What a clairvoyant search tries.
+    /// Attempts of a clairvoyant search.
     Foresight,
 }
 
@@ -39,8 +39,8 @@ pub struct Stream(Pcg64);
 // === impl Stream ===
 
 impl Stream {
-    /// The stream of one purpose; `lane` tells apart what shares a purpose (streams of a
-    /// workload).
+    /// The stream of one purpose; `lane` separates streams of the same purpose, such as those of a
+    /// workload's streams.
     pub fn new(seed: u64, purpose: Purpose, lane: u64) -> Self {
         Self(Pcg64::seed_from_u64(seed_of(seed, purpose, lane)))
     }
@@ -56,8 +56,8 @@ impl Stream {
         -libm::log(1.0 - self.uniform())
     }
 
-    /// Normal with mean 0 and variance 1, by Marsaglia's polar method. The second number of
-    /// the pair is thrown away: a stream has no state besides the generator's.
+    /// Normal with mean 0 and variance 1, by Marsaglia's polar method. The second number of the pair
+    /// is not used, so that the generator is the only state of a stream.
     pub fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
@@ -95,7 +95,7 @@ impl Stream {
         }
     }
 
-    /// A position, in proportion to weights whose running sums these are.
+    /// A position, drawn by weights that are given by their running sums.
     pub fn pick(&mut self, running_sums: &[f64]) -> usize {
         let total = running_sums.last().copied().unwrap_or(0.0);
         let at = self.uniform() * total;
@@ -117,7 +117,7 @@ pub(crate) fn running_sums(weights: impl IntoIterator<Item = f64>) -> Vec<f64> {
         .collect()
 }
 
-/// Seeds that share no structure, from numbers that do.
+/// Independent seeds from related numbers.
 pub(crate) fn seed_of(seed: u64, purpose: Purpose, lane: u64) -> u64 {
     mix(mix(mix(seed) ^ purpose as u64) ^ lane)
 }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_moments_are_those_of_the_distributions() {
+    fn draws_have_the_moments_of_their_distributions() {
         let mut stream = Stream::new(1, Purpose::Service, 0);
         let cases: [(&str, f64, f64, (f64, f64)); 5] = [
             ("uniform", 0.5, 1.0 / 12.0, moments(|| stream.uniform())),
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Pinned bits: a change of these numbers changes every published run.
+    /// A change of these bits changes every published run.
     #[test]
     fn the_bits_are_the_same_everywhere() {
         let mut stream = Stream::new(7, Purpose::Arrivals, 3);
@@ -200,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn picks_in_proportion() {
+    fn picks_are_in_proportion_to_the_weights() {
         let mut stream = Stream::new(2, Purpose::Apps, 0);
         let sums = running_sums([1.0, 0.0, 3.0]);
         let mut counts = [0usize; 3];
         for _ in 0..DRAWS {
             counts[stream.pick(&sums)] += 1;
         }
-        assert_eq!(counts[1], 0, "nothing of weight 0 is picked");
+        assert_eq!(counts[1], 0, "a weight of 0 is never picked");
         let share = counts[2] as f64 / DRAWS as f64;
         assert!((share - 0.75).abs() < 0.01, "{share}");
     }

@@ -1,43 +1,48 @@
-//! Outcomes of a sweep, for people and for programs: as a table for a terminal, as data with
-//! stable names, and as one page of HTML.
+//! The outcomes of a sweep, for people and for programs: as tables for a terminal, as data with
+//! stable names, and as one HTML page.
 //!
-//! The page is one file without scripts that refers to nothing outside itself: plots are inline
-//! SVG drawn here, because their colours must follow the reader's light or dark theme and their
-//! marks must carry tooltips, which no plotting crate leaves to its caller. Nothing here reads a
-//! clock or writes a file: the caller says the date and puts the text where it belongs.
+//! The page is one file without scripts or references to other files. Nothing here reads a clock or
+//! writes a file: the caller passes the date and writes the text.
+//!
+//! All comparisons of policies rest on one statistic, [`PairedEffect`](crate::metrics::PairedEffect):
+//! the differences between two policies, seed by seed.
 //!
 //! In data order:
-//! - [`data`]: what a report is made of; [`metric`]: which metrics it shows, and how
-//! - [`mod@table`]: the comparison, which the page shows too; [`comparison`]: what is a difference
-//!   and what is noise
-//! - `view`: the data by policy and point; `palette`: their colours
-//! - `scale`, `svg`, `frame`, `labels`, `figure`: drawing; `lines`, `dots`, `tradeoff`, `cdf`, `shares`, `batches`,
-//!   `gantt`: one kind of plot each
-//! - `page`, `sections`: all of it in HTML
+//! - [`data`]: the contents of a report; [`catalog_data`]: apps, variants, workers;
+//!   [`metric`]: the metrics it shows
+//! - [`comparison`]: differences from a baseline; [`table`]: means per policy and point;
+//!   [`matrix`]: differences in one matrix per metric
+//! - `view`: the data by policy and point; `answer_kinds`, `palette`: exits and their colours
+//! - `figure`: a plot with its caption; `sweep_plots`, `value_plots`, `tradeoff`, `latency_plots`,
+//!   `answer_plots`, `batch_plots`, `gantt`: one kind of plot each
+//! - `legends`, `tables`, `warnings`, `provenance`, `page`: HTML
 
-mod batches;
-mod cdf;
+mod answer_kinds;
+mod answer_plots;
+mod batch_plots;
+pub mod catalog_data;
 pub mod comparison;
 pub mod data;
-mod dots;
 mod figure;
-mod frame;
 mod gantt;
-mod labels;
-mod lines;
+mod latency_plots;
+mod legends;
+pub mod matrix;
 pub mod metric;
 mod page;
 mod palette;
-mod scale;
-mod sections;
-mod shares;
-mod svg;
+mod provenance;
+mod sweep_plots;
 pub mod table;
-mod text;
+mod tables;
 mod tradeoff;
+mod value_plots;
 mod view;
+mod warnings;
 
+pub use catalog_data::CatalogData;
 pub use comparison::{Change, Comparison, Verdict};
-pub use data::{Axis, Meta, ReportData, TimelineData};
+pub use data::{Meta, PolicyMeta, ReportData, SweepAxis, TimelineData};
+pub use matrix::{DIFFERENCES_NOTE, DifferenceMatrix, differences};
 pub use page::html;
-pub use table::{Table, table};
+pub use table::{ComparisonTable, comparison_table};

@@ -8,12 +8,13 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{EarliestDeadlineFirst, Policy, PolicyFault};
 use switchyard_core::time::Micros;
 
-use crate::driver::{Observer, Simulation};
+use crate::driver::Simulation;
 use crate::metrics::{Estimates, PartEstimates, Report};
+use crate::observer::Observer;
 use crate::oracle::{self, Clairvoyant, Goal};
 use crate::scenario::{Scenario, SimError};
 
-/// Makes a policy anew for each run; native ones and components alike. The runner configures it.
+/// Makes a policy, native or from a component, for each run. The runner configures it.
 pub type PolicyFactory =
     Arc<dyn Fn(&Catalog) -> Result<Box<dyn Policy>, PolicyFault> + Send + Sync>;
 
@@ -22,24 +23,24 @@ pub type PolicyFactory =
 pub struct Contender {
     /// Name in results.
     pub name: String,
-    /// Makes it.
+    /// Makes the policy.
     pub make: PolicyFactory,
-    /// It knows the run before it begins, and decides all of it for this; it is not made then.
+    /// The goal of a schedule made with knowledge of all arrivals; replaces the policy.
     pub foresight: Option<Goal>,
 }
 
-/// A point of a sweep: a scenario under the value that makes it special.
+/// A point of a sweep: a scenario with one value of the parameter.
 #[derive(Clone, Debug)]
-pub struct Point {
-    /// Such as `load=200`.
+pub struct SweepPoint {
+    /// `PARAMETER=VALUE`, such as `load=200`.
     pub name: String,
-    /// What is run there.
+    /// The scenario with that value.
     pub scenario: Scenario,
 }
 
 /// All runs of one policy at one point, by seed in the order asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct PolicyOutcome {
     /// The point's name.
     pub point: String,
     /// The policy's name.
@@ -48,16 +49,16 @@ pub struct Outcome {
     pub reports: Vec<Report>,
     /// Means and confidence intervals over the seeds.
     pub estimates: Estimates,
-    /// The same of each app, in the catalog's order.
+    /// The same for each app, in the catalog's order.
     pub apps: Vec<PartEstimates>,
-    /// The same of each phase of the workload, where it has several.
+    /// The same for each phase of the workload, if it has several.
     pub phases: Vec<PartEstimates>,
 }
 
-// === impl Outcome ===
+// === impl PolicyOutcome ===
 
-impl Outcome {
-    /// Of runs that differ in nothing but their seed.
+impl PolicyOutcome {
+    /// From runs that differ only in their seed.
     pub fn new(point: impl Into<String>, policy: impl Into<String>, reports: Vec<Report>) -> Self {
         Self {
             point: point.into(),
@@ -73,7 +74,7 @@ impl Outcome {
 // === impl Contender ===
 
 impl Contender {
-    /// A policy that a closure makes.
+    /// A policy made by a closure.
     pub fn new<P: Policy + 'static>(
         name: &str,
         make: impl Fn() -> P + Send + Sync + 'static,
@@ -85,7 +86,7 @@ impl Contender {
         }
     }
 
-    /// One that knows every arrival. Its reports also say what nobody's ANTT can be below.
+    /// An oracle that knows every arrival. Its reports also have a lower bound of the ANTT.
     pub fn clairvoyant(name: &str, goal: Goal) -> Self {
         Self {
             foresight: Some(goal),
@@ -108,16 +109,16 @@ impl Contender {
 /// One run.
 ///
 /// # Errors
-/// The scenario makes no sense, the policy cannot be made, or an invariant broke.
+/// The scenario is wrong, the policy cannot be made, or an invariant does not hold.
 pub fn run(scenario: &Scenario, policy: &Contender, seed: u64) -> Result<Report, SimError> {
     run_observed(scenario, policy, seed, &mut ())
 }
 
-/// How long past its deadline an oracle lets a request wait: no fallback is to step in, a day is more
-/// than any run has.
+/// Patience of the scheduler in runs of an oracle: longer than any run, so the fallback never serves
+/// a request that the oracle delays on purpose.
 const PATIENCE_US: u64 = 86_400_000_000;
 
-/// One run that somebody watches.
+/// One run with an observer.
 ///
 /// # Errors
 /// As [`run`].
@@ -132,7 +133,6 @@ pub fn run_observed<O: Observer>(
         return Simulation::try_new(scenario, policy, seed, observer)?.run();
     };
     let policy = Box::new(Clairvoyant::of_run(scenario, seed, goal)?);
-    // What has missed its deadline may wait for as long as that helps others.
     let mut patient = scenario.clone();
     patient.scheduler.patience = Micros(PATIENCE_US);
     let mut report = Simulation::try_new(&patient, policy, seed, observer)?.run()?;
@@ -140,19 +140,19 @@ pub fn run_observed<O: Observer>(
     Ok(report)
 }
 
-/// Every policy at every point with every seed, in parallel over the cores. A seed makes the
-/// same arrivals, labels and deadlines for every policy. Results come in the order of the
-/// points, then of the policies; `progress` is called after each run, from any thread.
+/// Runs every policy at every point with every seed, in parallel over the cores. A seed makes the same
+/// arrivals, labels and deadlines for every policy. Results are in the order of the points, then of the
+/// policies; `progress` is called after each run, from any thread.
 ///
 /// # Errors
 /// The first error in that order.
 pub fn sweep(
-    points: &[Point],
+    points: &[SweepPoint],
     policies: &[Contender],
     seeds: &[u64],
     progress: &(dyn Fn() + Sync),
-) -> Result<Vec<Outcome>, SimError> {
-    let pairs: Vec<(&Point, &Contender)> = points
+) -> Result<Vec<PolicyOutcome>, SimError> {
+    let pairs: Vec<(&SweepPoint, &Contender)> = points
         .iter()
         .flat_map(|point| policies.iter().map(move |policy| (point, policy)))
         .collect();
@@ -172,7 +172,7 @@ pub fn sweep(
     let outcomes = pairs.iter().map(|(point, policy)| {
         let reports = results.by_ref().take(seeds.len());
         let reports: Vec<Report> = reports.collect::<Result<_, _>>()?;
-        Ok(Outcome::new(&point.name, &policy.name, reports))
+        Ok(PolicyOutcome::new(&point.name, &policy.name, reports))
     });
     outcomes.collect()
 }

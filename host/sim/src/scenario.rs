@@ -1,99 +1,113 @@
-//! What is simulated: everything but the policy and the seed.
+//! Scenarios: all inputs of a run except the policy and the seed.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::{Catalog, CatalogError};
+use switchyard_core::ids::WorkerId;
 use switchyard_core::policy::PolicyFault;
-use switchyard_core::time::Micros;
+use switchyard_core::time::{Micros, Time};
 use thiserror::Error;
 
-use crate::hardware::{NoCell, ServiceError, ServiceTimes};
+use crate::hardware::{ServiceError, ServiceTimes, UnprofiledBatch};
 use crate::source::Sources;
 use crate::workload::{Workload, WorkloadError};
 
-/// A yard, what arrives at it, and how the world behaves where the catalog does not say.
+/// A catalog, a workload, and the behaviour of workers and evidence that the catalog leaves open.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Apps, variants, workers, profile.
     pub catalog: Arc<Catalog>,
-    /// What arrives.
+    /// The requests.
     pub workload: Workload,
-    /// When arrivals end; a trace may end earlier.
+    /// End of the arrivals, exclusive; a trace may end earlier.
     pub duration: Micros,
-    /// Arrivals after which they end as well.
+    /// Most arrivals.
     pub requests_max: u64,
-    /// Shares of the classes among an app's requests, by app; an app without any has those of
-    /// its test set.
+    /// Shares of the classes among an app's requests, by app; by default those of its test set.
     pub class_mixes: Vec<Vec<f64>>,
-    /// How long batches take.
+    /// The law of service times.
     pub service: ServiceTimes,
-    /// When evidence is ready, and how much its votes agree.
+    /// Delay of evidence, and agreement of its votes.
     pub evidence: EvidenceTimes,
-    /// Every variant that fits is resident at the start, as on the live server. Otherwise the
-    /// first batch of each pays for its load.
+    /// Whether every variant that fits is resident at the start, as on the live server. Otherwise the
+    /// first batch of each variant waits for its load.
     pub preload: bool,
+    /// Times at which workers are away.
+    pub outages: Vec<Outage>,
     /// Bounds of the scheduler; its seed is the run's.
     pub scheduler: SchedulerConfig,
-    /// How long after the last arrival the policy may take to serve what is left. Then it is
-    /// removed and the native fallback finishes.
+    /// Time after the last arrival in which the policy must serve all requests. After it, the policy
+    /// is removed and the native fallback serves the rest.
     pub drain_max: Micros,
 }
 
-/// When neighbours are counted and how they vote. Counted only for policies that want evidence,
-/// in apps that have a SneakPeek model.
+/// A worker that goes away and comes back empty. Its running batch fails, its parked requests start
+/// over, its resident variants are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// The worker.
+    pub worker: WorkerId,
+    /// When it goes away.
+    pub from: Time,
+    /// When it is back.
+    pub to: Time,
+}
+
+/// Delay and votes of neighbours. They are counted only for policies that want evidence, in apps that
+/// have a SneakPeek model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvidenceTimes {
-    /// From the arrival to the counts, at least.
+    /// Least time from the arrival to the counts.
     pub delay_us: Micros,
-    /// A uniform share of this comes on top.
+    /// A uniform share of this is added.
     pub jitter_us: Micros,
-    /// Chance that a neighbour votes for the best guess instead of any class by its frequency.
+    /// Probability that a neighbour votes for the best guess, instead of a class drawn by frequency.
     pub agreement: f64,
 }
 
 /// Why a scenario cannot be run, or a run had to stop.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum SimError {
-    /// The catalog does not hold together.
+    /// The catalog contradicts itself.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The workload makes no sense, or not with this catalog.
+    /// The workload is wrong, or does not fit the catalog.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The shares of an app's classes make no sense.
+    /// The shares of an app's classes are wrong.
     #[error("class mix of {app}: {reason}")]
     ClassMix {
         /// The app.
         app: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// The law of service times makes no sense.
+    /// The law of service times is wrong.
     #[error(transparent)]
     Service(#[from] ServiceError),
-    /// A plan asked for a run that the profile does not know.
+    /// A plan contains a batch that the profile does not.
     #[error(transparent)]
-    NoCell(#[from] NoCell),
+    Unprofiled(#[from] UnprofiledBatch),
     /// The policy could not be made or configured.
     #[error("policy {policy}: {fault}")]
     Policy {
-        /// As it was asked for.
+        /// Its name.
         policy: String,
-        /// What it said.
+        /// Its answer.
         fault: PolicyFault,
     },
-    /// A defect of the core or the simulator: the books do not balance.
-    #[error("at {at_us} us with seed {seed}: {what}")]
+    /// A defect of the core or the simulator: an invariant does not hold.
+    #[error("at {at_us} us with seed {seed}: {violation}")]
     Invariant {
         /// Virtual time.
         at_us: u64,
         /// Seed of the run.
         seed: u64,
-        /// What does not hold.
-        what: String,
+        /// The violation.
+        violation: String,
     },
 }
 
@@ -111,22 +125,31 @@ impl Scenario {
             service: ServiceTimes::Profiled,
             evidence: EvidenceTimes::default(),
             preload: true,
+            outages: Vec::new(),
             scheduler: SchedulerConfig {
-                // The fewest with which windows reuse their buffers.
+                // The smallest value at which windows reuse their buffers.
                 history: 1,
                 ..SchedulerConfig::default()
             },
             drain_max: Micros::from_millis(60_000),
         }
     }
-}
 
-impl Scenario {
-    /// Checks everything that can be wrong before the first request arrives. Reads the
-    /// workload's traces.
+    /// Ends arrivals with the longest trace of the workload; without a trace, nothing changes.
     ///
     /// # Errors
-    /// The first part that makes no sense, by name.
+    /// A trace file cannot be read.
+    pub fn until_trace_ends(&mut self) -> Result<(), WorkloadError> {
+        if let Some(length) = self.workload.trace_length()? {
+            self.duration = length;
+        }
+        Ok(())
+    }
+
+    /// Checks every input before the first request arrives. Reads the workload's traces.
+    ///
+    /// # Errors
+    /// Names the first part that is wrong.
     pub fn validate(&self) -> Result<(), SimError> {
         self.service.validate()?;
         self.catalog.validate()?;
@@ -146,8 +169,10 @@ impl Scenario {
             }
             let usable = mix.iter().all(|share| share.is_finite() && *share >= 0.0);
             let reason = match mix.len() == app.classes.len() {
-                false => "must have one share per class",
-                true if !usable || mix.iter().sum::<f64>() <= 0.0 => "must be shares",
+                false => "needs one share per class",
+                true if !usable || mix.iter().sum::<f64>() <= 0.0 => {
+                    "needs shares of at least 0, one of them above 0"
+                }
                 true => return Ok(mix),
             };
             let app = app.name.clone();

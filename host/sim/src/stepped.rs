@@ -1,59 +1,60 @@
-//! A run that is decided from outside, slot by slot: what reinforcement learning needs of a
-//! simulator (reset, step). The same events, the same scheduler, the same draws as in
-//! [`run`](crate::run()): a plan given at the start of a slot does what a policy's plan does
-//! whose window is opened then.
+//! A run that is decided from outside, slot by slot, for reinforcement learning (reset, step). Events,
+//! scheduler and draws are those of [`run`](crate::run()): a plan at the start of a slot has the effect
+//! of a policy's plan for a window opened at that time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
-use switchyard_core::policy::{Description, Policy, PolicyFault, Sights};
+use switchyard_core::policy::{Description, Policy, PolicyFault, WindowFields};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
 
-use crate::driver::{Observer, Simulation};
+use crate::driver::Simulation;
 use crate::metrics::Report;
+use crate::observer::Observer;
 use crate::scenario::{Scenario, SimError};
+use crate::source::SourceId;
 
-/// Shorter slots are made this long: the scheduler opens no windows closer to each other.
+/// Least length of a slot: the scheduler opens no windows closer to each other.
 pub const SLOT_MIN: Micros = Micros(100);
 
 /// A run at the start of a slot, waiting for a plan.
 pub struct Stepped<'a, O> {
     simulation: Simulation<'a, O>,
     slot: Micros,
-    given: Given,
-    wants: Sights,
+    given: SharedPlan,
+    wants: WindowFields,
     window: Window,
 }
 
-/// What was decided outside, on its way to the scheduler.
-type Given = Arc<Mutex<Plan>>;
+/// The plan of a slot, on its way to the scheduler.
+type SharedPlan = Arc<Mutex<Plan>>;
 
-/// Stands in for whoever decides outside.
-struct Outside {
+/// Hands the plans from outside to the scheduler.
+struct ExternalPolicy {
     description: Description,
-    given: Given,
+    given: SharedPlan,
 }
 
 // === impl Stepped ===
 
 impl<'a, O: Observer> Stepped<'a, O> {
-    /// A run at its first slot, at time 0; `wants` is what [`window`](Self::window) shows
-    /// beside the requests and the workers (completions it never does).
+    /// A run at its first slot, at time 0. `wants` selects the optional fields of
+    /// [`window`](Self::window); completions are never shown.
     ///
     /// # Errors
-    /// The scenario makes no sense.
+    /// The scenario is wrong.
     pub fn try_new(
         scenario: &'a Scenario,
         slot: Micros,
-        wants: Sights,
+        wants: WindowFields,
         seed: u64,
         observer: O,
     ) -> Result<Self, SimError> {
         let slot = slot.max(SLOT_MIN);
-        let given = Given::default();
-        let outside = Outside {
+        let given = SharedPlan::default();
+        let outside = ExternalPolicy {
             description: Description {
                 name: "outside".to_owned(),
                 version: "0.1.0".to_owned(),
@@ -76,13 +77,13 @@ impl<'a, O: Observer> Stepped<'a, O> {
         Ok(made)
     }
 
-    /// Decides the slot that begins now and runs to the start of the next one. What the plan
-    /// does not replace stays in force: routes do.
+    /// Decides the slot that begins now and runs to the start of the next one. Routes stay in force
+    /// until a plan replaces them.
     ///
     /// # Errors
-    /// An invariant broke, or the plan asked for a run that the profile does not know.
+    /// An invariant does not hold, or the plan contains a batch that the profile does not.
     pub fn step(&mut self, plan: &mut Plan) -> Result<(), SimError> {
-        // The other holder is this run's own policy: nobody panics between.
+        // Only this run's policy shares the lock, and it does not panic while it holds it.
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *given, plan);
         drop(given);
@@ -93,22 +94,23 @@ impl<'a, O: Observer> Stepped<'a, O> {
         Ok(())
     }
 
-    /// The yard at the start of this slot.
+    /// The window at the start of this slot.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// The phase that a stream of the workload is in, and when it began: what no policy is told.
+    /// The phase of a stream of the workload, and its beginning. Windows do not show it.
     pub fn phase(&self, stream: usize) -> Option<(usize, Time)> {
-        self.simulation.phase(stream)
+        let source = u32::try_from(stream).ok()?;
+        self.simulation.phase(SourceId(source))
     }
 
-    /// Who watches.
+    /// The observer.
     pub fn observer(&self) -> &O {
         self.simulation.observer()
     }
 
-    /// Who watches, to be reset.
+    /// The observer, for a reset.
     pub fn observer_mut(&mut self) -> &mut O {
         self.simulation.observer_mut()
     }
@@ -128,9 +130,9 @@ impl<'a, O: Observer> Stepped<'a, O> {
     }
 }
 
-// === impl Outside ===
+// === impl ExternalPolicy ===
 
-impl Policy for Outside {
+impl Policy for ExternalPolicy {
     fn description(&self) -> &Description {
         &self.description
     }

@@ -1,17 +1,17 @@
-//! What ran where in a chosen interval: the material of a timeline plot.
+//! Batches and ends of requests in an interval of a run, for plots of timelines.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use switchyard_core::event::{Reply, Run};
+use switchyard_core::event::{Launch, Reply};
 use switchyard_core::ids::{BatchId, ExitId, VariantId, WorkerId};
 use switchyard_core::request::Outcome;
 use switchyard_core::time::{Micros, Time};
 
-use crate::driver::Observer;
-use crate::hardware::Cost;
+use crate::hardware::BatchCost;
+use crate::observer::Observer;
 
-/// Batches kept at most; the rest of the interval is only counted.
+/// Most batches that are kept; the rest is counted.
 pub const BARS_MAX: usize = 100_000;
 
 /// Equal parts of the interval in which ends of requests are counted.
@@ -23,54 +23,54 @@ pub const ENDS_PARTS: usize = 200;
 pub struct Timeline {
     from: Time,
     to: Time,
-    /// Batches, by the time they were started.
-    pub bars: Vec<Bar>,
-    /// Ends of requests in the interval's [`ENDS_PARTS`] equal parts.
-    pub ends: Vec<Ends>,
-    /// Requests that ended in the interval without an answer in time.
+    /// Batches, in the order of their starts.
+    pub bars: Vec<BatchBar>,
+    /// RequestEnds of requests in the interval's [`ENDS_PARTS`] equal parts.
+    pub ends: Vec<RequestEnds>,
+    /// Requests that ended in the interval late or without an answer.
     pub violations: u64,
     /// Batches beyond [`BARS_MAX`], which were not kept.
     pub dropped: u64,
-    /// Where in `bars` a batch is.
+    /// Positions of batches in `bars`.
     kept: BTreeMap<BatchId, usize>,
 }
 
 /// One batch on one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bar {
-    /// Where it ran, as a position in the catalog.
+pub struct BatchBar {
+    /// Its worker, as a position in the catalog.
     pub worker: WorkerId,
-    /// What ran, as a position in the catalog.
+    /// Its variant, as a position in the catalog.
     pub variant: VariantId,
     /// First stage.
     pub from_stage: u32,
     /// One past the last stage.
     pub to_stage: u32,
-    /// The exit that answered; none where the activations were parked.
+    /// The exit that answered; none if the activations were parked.
     pub exit: Option<ExitId>,
     /// Requests in it.
     pub size: u32,
-    /// Requests that it answered after their deadlines.
+    /// Requests that were answered after their deadlines.
     pub late: u32,
-    /// When it was started, in microseconds.
+    /// Its start, in microseconds.
     #[serde(rename = "start_us")]
     pub start: Time,
-    /// Making the variant resident comes first and takes this long, in microseconds.
+    /// Time to make the variant resident, which comes first, in microseconds.
     #[serde(rename = "load_us")]
     pub load: Micros,
-    /// When it ended, in microseconds.
+    /// Its end, in microseconds.
     #[serde(rename = "end_us")]
     pub end: Time,
 }
 
-/// How many requests ended, and how.
+/// Ends of requests by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ends {
+pub struct RequestEnds {
     /// Answered by the deadline.
     pub in_time: u64,
     /// Answered after it.
     pub late: u64,
-    /// Refused, dropped, failed or cancelled.
+    /// Rejected, dropped, failed or cancelled.
     pub unanswered: u64,
 }
 
@@ -83,7 +83,7 @@ impl Timeline {
             from,
             to,
             bars: Vec::new(),
-            ends: vec![Ends::default(); ENDS_PARTS],
+            ends: vec![RequestEnds::default(); ENDS_PARTS],
             violations: 0,
             dropped: 0,
             kept: BTreeMap::new(),
@@ -95,7 +95,7 @@ impl Timeline {
         (self.from, self.to)
     }
 
-    /// The part of the interval that a moment is in.
+    /// The part of the interval that contains a time.
     fn part(&self, now: Time) -> Option<usize> {
         if now < self.from || now >= self.to {
             return None;
@@ -107,7 +107,7 @@ impl Timeline {
 }
 
 impl Observer for Timeline {
-    fn ran(&mut self, now: Time, run: &Run, cost: Cost) {
+    fn ran(&mut self, now: Time, launch: &Launch, cost: BatchCost) {
         let end = now + cost.load + cost.service;
         if now >= self.to || end <= self.from {
             return;
@@ -116,14 +116,14 @@ impl Observer for Timeline {
             self.dropped += 1;
             return;
         }
-        self.kept.insert(run.batch, self.bars.len());
-        self.bars.push(Bar {
-            worker: run.worker,
-            variant: run.variant,
-            from_stage: run.from_stage,
-            to_stage: run.to_stage,
-            exit: run.exit,
-            size: run.requests.len() as u32,
+        self.kept.insert(launch.batch, self.bars.len());
+        self.bars.push(BatchBar {
+            worker: launch.worker,
+            variant: launch.variant,
+            from_stage: launch.from_stage,
+            to_stage: launch.to_stage,
+            exit: launch.exit,
+            size: launch.requests.len() as u32,
             late: 0,
             start: now,
             load: cost.load,
@@ -133,7 +133,7 @@ impl Observer for Timeline {
 
     fn ended(&mut self, now: Time, reply: &Reply) {
         let part = self.part(now);
-        let mut unseen = Ends::default();
+        let mut unseen = RequestEnds::default();
         let ends = part.map_or(&mut unseen, |part| &mut self.ends[part]);
         match reply.outcome {
             Outcome::Answered { in_time: true, .. } | Outcome::ShortCircuited { in_time: true } => {
@@ -159,8 +159,8 @@ mod tests {
 
     use super::*;
 
-    fn run(batch: u64) -> Run {
-        Run {
+    fn launch(batch: u64) -> Launch {
+        Launch {
             batch: BatchId(batch),
             worker: WorkerId(0),
             variant: VariantId(0),
@@ -193,15 +193,15 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_only_counted() {
+    fn batches_beyond_the_limit_are_counted() {
         let mut timeline = Timeline::new(Time(0), Time(u64::MAX));
-        let service = Cost {
+        let service = BatchCost {
             service: Micros(10),
-            ..Cost::default()
+            ..BatchCost::default()
         };
         let batches = BARS_MAX as u64 + 7;
         for batch in 1..=batches {
-            timeline.ran(Time(batch), &run(batch), service);
+            timeline.ran(Time(batch), &launch(batch), service);
             timeline.ended(Time(batch + 10), &late(batch));
         }
         assert_eq!((timeline.bars.len(), timeline.dropped), (BARS_MAX, 7));
@@ -211,7 +211,7 @@ mod tests {
         );
         assert_eq!(
             timeline.violations, batches,
-            "ends are counted all the same"
+            "ends are counted without limit"
         );
         assert!(timeline.bars.iter().all(|bar| bar.late == 1));
     }

@@ -1,4 +1,4 @@
-//! Memory does not grow with simulated time: a binary of its own, for its allocator counts.
+//! Memory does not grow with simulated time. A binary of its own, because it counts allocations.
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,7 +18,7 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 /// The system's allocator, counting bytes held and their peak.
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call goes unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Highest number of bytes held at once beyond those held before.
+/// Most bytes held at once, above those held before.
 fn peak_bytes(requests_max: u64) -> usize {
     let catalog = catalog();
     let before = HELD.load(Ordering::Relaxed);
@@ -54,9 +54,9 @@ fn peak_bytes(requests_max: u64) -> usize {
 }
 
 #[test]
-fn ten_times_the_requests_take_no_more_memory() {
+fn ten_times_as_many_requests_take_no_more_memory() {
     let (short, long) = (peak_bytes(30_000), peak_bytes(300_000));
-    // Rarer peaks of the queue are higher; kept requests would be 10 MB.
+    // A longer run has higher peaks of the queue; kept requests would be 10 MB.
     assert!(long < short + 200_000, "{short} bytes grew to {long}");
 }
 

@@ -1,27 +1,24 @@
-//! The classifier that an embedding is trained with: one vote in the place of neighbours'.
+//! The classifier that the embedding is trained with, as evidence: one vote instead of the
+//! neighbours'.
 
-use super::Tensors;
-use super::dense::Dense;
+use super::file::{CLASSIFIER, EvidenceTensors};
+use super::layer::EvidenceLayer;
 use crate::error::ModelError;
-
-/// Name of its layer. Without one behind it, the embedding has to tell the classes apart by
-/// itself, and neighbours in it share their class.
-pub(crate) const CLASSIFIER: &str = "classifier";
 
 /// One linear layer on the embedding.
 #[derive(Clone, Debug)]
-pub(super) struct Classifier(Dense);
+pub(super) struct Classifier(EvidenceLayer);
 
 // === impl Classifier ===
 
 impl Classifier {
     /// The classifier of an evidence file, if it has one.
     pub(super) fn read(
-        tensors: &mut Tensors<'_>,
+        tensors: &mut EvidenceTensors<'_>,
         dimensions: usize,
         classes: usize,
     ) -> Result<Option<Self>, ModelError> {
-        match Dense::read(tensors, CLASSIFIER, dimensions)? {
+        match EvidenceLayer::read(tensors, CLASSIFIER, dimensions)? {
             Some(layer) if layer.outputs() != classes => {
                 let reason = format!("has {} classes, must have {classes}", layer.outputs());
                 let name = format!("{CLASSIFIER}.weight");
@@ -47,9 +44,9 @@ mod tests {
 
     #[test]
     fn the_most_likely_class_wins_and_ties_go_to_the_lower() {
-        let classifier = Classifier(Dense::linear(vec![1.0, -1.0, 0.0], 3));
+        let classifier = Classifier(EvidenceLayer::linear(vec![1.0, -1.0, 0.0], 3));
         assert_eq!(classifier.classify(&[2.0]), 0);
         assert_eq!(classifier.classify(&[-2.0]), 1);
-        assert_eq!(classifier.classify(&[0.0]), 0, "all are even");
+        assert_eq!(classifier.classify(&[0.0]), 0, "all scores are equal");
     }
 }

@@ -1,33 +1,31 @@
 //! The embedding in which neighbours share their class.
 
-use super::Tensors;
-use super::dense::{Dense, relu};
+use super::file::{EvidenceTensors, HIDDEN, PROJECTION};
+use super::layer::{EvidenceLayer, relu};
 use crate::error::ModelError;
-
-/// Name of the layer before the [`PROJECTION`]; a file without it embeds linearly.
-pub(crate) const HIDDEN: &str = "hidden";
-/// The matrix to the embedding's dimensions, `[_, dimensions]`.
-pub(crate) const PROJECTION: &str = "projection";
 
 /// A hidden layer with a ReLU, then a projection.
 #[derive(Clone, Debug)]
 pub(super) struct Embedding {
-    hidden: Option<Dense>,
-    projection: Dense,
+    hidden: Option<EvidenceLayer>,
+    projection: EvidenceLayer,
 }
 
 // === impl Embedding ===
 
 impl Embedding {
-    /// Reads the embedding of inputs of `width` numbers.
-    pub(super) fn read(tensors: &mut Tensors<'_>, width: usize) -> Result<Self, ModelError> {
-        let hidden = Dense::read(tensors, HIDDEN, width)?;
-        let inputs = hidden.as_ref().map_or(width, Dense::outputs);
+    /// Reads the embedding of inputs of `width` values.
+    pub(super) fn read(
+        tensors: &mut EvidenceTensors<'_>,
+        width: usize,
+    ) -> Result<Self, ModelError> {
+        let hidden = EvidenceLayer::read(tensors, HIDDEN, width)?;
+        let inputs = hidden.as_ref().map_or(width, EvidenceLayer::outputs);
         let (shape, values) = tensors.take(PROJECTION)?;
         match shape[..] {
             [rows, dimensions] if rows == inputs && dimensions > 0 => Ok(Self {
                 hidden,
-                projection: Dense::linear(values, dimensions),
+                projection: EvidenceLayer::linear(values, dimensions),
             }),
             _ => {
                 let reason = format!("shape {shape:?}, must be [{inputs}, _]");

@@ -1,17 +1,17 @@
-//! The nearest of many points: an exact scan, or HNSW where there are too many to scan.
+//! The nearest of many points: an exact scan, or HNSW above [`EXACT_POINTS_MAX`] points.
 
 use std::sync::Arc;
 
 use instant_distance::{Builder, HnswMap, Point, Search};
 
-use super::{LABELS, POINTS, Tensors};
+use super::file::{EvidenceTensors, LABELS, POINTS};
 use crate::error::ModelError;
 
-/// Points up to which every one of them is looked at. About there a scan costs as much as HNSW
-/// (`cargo bench -p switchyard-models --bench neighbours`), and from there on it grows with the
-/// points while HNSW hardly does, at the price of missing a neighbour now and then, and of nearly a
-/// minute to build the graph when the file is opened.
-pub(super) const EXACT_POINTS_MAX: usize = 1 << 16;
+/// Points up to which a search scans all of them. At this number a scan costs as much as HNSW
+/// (`cargo bench -p switchyard-models --bench neighbours`); beyond it, a scan grows with the points
+/// and HNSW hardly does. HNSW sometimes misses a neighbour, and takes nearly a minute to build the
+/// graph when the file is opened.
+const EXACT_POINTS_MAX: usize = 1 << 16;
 
 /// Candidates kept in an approximate search; more find more of the true neighbours.
 const EF_SEARCH: usize = 64;
@@ -19,36 +19,36 @@ const EF_SEARCH: usize = 64;
 /// Seed of the graph's layers, so that the same file always gives the same graph.
 const SEED: u64 = 0x5eed;
 
-/// Labelled points that can be searched.
+/// Labelled points and their index.
 #[derive(Clone, Debug)]
 pub(super) enum Neighbours {
-    Exact(Scan),
-    Approximate(Arc<Graph>),
+    Exact(ExactScan),
+    Approximate(Arc<NeighbourGraph>),
 }
 
 /// Every point, one dimension at a time.
 #[derive(Clone, Debug)]
-pub(super) struct Scan {
+pub(super) struct ExactScan {
     /// `[dimensions, points]`: see [`nearest`](Self::nearest).
     columns: Vec<f32>,
     labels: Vec<usize>,
 }
 
 /// A navigable small world over the points (Malkov and Yashunin, 2018).
-pub(super) struct Graph {
-    map: HnswMap<Embedded, usize>,
+pub(super) struct NeighbourGraph {
+    map: HnswMap<EmbeddedPoint, usize>,
     points: usize,
 }
 
 #[derive(Clone)]
-struct Embedded(Box<[f32]>);
+struct EmbeddedPoint(Box<[f32]>);
 
 // === impl Neighbours ===
 
 impl Neighbours {
     /// The points of an evidence file.
     pub(super) fn read(
-        tensors: &mut Tensors<'_>,
+        tensors: &mut EvidenceTensors<'_>,
         dimensions: usize,
         classes: usize,
     ) -> Result<Self, ModelError> {
@@ -70,9 +70,9 @@ impl Neighbours {
         }
         let labels = labels.iter().map(|&label| label as usize).collect();
         Ok(if shape[0] <= EXACT_POINTS_MAX {
-            Self::Exact(Scan::new(&points, dimensions, labels))
+            Self::Exact(ExactScan::new(&points, dimensions, labels))
         } else {
-            Self::Approximate(Arc::new(Graph::new(&points, dimensions, labels)?))
+            Self::Approximate(Arc::new(NeighbourGraph::new(&points, dimensions, labels)?))
         })
     }
 
@@ -96,9 +96,9 @@ impl Neighbours {
     }
 }
 
-// === impl Scan ===
+// === impl ExactScan ===
 
-impl Scan {
+impl ExactScan {
     fn new(points: &[f32], dimensions: usize, labels: Vec<usize>) -> Self {
         let columns = (0..dimensions)
             .flat_map(|column| points.iter().skip(column).step_by(dimensions).copied())
@@ -109,8 +109,8 @@ impl Scan {
     /// Indices of the `k` points nearest to `query`, nearest first.
     ///
     /// One dimension at a time, so that it runs over whole vector registers. With 2,002 points in
-    /// 12 dimensions it takes 2 us where the `kdtree` crate takes 11: so many dimensions leave a
-    /// tree little to prune.
+    /// 12 dimensions it takes 2 us, the `kdtree` crate 11: with that many dimensions a tree has
+    /// little to prune.
     fn nearest(&self, query: &[f32], k: usize) -> Vec<usize> {
         let points = self.labels.len();
         let mut distances = vec![0.0; points];
@@ -134,15 +134,15 @@ impl Scan {
     }
 }
 
-// === impl Graph ===
+// === impl NeighbourGraph ===
 
-impl Graph {
+impl NeighbourGraph {
     fn new(points: &[f32], dimensions: usize, labels: Vec<usize>) -> Result<Self, ModelError> {
-        let points: Vec<Embedded> = points
+        let points: Vec<EmbeddedPoint> = points
             .chunks_exact(dimensions)
-            .map(|point| Embedded(point.into()))
+            .map(|point| EmbeddedPoint(point.into()))
             .collect();
-        // On one thread: threads that insert at the same time make another graph each time.
+        // On one thread: concurrent insertions make another graph each time.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
         let pool = pool
             .map_err(|error| ModelError::Training(format!("no thread to index points: {error}")))?;
@@ -156,22 +156,22 @@ impl Graph {
 
     fn each(&self, query: Vec<f32>, k: usize, each: &mut dyn FnMut(usize)) {
         let mut search = Search::default();
-        let found = self.map.search(&Embedded(query.into()), &mut search);
+        let found = self.map.search(&EmbeddedPoint(query.into()), &mut search);
         found.take(k).for_each(|item| each(*item.value));
     }
 }
 
-impl std::fmt::Debug for Graph {
+impl std::fmt::Debug for NeighbourGraph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Graph")
+        f.debug_struct("NeighbourGraph")
             .field("points", &self.points)
             .finish_non_exhaustive()
     }
 }
 
-// === impl Embedded ===
+// === impl EmbeddedPoint ===
 
-impl Point for Embedded {
+impl Point for EmbeddedPoint {
     fn distance(&self, other: &Self) -> f32 {
         let both = self.0.iter().zip(&other.0);
         both.map(|(a, b)| (a - b) * (a - b)).sum()
@@ -186,19 +186,19 @@ mod tests {
 
     use super::*;
 
-    /// The approximate search finds nearly all that the exact one finds, and always the same.
+    /// The approximate search finds nearly all points that the exact one finds, and is repeatable.
     #[test]
-    fn the_graph_finds_what_the_scan_finds() {
+    fn the_graph_finds_nearly_all_points_of_the_scan() {
         const DIMENSIONS: usize = 12;
         const POINTS: usize = 3000;
         let mut rng = Pcg64::seed_from_u64(5);
         let points: Vec<f32> = (0..POINTS * DIMENSIONS).map(|_| rng.random()).collect();
         // Every point is a class of its own, so that counts name the points found.
         let labels: Vec<usize> = (0..POINTS).collect();
-        let scan = Neighbours::Exact(Scan::new(&points, DIMENSIONS, labels.clone()));
+        let scan = Neighbours::Exact(ExactScan::new(&points, DIMENSIONS, labels.clone()));
         let graph = || {
             Neighbours::Approximate(Arc::new(
-                Graph::new(&points, DIMENSIONS, labels.clone()).unwrap(),
+                NeighbourGraph::new(&points, DIMENSIONS, labels.clone()).unwrap(),
             ))
         };
         let (first, second) = (graph(), graph());

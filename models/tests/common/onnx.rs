@@ -84,7 +84,7 @@ impl Weight {
 }
 
 impl Value {
-    /// An input or output; `None` where the file does not say its shape.
+    /// An input or output; `None` if the file does not have its shape.
     pub(crate) fn new(name: &str, elem_type: i32, shape: Option<&[i64]>) -> Self {
         let dim = |&size: &i64| match size {
             OPEN => Dimension {

@@ -1,4 +1,4 @@
-//! A zoo of one app whose two variants are the same perceptron: once as tensors, once as a graph.
+//! A zoo of one app whose two variants are the same perceptron: one as tensors, one as a graph.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::onnx::Graph;
 pub(crate) const SAMPLES: usize = 12;
 pub(crate) const HIDDEN: usize = 6;
 pub(crate) const CLASSES: usize = 3;
-/// Numbers in its weights.
+/// Values in its weights.
 pub(crate) const PARAMETERS: usize = (SAMPLES + 1) * HIDDEN + (HIDDEN + 1) * CLASSES;
 
 const APP: &str = r#"
@@ -31,7 +31,7 @@ datatype = "FP32"
 shape = [3]
 "#;
 
-/// All that a graph's card must say.
+/// The fields that a graph's card must have.
 pub(crate) const CARD: &str = r#"
 name = "graph"
 summary = "A perceptron as a graph"
@@ -62,7 +62,7 @@ fn plain_card() -> String {
         .replace("kind = \"onnx\"\n", &architecture)
 }
 
-/// Weights that are all different, small and of both signs; `step` makes other ones.
+/// Weights that are all different, small and of both signs; another `step` makes other ones.
 pub(crate) fn weights(step: f32) -> [Vec<f32>; 4] {
     let mut at = 0.0;
     [SAMPLES * HIDDEN, HIDDEN, HIDDEN * CLASSES, CLASSES].map(|count| {
@@ -79,7 +79,7 @@ pub(crate) fn perceptron(step: f32) -> Graph {
     Graph::perceptron([SAMPLES, HIDDEN, CLASSES], weights(step))
 }
 
-/// Writes the zoo; gives the folder of the graph.
+/// Writes the zoo; returns the folder of the graph.
 pub(crate) fn write(zoo: &Path) -> PathBuf {
     let app = zoo.join("pulse");
     let (plain, graph) = (app.join("plain"), app.join("graph"));
@@ -102,12 +102,12 @@ pub(crate) fn write(zoo: &Path) -> PathBuf {
     graph
 }
 
-/// Whether onnxruntime can be had here; says so where not.
+/// Whether onnxruntime can be loaded here; prints the reason if not.
 pub(crate) fn library_is_here() -> bool {
     match switchyard_models::onnx::ready() {
         Ok(()) => true,
         Err(reason) => {
-            // Where somebody has said where it is, it must be there.
+            // If its path is set, it must load.
             let is_wanted = cfg!(feature = "ort") && std::env::var_os("ORT_DYLIB_PATH").is_some();
             assert!(!is_wanted, "{reason}");
             eprintln!("passed over: {reason}");

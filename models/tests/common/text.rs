@@ -1,6 +1,6 @@
 //! Zoos of small text encoders with made-up weights, in Hugging Face's layout.
 //!
-//! Needs nothing of its crate, so that the tests of other crates can include it.
+//! Uses nothing of its crate, so that the tests of other crates can include it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// Words the tokenizer knows: four special ones, then `w4`, `w5` and so on.
 pub(crate) const VOCABULARY: usize = 100;
 
-/// Numbers of an embedding.
+/// Values of an embedding.
 pub(crate) const HIDDEN: usize = 16;
 
 const WIDE: usize = 32;
@@ -19,7 +19,7 @@ const POSITIONS: usize = 32;
 /// Tokens that a text is cut to.
 pub(crate) const MAX_TOKENS: usize = 24;
 
-/// What the answers of an application are.
+/// Kind of answer of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answers {
     /// One of three classes, named in a file.
@@ -143,7 +143,7 @@ pub(crate) fn tokenizer() -> Value {
     ]);
     json!({
         "version": "1.0",
-        // Of the kind that published files have, and that the server replaces.
+        // Padding and truncation as in published files; the server replaces both.
         "truncation": {"max_length": 4, "strategy": "LongestFirst", "stride": 0,
                        "direction": "Right"},
         "padding": {"strategy": {"Fixed": 4}, "direction": "Right", "pad_to_multiple_of": null,
@@ -209,7 +209,7 @@ fn size(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
-/// A safetensors file: the length of a header, the header, the numbers.
+/// A safetensors file: the length of a header, the header, the values.
 fn write_tensors(file: &Path, tensors: &[(String, Vec<usize>)]) {
     let mut header = Map::new();
     let mut values: Vec<u8> = Vec::new();

@@ -1,4 +1,4 @@
-//! Public files that are damaged, incomplete or do not fit each other are refused with the file,
+//! Public files that are damaged, incomplete or contradict each other are refused with the file,
 //! the field or tensor, and the reason.
 
 use std::collections::HashMap;
@@ -124,7 +124,7 @@ fn a_tokenizer_that_does_not_fit_is_refused() {
     edit_json(&file, |tokenizer| {
         tokenizer["model"]["type"] = json!("None");
     });
-    refused(dir.path(), "tokenizer.json", "no tokenizer");
+    refused(dir.path(), "tokenizer.json", "not a tokenizer");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn app(answers: Answers) -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn what_a_card_leaves_out_is_filled_in() {
+fn fields_that_a_card_leaves_out_are_filled_in() {
     let (dir, _) = app(Answers::Classes);
     let zoo = Zoo::open(dir.path()).unwrap();
     let card = &zoo.apps[0].card;

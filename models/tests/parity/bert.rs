@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use crate::common::{Tensors, distance, fan_in_scale, numbers, recorded};
 use crate::text::{VOCABULARY, tokenizer};
 
-/// Agreement asked for.
+/// Largest allowed difference.
 const TOLERANCE: f64 = 1e-4;
 
 const CLASSES: usize = 5;
 
-/// Words that `bert.py` has too; the third text is cut there.
+/// The words are those of `bert.py`; the third text is cut there.
 const TEXTS: [&str; 4] = [
     "w4 w5 w6",
     "w7",
@@ -37,9 +37,9 @@ pub(crate) struct Case {
     wide: usize,
     layers: usize,
     positions: usize,
-    /// Put before the names of the encoder's tensors in the file.
+    /// Prefix of the names of the encoder's tensors in the file.
     prefix: &'static str,
-    /// Whether norms are written as `gamma` and `beta`.
+    /// Whether norms are called `gamma` and `beta`.
     greek: bool,
 }
 
@@ -95,7 +95,7 @@ const CASES: [Case; 5] = [
 
 // === files ===
 
-/// Tensors of a case, in the file's naming with the values of the bare one.
+/// Tensors of a case, in the file's naming with the values of the bare naming.
 struct Writer<'a> {
     case: &'a Case,
     tensors: Tensors,
@@ -198,7 +198,7 @@ impl Writer<'_> {
         self.dense("", outer, hidden, CLASSES);
     }
 
-    /// What published files hold besides.
+    /// Parts of published files that loading ignores.
     fn unneeded(&mut self) {
         let ids = Tensor::arange(0i64, 40, &Device::Cpu).unwrap();
         let ids = ids.reshape((1, 40)).unwrap();
@@ -233,7 +233,7 @@ fn config(case: &Case) -> serde_json::Value {
     })
 }
 
-/// A variant's folder, as it comes from a hub but for `model.toml`.
+/// A variant's folder, as published apart from `model.toml`.
 pub(crate) fn write(dir: &Path, case: &Case) {
     let mut writer = Writer {
         case,
@@ -320,7 +320,7 @@ fn every_family_and_head_agrees_with_numpy() {
     for case in &CASES {
         let (_dir, loaded) = load(case);
         let want = recorded("bert.json", case.name);
-        // All in one batch, which pads all but the longest.
+        // All texts in one batch, which pads all but the longest.
         let ours = scores(&loaded, &TEXTS);
         for (ours, want) in ours.iter().zip(want.as_array().unwrap()) {
             let apart = distance(ours, &numbers(want));
@@ -329,7 +329,7 @@ fn every_family_and_head_agrees_with_numpy() {
     }
 }
 
-/// As on a card, where `@f16` computes in half precision.
+/// As on a GPU, where `@f16` computes in half precision.
 #[test]
 fn half_precision_departs_little() {
     for case in &CASES {

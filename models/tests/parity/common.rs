@@ -66,7 +66,7 @@ pub(crate) fn fan_in_scale(fan_in: usize) -> f32 {
     (3.0 / fan_in as f64).sqrt().log2().floor().exp2() as f32
 }
 
-/// What a script has recorded, for one of its cases.
+/// The recorded output of a script, for one of its cases.
 pub(crate) fn recorded(file: &str, case: &str) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity");
     let text = std::fs::read_to_string(folder.join(file)).unwrap();
@@ -80,7 +80,7 @@ pub(crate) fn numbers(value: &Value) -> Vec<f64> {
     array.iter().map(|v| v.as_f64().unwrap()).collect()
 }
 
-/// The largest difference between what was computed and what was recorded.
+/// The largest difference between computed and recorded values.
 pub(crate) fn distance(ours: &[f32], theirs: &[f64]) -> f64 {
     assert_eq!(ours.len(), theirs.len());
     assert!(ours.iter().all(|v| v.is_finite()));

@@ -16,7 +16,7 @@ GROUPS = [
     (1, 3, 1, 16, 1), (6, 3, 2, 24, 2), (6, 5, 2, 40, 2), (6, 3, 2, 80, 3),
     (6, 5, 1, 112, 3), (6, 5, 2, 192, 4), (6, 3, 1, 320, 1),
 ]
-# Width, depth, lines and columns, and what is added to a variance.
+# Width, depth, lines and columns, and the term added to a variance.
 CASES = {"b0": (1.0, 1.0, 64, 1e-5), "b2": (1.1, 1.2, 40, 1e-5)}
 CLASSES = 10
 IMAGES = 2
@@ -56,7 +56,7 @@ def depthwise(x, name, kernel, stride):
 
 
 def norm(x, name, eps):
-    part = lambda what, scale, offset: tensor(f"{name}.{what}", (x.shape[1],), scale, offset)[:, None, None]
+    part = lambda suffix, scale, offset: tensor(f"{name}.{suffix}", (x.shape[1],), scale, offset)[:, None, None]
     scaled = (x - part("running_mean", 0.125, 0.0)) / np.sqrt(part("running_var", 0.125, 0.25) + eps)
     return scaled * part("weight", 0.25, 1.0) + part("bias", 0.125, 0.0)
 

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::common::{Tensors, distance, fan_in_scale, numbers, recorded, value};
 
-/// Agreement asked for.
+/// Largest allowed difference.
 const TOLERANCE: f64 = 1e-4;
 
 const CLASSES: usize = 10;
@@ -226,14 +226,14 @@ fn either_naming_agrees_with_numpy() {
         let (dir, loaded) = load(case);
         let want = recorded("efficientnet.json", case.name);
         let want: Vec<Vec<f64>> = want.as_array().unwrap().iter().map(numbers).collect();
-        let on_a_card = load_variant_standing_in(dir.path(), Precision::F32).unwrap();
-        for loaded in [loaded, on_a_card] {
+        let on_a_gpu = load_variant_standing_in(dir.path(), Precision::F32).unwrap();
+        for loaded in [loaded, on_a_gpu] {
             let ours = scores(&loaded, &images(case));
             for (ours, want) in ours.iter().zip(&want) {
                 let apart = distance(ours, want);
                 assert!(apart < TOLERANCE, "{} {}: {apart}", case.name, case.layout);
             }
-            // The images tell, not the biases alone.
+            // The logits depend on the images, not on the biases alone.
             let other = distance(&ours[0], &want[1]);
             assert!(other > 100.0 * TOLERANCE, "{other}");
         }

@@ -1,7 +1,7 @@
 """Reference for the log-mel features of models/src/logmel.rs, from NumPy alone.
 
     python3 -m venv /tmp/np && /tmp/np/bin/pip install numpy
-    /tmp/np/bin/python models/tests/parity/logmel.py > models/src/logmel/reference.txt
+    /tmp/np/bin/python models/tests/parity/logmel.py > models/src/features/logmel/reference.txt
 
 Prints one value a line: the features [10, 40] of `clip()`, row by row. Computed in float64, with
 NumPy's own FFT; the Rust test asks for agreement within 1e-4.

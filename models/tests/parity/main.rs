@@ -1,8 +1,8 @@
-//! Networks with public weights against implementations of their own in NumPy.
+//! Networks with public weights, compared with implementations in NumPy.
 //!
-//! The weights are a hash of tensor name and index, computed alike here and in the scripts; what
-//! the scripts printed lies beside them. Weights are written in the public naming and loaded as
-//! any published model is.
+//! The weights are a hash of tensor name and index, computed alike here and in the scripts; the
+//! scripts' output is in the JSON files. Weights are written in the public naming and loaded as any
+//! published model is.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../common/text.rs"]

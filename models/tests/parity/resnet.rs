@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::common::{Tensors, distance, fan_in_scale, numbers, recorded, value};
 
-/// Agreement asked for, relative to the largest logit.
+/// Largest allowed difference, relative to the largest logit.
 const TOLERANCE: f64 = 1e-4;
 
 const IMAGES: usize = 2;
@@ -105,7 +105,7 @@ impl Writer {
     }
 }
 
-/// What a card says of a network.
+/// The contents of a network's card.
 struct Shape<'a> {
     size: usize,
     classes: usize,
@@ -161,11 +161,11 @@ data = "none"
     )
 }
 
-/// Loads the network that `writer` and `shape` describe and compares all its exits.
+/// Loads the network of `writer` and `shape` and compares all its exits.
 fn check(name: &str, writer: &Writer, shape: &Shape) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), writer, shape);
-    // On the CPU, and as on a card.
+    // On the CPU, and as on a GPU.
     agrees(
         name,
         &load_variant(dir.path(), &Device::Cpu).unwrap(),
@@ -207,7 +207,7 @@ fn compare(name: &str, ours: &[f32], reference: &Value) {
         .fold(0f64, |most, logit| most.max(logit.abs()));
     let apart = distance(ours, &theirs);
     assert!(apart < TOLERANCE * scale, "{name}: {apart} of {scale}");
-    // Images differ by more than the tolerance, or agreement would say nothing.
+    // Images must differ by more than the tolerance, otherwise agreement would prove nothing.
     let (first, second) = theirs.split_at(theirs.len() / IMAGES);
     let differ = first.iter().zip(second).map(|(a, b)| (a - b).abs());
     assert!(

@@ -1,6 +1,6 @@
-// The component: the contract's five calls, and between them the scheduler.
+// The component: the contract's five functions around the scheduler.
 //
-// What comes in belongs to the call, which frees it; what goes out is freed by the bindings.
+// Each function owns its arguments and frees them; the bindings free its results.
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ typedef exports_switchyard_policy_scheduling_description_t description_t;
 typedef exports_switchyard_policy_scheduling_dispatch_t dispatch_t;
 typedef exports_switchyard_policy_scheduling_plan_t plan_t;
 
-// Place in a worker's queue.
+// Position in a worker's queue.
 #define AT_THE_END UINT32_MAX
 
 static scheduler_t *scheduler;
@@ -27,7 +27,7 @@ void exports_switchyard_policy_scheduling_describe(description_t *ret) {
 
 bool exports_switchyard_policy_scheduling_configure(catalog_t *catalog, policy_string_t *settings,
                                                     policy_string_t *err) {
-  // A field that nobody reads is mostly a typing error: refused, not ignored.
+  // An unknown setting is mostly a misspelt name: refuse it.
   bool none = memchr(settings->ptr, ':', settings->len) == NULL;
   if (none) {
     scheduler_free(scheduler);
@@ -49,7 +49,7 @@ bool exports_switchyard_policy_scheduling_schedule(window_t *window, plan_t *ret
   for (size_t i = 0; i < len; i++) total += batches[i].size;
 
   memset(ret, 0, sizeof *ret);
-  // An empty list has no memory of its own, and nothing is freed for it.
+  // The bindings free nothing for an empty list.
   if (len > 0) {
     ret->dispatches.ptr = allocate(len, sizeof(dispatch_t));
     ret->dispatches.len = len;

@@ -11,13 +11,12 @@ typedef exports_switchyard_policy_scheduling_progress_t progress_t;
 typedef struct {
   uint32_t variant;
   double accuracy;
-  // Of batches of 1, 2, and so on, in microseconds.
+  // Microseconds, of batches of 1, 2, ...
   uint64_t *latencies;
   uint32_t batch_max;
 } choice_t;
 
-// What can answer an app's requests on a worker: most accurate first, equally accurate ones fastest
-// first.
+// The variants that can serve an app on a worker, by accuracy, then by latency.
 typedef struct {
   choice_t *choices;
   size_t len;
@@ -35,11 +34,11 @@ struct scheduler {
   size_t workers;
   size_t variants_len;
   variant_t *variants;
-  // Worker by worker, one per app.
+  // One per app, worker by worker.
   menu_t *menus;
 };
 
-// A request that has run nothing yet.
+// A request that has run no stage.
 typedef struct {
   uint64_t deadline;
   uint32_t position;
@@ -59,8 +58,8 @@ void *allocate(size_t count, size_t size) {
 
 // ---- the catalog --------------------------------------------------------------------------------
 
-// Latency of one batch as the host reckons: linear between measured batches, rounded up to the
-// microsecond; 0 above the largest one.
+// Latency of one batch, interpolated as the host does: linear, rounded up to the microsecond; 0 above
+// the largest measured batch.
 static uint64_t interpolate(const row_t *const *rows, size_t len, uint32_t batch) {
   const row_t *below = NULL, *above = NULL;
   for (size_t i = 0; i < len; i++) {
@@ -75,7 +74,7 @@ static uint64_t interpolate(const row_t *const *rows, size_t len, uint32_t batch
   return below->latency + ((above->latency - below->latency) * into + span - 1) / span;
 }
 
-// Fills a choice from the rows that measure whole runs. False when there are none.
+// Fills a choice from the rows that measure all stages. False if there are none.
 static bool choice_of(const catalog_t *catalog, uint32_t kind, uint32_t index, choice_t *choice) {
   const exports_switchyard_policy_scheduling_model_variant_t *variant = &catalog->variants.ptr[index];
   const row_t **rows = allocate(catalog->profile.len, sizeof *rows);
@@ -151,8 +150,8 @@ void scheduler_free(scheduler_t *scheduler) {
 
 // ---- a window -----------------------------------------------------------------------------------
 
-// As many as are in time with any variant, with the most accurate that is. When the most urgent
-// deadline is lost: as many as any variant takes, with the fastest.
+// The largest batch that meets the deadline, on the most accurate variant that meets it. If none
+// does: the largest batch, on the fastest variant.
 static const choice_t *choose(const menu_t *menu, uint32_t waiting, uint64_t now, uint64_t deadline,
                               uint32_t *size) {
   uint32_t most = waiting < menu->batch_max ? waiting : menu->batch_max;
@@ -172,7 +171,7 @@ static const choice_t *choose(const menu_t *menu, uint32_t waiting, uint64_t now
   return fastest;
 }
 
-// The oldest request parked on this worker, and those that can go on with it. False: there is none.
+// The oldest request parked on this worker, with those at the same stage. False if there is none.
 static bool resume(const scheduler_t *scheduler, const window_t *window, uint32_t worker,
                    batch_t *batch, uint32_t *members) {
   const progress_t *progress = window->requests.progress.ptr, *first = NULL;
@@ -191,8 +190,8 @@ static bool resume(const scheduler_t *scheduler, const window_t *window, uint32_
   return true;
 }
 
-// The most urgent request that this worker can run chooses the app, and the rest of the app joins
-// it. False: there is none.
+// The request with the earliest deadline that this worker can run chooses the app. False if there is
+// none.
 static bool start(const scheduler_t *scheduler, const window_t *window, uint32_t worker,
                   waiting_t *waiting, size_t len, batch_t *batch, uint32_t *members) {
   const uint32_t *app = window->requests.app.ptr;
@@ -227,7 +226,7 @@ static int by_idle_time(const void *left, const void *right) {
   return a->worker < b->worker ? -1 : 1;
 }
 
-// The requests that have run nothing yet, most urgent first.
+// The requests that have run no stage, by deadline.
 static size_t fresh(const window_t *window, waiting_t *waiting) {
   size_t all = window->requests.id.len, len = 0;
   bool *begun = allocate(all, sizeof *begun);
@@ -240,7 +239,7 @@ static size_t fresh(const window_t *window, waiting_t *waiting) {
   return len;
 }
 
-// The workers that could begin at once, the one that has been idle longest first.
+// The idle workers, the one that has been idle longest first.
 static size_t idle_workers(const window_t *window, idle_t *idle) {
   size_t len = 0;
   for (uint32_t i = 0; i < window->workers.up.len; i++) {
@@ -261,7 +260,7 @@ size_t scheduler_run(const scheduler_t *scheduler, const window_t *window, batch
   for (size_t i = 0; i < idle_len; i++) {
     uint32_t worker = idle[i].worker;
     batch_t *batch = &batches[len];
-    // What is half run on a worker can end nowhere else, so it goes first.
+    // Parked requests first: only this worker has their activations.
     if (resume(scheduler, window, worker, batch, members) ||
         start(scheduler, window, worker, waiting, waiting_len, batch, members)) {
       members += batch->size;

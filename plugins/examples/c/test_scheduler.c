@@ -23,8 +23,8 @@ static int failures;
     } \
   } while (0)
 
-// App 0 has a large and a small variant; app 1 has one of three stages. Worker 1 cannot hold the
-// large one.
+// App 0 has a large and a small variant; app 1 has one variant with three stages. The large variant
+// does not fit on worker 1.
 static scheduler_t *make(void) {
   static exit_t exits[] = {{.accuracy = 0.9}, {.accuracy = 0.7}, {.accuracy = 0.8}};
   static variant_t variants[] = {
@@ -55,7 +55,7 @@ static scheduler_t *make(void) {
 static batch_t batches[2];
 static uint32_t members[8];
 
-// Requests as apps and deadlines, arriving one by one; it is 100.
+// Requests as apps and deadlines in order of arrival; the time is 100.
 static size_t plan(size_t len, uint32_t *apps, uint64_t *deadlines, uint32_t second_runs,
                    progress_t *progress) {
   uint64_t ids[8] = {0}, busy_until[2] = {0};
@@ -82,25 +82,25 @@ static void the_most_urgent_request_chooses_the_app(void) {
   EXPECT(plan(3, (uint32_t[]){0, 1, 0}, (uint64_t[]){900, 300, 800}, NOTHING, NULL) == 2);
   EXPECT(batches[0].worker == 0 && batches[0].variant == 2 && batches[0].to_stage == 3);
   EXPECT(batches[0].size == 1 && members[0] == 1);
-  // The large variant does not fit worker 1. Of its app, the most urgent come first.
+  // The large variant does not fit on worker 1. Within the app, by deadline.
   EXPECT(batches[1].worker == 1 && batches[1].variant == 1 && batches[1].size == 2);
   EXPECT(members[1] == 2 && members[2] == 0);
 }
 
-static void as_many_as_are_in_time_with_the_most_accurate_variant(void) {
+static void the_batch_and_then_the_accuracy_are_as_large_as_the_deadline_allows(void) {
   EXPECT(plan(1, (uint32_t[]){0}, (uint64_t[]){140}, 1, NULL) == 1);
   EXPECT(batches[0].variant == 0 && batches[0].size == 1);
-  // Two are in time with the small variant only.
+  // Only the small variant meets the deadline with two.
   EXPECT(plan(2, (uint32_t[]){0, 0}, (uint64_t[]){140, 150}, 1, NULL) == 1);
   EXPECT(batches[0].variant == 1 && batches[0].size == 2);
 }
 
-static void a_lost_deadline_is_answered_soon(void) {
+static void a_missed_deadline_gets_the_fastest_variant(void) {
   EXPECT(plan(1, (uint32_t[]){0}, (uint64_t[]){50}, 1, NULL) == 1);
   EXPECT(batches[0].variant == 1);
 }
 
-static void what_is_half_run_goes_on_where_it_is(void) {
+static void parked_requests_resume_on_their_worker(void) {
   progress_t parked = {.index = 1, .worker = 0, .variant = 2, .stages_run = 1};
   EXPECT(plan(2, (uint32_t[]){0, 1}, (uint64_t[]){120, 900}, NOTHING, &parked) == 2);
   EXPECT(batches[0].worker == 0 && batches[0].from_stage == 1 && batches[0].to_stage == 3);
@@ -108,19 +108,19 @@ static void what_is_half_run_goes_on_where_it_is(void) {
 }
 
 static void latencies_between_measured_batches_are_rounded_up(void) {
-  // The large one takes 60 for two, and 80 for three.
+  // Large variant: 60 for two, 80 for three.
   EXPECT(plan(3, (uint32_t[]){0, 0, 0}, (uint64_t[]){180, 180, 180}, 1, NULL) == 1);
   EXPECT(batches[0].variant == 0 && batches[0].size == 3);
-  // The small one takes 14 for three and 16 for four.
+  // Small variant: 14 for three, 16 for four.
   EXPECT(plan(4, (uint32_t[]){0, 0, 0, 0}, (uint64_t[]){115, 115, 115, 115}, 1, NULL) == 1);
   EXPECT(batches[0].variant == 1 && batches[0].size == 3);
 }
 
 int main(void) {
   the_most_urgent_request_chooses_the_app();
-  as_many_as_are_in_time_with_the_most_accurate_variant();
-  a_lost_deadline_is_answered_soon();
-  what_is_half_run_goes_on_where_it_is();
+  the_batch_and_then_the_accuracy_are_as_large_as_the_deadline_allows();
+  a_missed_deadline_gets_the_fastest_variant();
+  parked_requests_resume_on_their_worker();
   latencies_between_measured_batches_are_rounded_up();
   printf("%s\n", failures ? "failed" : "passed");
   return failures ? EXIT_FAILURE : EXIT_SUCCESS;

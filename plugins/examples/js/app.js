@@ -1,8 +1,8 @@
-// The component: the contract's five calls, and between them the scheduler.
+// The component: the contract's five functions around the scheduler.
 
 import { Scheduler } from "./scheduler.js";
 
-// Place in a worker's queue.
+// Position in a worker's queue.
 const AT_THE_END = 0xffffffff;
 
 let scheduler;
@@ -20,9 +20,9 @@ function describe() {
 }
 
 function configure(catalog, settings) {
-  // A field that nobody reads is mostly a typing error: refused, not ignored.
+  // An unknown setting is mostly a misspelt name: refuse it.
   const [unknown] = Object.keys(JSON.parse(settings)).sort();
-  if (unknown !== undefined) throw `settings: ${unknown}: there is no such field`;
+  if (unknown !== undefined) throw `settings: ${unknown}: unknown setting; this policy has none`;
   scheduler = new Scheduler(catalog);
 }
 

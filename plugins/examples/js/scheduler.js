@@ -1,25 +1,25 @@
-// Earliest deadline first: what to run where, decided without knowing about WebAssembly.
+// Earliest deadline first, independent of WebAssembly.
 //
-// `app.js` hands this module the contract's own objects: columns of 32-bit numbers are
-// Uint32Array, of 64-bit ones BigUint64Array. Times are made ordinary numbers, which are exact for
-// 285 years of microseconds and much quicker to compare.
+// `app.js` passes the contract's objects: columns of 32-bit numbers are Uint32Array, of 64-bit
+// numbers BigUint64Array. Times are converted to numbers: faster to compare, and exact for 285 years
+// of microseconds.
 
-// `runningVariant` of a worker that runs nothing.
+// `runningVariant` of an idle worker.
 export const NOTHING = 0xffffffff;
 
-// Keeps what the catalog says, worked out once, and answers windows.
+// Reads the catalog once and plans each window.
 export class Scheduler {
   constructor(catalog) {
     this.variants = catalog.variants;
     const rows = wholeRuns(catalog);
-    // Per worker, per app: its choices, most accurate first, equally accurate ones fastest first.
+    // Per worker and app: the choices, by accuracy, then by latency.
     this.menus = catalog.workers.map((worker) =>
       catalog.apps.map((_, app) => menu(catalog, rows, worker, app)),
     );
   }
 
-  // The batches to start now, their members as positions in the window's columns. What is in none
-  // of them stays pending.
+  // The batches to start now; members are positions in the window's columns. Other requests stay
+  // pending.
   schedule(window) {
     const { requests, workers } = window;
     const idle = [];
@@ -28,7 +28,7 @@ export class Scheduler {
       if (free && workers.up[worker] !== 0) idle.push(worker);
     }
     if (idle.length === 0) return [];
-    // The one that has been idle longest goes first.
+    // The worker that has been idle longest goes first.
     const busyUntil = Array.from(workers.busyUntil, Number);
     idle.sort((a, b) => busyUntil[a] - busyUntil[b] || a - b);
 
@@ -36,7 +36,7 @@ export class Scheduler {
     const queues = this.byDeadline(requests, deadline);
     const batches = [];
     for (const worker of idle) {
-      // What is half run on a worker can end nowhere else, so it goes first.
+      // Parked requests first: only this worker has their activations.
       const batch =
         this.resume(worker, requests.progress) ??
         this.start(worker, queues, deadline, Number(window.now));
@@ -45,7 +45,7 @@ export class Scheduler {
     return batches;
   }
 
-  // Per app, the requests that have run nothing yet, most urgent first.
+  // Per app, the requests that have run no stage, by deadline.
   byDeadline(requests, deadline) {
     const queues = this.menus[0].map(() => []);
     const begun = new Set(requests.progress.map(({ index }) => index));
@@ -57,7 +57,7 @@ export class Scheduler {
     return queues;
   }
 
-  // The oldest request parked on this worker, and those that can go on with it.
+  // The oldest request parked on this worker, with those at the same stage.
   resume(worker, progress) {
     const here = progress.filter((p) => p.worker === worker).sort((a, b) => a.index - b.index);
     if (here.length === 0) return undefined;
@@ -76,7 +76,7 @@ export class Scheduler {
     };
   }
 
-  // The most urgent request chooses the app, and the rest of the app joins it.
+  // The request with the earliest deadline chooses the app.
   start(worker, queues, deadline, now) {
     const menus = this.menus[worker];
     let app;
@@ -95,8 +95,8 @@ export class Scheduler {
   }
 }
 
-// As many as are in time with any variant, with the most accurate that is. When the most urgent
-// deadline is lost: as many as any variant takes, with the fastest.
+// The largest batch that meets the deadline, on the most accurate variant that meets it. If none
+// does: the largest batch, on the fastest variant.
 function choose(choices, waiting, slack) {
   const most = Math.min(waiting, Math.max(...choices.map(({ latencies }) => latencies.length)));
   for (let size = most; size > 0; size -= 1) {
@@ -108,7 +108,7 @@ function choose(choices, waiting, slack) {
   return { choice: able.reduce(faster), size: most };
 }
 
-// What can answer an app's requests on a worker.
+// The variants that can serve an app on a worker.
 function menu(catalog, rows, worker, app) {
   const choices = [];
   for (const [index, variant] of catalog.variants.entries()) {
@@ -122,7 +122,7 @@ function menu(catalog, rows, worker, app) {
   return choices.sort((a, b) => b.accuracy - a.accuracy || a.latencies[0] - b.latencies[0]);
 }
 
-// Measured latencies of whole runs: kind and variant to a table of batch to microseconds.
+// Measured latencies over all stages: kind and variant to a map of batch to microseconds.
 function wholeRuns(catalog) {
   const runs = new Map();
   for (const row of catalog.profile) {
@@ -135,7 +135,7 @@ function wholeRuns(catalog) {
   return runs;
 }
 
-// Latency by batch, 1 and up, as the host reckons: linear, rounded up to the microsecond.
+// Latency by batch from 1 on, interpolated as the host does: linear, rounded up to the microsecond.
 export function interpolate(measured, maxBatch) {
   const sizes = [...measured.keys()].sort((a, b) => a - b);
   const latencies = [];

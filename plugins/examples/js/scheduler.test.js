@@ -20,7 +20,7 @@ const rows = (variant, latencies, toStage = 1) =>
     return { kind: 0, variant, fromStage: 0, toStage, exit: 0, batch: n + 1, latency };
   });
 
-// App 0 has a large and a small variant; app 1 has one of three stages.
+// App 0 has a large and a small variant; app 1 has one variant with three stages.
 const catalog = {
   apps: ["heart", "voice"],
   variants: [
@@ -39,7 +39,7 @@ const catalog = {
   ],
 };
 
-// Requests as [app, deadline], arriving one by one; it is 100.
+// Requests as [app, deadline] in order of arrival; the time is 100.
 function plan(requests, { progress = [], idle = [true, true] } = {}) {
   return new Scheduler(catalog).schedule({
     now: 100n,
@@ -67,7 +67,7 @@ const batch = (worker, variant, members, fromStage = 0, toStage = 1) => ({
 });
 
 test("the most urgent request chooses the app", () => {
-  // The large variant does not fit worker 1. Of its app, the most urgent come first.
+  // The large variant does not fit on worker 1. Within the app, by deadline.
   assert.deepEqual(
     plan([
       [0, 900],
@@ -78,10 +78,10 @@ test("the most urgent request chooses the app", () => {
   );
 });
 
-test("as many as are in time, with the most accurate variant", () => {
+test("the batch and then the accuracy are as large as the deadline allows", () => {
   const idle = [true, false];
   assert.deepEqual(plan([[0, 140]], { idle }), [batch(0, 0, [0])]);
-  // Two are in time with the small variant only.
+  // Only the small variant meets the deadline with two.
   const two = [
     [0, 140],
     [0, 150],
@@ -89,11 +89,11 @@ test("as many as are in time, with the most accurate variant", () => {
   assert.deepEqual(plan(two, { idle }), [batch(0, 1, [0, 1])]);
 });
 
-test("a lost deadline is answered soon", () => {
+test("a missed deadline gets the fastest variant", () => {
   assert.deepEqual(plan([[0, 50]], { idle: [true, false] }), [batch(0, 1, [0])]);
 });
 
-test("what is half run goes on where it is", () => {
+test("parked requests resume on their worker", () => {
   const progress = [{ index: 1, worker: 0, variant: 2, stagesRun: 1 }];
   const requests = [
     [0, 120],

@@ -1,7 +1,6 @@
-"""The component: the contract's five calls, and between them the scheduler.
+"""The component: the contract's five functions around the scheduler.
 
-The module `wit_world` is made from `wit/` when the component is built; for an editor that
-completes names, make it by hand: see README.md.
+The build generates the module `wit_world` from `wit/`; README.md says how to generate it for an editor.
 """
 
 import json
@@ -13,7 +12,7 @@ from wit_world.exports.scheduling import Description, Dispatch, Events, Plan, Si
 from scheduler import Scheduler
 
 
-# Not in the class below: an object of it is made for every call.
+# Not a field of the class: each call creates an object of it.
 scheduler = None
 
 
@@ -30,10 +29,10 @@ class Scheduling(exports.Scheduling):
         )
 
     def configure(self, catalog, settings):
-        # A field that nobody reads is mostly a typing error: refused, not ignored.
+        # An unknown setting is mostly a misspelt name: refuse it.
         unknown = sorted(json.loads(settings))
         if unknown:
-            raise Err(f"settings: {unknown[0]}: there is no such field")
+            raise Err(f"settings: {unknown[0]}: unknown setting; this policy has none")
         global scheduler
         scheduler = Scheduler(catalog)
 
@@ -71,5 +70,5 @@ class Scheduling(exports.Scheduling):
         pass
 
 
-# Place in a worker's queue.
+# Position in a worker's queue.
 AT_THE_END = 0xFFFFFFFF

@@ -1,7 +1,7 @@
-"""Earliest deadline first: what to run where, decided without knowing about WebAssembly.
+"""Earliest deadline first, independent of WebAssembly.
 
-`app.py` hands this module the contract's own objects. It reads their attributes and nothing
-else, so the tests hand it plain objects with the same attributes.
+`app.py` passes the contract's objects. Only their attributes are read, so the tests pass plain
+objects with the same attributes.
 """
 
 from bisect import bisect_left
@@ -16,13 +16,13 @@ class Choice:
     stages: int
     exit: int
     accuracy: float
-    # Of batches of 1, 2, and so on, in microseconds.
+    # Microseconds, of batches of 1, 2, ...
     latencies: list[int]
 
 
 @dataclass(slots=True)
 class Batch:
-    """Requests that run together, as positions in the window's columns."""
+    """One batch; members are positions in the window's columns."""
 
     worker: int
     variant: int
@@ -33,19 +33,19 @@ class Batch:
 
 
 class Scheduler:
-    """Keeps what the catalog says, worked out once, and answers windows."""
+    """Reads the catalog once and plans each window."""
 
     def __init__(self, catalog):
         self.variants = catalog.variants
         rows = whole_runs(catalog)
-        # Per worker, per app: its choices, most accurate first, equally accurate ones fastest first.
+        # Per worker and app: the choices, by accuracy, then by latency.
         self.menus = [
             [menu(catalog, rows, worker, app) for app in range(len(catalog.apps))]
             for worker in catalog.workers
         ]
 
     def schedule(self, window):
-        """The batches to start now. What is in none of them stays pending."""
+        """The batches to start now; other requests stay pending."""
         requests, workers = window.requests, window.workers
         idle = [
             worker
@@ -54,14 +54,14 @@ class Scheduler:
             and workers.queued[worker] == 0
             and workers.up[worker]
         ]
-        # The one that has been idle longest goes first.
+        # The worker that has been idle longest goes first.
         idle.sort(key=workers.busy_until.__getitem__)
         if not idle:
             return []
         queues = self.by_deadline(requests)
         batches = []
         for worker in idle:
-            # What is half run on a worker can end nowhere else, so it goes first.
+            # Parked requests first: only this worker has their activations.
             batch = self.resume(worker, requests.progress) or self.start(
                 worker, queues, requests.deadline, window.now
             )
@@ -70,7 +70,7 @@ class Scheduler:
         return batches
 
     def by_deadline(self, requests):
-        """Per app, the requests that have run nothing yet, most urgent first."""
+        """Per app, the requests that have run no stage, by deadline."""
         queues = [[] for _ in self.menus[0]]
         begun = {progress.index for progress in requests.progress}
         order = sorted(range(len(requests.id)), key=requests.deadline.__getitem__)
@@ -80,7 +80,7 @@ class Scheduler:
         return queues
 
     def resume(self, worker, progress):
-        """The oldest request parked on this worker, and those that can go on with it."""
+        """The oldest request parked on this worker, with those at the same stage."""
         here = [p for p in progress if p.worker == worker]
         if not here:
             return None
@@ -101,7 +101,7 @@ class Scheduler:
         )
 
     def start(self, worker, queues, deadline, now):
-        """The most urgent request chooses the app, and the rest of the app joins it."""
+        """The request with the earliest deadline chooses the app."""
         menus = self.menus[worker]
         able = [app for app, queue in enumerate(queues) if queue and menus[app]]
         if not able:
@@ -113,14 +113,14 @@ class Scheduler:
         return Batch(worker, choice.variant, 0, choice.stages, choice.exit, members)
 
 
-# `running-variant` of a worker that runs nothing.
+# `running-variant` of an idle worker.
 NOTHING = 0xFFFFFFFF
 
 
 def choose(choices, waiting, slack):
-    """As many as are in time with any variant, with the most accurate that is.
+    """The largest batch that meets the deadline, on the most accurate variant that meets it.
 
-    When the most urgent deadline is lost: as many as any variant takes, with the fastest.
+    If none does: the largest batch, on the fastest variant.
     """
     most = min(waiting, max(len(choice.latencies) for choice in choices))
     for size in range(most, 0, -1):
@@ -132,7 +132,7 @@ def choose(choices, waiting, slack):
 
 
 def menu(catalog, rows, worker, app):
-    """What can answer an app's requests on a worker."""
+    """The variants that can serve an app on a worker."""
     choices = []
     for index, variant in enumerate(catalog.variants):
         latencies = interpolate(rows.get((worker.kind, index), {}), variant.max_batch)
@@ -145,7 +145,7 @@ def menu(catalog, rows, worker, app):
 
 
 def whole_runs(catalog):
-    """Measured latencies of whole runs: (kind, variant) to a table of batch to microseconds."""
+    """Measured latencies over all stages: (kind, variant) to a dict of batch to microseconds."""
     runs = {}
     for row in catalog.profile:
         variant = catalog.variants[row.variant]
@@ -155,7 +155,7 @@ def whole_runs(catalog):
 
 
 def interpolate(measured, max_batch):
-    """Latency by batch, 1 and up, as the host reckons: linear, rounded up to the microsecond."""
+    """Latency by batch from 1 on, interpolated as the host does: linear, rounded up."""
     sizes, latencies = sorted(measured), []
     for batch in range(1, max_batch + 1):
         at = bisect_left(sizes, batch)

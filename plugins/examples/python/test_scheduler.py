@@ -18,7 +18,7 @@ def rows(variant, latencies, stages=1):
     ]
 
 
-# App 0 has a large and a small variant; app 1 has one of three stages.
+# App 0 has a large and a small variant; app 1 has one variant with three stages.
 CATALOG = Obj(
     apps=["heart", "voice"],
     variants=[variant(0, 0.9, memory_bytes=8), variant(0, 0.7), variant(1, 0.8, stages=3)],
@@ -30,7 +30,7 @@ CATALOG = Obj(
 
 
 def window(*requests, progress=(), idle=(True, True)):
-    """Requests as (app, deadline), arriving one by one; it is 100."""
+    """Requests as (app, deadline) in order of arrival; the time is 100."""
     return Obj(
         now=100,
         requests=Obj(
@@ -56,19 +56,19 @@ class Scheduling(unittest.TestCase):
     def test_the_most_urgent_request_chooses_the_app(self):
         batches = plan((0, 900), (1, 300), (0, 800))
         self.assertEqual(batches[0], Batch(0, 2, 0, 3, 0, [1]))
-        # The large variant does not fit worker 1. Of its app, the most urgent come first.
+        # The large variant does not fit on worker 1. Within the app, by deadline.
         self.assertEqual(batches[1], Batch(1, 1, 0, 1, 0, [2, 0]))
 
-    def test_as_many_as_are_in_time_with_the_most_accurate_variant(self):
+    def test_the_batch_and_then_the_accuracy_are_as_large_as_the_deadline_allows(self):
         idle = (True, False)
         self.assertEqual(plan((0, 140), idle=idle), [Batch(0, 0, 0, 1, 0, [0])])
-        # Two are in time with the small variant only.
+        # Only the small variant meets the deadline with two.
         self.assertEqual(plan((0, 140), (0, 150), idle=idle), [Batch(0, 1, 0, 1, 0, [0, 1])])
 
-    def test_a_lost_deadline_is_answered_soon(self):
+    def test_a_missed_deadline_gets_the_fastest_variant(self):
         self.assertEqual(plan((0, 50), idle=(True, False)), [Batch(0, 1, 0, 1, 0, [0])])
 
-    def test_what_is_half_run_goes_on_where_it_is(self):
+    def test_parked_requests_resume_on_their_worker(self):
         parked = Obj(index=1, worker=0, variant=2, stages_run=1)
         batches = plan((0, 120), (1, 900), progress=[parked])
         self.assertEqual(batches, [Batch(0, 2, 1, 3, 0, [1]), Batch(1, 1, 0, 1, 0, [0])])

@@ -1,7 +1,9 @@
-//! First come, first served. The policy to copy: it decides as little as a policy can.
+//! First come, first served: the smallest policy, and the one to copy.
 //!
-//! Whenever a worker is idle, the request that has waited longest chooses the app, and as
-//! many waiting requests of that app as fit one batch run with it.
+//! On each idle worker the oldest pending request chooses the app. The batch has the oldest
+//! requests of that app, up to the largest profiled batch of the app's variant.
+
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 
@@ -11,19 +13,20 @@ use switchyard_sdk::{
     Window, WorkerId, export_policy, settings,
 };
 
-/// The policy's own JSON. Unknown fields are refused, so a typing error is found at load.
+/// The policy's JSON. Unknown fields are refused, so that loading finds a misspelt name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Settings {
-    /// App name to variant name; an app that is not here runs its most accurate variant.
+struct FcfsSettings {
+    /// App name to variant name; other apps run their most accurate variant.
+    /// Range: names of the catalog.
     variants: BTreeMap<String, String>,
 }
 
 /// First come, first served.
 #[derive(Debug)]
 pub struct Fcfs {
-    /// The variant of each app, by the app's position in the catalog; none for an app that
-    /// has no variants.
+    /// The variant of each app, by the app's position in the catalog; none for an app without
+    /// variants.
     variants: Vec<Option<VariantId>>,
 }
 
@@ -39,9 +42,9 @@ impl Policy for Fcfs {
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
-        let Settings { variants: chosen } = settings::parse(json)?;
+        let FcfsSettings { variants: chosen } = settings::parse(json)?;
         if let Some(name) = chosen.keys().find(|name| catalog.app_named(name).is_none()) {
-            return Err(format!("settings: variants.{name}: there is no such app"));
+            return Err(format!("settings: variants.{name}: unknown app"));
         }
         let variants = catalog.apps().map(|app| match chosen.get(&app.name) {
             Some(name) => named(catalog, app.id, name).map(Some),
@@ -53,7 +56,7 @@ impl Policy for Fcfs {
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
-        // Per app, the requests that no worker of this window has taken yet.
+        // Per app, the requests that are in no batch of this plan.
         let mut waiting: Vec<_> = window
             .catalog()
             .apps()
@@ -61,11 +64,12 @@ impl Policy for Fcfs {
             .collect();
         let is_parked = !window.raw().requests.progress.is_empty();
         for worker in window.idle_workers() {
-            // Mostly there are more idle workers than requests.
+            // Mostly there are more idle workers than requests: stop early.
             if !is_parked && waiting.iter_mut().all(|queue| queue.peek().is_none()) {
                 break;
             }
-            // What an earlier policy left half-run goes first: only this worker can end it.
+            // Requests that an earlier policy parked go first: only this worker has their
+            // activations.
             if plan.resume_parked(worker.id()) > 0 {
                 continue;
             }
@@ -73,7 +77,6 @@ impl Policy for Fcfs {
             let oldest = waiting
                 .iter_mut()
                 .zip(&self.variants)
-                // An app whose variant this worker cannot run waits for another worker.
                 .filter_map(|(queue, &variant)| Some((queue, variant?)))
                 .filter(|(_, variant)| catalog.can_run(worker.id(), *variant))
                 .filter_map(|(queue, variant)| Some((queue.peek()?.index(), queue, variant)))
@@ -89,7 +92,7 @@ impl Policy for Fcfs {
     }
 }
 
-/// The oldest requests of one app, as many as run in one batch.
+/// The oldest requests of one app, up to the largest profiled batch.
 fn batch_of<'a>(
     queue: impl Iterator<Item = RequestRef<'a>>,
     catalog: &Catalog,
@@ -113,7 +116,7 @@ fn named(catalog: &Catalog, app: AppId, name: &str) -> Result<VariantId, String>
         .find(|variant| variant.name == name);
     found.map(|variant| variant.id).ok_or_else(|| {
         let app = &catalog.app(app).name;
-        format!("settings: variants.{app}: it has no variant {name}")
+        format!("settings: variants.{app}: unknown variant {name}")
     })
 }
 

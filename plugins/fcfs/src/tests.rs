@@ -37,7 +37,7 @@ fn batch(worker: u32, variant: u32, requests: &[u64]) -> Batch {
 }
 
 #[test]
-fn the_oldest_request_chooses_the_app_and_the_rest_of_it_joins() {
+fn the_oldest_request_chooses_the_app_and_others_of_the_app_join() {
     let catalog = catalog();
     let window = WindowBuilder::new(&catalog)
         .request("voice")
@@ -52,7 +52,7 @@ fn the_oldest_request_chooses_the_app_and_the_rest_of_it_joins() {
 }
 
 #[test]
-fn a_batch_is_no_larger_than_the_variant_takes() {
+fn a_batch_is_at_most_as_large_as_the_profile_covers() {
     let catalog = catalog();
     let window = WindowBuilder::new(&catalog)
         .requests(6, "heart")
@@ -73,13 +73,13 @@ fn settings_choose_the_variant() {
     );
 
     let error = Fcfs::configure(&catalog, r#"{"variants": {"heart": "net"}}"#).unwrap_err();
-    assert_eq!(error, "settings: variants.heart: it has no variant net");
+    assert_eq!(error, "settings: variants.heart: unknown variant net");
     let error = Fcfs::configure(&catalog, r#"{"variants": {"hart": "small"}}"#).unwrap_err();
-    assert_eq!(error, "settings: variants.hart: there is no such app");
+    assert_eq!(error, "settings: variants.hart: unknown app");
 }
 
 #[test]
-fn the_worker_idle_longest_goes_first_and_busy_ones_get_nothing() {
+fn the_worker_idle_longest_goes_first_and_busy_workers_get_nothing() {
     let catalog = catalog();
     let mut window = WindowBuilder::new(&catalog).request("heart").build();
     window.workers.busy_until = vec![900_000, 800_000];
@@ -96,7 +96,7 @@ fn the_worker_idle_longest_goes_first_and_busy_ones_get_nothing() {
 }
 
 #[test]
-fn parked_requests_go_on_where_they_are() {
+fn parked_requests_resume_on_their_worker() {
     let catalog = CatalogBuilder::new()
         .app("image", &["a", "b"])
         .variant("net", &[0.9, 0.9])
@@ -125,12 +125,12 @@ fn parked_requests_go_on_where_they_are() {
     assert_eq!(
         decisions.batches,
         [resumed],
-        "those at the same stage, with the oldest of them"
+        "only requests at the same stage as the oldest"
     );
 }
 
 #[test]
-fn a_variant_that_a_worker_cannot_hold_waits_for_another() {
+fn a_variant_that_does_not_fit_on_a_worker_runs_on_another() {
     let catalog = CatalogBuilder::new()
         .app("heart", &["n", "a"])
         .variant("large", &[0.9, 0.9])

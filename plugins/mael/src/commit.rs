@@ -1,78 +1,87 @@
-//! From lines to the plan: what is put into the host's queues, what is held, what is taken back.
+//! Writes the queues into a plan: launches, held requests, revokes.
 
 use switchyard_sdk::window::{Placed, Progress};
 use switchyard_sdk::{PlanBuilder, Reason, RequestId, VariantId, Window};
 
-use crate::line::{Entry, Length, Line, Place};
-use crate::models::Models;
-use crate::state::{Piece, State};
+use crate::models::CostTable;
+use crate::queue::{EntryState, QueueEntry, RunLength, WorkerQueue};
+use crate::state::{MaelState, StageRange};
 
-/// What a plan is made from.
-pub(crate) struct Commit<'a> {
+/// Writes one plan.
+pub(crate) struct PlanWriter<'a> {
     pub(crate) window: Window<'a>,
-    pub(crate) models: &'a Models,
-    /// SliceMode as this window found it.
+    pub(crate) models: &'a CostTable,
+    /// SliceMode at the start of this window.
     pub(crate) slices: bool,
+    /// Reason of the new tasks' mapping.
     pub(crate) how: &'static str,
 }
 
-/// One dispatch to be.
-struct Part {
+/// The next launch of a request.
+struct NextLaunch {
     id: RequestId,
     variant: VariantId,
-    piece: Piece,
-    /// Of its variant.
+    range: StageRange,
+    /// Number of stages of the variant.
     stages: u32,
 }
 
-// === impl Commit ===
+// === impl PlanWriter ===
 
-impl Commit<'_> {
-    /// Puts lines into a plan. Only the last part of a run may have others queued behind it: a
-    /// worker takes the next batch by itself, and the part that follows is pending only then.
-    /// What comes later in the line is held, unless its deadline has passed: the host minds
-    /// requests that are late and wait.
+impl PlanWriter<'_> {
+    /// Writes the queues into a plan. Only the last slice of a task may have entries queued behind
+    /// it: the worker starts its next batch before the policy can queue the next slice. Later
+    /// entries are held, unless their deadlines have passed: the host counts late pending requests
+    /// as starved.
     ///
-    /// Returns whether anything is left to be dispatched.
-    pub(crate) fn apply(&self, lines: &[Line], state: &mut State, plan: &mut PlanBuilder) -> bool {
+    /// Returns whether launches are left for a later window.
+    pub(crate) fn apply(
+        &self,
+        queues: &[WorkerQueue],
+        state: &mut MaelState,
+        plan: &mut PlanBuilder,
+    ) -> bool {
         state.held.clear();
-        let reaches: Vec<usize> = lines.iter().map(|line| self.reach(line, state)).collect();
-        for (line, &reach) in lines.iter().zip(&reaches) {
-            for (at, entry) in line.order.iter().enumerate() {
+        let reaches: Vec<usize> = queues
+            .iter()
+            .map(|queue| self.reach(queue, state))
+            .collect();
+        for (queue, &reach) in queues.iter().zip(&reaches) {
+            for (at, entry) in queue.order.iter().enumerate() {
                 let is_held = at >= reach && !entry.is_overdue();
-                match entry.place {
-                    Place::Moved { batch, from } => plan.revoke(from, batch),
-                    Place::Queued { batch, mine: true } if is_held => {
-                        plan.revoke(line.worker, batch);
+                match entry.state {
+                    EntryState::Moved { batch, from } => plan.revoke(from, batch),
+                    EntryState::Queued { batch, mine: true } if is_held => {
+                        plan.revoke(queue.worker, batch);
                     }
-                    Place::Pending(_) => {}
-                    Place::Queued { .. } | Place::Running => continue,
+                    EntryState::Pending(_) => {}
+                    EntryState::Queued { .. } | EntryState::Running => continue,
                 }
                 if is_held {
-                    state.pieces.remove(&entry.id);
-                    state.held.push((line.worker, entry.id));
+                    state.ranges.remove(&entry.id);
+                    state.held.push((queue.worker, entry.id));
                 }
             }
         }
         let mut is_left = !state.held.is_empty();
-        for (line, &reach) in lines.iter().zip(&reaches) {
-            let mut can_park = self.can_park(line, state);
+        for (queue, &reach) in queues.iter().zip(&reaches) {
+            let mut can_park = self.can_park(queue, state);
             let mut place = 0;
-            for (at, entry) in line.order.iter().enumerate() {
+            for (at, entry) in queue.order.iter().enumerate() {
                 let is_held = at >= reach && !entry.is_overdue();
-                match entry.place {
-                    Place::Running => {}
-                    Place::Queued { mine, .. } => place += u32::from(!mine || !is_held),
-                    Place::Pending(_) | Place::Moved { .. } if is_held => {}
-                    Place::Pending(_) | Place::Moved { .. } => {
-                        let part = self.part(entry, line, state, can_park > 0);
-                        let taken =
-                            part.filter(|part| self.dispatch(part, entry, line, place, plan));
+                match entry.state {
+                    EntryState::Running => {}
+                    EntryState::Queued { mine, .. } => place += u32::from(!mine || !is_held),
+                    EntryState::Pending(_) | EntryState::Moved { .. } if is_held => {}
+                    EntryState::Pending(_) | EntryState::Moved { .. } => {
+                        let launch = self.next_launch(entry, queue, state, can_park > 0);
+                        let taken = launch
+                            .filter(|launch| self.dispatch(launch, entry, queue, place, plan));
                         is_left |= taken.is_none();
-                        state.pieces.remove(&entry.id);
-                        if let Some(part) = taken {
-                            state.pieces.insert(part.id, part.piece);
-                            can_park -= u32::from(part.is_first() && part.goes_on());
+                        state.ranges.remove(&entry.id);
+                        if let Some(launch) = taken {
+                            state.ranges.insert(launch.id, launch.range);
+                            can_park -= u32::from(launch.is_first() && launch.has_more());
                             place += 1;
                         }
                     }
@@ -82,25 +91,29 @@ impl Commit<'_> {
         is_left
     }
 
-    /// How much of a line can be queued: up to the first part that is not its run's last.
-    fn reach(&self, line: &Line, state: &State) -> usize {
-        let goes_on = line.order.iter().position(|entry| match entry.place {
-            Place::Running => true,
-            // Most are whole, and whole lines may be long.
-            Place::Queued { .. } if matches!(entry.length, Length::Short | Length::Long) => false,
-            Place::Queued { .. } => {
-                let piece = state.pieces.get(&entry.id);
-                let row = self.row(entry.id);
-                piece
-                    .zip(row)
-                    .is_some_and(|(piece, row)| piece.to < self.stages(row.variant))
+    /// The number of entries that can be queued: up to the first slice that is not its task's last.
+    fn reach(&self, queue: &WorkerQueue, state: &MaelState) -> usize {
+        let has_more = queue.order.iter().position(|entry| match entry.state {
+            EntryState::Running => true,
+            // Fast path: most entries are not sliced, and queues may be long.
+            EntryState::Queued { .. }
+                if matches!(entry.length, RunLength::Short | RunLength::Long) =>
+            {
+                false
             }
-            Place::Pending(_) | Place::Moved { .. } => {
-                let part = self.part(entry, line, state, true);
-                part.is_some_and(|part| part.goes_on())
+            EntryState::Queued { .. } => {
+                let range = state.ranges.get(&entry.id);
+                let row = self.row(entry.id);
+                range
+                    .zip(row)
+                    .is_some_and(|(range, row)| range.to < self.stages(row.variant))
+            }
+            EntryState::Pending(_) | EntryState::Moved { .. } => {
+                let launch = self.next_launch(entry, queue, state, true);
+                launch.is_some_and(|launch| launch.has_more())
             }
         });
-        goes_on.map_or(line.order.len(), |at| at + 1)
+        has_more.map_or(queue.order.len(), |at| at + 1)
     }
 
     fn row(&self, id: RequestId) -> Option<Placed> {
@@ -111,22 +124,28 @@ impl Commit<'_> {
         self.window.catalog().variant(variant).stages
     }
 
-    /// Requests that the worker can still park.
-    fn can_park(&self, line: &Line, state: &State) -> u32 {
-        let worker = self.window.worker(line.worker);
+    /// The number of requests that the worker can still park.
+    fn can_park(&self, queue: &WorkerQueue, state: &MaelState) -> u32 {
+        let worker = self.window.worker(queue.worker);
         let coming = self.window.placed().filter(|row| {
-            let piece = state.pieces.get(&row.id);
-            let parks = |p: &Piece| p.from == 0 && p.to < self.stages(row.variant);
-            row.worker == line.worker && piece.is_some_and(parks)
+            let range = state.ranges.get(&row.id);
+            let parks = |p: &StageRange| p.from == 0 && p.to < self.stages(row.variant);
+            row.worker == queue.worker && range.is_some_and(parks)
         });
-        let limit = self.window.catalog().worker(line.worker).parked_max;
+        let limit = self.window.catalog().worker(queue.worker).parked_max;
         limit.saturating_sub(worker.parked() + coming.count() as u32)
     }
 
-    /// The part of an entry's run that comes next.
-    fn part(&self, entry: &Entry, line: &Line, state: &State, can_park: bool) -> Option<Part> {
-        let (run, from) = match entry.place {
-            Place::Pending(index) => {
+    /// The next launch of an entry.
+    fn next_launch(
+        &self,
+        entry: &QueueEntry,
+        queue: &WorkerQueue,
+        state: &MaelState,
+        can_park: bool,
+    ) -> Option<NextLaunch> {
+        let (cost, from) = match entry.state {
+            EntryState::Pending(index) => {
                 let request = self.window.request(index);
                 let (app, accuracy) = (request.app(), request.min_accuracy());
                 match request.progress() {
@@ -134,64 +153,70 @@ impl Commit<'_> {
                         variant,
                         stages_run,
                         ..
-                    }) => (self.models.run_of(app, line.worker, variant)?, stages_run),
-                    None => (self.models.run(app, line.worker, accuracy)?, 0),
+                    }) => (
+                        self.models.of_variant(app, queue.worker, variant)?,
+                        stages_run,
+                    ),
+                    None => (self.models.preferred(app, queue.worker, accuracy)?, 0),
                 }
             }
             _ => {
                 let row = self.row(entry.id)?;
-                let from = state.pieces.get(&entry.id).map_or(0, |piece| piece.from);
-                (self.models.run_of(row.app, line.worker, row.variant)?, from)
+                let from = state.ranges.get(&entry.id).map_or(0, |range| range.from);
+                (
+                    self.models.of_variant(row.app, queue.worker, row.variant)?,
+                    from,
+                )
             }
         };
-        let stages = self.stages(run.variant);
-        let cut = run
+        let stages = self.stages(cost.variant);
+        let cut = cost
             .next_cut(from)
             .filter(|_| self.slices && (can_park || from > 0));
         let to = cut.map_or(stages, |cut| cut.to_stage);
-        Some(Part {
+        Some(NextLaunch {
             id: entry.id,
-            variant: run.variant,
-            piece: Piece { from, to },
+            variant: cost.variant,
+            range: StageRange { from, to },
             stages,
         })
     }
 
-    /// Whether the queue had room.
+    /// Adds a launch to the plan; false if the queue is full.
     fn dispatch(
         &self,
-        part: &Part,
-        entry: &Entry,
-        line: &Line,
+        launch: &NextLaunch,
+        entry: &QueueEntry,
+        queue: &WorkerQueue,
         place: u32,
         plan: &mut PlanBuilder,
     ) -> bool {
-        let run = plan
-            .run(line.worker, part.variant)
-            .resume(part.piece.from)
+        let batch = plan
+            .run(queue.worker, launch.variant)
+            .resume(launch.range.from)
             .place(place);
-        let (run, why) = match (part.goes_on(), part.is_first()) {
-            (true, _) => (run.park_after(part.piece.to), "slice"),
-            (false, true) => (run, self.how),
-            (false, false) => (run, "rest"),
+        let (batch, why) = match (launch.has_more(), launch.is_first()) {
+            (true, _) => (batch.park_after(launch.range.to), "slice"),
+            (false, true) => (batch, self.how),
+            (false, false) => (batch, "rest"),
         };
         let why = Reason::new(why)
             .with("work_us", entry.work_us)
             .with("waited_us", entry.age_us)
             .with("slo_us", entry.slo_us);
-        run.because(why).requests([part.id]) > 0
+        batch.because(why).requests([launch.id]) > 0
     }
 }
 
-// === impl Part ===
+// === impl NextLaunch ===
 
-impl Part {
-    /// Others of the same run follow.
-    fn goes_on(&self) -> bool {
-        self.piece.to < self.stages
+impl NextLaunch {
+    /// Whether more slices of the task follow.
+    fn has_more(&self) -> bool {
+        self.range.to < self.stages
     }
 
     fn is_first(&self) -> bool {
-        self.piece.from == 0
+        self.range.from == 0
     }
 }

@@ -1,49 +1,53 @@
-//! MAEL: tasks of one window are mapped to processors of different kinds so that their expected
-//! latencies, looked up in the profile, are best; SLO-MAEL minds SLOs first; PSLO-MAEL cuts long
-//! runs at stage boundaries so that shorter ones can pass. `README.md` says which part of the
-//! paper is where.
+//! MAEL maps the tasks of a window to workers of different kinds by expected latency; SLO-MAEL
+//! counts SLO violations first; PSLO-MAEL cuts long tasks at stage boundaries.
 //!
 //! In data order:
-//! - `settings`, `models`: what was configured, and L(t, p) with the slices
-//! - `yard`, `line`: what runs and waits on each worker, and the best place in a queue
-//! - `tasks`: the new tasks of a window
-//! - `problem`, `score`, `search`: the best mapping of them
-//! - `mode`: whether long runs are cut
-//! - `commit`: what of it can be queued now
-//! - `state`: what is remembered
+//! - `settings`: the settings
+//! - `models`: L(t, p) (section 4.2) and even slices (section 3.3)
+//! - `observe`, `queue`: the queue of each worker, and the best position in it (Algorithm 1, lines
+//!   12 and 13)
+//! - `tasks`: the new tasks of a window, and the baselines (section 3.2)
+//! - `problem`, `score`: the score of a mapping (Algorithm 1, lines 3 to 9; Algorithm 2, lines 7 to
+//!   14)
+//! - `search`: the best mapping (Algorithm 1, line 11)
+//! - `mode`: whether long tasks are cut (Algorithm 3, lines 24 to 27)
+//! - `commit`: the launches of a plan; sub-tasks in order (section 4.4)
+//! - `state`: state kept between windows
+
+#![forbid(unsafe_code)]
 
 mod commit;
-mod line;
 mod mode;
 mod models;
+mod observe;
 mod problem;
+mod queue;
 mod score;
 mod search;
 mod settings;
 mod state;
 mod tasks;
-mod yard;
 
 use switchyard_sdk::window::Causes;
 use switchyard_sdk::{
-    Catalog, Description, Events, PlanBuilder, Policy, RequestId, RequestRef, Sights, Window,
+    Catalog, Description, Events, PlanBuilder, Policy, RequestId, RequestRef, Window, WindowFields,
     WorkerRef, export_policy,
 };
 
-use commit::Commit;
-use line::{Length, Line};
-use models::Models;
-use settings::{Algorithm, Settings, Slicing};
-use state::State;
+use commit::PlanWriter;
+use models::CostTable;
+use queue::{RunLength, WorkerQueue};
+use settings::{MaelAlgorithm, MaelSettings, Slicing};
+use state::MaelState;
 use tasks::Placer;
 
-/// MAEL, its kin and its baselines.
+/// MAEL, SLO-MAEL, PSLO-MAEL and the paper's baselines.
 #[derive(Debug)]
 pub struct Mael {
-    settings: Settings,
-    models: Models,
-    state: State,
-    /// End of the window that gathers now, on the host's clock.
+    settings: MaelSettings,
+    models: CostTable,
+    state: MaelState,
+    /// End of the scheduling window, on the host's clock.
     due_us: u64,
 }
 
@@ -56,22 +60,22 @@ impl Policy for Mael {
             "best expected latencies over workers of different kinds",
         )
         .on(Events::ARRIVAL | Events::WORKER_IDLE)
-        .wants(Sights::PLACED | Sights::RESIDENTS)
+        .wants(WindowFields::PLACED | WindowFields::RESIDENTS)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
-        let settings = Settings::try_new(json)?;
-        let models = Models::of_catalog(catalog, &settings);
-        if let (Algorithm::Enr, Some(app)) = (settings.algorithm, models.without_energy()) {
+        let settings = MaelSettings::try_new(json)?;
+        let models = CostTable::of_catalog(catalog, &settings);
+        if let (MaelAlgorithm::Enr, Some(app)) = (settings.algorithm, models.without_energy()) {
             let name = &catalog.app(app).name;
             return Err(format!(
-                "settings: algorithm: enr: the profile knows no energy of {name}"
+                "settings: algorithm: \"enr\" needs energy_uj in the profile, which has none for app {name}"
             ));
         }
         Ok(Self {
             settings,
             models,
-            state: State::default(),
+            state: MaelState::default(),
             due_us: 0,
         })
     }
@@ -99,19 +103,19 @@ impl Policy for Mael {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        self.state = State::restore(state)?;
+        self.state = MaelState::restore(state)?;
         Ok(())
     }
 }
 
 impl Mael {
-    /// Whether new tasks are placed now: a window has ended, or a worker has nothing to do.
+    /// Whether new tasks are placed now: the window has ended, or a worker is idle.
     fn is_due(&mut self, window: &Window) -> bool {
         let now_us = window.now_us();
         if self.settings.eager && window.workers().any(|worker| WorkerRef::is_idle(&worker)) {
             return true;
         }
-        // The first arrival after a pause does not end a window, it begins one.
+        // The first arrival after a pause begins a window.
         let is_end = self.settings.eager || window.because().contains(Causes::WAKE);
         if now_us > self.due_us && !is_end {
             self.due_us = self.next_end_us(now_us);
@@ -130,14 +134,14 @@ impl Mael {
         self.state.mode.on || self.settings.slicing == Slicing::Always
     }
 
-    /// Plans; returns whether something is left for the next window.
+    /// Plans; returns whether tasks are left for the next window.
     fn decide(&mut self, window: &Window, plan: &mut PlanBuilder, with_new: bool) -> bool {
         self.state.forget_ended(window);
         let rule = self.settings.algorithm.rule();
         let slices = self.slices();
-        let mut lines = yard::lines(window, plan, &self.models, &self.state, rule);
-        let held = self.put_held(window, &mut lines);
-        self.put_parked(window, &held, &mut lines);
+        let mut queues = observe::queues(window, plan, &self.models, &self.state, rule);
+        let held = self.put_held(window, &mut queues);
+        self.put_parked(window, &held, &mut queues);
         let placer = Placer {
             window: *window,
             models: &self.models,
@@ -147,69 +151,69 @@ impl Mael {
         let is_new = |request: &RequestRef<'_>| {
             with_new && request.progress().is_none() && !held.contains(&request.id())
         };
-        let mut fresh = placer.fresh(window.requests().filter(is_new), &lines);
-        let new = fresh.len();
+        let mut tasks = placer.new_tasks(window.requests().filter(is_new), &queues);
+        let new = tasks.len();
         let how = if self.settings.replan {
-            let hosts = lines.clone();
-            placer.recall(&mut fresh, &mut lines);
-            let how = placer.place(&mut fresh, &mut lines);
-            yard::mark_moved(&mut lines, &hosts);
+            let hosts = queues.clone();
+            placer.recall(&mut tasks, &mut queues);
+            let how = placer.place(&mut tasks, &mut queues);
+            observe::mark_moved(&mut queues, &hosts);
             how
         } else {
-            placer.place(&mut fresh, &mut lines)
+            placer.place(&mut tasks, &mut queues)
         };
         if self.models.any_sliced() {
             let hold_us = self.settings.slice_hold_us();
-            self.state.mode.update(window.now_us(), hold_us, &lines);
+            self.state.mode.update(window.now_us(), hold_us, &queues);
         }
-        let commit = Commit {
+        let commit = PlanWriter {
             window: *window,
             models: &self.models,
             slices,
             how,
         };
-        let is_left = commit.apply(&lines, &mut self.state, plan);
+        let is_left = commit.apply(&queues, &mut self.state, plan);
         let is_fresh = |request: &RequestRef<'_>| request.progress().is_none();
         let waiting = window.requests().filter(is_fresh).count();
         is_left || waiting > new
     }
 
-    /// Requests that were held go to the ends of their lines, in their order.
-    fn put_held(&self, window: &Window, lines: &mut [Line]) -> Vec<RequestId> {
+    /// Appends the held requests to their queues, in order.
+    fn put_held(&self, window: &Window, queues: &mut [WorkerQueue]) -> Vec<RequestId> {
         let mut known = Vec::new();
         for &(worker, id) in &self.state.held {
             let Some(request) = window.requests().find(|request| request.id() == id) else {
                 continue;
             };
-            let Some(line) = lines.get_mut(worker.index()).filter(|line| line.is_up) else {
+            let Some(queue) = queues.get_mut(worker.index()).filter(|queue| queue.is_up) else {
                 continue;
             };
-            if let Some(entry) = self.waiting(window, request, line) {
-                line.order.push(entry);
+            if let Some(entry) = self.waiting(window, request, queue) {
+                queue.order.push(entry);
                 known.push(id);
             }
         }
         known
     }
 
-    /// Requests that have run some stages go on where they are.
-    fn put_parked(&self, window: &Window, held: &[RequestId], lines: &mut [Line]) {
+    /// Inserts parked requests into the queues of their workers.
+    fn put_parked(&self, window: &Window, held: &[RequestId], queues: &mut [WorkerQueue]) {
         let parked = window
             .requests()
             .filter(|request| !held.contains(&request.id()));
         for request in parked {
-            let Some(line) = request
+            let Some(queue) = request
                 .progress()
-                .and_then(|progress| lines.get_mut(progress.worker.index()))
+                .and_then(|progress| queues.get_mut(progress.worker.index()))
             else {
                 continue;
             };
-            let Some(entry) = self.waiting(window, request, line) else {
+            let Some(entry) = self.waiting(window, request, queue) else {
                 continue;
             };
             let rule = self.settings.algorithm.rule();
-            let place = rule.map_or(0, |rule| line.best_place(rule, &entry));
-            line.order.insert(place, entry);
+            let place = rule.map_or(0, |rule| queue.best_position(rule, &entry));
+            queue.order.insert(place, entry);
         }
     }
 
@@ -218,8 +222,8 @@ impl Mael {
         &self,
         window: &Window,
         request: RequestRef<'_>,
-        line: &Line,
-    ) -> Option<line::Entry> {
+        queue: &WorkerQueue,
+    ) -> Option<queue::QueueEntry> {
         let (work_us, length) = match request.progress() {
             Some(progress) => {
                 let variant = window.catalog().variant(progress.variant);
@@ -230,20 +234,20 @@ impl Mael {
                     variant.stages,
                     Some(variant.last_exit()),
                 );
-                (of_rest.first().copied()?, Length::Begun)
+                (of_rest.first().copied()?, RunLength::Begun)
             }
             None => {
-                let run = self
-                    .models
-                    .run(request.app(), line.worker, request.min_accuracy())?;
-                match (run.slices.is_empty(), self.slices()) {
-                    (true, _) => (run.latency_us, Length::Short),
-                    (false, false) => (run.latency_us, Length::Long),
-                    (false, true) => (run.sliced_us(), Length::Sliced),
+                let cost =
+                    self.models
+                        .preferred(request.app(), queue.worker, request.min_accuracy())?;
+                match (cost.slices.is_empty(), self.slices()) {
+                    (true, _) => (cost.latency_us, RunLength::Short),
+                    (false, false) => (cost.latency_us, RunLength::Long),
+                    (false, true) => (cost.sliced_us(), RunLength::Sliced),
                 }
             }
         };
-        Some(yard::pending(request, work_us, length))
+        Some(observe::pending(request, work_us, length))
     }
 }
 

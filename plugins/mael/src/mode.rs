@@ -1,11 +1,10 @@
-//! SliceMode (Algorithm 3, lines 24 to 27): whether long runs are cut.
+//! SliceMode (Algorithm 3, lines 24 to 27): whether long tasks are cut.
 
 use serde::{Deserialize, Serialize};
 
-use crate::line::{Entry, Length, Line, Place};
+use crate::queue::{EntryState, QueueEntry, RunLength, WorkerQueue};
 
-/// The flag, which outlives its window: pieces have to be there before the short task that
-/// they let through.
+/// The flag. It outlives its window: slices have to exist before the short task that passes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SliceMode {
     pub(crate) on: bool,
@@ -16,10 +15,10 @@ pub(crate) struct SliceMode {
 // === impl SliceMode ===
 
 impl SliceMode {
-    /// Looks at the queues of a window, new tasks in their places, and turns the flag.
-    pub(crate) fn update(&mut self, now_us: u64, hold_us: u64, lines: &[Line]) {
+    /// Updates the flag from the queues of a window with its new tasks.
+    pub(crate) fn update(&mut self, now_us: u64, hold_us: u64, queues: &[WorkerQueue]) {
         if !self.on {
-            if lines.iter().any(is_blocked) {
+            if queues.iter().any(is_blocked) {
                 *self = Self {
                     on: true,
                     helped_us: now_us,
@@ -27,8 +26,8 @@ impl SliceMode {
             }
             return;
         }
-        // Without pieces there is nothing to judge by.
-        let mut sliced = lines.iter().filter(|line| has_pieces(line)).peekable();
+        // Without slices their benefit is unknown.
+        let mut sliced = queues.iter().filter(|queue| has_slices(queue)).peekable();
         if sliced.peek().is_none() {
             return;
         }
@@ -40,18 +39,18 @@ impl SliceMode {
     }
 }
 
-/// Some task of this window is expected to miss its SLO, and would not without the long runs in
-/// one piece before it.
-fn is_blocked(line: &Line) -> bool {
-    let mut end_us = line.busy_us;
-    let mut long_us = if line.runs_long { line.busy_us } else { 0 };
-    for entry in &line.order {
+/// Whether a new task is expected to miss its SLO and would meet it without the long unsliced tasks
+/// before it.
+fn is_blocked(queue: &WorkerQueue) -> bool {
+    let mut end_us = queue.busy_us;
+    let mut long_us = if queue.runs_long { queue.busy_us } else { 0 };
+    for entry in &queue.order {
         end_us += entry.work_us;
-        if entry.length == Length::Long {
+        if entry.length == RunLength::Long {
             long_us += entry.work_us;
             continue;
         }
-        let is_new = matches!(entry.place, Place::Pending(_));
+        let is_new = matches!(entry.state, EntryState::Pending(_));
         if is_new && entry.missed(end_us) > 0.0 && entry.missed(end_us - long_us) == 0.0 {
             return true;
         }
@@ -59,24 +58,25 @@ fn is_blocked(line: &Line) -> bool {
     false
 }
 
-fn has_pieces(line: &Line) -> bool {
-    let is_piece = |entry: &Entry| matches!(entry.length, Length::Begun | Length::Sliced);
-    line.order.iter().any(is_piece)
+fn has_slices(queue: &WorkerQueue) -> bool {
+    let is_slice =
+        |entry: &QueueEntry| matches!(entry.length, RunLength::Begun | RunLength::Sliced);
+    queue.order.iter().any(is_slice)
 }
 
-/// Some task comes before pieces that would run first if the run that they are of had been
-/// begun in one piece, and would then miss its SLO, or by more.
-fn helps(line: &Line) -> bool {
-    let mut later_us: u64 = line
+/// Whether a task is before slices of a begun task, and would miss its SLO if that task ran
+/// unsliced.
+fn helps(queue: &WorkerQueue) -> bool {
+    let mut later_us: u64 = queue
         .order
         .iter()
-        .filter(|entry| entry.length == Length::Begun)
+        .filter(|entry| entry.length == RunLength::Begun)
         .map(|entry| entry.work_us)
         .sum();
-    let mut end_us = line.busy_us;
-    line.order.iter().any(|entry| {
+    let mut end_us = queue.busy_us;
+    queue.order.iter().any(|entry| {
         end_us += entry.work_us;
-        if entry.length == Length::Begun {
+        if entry.length == RunLength::Begun {
             later_us -= entry.work_us;
         }
         later_us > 0 && entry.missed(end_us + later_us) > 0.0

@@ -1,121 +1,141 @@
-//! L(t, p): what one request of each app costs on each worker. Worked out once per catalog.
+//! L(t, p): the cost of one request of each app on each worker. Computed once per catalog.
 
 use switchyard_sdk::catalog::Variant;
 use switchyard_sdk::{AppId, Catalog, ExitId, VariantId, WorkerId};
 
-use crate::settings::{ModelChoice, Settings};
+use crate::settings::{MaelSettings, ModelChoice};
 
-/// Every way to answer, by app and worker.
+/// The variants of each app on each worker, with their costs.
 #[derive(Clone, Debug)]
-pub(crate) struct Models {
-    /// Per app and worker, the preferred one first.
-    runs: Vec<Vec<Run>>,
+pub(crate) struct CostTable {
+    /// Per app and worker, the preferred variant first.
+    costs: Vec<Vec<VariantCost>>,
     workers: usize,
 }
 
-/// One request on one worker, whole.
+/// One request on all stages of a variant, on one worker.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Run {
+pub(crate) struct VariantCost {
     pub(crate) variant: VariantId,
     pub(crate) exit: ExitId,
     accuracy: f64,
     pub(crate) latency_us: u64,
-    /// To make the variant resident.
+    /// Load time if the variant is not resident.
     pub(crate) load_us: u64,
-    /// Where the profile knows it.
+    /// None if the profile has none.
     pub(crate) energy_uj: Option<u64>,
-    /// The parts of a long run; empty where it is not worth cutting or cannot be cut.
+    /// The slices of a long task; empty if the task is short or the profile has no stage latencies.
     pub(crate) slices: Vec<Slice>,
 }
 
-/// One part of a run.
+/// One slice of a task, up to `to_stage`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slice {
     pub(crate) to_stage: u32,
     pub(crate) latency_us: u64,
 }
 
-// === impl Models ===
+// === impl CostTable ===
 
-impl Models {
-    /// Of every app on every worker.
-    pub(crate) fn of_catalog(catalog: &Catalog, settings: &Settings) -> Self {
+impl CostTable {
+    /// The costs of every app on every worker.
+    pub(crate) fn of_catalog(catalog: &Catalog, settings: &MaelSettings) -> Self {
         let workers = catalog.workers().len();
-        let mut runs: Vec<Vec<Run>> = Vec::new();
+        let mut costs: Vec<Vec<VariantCost>> = Vec::new();
         for app in catalog.apps() {
             for worker in catalog.workers() {
                 let can = |v: &Variant<'_>| catalog.can_run(worker.id, v.id);
                 let all = catalog.variants_of(app.id).filter(can);
-                let mut all: Vec<Run> = all.map(|v| Run::of(catalog, worker.id, v)).collect();
+                let mut all: Vec<VariantCost> = all
+                    .map(|v| VariantCost::of(catalog, worker.id, v))
+                    .collect();
                 match settings.model {
                     ModelChoice::Accurate => all.sort_by(|a, b| {
                         let by_accuracy = b.accuracy.total_cmp(&a.accuracy);
                         by_accuracy.then(a.latency_us.cmp(&b.latency_us))
                     }),
-                    ModelChoice::Fast => all.sort_by_key(|run| run.latency_us),
+                    ModelChoice::Fast => all.sort_by_key(|cost| cost.latency_us),
                 }
-                runs.push(all);
+                costs.push(all);
             }
         }
-        let mut models = Self { runs, workers };
+        let mut models = Self { costs, workers };
         if settings.algorithm.slices() {
             models.cut(catalog, settings);
         }
         models
     }
 
-    /// The way to answer on a worker that reaches an accuracy, or the preferred one where none
-    /// does.
-    pub(crate) fn run(&self, app: AppId, worker: WorkerId, min_accuracy: f64) -> Option<&Run> {
-        let runs = &self.runs[app.index() * self.workers + worker.index()];
-        // The client's number was rounded to an f32 on its way.
-        let reaches = |run: &&Run| run.accuracy >= min_accuracy - 1e-6;
-        runs.iter().find(reaches).or_else(|| runs.first())
+    /// The first variant on a worker that reaches an accuracy; the preferred one if none does.
+    pub(crate) fn preferred(
+        &self,
+        app: AppId,
+        worker: WorkerId,
+        min_accuracy: f64,
+    ) -> Option<&VariantCost> {
+        let costs = &self.costs[app.index() * self.workers + worker.index()];
+        // The client's value was rounded to f32.
+        let reaches = |cost: &&VariantCost| cost.accuracy >= min_accuracy - 1e-6;
+        costs.iter().find(reaches).or_else(|| costs.first())
     }
 
-    /// As [`run`](Self::run), for a variant that is given.
-    pub(crate) fn run_of(&self, app: AppId, worker: WorkerId, variant: VariantId) -> Option<&Run> {
-        let runs = &self.runs[app.index() * self.workers + worker.index()];
-        runs.iter().find(|run| run.variant == variant)
+    /// The cost of a given variant on a worker.
+    pub(crate) fn of_variant(
+        &self,
+        app: AppId,
+        worker: WorkerId,
+        variant: VariantId,
+    ) -> Option<&VariantCost> {
+        let costs = &self.costs[app.index() * self.workers + worker.index()];
+        costs.iter().find(|cost| cost.variant == variant)
     }
 
-    /// Some run can be sliced.
+    /// Whether any task can be sliced.
     pub(crate) fn any_sliced(&self) -> bool {
-        self.runs.iter().flatten().any(|run| !run.slices.is_empty())
+        self.costs
+            .iter()
+            .flatten()
+            .any(|cost| !cost.slices.is_empty())
     }
 
-    /// The first app of which some worker's energy is not known.
+    /// The first app with a variant that has no energy in the profile.
     pub(crate) fn without_energy(&self) -> Option<AppId> {
         let at = self
-            .runs
+            .costs
             .iter()
-            .position(|runs| runs.iter().any(|run| run.energy_uj.is_none()))?;
+            .position(|costs| costs.iter().any(|cost| cost.energy_uj.is_none()))?;
         Some(AppId((at / self.workers) as u32))
     }
 
-    /// Section 4.4: only long models are sliced. Long is a matter of what there is beside it.
-    fn cut(&mut self, catalog: &Catalog, settings: &Settings) {
-        let shortest_us = self.runs.iter().flatten().map(|run| run.latency_us).min();
+    /// Section 4.4: only long tasks are sliced. Long is relative to the shortest task of the
+    /// catalog.
+    fn cut(&mut self, catalog: &Catalog, settings: &MaelSettings) {
+        let shortest_us = self
+            .costs
+            .iter()
+            .flatten()
+            .map(|cost| cost.latency_us)
+            .min();
         let Some(shortest_us) = shortest_us else {
             return;
         };
         let long_us = settings.slice_over * shortest_us as f64;
         let workers = self.workers;
-        for (at, run) in (0..)
-            .zip(&mut self.runs)
+        for (at, cost) in (0..)
+            .zip(&mut self.costs)
             .flat_map(|(at, r)| r.iter_mut().map(move |r| (at, r)))
         {
-            if run.latency_us as f64 >= long_us {
+            if cost.latency_us as f64 >= long_us {
                 let worker = WorkerId((at as usize % workers) as u32);
-                run.slices = slices(catalog, worker, run, settings.slices);
+                cost.slices = slices(catalog, worker, cost, settings.slices);
             }
         }
     }
 }
 
-// === impl Run ===
+// === impl VariantCost ===
 
-impl Run {
+impl VariantCost {
     fn of(catalog: &Catalog, worker: WorkerId, variant: Variant<'_>) -> Self {
         let exit = variant.last_exit();
         let kind = catalog.worker(worker).kind();
@@ -128,7 +148,7 @@ impl Run {
             variant: variant.id,
             exit,
             accuracy: variant.accuracy(),
-            // A zero would be divided by.
+            // At least 1: scores divide by it.
             latency_us: latencies.first().copied().unwrap_or(0).max(1),
             load_us: catalog.load_us(worker, variant.id),
             energy_uj: row.and_then(|row| row.energy_uj),
@@ -136,12 +156,12 @@ impl Run {
         }
     }
 
-    /// What the slices take, the cost of cutting included.
+    /// Latency of all slices, with the cost of cutting.
     pub(crate) fn sliced_us(&self) -> u64 {
         self.slices.iter().map(|slice| slice.latency_us).sum()
     }
 
-    /// The first cut behind so many stages.
+    /// The slice that ends first after `stages_run` stages.
     pub(crate) fn next_cut(&self, stages_run: u32) -> Option<Slice> {
         self.slices
             .iter()
@@ -150,13 +170,13 @@ impl Run {
     }
 }
 
-/// Cuts a run at stage boundaries into parts whose longest is as short as can be (section 3.3:
-/// even slices). Empty when the profile does not know every stage.
-fn slices(catalog: &Catalog, worker: WorkerId, run: &Run, parts: usize) -> Vec<Slice> {
-    let stages = catalog.variant(run.variant).stages;
+/// Cuts a task at stage boundaries so that its longest slice is shortest (section 3.3: even
+/// slices). Empty if the profile has no latency for a stage.
+fn slices(catalog: &Catalog, worker: WorkerId, cost: &VariantCost, parts: usize) -> Vec<Slice> {
+    let stages = catalog.variant(cost.variant).stages;
     let latency = |from: u32, to: u32| {
-        let exit = (to == stages).then_some(run.exit);
-        let of_range = catalog.run_latencies_us(worker, run.variant, from, to, exit);
+        let exit = (to == stages).then_some(cost.exit);
+        let of_range = catalog.run_latencies_us(worker, cost.variant, from, to, exit);
         of_range.first().copied()
     };
     let single: Option<Vec<u64>> = (0..stages).map(|stage| latency(stage, stage + 1)).collect();
@@ -174,12 +194,12 @@ fn slices(catalog: &Catalog, worker: WorkerId, run: &Run, parts: usize) -> Vec<S
     slices.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-/// Ends of at most `parts` runs of neighbours, so that the largest sum is least; the ends come
-/// as early as that allows.
+/// The ends of at most `parts` consecutive ranges whose largest sum is least; the earliest such
+/// ends.
 pub(crate) fn even(single: &[u64], parts: usize) -> Vec<u32> {
     let longest = single.iter().max().copied().unwrap_or(0);
     let mut low = longest.max(single.iter().sum::<u64>().div_ceil(parts as u64));
-    // Whole sums of neighbours are all that a bound can be; few enough to try in turn.
+    // The bound is a sum of consecutive stages; there are few enough to try each.
     let mut sums: Vec<u64> = Vec::new();
     for from in 0..single.len() {
         let ends = single[from..].iter().scan(0, |sum, &part| {

@@ -1,36 +1,36 @@
-//! The tasks of a window and what each processor would make of them.
+//! The mapping problem of a window: tasks, processors, latencies.
 
-use crate::score::{Rule, Score};
+use crate::score::{MappingScore, ScoreRule};
 
 /// T, P and L(T, P) of the algorithms.
 #[derive(Clone, Debug)]
-pub(crate) struct Problem {
-    pub(crate) rule: Rule,
-    /// In the order in which a candidate places them.
-    pub(crate) tasks: Vec<Task>,
+pub(crate) struct MappingProblem {
+    pub(crate) rule: ScoreRule,
+    /// In the order in which a mapping places them.
+    pub(crate) tasks: Vec<TaskTimes>,
     /// `wait_time(p)` at the start, in microseconds.
     pub(crate) waits: Vec<f64>,
-    /// Per task and processor; infinite where it cannot run.
+    /// Microseconds, task by task, one per processor; infinite if the task cannot run there.
     pub(crate) latencies: Vec<f64>,
 }
 
-/// What a candidate's score asks of a task. Microseconds.
+/// Age and SLO of a task, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Task {
+pub(crate) struct TaskTimes {
     pub(crate) age_us: f64,
     pub(crate) slo_us: f64,
 }
 
-/// A candidate: a processor for every task.
+/// A processor for every task: a candidate of the algorithms.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Candidate {
+pub(crate) struct Mapping {
     pub(crate) to: Vec<usize>,
-    pub(crate) score: Score,
+    pub(crate) score: MappingScore,
 }
 
-// === impl Problem ===
+// === impl MappingProblem ===
 
-impl Problem {
+impl MappingProblem {
     pub(crate) fn processors(&self) -> usize {
         self.waits.len()
     }
@@ -40,18 +40,24 @@ impl Problem {
         self.latencies[task * self.waits.len() + processor]
     }
 
-    /// A score with one task more, `load_us` being all that is before it on the processor.
+    /// A score with one task more, which starts `load_us` from now on the processor.
     #[inline]
-    pub(crate) fn add(&self, score: Score, task: usize, processor: usize, load_us: f64) -> Score {
-        let Task { age_us, slo_us } = self.tasks[task];
+    pub(crate) fn add(
+        &self,
+        score: MappingScore,
+        task: usize,
+        processor: usize,
+        load_us: f64,
+    ) -> MappingScore {
+        let TaskTimes { age_us, slo_us } = self.tasks[task];
         let expected_us = age_us + load_us + self.latency(task, processor);
         self.rule.add(score, expected_us, slo_us)
     }
 
-    /// What a mapping is worth. Each task waits for those placed before it on its processor.
-    pub(crate) fn score(&self, to: &[usize], loads: &mut Vec<f64>) -> Score {
+    /// The score of a mapping. Each task waits for those placed before it on its processor.
+    pub(crate) fn score(&self, to: &[usize], loads: &mut Vec<f64>) -> MappingScore {
         loads.clone_from(&self.waits);
-        let mut score = Score::default();
+        let mut score = MappingScore::default();
         for (task, &processor) in to.iter().enumerate() {
             score = self.add(score, task, processor, loads[processor]);
             loads[processor] += self.latency(task, processor);
@@ -60,9 +66,9 @@ impl Problem {
     }
 
     /// A mapping with its score.
-    pub(crate) fn candidate(&self, to: Vec<usize>) -> Candidate {
+    pub(crate) fn mapping(&self, to: Vec<usize>) -> Mapping {
         let score = self.score(&to, &mut Vec::new());
-        Candidate { to, score }
+        Mapping { to, score }
     }
 
     /// Affinity (section 3.2): each task to its fastest processor, the first of equals.
@@ -72,7 +78,7 @@ impl Problem {
             .collect()
     }
 
-    /// The processor of the least value, the first of equals.
+    /// The processor with the least value, the first of equals.
     pub(crate) fn least(&self, value: impl Fn(usize) -> f64) -> usize {
         let all = 0..self.processors();
         all.min_by(|&a, &b| value(a).total_cmp(&value(b)))

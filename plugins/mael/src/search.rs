@@ -1,54 +1,56 @@
-//! The evaluation phase: the candidate with the highest score (Algorithm 1, lines 3 to 11).
+//! The evaluation phase: the mapping with the highest score (Algorithm 1, lines 3 to 11).
 
-use crate::problem::{Candidate, Problem};
-use crate::score::{Rule, Score};
+use crate::problem::{Mapping, MappingProblem};
+use crate::score::{MappingScore, ScoreRule};
 
-/// Scorings that the improvement beyond the exact search may take, times tasks.
+/// Bound of the improvement: number of scored mappings times number of tasks.
 const MOVES_MAX: usize = 2_000;
 
-/// How well the best candidate is known.
+/// Whether the mapping is known to be the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// There is no better one.
+pub(crate) enum Optimality {
+    /// No mapping is better.
     Exact,
-    /// Better ones may exist; the fastest processor for each task is none.
+    /// Better mappings may exist; AFF's is not better.
     Improved,
 }
 
-/// The best candidate: exact up to `exact_max` tasks and `nodes_max` nodes of the search, by
-/// branch and bound instead of the paper's enumeration.
+/// The best mapping: exact up to `exact_max` tasks and `nodes_max` nodes, by branch and bound
+/// instead of the paper's enumeration.
 ///
-/// Never below AFF on the window's score, exact or not: AFF's mapping is the first incumbent,
-/// and [`replace`] and [`improve`] put another in its place only where that one's score
-/// [is above](Score::is_above). A chain of replacements that each raise the score ends no lower
-/// than it began.
-pub(crate) fn best(problem: &Problem, exact_max: usize, nodes_max: usize) -> (Candidate, Found) {
-    let mut best = problem.candidate(problem.fastest());
-    replace(&mut best, problem.candidate(one_by_one(problem)));
+/// Its score is never below AFF's: AFF's mapping is the first incumbent, and only a mapping with a
+/// higher score replaces it.
+pub(crate) fn best(
+    problem: &MappingProblem,
+    exact_max: usize,
+    nodes_max: usize,
+) -> (Mapping, Optimality) {
+    let mut best = problem.mapping(problem.fastest());
+    replace(&mut best, problem.mapping(one_by_one(problem)));
     if problem.tasks.len() <= exact_max {
-        let mut search = Search::new(problem, best, nodes_max);
-        if search.branch(0, Score::default()) {
-            return (search.best, Found::Exact);
+        let mut search = MappingSearch::new(problem, best, nodes_max);
+        if search.branch(0, MappingScore::default()) {
+            return (search.best, Optimality::Exact);
         }
         best = search.best;
     }
     improve(problem, &mut best);
-    (best, Found::Improved)
+    (best, Optimality::Improved)
 }
 
-fn replace(best: &mut Candidate, other: Candidate) {
+fn replace(best: &mut Mapping, other: Mapping) {
     if other.score.is_above(best.score) {
         *best = other;
     }
 }
 
-/// Each task in turn where it raises the score most, given those before it.
-fn one_by_one(problem: &Problem) -> Vec<usize> {
+/// The greedy mapping: each task in turn on the processor that raises the score most.
+fn one_by_one(problem: &MappingProblem) -> Vec<usize> {
     let mut loads = problem.waits.clone();
     let mut to = Vec::with_capacity(problem.tasks.len());
-    let mut so_far = Score::default();
+    let mut so_far = MappingScore::default();
     for task in 0..problem.tasks.len() {
-        let mut chosen: Option<(usize, Score)> = None;
+        let mut chosen: Option<(usize, MappingScore)> = None;
         for (processor, &load_us) in loads.iter().enumerate() {
             let score = problem.add(so_far, task, processor, load_us);
             if chosen.is_none_or(|(_, best)| score.is_above(best)) {
@@ -65,8 +67,8 @@ fn one_by_one(problem: &Problem) -> Vec<usize> {
     to
 }
 
-/// Moves single tasks while that raises the score and the bound on the work allows.
-fn improve(problem: &Problem, best: &mut Candidate) {
+/// Moves single tasks while that raises the score, within [`MOVES_MAX`].
+fn improve(problem: &MappingProblem, best: &mut Mapping) {
     let tasks = problem.tasks.len();
     let mut left = MOVES_MAX / tasks.max(1);
     let (mut at, mut unmoved) = (0, 0);
@@ -93,22 +95,22 @@ fn improve(problem: &Problem, best: &mut Candidate) {
     }
 }
 
-/// Depth first, task by task.
-struct Search<'a> {
-    problem: &'a Problem,
-    best: Candidate,
+/// Branch and bound, depth first, task by task.
+struct MappingSearch<'a> {
+    problem: &'a MappingProblem,
+    best: Mapping,
     nodes_left: usize,
-    /// The path: a processor for each task so far, and what that makes of the loads.
+    /// The path: a processor for each task so far, and the loads that result.
     to: Vec<usize>,
     loads: Vec<f64>,
-    /// Per task: what it and those behind it add at most, whatever was placed before.
-    rest: Vec<Score>,
+    /// Per task: an upper bound of the score that it and the tasks after it add.
+    rest: Vec<MappingScore>,
 }
 
-// === impl Search ===
+// === impl MappingSearch ===
 
-impl<'a> Search<'a> {
-    fn new(problem: &'a Problem, best: Candidate, nodes_max: usize) -> Self {
+impl<'a> MappingSearch<'a> {
+    fn new(problem: &'a MappingProblem, best: Mapping, nodes_max: usize) -> Self {
         let mut search = Self {
             problem,
             best,
@@ -117,7 +119,7 @@ impl<'a> Search<'a> {
             loads: problem.waits.clone(),
             rest: Vec::new(),
         };
-        let mut rest = vec![Score::default(); problem.tasks.len() + 1];
+        let mut rest = vec![MappingScore::default(); problem.tasks.len() + 1];
         for task in (0..problem.tasks.len()).rev() {
             rest[task] = search.hope(rest[task + 1], task);
         }
@@ -125,8 +127,8 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// Tries every processor for the next task. False: the bound on nodes was reached.
-    fn branch(&mut self, task: usize, score: Score) -> bool {
+    /// Tries every processor for the next task. False: `nodes_max` was reached.
+    fn branch(&mut self, task: usize, score: MappingScore) -> bool {
         if task == self.problem.tasks.len() {
             if score.is_above(self.best.score) {
                 self.best.to.clone_from(&self.to);
@@ -158,8 +160,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// The processor not yet tried where the task would end first: good candidates early make
-    /// the bound bite.
+    /// The untried processor where the task ends first: good mappings early prune more.
     fn next(&self, task: usize, tried: u64) -> Option<usize> {
         let end_us = |p: usize| self.loads[p] + self.problem.latency(task, p);
         (0..self.problem.processors())
@@ -167,13 +168,13 @@ impl<'a> Search<'a> {
             .min_by(|&a, &b| end_us(a).total_cmp(&end_us(b)))
     }
 
-    /// Whether some completion can be above the best. Loads only grow along a path, so no task
-    /// that is left gets less than its least expected latency at the loads of now: what it adds
-    /// to `score_ael` is at most one over that, and it misses its SLO by no less. Where no
-    /// violation is certain, a completion has some and is negative, or has none and is worth
-    /// its `score_ael`. First with the loads of the root, which takes no loop.
-    fn can_win(&self, task: usize, score: Score) -> bool {
-        let sum = |rest: Score| Score {
+    /// Whether a completion can score above the best. Loads only grow along a path, so each
+    /// remaining task has at least its least expected latency at the current loads, which bounds
+    /// both sums. If no violation is certain, a completion either has one and is negative, or has
+    /// none and its value is `score_ael`. The bound at the root's loads comes first, because it
+    /// needs no loop.
+    fn can_win(&self, task: usize, score: MappingScore) -> bool {
+        let sum = |rest: MappingScore| MappingScore {
             slo: score.slo + rest.slo,
             ael: score.ael + rest.ael,
         };
@@ -182,25 +183,24 @@ impl<'a> Search<'a> {
             return false;
         }
         let tasks = task..self.problem.tasks.len();
-        let rest = tasks.fold(Score::default(), |rest, task| self.hope(rest, task));
+        let rest = tasks.fold(MappingScore::default(), |rest, task| self.hope(rest, task));
         sum(rest).is_above(best)
     }
 
-    /// The most that a task can add at the loads of now.
-    fn hope(&self, rest: Score, task: usize) -> Score {
+    /// Adds the upper bound of a task's score at the current loads.
+    fn hope(&self, rest: MappingScore, task: usize) -> MappingScore {
         let task_of = self.problem.tasks[task];
         let ends =
             (0..self.problem.processors()).map(|p| self.loads[p] + self.problem.latency(task, p));
         let least_us = task_of.age_us + ends.fold(f64::INFINITY, f64::min);
-        if self.problem.rule == Rule::Slo && least_us > task_of.slo_us {
-            // It may still be one of those without a violation in no candidate; both sums
-            // are bounded by what is least.
-            return Score {
+        if self.problem.rule == ScoreRule::Slo && least_us > task_of.slo_us {
+            // A violation in every completion, by at least this degree.
+            return MappingScore {
                 slo: rest.slo - least_us / task_of.slo_us,
                 ael: rest.ael,
             };
         }
-        Score {
+        MappingScore {
             slo: rest.slo,
             ael: rest.ael + 1.0 / least_us,
         }

@@ -3,84 +3,95 @@
 use serde::Deserialize;
 use switchyard_sdk::settings::{parse, require};
 
-use crate::score::Rule;
+use crate::score::ScoreRule;
 
-/// Tasks of one window at most; what is beyond waits for the next one.
+/// Tasks of one window; further tasks wait for the next window.
 pub(crate) const TASKS_MAX: usize = 64;
 
-/// Parts that a run can be cut into.
+/// Upper bound of the setting `slices`.
 const SLICES_MAX: usize = 64;
 
-/// What can be chosen. Numbers are the paper's where it has any.
+/// The settings of mael; defaults are the paper's values if it has any.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// Which of the paper's schedulers.
-    pub(crate) algorithm: Algorithm,
-    /// Length of a scheduling window.
+pub(crate) struct MaelSettings {
+    /// The scheduler.
+    /// Range: `mael`, `slo-mael`, `pslo-mael`, `aff`, `availability`, `enr`.
+    pub(crate) algorithm: MaelAlgorithm,
+    /// Length of a scheduling window; with 0 each arrival is one.
+    /// Range: 0 to 60000 ms.
     pub(crate) interval_ms: f64,
-    /// Do not wait for the window's end while a worker is idle.
+    /// A window ends early when a worker is idle.
     pub(crate) eager: bool,
-    /// Which of an app's variants is the model.
+    /// The variant of an app on a worker: the most accurate or the fastest.
+    /// Range: `accurate`, `fast`.
     pub(crate) model: ModelChoice,
-    /// Up to so many tasks a window is searched exactly.
+    /// Largest number of tasks that is searched exactly.
+    /// Range: 0 to 64.
     pub(crate) exact_max: usize,
-    /// Bound of that search, in nodes.
+    /// Largest number of nodes of the exact search; then single moves improve the best mapping.
+    /// Range: 0 or more.
     pub(crate) nodes_max: usize,
-    /// When long runs are cut.
+    /// When PSLO-MAEL cuts long tasks: while SliceMode is on, or always, to measure the cost of
+    /// cutting.
+    /// Range: `auto`, `always`.
     pub(crate) slicing: Slicing,
-    /// Parts that a long run is cut into.
+    /// Largest number of slices of a long task.
+    /// Range: 2 to 64.
     pub(crate) slices: usize,
-    /// A run is long when it takes so many times what the shortest app takes.
+    /// A task is long if it takes at least this multiple of the shortest task of the catalog.
+    /// Range: 1 or more.
     pub(crate) slice_over: f64,
-    /// For how long slicing stays on after it last helped.
+    /// SliceMode stays on this long after it last helped.
+    /// Range: 0 to 60000 ms.
     pub(crate) slice_hold_ms: f64,
-    /// What waits in queues is planned again in each window; not in the paper.
+    /// Queued tasks are mapped again in each window; not in the paper.
+    /// Range: `true` only for `mael`, `slo-mael`, `pslo-mael`.
     pub(crate) replan: bool,
 }
 
 /// The schedulers of sections 3.2 and 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Algorithm {
+pub(crate) enum MaelAlgorithm {
     /// Minimum average expected latency (Algorithm 1).
     Mael,
-    /// With SLOs (Algorithm 2).
+    /// SLO violations first (Algorithm 2).
     SloMael,
-    /// With slicing (Algorithm 3).
+    /// SLO-MAEL with slices (Algorithm 3).
     PsloMael,
-    /// Each task to its fastest processor.
+    /// Affinity: each task on its fastest processor.
     Aff,
-    /// Each task to the shortest queue.
+    /// Each task on the processor with the shortest queue.
     Availability,
-    /// Each task to the processor that needs the least energy for it.
+    /// Each task on the processor with the least energy for it.
     Enr,
 }
 
-/// When PSLO-MAEL cuts long runs.
+/// When PSLO-MAEL cuts long tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Slicing {
     /// While SliceMode is on.
     Auto,
-    /// Always, which shows what it costs.
+    /// Always, to measure the cost of cutting.
     Always,
 }
 
-/// Which variant of an app is its model.
+/// The variant that serves an app on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ModelChoice {
-    /// The most accurate one that the worker can run.
+    /// The most accurate variant that the worker can run.
     Accurate,
-    /// The fastest there.
+    /// The fastest variant that the worker can run.
     Fast,
 }
 
-impl Default for Settings {
+impl Default for MaelSettings {
     fn default() -> Self {
         Self {
-            algorithm: Algorithm::Mael,
+            algorithm: MaelAlgorithm::Mael,
             interval_ms: 10.0,
             eager: true,
             model: ModelChoice::Accurate,
@@ -95,13 +106,13 @@ impl Default for Settings {
     }
 }
 
-// === impl Settings ===
+// === impl MaelSettings ===
 
-impl Settings {
+impl MaelSettings {
     /// Parses and checks.
     ///
     /// # Errors
-    /// The first field that does not do, by name.
+    /// The first setting out of range, by name.
     pub(crate) fn try_new(json: &str) -> Result<Self, String> {
         let settings: Self = parse(json)?;
         let is_length = |ms: f64| (0.0..=60_000.0).contains(&ms);
@@ -109,13 +120,17 @@ impl Settings {
         require(is_length(settings.interval_ms), "interval_ms", must)?;
         require(is_length(settings.slice_hold_ms), "slice_hold_ms", must)?;
         let fits = settings.exact_max <= TASKS_MAX;
-        require(fits, "exact_max", "must be 64 at most")?;
+        require(fits, "exact_max", "must be 0 to 64")?;
         let cuts = (2..=SLICES_MAX).contains(&settings.slices);
         require(cuts, "slices", "must be 2 to 64")?;
         let is_over = settings.slice_over.is_finite() && settings.slice_over >= 1.0;
-        require(is_over, "slice_over", "must be at least 1")?;
+        require(is_over, "slice_over", "must be 1 or more")?;
         let searches = settings.algorithm.rule().is_some() || !settings.replan;
-        require(searches, "replan", "is for MAEL and its kin only")?;
+        require(
+            searches,
+            "replan",
+            "must be false unless algorithm is mael, slo-mael or pslo-mael",
+        )?;
         Ok(settings)
     }
 
@@ -128,14 +143,14 @@ impl Settings {
     }
 }
 
-// === impl Algorithm ===
+// === impl MaelAlgorithm ===
 
-impl Algorithm {
-    /// How it scores candidates; none for those that compare none.
-    pub(crate) fn rule(self) -> Option<Rule> {
+impl MaelAlgorithm {
+    /// The score of its mappings; none for the baselines, which compare none.
+    pub(crate) fn rule(self) -> Option<ScoreRule> {
         match self {
-            Self::Mael => Some(Rule::Latency),
-            Self::SloMael | Self::PsloMael => Some(Rule::Slo),
+            Self::Mael => Some(ScoreRule::Latency),
+            Self::SloMael | Self::PsloMael => Some(ScoreRule::Slo),
             Self::Aff | Self::Availability | Self::Enr => None,
         }
     }
@@ -166,17 +181,17 @@ mod tests {
             (r#"{"slice_hold_ms": 1e9}"#, "slice_hold_ms"),
             (r#"{"algorithm": "aff", "replan": true}"#, "replan"),
         ] {
-            let error = Settings::try_new(json).unwrap_err();
+            let error = MaelSettings::try_new(json).unwrap_err();
             assert!(
                 error.starts_with(&format!("settings: {field}: ")),
                 "{error}"
             );
         }
-        assert_eq!(Settings::try_new("{}"), Ok(Settings::default()));
+        assert_eq!(MaelSettings::try_new("{}"), Ok(MaelSettings::default()));
     }
 
     #[test]
-    fn the_readme_knows_every_setting_and_its_default() {
-        check_documented(include_str!("../README.md"), Settings::try_new);
+    fn the_readme_lists_every_setting_with_its_default() {
+        check_documented(include_str!("../README.md"), MaelSettings::try_new);
     }
 }

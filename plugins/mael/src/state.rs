@@ -1,4 +1,4 @@
-//! What is remembered between windows, and across a change of version.
+//! State kept between windows and across a change of version.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::mode::SliceMode;
 /// Format of the saved state.
 const FORMAT: u32 = 1;
 
-/// Everything that a window does not say.
+/// Data that windows do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct MaelState {
     pub(crate) mode: SliceMode,
-    /// Stages that each request runs next or now, of those that this policy has placed and that
-    /// have not ended: windows do not tell stages.
-    pub(crate) pieces: BTreeMap<RequestId, Piece>,
-    /// Pending requests that have a worker, but must not be queued behind a part that is not
-    /// the last of its run; in their order.
+    /// The stages that each placed request runs now or next. Only requests of this policy that have
+    /// not ended.
+    pub(crate) ranges: BTreeMap<RequestId, StageRange>,
+    /// Pending requests that have a worker but wait for the last slice of a task before them; in
+    /// order.
     pub(crate) held: Vec<(WorkerId, RequestId)>,
 }
 
-/// Stages of one part of a run.
+/// The stages `[from, to)` of one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Piece {
+pub(crate) struct StageRange {
     pub(crate) from: u32,
     pub(crate) to: u32,
 }
@@ -33,21 +33,21 @@ pub(crate) struct Piece {
 struct Saved {
     format: u32,
     mode: SliceMode,
-    pieces: Vec<(u64, Piece)>,
+    pieces: Vec<(u64, StageRange)>,
     held: Vec<(u32, u64)>,
 }
 
-// === impl State ===
+// === impl MaelState ===
 
-impl State {
-    /// Forgets what has ended.
+impl MaelState {
+    /// Drops requests that have ended.
     pub(crate) fn forget_ended(&mut self, window: &Window) {
         let placed: Vec<RequestId> = {
             let mut ids: Vec<_> = window.placed().map(|row| row.id).collect();
             ids.sort_unstable();
             ids
         };
-        self.pieces.retain(|id, _| placed.binary_search(id).is_ok());
+        self.ranges.retain(|id, _| placed.binary_search(id).is_ok());
     }
 
     pub(crate) fn save(&self) -> Vec<u8> {
@@ -55,32 +55,35 @@ impl State {
             format: FORMAT,
             mode: self.mode,
             pieces: self
-                .pieces
+                .ranges
                 .iter()
-                .map(|(id, &piece)| (id.0, piece))
+                .map(|(id, &range)| (id.0, range))
                 .collect(),
             held: self.held.iter().map(|(w, id)| (w.0, id.0)).collect(),
         };
-        // Numbers in lists always have a JSON.
+        // Cannot fail: lists of integers.
         serde_json::to_vec(&saved).unwrap_or_default()
     }
 
-    /// Reads what [`save`](Self::save) wrote.
+    /// Reads the bytes of [`save`](Self::save).
     ///
     /// # Errors
-    /// It is of another policy or of a format that is not known.
+    /// The bytes are of another policy or of another format.
     pub(crate) fn restore(bytes: &[u8]) -> Result<Self, String> {
         let saved: Saved =
             serde_json::from_slice(bytes).map_err(|error| format!("state: {error}"))?;
         if saved.format != FORMAT {
-            return Err(format!("state: format {} is not known", saved.format));
+            return Err(format!(
+                "state: format {}; this version reads format {FORMAT}",
+                saved.format
+            ));
         }
         Ok(Self {
             mode: saved.mode,
-            pieces: saved
+            ranges: saved
                 .pieces
                 .into_iter()
-                .map(|(id, piece)| (RequestId(id), piece))
+                .map(|(id, range)| (RequestId(id), range))
                 .collect(),
             held: saved
                 .held

@@ -1,84 +1,84 @@
-//! The window's new tasks: T of the algorithms, and where each of them goes.
+//! The window's new tasks, T of the algorithms, and their workers.
 
 use switchyard_sdk::window::Placed;
 use switchyard_sdk::{RequestRef, Window};
 
-use crate::line::{Entry, Length, Line, Place};
-use crate::models::{Models, Run};
-use crate::problem::{Problem, Task};
-use crate::score::Rule;
-use crate::search::{self, Found};
-use crate::settings::{Algorithm, Settings, TASKS_MAX};
-use crate::yard::pending;
+use crate::models::{CostTable, VariantCost};
+use crate::observe::pending;
+use crate::problem::{MappingProblem, TaskTimes};
+use crate::queue::{EntryState, QueueEntry, RunLength, WorkerQueue};
+use crate::score::ScoreRule;
+use crate::search::{self, Optimality};
+use crate::settings::{MaelAlgorithm, MaelSettings, TASKS_MAX};
 
-/// One task, on every processor.
-pub(crate) struct Fresh {
-    /// As it will stand in a line, but for its work.
-    entry: Entry,
-    /// Per line; none where it cannot run now.
-    ways: Vec<Option<Way>>,
-    /// The least of its latencies.
+/// One task with its cost on every processor.
+pub(crate) struct NewTask {
+    /// Its queue entry with no work.
+    entry: QueueEntry,
+    /// Per queue; none if the task cannot run there now.
+    costs: Vec<Option<TaskCost>>,
+    /// The least latency.
     fastest_us: u64,
 }
 
-/// A task on one processor.
+/// The cost of a task on one processor.
 #[derive(Clone, Copy)]
-struct Way {
+struct TaskCost {
     latency_us: u64,
     energy_uj: u64,
-    length: Length,
+    length: RunLength,
 }
 
-/// What is looked at to place tasks.
+/// Maps tasks to queues.
 pub(crate) struct Placer<'a> {
     pub(crate) window: Window<'a>,
-    pub(crate) models: &'a Models,
-    pub(crate) settings: &'a Settings,
-    /// SliceMode as this window found it.
+    pub(crate) models: &'a CostTable,
+    pub(crate) settings: &'a MaelSettings,
+    /// SliceMode at the start of this window.
     pub(crate) slices: bool,
 }
 
 // === impl Placer ===
 
 impl Placer<'_> {
-    /// The tasks that a line can take now.
-    pub(crate) fn fresh<'w>(
+    /// The requests that some queue can take now.
+    pub(crate) fn new_tasks<'w>(
         &self,
         requests: impl Iterator<Item = RequestRef<'w>>,
-        lines: &[Line],
-    ) -> Vec<Fresh> {
+        queues: &[WorkerQueue],
+    ) -> Vec<NewTask> {
         let task = |request: RequestRef<'_>| {
-            let run = |line: &Line| {
-                let takes = line.is_up && line.room > 0;
+            let variant_cost = |queue: &WorkerQueue| {
+                let takes = queue.is_up && queue.room > 0;
                 let (app, accuracy) = (request.app(), request.min_accuracy());
                 self.models
-                    .run(app, line.worker, accuracy)
+                    .preferred(app, queue.worker, accuracy)
                     .filter(|_| takes)
             };
-            self.task(pending(request, 0, Length::Short), lines, run)
+            self.task(pending(request, 0, RunLength::Short), queues, variant_cost)
         };
         requests.filter_map(task).take(TASKS_MAX).collect()
     }
 
-    /// Takes what waits in queues, and has not begun, out of the lines to be placed again. A
-    /// request keeps its variant. Too many tasks for one window stay where they are.
-    pub(crate) fn recall(&self, fresh: &mut Vec<Fresh>, lines: &mut [Line]) {
-        let mine = |entry: &Entry| {
-            let is_mine = matches!(entry.place, Place::Queued { mine: true, .. });
-            is_mine && entry.length != Length::Begun
+    /// Moves queued tasks that have not begun from the queues to `tasks`; each keeps its variant.
+    /// Does nothing if the window would have more than [`TASKS_MAX`] tasks.
+    pub(crate) fn recall(&self, tasks: &mut Vec<NewTask>, queues: &mut [WorkerQueue]) {
+        let mine = |entry: &QueueEntry| {
+            let is_mine = matches!(entry.state, EntryState::Queued { mine: true, .. });
+            is_mine && entry.length != RunLength::Begun
         };
-        let queued = lines
+        let queued = queues
             .iter()
-            .flat_map(|line| &line.order)
+            .flat_map(|queue| &queue.order)
             .filter(|e| mine(e))
             .count();
-        if fresh.len() + queued > TASKS_MAX {
+        if tasks.len() + queued > TASKS_MAX {
             return;
         }
         let rows: Vec<Placed> = self.window.placed().collect();
-        let mut recalled: Vec<Entry> = Vec::with_capacity(queued);
-        for line in lines.iter_mut() {
-            line.order.retain(|entry| {
+        let mut recalled: Vec<QueueEntry> = Vec::with_capacity(queued);
+        for queue in queues.iter_mut() {
+            queue.order.retain(|entry| {
                 if mine(entry) {
                     recalled.push(*entry);
                 }
@@ -89,72 +89,74 @@ impl Placer<'_> {
             let Some(row) = rows.iter().find(|row| row.id == entry.id) else {
                 continue;
             };
-            let run = |line: &Line| {
-                let takes = line.is_up && (line.room > 0 || line.worker == row.worker);
+            let variant_cost = |queue: &WorkerQueue| {
+                let takes = queue.is_up && (queue.room > 0 || queue.worker == row.worker);
                 self.models
-                    .run_of(row.app, line.worker, row.variant)
+                    .of_variant(row.app, queue.worker, row.variant)
                     .filter(|_| takes)
             };
-            fresh.extend(self.task(entry, lines, run));
+            tasks.extend(self.task(entry, queues, variant_cost));
         }
     }
 
     fn task<'m>(
         &self,
-        entry: Entry,
-        lines: &[Line],
-        run: impl Fn(&Line) -> Option<&'m Run>,
-    ) -> Option<Fresh> {
-        let way = |line: &Line| run(line).map(|run| self.way(run, line));
-        let ways: Vec<Option<Way>> = lines.iter().map(way).collect();
-        let fastest_us = ways.iter().flatten().map(|way| way.latency_us).min()?;
-        Some(Fresh {
+        entry: QueueEntry,
+        queues: &[WorkerQueue],
+        variant_cost: impl Fn(&WorkerQueue) -> Option<&'m VariantCost>,
+    ) -> Option<NewTask> {
+        let cost = |queue: &WorkerQueue| {
+            variant_cost(queue).map(|variant_cost| self.cost(variant_cost, queue))
+        };
+        let costs: Vec<Option<TaskCost>> = queues.iter().map(cost).collect();
+        let fastest_us = costs.iter().flatten().map(|cost| cost.latency_us).min()?;
+        Some(NewTask {
             entry,
-            ways,
+            costs,
             fastest_us,
         })
     }
 
-    fn way(&self, run: &Run, line: &Line) -> Way {
-        let is_resident = self.window.worker(line.worker).holds(run.variant);
-        let load_us = if is_resident { 0 } else { run.load_us };
-        let (run_us, length) = match (run.slices.is_empty(), self.slices) {
-            (true, _) => (run.latency_us, Length::Short),
-            (false, false) => (run.latency_us, Length::Long),
-            (false, true) => (run.sliced_us(), Length::Sliced),
+    fn cost(&self, variant_cost: &VariantCost, queue: &WorkerQueue) -> TaskCost {
+        let is_resident = self.window.worker(queue.worker).holds(variant_cost.variant);
+        let load_us = if is_resident { 0 } else { variant_cost.load_us };
+        let (work_us, length) = match (variant_cost.slices.is_empty(), self.slices) {
+            (true, _) => (variant_cost.latency_us, RunLength::Short),
+            (false, false) => (variant_cost.latency_us, RunLength::Long),
+            (false, true) => (variant_cost.sliced_us(), RunLength::Sliced),
         };
-        Way {
-            latency_us: run_us + load_us,
-            energy_uj: run.energy_uj.unwrap_or(u64::MAX),
+        TaskCost {
+            latency_us: work_us + load_us,
+            energy_uj: variant_cost.energy_uj.unwrap_or(u64::MAX),
             length,
         }
     }
 
-    /// Puts every task into a line, the shortest first, as queues will have them; says how that
-    /// was found.
-    pub(crate) fn place(&self, fresh: &mut [Fresh], lines: &mut [Line]) -> &'static str {
-        if fresh.is_empty() {
+    /// Inserts every task into a queue, the shortest first, the order that queues will have.
+    /// Returns the reason.
+    pub(crate) fn place(&self, tasks: &mut [NewTask], queues: &mut [WorkerQueue]) -> &'static str {
+        if tasks.is_empty() {
             return "held-before";
         }
-        fresh.sort_by_key(|task| (task.fastest_us, task.entry.id));
+        tasks.sort_by_key(|task| (task.fastest_us, task.entry.id));
         match self.settings.algorithm.rule() {
             Some(rule) => {
-                let (to, how) = self.evaluate(rule, fresh, lines);
-                for (task, to) in fresh.iter().zip(to) {
-                    task.insert(&mut lines[to], Some(rule));
+                let (to, how) = self.evaluate(rule, tasks, queues);
+                for (task, to) in tasks.iter().zip(to) {
+                    task.insert(&mut queues[to], Some(rule));
                 }
                 how
             }
             None => {
-                // Baselines know no order but the arrivals'.
-                fresh.sort_by_key(|task| task.entry.id);
-                for task in fresh {
-                    let to = self.baseline(task, lines);
-                    task.insert(&mut lines[to], None);
+                // Baselines place tasks in order of arrival.
+                tasks.sort_by_key(|task| task.entry.id);
+                for task in tasks {
+                    let to = self.baseline(task, queues);
+                    task.insert(&mut queues[to], None);
                 }
                 match self.settings.algorithm {
-                    Algorithm::Availability => "shortest-queue",
-                    Algorithm::Enr => "least-energy",
+                    MaelAlgorithm::Availability => "shortest-queue",
+                    MaelAlgorithm::Enr => "least-energy",
                     _ => "fastest-worker",
                 }
             }
@@ -162,60 +164,67 @@ impl Placer<'_> {
     }
 
     /// The evaluation phase.
-    fn evaluate(&self, rule: Rule, fresh: &[Fresh], lines: &[Line]) -> (Vec<usize>, &'static str) {
-        let task = |task: &Fresh| Task {
+    fn evaluate(
+        &self,
+        rule: ScoreRule,
+        tasks: &[NewTask],
+        queues: &[WorkerQueue],
+    ) -> (Vec<usize>, &'static str) {
+        let task = |task: &NewTask| TaskTimes {
             age_us: task.entry.age_us as f64,
             slo_us: task.entry.slo_us.max(1) as f64,
         };
-        let latency = |way: &Option<Way>| way.map_or(f64::INFINITY, |way| way.latency_us as f64);
-        let problem = Problem {
+        let latency =
+            |cost: &Option<TaskCost>| cost.map_or(f64::INFINITY, |cost| cost.latency_us as f64);
+        let problem = MappingProblem {
             rule,
-            tasks: fresh.iter().map(task).collect(),
-            waits: lines.iter().map(|line| line.wait_us() as f64).collect(),
-            latencies: fresh
+            tasks: tasks.iter().map(task).collect(),
+            waits: queues.iter().map(|queue| queue.wait_us() as f64).collect(),
+            latencies: tasks
                 .iter()
-                .flat_map(|task| task.ways.iter().map(latency))
+                .flat_map(|task| task.costs.iter().map(latency))
                 .collect(),
         };
-        let Settings {
+        let MaelSettings {
             exact_max,
             nodes_max,
             ..
         } = *self.settings;
         match search::best(&problem, exact_max, nodes_max) {
-            (best, Found::Exact) => (best.to, "exact"),
-            (best, Found::Improved) => (best.to, "best-found"),
+            (best, Optimality::Exact) => (best.to, "exact"),
+            (best, Optimality::Improved) => (best.to, "best-found"),
         }
     }
 
     /// Section 3.2. Ties go to the first worker.
-    fn baseline(&self, task: &Fresh, lines: &[Line]) -> usize {
-        let taking = (0..lines.len()).filter_map(|at| Some((at, task.ways[at]?)));
-        let least = taking.min_by_key(|&(at, way)| match self.settings.algorithm {
-            Algorithm::Availability => {
-                let running = u64::from(lines[at].busy_us > 0);
-                running + lines[at].order.len() as u64
+    fn baseline(&self, task: &NewTask, queues: &[WorkerQueue]) -> usize {
+        let taking = (0..queues.len()).filter_map(|at| Some((at, task.costs[at]?)));
+        let least = taking.min_by_key(|&(at, cost)| match self.settings.algorithm {
+            MaelAlgorithm::Availability => {
+                let running = u64::from(queues[at].busy_us > 0);
+                running + queues[at].order.len() as u64
             }
-            Algorithm::Enr => way.energy_uj,
-            _ => way.latency_us,
+            MaelAlgorithm::Enr => cost.energy_uj,
+            _ => cost.latency_us,
         });
         least.map_or(0, |(at, _)| at)
     }
 }
 
-// === impl Fresh ===
+// === impl NewTask ===
 
-impl Fresh {
-    /// The selection phase: a place in the queue.
-    fn insert(&self, line: &mut Line, rule: Option<Rule>) {
-        let way = self.ways[line.worker.index()];
-        let (work_us, length) = way.map_or((0, Length::Short), |way| (way.latency_us, way.length));
-        let entry = Entry {
+impl NewTask {
+    /// The selection phase: the position in the queue.
+    fn insert(&self, queue: &mut WorkerQueue, rule: Option<ScoreRule>) {
+        let cost = self.costs[queue.worker.index()];
+        let (work_us, length) =
+            cost.map_or((0, RunLength::Short), |cost| (cost.latency_us, cost.length));
+        let entry = QueueEntry {
             work_us,
             length,
             ..self.entry
         };
-        let place = rule.map_or(line.order.len(), |rule| line.best_place(rule, &entry));
-        line.order.insert(place, entry);
+        let place = rule.map_or(queue.order.len(), |rule| queue.best_position(rule, &entry));
+        queue.order.insert(place, entry);
     }
 }

@@ -1,10 +1,10 @@
-//! Windows worked out by hand from the paper's definitions, and the search against brute force.
+//! Windows computed by hand from the paper's definitions, and the search against brute force.
 
 #![allow(clippy::unwrap_used)]
 
 mod baselines;
 mod mapping;
-mod places;
+mod positions;
 mod slicing;
 mod windows;
 
@@ -13,9 +13,9 @@ use switchyard_sdk::{Catalog, Policy};
 
 use super::*;
 
-/// A worker of each of three kinds and two apps: `long` takes 40, 60 and 100 ms, `short` 30, 10
-/// and 20 ms. SLOs are 10 times the least.
-fn yard() -> CatalogBuilder {
+/// Three workers of three kinds and two apps: `long` takes 40, 60 and 100 ms, `short` 30, 10 and 20
+/// ms. An SLO is 10 times the least latency.
+fn test_bed() -> CatalogBuilder {
     CatalogBuilder::new()
         .app("long", &["x"])
         .slo_us(400_000)
@@ -41,7 +41,7 @@ fn decide(catalog: &Catalog, json: &str, window: WindowBuilder<'_>) -> Decisions
     run(&mut policy, catalog, &window.build())
 }
 
-/// Where the requests went, by id: their workers.
+/// Each request with its worker, by id.
 fn workers(decisions: &Decisions) -> Vec<(u64, u32)> {
     let of = |batch: &Batch| (batch.requests[0], batch.worker);
     let mut all: Vec<_> = decisions.batches.iter().map(of).collect();

@@ -1,45 +1,47 @@
-//! The PPO router's policy: at the start of each slot a network that was trained for the yard
-//! looks at the instances and says what share of the slot's arrivals each of them gets. Every
-//! arrival is then drawn by the host, without a window.
+//! The PPO router: at the start of each slot a trained network observes the instances and decides
+//! their shares of the slot's arrivals. The host draws an instance per arrival, without a window.
 //!
 //! In data order:
-//! - `settings`: which weights, and which workers
-//! - `yard`: the instances that the weights were trained for, in this catalog
-//! - `sight`: what the network sees of a window
+//! - `settings`: the settings
+//! - `instances`: the instances of the weights, in this catalog (section 3.1.3)
+//! - `observe`: the state of a slot (sections 3.2 and 5.1.4)
 //! - [`ppo_router_net`]: the network, shared with its trainer
 
+#![forbid(unsafe_code)]
+
+mod instances;
+mod observe;
 mod settings;
-mod sight;
-mod yard;
 
 use ppo_router_net::{Decision, Network, Observer, Scratch};
 use switchyard_sdk::host::{self, ArtifactError};
 use switchyard_sdk::instances::{Instance, instances_of, place_pending};
 use switchyard_sdk::slots::Slots;
 use switchyard_sdk::{
-    AppId, Catalog, Description, Events, Lane, PlanBuilder, Policy, Sights, Window, export_policy,
+    AppId, Catalog, Description, Events, Lane, PlanBuilder, Policy, Window, WindowFields,
+    export_policy,
 };
 
-use settings::Settings;
-use sight::Seen;
-use yard::Yard;
+use instances::RoutedInstances;
+use observe::SlotObserver;
+use settings::PpoRouterSettings;
 
-/// The period at which a host asks anyway, should a wish to be woken be lost with a fault.
+/// The host opens a window at least this often, in case a fault loses a wake-up.
 const PERIOD_US: u64 = 1_000_000;
 
-/// The router.
+/// The PPO router.
 #[derive(Debug)]
 pub struct PpoRouter {
     network: Network,
-    yard: Yard,
+    routed: RoutedInstances,
     slots: Slots,
-    seen: Seen,
+    slot_observer: SlotObserver,
     observer: Observer,
     scratch: Scratch,
     decision: Decision,
-    /// Which instances were up when the route in force was made.
+    /// Per instance, whether it was up when the current route was made.
     up: Vec<bool>,
-    /// Apps that the weights are not for.
+    /// Apps without weights.
     others: Vec<(AppId, Vec<Instance>)>,
 }
 
@@ -51,19 +53,19 @@ impl Policy for PpoRouter {
             .every_us(PERIOD_US)
             .when_empty()
             .on(Events::ARRIVAL | Events::WORKER_IDLE)
-            .wants(Sights::PLACED | Sights::COMPLETIONS)
+            .wants(WindowFields::PLACED | WindowFields::COMPLETIONS)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
-        let settings = Settings::try_new(json)?;
+        let settings = PpoRouterSettings::try_new(json)?;
         let network = read(&settings.weights)?;
-        let yard = Yard::of(catalog, network.meta(), &settings)?;
+        let routed = RoutedInstances::of(catalog, network.meta(), &settings)?;
         if network.needs_phase() && settings.rates.len() != network.meta().layout.phases {
             let (phases, file) = (network.meta().layout.phases, &settings.weights);
-            let reason = format!("{file} tells {phases} phases by theirs");
+            let reason = format!("must be {phases} numbers for {file}");
             return Err(format!("settings: rates: {reason}"));
         }
-        let others = catalog.apps().filter(|app| app.id != yard.app);
+        let others = catalog.apps().filter(|app| app.id != routed.app);
         let others = others.map(|app| {
             let shared = instances_of(catalog, app.id, &settings.instances)?;
             Ok((app.id, shared))
@@ -71,38 +73,38 @@ impl Policy for PpoRouter {
         Ok(Self {
             others: others.collect::<Result<_, String>>()?,
             slots: Slots::new(network.meta().slot_us),
-            seen: Seen::new(&settings, yard.instances.len()),
+            slot_observer: SlotObserver::new(&settings, routed.instances.len()),
             observer: Observer::new(network.meta().layout.clone()),
             scratch: Scratch::default(),
             decision: Decision::default(),
             up: Vec::new(),
-            yard,
+            routed,
             network,
         })
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
-        // What an earlier policy left half-run goes first: only this worker can end it.
+        // Parked requests first: only this worker has their activations.
         for worker in window.idle_workers() {
             plan.resume_parked(worker.id());
         }
-        self.seen.count(window, self.yard.app);
+        self.slot_observer.count(window, self.routed.app);
         let begins = self.slots.begin(window.now_us(), plan);
         if begins {
-            let sight = self.seen.look(window, &self.yard);
-            let observation = self.observer.observe(&sight.sight());
+            let slot = self.slot_observer.observe(window, &self.routed);
+            let observation = self.observer.observe(&slot.state());
             self.network
                 .decide(observation, &mut self.scratch, &mut self.decision);
         }
-        let instances = self.yard.instances.iter();
+        let instances = self.routed.instances.iter();
         let up: Vec<bool> = instances
             .map(|instance| window.worker(instance.worker).is_up())
             .collect();
         if begins || up != self.up {
             self.up = up;
-            plan.route(self.yard.app, &self.lanes(window.catalog()));
+            plan.route(self.routed.app, &self.lanes(window.catalog()));
         }
-        place_pending(window, plan, self.yard.app, &self.yard.instances);
+        place_pending(window, plan, self.routed.app, &self.routed.instances);
         for (app, instances) in &self.others {
             place_pending(window, plan, *app, instances);
         }
@@ -111,8 +113,8 @@ impl Policy for PpoRouter {
 }
 
 impl PpoRouter {
-    /// The decision as lanes to the instances that are up. Those that are left when all that
-    /// had a share went away share alike.
+    /// The decision as lanes of the instances that are up; equal shares if none of them has a
+    /// share.
     fn lanes(&self, catalog: &Catalog) -> Vec<Lane> {
         let shares = self.up.iter().zip(&self.decision.shares);
         let is_fed = shares.filter(|(up, _)| **up).any(|(_, share)| *share > 0.0);
@@ -125,8 +127,8 @@ impl PpoRouter {
             };
             let model = self.network.meta().models[at] as usize;
             let batch = self.decision.batches.get(model).copied();
-            let batch = batch.unwrap_or(self.yard.bounds[model]);
-            self.yard.lane(catalog, at, share, batch)
+            let batch = batch.unwrap_or(self.routed.bounds[model]);
+            self.routed.lane(catalog, at, share, batch)
         };
         up.map(lane).collect()
     }
@@ -135,9 +137,14 @@ impl PpoRouter {
 fn read(name: &str) -> Result<Network, String> {
     let bytes = host::read_artifact(name).map_err(|error| {
         let reason = match error {
-            ArtifactError::NotFound => "the policy's folder has no such file".to_owned(),
-            ArtifactError::Forbidden => "is not in the policy's folder".to_owned(),
-            ArtifactError::TooLarge(bytes) => format!("{bytes} bytes are too many"),
+            ArtifactError::NotFound => {
+                "no such file in the policy's folder; `switchyard prepare ppo-router` writes it"
+                    .to_owned()
+            }
+            ArtifactError::Forbidden => "must be in the policy's folder".to_owned(),
+            ArtifactError::TooLarge(bytes) => {
+                format!("{bytes} bytes are too large for an artifact")
+            }
             ArtifactError::Unreadable(reason) => reason,
         };
         format!("settings: weights: {name}: {reason}")

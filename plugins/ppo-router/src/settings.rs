@@ -5,22 +5,26 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use switchyard_sdk::settings::{parse, require};
 
-/// What can be chosen; everything else came with the weights.
+/// The settings of ppo-router; slot, capacity and variants come with the weights.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// A file in the policy's folder.
+pub(crate) struct PpoRouterSettings {
+    /// Weights file in the policy's folder, `ppo-router/` next to `ppo-router.wasm`.
     pub(crate) weights: String,
-    /// Worker to variant; without any, workers serve what the weights were trained for, in turn.
+    /// Worker name to variant name; by default the first workers serve the weights' instances, in
+    /// order.
+    /// Range: names of the catalog.
     pub(crate) instances: BTreeMap<String, String>,
-    /// Arrivals per second of each of the workload's phases, for weights that want to know the
-    /// phase.
+    /// Arrivals per second in each phase of the workload, for weights that observe the phase.
+    /// Range: above 0.
     pub(crate) rates: Vec<f64>,
-    /// Variant to its smallest and its largest batch, for weights that choose none.
+    /// Variant name to smallest and largest batch, for weights without batch bounds.
+    /// A batch smaller than the smallest waits.
+    /// Range: 1 or more, ascending.
     pub(crate) batches: BTreeMap<String, [u32; 2]>,
 }
 
-impl Default for Settings {
+impl Default for PpoRouterSettings {
     fn default() -> Self {
         Self {
             weights: "default/policy.safetensors".to_owned(),
@@ -31,21 +35,21 @@ impl Default for Settings {
     }
 }
 
-// === impl Settings ===
+// === impl PpoRouterSettings ===
 
-impl Settings {
+impl PpoRouterSettings {
     /// Parses and checks.
     ///
     /// # Errors
-    /// The first field that does not do, by name.
+    /// The first setting out of range, by name.
     pub(crate) fn try_new(json: &str) -> Result<Self, String> {
         let settings: Self = parse(json)?;
         let positive = |rate: &f64| rate.is_finite() && *rate > 0.0;
         let are_rates = settings.rates.iter().all(positive);
-        require(are_rates, "rates", "must be positive")?;
+        require(are_rates, "rates", "must be above 0")?;
         let ascend = |[min, max]: &[u32; 2]| *min > 0 && min <= max;
         let do_ascend = settings.batches.values().all(ascend);
-        require(do_ascend, "batches", "must be positive and ascend")?;
+        require(do_ascend, "batches", "must be 1 or more and ascend")?;
         Ok(settings)
     }
 }
@@ -65,17 +69,20 @@ mod tests {
             (r#"{"rates": [0]}"#, "rates"),
             (r#"{"batches": {"heavy": [3, 1]}}"#, "batches"),
         ] {
-            let error = Settings::try_new(json).unwrap_err();
+            let error = PpoRouterSettings::try_new(json).unwrap_err();
             assert!(
                 error.starts_with(&format!("settings: {field}: ")),
                 "{error}"
             );
         }
-        assert_eq!(Settings::try_new("{}"), Ok(Settings::default()));
+        assert_eq!(
+            PpoRouterSettings::try_new("{}"),
+            Ok(PpoRouterSettings::default())
+        );
     }
 
     #[test]
-    fn the_readme_knows_every_setting_and_its_default() {
-        check_documented(include_str!("../README.md"), Settings::try_new);
+    fn the_readme_lists_every_setting_with_its_default() {
+        check_documented(include_str!("../README.md"), PpoRouterSettings::try_new);
     }
 }

@@ -1,11 +1,12 @@
-//! A network made by hand on a small yard: one heavy and one light instance, three requests each.
+//! A network by hand on one heavy and one light instance with a capacity of three.
 
 #![allow(clippy::unwrap_used)]
 
+mod instances;
 mod refused;
 mod slots;
-mod yards;
 
+use ppo_router_net::meta::FORMAT;
 use ppo_router_net::{Kind, Layout, Meta, Network};
 use switchyard_sdk::host::native::put_artifact;
 use switchyard_sdk::testing::{CatalogBuilder, Decisions, WindowBuilder, run};
@@ -44,7 +45,7 @@ fn meta(kind: Kind, batches: &[u32]) -> Meta {
         largest_batch: batches.last().copied().unwrap_or(0),
     };
     let mut meta = Meta {
-        format: ppo_router_net::weights::FORMAT,
+        format: FORMAT,
         layers: vec![layout.width(), 0],
         models: vec![0, 1],
         variants: vec!["heavy".to_owned(), "light".to_owned()],
@@ -60,7 +61,7 @@ fn meta(kind: Kind, batches: &[u32]) -> Meta {
     meta
 }
 
-/// One linear layer: these weights (input, output, weight), and these biases.
+/// One linear layer from weights (input, output, weight) and biases.
 fn network(meta: Meta, weights: &[(usize, usize, f32)], biases: &[f32]) -> Network {
     let (inputs, outputs) = (meta.layers[0], meta.layers[1]);
     let mut all = vec![0.0; inputs * outputs];
@@ -78,7 +79,7 @@ fn policy(catalog: &Catalog, json: &str) -> PpoRouter {
     PpoRouter::configure(catalog, json).unwrap()
 }
 
-/// Shares that are 3 to 1.
+/// Shares of 3 to 1.
 fn three_to_one() -> Network {
     network(meta(Kind::Paper, &[]), &[], &[libm::logf(3.0), 0.0])
 }

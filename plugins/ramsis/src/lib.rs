@@ -1,19 +1,26 @@
-//! RAMSIS: each worker has a queue of its own and goes by a table that was solved beforehand. So
-//! many requests wait, the first deadline is so far away: this variant, this batch.
+//! RAMSIS: each worker has its own queue and looks up its variant and batch in a table solved
+//! offline, by the number of waiting requests and the slack of the first deadline.
+//!
+//! The requests stay pending on the host; only this policy knows their workers. A window costs one
+//! pass over the pending requests.
 //!
 //! In data order:
-//! - `settings`: which tables
-//! - `sheet`: a set of tables, matched with the catalog
-//! - `deal`: which sets serve, and on which workers
-//! - `class`: requests of one app and deadline, and the table for the load
-//! - `queues`: whose queue each request is in
-//! - `state`: what is handed over to another version
+//! - `settings`: the settings
+//! - `artifacts`: sets of tables, matched with the catalog
+//! - `assign`: the sets that serve, and their workers (section 4, appendix G)
+//! - `class`: requests of one app and deadline; the table for the load (section 3.2.2) and the
+//!   action for a state (sections 4.2 and 4.3.2)
+//! - `queues`: the worker of each request, in turn or by the shortest queue (section 3.2.1), in
+//!   deadline order (section 3.2.2)
+//! - `state`: state saved for another version
 
+#![forbid(unsafe_code)]
+
+mod artifacts;
+mod assign;
 mod class;
-mod deal;
 mod queues;
 mod settings;
-mod sheet;
 mod state;
 
 use switchyard_sdk::host::{self, Level};
@@ -23,26 +30,26 @@ use switchyard_sdk::{
     export_policy,
 };
 
-use class::Class;
-use deal::Deal;
-use queues::Queues;
-use settings::Settings;
-use sheet::Index;
-use state::State;
+use artifacts::SetIndex;
+use assign::Assignment;
+use class::RequestClass;
+use queues::WorkerQueues;
+use settings::RamsisSettings;
+use state::RamsisState;
 
-/// RAMSIS.
+/// The RAMSIS policy.
 #[derive(Clone, Debug)]
 pub struct Ramsis {
-    settings: Settings,
-    classes: Vec<Class>,
-    /// By app, its classes; the most demanding deadline first.
+    settings: RamsisSettings,
+    classes: Vec<RequestClass>,
+    /// Per app, its classes; the shortest deadline first.
     of_app: Vec<Vec<usize>>,
-    /// By worker, its class and the sheet of it that it goes by.
+    /// Per worker, its class and the index of its kind there.
     of_worker: Vec<Option<(usize, usize)>>,
-    /// By worker and app: for requests that no table is for.
+    /// Per worker and app, for requests without tables.
     ladders: Vec<Ladder>,
-    queues: Queues,
-    /// Positions of requests of one batch, kept between windows.
+    queues: WorkerQueues,
+    /// Buffer of request indices, kept between windows.
     batch: Vec<u32>,
 }
 
@@ -50,33 +57,32 @@ impl Policy for Ramsis {
     fn describe() -> Description {
         let version = env!("CARGO_PKG_VERSION");
         let summary = "RAMSIS: a queue per worker, models from tables solved beforehand";
-        // Turns are by order of arrival, which is known later as well: while no worker is idle
-        // nothing has to be decided.
+        // Turns follow the order of arrival, so nothing is decided while all workers are busy.
         Description::new("ramsis", version, summary).on(Events::WORKER_IDLE)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
-        let settings = Settings::try_new(json)?;
-        let (mut matched, mut complaints) = (Vec::new(), Vec::new());
-        for folder in settings.folders() {
-            match Index::read(folder)?.matched(catalog) {
+        let settings = RamsisSettings::try_new(json)?;
+        let (mut matched, mut unused) = (Vec::new(), Vec::new());
+        for folder in &settings.tables {
+            match SetIndex::read(folder)?.matched(catalog) {
                 Ok(set) => matched.push(set),
-                Err(complaint) => complaints.push(complaint),
+                Err(reason) => unused.push(reason),
             }
         }
-        let Deal {
+        let Assignment {
             mut classes,
-            complaints: more,
-        } = Deal::new(catalog, matched)?;
-        complaints.extend(more);
+            unused: more,
+        } = Assignment::new(catalog, matched)?;
+        unused.extend(more);
         let of = |app: AppId| {
             let own = classes.iter().enumerate();
             let own = own.filter(move |(_, class)| class.app == app);
             own.map(|(at, _)| at).collect::<Vec<_>>()
         };
         let of_app: Vec<Vec<usize>> = catalog.apps().map(|app| of(app.id)).collect();
-        tell(catalog, &of_app, &complaints);
-        // Until arrivals tell, each deadline of an app has a share as large as its workers'.
+        log_unused(catalog, &of_app, &unused);
+        // Before any arrivals, the share of a deadline is its share of the app's workers.
         for own in &of_app {
             let all: usize = own.iter().map(|&at| classes[at].workers.len()).sum();
             for &at in own {
@@ -85,8 +91,8 @@ impl Policy for Ramsis {
         }
         let mut of_worker = vec![None; catalog.workers().len()];
         for (at, class) in classes.iter().enumerate() {
-            for &(worker, sheet) in &class.workers {
-                of_worker[worker.index()] = Some((at, sheet));
+            for &(worker, kind) in &class.workers {
+                of_worker[worker.index()] = Some((at, kind));
             }
         }
         let ladders = catalog.workers().flat_map(|worker| {
@@ -99,7 +105,7 @@ impl Policy for Ramsis {
             classes,
             of_app,
             of_worker,
-            queues: Queues::default(),
+            queues: WorkerQueues::default(),
             batch: Vec::new(),
         })
     }
@@ -115,7 +121,7 @@ impl Policy for Ramsis {
         queues.fill(window, classes, of_app);
         if !window.raw().requests.progress.is_empty() {
             for worker in window.workers().filter(WorkerRef::is_idle) {
-                // What an earlier policy left half-run goes first: only this worker can end it.
+                // Parked requests first: only this worker has their activations.
                 let resumed = plan.resume_parked(worker.id());
                 if resumed > 0 {
                     self.queues.runs(worker.id(), resumed, window.now_us());
@@ -128,37 +134,37 @@ impl Policy for Ramsis {
     }
 
     fn save(&self) -> Vec<u8> {
-        serde_json::to_vec(&State::of(&self.classes, &self.queues)).unwrap_or_default()
+        serde_json::to_vec(&RamsisState::of(&self.classes, &self.queues)).unwrap_or_default()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let state: State =
+        let state: RamsisState =
             serde_json::from_slice(state).map_err(|error| format!("state: {error}"))?;
         state.put(&mut self.classes, &mut self.queues)
     }
 }
 
 impl Ramsis {
-    /// The tables of each class for this window's load (section 3.2.2).
+    /// Selects the tables of each class for this window's load (section 3.2.2).
     fn follow_loads(&mut self, window: &Window<'_>) {
         for class in &mut self.classes {
             let app_rps = self.settings.load_per_s;
             let app_rps = app_rps.unwrap_or_else(|| window.arrival_rate(class.app));
             let load_rps = app_rps * class.share;
-            if !class.follow(load_rps) && !class.told {
-                class.told = true;
+            if !class.follow(load_rps) && !class.logged_overload {
+                class.logged_overload = true;
                 let app = &window.catalog().app(class.app).name;
                 let (load, highest) = (load_rps.round(), class.highest_rps());
                 let line = format!(
-                    "app {app}: {load} requests per second are beyond all tables; those for \
-                     {highest} serve"
+                    "app {app}: the load of {load}/s is beyond all tables, the highest is for \
+                     {highest}/s; run `switchyard prepare ramsis`"
                 );
                 host::log(Level::Warn, &line);
             }
         }
     }
 
-    /// Each idle worker looks up what to run of its queue.
+    /// Launches, on each idle worker, the action that its table has for its queue.
     fn serve_queues(&mut self, window: &Window<'_>, plan: &mut PlanBuilder<'_>) {
         let mut start = 0;
         while let Some(&(worker, first_us, _)) = self.queues.due.get(start) {
@@ -166,14 +172,12 @@ impl Ramsis {
             let waiting = rest.partition_point(|&(of, ..)| of <= worker);
             let own = start..start + waiting;
             start = own.end;
-            let worker = WorkerId(worker);
             let is_idle = self.queues.workers[worker.index()].is_idle;
-            let Some((class, sheet)) = self.of_worker[worker.index()].filter(|_| is_idle) else {
+            let Some((class, kind)) = self.of_worker[worker.index()].filter(|_| is_idle) else {
                 continue;
             };
             let slack_us = first_us.wrapping_sub(window.now_us()).cast_signed();
-            let Some((variant, batch)) = self.classes[class].action(sheet, waiting, slack_us)
-            else {
+            let Some((variant, batch)) = self.classes[class].action(kind, waiting, slack_us) else {
                 continue;
             };
             let app = self.classes[class].app;
@@ -190,7 +194,7 @@ impl Ramsis {
         }
     }
 
-    /// Idle workers with nothing of their own serve what no table is for, greedily.
+    /// Serves requests without tables greedily, on workers that are still idle.
     fn serve_shared(&mut self, window: &Window<'_>, plan: &mut PlanBuilder<'_>) {
         let mut shared = std::mem::take(&mut self.queues.shared);
         let mut batch = std::mem::take(&mut self.batch);
@@ -201,7 +205,7 @@ impl Ramsis {
             if !self.queues.workers[worker.index()].is_idle {
                 continue;
             }
-            // The request that has waited longest chooses the app.
+            // The oldest request chooses the app.
             let app_of = |at: u32| window.request(at as usize).app();
             let can_run = |at: &&u32| self.ladder(window, worker, app_of(**at)).batch_max() > 0;
             let Some(app) = shared.iter().find(can_run).map(|&at| app_of(at)) else {
@@ -235,26 +239,27 @@ impl Ramsis {
     }
 }
 
-/// Says which tables are of no use and which apps have none.
-fn tell(catalog: &Catalog, of_app: &[Vec<usize>], complaints: &[String]) {
+/// Logs the tables that are not used and the apps without tables.
+fn log_unused(catalog: &Catalog, of_app: &[Vec<usize>], unused: &[String]) {
     let without: Vec<String> = catalog
         .apps()
         .zip(of_app)
         .filter(|(_, classes)| classes.is_empty())
         .map(|(app, _)| app.name.clone())
         .collect();
-    // Where all apps are served, folders for other pools are no fault.
+    // If all apps have tables, unused folders for other pools are fine.
     let level = if without.is_empty() {
         Level::Info
     } else {
         Level::Warn
     };
-    for complaint in complaints {
-        host::log(level, complaint);
+    for reason in unused {
+        host::log(level, reason);
     }
     if !without.is_empty() {
         let apps = without.join(", ");
-        let line = format!("no tables for {apps}: the most accurate variant in time serves");
+        let line =
+            format!("no tables for {apps}: served greedily by the most accurate variant in time");
         host::log(Level::Warn, &line);
     }
 }

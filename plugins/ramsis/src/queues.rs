@@ -1,65 +1,59 @@
-//! Who serves which pending request. On the host all of them are pending; that they belong to
-//! workers' queues is known here alone.
+//! The worker of each pending request. The host has only pending requests; the queues exist here.
 
 use ramsis_tables::Balancing;
 use switchyard_sdk::{RequestId, RequestRef, Window, WorkerId};
 
-use crate::class::Class;
+use crate::class::RequestClass;
 
-/// A request that belongs to no worker's queue.
-pub(crate) const NOBODY: u32 = u32::MAX;
-
-/// How fast a class's share of its app's arrivals follows: over some 256 of them.
+/// Weight of one arrival in a class's share: an average over some 256.
 const SHARE_GAIN: f64 = 1.0 / 256.0;
 
 /// The workers' queues. Buffers are kept between windows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Queues {
-    /// Requests that were pending in the last window, ascending by id, which is the order of
-    /// arrival.
-    pub(crate) known: Vec<Known>,
-    before: Vec<Known>,
-    /// By worker.
+pub(crate) struct WorkerQueues {
+    /// Requests of the last window, ascending by id, which is the order of arrival.
+    pub(crate) known: Vec<KnownRequest>,
+    before: Vec<KnownRequest>,
+    /// One per worker.
     pub(crate) workers: Vec<WorkerQueue>,
-    /// What waits for idle workers: worker, deadline, position in the window.
-    pub(crate) due: Vec<(u32, u64, u32)>,
-    /// Positions of requests that belong to nobody.
+    /// Requests of idle workers: worker, deadline, index in the window.
+    pub(crate) due: Vec<(WorkerId, u64, u32)>,
+    /// Indices of requests in no worker's queue.
     pub(crate) shared: Vec<u32>,
 }
 
 /// A pending request and its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownRequest {
     pub(crate) id: RequestId,
-    /// Its position, or [`NOBODY`].
-    pub(crate) worker: u32,
+    /// None if it is in no worker's queue.
+    pub(crate) worker: Option<WorkerId>,
 }
 
-/// One worker, as far as queues are concerned.
+/// The queue of one worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkerQueue {
     is_up: bool,
     pub(crate) is_idle: bool,
-    /// Requests of its queue that wait.
+    /// Number of waiting requests.
     waiting: u32,
-    /// Requests of the batch that it was given last, and when that should end.
+    /// Requests of its last batch, and the expected end of that.
     running: u32,
     ends_us: u64,
 }
 
-// === impl Queues ===
+// === impl WorkerQueues ===
 
-impl Queues {
-    /// Takes a window in: requests that are gone are forgotten, new ones and those of workers
-    /// that are away are given to workers in the order of their arrival, and what waits for idle
-    /// workers is listed by deadline.
+impl WorkerQueues {
+    /// Reads a window: drops requests that are gone, assigns new requests and those of workers that
+    /// are down in the order of arrival, and lists the requests of idle workers by deadline.
     pub(crate) fn fill(
         &mut self,
         window: &Window<'_>,
-        classes: &mut [Class],
+        classes: &mut [RequestClass],
         of_app: &[Vec<usize>],
     ) {
-        self.look(window);
+        self.read_workers(window);
         std::mem::swap(&mut self.known, &mut self.before);
         self.known.clear();
         self.due.clear();
@@ -71,22 +65,24 @@ impl Queues {
             while self.before.get(before).is_some_and(|known| known.id < id) {
                 before += 1;
             }
-            // It goes on where it is parked.
+            // It resumes on the worker that parked it.
             if is_parked && request.progress().is_some() {
                 continue;
             }
             let known = self.before.get(before).filter(|known| known.id == id);
             let is_new = known.is_none();
-            let has = known.and_then(|known| self.workers.get(known.worker as usize));
+            let has = known
+                .and_then(|known| known.worker)
+                .and_then(|worker| self.workers.get(worker.index()));
             let worker = match (known, has) {
                 (Some(known), Some(queue)) if queue.is_up => known.worker,
-                _ => self.give(request, is_new, classes, of_app),
+                _ => self.assign(request, is_new, classes, of_app),
             };
-            self.known.push(Known { id, worker });
+            self.known.push(KnownRequest { id, worker });
             let position = request.index() as u32;
-            match self.workers.get_mut(worker as usize) {
+            match worker.and_then(|worker| Some((worker, self.workers.get_mut(worker.index())?))) {
                 None => self.shared.push(position),
-                Some(queue) => {
+                Some((worker, queue)) => {
                     queue.waiting += 1;
                     if queue.is_idle {
                         self.due.push((worker, request.deadline_us(), position));
@@ -97,7 +93,7 @@ impl Queues {
         self.due.sort_unstable();
     }
 
-    fn look(&mut self, window: &Window<'_>) {
+    fn read_workers(&mut self, window: &Window<'_>) {
         let workers = window.workers();
         self.workers.resize(workers.len(), WorkerQueue::default());
         for (queue, worker) in self.workers.iter_mut().zip(workers) {
@@ -107,23 +103,19 @@ impl Queues {
         }
     }
 
-    /// The worker that a request goes to.
-    fn give(
+    /// Assigns a request to a worker; none if no worker of its class is up.
+    fn assign(
         &self,
         request: RequestRef<'_>,
         is_new: bool,
-        classes: &mut [Class],
+        classes: &mut [RequestClass],
         of_app: &[Vec<usize>],
-    ) -> u32 {
-        let Some(of_app) = of_app.get(request.app().index()) else {
-            return NOBODY;
-        };
-        // The longest deadline that it has time for, else the shortest there is.
+    ) -> Option<WorkerId> {
+        let of_app = of_app.get(request.app().index())?;
+        // The longest deadline that it has time for, otherwise the shortest.
         let time_us = request.deadline_us().saturating_sub(request.arrival_us());
         let has_time = |&&class: &&usize| classes[class].slo_us <= time_us;
-        let Some(&chosen) = of_app.iter().rev().find(has_time).or(of_app.first()) else {
-            return NOBODY;
-        };
+        let &chosen = of_app.iter().rev().find(has_time).or(of_app.first())?;
         if is_new && of_app.len() > 1 {
             for &class in of_app {
                 let share = &mut classes[class].share;
@@ -132,46 +124,41 @@ impl Queues {
         }
         let class = &mut classes[chosen];
         let count = class.workers.len();
-        let place = match class.balancing() {
-            Balancing::RoundRobin => self.in_turn(class),
-            Balancing::ShortestQueue => self.shortest(class, request.arrival_us()),
+        let index = match class.balancing() {
+            Balancing::RoundRobin => self.in_turn(class)?,
+            Balancing::ShortestQueue => self.shortest(class, request.arrival_us())?,
         };
-        match place {
-            None => NOBODY,
-            Some(place) => {
-                class.next = (place + 1) % count;
-                class.workers[place].0.0
-            }
-        }
+        class.next = (index + 1) % count;
+        Some(class.workers[index].0)
     }
 
     /// The next worker in turn that is up.
-    fn in_turn(&self, class: &Class) -> Option<usize> {
+    fn in_turn(&self, class: &RequestClass) -> Option<usize> {
         let count = class.workers.len();
-        let places = (0..count).map(|step| (class.next + step) % count);
-        places
+        let indices = (0..count).map(|step| (class.next + step) % count);
+        indices
             .into_iter()
-            .find(|&place| self.of(class, place).is_up)
+            .find(|&index| self.of(class, index).is_up)
     }
 
-    /// The worker with the fewest requests, waiting and running, when this one arrived; of equal
-    /// ones the next in turn.
-    fn shortest(&self, class: &Class, arrival_us: u64) -> Option<usize> {
+    /// The worker with the fewest requests, waiting and running, at this arrival; of equal ones the
+    /// next in turn.
+    fn shortest(&self, class: &RequestClass, arrival_us: u64) -> Option<usize> {
         let count = class.workers.len();
-        let places = (0..count).map(|step| (class.next + step) % count);
-        let up = places.filter(|&place| self.of(class, place).is_up);
-        up.min_by_key(|&place| self.of(class, place).held_at(arrival_us))
+        let indices = (0..count).map(|step| (class.next + step) % count);
+        let up = indices.filter(|&index| self.of(class, index).is_up);
+        up.min_by_key(|&index| self.of(class, index).held_at(arrival_us))
     }
 
-    fn of(&self, class: &Class, place: usize) -> WorkerQueue {
-        let WorkerId(worker) = class.workers[place].0;
+    fn of(&self, class: &RequestClass, index: usize) -> WorkerQueue {
+        let (worker, _) = class.workers[index];
         self.workers
-            .get(worker as usize)
+            .get(worker.index())
             .copied()
             .unwrap_or_default()
     }
 
-    /// The worker runs a batch of so many until then.
+    /// Records that the worker runs a batch until `ends_us`.
     pub(crate) fn runs(&mut self, worker: WorkerId, size: usize, ends_us: u64) {
         if let Some(queue) = self.workers.get_mut(worker.index()) {
             queue.is_idle = false;
@@ -184,8 +171,8 @@ impl Queues {
 // === impl WorkerQueue ===
 
 impl WorkerQueue {
-    /// Requests it has. An idle worker was busy until its batch ended: what arrived before was
-    /// not there for it to take.
+    /// Requests of the worker at an arrival. A worker that is idle now was busy for arrivals before
+    /// the end of its batch.
     fn held_at(&self, arrival_us: u64) -> u32 {
         let is_running = !self.is_idle || arrival_us < self.ends_us;
         self.waiting + if is_running { self.running } else { 0 }

@@ -1,59 +1,65 @@
-//! The policy's own JSON.
+//! The policy's settings.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use switchyard_sdk::settings::{parse, require};
 
-/// What can be chosen.
+/// The settings of ramsis.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// Folders of tables among the policy's artifacts; of those that fit the pool the first ones
-    /// serve.
-    tables: Folders,
-    /// The load in requests per second of each app where it is known; none: the last 500 ms count.
+pub(crate) struct RamsisSettings {
+    /// Folders of tables in `ramsis/`, the policy's artifacts, or the name of one; the first that
+    /// fit the pool are used.
+    #[serde(deserialize_with = "one_or_several")]
+    pub(crate) tables: Vec<String>,
+    /// The load of each app in requests per second; by default that of the last 500 ms.
+    /// Range: 0 or more.
     pub(crate) load_per_s: Option<f64>,
 }
 
-/// One folder or several.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-enum Folders {
-    One(String),
-    Several(Vec<String>),
-}
-
-impl Default for Folders {
-    fn default() -> Self {
-        Self::Several(Vec::new())
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Folders {
+        One(String),
+        Several(Vec<String>),
     }
+
+    Ok(match Folders::deserialize(deserializer)? {
+        Folders::One(folder) => vec![folder],
+        Folders::Several(folders) => folders,
+    })
 }
 
-// === impl Settings ===
+// === impl RamsisSettings ===
 
-impl Settings {
+impl RamsisSettings {
     /// Parses and checks.
     ///
     /// # Errors
-    /// The first field that does not do, by name.
+    /// The first setting out of range, by name.
     pub(crate) fn try_new(json: &str) -> Result<Self, String> {
         let settings: Self = parse(json)?;
         let is_load = |load: f64| load.is_finite() && load >= 0.0;
         require(
             settings.load_per_s.is_none_or(is_load),
             "load_per_s",
-            "must be a number from 0 on",
+            "must be 0 or more",
         )?;
-        let mut folders = settings.folders().iter();
+        let mut folders = settings.tables.iter();
         let is_named = folders.all(|folder| !folder.trim_end_matches('/').is_empty());
-        require(is_named, "tables", "must name folders")?;
+        require(is_named, "tables", "must be names of folders")?;
         Ok(settings)
     }
+}
 
-    /// The folders of tables, in order.
-    pub(crate) fn folders(&self) -> &[String] {
-        match &self.tables {
-            Folders::One(folder) => std::slice::from_ref(folder),
-            Folders::Several(folders) => folders,
-        }
+#[cfg(test)]
+mod tests {
+    use switchyard_sdk::testing::check_documented;
+
+    use super::*;
+
+    #[test]
+    fn the_readme_lists_every_setting_with_its_default() {
+        check_documented(include_str!("../README.md"), RamsisSettings::try_new);
     }
 }

@@ -1,4 +1,4 @@
-//! Tables written by hand, and windows one after the other.
+//! Tables written by hand, and sequences of windows.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,8 +31,8 @@ fn catalog(workers: usize) -> Catalog {
         .build()
 }
 
-/// Two tables, for 100 and for 200 requests per second. States are one and two requests, each with
-/// a slack of 0, 50 or 100 ms, and the full one:
+/// Two tables, for 100 and 200 requests per second. States are (requests, slack in ms) and the full
+/// state:
 ///
 /// | | 1, 0 | 1, 50 | 1, 100 | 2, 0 | 2, 50 | 2, 100 | full |
 /// | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -1,31 +1,36 @@
-//! The instances of an app, and which of them are heavy.
+//! The instances of an app, heavy and light.
 
 use switchyard_sdk::instances::{Instance, instances_of};
 use switchyard_sdk::{AppId, Catalog, VariantId};
 
-use crate::settings::{Algorithm, Settings};
+use crate::settings::{RoutingAlgorithm, RoutingSettings};
 
 /// An app's instances, in the order of their workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Fleet {
     pub(crate) app: AppId,
     instances: Vec<Instance>,
-    /// By instance: it serves the most accurate variant there is among them, and there is a
-    /// less accurate one.
+    /// Per instance, whether it serves the most accurate variant of the fleet and others do not.
     heavy: Vec<bool>,
-    /// By instance: latency of one request.
+    /// Per instance, the latency of one request.
     alone_us: Vec<u64>,
 }
 
 // === impl Fleet ===
 
 impl Fleet {
+    /// The fleet of an app.
+    ///
     /// # Errors
-    /// The setting `instances` names what is not there.
-    pub(crate) fn of(catalog: &Catalog, app: AppId, settings: &Settings) -> Result<Self, String> {
+    /// The setting `instances` names an unknown worker or variant.
+    pub(crate) fn of(
+        catalog: &Catalog,
+        app: AppId,
+        settings: &RoutingSettings,
+    ) -> Result<Self, String> {
         let instances = match settings.algorithm {
-            Algorithm::Lw => everywhere(catalog, app, false),
-            Algorithm::Hw | Algorithm::HwE => everywhere(catalog, app, true),
+            RoutingAlgorithm::Lw => everywhere(catalog, app, false),
+            RoutingAlgorithm::Hw | RoutingAlgorithm::HwE => everywhere(catalog, app, true),
             _ => instances_of(catalog, app, &settings.instances)?,
         };
         let accuracy = |instance: &Instance| catalog.variant(instance.variant).accuracy();
@@ -60,7 +65,7 @@ impl Fleet {
         self.alone_us[at]
     }
 
-    /// Positions of the heavy, or of the light instances.
+    /// Indices of the heavy or of the light instances.
     pub(crate) fn group(&self, heavy: bool) -> Vec<usize> {
         (0..self.len())
             .filter(|&at| self.heavy[at] == heavy)

@@ -1,12 +1,14 @@
-//! What the PPO router's paper compares it with (section 5.1.7): six ways of spreading an app's
-//! requests over instances of a heavy and a light model.
+//! The baselines of the PPO router's paper (section 5.1.7): six ways to route an app's requests to
+//! instances of a heavy and a light model.
 //!
 //! In data order:
-//! - `settings`: which of them, and how
-//! - `fleet`: the instances of an app, heavy and light ones
-//! - `shares`: what of the arrivals goes where (LW, HW, SA, INFaaS); `md1`, `stationary` and
-//!   `overload` say how much
-//! - `expel`, `single`: those that decide for each request (HW-E, SQ)
+//! - `settings`: the settings
+//! - `fleet`: the instances of an app (section 3.1.3), heavy and light
+//! - `shares`: the shares of the arrivals (LW, HW, SA, INFaaS), from `md1`, `stationary` (SA) and
+//!   `overload` (INFaaS); the host draws lanes by them (section 3.1.4)
+//! - `expel`, `single`: decisions per request (HW-E, SQ)
+
+#![forbid(unsafe_code)]
 
 mod expel;
 mod fleet;
@@ -20,30 +22,30 @@ mod stationary;
 use switchyard_sdk::instances::place_pending;
 use switchyard_sdk::slots::Slots;
 use switchyard_sdk::{
-    Catalog, Description, Events, PlanBuilder, Policy, Sights, Window, export_policy,
+    Catalog, Description, Events, PlanBuilder, Policy, Window, WindowFields, export_policy,
 };
 
 use fleet::Fleet;
-use settings::{Algorithm, Settings};
+use settings::{RoutingAlgorithm, RoutingSettings};
 use shares::Shares;
 
-/// The period at which a host asks anyway, should a wish to be woken be lost with a fault.
+/// The host opens a window at least this often, in case a fault loses a wake-up.
 const PERIOD_US: u64 = 1_000_000;
 
-/// The baselines.
+/// The baselines of the PPO router.
 #[derive(Debug)]
 pub struct Routing {
-    settings: Settings,
+    settings: RoutingSettings,
     slots: Slots,
-    apps: Vec<Routed>,
+    apps: Vec<RoutedApp>,
 }
 
-/// An app, its instances, and how its arrivals are shared among them.
+/// An app with its instances and their shares of the arrivals.
 #[derive(Debug)]
-struct Routed {
+struct RoutedApp {
     fleet: Fleet,
     shares: Shares,
-    /// Which instances were up when the route in force was made.
+    /// Per instance, whether it was up when the current route was made.
     up: Vec<bool>,
 }
 
@@ -55,14 +57,14 @@ impl Policy for Routing {
             .every_us(PERIOD_US)
             .when_empty()
             .on(Events::ARRIVAL | Events::WORKER_IDLE)
-            .wants(Sights::PLACED)
+            .wants(WindowFields::PLACED)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
-        let settings = Settings::try_new(json)?;
+        let settings = RoutingSettings::try_new(json)?;
         let routed = |app| {
             let fleet = Fleet::of(catalog, app, &settings)?;
-            Ok(Routed {
+            Ok(RoutedApp {
                 shares: Shares::new(&settings, catalog, &fleet),
                 up: Vec::new(),
                 fleet,
@@ -77,22 +79,25 @@ impl Policy for Routing {
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
-        // What an earlier policy left half-run goes first: only this worker can end it.
+        // Parked requests first: only this worker has their activations.
         for worker in window.idle_workers() {
             plan.resume_parked(worker.id());
         }
         match self.settings.algorithm {
-            Algorithm::HwE => {
+            RoutingAlgorithm::HwE => {
                 for app in &self.apps {
                     expel::schedule(&app.fleet, &self.settings, window, plan);
                 }
             }
-            Algorithm::Sq => {
+            RoutingAlgorithm::Sq => {
                 for app in &self.apps {
                     single::schedule(&app.fleet, self.settings.prefer, window, plan);
                 }
             }
-            Algorithm::Lw | Algorithm::Hw | Algorithm::Sa | Algorithm::Infaas => {
+            RoutingAlgorithm::Lw
+            | RoutingAlgorithm::Hw
+            | RoutingAlgorithm::Sa
+            | RoutingAlgorithm::Infaas => {
                 let begins = self.slots.begin(window.now_us(), plan);
                 for app in &mut self.apps {
                     app.route(begins, &self.settings, window, plan);
@@ -103,11 +108,11 @@ impl Policy for Routing {
     }
 }
 
-impl Routed {
+impl RoutedApp {
     fn route(
         &mut self,
         slot_begins: bool,
-        settings: &Settings,
+        settings: &RoutingSettings,
         window: &Window<'_>,
         plan: &mut PlanBuilder<'_>,
     ) {
@@ -126,7 +131,7 @@ impl Routed {
                     instance.lane(window.catalog(), share, settings.waiting_max())
                 })
                 .collect();
-            // Where all that is left has no share, arrivals wait for the next slot.
+            // If no instance that is up has a share, arrivals wait for the next slot.
             let is_fed = lanes.iter().any(|lane| lane.weight > 0.0);
             plan.route(self.fleet.app, if is_fed { &lanes } else { &[] });
         }

@@ -1,19 +1,17 @@
-//! Waiting times of the M/D/1 queue: Poisson arrivals, one server, service times all alike.
+//! Waiting times of the M/D/1 queue: Poisson arrivals, one server, constant service time.
 
 use libm::{exp, floor};
 
-/// Services beyond which a wait counts as if it were this long: it is later than any that a
-/// stable queue makes likely.
+/// Longer waits, in services, count as this long: beyond any likely wait of a stable queue.
 const SERVICES_MAX: f64 = 200.0;
 
-/// Probabilities of larger Poisson counts than those needed are nothing.
+/// Poisson counts beyond the needed ones by more than this have probability 0.
 const TAIL: usize = 60;
 
-/// The probability that a request waits for longer than so many services before its own.
-/// `load` is the arrival rate times the service time; from 1 on there is no stationary state,
-/// and every wait is too long.
+/// The probability that a request waits longer than `services` service times. `load` is the arrival
+/// rate times the service time; from 1 on there is no stationary state, and the result is 1.
 ///
-/// Erlang's distribution in the form of Franx (2001), whose terms are all positive: for
+/// Erlang's distribution in the form of Franx (2001), whose terms are positive: for
 /// k - 1 <= x < k, with u = load * (k - x),
 /// P(W <= x) = e^-u * sum over j < k of P(L <= k - j) u^j / j!, L the number in the system.
 pub(crate) fn waits_longer(load: f64, services: f64) -> f64 {
@@ -33,8 +31,8 @@ pub(crate) fn waits_longer(load: f64, services: f64) -> f64 {
     (1.0 - within).clamp(0.0, 1.0)
 }
 
-/// P(L <= i) for i up to `most`, by level crossings: what goes from at most j to more in one
-/// service comes back from j + 1, so that
+/// P(L <= i) for i up to `most`, by level crossings: the flow from at most j to more than j in one
+/// service equals the flow back from j + 1, so
 /// p(j+1) P(A = 0) = p(0) P(A > j) + sum over i = 1..j of p(i) P(A > j - i + 1),
 /// A the arrivals in a service.
 fn in_system_at_most(load: f64, most: usize) -> Vec<f64> {
@@ -63,7 +61,7 @@ fn in_system_at_most(load: f64, most: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Erlang's own form; its terms alternate, which is exact enough for short waits.
+    /// Erlang's form; its terms alternate, which is exact enough for short waits.
     fn erlang(load: f64, x: f64) -> f64 {
         let term = |i: i32| {
             let u = load * (f64::from(i) - x);
@@ -75,25 +73,28 @@ mod tests {
 
     #[test]
     fn short_waits_by_hand() {
-        // Nobody waits when the server is idle: P(W > 0) = load.
+        // P(W > 0) = load.
         assert!((waits_longer(0.5, 0.0) - 0.5).abs() < 1e-12);
         // Below one service: P(W <= x) = (1 - load) e^(load x).
         assert!((waits_longer(0.5, 0.5) - (1.0 - 0.5 * exp(0.25))).abs() < 1e-12);
     }
 
     #[test]
-    fn it_is_erlangs_distribution() {
+    fn it_equals_erlangs_distribution() {
         for load in [0.1, 0.5, 0.77, 0.95] {
             for x in [0.3, 1.0, 1.7, 3.3, 6.0, 9.9] {
-                let (ours, his) = (waits_longer(load, x), erlang(load, x));
-                assert!((ours - his).abs() < 1e-9, "load {load}, {x}: {ours} {his}");
+                let (franx, erlang) = (waits_longer(load, x), erlang(load, x));
+                assert!(
+                    (franx - erlang).abs() < 1e-9,
+                    "load {load}, {x}: {franx} {erlang}"
+                );
             }
         }
     }
 
     #[test]
-    fn long_waits_fade_and_overload_never_does() {
-        // The tail falls by e^-0.498 a service at 0.77 (e^u - 1 = u / load).
+    fn long_waits_are_unlikely_unless_overloaded() {
+        // The tail falls by e^-0.498 per service at a load of 0.77 (e^u - 1 = u / load).
         let ratio = waits_longer(0.77, 31.0) / waits_longer(0.77, 30.0);
         assert!((ratio - exp(-0.498)).abs() < 5e-3, "{ratio}");
         assert!(waits_longer(0.9, 1e9) < 1e-12);

@@ -5,59 +5,67 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use switchyard_sdk::settings::{parse, require};
 
-/// What can be chosen. Numbers default to the paper's.
+/// The settings of routing; numbers default to the paper's.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// Which baseline.
-    pub(crate) algorithm: Algorithm,
-    /// Worker to variant; without any, variants share the workers. LW, HW and HW-E have one
-    /// variant on all workers instead.
+pub(crate) struct RoutingSettings {
+    /// The baseline.
+    /// Range: `lw`, `hw`, `hw-e`, `sq`, `sa`, `infaas`.
+    pub(crate) algorithm: RoutingAlgorithm,
+    /// Worker name to variant name, not for LW, HW and HW-E; by default variants share the workers,
+    /// the most accurate first.
+    /// Range: names of the catalog.
     pub(crate) instances: BTreeMap<String, String>,
-    /// Requests that an instance holds, the one in service included (c in section 3.1.3).
+    /// Requests that an instance holds, with the one in service (c in section 3.1.3).
+    /// HW-E is also limited by the workers' `queue_max`, SQ only by the pool's `pending_max`.
+    /// Range: 2 or more.
     pub(crate) capacity: u32,
-    /// Length of a slot of SA and INFaaS.
+    /// SA and INFaaS: interval of new shares.
+    /// Range: 1 ms or more.
     pub(crate) slot_ms: u32,
-    /// SA: arrivals per second of each of the workload's phases.
+    /// SA: arrivals per second in each phase of the workload.
+    /// Range: one or more, above 0.
     pub(crate) rates: Vec<f64>,
-    /// SA: share of an app's requests that may be late.
+    /// SA: share of requests that may be late.
+    /// Range: 0 to 1.
     pub(crate) late_max: f64,
-    /// SQ: when a heavy instance goes before a light one.
+    /// SQ: an idle heavy instance goes first always, or only before the last idle light one.
+    /// Range: `heavy`, `last-pair`.
     pub(crate) prefer: Prefer,
 }
 
 /// The baselines of section 5.1.7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Algorithm {
-    /// The light variant only, balanced.
+pub(crate) enum RoutingAlgorithm {
+    /// The light variant on all workers, equal shares.
     Lw,
-    /// The heavy variant only, balanced.
+    /// The heavy variant on all workers, equal shares.
     Hw,
-    /// HW without those that will be late.
+    /// HW that rejects requests that will be late.
     HwE,
     /// One queue for all instances.
     Sq,
-    /// The best fixed distribution of each phase, by the M/D/1 queue.
+    /// The best fixed shares per phase, by the M/D/1 queue.
     Sa,
-    /// Equal shares for all that are not overloaded.
+    /// Equal shares for all instances that are not overloaded.
     Infaas,
 }
 
-/// SQ: which idle instance takes the next request.
+/// SQ: the idle instance that takes the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Prefer {
-    /// A heavy one, whenever one is idle.
+    /// A heavy instance if one is idle.
     Heavy,
-    /// The heavy one where two are idle, one of each; else any.
+    /// The heavy instance if exactly one heavy and one light are idle; otherwise any.
     LastPair,
 }
 
-impl Default for Settings {
+impl Default for RoutingSettings {
     fn default() -> Self {
         Self {
-            algorithm: Algorithm::Sq,
+            algorithm: RoutingAlgorithm::Sq,
             instances: BTreeMap::new(),
             capacity: 15,
             slot_ms: 100,
@@ -68,20 +76,20 @@ impl Default for Settings {
     }
 }
 
-// === impl Settings ===
+// === impl RoutingSettings ===
 
-impl Settings {
+impl RoutingSettings {
     /// Parses and checks.
     ///
     /// # Errors
-    /// The first field that does not do, by name.
+    /// The first setting out of range, by name.
     pub(crate) fn try_new(json: &str) -> Result<Self, String> {
         let settings: Self = parse(json)?;
-        require(settings.capacity >= 2, "capacity", "must be at least 2")?;
-        require(settings.slot_ms > 0, "slot_ms", "must be at least 1")?;
+        require(settings.capacity >= 2, "capacity", "must be 2 or more")?;
+        require(settings.slot_ms > 0, "slot_ms", "must be 1 or more")?;
         let positive = |rate: &f64| rate.is_finite() && *rate > 0.0;
         let are_rates = !settings.rates.is_empty() && settings.rates.iter().all(positive);
-        require(are_rates, "rates", "must be positive, and one at least")?;
+        require(are_rates, "rates", "must be one or more numbers above 0")?;
         let is_share = (0.0..=1.0).contains(&settings.late_max);
         require(is_share, "late_max", "must be 0 to 1")?;
         Ok(settings)
@@ -91,7 +99,7 @@ impl Settings {
         u64::from(self.slot_ms) * 1_000
     }
 
-    /// Requests that may wait in an instance: the contract counts the one in service apart.
+    /// Requests that may wait in an instance; the contract counts the one in service separately.
     pub(crate) fn waiting_max(&self) -> u32 {
         self.capacity - 1
     }
@@ -116,17 +124,20 @@ mod tests {
             (r#"{"late_max": 2}"#, "late_max"),
             (r#"{"prefer": "light"}"#, "prefer"),
         ] {
-            let error = Settings::try_new(json).unwrap_err();
+            let error = RoutingSettings::try_new(json).unwrap_err();
             assert!(
                 error.starts_with(&format!("settings: {field}: ")),
                 "{error}"
             );
         }
-        assert_eq!(Settings::try_new("{}"), Ok(Settings::default()));
+        assert_eq!(
+            RoutingSettings::try_new("{}"),
+            Ok(RoutingSettings::default())
+        );
     }
 
     #[test]
-    fn the_readme_knows_every_setting_and_its_default() {
-        check_documented(include_str!("../README.md"), Settings::try_new);
+    fn the_readme_lists_every_setting_with_its_default() {
+        check_documented(include_str!("../README.md"), RoutingSettings::try_new);
     }
 }

@@ -1,33 +1,34 @@
-//! What of an app's arrivals goes to each instance, from slot to slot.
+//! The share of an app's arrivals of each instance, slot by slot.
 
 use switchyard_sdk::{Catalog, Window};
 
 use crate::fleet::Fleet;
 use crate::overload;
-use crate::settings::{Algorithm, Settings};
-use crate::stationary::Phases;
+use crate::settings::{RoutingAlgorithm, RoutingSettings};
+use crate::stationary::PhaseShares;
 
-/// How the shares come about.
+/// The rule that gives the shares.
 #[derive(Debug)]
 pub(crate) enum Shares {
-    /// The same for all (LW, HW).
+    /// Equal for all instances (LW, HW).
     Equal,
     /// By the phase of the workload (SA).
-    Stationary(Phases),
-    /// The same for all that are not overloaded (INFaaS); the length of a slot in microseconds.
+    Stationary(PhaseShares),
+    /// Equal for all instances that are not overloaded (INFaaS); the length of a slot in
+    /// microseconds.
     Spared(u64),
 }
 
 // === impl Shares ===
 
 impl Shares {
-    pub(crate) fn new(settings: &Settings, catalog: &Catalog, fleet: &Fleet) -> Self {
+    pub(crate) fn new(settings: &RoutingSettings, catalog: &Catalog, fleet: &Fleet) -> Self {
         match settings.algorithm {
-            Algorithm::Sa => {
+            RoutingAlgorithm::Sa => {
                 let slo_us = catalog.app(fleet.app).slo;
-                Self::Stationary(Phases::new(settings, fleet, slo_us))
+                Self::Stationary(PhaseShares::new(settings, fleet, slo_us))
             }
-            Algorithm::Infaas => Self::Spared(settings.slot_us()),
+            RoutingAlgorithm::Infaas => Self::Spared(settings.slot_us()),
             _ => Self::Equal,
         }
     }

@@ -5,7 +5,7 @@ use switchyard_sdk::{PlanBuilder, Window, WorkerId, WorkerRef, host};
 use crate::fleet::Fleet;
 use crate::settings::Prefer;
 
-/// Gives idle instances a request each.
+/// Gives each idle instance one request.
 pub(crate) fn schedule(
     fleet: &Fleet,
     prefer: Prefer,
@@ -31,7 +31,7 @@ pub(crate) fn schedule(
     }
 }
 
-/// Which of the idle instances serves next, by its place among them.
+/// The idle instance that serves next, as an index into `idle`.
 fn next(fleet: &Fleet, prefer: Prefer, idle: &[usize]) -> usize {
     let heavy = idle.iter().position(|&at| fleet.is_heavy(at));
     let is_last_pair = idle.len() == 2 && idle.iter().any(|&at| !fleet.is_heavy(at));

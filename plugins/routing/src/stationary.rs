@@ -1,39 +1,43 @@
-//! SA, the stationary approximation: per phase of the workload the fixed distribution that uses
-//! the heavy instances most while few enough requests are late.
+//! SA, the stationary approximation: per phase of the workload, the fixed shares with the largest
+//! heavy share that keeps late requests below `late_max`.
 
 use libm::log;
 
 use crate::fleet::Fleet;
 use crate::md1::waits_longer;
-use crate::settings::Settings;
+use crate::settings::RoutingSettings;
 
-/// Heavy shares are tried in steps of one over this.
+/// Number of steps in which heavy shares are tried.
 const STEPS: u32 = 1_000;
 
-/// The phases' rates and shares.
+/// The shares of each phase.
 #[derive(Debug)]
-pub(crate) struct Phases(Vec<Phase>);
+pub(crate) struct PhaseShares(Vec<PhaseShare>);
 
+/// The shares of one phase.
 #[derive(Debug)]
-struct Phase {
+struct PhaseShare {
     /// Arrivals per second.
     rate: f64,
-    /// By instance.
+    /// Per instance.
     shares: Vec<f64>,
 }
 
-/// Instances among which a share is split evenly, each an M/D/1 queue.
-struct Group {
+/// Instances that split a share evenly, each an M/D/1 queue.
+struct InstanceGroup {
     at: Vec<usize>,
-    /// The longest service time of them, in seconds.
+    /// Their longest service time, in seconds.
     service_s: f64,
 }
 
-// === impl Phases ===
+// === impl PhaseShares ===
 
-impl Phases {
-    pub(crate) fn new(settings: &Settings, fleet: &Fleet, slo_us: u64) -> Self {
-        let groups = [Group::of(fleet, true), Group::of(fleet, false)];
+impl PhaseShares {
+    pub(crate) fn new(settings: &RoutingSettings, fleet: &Fleet, slo_us: u64) -> Self {
+        let groups = [
+            InstanceGroup::of(fleet, true),
+            InstanceGroup::of(fleet, false),
+        ];
         let slo_s = slo_us as f64 / 1e6;
         let phase = |&rate: &f64| {
             let heavy = heavy_share(&groups, rate, slo_s, settings.late_max);
@@ -43,15 +47,15 @@ impl Phases {
                     shares[at] = share / group.at.len() as f64;
                 }
             }
-            Phase { rate, shares }
+            PhaseShare { rate, shares }
         };
         Self(settings.rates.iter().map(phase).collect())
     }
 
-    /// The shares of the phase that makes this many arrivals per second most likely: for Poisson
-    /// arrivals the one with the largest count * ln(rate) - rate.
+    /// The shares of the most likely phase given the arrivals per second: for Poisson arrivals the
+    /// largest count * ln(rate) - rate.
     pub(crate) fn shares(&self, arrival_rate: f64) -> &[f64] {
-        let likelihood = |phase: &Phase| arrival_rate * log(phase.rate) - phase.rate;
+        let likelihood = |phase: &PhaseShare| arrival_rate * log(phase.rate) - phase.rate;
         let likeliest = self
             .0
             .iter()
@@ -60,9 +64,9 @@ impl Phases {
     }
 }
 
-// === impl Group ===
+// === impl InstanceGroup ===
 
-impl Group {
+impl InstanceGroup {
     fn of(fleet: &Fleet, heavy: bool) -> Self {
         let at = fleet.group(heavy);
         let longest_us = at.iter().map(|&at| fleet.alone_us(at)).max();
@@ -72,7 +76,7 @@ impl Group {
         }
     }
 
-    /// Of the requests that go to the group, so many a second, the share that is late.
+    /// The late share of the group's requests, at `rate` requests per second.
     fn late(&self, rate: f64, slo_s: f64) -> f64 {
         if self.at.is_empty() || self.service_s <= 0.0 {
             return 0.0;
@@ -82,9 +86,9 @@ impl Group {
     }
 }
 
-/// The largest share of the heavy group with which at most `late_max` of all requests are late;
-/// where there is none, that with the fewest.
-fn heavy_share(groups: &[Group; 2], rate: f64, slo_s: f64, late_max: f64) -> f64 {
+/// The largest share of the heavy group with at most `late_max` late requests; if there is none,
+/// the share with the fewest.
+fn heavy_share(groups: &[InstanceGroup; 2], rate: f64, slo_s: f64, late_max: f64) -> f64 {
     let [heavy, light] = groups;
     match (heavy.at.is_empty(), light.at.is_empty()) {
         (true, _) => return 0.0,
@@ -110,8 +114,8 @@ fn heavy_share(groups: &[Group; 2], rate: f64, slo_s: f64, late_max: f64) -> f64
 mod tests {
     use super::*;
 
-    fn groups(heavy_ms: f64, light_ms: f64) -> [Group; 2] {
-        let group = |at: [usize; 2], ms: f64| Group {
+    fn groups(heavy_ms: f64, light_ms: f64) -> [InstanceGroup; 2] {
+        let group = |at: [usize; 2], ms: f64| InstanceGroup {
             at: at.to_vec(),
             service_s: ms / 1e3,
         };
@@ -120,15 +124,15 @@ mod tests {
 
     #[test]
     fn a_quiet_phase_is_all_heavy() {
-        // Load 0.21 each: a wait of 6 services practically never happens.
+        // Load 0.21 each: a wait of 6 services is negligible.
         let share = heavy_share(&groups(42.8, 12.0), 10.0, 0.3, 0.02);
         assert!((share - 1.0).abs() < 1e-9, "{share}");
     }
 
     #[test]
-    fn a_burst_takes_what_the_tail_allows() {
-        // At a share of 0.213 each heavy instance has a load of 0.82, of whose requests 9 % wait
-        // for more than 257 ms: 0.213 * 0.09 = 0.02.
+    fn a_burst_takes_the_heavy_share_that_the_tail_allows() {
+        // At a share of 0.213 each heavy instance has a load of 0.82; 9 % of its requests wait more
+        // than 257 ms: 0.213 * 0.09 = 0.02.
         let share = heavy_share(&groups(42.8, 12.0), 180.0, 0.3, 0.02);
         assert!((0.20..0.22).contains(&share), "{share}");
         let tighter = heavy_share(&groups(42.8, 12.0), 180.0, 0.15, 0.02);
@@ -136,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_does_the_fewest_are_late() {
-        // 500 a second: the light ones serve what they can in time, at a load of
-        // 0.307 * 250 * 0.012 = 0.92; the rest is late on the heavy ones.
+    fn without_a_feasible_share_the_fewest_are_late() {
+        // 500/s: the light instances serve in time up to a load of 0.307 * 250 * 0.012 = 0.92; the
+        // rest is late on the heavy instances.
         let share = heavy_share(&groups(42.8, 12.0), 500.0, 0.3, 0.02);
         assert!((share - 0.693).abs() < 0.002, "{share}");
     }

@@ -1,4 +1,4 @@
-//! Cases worked out by hand: two heavy instances of 40 ms, two light ones of 10 ms, 300 ms.
+//! Cases computed by hand: two heavy instances of 40 ms, two light ones of 10 ms, an SLO of 300 ms.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,8 +14,7 @@ use super::*;
 const HEAVY: u32 = 0;
 const LIGHT: u32 = 1;
 
-/// Workers 0 and 1 serve the heavy variant where variants share the workers, 2 and 3 the light
-/// one.
+/// By default workers 0 and 1 serve the heavy variant, 2 and 3 the light one.
 fn catalog() -> Catalog {
     let builder = CatalogBuilder::new()
         .app("image", &["x"])

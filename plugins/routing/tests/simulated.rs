@@ -1,5 +1,5 @@
-//! The baselines on the paper's yard, simulated: what its table 2 says of each, where a short run
-//! tells.
+//! The baselines on the paper's test bed, simulated: the rows of its table 2 that a short
+//! simulation reproduces.
 
 #![allow(clippy::unwrap_used)]
 
@@ -66,7 +66,7 @@ fn catalog() -> Catalog {
     }
 }
 
-/// One burst and what follows, for each of so many periods.
+/// Simulates `periods` periods of a burst and a normal phase.
 fn simulated(settings: &'static str, periods: u64) -> Report {
     let workload = "phases:180x27.8s,10x100s@known";
     let scenario = Scenario {
@@ -80,23 +80,26 @@ fn simulated(settings: &'static str, periods: u64) -> Report {
 }
 
 #[test]
-fn light_instances_are_in_time_and_heavy_ones_drown_in_a_burst() {
+fn light_instances_are_in_time_and_heavy_ones_are_late_in_a_burst() {
     let light = simulated(r#"{"algorithm": "lw"}"#, 2);
     assert!(light.total.violation_ratio < 1e-3);
     let heavy = simulated(r#"{"algorithm": "hw"}"#, 2);
     let burst = &heavy.phases[0].summary;
     assert!(burst.violation_ratio > 0.97, "{}", burst.violation_ratio);
     let expelled = simulated(r#"{"algorithm": "hw-e"}"#, 2);
-    assert_eq!(expelled.total.late, 0, "what would be late is rejected");
-    // Four instances serve 93.5 of 180 a second; queues of one's own leave some idle.
+    assert_eq!(
+        expelled.total.late, 0,
+        "requests that would be late are rejected"
+    );
+    // Four instances serve 93.5 of 180 requests per second; separate queues leave some idle.
     let served = expelled.phases[0].summary.in_time_ratio;
     assert!((0.50..0.54).contains(&served), "{served}");
 }
 
 #[test]
-fn sa_uses_the_phase_it_is_told() {
-    let told = simulated(r#"{"algorithm": "sa", "slot_ms": 10}"#, 10);
-    let [burst, normal] = [0, 1].map(|phase| &told.phases[phase].summary);
+fn sa_uses_the_shares_of_the_phase() {
+    let report = simulated(r#"{"algorithm": "sa", "slot_ms": 10}"#, 10);
+    let [burst, normal] = [0, 1].map(|phase| &report.phases[phase].summary);
     assert!(normal.heavy_share.unwrap() > 0.98);
     assert!((0.20..0.23).contains(&burst.heavy_share.unwrap()));
     assert!(

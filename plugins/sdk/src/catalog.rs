@@ -1,5 +1,4 @@
-//! What there is to choose from, as a policy sees it: apps, variants with their exits,
-//! workers, and how long everything takes.
+//! The catalog as a policy sees it: apps, variants with their exits, workers and latencies.
 
 mod latency;
 
@@ -11,8 +10,8 @@ use latency::LatencyTable;
 
 pub use raw::Penalty;
 
-/// The catalog with everything that policies look up precomputed. Made once per change of
-/// the catalog; all look-ups take constant time.
+/// The catalog with precomputed look-ups, each in constant time. Made once per change of the
+/// catalog.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     raw: Box<raw::Catalog>,
@@ -156,9 +155,9 @@ impl Catalog {
         self.raw.kinds.len()
     }
 
-    /// Latencies of a whole run (all stages up to `exit`, then its head) in microseconds, for
-    /// batches of 1, 2, and so on. Its length is the largest batch that may be dispatched
-    /// and was measured; empty where the worker's kind has no profile for it.
+    /// Latencies in microseconds of all stages up to `exit`, then its head, for batches of 1, 2, and
+    /// so on. The length is the largest batch that may be dispatched and was measured; empty if the
+    /// worker's kind has no latency for it.
     pub fn latencies_us(&self, worker: WorkerId, variant: VariantId, exit: ExitId) -> &[u64] {
         match self.variant(variant).exits.get(exit.index()) {
             Some(found) => self.run_latencies_us(worker, variant, 0, found.after_stage, Some(exit)),
@@ -166,9 +165,8 @@ impl Catalog {
         }
     }
 
-    /// As [`latencies_us`](Self::latencies_us) for stages `[from_stage, to_stage)`, with the
-    /// head of `exit` where there is one. A range that was not measured as a whole is the
-    /// sum of its stages.
+    /// As [`latencies_us`](Self::latencies_us) for stages `[from_stage, to_stage)`, with the head of
+    /// `exit` if one is given. A range that was not measured as a whole is the sum of its stages.
     pub fn run_latencies_us(
         &self,
         worker: WorkerId,
@@ -186,7 +184,7 @@ impl Catalog {
         if exit.is_some_and(|e| !follows(e)) {
             return &[];
         }
-        self.latencies.run(
+        self.latencies.of_range(
             self.worker(worker).kind(),
             variant,
             from_stage,
@@ -195,8 +193,8 @@ impl Catalog {
         )
     }
 
-    /// Latency in microseconds of a whole run of a batch, interpolated as the host does it;
-    /// none where it was not measured or the batch may not be dispatched.
+    /// Latency in microseconds of a batch from the first stage to `exit`, interpolated as the host
+    /// does; none if it was not measured or the batch may not be dispatched.
     pub fn latency_us(
         &self,
         worker: WorkerId,
@@ -208,13 +206,13 @@ impl Catalog {
         latencies.get((batch as usize).checked_sub(1)?).copied()
     }
 
-    /// Microseconds to make a variant resident on a worker; 0 where it was not measured.
+    /// Microseconds to make a variant resident on a worker; 0 if it was not measured.
     pub fn load_us(&self, worker: WorkerId, variant: VariantId) -> u64 {
         self.latencies.load(self.worker(worker).kind(), variant)
     }
 
-    /// Whether a worker can hold a variant at all and knows how long it takes. A plan that
-    /// asks for anything else is refused.
+    /// Whether a worker has the memory for a variant and its kind has latencies for it. The host
+    /// refuses a plan that runs a variant on a worker without the memory.
     pub fn can_run(&self, worker: WorkerId, variant: VariantId) -> bool {
         let exit = self.variant(variant).last_exit();
         self.variant(variant).memory_bytes <= self.worker(worker).memory_bytes
@@ -322,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_stages_where_the_whole_was_not_measured() {
+    fn sums_stages_if_the_range_was_not_measured() {
         let catalog = CatalogBuilder::new()
             .app("image", &["a", "b"])
             .variant("net", &[0.9, 0.9])

@@ -21,8 +21,9 @@ pub trait Slot: 'static {
     fn with<R>(f: impl FnOnce(&mut Option<Runner<Self::Policy>>) -> R) -> R;
 }
 
-/// Exports a [`Policy`](crate::Policy) as the component's one policy, with an allocator for what
-/// crosses the boundary. Does nothing in native builds, where the policy is an ordinary library.
+/// Exports a [`Policy`](crate::Policy) as the component's one policy, with an allocator for the
+/// lists that cross the boundary. Does nothing in native builds, where the policy is an ordinary
+/// library.
 #[macro_export]
 macro_rules! export_policy {
     ($policy:ty) => {
@@ -73,7 +74,7 @@ impl<P: Policy> Runner<P> {
     /// Decides one window.
     ///
     /// # Errors
-    /// The window does not fit the catalog, or the policy's own.
+    /// The window does not fit the catalog; or the policy's own error.
     pub fn schedule(&mut self, window: &raw::Window) -> Result<raw::Plan, String> {
         self.index.fill(&self.catalog, window)?;
         let view = Window::new(&self.catalog, window, &self.index);
@@ -93,11 +94,11 @@ impl<P: Policy> Runner<P> {
     }
 }
 
-/// Configures a slot. A policy that was there before hands its state over; one that cannot
-/// use it goes on fresh.
+/// Configures a slot. The policy in it hands its state over; if the new one cannot use the state,
+/// it starts fresh.
 ///
 /// # Errors
-/// As [`Runner::new`]; the policy that was there stays.
+/// As [`Runner::new`]; the slot keeps its policy.
 pub(crate) fn configure<P: Policy>(
     slot: &mut Option<Runner<P>>,
     catalog: raw::Catalog,

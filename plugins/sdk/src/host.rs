@@ -1,4 +1,4 @@
-//! What a policy may ask of its host. A component that calls none of these imports nothing.
+//! The calls that a policy may make to its host. A component that makes none imports nothing.
 //!
 //! In native builds a stand-in answers, one per thread: see [`native`].
 
@@ -38,6 +38,6 @@ pub fn random_u64() -> u64 {
 
 /// A number in [0, 1) from the stream seeded by the host.
 pub fn random_f64() -> f64 {
-    // The 53 bits that a f64 holds exactly.
+    // A f64 holds 53 bits exactly.
     (random_u64() >> 11) as f64 / (1u64 << 53) as f64
 }

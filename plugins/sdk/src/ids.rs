@@ -1,4 +1,4 @@
-//! Names of things. Indices are positions in the catalog's lists.
+//! Typed ids. Those of apps, variants, exits, workers and kinds are positions in the catalog.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -20,7 +20,7 @@ id!(
     RequestId(u64)
 );
 id!(
-    /// A batch, unique for as long as the host runs; 0 names none.
+    /// A batch, unique for as long as the host runs, from 1; 0 stands for no batch.
     BatchId(u64)
 );
 id!(

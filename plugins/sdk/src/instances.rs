@@ -11,18 +11,18 @@ use crate::window::Window;
 /// A worker and the variant that it serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// Where it runs.
+    /// The worker.
     pub worker: WorkerId,
-    /// What runs there, to its last exit.
+    /// The variant, run to its last exit.
     pub variant: VariantId,
 }
 
 /// The instances of an app, in the order of their workers.
 ///
-/// `named` says by worker which variant it serves, as a policy's setting `instances`; a worker
-/// that it does not name is no instance, and neither is one that serves another app. Without any
-/// name the app's variants share the workers evenly: the first workers serve the most accurate
-/// one, the last ones the least accurate.
+/// `named` gives the variant of each worker, as in a policy's setting `instances`. A worker that it
+/// does not name, or names for another app, is no instance. If it is empty, the app's variants share
+/// the workers evenly: the first workers serve the most accurate variant, the last ones the least
+/// accurate.
 ///
 /// # Errors
 /// `settings: instances.WORKER: reason`: there is no such worker or variant, or the worker cannot
@@ -77,8 +77,8 @@ fn shared(catalog: &Catalog, app: AppId) -> Vec<Instance> {
     workers.iter().enumerate().filter_map(instance).collect()
 }
 
-/// Dispatches an app's pending requests, each by itself, to the instance that is free first. A
-/// routed app has some when they came before its route, or to a worker that went away.
+/// Dispatches an app's pending requests in batches of one to the instance that is free first. A
+/// routed app has pending requests that arrived before its route, or at a worker that went away.
 pub fn place_pending(
     window: &Window<'_>,
     plan: &mut PlanBuilder<'_>,
@@ -103,7 +103,7 @@ pub fn place_pending(
 // === impl Instance ===
 
 impl Instance {
-    /// Latency of one request by itself, in microseconds.
+    /// Latency of a batch of one, in microseconds.
     pub fn alone_us(self, catalog: &Catalog) -> u64 {
         let exit = catalog.variant(self.variant).last_exit();
         let alone = catalog.latency_us(self.worker, self.variant, exit, 1);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_who_serves_what() {
+    fn names_give_each_worker_its_variant() {
         let named = [("w2", "heavy"), ("w0", "light"), ("w1", "apart")];
         assert_eq!(variants(3, &named).unwrap(), [(0, 0), (2, 1)]);
         let error = variants(1, &[("w9", "light")]).unwrap_err();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pending_goes_where_it_starts_first() {
+    fn pending_requests_go_to_the_instance_that_is_free_first() {
         let catalog = catalog(2);
         let window = WindowBuilder::new(&catalog)
             .busy(0, 1, 15_000)

@@ -1,13 +1,13 @@
-//! An app's variants as choices on one worker: whole runs to the last exit, most accurate first.
+//! An app's variants as choices on one worker, each run to its last exit, most accurate first.
 //!
-//! For policies that choose one variant for a batch: "the most accurate one that is in time".
+//! For policies that choose one variant per batch: "the most accurate one that is in time".
 
 use crate::catalog::Catalog;
 use crate::ids::{AppId, VariantId, WorkerId};
 
-/// What can answer an app's requests on a worker, most accurate first; of equally accurate
-/// variants the one that is faster for a single request. Workers of one kind and memory have the
-/// same ladder.
+/// The variants that can answer an app's requests on a worker, most accurate first, among equally
+/// accurate ones the one that is faster for a single request. Workers of one kind and memory have
+/// the same ladder.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ladder {
     rungs: Vec<Rung>,
@@ -17,7 +17,7 @@ pub struct Ladder {
 /// One variant, run to its last exit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rung {
-    /// Which.
+    /// The variant.
     pub variant: VariantId,
     /// Its profiled accuracy, 0 to 1.
     pub accuracy: f64,
@@ -49,28 +49,28 @@ impl Ladder {
         Self { rungs, batch_max }
     }
 
-    /// All of them, most accurate first.
+    /// All rungs, most accurate first.
     pub fn rungs(&self) -> &[Rung] {
         &self.rungs
     }
 
-    /// One of them, if the worker can run it.
+    /// The rung of a variant, if the worker can run it.
     pub fn rung(&self, variant: VariantId) -> Option<&Rung> {
         self.rungs.iter().find(|rung| rung.variant == variant)
     }
 
-    /// The largest batch that any of them takes; 0 when there are none.
+    /// The largest batch that any rung takes; 0 without rungs.
     pub fn batch_max(&self) -> usize {
         self.batch_max
     }
 
-    /// The most accurate one that answers a batch within a time.
+    /// The most accurate rung that answers a batch within a time.
     pub fn most_accurate(&self, batch: usize, within_us: i64) -> Option<&Rung> {
         let is_in_time = |rung: &&Rung| rung.is_within(batch, within_us);
         self.rungs.iter().find(is_in_time)
     }
 
-    /// The fastest one for a batch, of those that take it.
+    /// The fastest rung for a batch, among those that take it.
     pub fn fastest(&self, batch: usize) -> Option<&Rung> {
         let able = self
             .rungs
@@ -80,10 +80,10 @@ impl Ladder {
             .map(|(_, rung)| rung)
     }
 
-    /// What MDInference and ALERT would run (RAMSIS section 8): as many of the waiting requests
-    /// as any variant answers before the earliest deadline, with the most accurate variant that
-    /// does. When that deadline is lost, as many as any takes, with the fastest variant. None when
-    /// nothing waits, or nothing can run.
+    /// The choice of MDInference and ALERT (RAMSIS section 8): the largest batch that any variant
+    /// answers before the earliest deadline, with the most accurate variant that does. If that
+    /// deadline is lost, the largest batch that any variant takes, with the fastest one. None
+    /// without waiting requests or rungs.
     pub fn greedy(&self, waiting: usize, slack_us: i64) -> Option<(&Rung, usize)> {
         let most = waiting.min(self.batch_max);
         let in_time = (1..=most).rev().find_map(|batch| {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_accurate_first_and_only_what_the_worker_can_hold() {
+    fn the_most_accurate_come_first_and_variants_that_do_not_fit_are_left_out() {
         let ladder = ladder();
         let variants: Vec<u32> = ladder.rungs().iter().map(|rung| rung.variant.0).collect();
         assert_eq!(variants, [1, 2, 0]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_takes_all_that_can_be_in_time() {
+    fn greedy_takes_the_largest_batch_in_time() {
         let ladder = ladder();
         let greedy = |waiting, slack_us| {
             let found = ladder.greedy(waiting, slack_us);

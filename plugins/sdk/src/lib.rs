@@ -3,7 +3,7 @@
 //! ```
 //! use switchyard_sdk::{Catalog, Description, Policy, PlanBuilder, Window};
 //!
-//! /// Runs whatever is oldest, alone, on the worker that has been idle longest.
+//! /// Runs the oldest request, alone, on the worker that has been idle longest.
 //! struct Oldest;
 //!
 //! impl Policy for Oldest {
@@ -30,29 +30,39 @@
 //!
 //! A policy is an ordinary library: `cargo test` runs it natively, on windows built with
 //! [`testing`]. In data order:
-//! - [`catalog`]: what there is to choose from; [`settings`]: the policy's own JSON
-//! - [`window`]: what waits; [`accuracy`], [`utility`], [`priority`]: the papers' formulas
+//! - [`catalog`]: apps, variants, workers, latencies; [`settings`]: the policy's own JSON
+//! - [`window`]: pending requests and the state of the workers; [`accuracy`], [`utility`],
+//!   [`priority`]: the papers' formulas
 //! - [`ladder`]: an app's variants as choices, most accurate first
 //! - [`instances`], [`slots`]: for policies that route arrivals, from slot to slot
-//! - [`plan`]: what was decided; [`reason`]: why
-//! - [`host`]: what a policy may ask of its host
-//! - [`component`]: from the contract's calls to the trait; `native` (a feature): the same
-//!   policy in the host without wasm
+//! - [`plan`]: the decision; [`reason`]: why
+//! - [`host`]: calls to the host: log, artifacts, random numbers
+//! - [`component`]: from the contract's calls to the trait; `native`: the same policy in the host
+//!   without wasm (native builds)
+
+#![deny(unsafe_code)]
 
 pub mod accuracy;
 #[allow(missing_docs, unreachable_pub, clippy::all)] // Generated.
 #[allow(clippy::use_self, clippy::semicolon_if_nothing_returned)]
+#[allow(
+    unsafe_code,
+    reason = "wit-bindgen reads and writes the memory that crosses"
+)]
 pub mod bindings;
 pub mod catalog;
 pub mod component;
+#[cfg(not(target_arch = "wasm32"))]
+mod convert;
 pub mod host;
 pub mod ids;
 pub mod instances;
 pub mod ladder;
 #[cfg(any(target_arch = "wasm32", test))]
 #[doc(hidden)] // For `export_policy!`.
+#[allow(unsafe_code, reason = "a policy's allocator hands out raw memory")]
 pub mod memory;
-#[cfg(feature = "native")]
+#[cfg(not(target_arch = "wasm32"))]
 pub mod native;
 pub mod plan;
 pub mod policy;
@@ -68,7 +78,7 @@ pub mod window;
 pub use catalog::{Catalog, Penalty};
 pub use ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
 pub use plan::{Lane, PlanBuilder};
-pub use policy::{Description, Events, Policy, Sights};
+pub use policy::{Description, Events, Policy, WindowFields};
 pub use reason::Reason;
 pub use window::{RequestRef, Window, WorkerRef};
 

@@ -1,8 +1,8 @@
 //! Memory of a policy: free lists by size before the standard allocator.
 //!
-//! A window crosses the boundary as some thirty lists, each of them a piece of memory that is
-//! asked for and given back, of much the same sizes every time. Here that takes a few
-//! instructions each; the standard allocator of wasm takes more than most policies' logic.
+//! A window crosses the boundary as some thirty lists. Each is allocated and freed, with much the
+//! same sizes in every window. Here each takes a few instructions; the standard allocator of wasm
+//! takes more than the logic of most policies.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -14,14 +14,14 @@ const SMALLEST: u32 = 4;
 const LARGEST: u32 = 16;
 const CLASSES: usize = (LARGEST - SMALLEST + 1) as usize;
 
-/// Pieces given back, by powers of two; what is larger goes to the standard allocator. A piece
-/// keeps its class for good, so that what a policy holds at most of each stays with it.
+/// Freed pieces by powers of two; larger pieces go to the standard allocator. A piece keeps its
+/// class for ever, so that a policy keeps the most pieces of each class that it has used at once.
 pub struct FreeLists {
     /// The first free piece of each class, whose first bytes point to the next one.
     heads: UnsafeCell<[*mut u8; CLASSES]>,
 }
 
-// SAFETY: without atomics, wasm has one thread. Elsewhere it cannot be shared, nor a global.
+// SAFETY: without atomics, wasm has one thread. On other targets the type is not `Sync`.
 #[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
 unsafe impl Sync for FreeLists {}
 
@@ -48,16 +48,16 @@ fn class_of(layout: Layout) -> Option<(usize, Layout)> {
     Some(((exponent - SMALLEST) as usize, piece))
 }
 
-// SAFETY: a piece is handed out by one list or by the system, is as large and as aligned as its
-// class says, which is no less than what was asked for, and is in no list while it is out.
+// SAFETY: a piece comes from one list or from the system, has the size and alignment of its class,
+// which are at least those of the layout, and is in no list while it is in use.
 unsafe impl GlobalAlloc for FreeLists {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some((class, piece)) = class_of(layout) else {
             // SAFETY: the caller's promise is passed on.
             return unsafe { System.alloc(layout) };
         };
-        // SAFETY: nobody else looks at the lists meanwhile. A piece in a list is ours, and was
-        // given the address of the next one when it came there.
+        // SAFETY: one thread, and no call of this allocator inside. A piece in a list is free, and
+        // its first bytes hold the address of the next one since it came there.
         unsafe {
             let head = &mut (*self.heads.get())[class];
             if head.is_null() {
@@ -71,10 +71,10 @@ unsafe impl GlobalAlloc for FreeLists {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let Some((class, _)) = class_of(layout) else {
-            // SAFETY: the caller's promise is passed on: it came from there.
+            // SAFETY: the caller's promise is passed on: the piece came from the system.
             return unsafe { System.dealloc(pointer, layout) };
         };
-        // SAFETY: the piece is ours again, large and aligned enough for an address.
+        // SAFETY: the piece is free, large and aligned enough for an address.
         unsafe {
             let head = &mut (*self.heads.get())[class];
             pointer.cast::<*mut u8>().write(*head);
@@ -88,7 +88,7 @@ unsafe impl GlobalAlloc for FreeLists {
         };
         match (class_of(layout), class_of(wanted)) {
             (Some((old, _)), Some((new, _))) if old == new => return pointer,
-            // SAFETY: the caller's promise is passed on: it came from there.
+            // SAFETY: the caller's promise is passed on: the piece came from the system.
             (None, None) => return unsafe { System.realloc(pointer, layout, new_size) },
             _ => {}
         }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_is_given_out_again() {
+    fn a_freed_piece_is_used_again() {
         let lists = FreeLists::new();
         // SAFETY: every piece is given back as it was taken, and not used after.
         unsafe {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_keeps_its_bytes() {
+    fn a_reallocated_piece_keeps_its_bytes() {
         let lists = FreeLists::new();
         let sizes = [1, 16, 17, 300, 65_536, 65_537, 200_000, 70_000, 5];
         // SAFETY: the piece is reallocated with the size it has.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_layouts_are_the_systems() {
+    fn other_layouts_go_to_the_system() {
         assert_eq!(class_of(layout(65_537)), None);
         let aligned = Layout::from_size_align(8, 64).unwrap();
         assert_eq!(class_of(aligned), None);

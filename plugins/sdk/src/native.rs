@@ -1,7 +1,5 @@
-//! An SDK policy in the host without wasm: what components are compared against, in the
-//! simulator and in benchmarks.
-
-mod convert;
+//! An SDK policy in the host without wasm: the baseline of components, in the simulator and in
+//! benchmarks.
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
@@ -10,19 +8,8 @@ use switchyard_core::window::Window;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::component::{self, Runner};
+use crate::convert::{to_core, to_raw};
 use crate::policy::Policy;
-
-/// A catalog as policies are configured with it.
-pub(crate) fn catalog_of(catalog: &Catalog) -> raw::Catalog {
-    convert::catalog(catalog)
-}
-
-/// A window as it crosses.
-pub(crate) fn window_of(window: &Window) -> raw::Window {
-    let mut crossed = convert::empty_window();
-    convert::window(window, &mut crossed);
-    crossed
-}
 
 /// Runs an SDK policy natively behind the host's trait.
 pub struct Native<P> {
@@ -39,10 +26,10 @@ impl<P: Policy> Native<P> {
     /// A policy with its own JSON settings; `{}` means all defaults.
     pub fn new(settings: impl Into<String>) -> Self {
         Self {
-            description: convert::description(P::describe()),
+            description: to_core::description(P::describe()),
             settings: settings.into(),
             runner: None,
-            window: convert::empty_window(),
+            window: to_raw::empty_window(),
         }
     }
 }
@@ -53,16 +40,16 @@ impl<P: Policy + Send> host::Policy for Native<P> {
     }
 
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
-        component::configure(&mut self.runner, convert::catalog(catalog), &self.settings)
+        component::configure(&mut self.runner, to_raw::catalog(catalog), &self.settings)
             .map_err(failed)
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
-        convert::window(window, &mut self.window);
+        to_raw::window(window, &mut self.window);
         let decided = configured(&mut self.runner)?
             .schedule(&self.window)
             .map_err(failed)?;
-        convert::plan(decided, plan);
+        to_core::plan(decided, plan);
         Ok(())
     }
 

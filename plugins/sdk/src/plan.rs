@@ -1,13 +1,12 @@
-//! What a policy decides, built so that a plan the host would refuse is hard to write: ids
-//! are typed, stages come from the catalog, batches are cut to size, full queues take
-//! nothing more.
+//! The plan of a window, built so that a plan that the host would refuse is hard to write: ids are
+//! typed, stages come from the catalog, batches are cut to size, full queues take no more batches.
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::reason::Reason;
 use crate::window::Window;
 
-/// Collects the decisions of one window. What is not mentioned stays pending.
+/// Collects the decisions of one window. A request that is not mentioned stays pending.
 pub struct PlanBuilder<'a> {
     window: Window<'a>,
     plan: raw::Plan,
@@ -18,9 +17,9 @@ pub struct PlanBuilder<'a> {
     answered: Vec<(u32, Reason)>,
 }
 
-/// A run being described; [`requests`](Self::requests) completes it.
-#[must_use = "nothing runs until `requests` says what"]
-pub struct Run<'p, 'a> {
+/// A batch being described; [`requests`](Self::requests) adds it to the plan.
+#[must_use = "the plan gets no batch before `requests`"]
+pub struct BatchBuilder<'p, 'a> {
     builder: &'p mut PlanBuilder<'a>,
     worker: WorkerId,
     variant: VariantId,
@@ -31,7 +30,7 @@ pub struct Run<'p, 'a> {
     reason: Option<Reason>,
 }
 
-/// One way out of a route.
+/// One lane of a route: a worker, a variant and an exit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lane {
     /// The worker it leads to.
@@ -64,8 +63,8 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    /// Batches that a worker can still take: what fits its queue, and one that starts at
-    /// once when nothing runs.
+    /// Batches that a worker can still take: the free positions of its queue, and one that starts
+    /// at once if the worker runs none.
     pub fn room(&self, worker: WorkerId) -> u32 {
         let state = self.window.worker(worker);
         if !state.is_up() {
@@ -88,11 +87,11 @@ impl<'a> PlanBuilder<'a> {
             .count() as u32
     }
 
-    /// Describes a run on a worker: all stages, answered at the last exit, at the end of the
-    /// queue, unless told otherwise.
-    pub fn run(&mut self, worker: WorkerId, variant: VariantId) -> Run<'_, 'a> {
+    /// Describes a batch for a worker. By default it runs all stages, answers at the last exit and
+    /// goes to the end of the queue.
+    pub fn run(&mut self, worker: WorkerId, variant: VariantId) -> BatchBuilder<'_, 'a> {
         let found = self.window.catalog().variant(variant);
-        Run {
+        BatchBuilder {
             worker,
             variant,
             from_stage: 0,
@@ -104,9 +103,9 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    /// Lets parked requests of a worker go on to their variant's last exit: the oldest one
-    /// and those that can run with it. For policies that do not slice runs themselves, so
-    /// that a request parked by an earlier policy is never forgotten. Returns how many.
+    /// Runs parked requests of a worker to their variant's last exit: the oldest one and those that
+    /// can share its batch. For policies that park no requests themselves, so that a request parked
+    /// by an earlier policy is never left behind. Returns the number of requests.
     pub fn resume_parked(&mut self, worker: WorkerId) -> usize {
         let parked = self.window.parked_on(worker);
         let Some(&(first, _)) = parked.iter().min_by_key(|(_, request)| request.index()) else {
@@ -150,9 +149,8 @@ impl<'a> PlanBuilder<'a> {
         self.revoked.push(worker);
     }
 
-    /// Sends the arrivals of an app down these lanes from now on, without a window; no lanes
-    /// make them pending again. Weights are scaled to sum to 1, batches cut to what the
-    /// variant takes.
+    /// Sends the arrivals of an app to these lanes from now on, without a window; without lanes
+    /// they are pending again. Weights are scaled to sum to 1, batches cut to the variant's largest.
     pub fn route(&mut self, app: AppId, lanes: &[Lane]) {
         let sum: f64 = lanes.iter().map(|lane| lane.weight).sum();
         let lanes = lanes.iter().map(|lane| {
@@ -173,18 +171,18 @@ impl<'a> PlanBuilder<'a> {
         });
     }
 
-    /// Asks for a window at a time on the host's clock; the earliest asked for wins.
+    /// Asks for a window at a time on the host's clock; the earliest of several calls counts.
     pub fn wake_at(&mut self, time_us: u64) {
         let earlier = self.plan.wake.map_or(time_us, |wake| wake.min(time_us));
         self.plan.wake = Some(earlier);
     }
 
-    /// Nothing has been decided.
+    /// The plan decides nothing yet.
     pub fn is_empty(&self) -> bool {
         self.plan == empty()
     }
 
-    /// The plan as it crosses.
+    /// The plan in the contract's type.
     pub fn finish(self) -> raw::Plan {
         let mut plan = self.plan;
         // In the contract, positions go on from list to list.
@@ -202,9 +200,9 @@ impl<'a> PlanBuilder<'a> {
     }
 }
 
-// === impl Run ===
+// === impl BatchBuilder ===
 
-impl Run<'_, '_> {
+impl BatchBuilder<'_, '_> {
     /// Answers at this exit and stops there. An exit that the variant does not have takes
     /// no requests.
     pub fn exit(mut self, exit: ExitId) -> Self {
@@ -215,7 +213,7 @@ impl Run<'_, '_> {
         self
     }
 
-    /// Stops after so many stages, without an answer: the requests are parked on the worker
+    /// Stops after this number of stages, without an answer: the requests are parked on the worker
     /// and pending again.
     pub fn park_after(mut self, stages: u32) -> Self {
         self.to_stage = stages;
@@ -223,27 +221,27 @@ impl Run<'_, '_> {
         self
     }
 
-    /// Goes on with requests that have run so many stages on this worker.
+    /// Goes on with requests that have run this number of stages on this worker.
     pub fn resume(mut self, stages_run: u32) -> Self {
         self.from_stage = stages_run;
         self
     }
 
-    /// Place in the worker's queue, 0 = head; past the end = the end.
+    /// Position in the worker's queue, 0 = head; past the end = the end.
     pub fn place(mut self, place: u32) -> Self {
         self.place = place;
         self
     }
 
-    /// Why: a code and numbers, or words, shown to whoever asks.
+    /// Why: a code and numbers, or words, for recordings, `replay` and the admin API.
     pub fn because(mut self, reason: impl Into<Reason>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Dispatches requests in batches of at most what the variant takes. Stops when the
-    /// worker has no room for another batch; what was not taken stays pending. Returns how
-    /// many were taken, always the first ones.
+    /// Dispatches requests in batches up to the variant's largest. Stops when the worker has no room
+    /// for another batch; the remaining requests stay pending. Returns the number of requests
+    /// taken, always the first ones.
     pub fn requests<R: Into<RequestId>>(self, requests: impl IntoIterator<Item = R>) -> usize {
         let size_max = self
             .builder
@@ -285,8 +283,8 @@ impl Run<'_, '_> {
         taken
     }
 
-    /// The stages make a run that the host accepts: not empty, and with an answer at the end
-    /// of the last one.
+    /// The host accepts the stages: the range is not empty and lies within the variant, and the
+    /// last stage is answered.
     fn is_range(&self) -> bool {
         let stages = self.builder.window.catalog().variant(self.variant).stages;
         let last_is_answered = self.to_stage < stages || self.exit.is_some();

@@ -5,38 +5,38 @@ use crate::catalog::Catalog;
 use crate::plan::PlanBuilder;
 use crate::window::Window;
 
-pub use raw::{Description, Events, Sights};
+pub use raw::{Description, Events, Sights as WindowFields};
 
 /// A scheduling policy.
 ///
-/// Its plans may depend on nothing but the catalog, the settings, the windows it has seen
-/// and the host's random numbers, so that every run can be replayed.
+/// Its plans may depend on nothing but the catalog, the settings, the windows so far and the host's
+/// random numbers, so that every recording can be replayed.
 pub trait Policy: Sized {
-    /// Who the policy is, when it wants to be called and what it wants to see.
+    /// The policy's name, the events that open its windows, and the fields that they show.
     fn describe() -> Description;
 
     /// Makes the policy for a catalog; called again, on a fresh value, when the catalog
     /// changes. `settings` is the policy's own JSON, see [`crate::settings::parse`].
     ///
     /// # Errors
-    /// The catalog or the settings do not do; the text names the field.
+    /// The policy cannot work with the catalog or the settings; the text names the field.
     fn configure(catalog: &Catalog, settings: &str) -> Result<Self, String>;
 
-    /// Decides. What the plan does not mention stays pending.
+    /// Decides. A request that the plan does not mention stays pending.
     ///
     /// # Errors
     /// The host's fallback serves this window, and a fault is counted.
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String>;
 
-    /// State for the version that comes, or for this one after a change of catalog.
+    /// State for the next version, or for this one after a change of catalog.
     fn save(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// State from the version that leaves.
+    /// Takes the state of the previous version.
     ///
     /// # Errors
-    /// The state is not usable; the policy goes on fresh.
+    /// The state is not usable; the policy starts fresh.
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let _ = state;
         Ok(())
@@ -46,8 +46,7 @@ pub trait Policy: Sized {
 // === impl Description ===
 
 impl Description {
-    /// A policy that is called on arrivals and whenever a worker runs out of work, and sees
-    /// nothing that costs extra. Pass `env!("CARGO_PKG_NAME")` and
+    /// A policy with windows on arrivals and whenever a worker is idle, without optional fields. Pass `env!("CARGO_PKG_NAME")` and
     /// `env!("CARGO_PKG_VERSION")`.
     pub fn new(name: &str, version: &str, summary: &str) -> Self {
         Self {
@@ -57,11 +56,11 @@ impl Description {
             every: None,
             when_empty: false,
             on: Events::ARRIVAL | Events::WORKER_IDLE,
-            wants: Sights::empty(),
+            wants: WindowFields::empty(),
         }
     }
 
-    /// Also opens a window every so many microseconds.
+    /// Also opens a window periodically.
     pub fn every_us(mut self, period_us: u64) -> Self {
         self.every = Some(period_us);
         self
@@ -73,15 +72,15 @@ impl Description {
         self
     }
 
-    /// The events that open a window, instead of the default ones.
+    /// The events that open a window, instead of the default.
     pub fn on(mut self, events: Events) -> Self {
         self.on = events;
         self
     }
 
-    /// What windows must carry.
-    pub fn wants(mut self, sights: Sights) -> Self {
-        self.wants = sights;
+    /// The fields that windows show.
+    pub fn wants(mut self, fields: WindowFields) -> Self {
+        self.wants = fields;
         self
     }
 }

@@ -1,10 +1,10 @@
-//! Which request goes first (SneakPeek eq. 12 and 14).
+//! Priorities of requests and groups (SneakPeek eq. 12 and 14).
 
 /// Priority of a request (eq. 12): (1 + Var\[accuracies\]) * exp(-d), with the
 /// [`variance`] of the accuracies of its app's variants for this request, and d the time left
 /// to its deadline.
 ///
-/// The paper leaves the unit of d open. It sets how much the variance matters beside the
+/// The paper leaves the unit of d open. The unit sets the weight of the variance against the
 /// deadline: `unit_us` microseconds count as 1.
 pub fn priority(variance: f64, slack_us: i64, unit_us: f64) -> f64 {
     // Not `f64::exp`: the system's differs in the last bit from machine to machine.

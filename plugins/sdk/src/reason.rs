@@ -9,18 +9,18 @@
 //! ```
 //!
 //! The contract carries the text. A host that finds a code and numbers in it shows them by name;
-//! any other text is shown as it is. Building one costs some tens of nanoseconds per number, and
-//! what does not change from window to window can be built once and cloned.
+//! any other text is shown unchanged. Building a reason costs some tens of nanoseconds per number; a
+//! reason that does not change from window to window can be built once and cloned.
 
 use std::fmt::Write as _;
 
-/// A short reason: a code such as `due-first`, then figures with names.
+/// A short reason: a code such as `due-first`, then named figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason(String);
 
 /// A number that a reason can carry.
 pub trait Figure {
-    /// Appends it.
+    /// Appends the number.
     fn write(&self, text: &mut String);
 }
 
@@ -45,7 +45,7 @@ impl Reason {
         self
     }
 
-    /// As it crosses.
+    /// The text in the contract's type.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -55,14 +55,14 @@ impl Reason {
     }
 }
 
-/// Words of any kind; shown as they are.
+/// Free text, shown unchanged.
 impl From<String> for Reason {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-/// Words of any kind; shown as they are.
+/// Free text, shown unchanged.
 impl From<&str> for Reason {
     fn from(text: &str) -> Self {
         Self(text.to_owned())
@@ -84,8 +84,8 @@ macro_rules! integers {
 
 integers!(u32, u64, usize, i32, i64);
 
-/// Six decimals at most, without zeros at the end. Written as integers: the standard library's
-/// exact digits of floats would be a third of a small component.
+/// At most six decimals, without trailing zeros. Written as integers: the standard library's exact
+/// printing of floats would be a third of a small component.
 impl Figure for f64 {
     fn write(&self, text: &mut String) {
         const SCALE: f64 = 1e6;
@@ -95,7 +95,7 @@ impl Figure for f64 {
             text.push_str(word);
             return;
         }
-        // Saturates far beyond anything that is measured here.
+        // Saturates at 1.8e13, far beyond any figure of a policy.
         let scaled = libm::round(self.abs() * SCALE) as u64;
         let (whole, mut decimals) = (scaled / SCALE as u64, scaled % SCALE as u64);
         let sign = if *self < 0.0 && scaled > 0 { "-" } else { "" };
@@ -167,7 +167,7 @@ mod tests {
             plan: &mut crate::PlanBuilder,
         ) -> Result<(), String> {
             let all: Vec<_> = window.requests().collect();
-            // Told before any dispatch, and yet about the list that it is in.
+            // Given before any dispatch; the reasons still belong to their own lists.
             plan.reject_because(all[1], Reason::new("hopeless"));
             plan.answer_because(all[2], "clear");
             let worker = window.idle_workers()[0].id();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_about_what_was_decided() {
+    fn reasons_belong_to_their_decisions() {
         let catalog = crate::testing::CatalogBuilder::new()
             .app("a", &["x", "y"])
             .sneakpeek(5, 0.6)
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stay_words() {
+    fn free_text_is_unchanged() {
         assert_eq!(Reason::from("longest queue").as_str(), "longest queue");
     }
 }

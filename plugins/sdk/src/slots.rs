@@ -1,8 +1,8 @@
-//! Slots of fixed length, at whose start a policy decides anew.
+//! Slots of fixed length; a policy decides anew at the start of each.
 
 use crate::plan::PlanBuilder;
 
-/// Where a policy is in its slots.
+/// The position of a policy in its slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
     length_us: u64,
@@ -13,7 +13,7 @@ pub struct Slots {
 // === impl Slots ===
 
 impl Slots {
-    /// Slots of so many microseconds, at least one; the first begins with the first window.
+    /// Slots of this length, at least 1 us. The first begins with the first window.
     pub fn new(length_us: u64) -> Self {
         Self {
             length_us: length_us.max(1),
@@ -21,12 +21,12 @@ impl Slots {
         }
     }
 
-    /// Whether a slot begins with this window. Asks to be woken when the next one does: call it
-    /// once in every window.
+    /// Whether a slot begins with this window. Call it once in every window: it asks for a window
+    /// at the start of the next slot.
     pub fn begin(&mut self, now_us: u64, plan: &mut PlanBuilder<'_>) -> bool {
         let begins = now_us >= self.next_us;
         if begins {
-            // A host that was late does not move the slots behind.
+            // A late window does not move the later slots.
             let late_us = match self.next_us {
                 0 => 0,
                 due_us => (now_us - due_us) % self.length_us,
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_keep_their_beat() {
+    fn a_late_window_does_not_move_the_slots() {
         let mut slots = Slots::new(100);
         assert_eq!(at(&mut slots, 30), (true, Some(130)));
         assert_eq!(at(&mut slots, 90), (false, Some(130)), "in between");

@@ -1,4 +1,4 @@
-//! Policies without wasm: catalogs and windows built line by line, and a check of the plans.
+//! Policies without wasm: catalogs and windows built line by line, and the host's check of plans.
 //!
 //! ```
 //! use switchyard_sdk::testing::{CatalogBuilder, WindowBuilder, run};
@@ -28,56 +28,44 @@
 //! # Ok::<(), String>(())
 //! ```
 
-#[cfg(feature = "native")]
 mod case;
 mod catalog;
-mod check;
+mod decisions;
 mod documented;
 mod window;
 
+use switchyard_core::plan::{Plan, check_window};
+
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
+use crate::convert::to_core;
 use crate::plan::PlanBuilder;
 use crate::policy::Policy;
 use crate::window::{Index, Window};
 
-#[cfg(feature = "native")]
 pub use case::Case;
 pub use catalog::CatalogBuilder;
-pub use check::check;
+pub use decisions::{Batch, Decisions};
 pub use documented::check_documented;
+/// A plan and a window as they cross the boundary: a [`WindowBuilder`] makes such a window, and
+/// [`try_run`] takes it and returns such a plan.
+pub use raw::{Plan as RawPlan, Window as RawWindow};
+pub use switchyard_core::plan::PlanError;
 pub use window::WindowBuilder;
 
-/// A plan as tests like to read it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decisions {
-    /// The dispatches, in order.
-    pub batches: Vec<Batch>,
-    /// Requests answered from their evidence.
-    pub answers: Vec<u64>,
-    /// Requests refused.
-    pub rejects: Vec<u64>,
-    /// Batches taken back.
-    pub revokes: Vec<u64>,
-    /// Where arrivals go from now on.
-    pub routes: Vec<raw::Route>,
-    /// When a window was asked for.
-    pub wake_us: Option<u64>,
-}
-
-/// One dispatch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
-    /// Position of the worker.
-    pub worker: u32,
-    /// Position of the variant.
-    pub variant: u32,
-    /// First stage run and one past the last.
-    pub stages: (u32, u32),
-    /// The exit that answers; none parks.
-    pub exit: Option<u32>,
-    /// Request ids, in order.
-    pub requests: Vec<u64>,
+/// Whether the host would apply a plan to this window: the host's own check, which answers for the
+/// fields that the window shows.
+///
+/// # Errors
+/// The first entry that the host would refuse, and why.
+pub fn check(catalog: &Catalog, window: &RawWindow, plan: &RawPlan) -> Result<(), PlanError> {
+    let mut converted = Plan::default();
+    to_core::plan(plan.clone(), &mut converted);
+    check_window(
+        &to_core::window(window),
+        &to_core::catalog(catalog.raw()),
+        &converted,
+    )
 }
 
 /// Runs a policy on one window.
@@ -85,7 +73,7 @@ pub struct Batch {
 /// # Panics
 /// The policy fails, or the host would refuse its plan.
 #[allow(clippy::panic)] // This is a test's assertion.
-pub fn run<P: Policy>(policy: &mut P, catalog: &Catalog, window: &raw::Window) -> Decisions {
+pub fn run<P: Policy>(policy: &mut P, catalog: &Catalog, window: &RawWindow) -> Decisions {
     match try_run(policy, catalog, window) {
         Ok(plan) => Decisions::of(&plan),
         Err(error) => panic!("{error}"),
@@ -95,50 +83,18 @@ pub fn run<P: Policy>(policy: &mut P, catalog: &Catalog, window: &raw::Window) -
 /// Runs a policy on one window and checks its plan.
 ///
 /// # Errors
-/// What the policy says, or why the host would refuse its plan.
+/// The policy's own, or why the host would refuse its plan.
 pub fn try_run<P: Policy>(
     policy: &mut P,
     catalog: &Catalog,
-    window: &raw::Window,
-) -> Result<raw::Plan, String> {
+    window: &RawWindow,
+) -> Result<RawPlan, String> {
     let mut index = Index::default();
     index.fill(catalog, window)?;
     let view = Window::new(catalog, window, &index);
     let mut plan = PlanBuilder::new(view);
     policy.schedule(&view, &mut plan)?;
     let plan = plan.finish();
-    check(catalog, window, &plan)?;
+    check(catalog, window, &plan).map_err(|error| error.to_string())?;
     Ok(plan)
-}
-
-// === impl Decisions ===
-
-impl Decisions {
-    /// Reads a plan.
-    pub fn of(plan: &raw::Plan) -> Self {
-        let mut members = plan.members.iter().copied();
-        let batches = plan.dispatches.iter().map(|d| Batch {
-            worker: d.worker,
-            variant: d.variant,
-            stages: (d.from_stage, d.to_stage),
-            exit: d.exit,
-            requests: members.by_ref().take(d.size as usize).collect(),
-        });
-        Self {
-            batches: batches.collect(),
-            answers: plan.answers.clone(),
-            rejects: plan.rejects.clone(),
-            revokes: plan.revokes.clone(),
-            routes: plan.routes.clone(),
-            wake_us: plan.wake,
-        }
-    }
-
-    /// Every request dispatched, in order.
-    pub fn dispatched(&self) -> Vec<u64> {
-        self.batches
-            .iter()
-            .flat_map(|batch| batch.requests.iter().copied())
-            .collect()
-    }
 }

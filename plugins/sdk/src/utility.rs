@@ -1,4 +1,4 @@
-//! What an answer is worth when it comes (SneakPeek eq. 2 and section 6.1).
+//! The utility of an answer by its lateness (SneakPeek eq. 2 and section 6.1).
 
 use crate::catalog::Penalty;
 

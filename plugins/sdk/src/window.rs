@@ -1,4 +1,4 @@
-//! What a policy sees: views over the columns of the window, without copies.
+//! Views over the columns of the window, without copies.
 
 mod index;
 
@@ -34,10 +34,10 @@ pub struct WorkerRef<'a> {
     at: usize,
 }
 
-/// How far a parked request has come.
+/// The stages that a parked request has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Progress {
-    /// Where its activations are parked; it can go on nowhere else.
+    /// The worker that holds its activations; it can go on nowhere else.
     pub worker: WorkerId,
     /// The variant it must go on with.
     pub variant: VariantId,
@@ -62,11 +62,11 @@ pub struct Placed {
     pub variant: VariantId,
     /// Its batch; none in a lane.
     pub batch: Option<BatchId>,
-    /// Where it is.
+    /// In a lane, queued or running.
     pub state: PlacedState,
 }
 
-/// Where a placed request is.
+/// The state of a placed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacedState {
     /// In a route's lane.
@@ -86,7 +86,7 @@ pub struct Completion {
     pub app: AppId,
     /// How it ended.
     pub outcome: Outcome,
-    /// The variant that answered; none when nothing did, or evidence alone.
+    /// The variant that answered; none if evidence did, or no answer came.
     pub variant: Option<VariantId>,
     /// The exit that answered.
     pub exit: Option<ExitId>,
@@ -171,15 +171,15 @@ impl<'a> Window<'a> {
         })
     }
 
-    /// As [`requests_of`](Self::requests_of) without the parked ones: these may run with any
+    /// As [`requests_of`](Self::requests_of) without the parked requests: these may run with any
     /// variant on any worker.
     pub fn fresh_of(&self, app: AppId) -> impl Iterator<Item = RequestRef<'a>> + use<'a> {
         self.requests_of(app)
             .filter(|request| request.progress().is_none())
     }
 
-    /// Requests that have run some stages and wait on a worker to go on, as runs that can be
-    /// batched: sorted by progress, then by arrival.
+    /// Parked requests of a worker, sorted by progress, then by arrival: requests of equal progress
+    /// can share a batch.
     pub fn parked_on(&self, worker: WorkerId) -> Vec<(Progress, RequestRef<'a>)> {
         let parked = self.raw.requests.progress.iter();
         let mut parked: Vec<_> = parked
@@ -230,7 +230,7 @@ impl<'a> Window<'a> {
     }
 
     /// Requests that are not pending, worker by worker in running order. Empty unless
-    /// `Sights::PLACED` was asked for.
+    /// `WindowFields::PLACED` was asked for.
     pub fn placed(&self) -> impl ExactSizeIterator<Item = Placed> + use<'a> {
         let placed = &self.raw.placed;
         (0..placed.id.len()).map(move |i| Placed {
@@ -249,7 +249,8 @@ impl<'a> Window<'a> {
         })
     }
 
-    /// What ended since the last window. Empty unless `Sights::COMPLETIONS` was asked for.
+    /// Requests that ended since the last window. Empty unless `WindowFields::COMPLETIONS` was asked
+    /// for.
     pub fn completions(&self) -> impl ExactSizeIterator<Item = Completion> + use<'a> {
         self.raw.completions.iter().map(|c| Completion {
             id: RequestId(c.id),
@@ -270,7 +271,7 @@ impl<'a> RequestRef<'a> {
         self.at
     }
 
-    /// Its name.
+    /// Its id.
     pub fn id(self) -> RequestId {
         RequestId(self.columns().id[self.at])
     }
@@ -307,19 +308,19 @@ impl<'a> RequestRef<'a> {
         self.columns().priority[self.at]
     }
 
-    /// The accuracy the client asks for at least, 0 when it does not care.
+    /// Least accuracy that the client asks for; 0 asks for none.
     pub fn min_accuracy(self) -> f64 {
         f64::from(self.columns().min_accuracy[self.at])
     }
 
-    /// How far it has come; none when it has run no stage.
+    /// The stages it has run; none if it has run no stage.
     pub fn progress(self) -> Option<Progress> {
         let at = self.window.index.progress_of(self.at)?;
         self.columns().progress.get(at).map(Progress::from_raw)
     }
 
-    /// Labels of its nearest neighbours, one count per class of its app; none until they
-    /// were found. Needs `Sights::EVIDENCE`.
+    /// Labels of its nearest neighbours, one count per class of its app; none until they are ready.
+    /// Needs `WindowFields::EVIDENCE`.
     pub fn evidence(self) -> Option<&'a [u32]> {
         let start = self.window.index.evidence_of(self.at)?;
         let classes = self.window.catalog.app(self.app()).classes.len();
@@ -340,7 +341,7 @@ impl From<RequestRef<'_>> for RequestId {
 // === impl WorkerRef ===
 
 impl WorkerRef<'_> {
-    /// Its name.
+    /// Its id.
     pub fn id(&self) -> WorkerId {
         WorkerId(self.at as u32)
     }
@@ -355,13 +356,12 @@ impl WorkerRef<'_> {
         self.is_up() && self.running_variant().is_none() && self.queued() == 0
     }
 
-    /// When the running batch is expected to end, on the host's clock; not after now when
-    /// nothing runs.
+    /// When the running batch is expected to end, on the host's clock; not after now if none runs.
     pub fn busy_until_us(&self) -> u64 {
         self.columns().busy_until[self.at]
     }
 
-    /// When it could start something new, on the host's clock: once all it has is done, and
+    /// When it could start a new batch, on the host's clock: after its running and queued ones, and
     /// never in the past.
     pub fn free_at_us(&self) -> u64 {
         self.columns().free_at[self.at].max(self.window.raw.now)
@@ -393,7 +393,7 @@ impl WorkerRef<'_> {
         self.columns().free_memory[self.at]
     }
 
-    /// Whether a variant is in its memory. Needs `Sights::RESIDENTS`.
+    /// Whether a variant is in its memory. Needs `WindowFields::RESIDENTS`.
     pub fn holds(&self, variant: VariantId) -> bool {
         self.window.index.holds(self.id(), variant)
     }

@@ -1,11 +1,15 @@
-//! Model selection by load: Jellyfish+, ModelSwitching and INFaaS as RAMSIS adapted them to
-//! compare itself with, and the greedy selection of MDInference and ALERT.
+//! Model selection by load: the baselines of RAMSIS (Jellyfish+, ModelSwitching, INFaaS), and the
+//! greedy selection of MDInference and ALERT.
 //!
-//! All have one central queue per app, from which idle workers eagerly take batches. None drops a
+//! All have one central queue per app, from which idle workers take batches at once. None drops a
 //! request. In data order:
-//! - `settings`: which of them, and how
-//! - `menu`: an app's models, and which of them a load allows
-//! - [`responses`], `switching`: what ModelSwitching measured beforehand
+//! - `settings`: the settings
+//! - `menu`: an app's models, and the model for a load (Jellyfish+ and its batches: section 7;
+//!   INFaaS: appendix H). The load is the host's average over 500 ms (section 6).
+//! - [`responses`], `switching`: ModelSwitching (section 7) and its measurements
+//! - greedy selection (section 8) is `switchyard_sdk::ladder`
+
+#![forbid(unsafe_code)]
 
 mod menu;
 pub mod responses;
@@ -21,33 +25,33 @@ use switchyard_sdk::{
     WorkerRef, export_policy,
 };
 
-use menu::{Choice, Menu};
+use menu::{Menu, ModelChoice};
 use responses::Responses;
-use settings::{Algorithm, Settings};
-use switching::Switching;
+use settings::{SelectionAlgorithm, SelectionSettings};
+use switching::LoadSteps;
 
 /// Model selection by load.
 #[derive(Debug)]
 pub struct Selection {
-    settings: Settings,
-    /// By the app's position in the catalog.
-    apps: Vec<AppModels>,
+    settings: SelectionSettings,
+    /// One per app, in the catalog's order.
+    apps: Vec<AppSelector>,
 }
 
-/// One app's models and how they are chosen.
+/// One app's models and their selection.
 #[derive(Debug)]
-struct AppModels {
-    /// By worker.
+struct AppSelector {
+    /// One per worker.
     ladders: Vec<Ladder>,
     menu: Menu,
-    switching: Switching,
-    /// Of this window; none where each batch chooses.
-    choice: Option<Choice>,
+    switching: LoadSteps,
+    /// The model of this window; none if each batch chooses.
+    choice: Option<ModelChoice>,
 }
 
-/// What waits for one app and no worker of this window has taken.
-struct Queue<'a, I: Iterator> {
-    app: &'a AppModels,
+/// One app's requests that are in no batch of this plan.
+struct AppQueue<'a, I: Iterator> {
+    app: &'a AppSelector,
     waiting: Peekable<I>,
     left: usize,
 }
@@ -56,19 +60,19 @@ impl Policy for Selection {
     fn describe() -> Description {
         let version = env!("CARGO_PKG_VERSION");
         let summary = "one model per load: Jellyfish+, ModelSwitching, INFaaS; or greedy";
-        // While no worker is idle nothing is decided: who comes first is known from the queue.
+        // Nothing is decided while all workers are busy: requests wait in the central queue.
         Description::new("selection", version, summary).on(Events::WORKER_IDLE)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
-        let settings = Settings::try_new(json)?;
+        let settings = SelectionSettings::try_new(json)?;
         let responses = match settings.algorithm {
-            Algorithm::ModelSwitching => Some(switching::read(&settings.responses)?),
+            SelectionAlgorithm::ModelSwitching => Some(switching::read(&settings.responses)?),
             _ => None,
         };
         let apps = catalog
             .apps()
-            .map(|app| AppModels::new(catalog, app, responses.as_ref()));
+            .map(|app| AppSelector::new(catalog, app, responses.as_ref()));
         Ok(Self {
             apps: apps.collect::<Result<_, _>>()?,
             settings,
@@ -80,18 +84,18 @@ impl Policy for Selection {
             return Ok(());
         }
         let Self { settings, apps } = self;
-        // All apps share the workers: each app's model must sustain what all of them ask for.
+        // All apps share the workers, so each app's model must sustain the load of all.
         let ids = window.catalog().apps().map(|app| app.id);
         let seen: f64 = ids.map(|app| window.arrival_rate(app)).sum();
         let load_rps = settings.load_per_s.unwrap_or(seen);
         for app in apps.iter_mut() {
             app.choose(settings, load_rps);
         }
-        let apps: &[AppModels] = apps;
+        let apps: &[AppSelector] = apps;
         let mut queues: Vec<_> = (0u32..)
             .map(AppId)
             .zip(apps)
-            .map(|(id, app)| Queue {
+            .map(|(id, app)| AppQueue {
                 app,
                 left: window.fresh_of(id).count(),
                 waiting: window.fresh_of(id).peekable(),
@@ -99,7 +103,7 @@ impl Policy for Selection {
             .collect();
         let is_parked = !window.raw().requests.progress.is_empty();
         for worker in window.workers().filter(WorkerRef::is_idle) {
-            // What an earlier policy left half-run goes first: only this worker can end it.
+            // Parked requests first: only this worker has their activations.
             if is_parked && plan.resume_parked(worker.id()) > 0 {
                 continue;
             }
@@ -111,7 +115,7 @@ impl Policy for Selection {
                 let batch = queue.app.batch(worker.id(), first, queue.left)?;
                 Some((first.index(), batch, queue))
             });
-            // The request that has waited longest chooses the app.
+            // The oldest request chooses the app.
             if let Some((_, batch, queue)) = able.min_by_key(|(oldest, ..)| *oldest) {
                 let taken = queue.waiting.by_ref().take(batch.batch_max);
                 queue.left -= plan.run(worker.id(), batch.variant).requests(taken);
@@ -121,15 +125,15 @@ impl Policy for Selection {
     }
 }
 
-// === impl AppModels ===
+// === impl AppSelector ===
 
-impl AppModels {
+impl AppSelector {
     fn new(catalog: &Catalog, app: App<'_>, responses: Option<&Responses>) -> Result<Self, String> {
         let ladders = menu::ladders(catalog, app.id);
         let menu = Menu::new(catalog, app.id, &ladders);
         let switching = match responses {
-            Some(responses) => Switching::new(catalog, app, &menu, responses)?,
-            None => Switching::default(),
+            Some(responses) => LoadSteps::new(catalog, app, &menu, responses)?,
+            None => LoadSteps::default(),
         };
         Ok(Self {
             ladders,
@@ -139,33 +143,39 @@ impl AppModels {
         })
     }
 
-    /// The model of this window.
-    fn choose(&mut self, settings: &Settings, load_rps: f64) {
+    /// Chooses the model of this window.
+    fn choose(&mut self, settings: &SelectionSettings, load_rps: f64) {
         let Self {
             menu, switching, ..
         } = self;
         self.choice = match settings.algorithm {
-            Algorithm::Jellyfish => menu
+            SelectionAlgorithm::Jellyfish => menu
                 .sustaining(settings.headroom * load_rps)
                 .or(menu.fastest),
-            Algorithm::ModelSwitching => switching.at(load_rps),
-            Algorithm::Infaas => menu.accurate(settings.accuracy),
-            Algorithm::Greedy => None,
+            SelectionAlgorithm::ModelSwitching => switching.at(load_rps),
+            SelectionAlgorithm::Infaas => menu.accurate(settings.accuracy),
+            SelectionAlgorithm::Greedy => None,
         };
     }
 
-    /// What a worker takes of a queue of so many requests, the oldest of which is `first`.
-    fn batch(&self, worker: WorkerId, first: RequestRef<'_>, waiting: usize) -> Option<Choice> {
+    /// The model and batch of a worker from a queue of `waiting` requests, the oldest of which is
+    /// `first`.
+    fn batch(
+        &self,
+        worker: WorkerId,
+        first: RequestRef<'_>,
+        waiting: usize,
+    ) -> Option<ModelChoice> {
         let ladder = &self.ladders[worker.index()];
         let Some(choice) = self.choice else {
             let (rung, batch_max) = ladder.greedy(waiting, first.slack_us())?;
-            return Some(Choice {
+            return Some(ModelChoice {
                 variant: rung.variant,
                 batch_max,
             });
         };
         let largest = ladder.rung(choice.variant)?.batch_max();
-        Some(Choice {
+        Some(ModelChoice {
             batch_max: choice.batch_max.min(largest),
             ..choice
         })

@@ -1,11 +1,11 @@
-//! One app's models on all workers, and which of them a load allows.
+//! One app's models on all workers, and the model for a load.
 
 use switchyard_sdk::ladder::Ladder;
 use switchyard_sdk::{AppId, Catalog, VariantId, WorkerId};
 
-/// A model and the largest batch that a worker takes at once (adaptive batching).
+/// A model and its largest batch (adaptive batching, section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct ModelChoice {
     pub(crate) variant: VariantId,
     pub(crate) batch_max: usize,
 }
@@ -13,39 +13,39 @@ pub(crate) struct Choice {
 /// An app's models, most accurate first.
 #[derive(Clone, Debug)]
 pub(crate) struct Menu {
-    models: Vec<Model>,
-    /// Where nothing sustains the load: the fastest, in batches as large as it takes.
-    pub(crate) fastest: Option<Choice>,
+    models: Vec<MenuModel>,
+    /// The fastest model with its largest batch, if no model sustains the load.
+    pub(crate) fastest: Option<ModelChoice>,
 }
 
 /// One model on all workers that can run it.
 #[derive(Clone, Debug)]
-struct Model {
+struct MenuModel {
     variant: VariantId,
     accuracy: f64,
-    /// Of a single request, on the slowest worker, in microseconds.
+    /// Latency of one request on the slowest worker, in microseconds.
     latency_us: u64,
-    /// Requests per second of all workers in batches of 1, 2, and so on, up to the largest that
-    /// takes at most half the SLO on each of them.
+    /// Requests per second of all workers, by batch from 1, up to the largest batch that takes at
+    /// most half the SLO on each worker.
     throughput_rps: Vec<f64>,
 }
 
 // === impl Menu ===
 
 impl Menu {
-    /// The models of an app that any worker can run; `ladders` are the workers', in their order.
+    /// The models of an app that any worker can run; `ladders` has one per worker.
     pub(crate) fn new(catalog: &Catalog, app: AppId, ladders: &[Ladder]) -> Self {
         let half_us = catalog.app(app).slo / 2;
         let variants = catalog.app(app).variants().iter();
-        let mut models: Vec<Model> = variants
-            .filter_map(|&variant| Model::new(catalog, variant, half_us, ladders))
+        let mut models: Vec<MenuModel> = variants
+            .filter_map(|&variant| MenuModel::new(catalog, variant, half_us, ladders))
             .collect();
         models.sort_by(|a, b| {
             let order = b.accuracy.total_cmp(&a.accuracy);
             order.then(a.latency_us.cmp(&b.latency_us))
         });
         let fastest = models.iter().min_by_key(|model| model.latency_us);
-        let fastest = fastest.map(|model| Choice {
+        let fastest = fastest.map(|model| ModelChoice {
             variant: model.variant,
             batch_max: ladders
                 .iter()
@@ -56,22 +56,22 @@ impl Menu {
         Self { models, fastest }
     }
 
-    /// Jellyfish+: the most accurate model whose throughput over all workers reaches the load
-    /// with batches that take at most half the SLO, and the largest such batch.
-    pub(crate) fn sustaining(&self, load_rps: f64) -> Option<Choice> {
+    /// Jellyfish+ (section 7): the most accurate model whose throughput over all workers reaches
+    /// the load with batches that take at most half the SLO; with the largest such batch.
+    pub(crate) fn sustaining(&self, load_rps: f64) -> Option<ModelChoice> {
         self.models.iter().find_map(|model| {
             let reaches = |rps: &f64| *rps >= load_rps;
             let largest = model.throughput_rps.iter().rposition(reaches)?;
-            Some(Choice {
+            Some(ModelChoice {
                 variant: model.variant,
                 batch_max: largest + 1,
             })
         })
     }
 
-    /// INFaaS: of the models that are accurate enough the fastest; where none is, the most
+    /// INFaaS (appendix H): the fastest model that reaches `accuracy`; if none does, the most
     /// accurate.
-    pub(crate) fn accurate(&self, accuracy: f64) -> Option<Choice> {
+    pub(crate) fn accurate(&self, accuracy: f64) -> Option<ModelChoice> {
         let enough = self
             .models
             .iter()
@@ -82,9 +82,9 @@ impl Menu {
     }
 }
 
-// === impl Model ===
+// === impl MenuModel ===
 
-impl Model {
+impl MenuModel {
     fn new(
         catalog: &Catalog,
         variant: VariantId,
@@ -111,16 +111,16 @@ impl Model {
         })
     }
 
-    /// In batches that take at most half the SLO, or of one.
-    fn alone(&self) -> Choice {
-        Choice {
+    /// With the largest batch that takes at most half the SLO, at least 1.
+    fn alone(&self) -> ModelChoice {
+        ModelChoice {
             variant: self.variant,
             batch_max: self.throughput_rps.len().max(1),
         }
     }
 }
 
-/// Ladders of all workers for an app, in the workers' order.
+/// The ladders of an app, one per worker.
 pub(crate) fn ladders(catalog: &Catalog, app: AppId) -> Vec<Ladder> {
     let workers = (0..catalog.workers().len() as u32).map(WorkerId);
     workers

@@ -1,5 +1,5 @@
-//! `responses.json`: how long requests take under each load when one model answers them all.
-//! ModelSwitching selects by it; `switchyard prepare selection` makes it.
+//! `responses.json`: response latencies of each model under each load. ModelSwitching reads it;
+//! `switchyard prepare selection` writes it.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct Responses {
     pub measured: Vec<Measured>,
 }
 
-/// One app on so many workers.
+/// One app on a number of workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -29,11 +29,11 @@ pub struct Measured {
     pub app: String,
     /// Kind of all the workers.
     pub kind: String,
-    /// How many workers share the load.
+    /// Number of workers.
     pub workers: u32,
     /// Deadline of a request from its arrival, in microseconds.
     pub slo_us: u64,
-    /// Which percentile of the response latency is told, 0 to 1.
+    /// The percentile of `response_us`, 0 to 1.
     pub percentile: f64,
     /// Loads in requests per second, ascending.
     pub loads_rps: Vec<f64>,
@@ -47,19 +47,18 @@ pub struct Measured {
 pub struct VariantResponses {
     /// Name of the variant.
     pub variant: String,
-    /// Largest batch that a worker took, one per load.
+    /// Largest batch of a worker, one per load.
     pub batch_max: Vec<u32>,
-    /// From arrival to answer, in microseconds, one per load; none from the load on at which it
-    /// was no longer below the SLO.
+    /// From arrival to answer, in microseconds, one per load; none if it was not below the SLO.
     pub response_us: Vec<Option<u64>>,
 }
 
-/// What is wrong with a file of responses.
+/// A fault of `responses.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponsesError {
     /// The field.
     pub field: String,
-    /// What is wrong with it.
+    /// The fault.
     pub reason: String,
 }
 
@@ -69,7 +68,7 @@ impl Responses {
     /// Reads a file's text.
     ///
     /// # Errors
-    /// The field that is at fault.
+    /// The field at fault.
     pub fn parse(json: &str) -> Result<Self, ResponsesError> {
         let mut reader = serde_json::Deserializer::from_str(json);
         let read: Self = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -79,7 +78,10 @@ impl Responses {
         let end = reader.end();
         end.map_err(|error| ResponsesError::new(".", error.to_string()))?;
         if read.format != FORMAT {
-            let reason = format!("is {}, must be {FORMAT}", read.format);
+            let reason = format!(
+                "is {}, must be {FORMAT}; run `switchyard prepare selection`",
+                read.format
+            );
             return Err(ResponsesError::new("format", reason));
         }
         for (m, measured) in read.measured.iter().enumerate() {
@@ -88,7 +90,7 @@ impl Responses {
         Ok(read)
     }
 
-    /// What was measured of an app on so many workers.
+    /// The measurements of an app on `workers` workers.
     pub fn of(&self, app: &str, workers: u32) -> Option<&Measured> {
         let mut measured = self.measured.iter();
         measured.find(|measured| measured.app == app && measured.workers == workers)
@@ -118,7 +120,7 @@ impl Measured {
                 return fault(&field, "and batch_max must have one entry per load");
             }
             if variant.batch_max.contains(&0) {
-                return fault(&format!("variants[{v}].batch_max"), "must be at least 1");
+                return fault(&format!("variants[{v}].batch_max"), "must be 1 or more");
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Cases worked out by hand.
+//! Cases computed by hand.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,9 +9,9 @@ use switchyard_sdk::host;
 use super::*;
 use crate::responses::{Measured, VariantResponses};
 
-/// One app with an SLO of 100 ms on two workers. 0, `small`: 5 + 5 b ms, so that 8 take 45 ms and
-/// two workers do 355.6 a second; 1, `large`: 20 + 20 b ms, so that one takes 40 ms and two
-/// workers do 50 a second; 2, `huge`: 60 ms at least.
+/// Two workers and one app with an SLO of 100 ms. Variant 0, `small`: 5 + 5 b ms; 8 take 45 ms, two
+/// workers serve 355.6/s. Variant 1, `large`: 20 + 20 b ms; one takes 40 ms, two workers serve
+/// 50/s. Variant 2, `huge`: 30 + 30 b ms.
 fn builder() -> CatalogBuilder {
     CatalogBuilder::new()
         .app("a", &["x", "y"])
@@ -30,7 +30,7 @@ fn decide(catalog: &Catalog, json: &str, window: WindowBuilder<'_>) -> Decisions
     run(&mut policy, catalog, &window.build())
 }
 
-/// Variant and requests of the batches, worker by worker, with so many requests waiting.
+/// Variant and requests of the batches, worker by worker.
 fn served(json: &str, waiting: usize) -> Vec<(u32, Vec<u64>)> {
     let catalog = builder().build();
     let window = WindowBuilder::new(&catalog).requests(waiting, "a");
@@ -42,19 +42,23 @@ fn served(json: &str, waiting: usize) -> Vec<(u32, Vec<u64>)> {
 }
 
 #[test]
-fn jellyfish_takes_the_most_accurate_that_sustains_the_load_in_half_the_slo() {
+fn jellyfish_takes_the_most_accurate_model_that_sustains_the_load() {
     let at = |load: f64| served(&format!(r#"{{"headroom": 1.0, "load_per_s": {load}}}"#), 1);
     assert_eq!(at(50.0), [(1, vec![1])]);
     assert_eq!(at(50.1), [(0, vec![1])]);
-    assert_eq!(at(1_000.0), [(0, vec![1])], "nothing does: the fastest");
-    // A twentieth of headroom unless told otherwise.
+    assert_eq!(
+        at(1_000.0),
+        [(0, vec![1])],
+        "no model sustains it: the fastest"
+    );
+    // Headroom of 1.05 by default.
     assert_eq!(served(r#"{"load_per_s": 47}"#, 1), [(1, vec![1])]);
     assert_eq!(served(r#"{"load_per_s": 48}"#, 1), [(0, vec![1])]);
 }
 
 #[test]
-fn idle_workers_grab_batches_of_adapted_size_from_the_queue() {
-    // One of `large` takes 40 ms, two would take 60.
+fn idle_workers_take_batches_of_adapted_size() {
+    // `large` takes 40 ms for one, 60 for two.
     assert_eq!(
         served(r#"{"load_per_s": 10}"#, 3),
         [(1, vec![1]), (1, vec![2])]
@@ -67,7 +71,7 @@ fn idle_workers_grab_batches_of_adapted_size_from_the_queue() {
 }
 
 #[test]
-fn without_a_known_load_the_last_half_second_counts() {
+fn by_default_the_load_is_that_of_the_last_half_second() {
     let catalog = builder().build();
     let mut window = WindowBuilder::new(&catalog).request("a").build();
     let mut policy = Selection::configure(&catalog, "{}").unwrap();
@@ -78,7 +82,7 @@ fn without_a_known_load_the_last_half_second_counts() {
 }
 
 #[test]
-fn a_worker_that_cannot_hold_the_model_takes_none() {
+fn a_worker_that_the_model_does_not_fit_on_takes_none() {
     let catalog = builder().worker_memory_bytes(10).build();
     let window = WindowBuilder::new(&catalog).requests(3, "a");
     let batches = decide(&catalog, r#"{"load_per_s": 20}"#, window).batches;
@@ -87,7 +91,7 @@ fn a_worker_that_cannot_hold_the_model_takes_none() {
 }
 
 #[test]
-fn infaas_takes_the_fastest_that_is_accurate_enough() {
+fn infaas_takes_the_fastest_model_that_is_accurate_enough() {
     let at = |accuracy: f64| {
         let json = format!(r#"{{"algorithm": "infaas", "accuracy": {accuracy}}}"#);
         served(&json, 1)[0].0
@@ -96,11 +100,11 @@ fn infaas_takes_the_fastest_that_is_accurate_enough() {
         [at(0.0), at(0.7), at(0.71), at(0.9), at(0.95)],
         [0, 0, 1, 1, 2]
     );
-    assert_eq!(at(0.99), 2, "none is: the most accurate");
+    assert_eq!(at(0.99), 2, "no model reaches it: the most accurate");
 }
 
 #[test]
-fn greedy_takes_the_most_accurate_that_is_in_time_now() {
+fn greedy_takes_the_most_accurate_model_in_time() {
     let catalog = builder().build();
     let greedy = |waiting: usize, slack_us: i64| {
         let mut window = WindowBuilder::new(&catalog).busy(1, 0, 1_000);
@@ -117,7 +121,7 @@ fn greedy_takes_the_most_accurate_that_is_in_time_now() {
     assert_eq!(greedy(1, 59_999), (1, 1));
     assert_eq!(greedy(3, 80_000), (1, 3));
     assert_eq!(greedy(9, 44_000), (0, 7));
-    assert_eq!(greedy(1, -5), (0, 1), "late is better than never");
+    assert_eq!(greedy(1, -5), (0, 1), "late: the fastest");
 }
 
 #[test]
@@ -134,7 +138,7 @@ fn the_oldest_request_chooses_among_apps_that_share_the_workers() {
         .age_us(9)
         .request("b");
     let mut window = window.build();
-    // Together 60 a second: too much for `large`.
+    // Together 60/s: too much for `large`.
     window.arrival_rate = vec![20.0, 40.0];
     let mut policy = Selection::configure(&catalog, "{}").unwrap();
     let batches = run(&mut policy, &catalog, &window).batches;
@@ -146,7 +150,7 @@ fn the_oldest_request_chooses_among_apps_that_share_the_workers() {
 }
 
 #[test]
-fn what_was_half_run_goes_on_first() {
+fn parked_requests_resume_first() {
     let catalog = builder()
         .variant("cut", &[0.9, 0.9])
         .stages(2)
@@ -193,7 +197,7 @@ fn switching(responses: &Responses, catalog: &Catalog) -> Result<Selection, Stri
 }
 
 #[test]
-fn model_switching_takes_the_most_accurate_measured_below_the_slo() {
+fn model_switching_takes_the_most_accurate_model_below_the_slo() {
     let catalog = builder().build();
     let mut policy = switching(&measured(), &catalog).unwrap();
     let mut at = |load| {
@@ -204,19 +208,19 @@ fn model_switching_takes_the_most_accurate_measured_below_the_slo() {
     };
     assert_eq!(at(0.0), (2, 1));
     assert_eq!(at(10.0), (2, 1));
-    // 100 ms is not below it.
+    // 100 ms is not below the SLO.
     assert_eq!(at(10.1), (1, 3));
     assert_eq!(at(20.0), (1, 3));
     assert_eq!(
         at(21.0),
         (0, 8),
-        "none is: the fastest, in batches as large as it takes"
+        "no model is below the SLO: the fastest with its largest batch"
     );
     assert_eq!(at(999.0), (0, 8));
 }
 
 #[test]
-fn responses_that_do_not_fit_are_refused() {
+fn responses_for_other_workers_slos_or_variants_are_refused() {
     let catalog = builder().build();
     let refused = |change: fn(&mut Measured)| {
         let mut responses = measured();
@@ -224,22 +228,19 @@ fn responses_that_do_not_fit_are_refused() {
         switching(&responses, &catalog).unwrap_err()
     };
     let error = refused(|of| of.workers = 3);
-    assert!(
-        error.ends_with("has nothing for app a on 2 workers"),
-        "{error}"
-    );
+    assert!(error.contains("no entry for app a on 2 workers"), "{error}");
     let error = refused(|of| of.slo_us = 90_000);
     assert!(
-        error.ends_with("is for 90000, the SLO of app a is 100000"),
+        error.contains("is 90000, but the SLO of app a is 100000"),
         "{error}"
     );
     let error = refused(|of| of.kind = "gpu".to_owned());
     assert!(
-        error.ends_with("is for gpu, there is a worker of kind cpu"),
+        error.contains("is gpu, but a worker has kind cpu"),
         "{error}"
     );
     let error = refused(|of| of.variants[1].variant = "medium".to_owned());
-    assert!(error.ends_with("app a has no variant medium"), "{error}");
+    assert!(error.contains("unknown variant medium of app a"), "{error}");
     let error = refused(|of| of.loads_rps.truncate(2));
     assert!(
         error.contains("measured[0].variants[0].response_us"),

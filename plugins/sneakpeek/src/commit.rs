@@ -1,23 +1,23 @@
-//! From a schedule to a plan: only what cannot wait is committed. The rest stays pending,
-//! so that evidence and arrivals can still change its group.
+//! From a schedule to a plan. Only batches that start now are committed; other requests stay
+//! pending, so that evidence and arrivals can still change their groups.
 
 use switchyard_sdk::{PlanBuilder, Reason};
 
-use crate::line::Line;
-use crate::problem::{Choice, Problem, Schedule};
+use crate::problem::{Assignment, Schedule, SchedulingProblem};
+use crate::timeline::WorkerTimeline;
 
-/// Puts a schedule's answers, and the batches that start until `until_us`, into a plan.
+/// Writes a schedule's answers and the batches that start until `until_us` into a plan.
 pub(crate) fn commit(
-    problem: &Problem<'_>,
-    lines: &[Line],
+    problem: &SchedulingProblem<'_>,
+    timelines: &[WorkerTimeline],
     schedule: &Schedule,
     until_us: u64,
     how: &str,
     plan: &mut PlanBuilder,
 ) {
-    let mut lines = lines.to_vec();
+    let mut timelines = timelines.to_vec();
     for choice in &schedule.choices {
-        match choice.line {
+        match choice.timeline {
             None => {
                 let jobs = problem.groups[choice.group].jobs.clone();
                 let reason = reason(problem, choice, "short-circuit");
@@ -25,50 +25,59 @@ pub(crate) fn commit(
                     .iter()
                     .for_each(|job| plan.answer_because(job.id, reason.clone()));
             }
-            Some(line) => {
+            Some(timeline) => {
                 let reason = reason(problem, choice, how);
-                run(problem, choice, &mut lines[line], until_us, &reason, plan);
+                run(
+                    problem,
+                    choice,
+                    &mut timelines[timeline],
+                    until_us,
+                    &reason,
+                    plan,
+                );
             }
         }
     }
 }
 
-/// Dispatches the batches of one group that start in time.
+/// Launches the batches of one group that start until `until_us`.
 fn run(
-    problem: &Problem<'_>,
-    choice: &Choice,
-    line: &mut Line,
+    problem: &SchedulingProblem<'_>,
+    choice: &Assignment,
+    timeline: &mut WorkerTimeline,
     until_us: u64,
     reason: &Reason,
     plan: &mut PlanBuilder,
 ) {
-    let candidate = &problem.apps[problem.groups[choice.group].app].models[choice.model];
-    let Some(((variant, exit), cost)) = candidate.run.zip(line.cost(candidate)) else {
+    let candidate = &problem.apps[problem.groups[choice.group].app.index()].models[choice.model];
+    let Some(((variant, exit), cost)) = candidate.run.zip(timeline.cost(candidate)) else {
         return;
     };
     let latencies_us = &cost.latencies_us;
     for batch in problem.batches(choice.group, latencies_us.len()) {
-        if line.free_us > until_us {
+        if timeline.free_us > until_us {
             break;
         }
         let jobs = &problem.jobs[batch];
         let run = plan
-            .run(line.worker, variant)
+            .run(timeline.worker, variant)
             .exit(exit)
             .because(reason.clone());
         if run.requests(jobs.iter().map(|job| job.id)) == 0 {
-            // Its queue is full: nothing more of this plan goes there.
-            line.free_us = u64::MAX;
+            // The worker's queue is full: no further batch of this plan goes there.
+            timeline.free_us = u64::MAX;
             break;
         }
         let load_us = if problem.charge_swap { cost.load_us } else { 0 };
-        line.load(variant, candidate.memory_bytes, load_us);
-        line.free_us = line.free_us.saturating_add(latencies_us[jobs.len() - 1]);
+        timeline.load(variant, candidate.memory_bytes, load_us);
+        timeline.free_us = timeline
+            .free_us
+            .saturating_add(latencies_us[jobs.len() - 1]);
     }
 }
 
-/// For the operator: how the schedule was found, and what the group was.
-fn reason(problem: &Problem<'_>, choice: &Choice, how: &str) -> Reason {
+/// The reason of a batch or answer: how the schedule was found, and its group.
+fn reason(problem: &SchedulingProblem<'_>, choice: &Assignment, how: &str) -> Reason {
     let group = &problem.groups[choice.group];
     let reason = Reason::new(how)
         .with("groups", problem.groups.len())

@@ -1,27 +1,28 @@
-//! Groups: requests that one model answers together (sections 5.2 and 5.3.2).
+//! Groups of requests that get the same model (sections 5.2 and 5.3.2).
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use switchyard_sdk::AppId;
 use switchyard_sdk::priority::mean;
 
 use crate::job::Job;
 use crate::model::AppModels;
 
-/// Requests of one app, and of one likely label, in the order they will run.
+/// Requests of one app and one likely label, in the order in which they run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
-    pub(crate) app: usize,
+    pub(crate) app: AppId,
     pub(crate) label: Option<u32>,
-    /// Positions of its jobs, most urgent first.
+    /// Indices of its jobs, highest priority first.
     pub(crate) jobs: Range<usize>,
-    /// Candidates, as bits. The SneakPeek model only where the evidence of all is ready.
+    /// Candidates, as bits. The SneakPeek model only if the evidence of all jobs is ready.
     pub(crate) models: u64,
     /// Eq. 14.
     pub(crate) priority: f64,
-    /// Up to here no request of it is late, on the host's clock.
+    /// The earliest deadline of its jobs, on the host's clock.
     pub(crate) first_deadline_us: u64,
-    /// Where the sums of its jobs' accuracies begin in [`Groups::sums`], one per model.
+    /// Start of its sums of accuracies in [`Groups::sums`], one per candidate.
     pub(crate) sums: usize,
 }
 
@@ -35,9 +36,8 @@ pub(crate) struct Groups {
 // === impl Groups ===
 
 impl Groups {
-    /// Partitions `jobs`, which are sorted for it. Groups are cut at the size one batch can
-    /// have, and halved, the largest first, while there are fewer of them than `workers`
-    /// that could take one now (section 8: one large group would unbalance the workers).
+    /// Sorts and partitions `jobs`. Groups are cut at `group_max`, and halved, the largest first,
+    /// while there are fewer than `workers` (section 8: a large group unbalances the workers).
     pub(crate) fn fill(
         &mut self,
         jobs: &mut [Job],
@@ -57,7 +57,7 @@ impl Groups {
         while ranges.len() < workers {
             let Some(at) = largest(&ranges) else { break };
             let Range { start, end } = ranges[at];
-            // The first half, which is the more urgent, takes the odd one.
+            // The first half, of higher priority, gets the odd job.
             let middle = start + (end - start).div_ceil(2);
             ranges[at] = start..middle;
             ranges.insert(at + 1, middle..end);
@@ -70,7 +70,7 @@ impl Groups {
     fn push(&mut self, range: Range<usize>, jobs: &[Job], accuracies: &[f64], apps: &[AppModels]) {
         let members = &jobs[range.clone()];
         let first = &members[0];
-        let app = &apps[first.app];
+        let app = &apps[first.app.index()];
         let sums = self.sums.len();
         for model in 0..app.models.len() {
             let each = members.iter().map(|job| accuracies[job.accuracies + model]);
@@ -96,14 +96,14 @@ impl Groups {
     }
 }
 
-/// Ranges of sorted jobs that belong together, none longer than its app allows.
+/// Ranges of sorted jobs of one group each, at most `group_max` long.
 fn cut(jobs: &[Job], apps: &[AppModels]) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (at, job) in jobs.iter().enumerate() {
         let joins = ranges.last().is_some_and(|range| {
             let other = &jobs[range.start];
             (other.app, other.label, other.models) == (job.app, job.label, job.models)
-                && range.len() < apps[job.app].group_max
+                && range.len() < apps[job.app.index()].group_max
         });
         match ranges.last_mut() {
             Some(range) if joins => range.end = at + 1,
@@ -113,7 +113,7 @@ fn cut(jobs: &[Job], apps: &[AppModels]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The first of the longest ranges, when it can be halved.
+/// The first of the longest ranges, if it can be halved.
 fn largest(ranges: &[Range<usize>]) -> Option<usize> {
     let at = (0..ranges.len()).min_by_key(|&at| Reverse(ranges[at].len()))?;
     (ranges[at].len() > 1).then_some(at)

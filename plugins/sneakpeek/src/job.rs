@@ -1,42 +1,42 @@
-//! What each pending request is expected to be worth with each model (section 4), and how
-//! urgent it is (eq. 12).
+//! The expected accuracy of each pending request with each candidate (section 4), and its priority
+//! (eq. 12).
 
 use switchyard_sdk::accuracy::{label, posterior_into};
 use switchyard_sdk::priority::{priority, variance};
 use switchyard_sdk::utility::loss;
-use switchyard_sdk::{RequestId, RequestRef, Window};
+use switchyard_sdk::{AppId, RequestId, RequestRef, Window};
 
 use crate::model::AppModels;
-use crate::settings::Settings;
+use crate::settings::SneakPeekSettings;
 
 /// One pending request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Job {
     pub(crate) id: RequestId,
-    pub(crate) app: usize,
+    pub(crate) app: AppId,
     pub(crate) arrival_us: u64,
     /// From arrival to the deadline: d of eq. 2.
     pub(crate) due_us: u64,
     /// Eq. 12.
     pub(crate) priority: f64,
-    /// The class it likely is of, where groups are split by it.
+    /// The likely class, if groups are split by it.
     pub(crate) label: Option<u32>,
-    /// Candidates it may be answered with, as bits.
+    /// Allowed candidates, as bits.
     pub(crate) models: u64,
-    /// Its evidence is ready, so that it can be answered from it.
+    /// Whether its evidence is ready, so that the SneakPeek model can answer.
     pub(crate) has_evidence: bool,
-    /// Where the accuracies of its app's models begin in [`Jobs::accuracies`].
+    /// Start of its accuracies in [`Jobs::accuracies`], one per candidate of its app.
     pub(crate) accuracies: usize,
 }
 
 /// The pending requests of a window. Buffers are kept between windows.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    /// Worth scheduling.
+    /// Jobs with a utility above 0.
     pub(crate) live: Vec<Job>,
-    /// Worth nothing any more, however they are answered; oldest first.
+    /// Jobs of utility 0 with every candidate; oldest first.
     pub(crate) lost: Vec<Job>,
-    /// Per job, the accuracy of each model of its app.
+    /// Per job, the accuracy of each candidate of its app.
     pub(crate) accuracies: Vec<f64>,
     theta: Vec<f64>,
 }
@@ -44,8 +44,13 @@ pub(crate) struct Jobs {
 // === impl Jobs ===
 
 impl Jobs {
-    /// Takes in the requests of a window that have run no stage yet.
-    pub(crate) fn fill(&mut self, window: &Window, apps: &[AppModels], settings: &Settings) {
+    /// Reads the requests of a window that have run no stage.
+    pub(crate) fn fill(
+        &mut self,
+        window: &Window,
+        apps: &[AppModels],
+        settings: &SneakPeekSettings,
+    ) {
         self.live.clear();
         self.lost.clear();
         self.accuracies.clear();
@@ -69,7 +74,12 @@ impl Jobs {
         }
     }
 
-    fn estimate(&mut self, request: RequestRef<'_>, app: &AppModels, settings: &Settings) -> Job {
+    fn estimate(
+        &mut self,
+        request: RequestRef<'_>,
+        app: &AppModels,
+        settings: &SneakPeekSettings,
+    ) -> Job {
         let accuracies = self.accuracies.len();
         let evidence = request.evidence();
         let mut spread = app.unseen_variance;
@@ -90,7 +100,7 @@ impl Jobs {
         }
         Job {
             id: request.id(),
-            app: request.app().index(),
+            app: request.app(),
             arrival_us: request.arrival_us(),
             due_us: request.deadline_us().saturating_sub(request.arrival_us()),
             priority: priority(spread, request.slack_us(), settings.priority_unit_us()),

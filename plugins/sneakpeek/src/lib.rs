@@ -1,22 +1,27 @@
 //! SneakPeek: grouped, data-aware scheduling of many apps' requests on few workers.
 //!
-//! Each window's requests are grouped by app and by the class they likely are of; each group
-//! gets one model, a worker and a place in the order, so that the sum of utilities is as
-//! high as can be found. `README.md` says which part of the paper is where.
+//! Each window groups its requests by app and likely class. Each group gets one model, one worker
+//! and a position in the order, to maximise the sum of utilities (eq. 3).
 //!
 //! In data order:
-//! - `settings`, `model`: what was configured, and what each app can be answered with
-//! - `job`: what each request is worth with each model, and how urgent it is
-//! - `group`: who is answered together
-//! - `line`, `problem`: what it is worth to place a group on a worker; `price`: what it costs others
-//! - `order`, `search`: Algorithm 1, beyond and up to tau groups; `order` has the baselines too
+//! - `settings`: the settings
+//! - `model`: the candidate models of each app; short-circuit (section 5.3.1)
+//! - `job`: accuracy of each request with each model (sections 4.1 and 4.2, eq. 7 to 11), priority
+//!   (section 5.1.1, eq. 12)
+//! - `group`: groups (section 5.2), split by likely label (section 5.3.2); large groups are split
+//!   (section 8)
+//! - `timeline`, `problem`: start times (eq. 1), utilities (eq. 2); `price`: price of a worker's
+//!   time
+//! - `order`: Algorithm 1 beyond tau groups (eq. 13 and 14), and the baselines (section 6.1)
+//! - `search`: Algorithm 1 up to tau groups, several workers (section 7, eq. 15)
 //! - `commit`: the part of the schedule that becomes the plan
-//! - `lost`: requests for which it is too late
+//! - `lost`: requests of utility 0
+
+#![forbid(unsafe_code)]
 
 mod commit;
 mod group;
 mod job;
-mod line;
 mod lost;
 mod model;
 mod order;
@@ -24,31 +29,33 @@ mod price;
 mod problem;
 mod search;
 mod settings;
+mod timeline;
 
 use switchyard_sdk::{
-    Catalog, Description, Events, PlanBuilder, Policy, Sights, Window, WorkerRef, export_policy,
+    Catalog, Description, Events, PlanBuilder, Policy, Window, WindowFields, WorkerRef,
+    export_policy,
 };
 
 use group::Groups;
 use job::Jobs;
-use line::Line;
 use model::AppModels;
-use price::Front;
-use problem::{Problem, Schedule};
-use settings::Settings;
+use price::AccuracyFront;
+use problem::{Schedule, SchedulingProblem};
+use settings::SneakPeekSettings;
+use timeline::WorkerTimeline;
 
-/// Grouped SneakPeek.
+/// SneakPeek and the paper's baselines.
 #[derive(Debug)]
 pub struct SneakPeek {
-    settings: Settings,
+    settings: SneakPeekSettings,
     apps: Vec<AppModels>,
-    /// Of each app, where time has a price.
-    fronts: Vec<Front>,
-    /// Some app can be answered from evidence.
+    /// One per app with `foresight`, otherwise empty.
+    fronts: Vec<AccuracyFront>,
+    /// Whether some app can be answered from evidence.
     short_circuits: bool,
-    /// When the schedule is next made although no worker can take anything.
+    /// When the next schedule is made while all workers are busy.
     due_us: u64,
-    /// When a batch of lost requests may next go before the others.
+    /// When a batch of lost requests may next go first.
     lost_turn_us: u64,
     jobs: Jobs,
     groups: Groups,
@@ -63,16 +70,16 @@ impl Policy for SneakPeek {
             "grouped, data-aware, best sum of utilities",
         )
         .on(Events::ARRIVAL | Events::WORKER_IDLE)
-        .wants(Sights::EVIDENCE | Sights::RESIDENTS)
+        .wants(WindowFields::EVIDENCE | WindowFields::RESIDENTS)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
-        let settings = Settings::try_new(json)?;
+        let settings = SneakPeekSettings::try_new(json)?;
         let apps = AppModels::of_catalog(catalog, &settings)?;
         Ok(Self {
             short_circuits: apps.iter().any(|app| app.sneakpeek().is_some()),
             fronts: match settings.foresight {
-                true => apps.iter().map(Front::of).collect(),
+                true => apps.iter().map(AccuracyFront::of).collect(),
                 false => Vec::new(),
             },
             settings,
@@ -88,7 +95,7 @@ impl Policy for SneakPeek {
         let now_us = window.now_us();
         let mut workers = workers(window, plan);
         let is_due = self.short_circuits && now_us >= self.due_us;
-        // While no worker can take anything, waiting keeps every choice open.
+        // While all workers are busy, waiting keeps every choice open.
         if self.available(&workers, now_us) > 0 || is_due {
             self.due_us = now_us + self.settings.window_us();
             self.jobs.fill(window, &self.apps, &self.settings);
@@ -102,8 +109,8 @@ impl Policy for SneakPeek {
     }
 }
 
-/// Workers that can be planned for. One that has parked requests and nothing to do lets them
-/// go on first: no other worker can, and they hold its memory.
+/// The workers to plan for. Idle workers with parked requests resume those first: no other worker
+/// has their activations, and they hold memory.
 fn workers<'a>(window: &Window<'a>, plan: &mut PlanBuilder) -> Vec<WorkerRef<'a>> {
     let takes = |worker: &WorkerRef<'_>| !worker.is_idle() || plan.resume_parked(worker.id()) == 0;
     window
@@ -116,7 +123,7 @@ fn workers<'a>(window: &Window<'a>, plan: &mut PlanBuilder) -> Vec<WorkerRef<'a>
 // === impl SneakPeek ===
 
 impl SneakPeek {
-    /// Groups, schedules and commits the requests that are still worth something.
+    /// Groups, schedules and commits the live requests.
     fn decide(&mut self, window: &Window, workers: &[WorkerRef], plan: &mut PlanBuilder) {
         let now_us = window.now_us();
         let available = self.available(workers, now_us);
@@ -125,7 +132,7 @@ impl SneakPeek {
             live, accuracies, ..
         } = &mut self.jobs;
         self.groups.fill(live, accuracies, &self.apps, available);
-        let problem = Problem {
+        let problem = SchedulingProblem {
             now_us,
             apps: &self.apps,
             jobs: live,
@@ -135,10 +142,10 @@ impl SneakPeek {
             charge_swap: self.settings.charge_swap,
             price,
         };
-        let lines = lines(window, workers, problem.groups.len());
+        let timelines = timelines(window, workers, problem.groups.len());
         let until_us = now_us + self.settings.lookahead_us();
-        let (schedule, how) = solve(&self.settings, &problem, &lines, until_us);
-        commit::commit(&problem, &lines, &schedule, until_us, how, plan);
+        let (schedule, how) = solve(&self.settings, &problem, &timelines, until_us);
+        commit::commit(&problem, &timelines, &schedule, until_us, how, plan);
     }
 
     /// See [`price`].
@@ -150,7 +157,7 @@ impl SneakPeek {
         price::price(&apps, workers)
     }
 
-    /// Workers that could start something before the lookahead is over.
+    /// Number of workers that can start a batch within the lookahead.
     fn available(&self, workers: &[WorkerRef], now_us: u64) -> usize {
         let until_us = now_us + self.settings.lookahead_us();
         workers
@@ -159,8 +166,8 @@ impl SneakPeek {
             .count()
     }
 
-    /// Under lasting overload there is always something of worth to run. So that the lost
-    /// end too, a batch of them goes first once in a while.
+    /// Runs a batch of lost requests first, at most once per `lost_wait_ms`: under lasting overload
+    /// live requests would delay them for ever.
     fn serve_starved(
         &mut self,
         window: &Window,
@@ -177,29 +184,29 @@ impl SneakPeek {
         }
         let soonest = (0..workers.len()).min_by_key(|&at| workers[at].free_at_us());
         if let Some(at) = soonest {
-            let line = Line::new(workers[at], window.catalog());
-            if lost::run(&mut self.jobs.lost, &self.apps, &line, plan) > 0 {
+            let timeline = WorkerTimeline::new(workers[at], window.catalog());
+            if lost::run(&mut self.jobs.lost, &self.apps, &timeline, plan) > 0 {
                 workers.remove(at);
                 self.lost_turn_us = now_us + wait_us;
             }
         }
     }
 
-    /// Idle workers that got nothing take lost requests.
+    /// Runs lost requests on workers that are still idle.
     fn fill_idle(&mut self, window: &Window, plan: &mut PlanBuilder) {
         for worker in window.workers().filter(WorkerRef::is_idle) {
             if self.jobs.lost.is_empty() {
                 return;
             }
             if plan.batches_on(worker.id()) == 0 {
-                let line = Line::new(worker, window.catalog());
-                lost::run(&mut self.jobs.lost, &self.apps, &line, plan);
+                let timeline = WorkerTimeline::new(worker, window.catalog());
+                lost::run(&mut self.jobs.lost, &self.apps, &timeline, plan);
             }
         }
     }
 
-    /// While something may be left: a window shortly before the next worker is free, so that
-    /// its next batch is there in time, and one when a new schedule is due.
+    /// Asks for a window shortly before the next worker is free, so that its next batch is queued
+    /// in time, and for one when a new schedule is due.
     fn ask_to_wake(&self, window: &Window, workers: &[WorkerRef], plan: &mut PlanBuilder) {
         if window.is_empty() {
             return;
@@ -219,39 +226,39 @@ impl SneakPeek {
     }
 }
 
-/// The schedule, and how it was found.
+/// The schedule, and the reason that says how it was found.
 fn solve(
-    settings: &Settings,
-    problem: &Problem<'_>,
-    lines: &[Line],
+    settings: &SneakPeekSettings,
+    problem: &SchedulingProblem<'_>,
+    timelines: &[WorkerTimeline],
     until_us: u64,
 ) -> (Schedule, &'static str) {
     let algorithm = settings.algorithm;
-    let first = order::one_by_one(problem, lines, algorithm, until_us);
+    let first = order::one_by_one(problem, timelines, algorithm, until_us);
     if !algorithm.groups() {
         return (first, order::name(algorithm));
     }
     if problem.groups.len() > settings.tau {
         return (first, "by-priority");
     }
-    match search::exact(problem, lines, first, settings.nodes_max) {
+    match search::exact(problem, timelines, first, settings.nodes_max) {
         (best, true) => (best, "exact"),
         (best, false) => (best, "best-found"),
     }
 }
 
-/// The workers that a schedule of so many groups can need: of each kind the earliest free.
-fn lines(window: &Window, workers: &[WorkerRef], groups: usize) -> Vec<Line> {
-    let mut lines = Vec::new();
+/// The workers that a schedule of `groups` groups can use: the `groups` earliest free of each kind.
+fn timelines(window: &Window, workers: &[WorkerRef], groups: usize) -> Vec<WorkerTimeline> {
+    let mut timelines = Vec::new();
     for kind in 0..window.catalog().kinds() {
         let of_kind =
             |worker: &&WorkerRef<'_>| window.catalog().worker(worker.id()).kind().index() == kind;
         let mut of_kind: Vec<_> = workers.iter().filter(of_kind).collect();
         of_kind.sort_by_key(|worker| (worker.free_at_us(), worker.id()));
         let earliest = of_kind.into_iter().take(groups);
-        lines.extend(earliest.map(|&worker| Line::new(worker, window.catalog())));
+        timelines.extend(earliest.map(|&worker| WorkerTimeline::new(worker, window.catalog())));
     }
-    lines
+    timelines
 }
 
 export_policy!(SneakPeek);

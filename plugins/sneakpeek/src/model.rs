@@ -1,56 +1,56 @@
-//! The candidates of each app: every exit of every variant, and the SneakPeek model. Worked
-//! out once per catalog.
+//! The candidate models of each app: every exit of every variant, and the SneakPeek model. Computed
+//! once per catalog.
 
 use switchyard_sdk::accuracy::{expected, posterior};
 use switchyard_sdk::catalog::App;
 use switchyard_sdk::priority::variance;
 use switchyard_sdk::{Catalog, ExitId, Penalty, VariantId};
 
-use crate::settings::Settings;
+use crate::settings::SneakPeekSettings;
 
-/// Candidates of one app; a set of them is the bits of a `u64`.
+/// Largest number of candidates of an app: a set of them is a `u64`.
 const MODELS_MAX: usize = 64;
 
-/// Variants of a catalog; which ones a worker holds is [`Residents`].
+/// Largest number of variants of a catalog, for [`Residents`].
 const VARIANTS_MAX: usize = 256;
 
-/// What one app's requests can be answered with.
+/// The candidate models of one app.
 #[derive(Clone, Debug)]
 pub(crate) struct AppModels {
     pub(crate) penalty: Penalty,
     /// Dirichlet parameters (eq. 10).
     pub(crate) prior: Vec<f64>,
-    /// The exits, then the SneakPeek model where there is one.
-    pub(crate) models: Vec<Model>,
-    /// Accuracy of each model for a request without evidence.
+    /// The exits, then the SneakPeek model if it is a candidate.
+    pub(crate) models: Vec<CandidateModel>,
+    /// Accuracy of each candidate for a request without evidence.
     pub(crate) unseen: Vec<f64>,
-    /// Variance of `unseen` over the models that run.
+    /// Variance of `unseen` over the exits.
     pub(crate) unseen_variance: f64,
-    /// The least time in which a worker can answer one request.
+    /// The least latency of one request on any worker.
     pub(crate) fastest_us: u64,
-    /// Requests of one group at most.
+    /// Largest number of requests of a group.
     pub(crate) group_max: usize,
 }
 
 /// One candidate.
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
-    /// What runs; none for the SneakPeek model, whose answer is there already.
+pub(crate) struct CandidateModel {
+    /// None for the SneakPeek model, which answers from evidence.
     pub(crate) run: Option<(VariantId, ExitId)>,
     /// Accuracy on the test set.
     pub(crate) profiled: f64,
     pub(crate) recall: Vec<f64>,
-    /// What it costs on each kind of worker.
-    pub(crate) by_kind: Vec<Cost>,
+    /// One per kind of worker; empty for the SneakPeek model.
+    pub(crate) by_kind: Vec<ModelCost>,
     pub(crate) memory_bytes: u64,
 }
 
-/// What a model costs on one kind of worker.
+/// The cost of a candidate on one kind of worker.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cost {
-    /// By batch, from 1; empty where it cannot run.
+pub(crate) struct ModelCost {
+    /// By batch, from 1; empty if it cannot run there.
     pub(crate) latencies_us: Vec<u64>,
-    /// To make its variant resident.
+    /// Load time of its variant.
     pub(crate) load_us: u64,
 }
 
@@ -64,10 +64,16 @@ impl AppModels {
     /// The candidates of every app.
     ///
     /// # Errors
-    /// More variants or candidates than fit the sets, by name.
-    pub(crate) fn of_catalog(catalog: &Catalog, settings: &Settings) -> Result<Vec<Self>, String> {
+    /// More than 256 variants, or an app with more than 64 candidates.
+    pub(crate) fn of_catalog(
+        catalog: &Catalog,
+        settings: &SneakPeekSettings,
+    ) -> Result<Vec<Self>, String> {
         if catalog.variants().len() > VARIANTS_MAX {
-            return Err(format!("catalog: variants: more than {VARIANTS_MAX}"));
+            return Err(format!(
+                "catalog: {} variants; sneakpeek takes at most {VARIANTS_MAX}",
+                catalog.variants().len()
+            ));
         }
         catalog
             .apps()
@@ -75,10 +81,14 @@ impl AppModels {
             .collect()
     }
 
-    fn try_new(catalog: &Catalog, app: App<'_>, settings: &Settings) -> Result<Self, String> {
+    fn try_new(
+        catalog: &Catalog,
+        app: App<'_>,
+        settings: &SneakPeekSettings,
+    ) -> Result<Self, String> {
         let mut models = runnable(catalog, app, settings.exits);
         if let Some(model) = app.sneakpeek.as_ref().filter(|_| settings.short_circuits()) {
-            models.push(Model {
+            models.push(CandidateModel {
                 run: None,
                 profiled: model.accuracy,
                 recall: model.recall.clone(),
@@ -89,7 +99,8 @@ impl AppModels {
         if models.len() > MODELS_MAX {
             let name = &app.name;
             return Err(format!(
-                "settings: exits: {name} has more than {MODELS_MAX} candidates"
+                "settings: exits: app {name} has {} candidates, at most {MODELS_MAX}; try exits = false",
+                models.len()
             ));
         }
         let theta = settings
@@ -122,16 +133,15 @@ impl AppModels {
         })
     }
 
-    /// Models that run on a worker; they come first.
+    /// Number of candidates that run on a worker; they come first.
     pub(crate) fn runs(&self) -> usize {
         runs(&self.models)
     }
 
-    /// Those candidates whose profiled accuracy is what a client asks for; all of them when
-    /// none reaches it.
+    /// The candidates whose profiled accuracy reaches `min_accuracy`, as bits; all if none does.
     pub(crate) fn reaching(&self, min_accuracy: f64) -> u64 {
-        // The client's number was rounded to an f32 on its way.
-        let reaches = |model: &Model| model.profiled >= min_accuracy - 1e-6;
+        // The client's value was rounded to f32.
+        let reaches = |model: &CandidateModel| model.profiled >= min_accuracy - 1e-6;
         let all = self.models.iter().enumerate();
         let mask = all
             .filter(|(_, model)| reaches(model))
@@ -139,21 +149,21 @@ impl AppModels {
         if mask == 0 { u64::MAX } else { mask }
     }
 
-    /// The SneakPeek model's position, where it is a candidate.
+    /// Index of the SneakPeek model, if it is a candidate.
     pub(crate) fn sneakpeek(&self) -> Option<usize> {
         let last = self.models.len().checked_sub(1)?;
         self.models[last].run.is_none().then_some(last)
     }
 }
 
-fn runs(models: &[Model]) -> usize {
+fn runs(models: &[CandidateModel]) -> usize {
     models
         .iter()
         .take_while(|model| model.run.is_some())
         .count()
 }
 
-fn runnable(catalog: &Catalog, app: App<'_>, exits: bool) -> Vec<Model> {
+fn runnable(catalog: &Catalog, app: App<'_>, exits: bool) -> Vec<CandidateModel> {
     let mut models = Vec::new();
     for variant in catalog.variants_of(app.id) {
         for exit in variant
@@ -164,12 +174,12 @@ fn runnable(catalog: &Catalog, app: App<'_>, exits: bool) -> Vec<Model> {
                 let of_kind = catalog
                     .workers()
                     .find(|worker| worker.kind().index() == kind);
-                of_kind.map_or_else(Cost::default, |worker| Cost {
+                of_kind.map_or_else(ModelCost::default, |worker| ModelCost {
                     latencies_us: catalog.latencies_us(worker.id, variant.id, exit).to_vec(),
                     load_us: catalog.load_us(worker.id, variant.id),
                 })
             });
-            models.push(Model {
+            models.push(CandidateModel {
                 run: Some((variant.id, exit)),
                 profiled: variant.exit(exit).accuracy,
                 recall: variant.exit(exit).recall.clone(),
@@ -181,12 +191,11 @@ fn runnable(catalog: &Catalog, app: App<'_>, exits: bool) -> Vec<Model> {
     models
 }
 
-// === impl Model ===
+// === impl CandidateModel ===
 
-impl Model {
-    /// Accuracy for class probabilities theta (eq. 9). Without them, and always for the
-    /// SneakPeek model, which must not judge itself by its own guess (section 5.3.1), it is
-    /// the profiled one.
+impl CandidateModel {
+    /// Accuracy for class probabilities theta (eq. 9). Without theta, and always for the SneakPeek
+    /// model, which must not judge its own guess (section 5.3.1), the profiled accuracy.
     pub(crate) fn accuracy(&self, theta: Option<&[f64]>) -> f64 {
         match theta {
             Some(theta) if self.run.is_some() => expected(theta, &self.recall),

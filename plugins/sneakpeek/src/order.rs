@@ -1,48 +1,49 @@
-//! One after the other, each with the model and the worker that are best for it as things stand:
-//! Algorithm 1 beyond tau groups (eq. 13, 14 and 15), and the baselines of section 6.1, whose groups
-//! are single requests.
+//! Groups one after the other, each with the model and worker that are best for it alone: Algorithm
+//! 1 beyond tau groups (eq. 13, 14 and 15), and the baselines of section 6.1, whose groups are
+//! single requests.
 
-use crate::line::Line;
-use crate::problem::{Choice, Problem, Schedule};
-use crate::settings::Algorithm;
+use crate::problem::{Assignment, Schedule, SchedulingProblem};
+use crate::settings::SneakPeekAlgorithm;
+use crate::timeline::WorkerTimeline;
 
-/// Utilities this close are equal: then the earlier end decides.
+/// Utilities this close are equal; then the earlier end decides.
 const EQUAL: f64 = 1e-9;
 
-/// Groups scheduled in one window: what is behind them is decided when it is its turn. Bounds what
-/// thousands of single requests may cost.
+/// Largest number of groups scheduled in one window, which bounds its time with thousands of single
+/// requests. Later groups wait for a later window.
 const PLACED_MAX: usize = 512;
 
-/// What an operator reads of a schedule that was made one request at a time.
-pub(crate) fn name(algorithm: Algorithm) -> &'static str {
+/// The reason of a baseline's launches.
+pub(crate) fn name(algorithm: SneakPeekAlgorithm) -> &'static str {
     match algorithm {
-        Algorithm::LoEdf => "lo-edf",
-        Algorithm::MaxAccEdf => "max-acc-edf",
+        SneakPeekAlgorithm::LoEdf => "lo-edf",
+        SneakPeekAlgorithm::MaxAccEdf => "max-acc-edf",
         _ => "lo-priority",
     }
 }
 
-/// The schedule. `until_us` is when what starts no longer matters: it will be decided anew.
+/// The schedule. Batches that start after `until_us` do not matter: a later window decides them.
 pub(crate) fn one_by_one(
-    problem: &Problem<'_>,
-    lines: &[Line],
-    algorithm: Algorithm,
+    problem: &SchedulingProblem<'_>,
+    timelines: &[WorkerTimeline],
+    algorithm: SneakPeekAlgorithm,
     until_us: u64,
 ) -> Schedule {
-    let mut lines = lines.to_vec();
+    let mut timelines = timelines.to_vec();
     let mut schedule = Schedule::default();
-    // A group that is answered from evidence takes no line; all others can stop at full ones.
+    // Answers from evidence need no worker; without them the loop can stop when all workers are
+    // full.
     let answers = (0..problem.groups.len()).any(|group| problem.sneakpeek(group).is_some());
     let decides_all = algorithm.groups() || answers;
     for group in ordered(problem, algorithm) {
-        if !decides_all && lines.iter().all(|line| line.free_us > until_us) {
+        if !decides_all && timelines.iter().all(|timeline| timeline.free_us > until_us) {
             break;
         }
-        if let Some((utility, choice, after)) = best(problem, group, &lines, algorithm) {
+        if let Some((utility, choice, after)) = best(problem, group, &timelines, algorithm) {
             schedule.utility += utility;
             schedule.choices.push(choice);
-            if let Some((line, after)) = choice.line.zip(after) {
-                lines[line] = after;
+            if let Some((timeline, after)) = choice.timeline.zip(after) {
+                timelines[timeline] = after;
             }
         }
     }
@@ -50,11 +51,11 @@ pub(crate) fn one_by_one(
 }
 
 /// Groups in the order in which they are placed.
-fn ordered(problem: &Problem<'_>, algorithm: Algorithm) -> Vec<usize> {
+fn ordered(problem: &SchedulingProblem<'_>, algorithm: SneakPeekAlgorithm) -> Vec<usize> {
     let groups = problem.groups;
     let mut order: Vec<usize> = (0..groups.len()).collect();
     match algorithm {
-        Algorithm::LoEdf | Algorithm::MaxAccEdf => {
+        SneakPeekAlgorithm::LoEdf | SneakPeekAlgorithm::MaxAccEdf => {
             order.sort_by_key(|&group| (groups[group].first_deadline_us, group));
         }
         _ => order.sort_by(|&a, &b| {
@@ -66,30 +67,48 @@ fn ordered(problem: &Problem<'_>, algorithm: Algorithm) -> Vec<usize> {
     order
 }
 
-/// The candidate of highest utility for a group that goes next. The mean over the group, of
-/// which the paper speaks, is highest where the sum is. None when no worker can run it.
+/// The assignment of highest utility for the next group (the paper's mean over the group is highest
+/// where the sum is). None if no worker can run it.
 fn best(
-    problem: &Problem<'_>,
+    problem: &SchedulingProblem<'_>,
     group: usize,
-    lines: &[Line],
-    algorithm: Algorithm,
-) -> Option<(f64, Choice, Option<Line>)> {
-    let placed = lines.iter().enumerate().flat_map(|(at, line)| {
-        models(problem, group, lines, algorithm).filter_map(move |model| {
-            let (utility, after) = problem.place(group, model, line)?;
-            let line = Some(at);
-            Some((utility, Choice { group, model, line }, Some(after)))
+    timelines: &[WorkerTimeline],
+    algorithm: SneakPeekAlgorithm,
+) -> Option<(f64, Assignment, Option<WorkerTimeline>)> {
+    let placed = timelines.iter().enumerate().flat_map(|(at, timeline)| {
+        models(problem, group, timelines, algorithm).filter_map(move |model| {
+            let (utility, after) = problem.place(group, model, timeline)?;
+            let timeline = Some(at);
+            Some((
+                utility,
+                Assignment {
+                    group,
+                    model,
+                    timeline,
+                },
+                Some(after),
+            ))
         })
     });
     // "SneakPeek is never the most accurate model available" (section 6.3.1).
-    let selects = algorithm != Algorithm::MaxAccEdf;
+    let selects = algorithm != SneakPeekAlgorithm::MaxAccEdf;
     let answered = problem.answer(group).zip(problem.sneakpeek(group));
     let answered = answered.filter(|_| selects).map(|(utility, model)| {
-        let line = None;
-        (utility, Choice { group, model, line }, None)
+        let timeline = None;
+        (
+            utility,
+            Assignment {
+                group,
+                model,
+                timeline,
+            },
+            None,
+        )
     });
     placed.chain(answered).reduce(|best, next| {
-        let end_us = |after: &Option<Line>| after.map_or(problem.now_us, |line| line.free_us);
+        let end_us = |after: &Option<WorkerTimeline>| {
+            after.map_or(problem.now_us, |timeline| timeline.free_us)
+        };
         let equal = (next.0 - best.0).abs() <= EQUAL;
         let better = if equal {
             end_us(&next.2) < end_us(&best.2)
@@ -100,21 +119,21 @@ fn best(
     })
 }
 
-/// The models to choose from: all that run, or the most accurate one that runs on any line.
+/// The candidates of a group: all that run, or the most accurate that runs on any worker.
 fn models(
-    problem: &Problem<'_>,
+    problem: &SchedulingProblem<'_>,
     group: usize,
-    lines: &[Line],
-    algorithm: Algorithm,
+    timelines: &[WorkerTimeline],
+    algorithm: SneakPeekAlgorithm,
 ) -> std::ops::Range<usize> {
     let found = &problem.groups[group];
-    let runs = problem.apps[found.app].runs();
-    if algorithm != Algorithm::MaxAccEdf {
+    let runs = problem.apps[found.app.index()].runs();
+    if algorithm != SneakPeekAlgorithm::MaxAccEdf {
         return 0..runs;
     }
     let can_run = |model: &usize| {
-        let placed = |line| problem.place(group, *model, line);
-        lines.iter().any(|line| placed(line).is_some())
+        let placed = |timeline| problem.place(group, *model, timeline);
+        timelines.iter().any(|timeline| placed(timeline).is_some())
     };
     let accuracy = |model: usize| problem.sums[found.sums + model];
     let most = (0..runs).filter(can_run).reduce(|best, next| {

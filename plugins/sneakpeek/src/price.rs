@@ -1,39 +1,39 @@
-//! What a worker's time is worth to requests that have not arrived yet.
+//! The price of a worker's time: its utility for requests that have not arrived yet. Not in the
+//! paper.
 //!
-//! The paper's schedule is the best for what waits, as if nothing came after it: where deadlines
-//! are loose it spends every moment on accuracy, and those who come next find a queue. Past the
-//! paper, time has a price, the dual of
+//! The paper's schedule is the best for the pending requests only. With loose deadlines it spends
+//! all time on accuracy, and later arrivals find a queue. The price is the dual of
 //!
 //! ```text
 //! maximise   sum over apps of rate * accuracy of its model
 //! subject to sum over apps of rate * time of its model <= workers
 //! ```
 //!
-//! and a placement is worth its utility less the price of the time that it takes. While there is
-//! time for everybody's most accurate model the price is 0, and the schedule is the paper's.
+//! A placement counts with its utility less the price of its time. While the most accurate models
+//! fit, the price is 0 and the schedule is the paper's.
 
 use crate::model::AppModels;
 
-/// Share of the workers' time that the rates may fill; the rest is for arrivals that are not even.
+/// Share of the workers' time that the rates may fill; the rest absorbs uneven arrivals.
 const FILLED: f64 = 0.95;
 
-/// An app's models that are best at some price, cheapest first.
+/// An app's candidates that are best at some price, cheapest first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Front(Vec<Choice>);
+pub(crate) struct AccuracyFront(Vec<FrontPoint>);
 
-/// One of them.
+/// One candidate of a front.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Choice {
+struct FrontPoint {
     accuracy: f64,
-    /// Time of one request in the batch that serves it soonest, in microseconds.
+    /// Least time per request over all batches and kinds of workers.
     time_us: f64,
-    /// Accuracy per microsecond up to which it is preferred to the one before.
+    /// Accuracy per microsecond below which it is preferred to the point before.
     price: f64,
 }
 
-// === impl Front ===
+// === impl AccuracyFront ===
 
-impl Front {
+impl AccuracyFront {
     /// The upper hull of accuracy over time.
     pub(crate) fn of(app: &AppModels) -> Self {
         let mut all: Vec<(f64, f64)> = Vec::new();
@@ -56,7 +56,7 @@ impl Front {
             }
         }
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
-        let mut hull: Vec<Choice> = Vec::new();
+        let mut hull: Vec<FrontPoint> = Vec::new();
         for (time_us, accuracy) in all {
             let mut price = f64::INFINITY;
             while let Some(last) = hull.last() {
@@ -66,7 +66,7 @@ impl Front {
                 }
                 price =
                     (accuracy - last.accuracy) / (time_us - last.time_us).max(f64::MIN_POSITIVE);
-                // Better value than the one before was: that one is never the best.
+                // A better price than the point before has: that point is never the best.
                 if price < last.price {
                     break;
                 }
@@ -74,7 +74,7 @@ impl Front {
                 price = f64::INFINITY;
             }
             if price > 0.0 {
-                hull.push(Choice {
+                hull.push(FrontPoint {
                     accuracy,
                     time_us,
                     price,
@@ -84,16 +84,16 @@ impl Front {
         Self(hull)
     }
 
-    /// Time of a request when time has this price.
+    /// Time of a request at this price.
     fn time_us(&self, price: f64) -> f64 {
         let best = self.0.iter().rev().find(|choice| choice.price > price);
         best.or(self.0.first()).map_or(0.0, |choice| choice.time_us)
     }
 }
 
-/// The price of a microsecond of a worker, in utility; `apps` are arrivals per second with what can
-/// answer them. 0 while everybody can have the most accurate model.
-pub(crate) fn price(apps: &[(f64, &Front)], workers: usize) -> f64 {
+/// The price of a microsecond of a worker, in utility; `apps` are arrivals per second and fronts. 0
+/// while the most accurate models fit.
+pub(crate) fn price(apps: &[(f64, &AccuracyFront)], workers: usize) -> f64 {
     let room_us = workers as f64 * 1e6 * FILLED;
     let fits = |price: f64| {
         let used = apps.iter().map(|(rate, front)| rate * front.time_us(price));
@@ -117,13 +117,13 @@ mod tests {
     use super::*;
 
     /// Cheapest first: 0.6 in 10 us, 0.8 in 30 us (0.01 per us), 0.9 in 80 us (0.002 per us).
-    fn front() -> Front {
-        let choice = |accuracy, time_us, price| Choice {
+    fn front() -> AccuracyFront {
+        let choice = |accuracy, time_us, price| FrontPoint {
             accuracy,
             time_us,
             price,
         };
-        Front(vec![
+        AccuracyFront(vec![
             choice(0.6, 10.0, f64::INFINITY),
             choice(0.8, 30.0, 0.01),
             choice(0.9, 80.0, 0.002),
@@ -131,19 +131,19 @@ mod tests {
     }
 
     #[test]
-    fn time_costs_nothing_while_there_is_enough() {
+    fn the_price_is_0_while_the_most_accurate_models_fit() {
         // 10,000 requests/s of 80 us fill 0.8 of a worker.
         assert_eq!(price(&[(10_000.0, &front())], 1), 0.0);
         assert_eq!(price(&[], 1), 0.0);
     }
 
     #[test]
-    fn the_price_is_what_the_last_improvement_costs() {
-        // 20,000/s: 80 us are too much (1.6), 30 us fit (0.6): what 0.9 would gain is the price.
+    fn the_price_is_that_of_the_last_improvement() {
+        // 20,000/s: 80 us do not fit (1.6), 30 us do (0.6): the price is the gain of 0.9 over 0.8.
         assert_eq!(price(&[(20_000.0, &front())], 1), 0.002);
         // 60,000/s: only 10 us fit.
         assert_eq!(price(&[(60_000.0, &front())], 1), 0.01);
-        // On two workers 30 us fit again; beyond all capacity it is the highest price there is.
+        // On two workers 30 us fit; beyond all capacity the price is the highest of the front.
         assert_eq!(price(&[(60_000.0, &front())], 2), 0.002);
         assert_eq!(price(&[(1e6, &front())], 1), 0.01);
     }

@@ -1,4 +1,4 @@
-//! What there is to schedule, and what placing a group is worth (eq. 2 and 3).
+//! The groups of a window, and the utility of placing a group on a worker (eq. 2 and 3).
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use switchyard_sdk::utility::utility;
 
 use crate::group::Group;
 use crate::job::Job;
-use crate::line::Line;
 use crate::model::AppModels;
+use crate::timeline::WorkerTimeline;
 
 /// One window's groups.
 #[derive(Clone, Copy)]
-pub(crate) struct Problem<'a> {
+pub(crate) struct SchedulingProblem<'a> {
     pub(crate) now_us: u64,
     pub(crate) apps: &'a [AppModels],
     pub(crate) jobs: &'a [Job],
@@ -19,63 +19,67 @@ pub(crate) struct Problem<'a> {
     pub(crate) groups: &'a [Group],
     pub(crate) sums: &'a [f64],
     pub(crate) charge_swap: bool,
-    /// Utility of a microsecond of a worker to those who are yet to come.
+    /// Price of a microsecond of a worker's time, in utility; see `price`.
     pub(crate) price: f64,
 }
 
-/// A group with its model, and the line it is on. Choices are made in the order in which
-/// their groups run.
+/// A group with its model and worker. Assignments are in the order in which the groups run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct Assignment {
     pub(crate) group: usize,
     pub(crate) model: usize,
-    /// Position among the lines; none when the group is answered from evidence.
-    pub(crate) line: Option<usize>,
+    /// Index of the timeline; none if the group is answered from evidence.
+    pub(crate) timeline: Option<usize>,
 }
 
-/// A schedule of all groups and the sum of utilities expected of it.
+/// A schedule of all groups with its expected sum of utilities.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Schedule {
-    pub(crate) choices: Vec<Choice>,
+    pub(crate) choices: Vec<Assignment>,
     pub(crate) utility: f64,
 }
 
-// === impl Problem ===
+// === impl SchedulingProblem ===
 
-impl Problem<'_> {
-    /// Sum of utilities of a group that runs next on a line with one of its models, less the
-    /// price of its time, and the line afterwards. None where the model is no candidate or cannot run there.
-    pub(crate) fn place(&self, group: usize, model: usize, line: &Line) -> Option<(f64, Line)> {
+impl SchedulingProblem<'_> {
+    /// Sum of utilities, less the price of its time, of a group that runs next on a timeline, and
+    /// the timeline afterwards. None if the model is no candidate of the group or cannot run there.
+    pub(crate) fn place(
+        &self,
+        group: usize,
+        model: usize,
+        timeline: &WorkerTimeline,
+    ) -> Option<(f64, WorkerTimeline)> {
         let found = &self.groups[group];
-        let candidate = &self.apps[found.app].models[model];
+        let candidate = &self.apps[found.app.index()].models[model];
         let (variant, _) = candidate.run?;
         if found.models & (1 << model) == 0 {
             return None;
         }
-        let cost = line.cost(candidate)?;
-        let mut after = *line;
+        let cost = timeline.cost(candidate)?;
+        let mut after = *timeline;
         let load_us = if self.charge_swap { cost.load_us } else { 0 };
         after.load(variant, candidate.memory_bytes, load_us);
         let utility = self.run(found, model, &cost.latencies_us, &mut after.free_us);
-        let taken_us = after.free_us.saturating_sub(line.free_us);
+        let taken_us = after.free_us.saturating_sub(timeline.free_us);
         Some((utility - self.price * taken_us as f64, after))
     }
 
-    /// Sum of utilities of a group answered from evidence now; none where it cannot be.
+    /// Sum of utilities of a group answered from evidence now; none if it cannot be.
     pub(crate) fn answer(&self, group: usize) -> Option<f64> {
         let found = &self.groups[group];
         let sneakpeek = self.sneakpeek(group)?;
         Some(self.worth(found, &found.jobs, sneakpeek, self.now_us))
     }
 
-    /// The SneakPeek model's position, where the whole group can be answered with it.
+    /// Index of the SneakPeek model, if it can answer the whole group.
     pub(crate) fn sneakpeek(&self, group: usize) -> Option<usize> {
         let found = &self.groups[group];
-        let sneakpeek = self.apps[found.app].sneakpeek()?;
+        let sneakpeek = self.apps[found.app.index()].sneakpeek()?;
         (found.models & (1 << sneakpeek) != 0).then_some(sneakpeek)
     }
 
-    /// The batches of a group: all but the last are as large as the model takes.
+    /// The batches of a group; all but the last have `batch_max` jobs.
     pub(crate) fn batches(
         &self,
         group: usize,
@@ -87,7 +91,7 @@ impl Problem<'_> {
             .map(move |from| from..end.min(from + batch_max))
     }
 
-    /// Moves `free_us` past the group's batches and sums up their utilities.
+    /// Moves `free_us` past the group's batches and returns the sum of their utilities.
     fn run(&self, group: &Group, model: usize, latencies_us: &[u64], free_us: &mut u64) -> f64 {
         let batch_max = latencies_us.len();
         let (full, rest) = (group.jobs.len() / batch_max, group.jobs.len() % batch_max);
@@ -109,12 +113,12 @@ impl Problem<'_> {
         sum
     }
 
-    /// Sum of utilities of some of a group's jobs, answered at one time (eq. 2).
+    /// Sum of utilities of jobs of a group that are answered at `end_us` (eq. 2).
     fn worth(&self, group: &Group, jobs: &Range<usize>, model: usize, end_us: u64) -> f64 {
         if end_us <= group.first_deadline_us && *jobs == group.jobs {
             return self.sums[group.sums + model];
         }
-        let penalty = self.apps[group.app].penalty;
+        let penalty = self.apps[group.app.index()].penalty;
         let jobs = self.jobs[jobs.clone()].iter().map(|job| {
             let accuracy = self.accuracies[job.accuracies + model];
             let taken_us = end_us.saturating_sub(job.arrival_us);

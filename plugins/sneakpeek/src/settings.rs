@@ -1,70 +1,78 @@
-//! The policy's own JSON.
+//! The policy's settings.
 
 use serde::Deserialize;
 use switchyard_sdk::settings::{parse, require};
 
-/// Largest `tau`: beyond it the number of orders alone explodes.
+/// Upper bound of the setting `tau`: the number of orders grows with its factorial.
 const TAU_MAX: usize = 8;
 
-/// A combination of order and selection (section 6.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// The order of requests and the selection of models (section 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Algorithm {
-    /// Algorithm 1 with all that section 5.3 adds.
-    #[default]
+pub(crate) enum SneakPeekAlgorithm {
+    /// Algorithm 1 with the extensions of section 5.3.
     Sneakpeek,
     /// Algorithm 1.
     Grouped,
-    /// One request at a time: highest priority first (eq. 12), locally optimal (eq. 13).
+    /// Single requests by priority (eq. 12), locally optimal model (eq. 13).
     LoPriority,
-    /// One request at a time: earliest deadline first, locally optimal.
+    /// Single requests by deadline, locally optimal model.
     LoEdf,
-    /// One request at a time: earliest deadline first, the most accurate model.
+    /// Single requests by deadline, most accurate model.
     MaxAccEdf,
 }
 
-/// What can be chosen. The paper's algorithm is the default; the switches make its ablations.
+/// The settings of sneakpeek. The default is the paper's algorithm; the switches make its
+/// ablations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// In what order, and with which model.
-    pub(crate) algorithm: Algorithm,
-    /// While all workers are busy the schedule is made anew this often, in milliseconds, to
-    /// answer from evidence what would otherwise be late.
+pub(crate) struct SneakPeekSettings {
+    /// The order of requests and the selection of models.
+    /// Range: `sneakpeek`, `grouped`, `lo-priority`, `lo-edf`, `max-acc-edf`.
+    pub(crate) algorithm: SneakPeekAlgorithm,
+    /// Interval of new schedules while all workers are busy, to answer late requests from evidence.
+    /// Range: above 0 ms.
     pub(crate) window_ms: f64,
-    /// A batch is committed to a worker at most this long before it can start, in
-    /// milliseconds. What is not committed can still be regrouped.
+    /// A batch is committed at most this long before its start; other requests can be regrouped.
+    /// Range: 0 ms or more.
     pub(crate) lookahead_ms: f64,
-    /// Up to so many groups are scheduled exactly (Algorithm 1).
+    /// Largest number of groups that is scheduled exactly (Algorithm 1).
+    /// Range: 0 to 8.
     pub(crate) tau: usize,
-    /// Bound of the exact search; when it is reached, the best schedule found so far counts.
+    /// Largest number of nodes of the exact search; then the best schedule so far is used.
+    /// Range: 0 or more.
     pub(crate) nodes_max: u32,
-    /// Accuracy from each request's evidence (section 4); off: profiled accuracy.
+    /// Accuracy comes from the evidence of each request (section 4) instead of the profile.
+    /// None: on for `sneakpeek`, otherwise off.
     data_aware: Option<bool>,
     /// The SneakPeek model is a candidate (section 5.3.1).
+    /// None: on for `sneakpeek`, otherwise off.
     short_circuit: Option<bool>,
-    /// Groups are split by the likely label (section 5.3.2).
+    /// Groups are split by likely label (section 5.3.2).
+    /// None: on for `sneakpeek`, otherwise off.
     label_split: Option<bool>,
-    /// Time has the price that those who are yet to come would pay for it (see `price`).
+    /// A worker's time has a price, to save time for later arrivals; not in the paper.
     pub(crate) foresight: bool,
-    /// Each exit of a variant is a model of its own; off: last exits only.
+    /// Each exit of a variant is a candidate model; otherwise only the last.
     pub(crate) exits: bool,
-    /// Loading a variant that is not resident takes time (eq. 1).
+    /// Load time counts for variants that are not resident (eq. 1).
     pub(crate) charge_swap: bool,
-    /// Largest group; none: the largest batch that any of the app's models takes.
+    /// Largest group; by default the largest batch of any model of the app.
+    /// Range: 1 or more.
     pub(crate) group_max: Option<usize>,
-    /// Time that counts as 1 in the priority's exp(-d) (eq. 12), in milliseconds.
+    /// Unit of d in the exp(-d) of the priority (eq. 12).
+    /// Range: above 0 ms.
     pub(crate) priority_unit_ms: f64,
-    /// Requests that can no longer be worth anything wait for a worker with nothing else to
-    /// do, but one batch of them goes first when they have waited this long past their
-    /// deadlines, in milliseconds.
+    /// Requests of utility 0 wait for an idle worker, but at most this long past their deadlines.
+    /// Then one batch of them goes first, once per such interval.
+    /// Range: 0 ms or more.
     pub(crate) lost_wait_ms: f64,
 }
 
-impl Default for Settings {
+impl Default for SneakPeekSettings {
     fn default() -> Self {
         Self {
-            algorithm: Algorithm::default(),
+            algorithm: SneakPeekAlgorithm::Sneakpeek,
             window_ms: 5.0,
             lookahead_ms: 1.0,
             tau: 4,
@@ -82,51 +90,47 @@ impl Default for Settings {
     }
 }
 
-// === impl Algorithm ===
+// === impl SneakPeekAlgorithm ===
 
-impl Algorithm {
-    /// Whether requests of an app are scheduled together.
+impl SneakPeekAlgorithm {
+    /// Whether requests are scheduled in groups.
     pub(crate) fn groups(self) -> bool {
         matches!(self, Self::Sneakpeek | Self::Grouped)
     }
 }
 
-// === impl Settings ===
+// === impl SneakPeekSettings ===
 
-impl Settings {
+impl SneakPeekSettings {
     /// Parses and checks.
     ///
     /// # Errors
-    /// The first field that does not do, by name.
+    /// The first setting out of range, by name.
     pub(crate) fn try_new(json: &str) -> Result<Self, String> {
         let settings: Self = parse(json)?;
         let positive = |value: f64| value.is_finite() && value > 0.0;
         let length = |value: f64| value.is_finite() && value >= 0.0;
-        require(
-            positive(settings.window_ms),
-            "window_ms",
-            "must be positive",
-        )?;
+        require(positive(settings.window_ms), "window_ms", "must be above 0")?;
         require(
             length(settings.lookahead_ms),
             "lookahead_ms",
-            "must not be negative",
+            "must be 0 or more",
         )?;
-        require(settings.tau <= TAU_MAX, "tau", "must be at most 8")?;
+        require(settings.tau <= TAU_MAX, "tau", "must be 0 to 8")?;
         require(
             positive(settings.priority_unit_ms),
             "priority_unit_ms",
-            "must be positive",
+            "must be above 0",
         )?;
         require(
             length(settings.lost_wait_ms),
             "lost_wait_ms",
-            "must not be negative",
+            "must be 0 or more",
         )?;
         require(
             settings.group_max != Some(0),
             "group_max",
-            "must be at least 1",
+            "must be 1 or more",
         )?;
         Ok(settings)
     }
@@ -139,14 +143,13 @@ impl Settings {
         self.switch(self.short_circuit)
     }
 
-    /// One request at a time has no groups to split.
     pub(crate) fn splits_by_label(&self) -> bool {
         self.algorithm.groups() && self.switch(self.label_split)
     }
 
-    /// What is not said is as the algorithm has it: on in SneakPeek, off in the baselines.
-    fn switch(&self, said: Option<bool>) -> bool {
-        said.unwrap_or(self.algorithm == Algorithm::Sneakpeek)
+    /// By default on for SneakPeek and off for the baselines.
+    fn switch(&self, set: Option<bool>) -> bool {
+        set.unwrap_or(self.algorithm == SneakPeekAlgorithm::Sneakpeek)
     }
 
     pub(crate) fn window_us(&self) -> u64 {
@@ -167,7 +170,7 @@ impl Settings {
 }
 
 fn micros(ms: f64) -> u64 {
-    // Saturates; the fields are checked to be finite and not negative.
+    // Saturates; `try_new` checked that the value is finite and not negative.
     (ms * 1e3) as u64
 }
 
@@ -187,17 +190,20 @@ mod tests {
             (r#"{"data_aware": 1}"#, "data_aware"),
             (r#"{"algorithm": "lo"}"#, "algorithm"),
         ] {
-            let error = Settings::try_new(json).unwrap_err();
+            let error = SneakPeekSettings::try_new(json).unwrap_err();
             assert!(
                 error.starts_with(&format!("settings: {field}: ")),
                 "{error}"
             );
         }
-        assert_eq!(Settings::try_new("{}"), Ok(Settings::default()));
+        assert_eq!(
+            SneakPeekSettings::try_new("{}"),
+            Ok(SneakPeekSettings::default())
+        );
     }
 
     #[test]
-    fn the_readme_knows_every_setting_and_its_default() {
-        check_documented(include_str!("../README.md"), Settings::try_new);
+    fn the_readme_lists_every_setting_with_its_default() {
+        check_documented(include_str!("../README.md"), SneakPeekSettings::try_new);
     }
 }

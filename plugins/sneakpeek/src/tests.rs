@@ -1,4 +1,4 @@
-//! Cases worked out by hand from the paper's equations, and the search against brute force.
+//! Cases computed by hand from the paper's equations, and the search against brute force.
 
 mod baselines;
 mod exact;
@@ -13,20 +13,20 @@ use switchyard_sdk::{Penalty, Policy};
 
 use super::*;
 
-/// Everything a window's [`Problem`] rests on.
-struct Scene {
+/// The data of a window's [`SchedulingProblem`].
+struct TestBed {
     catalog: Catalog,
     apps: Vec<AppModels>,
     jobs: Jobs,
     groups: Groups,
-    lines: Vec<Line>,
+    timelines: Vec<WorkerTimeline>,
     now_us: u64,
 }
 
-impl Scene {
-    /// Groups a window as the policy does for `workers` that could start at once.
+impl TestBed {
+    /// Groups a window as the policy does with `workers` that can start now.
     fn new(catalog: &Catalog, json: &str, window: &raw::Window, workers: usize) -> Self {
-        let settings = Settings::try_new(json).unwrap();
+        let settings = SneakPeekSettings::try_new(json).unwrap();
         let apps = AppModels::of_catalog(catalog, &settings).unwrap();
         let mut index = Index::default();
         index.fill(catalog, window).unwrap();
@@ -35,9 +35,9 @@ impl Scene {
         jobs.fill(&view, &apps, &settings);
         groups.fill(&mut jobs.live, &jobs.accuracies, &apps, workers);
         Self {
-            lines: view
+            timelines: view
                 .workers()
-                .map(|worker| Line::new(worker, catalog))
+                .map(|worker| WorkerTimeline::new(worker, catalog))
                 .collect(),
             catalog: catalog.clone(),
             now_us: view.now_us(),
@@ -47,8 +47,8 @@ impl Scene {
         }
     }
 
-    fn problem(&self) -> Problem<'_> {
-        Problem {
+    fn problem(&self) -> SchedulingProblem<'_> {
+        SchedulingProblem {
             now_us: self.now_us,
             apps: &self.apps,
             jobs: &self.jobs.live,

@@ -1,12 +1,12 @@
-//! Which queue the baselines of sections VI-A and VI-H serve.
+//! The queue selection of the baselines of sections VI-A and VI-H.
 
-use crate::queue::Queue;
-use crate::select::Candidate;
+use crate::candidate::Candidate;
+use crate::queue::AppQueue;
 
-/// Longest queue first; of equal ones that with the longest waiting task.
+/// The longest queue; of equal ones that with the longest waiting task.
 pub(crate) fn longest_queue(
     candidates: impl Iterator<Item = Candidate>,
-    queues: &[Queue],
+    queues: &[AppQueue],
 ) -> Option<Candidate> {
     candidates.reduce(|best, other| {
         let waiting = |candidate: &Candidate| queues[candidate.queue].waiting().len();
@@ -16,10 +16,10 @@ pub(crate) fn longest_queue(
     })
 }
 
-/// Least slack of the most urgent task first.
+/// The queue whose most urgent task has the least slack.
 pub(crate) fn earliest_deadline(
     candidates: impl Iterator<Item = Candidate>,
-    queues: &[Queue],
+    queues: &[AppQueue],
 ) -> Option<Candidate> {
     candidates.reduce(|best, other| {
         let slack_us =

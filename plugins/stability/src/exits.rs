@@ -1,64 +1,57 @@
-//! How an app's requests can be answered, and which batch would be served (eq. 5 and 6).
+//! The exits of each app on each worker, and the batch that a queue would get (eq. 5 and 6).
 
 use switchyard_sdk::{AppId, Catalog, ExitId, KindId, VariantId, WorkerId};
 
-use crate::queue::Queue;
-use crate::settings::Settings;
+use crate::queue::AppQueue;
+use crate::settings::{ExitRule, StabilitySettings};
 
-/// Which exit of its ladder a batch takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExitRule {
-    /// The deepest with which no task of the batch misses its SLO; the shallowest where none
-    /// does (eq. 6).
-    DeepestInTime,
-    /// The deepest.
-    Final,
-    /// The shallowest.
-    Early,
-}
-
-/// One way of answering: an exit of a variant.
+/// An exit of a variant on one worker.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rung {
     pub(crate) variant: VariantId,
     pub(crate) exit: ExitId,
     accuracy: f64,
-    /// Of whole runs by batch, from 1; never empty.
+    /// Latency by batch, from 1; never empty.
     latencies_us: Vec<u64>,
-    /// To make the variant resident.
+    /// Load time of the variant.
     load_us: u64,
 }
 
-/// An app's ways of answering on one worker: accuracy and latency grow from each to the next.
-/// For one variant this is its exits, shallow to deep.
+/// The exits of an app on one worker, by increasing accuracy and latency. With one variant: its
+/// exits, shallow to deep.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Ladder(Vec<Rung>);
+pub(crate) struct ExitLadder(Vec<Rung>);
 
 /// The ladders of all apps on all workers.
 #[derive(Clone, Debug)]
-pub(crate) struct Ladders {
-    /// Per worker, its place in `sets`.
+pub(crate) struct ExitLadders {
+    /// Per worker, an index into `sets`.
     set_of: Vec<usize>,
-    /// Ladders by app. Workers of the same kind and memory share theirs.
-    sets: Vec<Vec<Ladder>>,
+    /// Ladders by app. Workers of one kind with the same memory share a set.
+    sets: Vec<Vec<ExitLadder>>,
 }
 
-/// A batch that could be served.
+/// A batch that a worker can serve.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Batch {
+pub(crate) struct PossibleBatch {
     pub(crate) variant: VariantId,
     pub(crate) exit: ExitId,
     pub(crate) size: usize,
-    /// Until it is done, a load included, in microseconds.
+    /// Latency with the load time, in microseconds.
     pub(crate) latency_us: f64,
 }
 
-// === impl Ladders ===
+// === impl ExitLadders ===
 
-impl Ladders {
+impl ExitLadders {
+    /// Builds the ladders.
+    ///
     /// # Errors
     /// The settings name an exit that no variant has.
-    pub(crate) fn of_catalog(catalog: &Catalog, settings: &Settings) -> Result<Self, String> {
+    pub(crate) fn of_catalog(
+        catalog: &Catalog,
+        settings: &StabilitySettings,
+    ) -> Result<Self, String> {
         let has = |name: &String| {
             let mut exits = catalog.raw().variants.iter().flat_map(|v| &v.exits);
             exits.any(|exit| exit.name == *name)
@@ -74,7 +67,7 @@ impl Ladders {
             let known = kinds.iter().position(|known| *known == kind);
             set_of.push(known.unwrap_or_else(|| {
                 kinds.push(kind);
-                let ladder = |app| Ladder::new(catalog, settings, worker.id, app);
+                let ladder = |app| ExitLadder::new(catalog, settings, worker.id, app);
                 sets.push(catalog.apps().map(|app| ladder(app.id)).collect());
                 sets.len() - 1
             }));
@@ -82,15 +75,15 @@ impl Ladders {
         Ok(Self { set_of, sets })
     }
 
-    pub(crate) fn of(&self, worker: WorkerId, app: AppId) -> &Ladder {
+    pub(crate) fn of(&self, worker: WorkerId, app: AppId) -> &ExitLadder {
         &self.sets[self.set_of[worker.index()]][app.index()]
     }
 }
 
-// === impl Ladder ===
+// === impl ExitLadder ===
 
-impl Ladder {
-    fn new(catalog: &Catalog, settings: &Settings, worker: WorkerId, app: AppId) -> Self {
+impl ExitLadder {
+    fn new(catalog: &Catalog, settings: &StabilitySettings, worker: WorkerId, app: AppId) -> Self {
         let mut rungs = Vec::new();
         for variant in catalog.variants_of(app) {
             if !catalog.can_run(worker, variant.id) {
@@ -114,7 +107,7 @@ impl Ladder {
         Self::of_rungs(rungs)
     }
 
-    /// Leaves out what is no faster than something at least as accurate.
+    /// Drops exits that are no faster than one at least as accurate.
     fn of_rungs(mut rungs: Vec<Rung>) -> Self {
         rungs.sort_by(|a, b| {
             let deep_first = b.accuracy.total_cmp(&a.accuracy);
@@ -130,17 +123,17 @@ impl Ladder {
         Self(rungs)
     }
 
-    /// What would be served of a queue from `start_us` after now on: as many as are waiting, up
-    /// to `batch_max` and what the exit's profile covers (eq. 5), with the exit that the rule
-    /// gives. None where nothing waits or the worker cannot run it.
+    /// The batch of a queue that starts `start_us` from now: all waiting tasks up to `batch_max`
+    /// and the exit's profile (eq. 5), with the exit of `rule`. None if the queue is empty or the
+    /// worker has no exit of the app.
     pub(crate) fn batch(
         &self,
         rule: ExitRule,
-        queue: &Queue,
+        queue: &AppQueue,
         start_us: f64,
         batch_max: usize,
         holds: impl Fn(VariantId) -> bool,
-    ) -> Option<Batch> {
+    ) -> Option<PossibleBatch> {
         let longest_us = queue.longest_wait_us()?;
         let most = queue.waiting().len().min(batch_max);
         let with = |rung: &Rung| rung.batch(most, holds(rung.variant));
@@ -149,17 +142,18 @@ impl Ladder {
             ExitRule::Final => rungs.last().map(with),
             ExitRule::Early => rungs.first().map(with),
             ExitRule::DeepestInTime => {
-                let is_in_time =
-                    |batch: &Batch| longest_us + start_us + batch.latency_us <= queue.tau_us;
+                let is_in_time = |batch: &PossibleBatch| {
+                    longest_us + start_us + batch.latency_us <= queue.tau_us
+                };
                 let deepest = rungs.iter().rev().map(with).find(is_in_time);
                 deepest.or_else(|| rungs.first().map(with))
             }
         }
     }
 
-    /// The rungs with the accuracy that a client asks for; all of them where none has it.
+    /// The rungs that reach `min_accuracy`; all if none does.
     fn reaching(&self, min_accuracy: f64) -> &[Rung] {
-        // The client's number was rounded to an f32 on its way.
+        // The client's value was rounded to f32.
         let below = |rung: &Rung| rung.accuracy < min_accuracy - 1e-6;
         match self.0.partition_point(below) {
             at if at == self.0.len() => &self.0,
@@ -177,10 +171,10 @@ impl Ladder {
 // === impl Rung ===
 
 impl Rung {
-    fn batch(&self, most: usize, is_resident: bool) -> Batch {
+    fn batch(&self, most: usize, is_resident: bool) -> PossibleBatch {
         let size = most.clamp(1, self.latencies_us.len());
         let load_us = if is_resident { 0 } else { self.load_us };
-        Batch {
+        PossibleBatch {
             variant: self.variant,
             exit: self.exit,
             size,

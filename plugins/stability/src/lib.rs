@@ -1,15 +1,19 @@
-//! EdgeServing's scheduler: of all queues the one is served whose service leaves the lowest
-//! stability score, from the deepest exit that is in time; and what its paper compares it with.
+//! EdgeServing's scheduler serves the queue whose service leaves the lowest stability score, from
+//! the deepest exit in time; and the paper's baselines.
 //!
 //! In data order:
-//! - `settings`: which of the schedulers, and how
-//! - `exits`: how an app's requests can be answered, and the batch of a queue (eq. 5 and 6)
-//! - `queue`: what waits
-//! - `score`: how urgent it is (eq. 3 and 4)
-//! - `select`: which queue is served (eq. 7), on several workers, some rounds ahead
-//! - `baselines`, `symphony`: how others choose
+//! - `settings`: the settings, with the schedulers (sections V, VI-A, VI-D, VI-H)
+//! - `exits`: the exits of an app, profiled (section IV), and the batch of a queue (eq. 5 and 6)
+//! - `queue`: a queue per app (section III)
+//! - `score`: urgency and stability score (eq. 3 and 4)
+//! - `candidate`, `select`: the queue to serve (section V-C, eq. 7, Algorithm 1), on several
+//!   workers, several rounds ahead
+//! - `baselines` (sections VI-A and VI-H), `symphony` (section VI-A)
+
+#![forbid(unsafe_code)]
 
 mod baselines;
+mod candidate;
 mod exits;
 mod queue;
 mod score;
@@ -18,22 +22,23 @@ mod settings;
 mod symphony;
 
 use switchyard_sdk::{
-    Catalog, Description, Events, PlanBuilder, Policy, Reason, Sights, Window, WorkerId, WorkerRef,
-    export_policy,
+    Catalog, Description, Events, PlanBuilder, Policy, Reason, Window, WindowFields, WorkerId,
+    WorkerRef, export_policy,
 };
 
-use exits::Ladders;
-use queue::Queue;
-use select::{Candidate, Rounds};
-use settings::{Selection, Settings};
+use candidate::Candidate;
+use exits::ExitLadders;
+use queue::AppQueue;
+use select::Rounds;
+use settings::{QueueSelection, StabilitySettings};
 
 /// EdgeServing and its baselines.
 #[derive(Debug)]
 pub struct Stability {
-    settings: Settings,
-    ladders: Ladders,
-    /// One per app, by its position in the catalog. Buffers are kept between windows.
-    queues: Vec<Queue>,
+    settings: StabilitySettings,
+    ladders: ExitLadders,
+    /// One per app, in the catalog's order. Buffers are kept between windows.
+    queues: Vec<AppQueue>,
 }
 
 impl Policy for Stability {
@@ -45,21 +50,21 @@ impl Policy for Stability {
             "lowest predicted stability score, deepest exit in time",
         )
         .on(Events::ARRIVAL | Events::WORKER_IDLE)
-        .wants(Sights::RESIDENTS)
+        .wants(WindowFields::RESIDENTS)
     }
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
-        let settings = Settings::try_new(json)?;
+        let settings = StabilitySettings::try_new(json)?;
         Ok(Self {
-            ladders: Ladders::of_catalog(catalog, &settings)?,
-            queues: catalog.apps().map(Queue::new).collect(),
+            ladders: ExitLadders::of_catalog(catalog, &settings)?,
+            queues: catalog.apps().map(AppQueue::new).collect(),
             settings,
         })
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
         let idle = window.idle_workers();
-        // While every worker is busy, waiting keeps every choice open.
+        // While all workers are busy, waiting keeps every choice open.
         if idle.is_empty() || window.is_empty() {
             return Ok(());
         }
@@ -70,13 +75,13 @@ impl Policy for Stability {
         } = self;
         let mut rounds = Rounds::new(window, settings, ladders, queues);
         for worker in idle.iter().map(WorkerRef::id) {
-            // What is half-run goes on first: no other worker can end it.
+            // Parked requests first: only this worker has their activations.
             if plan.resume_parked(worker) > 0 {
                 rounds.occupy(worker, f64::INFINITY);
             } else if let Some(candidate) = rounds.choose(worker) {
                 dispatch(window, &rounds, worker, &candidate, plan);
                 rounds.serve(worker, &candidate);
-            } else if settings.policy.selection() == Selection::Deferred
+            } else if settings.policy.selection() == QueueSelection::Deferred
                 && let Some(start_us) = rounds.next_start_us(worker)
             {
                 plan.wake_at(window.now_us().saturating_add(start_us.max(1.0) as u64));
@@ -95,10 +100,10 @@ fn dispatch(
 ) {
     let (batch, waiting) = (&candidate.batch, rounds.queues[candidate.queue].waiting());
     let why = match rounds.settings.policy.selection() {
-        Selection::LowestScore => "lowest-score",
-        Selection::LongestQueue => "longest-queue",
-        Selection::EarliestDeadline => "least-slack",
-        Selection::Deferred => "must-start",
+        QueueSelection::LowestScore => "lowest-score",
+        QueueSelection::LongestQueue => "longest-queue",
+        QueueSelection::EarliestDeadline => "least-slack",
+        QueueSelection::Deferred => "must-start",
     };
     let why = Reason::new(why)
         .with("queue", waiting.len())

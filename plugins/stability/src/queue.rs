@@ -1,72 +1,71 @@
-//! A queue per app (section III): what waits in it, longest waiting first.
+//! A queue per app (section III), longest waiting first.
 
 use switchyard_sdk::catalog::App;
 use switchyard_sdk::{AppId, Window};
 
-use crate::score::Sums;
+use crate::score::UrgencySums;
 use crate::settings::Deadlines;
 
-/// Enough for any window: a host lets a million requests wait at most.
+/// Enough for any window: a host has at most a million pending requests.
 const POSITION_BITS: u32 = 24;
 
-/// Requests this much less urgent than the most urgent one are in the order of their arrival:
-/// twelve days.
+/// Beyond this much slack over the most urgent request (twelve days) the order is that of arrival.
 const LATER_MAX_US: u64 = (1 << (u64::BITS - POSITION_BITS)) - 1;
 
 /// One app's pending requests.
 #[derive(Clone, Debug)]
-pub(crate) struct Queue {
+pub(crate) struct AppQueue {
     pub(crate) app: AppId,
-    /// The SLO that waiting is measured by, in microseconds.
+    /// The app's SLO, in microseconds.
     pub(crate) tau_us: f64,
     /// Longest waiting first.
-    tasks: Vec<Task>,
-    /// So many of the first have been given to a worker.
+    tasks: Vec<WaitingTask>,
+    /// Number of tasks, from the first, that a worker has.
     taken: usize,
-    /// Of all its tasks; made only where a score is asked for.
-    sums: Sums,
-    /// Some client asks for an accuracy.
+    /// Sums over all tasks; only filled if a score is needed.
+    sums: UrgencySums,
+    /// Whether some request has a `min_accuracy`.
     has_wishes: bool,
-    /// What [`sort`](Self::sort) works on.
+    /// Buffers of [`sort`](Self::sort).
     keys: Vec<u64>,
-    sorted: Vec<Task>,
+    sorted: Vec<WaitingTask>,
 }
 
-/// One request. Small, because queues are sorted.
+/// One waiting request. Small, because queues are sorted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Task {
-    /// How long it has waited, in microseconds; see [`Queue::fill`].
+pub(crate) struct WaitingTask {
+    /// Its wait in microseconds; see [`AppQueue::fill`].
     pub(crate) wait_us: f64,
-    /// Its position in the window.
+    /// Its index in the window.
     pub(crate) at: u32,
-    /// The accuracy its client asks for, 0 to 1.
+    /// The accuracy that the client asks for, 0 to 1.
     min_accuracy: f32,
 }
 
-// === impl Queue ===
+// === impl AppQueue ===
 
-impl Queue {
+impl AppQueue {
     /// An empty queue of an app.
     pub(crate) fn new(app: App<'_>) -> Self {
         Self {
             app: app.id,
-            // An SLO of nothing would divide by it.
+            // At least 1: urgency divides by it.
             tau_us: app.slo.max(1) as f64,
             tasks: Vec::new(),
             taken: 0,
-            sums: Sums::default(),
+            sums: UrgencySums::default(),
             has_wishes: false,
             keys: Vec::new(),
             sorted: Vec::new(),
         }
     }
 
-    /// Takes in what is pending and has run no stage.
+    /// Reads the pending requests that have run no stage.
     ///
-    /// The paper has one SLO for all requests, so that waiting time says how urgent one is. A
-    /// request with a deadline of its own is as urgent as one under the SLO with the same slack:
-    /// its wait counts as tau less slack, which is the time since its arrival where its deadline
-    /// is the SLO, and may be negative where it is longer.
+    /// The paper has one SLO for all requests, so that waiting time is urgency. A request with its
+    /// own deadline is as urgent as one under the SLO with the same slack: its wait is tau less
+    /// slack. That is the time since its arrival if its deadline is the SLO, and may be negative
+    /// otherwise.
     pub(crate) fn fill(&mut self, window: &Window<'_>, deadlines: Deadlines) {
         self.tasks.clear();
         self.taken = 0;
@@ -76,25 +75,24 @@ impl Queue {
                 Deadlines::Slo => now_us - request.arrival_us() as f64,
                 Deadlines::Request => now_us + self.tau_us - request.deadline_us() as f64,
             };
-            self.tasks.push(Task {
+            self.tasks.push(WaitingTask {
                 wait_us,
                 at: request.index() as u32,
                 min_accuracy: request.min_accuracy() as f32,
             });
         }
         self.has_wishes = self.tasks.iter().any(|task| task.min_accuracy > 0.0);
-        // In the order of arrival they are sorted already, unless deadlines differ.
+        // Arrival order is sorted order, unless deadlines differ.
         if !self.tasks.is_sorted_by(|a, b| a.wait_us >= b.wait_us) {
             self.sort();
         }
     }
 
-    /// Longest waiting first, of equal ones the first to arrive. Plain integers sort several times
-    /// faster than tasks.
+    /// Longest waiting first, then by arrival. Integers sort several times faster than tasks.
     fn sort(&mut self) {
         let waits = self.tasks.iter().map(|task| task.wait_us);
         let longest_us = waits.fold(f64::NEG_INFINITY, f64::max);
-        let key = |(position, task): (u64, &Task)| {
+        let key = |(position, task): (u64, &WaitingTask)| {
             let later_us = (longest_us - task.wait_us) as u64;
             later_us.min(LATER_MAX_US) << POSITION_BITS | position
         };
@@ -108,20 +106,20 @@ impl Queue {
         std::mem::swap(&mut self.tasks, &mut self.sorted);
     }
 
-    /// Makes the sums that [`score_after`](Self::score_after) reads.
+    /// Fills the sums that [`score_after`](Self::score_after) reads.
     pub(crate) fn weigh(&mut self, clip: f64) {
         let waits = self.tasks.iter().map(|task| task.wait_us);
         self.sums.fill(waits, self.tau_us, clip);
     }
 
-    /// Eq. 4 over this queue when all that is left in it has waited `longer_us` more.
+    /// Eq. 4 over this queue after a further wait of `longer_us`.
     pub(crate) fn score_after(&self, longer_us: f64) -> f64 {
         let wait_us = |at: usize| self.tasks[at].wait_us;
         self.sums.after(self.taken, longer_us, wait_us)
     }
 
-    /// What waits and no worker has been given, longest waiting first.
-    pub(crate) fn waiting(&self) -> &[Task] {
+    /// The tasks that no worker has, longest waiting first.
+    pub(crate) fn waiting(&self) -> &[WaitingTask] {
         &self.tasks[self.taken..]
     }
 
@@ -130,13 +128,13 @@ impl Queue {
         self.waiting().first().map(|task| task.wait_us)
     }
 
-    /// How many of the first `size` miss their SLO when they are answered in `end_us`.
+    /// The number of the first `size` tasks that miss their SLO if answered `end_us` from now.
     pub(crate) fn late_among(&self, size: usize, end_us: f64) -> usize {
         let first = &self.waiting()[..size.min(self.waiting().len())];
         first.partition_point(|task| task.wait_us + end_us > self.tau_us)
     }
 
-    /// The highest accuracy that any of the first `size` clients asks for.
+    /// The highest `min_accuracy` of the first `size` tasks.
     pub(crate) fn wished_accuracy(&self, size: usize) -> f64 {
         if !self.has_wishes {
             return 0.0;
@@ -150,7 +148,7 @@ impl Queue {
         self.taken += size;
     }
 
-    /// Takes back what was given last.
+    /// Undoes the last [`take`](Self::take).
     pub(crate) fn untake(&mut self, size: usize) {
         self.taken -= size;
     }

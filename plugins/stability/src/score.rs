@@ -1,43 +1,41 @@
 //! The stability score (section V-C, eq. 3 and 4).
 //!
-//! Scheduling asks for it once per candidate, each with another prediction of how much longer
-//! everything waits. Since exp((w + L) / tau - 1) = exp(L / tau) * exp(w / tau - 1), and the clip
-//! cuts a queue sorted by waiting time in two, one sum per task from the shortest waiting up
-//! answers them all: a candidate costs a binary search per queue instead of all tasks.
+//! Each candidate needs the score after another further wait L. Since exp((w + L) / tau - 1) =
+//! exp(L / tau) * exp(w / tau - 1), and the clip cuts a queue sorted by waiting time in two, suffix
+//! sums answer every candidate with a binary search per queue.
 
-/// Beyond this exp is not finite; whatever waits so long has been clipped.
+/// Beyond this exp is not finite; such waits are clipped.
 const EXPONENT_MAX: f64 = 700.0;
 
-/// Waits this close in SLOs share one exponential: tasks are many and their waits lie close, and
-/// the exponential is most of what a window costs.
+/// Waits this close, in SLOs, share one exponential, which is most of a window's cost.
 const NEAR: f64 = 1.0 / 64.0;
 
-/// exp(x) for x from 0 to [`NEAR`], to x^6 / 720 < 3e-14.
+/// exp(x) for x from 0 to [`NEAR`], with an error of x^6 / 720 < 3e-14.
 fn exp_near_zero(x: f64) -> f64 {
     const FACTORS: [f64; 5] = [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0];
     1.0 + x * FACTORS.iter().fold(0.0, |sum, factor| sum * x + factor)
 }
 
-/// Urgency of one task (eq. 3): min(exp(w / tau - 1), C), so 1 when it has waited just its SLO.
+/// Urgency of one task (eq. 3): min(exp(w / tau - 1), C); 1 after a wait of one SLO.
 pub(crate) fn urgency(wait_us: f64, tau_us: f64, clip: f64) -> f64 {
     libm::exp((wait_us / tau_us - 1.0).min(EXPONENT_MAX)).min(clip)
 }
 
-/// Sums over one queue, from which its score follows for any further wait.
+/// Suffix sums over one queue, which give its score after any further wait.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Sums {
-    /// Urgency of the task at each position and of all that wait less; one more for none.
+pub(crate) struct UrgencySums {
+    /// Per position, the urgency of its task and all later ones; then 0.
     from: Vec<f64>,
     tau_us: f64,
     clip: f64,
-    /// From this wait on a task is clipped, in microseconds.
+    /// Waits from here on are clipped, in microseconds.
     clipped_us: f64,
 }
 
-// === impl Sums ===
+// === impl UrgencySums ===
 
-impl Sums {
-    /// Sums up tasks whose waits are given longest first.
+impl UrgencySums {
+    /// Sums tasks; their waits are given longest first.
     pub(crate) fn fill(
         &mut self,
         waits_us: impl DoubleEndedIterator<Item = f64> + ExactSizeIterator,
@@ -65,8 +63,8 @@ impl Sums {
         }
     }
 
-    /// Eq. 4 over the tasks from position `first` on, when each has waited `longer_us` more;
-    /// `wait_us` is the wait that was given for a position.
+    /// Eq. 4 over the tasks from position `first` on, after a further wait of `longer_us`;
+    /// `wait_us` gives the wait of a position.
     pub(crate) fn after(
         &self,
         first: usize,

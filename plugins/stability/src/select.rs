@@ -1,64 +1,54 @@
-//! Which queue is served: the one whose service leaves the lowest predicted score (section V-C,
-//! eq. 7, Algorithm 1), one round after the other.
-
-mod protect;
+//! Selects the queue whose service leaves the lowest predicted score (section V-C, eq. 7, Algorithm
+//! 1), round after round.
 
 use std::cmp::Ordering;
 
 use switchyard_sdk::{Window, WorkerId, WorkerRef};
 
-use crate::exits::{Batch, ExitRule, Ladders};
-use crate::queue::Queue;
-use crate::settings::{Selection, Settings};
+use crate::candidate::Candidate;
+use crate::exits::{ExitLadders, PossibleBatch};
+use crate::queue::AppQueue;
+use crate::settings::{ExitRule, QueueSelection, StabilitySettings};
 use crate::{baselines, symphony};
 
-/// The rounds of one window. Each sees what earlier ones took.
+/// The rounds of one window, one per idle worker. Each sees the queues that earlier ones left.
 pub(crate) struct Rounds<'a> {
     window: Window<'a>,
-    pub(crate) settings: &'a Settings,
-    ladders: &'a Ladders,
-    pub(crate) queues: &'a mut [Queue],
+    pub(crate) settings: &'a StabilitySettings,
+    ladders: &'a ExitLadders,
+    pub(crate) queues: &'a mut [AppQueue],
     devices: Vec<Device>,
 }
 
-/// A worker that is up, and when it is free, in microseconds from now.
+/// A worker that is up, with the time until it is free.
 #[derive(Clone, Copy, Debug)]
 struct Device {
     worker: WorkerId,
     free_us: f64,
 }
 
-/// A queue, and the batch that would be served of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Candidate {
-    pub(crate) queue: usize,
-    pub(crate) batch: Batch,
-    /// How long its most urgent task has waited.
-    pub(crate) longest_us: f64,
-}
-
-/// What a candidate leads to.
+/// The predicted outcome of serving a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Outcome {
-    /// Tasks that will be late, where they are counted.
+    /// Late tasks, if `protect` is on.
     late: usize,
-    /// Stability scores of the predicted rounds (eq. 4), summed up.
+    /// Sum of the stability scores of the predicted rounds (eq. 4).
     score: f64,
 }
 
 // === impl Rounds ===
 
 impl<'a> Rounds<'a> {
-    /// Takes in what is pending.
+    /// Reads the pending requests.
     pub(crate) fn new(
         window: &Window<'a>,
-        settings: &'a Settings,
-        ladders: &'a Ladders,
-        queues: &'a mut [Queue],
+        settings: &'a StabilitySettings,
+        ladders: &'a ExitLadders,
+        queues: &'a mut [AppQueue],
     ) -> Self {
         for queue in queues.iter_mut() {
             queue.fill(window, settings.deadlines);
-            if settings.policy.selection() == Selection::LowestScore {
+            if settings.policy.selection() == QueueSelection::LowestScore {
                 queue.weigh(settings.clip);
             }
         }
@@ -76,22 +66,22 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// What an idle worker serves now; none where nothing waits that it can run, or that may
-    /// start already.
+    /// The candidate that an idle worker serves now; none if no task can run there, or none must
+    /// start yet.
     pub(crate) fn choose(&mut self, worker: WorkerId) -> Option<Candidate> {
         let device = self.devices.iter().position(|d| d.worker == worker)?;
         match self.settings.policy.selection() {
-            Selection::LowestScore => {
+            QueueSelection::LowestScore => {
                 let found = self.best(device, self.settings.lookahead);
                 found.map(|(_, candidate)| candidate)
             }
-            Selection::LongestQueue => {
+            QueueSelection::LongestQueue => {
                 baselines::longest_queue(self.candidates(device), self.queues)
             }
-            Selection::EarliestDeadline => {
+            QueueSelection::EarliestDeadline => {
                 baselines::earliest_deadline(self.candidates(device), self.queues)
             }
-            Selection::Deferred => symphony::due(
+            QueueSelection::Deferred => symphony::due(
                 self.candidates(device),
                 self.queues,
                 self.settings.batch_max,
@@ -99,26 +89,26 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// When the first batch that a worker could serve must start, in microseconds from now.
+    /// When the first batch of a worker must start, in microseconds from now.
     pub(crate) fn next_start_us(&self, worker: WorkerId) -> Option<f64> {
         let device = self.devices.iter().position(|d| d.worker == worker)?;
         symphony::next_start_us(self.candidates(device), self.queues)
     }
 
-    /// The worker serves this: what it takes no longer waits.
+    /// Records that the worker serves a candidate.
     pub(crate) fn serve(&mut self, worker: WorkerId, candidate: &Candidate) {
         self.queues[candidate.queue].take(candidate.batch.size);
         self.occupy(worker, candidate.batch.latency_us);
     }
 
-    /// The worker is busy for so much longer.
+    /// Records that the worker is busy for `for_us` more.
     pub(crate) fn occupy(&mut self, worker: WorkerId, for_us: f64) {
         if let Some(device) = self.devices.iter_mut().find(|d| d.worker == worker) {
             device.free_us += for_us;
         }
     }
 
-    /// A batch of each queue that a device can serve once it is free.
+    /// One candidate per queue that a device can serve once it is free.
     fn candidates(&self, device: usize) -> impl Iterator<Item = Candidate> {
         (0..self.queues.len()).filter_map(move |queue| self.candidate(queue, device))
     }
@@ -145,8 +135,8 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// The candidate with the best outcome of so many rounds, the first of which is this
-    /// device's; of equal ones that with the longest waiting task.
+    /// The candidate with the best outcome over `rounds` rounds, the first of which is this
+    /// device's; of equal outcomes the one with the longest waiting task.
     fn best(&mut self, device: usize, rounds: u32) -> Option<(Outcome, Candidate)> {
         let mut best: Option<(Outcome, Candidate)> = None;
         for queue in 0..self.queues.len() {
@@ -166,10 +156,10 @@ impl<'a> Rounds<'a> {
         best
     }
 
-    /// Queue status prediction (section V-C): what is served is gone, everything else waits on
-    /// until some worker is free. On one worker that is as long as the batch takes.
+    /// Queue status prediction (section V-C): the batch is gone, all other tasks wait until a
+    /// worker is free. With one worker that is the latency of the batch.
     fn outcome(&mut self, candidate: &Candidate, device: usize, rounds: u32) -> Outcome {
-        let Batch {
+        let PossibleBatch {
             size, latency_us, ..
         } = candidate.batch;
         let free_us = self.devices[device].free_us;
@@ -195,6 +185,32 @@ impl<'a> Rounds<'a> {
         self.devices[device].free_us = free_us;
         self.queues[candidate.queue].untake(size);
         outcome
+    }
+
+    /// Number of tasks, in the first batch of every queue, that miss their SLO even if these
+    /// batches run next, the most urgent first, each from its shallowest exit. Not in the paper: a
+    /// score that sums over tasks lets a long queue with slack outweigh a short one without.
+    fn late_at_best(&mut self) -> usize {
+        let mut waiting: Vec<(f64, usize)> = Vec::with_capacity(self.queues.len());
+        for (at, queue) in self.queues.iter().enumerate() {
+            let slack_us = queue
+                .longest_wait_us()
+                .map(|wait_us| queue.tau_us - wait_us);
+            waiting.extend(slack_us.map(|slack_us| (slack_us, at)));
+        }
+        waiting.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let devices = self.devices.clone();
+        let mut late = 0;
+        for (_, queue) in waiting {
+            let next = self.first_free();
+            if let Some(rescue) = self.candidate_by(ExitRule::Early, queue, next) {
+                let end_us = self.devices[next].free_us + rescue.batch.latency_us;
+                self.devices[next].free_us = end_us;
+                late += self.queues[queue].late_among(rescue.batch.size, end_us);
+            }
+        }
+        self.devices = devices;
+        late
     }
 
     /// The device that decides next.

@@ -3,29 +3,33 @@
 use serde::Deserialize;
 use switchyard_sdk::settings::{parse, require};
 
-use crate::exits::ExitRule;
-
-/// Rounds that can be looked ahead: each multiplies the cost by the number of queues.
+/// Upper bound of `lookahead`: each round multiplies the cost by the number of queues.
 const LOOKAHEAD_MAX: u32 = 3;
 
-/// What can be chosen. The published policy is the default.
+/// The settings of stability. The default is the published scheduler.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// Which of the paper's schedulers.
+pub(crate) struct StabilitySettings {
+    /// The scheduler.
+    /// Range: `stability`, `all-final`, `all-early`, `symphony`, `early-exit-lqf`,
+    /// `early-exit-edf`, `all-final-deadline-aware`.
     pub(crate) policy: PolicyName,
-    /// Largest batch (B_max in eq. 5).
+    /// Largest batch (B_max in eq. 5), also limited by the profile.
+    /// Range: 1 or more.
     pub(crate) batch_max: usize,
-    /// Where urgency stops to grow (C in eq. 3).
+    /// Upper bound of a request's urgency (C in eq. 3).
+    /// Range: above 0.
     pub(crate) clip: f64,
-    /// Names of the exits that may be taken beside each variant's last one; none: all.
+    /// Exits that may be used in addition to each variant's last; by default all.
+    /// Range: names of the catalog.
     pub(crate) exits: Option<Vec<String>>,
-    /// Whether urgency is measured by each request's deadline or by its app's SLO.
+    /// Urgency goes by each request's deadline, or by its waiting time and its app's SLO.
+    /// Range: `request`, `slo`.
     pub(crate) deadlines: Deadlines,
-    /// Rounds that are predicted, and whose scores are summed up; the paper looks at one.
+    /// Predicted rounds, whose scores are added; the paper predicts one.
+    /// Range: 1 to 3.
     pub(crate) lookahead: u32,
-    /// Of all queues those are looked at first whose service makes the fewest tasks late; not in
-    /// the paper.
+    /// Prefers the queues whose service makes the fewest requests late; not in the paper.
     pub(crate) protect: bool,
 }
 
@@ -39,7 +43,7 @@ pub(crate) enum PolicyName {
     AllFinal,
     /// Longest queue, first exit.
     AllEarly,
-    /// Each queue waits until its oldest task must start; last exit.
+    /// Deferred batching: each queue waits until its oldest task must start; last exit.
     Symphony,
     /// Longest queue, deepest exit in time.
     EarlyExitLqf,
@@ -49,35 +53,51 @@ pub(crate) enum PolicyName {
     AllFinalDeadlineAware,
 }
 
-/// How it is chosen which queue is served.
+/// The rule that selects the queue to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Selection {
+pub(crate) enum QueueSelection {
     /// Lowest predicted stability score (eq. 7).
     LowestScore,
     /// Most waiting tasks.
     LongestQueue,
-    /// Least slack of its most urgent task.
+    /// Least slack of the most urgent task.
     EarliestDeadline,
-    /// Only what must start or is full, the most urgent first.
+    /// Only batches that must start or are full, the most urgent first.
     Deferred,
 }
 
-/// What a request's urgency is measured by.
+/// The exit of its ladder that a batch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExitRule {
+    /// The deepest with which no task of the batch misses its SLO; otherwise the shallowest (eq.
+    /// 6).
+    DeepestInTime,
+    /// The deepest.
+    Final,
+    /// The shallowest.
+    Early,
+}
+
+/// The reference of a request's urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Deadlines {
-    /// Its own deadline, whatever the SLO is.
+    /// Its own deadline.
     Request,
     /// Its waiting time and its app's SLO, as in the paper.
     Slo,
 }
 
-impl Default for Settings {
+impl Default for StabilitySettings {
+    #[expect(
+        clippy::approx_constant,
+        reason = "the table of settings is made from literals"
+    )]
     fn default() -> Self {
         Self {
             policy: PolicyName::Stability,
             batch_max: 10,
-            clip: std::f64::consts::E,
+            clip: 2.718_281_828_459_045,
             exits: None,
             deadlines: Deadlines::Request,
             lookahead: 1,
@@ -86,24 +106,24 @@ impl Default for Settings {
     }
 }
 
-// === impl Settings ===
+// === impl StabilitySettings ===
 
-impl Settings {
+impl StabilitySettings {
     /// Parses and checks.
     ///
     /// # Errors
-    /// The first field that does not do, by name.
+    /// The first setting out of range, by name.
     pub(crate) fn try_new(json: &str) -> Result<Self, String> {
         let settings: Self = parse(json)?;
-        require(settings.batch_max > 0, "batch_max", "must be at least 1")?;
+        require(settings.batch_max > 0, "batch_max", "must be 1 or more")?;
         let is_positive = settings.clip.is_finite() && settings.clip > 0.0;
-        require(is_positive, "clip", "must be positive")?;
+        require(is_positive, "clip", "must be above 0")?;
         let looks = (1..=LOOKAHEAD_MAX).contains(&settings.lookahead);
         require(looks, "lookahead", "must be 1 to 3")?;
         Ok(settings)
     }
 
-    /// Whether an exit that is not its variant's last may be taken.
+    /// Whether an exit that is not its variant's last may be used.
     pub(crate) fn uses_exit(&self, name: &str) -> bool {
         let named = self.exits.as_ref();
         named.is_none_or(|names| names.iter().any(|known| known == name))
@@ -113,12 +133,12 @@ impl Settings {
 // === impl PolicyName ===
 
 impl PolicyName {
-    pub(crate) fn selection(self) -> Selection {
+    pub(crate) fn selection(self) -> QueueSelection {
         match self {
-            Self::Stability | Self::AllFinalDeadlineAware => Selection::LowestScore,
-            Self::AllFinal | Self::AllEarly | Self::EarlyExitLqf => Selection::LongestQueue,
-            Self::EarlyExitEdf => Selection::EarliestDeadline,
-            Self::Symphony => Selection::Deferred,
+            Self::Stability | Self::AllFinalDeadlineAware => QueueSelection::LowestScore,
+            Self::AllFinal | Self::AllEarly | Self::EarlyExitLqf => QueueSelection::LongestQueue,
+            Self::EarlyExitEdf => QueueSelection::EarliestDeadline,
+            Self::Symphony => QueueSelection::Deferred,
         }
     }
 
@@ -148,17 +168,20 @@ mod tests {
             (r#"{"deadlines": "none"}"#, "deadlines"),
             (r#"{"lookahead": 4}"#, "lookahead"),
         ] {
-            let error = Settings::try_new(json).unwrap_err();
+            let error = StabilitySettings::try_new(json).unwrap_err();
             assert!(
                 error.starts_with(&format!("settings: {field}: ")),
                 "{error}"
             );
         }
-        assert_eq!(Settings::try_new("{}"), Ok(Settings::default()));
+        assert_eq!(
+            StabilitySettings::try_new("{}"),
+            Ok(StabilitySettings::default())
+        );
     }
 
     #[test]
-    fn the_readme_knows_every_setting_and_its_default() {
-        check_documented(include_str!("../README.md"), Settings::try_new);
+    fn the_readme_lists_every_setting_with_its_default() {
+        check_documented(include_str!("../README.md"), StabilitySettings::try_new);
     }
 }

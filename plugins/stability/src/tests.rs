@@ -1,10 +1,10 @@
-//! Cases worked out by hand from the paper's equations, and scores against the plain sum.
+//! Cases computed by hand from the paper's equations, and scores against the plain sum.
 
 #![allow(clippy::unwrap_used)]
 
 mod baselines;
 mod batches;
-mod beyond;
+mod extensions;
 mod rounds;
 mod scores;
 
@@ -16,8 +16,8 @@ use super::*;
 const EARLY: u32 = 0;
 const FINAL: u32 = 1;
 
-/// An app with one variant of two exits, each of which takes as long for 1 as for 10 requests;
-/// its SLO is 50 ms.
+/// An app with one variant of two exits; an exit takes the same time for 1 to 10 requests. The SLO
+/// is 50 ms.
 fn with_app(builder: CatalogBuilder, name: &str, early_ms: u64, final_ms: u64) -> CatalogBuilder {
     let builder = builder
         .app(name, &["x", "y"])
@@ -33,7 +33,7 @@ fn with_app(builder: CatalogBuilder, name: &str, early_ms: u64, final_ms: u64) -
     })
 }
 
-/// Apps by name, latency of the early and of the last exit in milliseconds, and one worker.
+/// One worker, and apps as (name, latency of the early exit, latency of the last exit) in ms.
 fn apps(apps: &[(&str, u64, u64)]) -> CatalogBuilder {
     let all = apps
         .iter()
@@ -43,8 +43,7 @@ fn apps(apps: &[(&str, u64, u64)]) -> CatalogBuilder {
     all.worker("gpu")
 }
 
-/// A window with one request per entry: its app and for how long it has waited, in milliseconds.
-/// Ids count from 1.
+/// A window with one request per (app, wait in ms). Ids count from 1.
 fn waiting<'a>(catalog: &'a Catalog, requests: &[(&str, u64)]) -> WindowBuilder<'a> {
     let window = WindowBuilder::new(catalog);
     requests.iter().fold(window, |window, &(app, waited_ms)| {
@@ -57,7 +56,7 @@ fn decide(catalog: &Catalog, json: &str, window: WindowBuilder<'_>) -> Decisions
     run(&mut policy, catalog, &window.build())
 }
 
-/// One request per entry, and the only batch that comes of it: its exit and its requests.
+/// Exit and requests of the only batch of a window of (app, wait in ms).
 fn served(catalog: &Catalog, json: &str, requests: &[(&str, u64)]) -> (u32, Vec<u64>) {
     let decisions = decide(catalog, json, waiting(catalog, requests));
     assert_eq!(decisions.batches.len(), 1, "{decisions:?}");

@@ -134,11 +134,7 @@ fn build(workspace: &Workspace) -> Result<OsString> {
         "instructions",
     ]);
     let artifacts = cargo::build(&mut command)?;
-    cargo::bench(
-        &artifacts,
-        &workspace.root.join("host/server"),
-        "instructions",
-    )
+    cargo::bench(&artifacts, &workspace.root.join("host/cli"), "instructions")
 }
 
 fn count(workspace: &Workspace, program: &OsString, case: &str) -> Result<u64> {

@@ -40,13 +40,13 @@ pub(super) fn make(workspace: &Workspace, toolkit: &Toolkit, args: &CudaArgs) ->
     // compiler would run twice, for minutes.
     let mut build = command(workspace, toolkit, args, "build");
     build.args(["--package", "switchyard", "--bin", "switchyard"]);
-    build.args(["--package", "switchyard-executor", "--test", "cards"]);
+    build.args(["--package", "switchyard-executor", "--test", "gpu"]);
     eprintln!("== {}", shell::line(&build));
     let built = cargo::build(&mut build)?;
     let package = |name: &str| workspace.root.join("host").join(name);
-    let server = cargo::program(&built, &package("server"), "switchyard")?;
-    let tests = cargo::test(&built, &package("executor"), "cards")?;
-    put(&[("switchyard", &server), ("cards", &tests)], &pack)?;
+    let server = cargo::program(&built, &package("cli"), "switchyard")?;
+    let tests = cargo::test(&built, &package("executor"), "gpu")?;
+    put(&[("switchyard", &server), ("gpu", &tests)], &pack)?;
 
     copy(&workspace.root.join(SCRIPTS), &pack)?;
     copy(&workspace.root.join("models/zoo"), &pack.join("zoo"))?;

@@ -28,11 +28,7 @@ impl<'a> Program<'a> {
         build.args(["build", "--profile", profile, "--workspace"]);
         build.args(["--bin", "switchyard"]);
         let artifacts = cargo::build(&mut build)?;
-        let file = cargo::program(
-            &artifacts,
-            &workspace.root.join("host/server"),
-            "switchyard",
-        )?;
+        let file = cargo::program(&artifacts, &workspace.root.join("host/cli"), "switchyard")?;
         Ok(Self {
             workspace,
             file,

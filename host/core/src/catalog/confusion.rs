@@ -1,6 +1,5 @@
-//! What inputs are taken for: confusion matrices as shares. Nothing is scheduled by them, so
-//! policies are not told: recall, their diagonal, is what SneakPeek's eq. 7 needs. The simulator
-//! draws answers from them.
+//! Confusion matrices as shares. The simulator draws answers from them. Policies do not see them:
+//! SneakPeek's eq. 7 needs the recall, which is their diagonal.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -16,13 +15,13 @@ pub struct Confusion {
     rows: Vec<Vec<f64>>,
 }
 
-/// A matrix that is none, by the position of its first class at fault.
+/// An invalid matrix: the first class at fault.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("class {class}: {reason}")]
 pub struct ConfusionError {
     /// The true class.
     pub class: usize,
-    /// What is wrong with its row.
+    /// The fault of its row.
     pub reason: String,
 }
 
@@ -66,8 +65,8 @@ impl Confusion {
             .collect()
     }
 
-    /// What an input of a class is taken for when it is not taken for what it is: the class at
-    /// the share `at`, in [0, 1), of its row's other entries. None where the row has no others.
+    /// The wrong prediction for an input of `class`: the class at the share `at`, in [0, 1), of
+    /// the row's other entries. None if the row has no other entry above 0.
     pub fn wrong(&self, class: usize, at: f64) -> Option<usize> {
         let row = self.row(class)?;
         let others = || {
@@ -89,7 +88,7 @@ impl Confusion {
     /// Checks that the rows are distributions over `recall.len()` classes with this diagonal.
     ///
     /// # Errors
-    /// The first class whose row is none.
+    /// The first class with an invalid row.
     pub fn validate(&self, recall: &[f64]) -> Result<(), ConfusionError> {
         let classes = recall.len();
         if self.rows.len() != classes {
@@ -144,19 +143,19 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_one_of_the_rows_others() {
-        let taken_for = |class, at| confusion().wrong(class, at);
-        assert_eq!(taken_for(0, 0.0), Some(1));
-        assert_eq!(taken_for(0, 0.74), Some(1));
-        assert_eq!(taken_for(0, 0.76), Some(2));
-        assert_eq!(taken_for(0, 0.999_999_999_999), Some(2));
-        assert_eq!(taken_for(1, 0.5), None, "it is never taken for another");
-        assert_eq!(taken_for(2, 0.49), Some(0));
-        assert_eq!(taken_for(2, 0.51), Some(1));
+    fn a_wrong_prediction_is_drawn_from_the_rest_of_the_row() {
+        let predicted = |class, at| confusion().wrong(class, at);
+        assert_eq!(predicted(0, 0.0), Some(1));
+        assert_eq!(predicted(0, 0.74), Some(1));
+        assert_eq!(predicted(0, 0.76), Some(2));
+        assert_eq!(predicted(0, 0.999_999_999_999), Some(2));
+        assert_eq!(predicted(1, 0.5), None, "it has no wrong prediction");
+        assert_eq!(predicted(2, 0.49), Some(0));
+        assert_eq!(predicted(2, 0.51), Some(1));
     }
 
     #[test]
-    fn what_is_no_matrix_is_said_with_its_class() {
+    fn an_invalid_matrix_names_its_class() {
         let refused = |counts: &[Vec<u64>]| Confusion::from_counts(counts).unwrap_err().to_string();
         assert_eq!(
             refused(&[vec![1, 2], vec![0, 0]]),

@@ -7,7 +7,7 @@ use menu::Menu;
 
 use super::{Description, Policy, PolicyFault, Triggers};
 use crate::catalog::Catalog;
-use crate::ids::{ExitId, RequestId, VariantId, WorkerId};
+use crate::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use crate::plan::{Dispatch, Plan};
 use crate::time::{Micros, Time};
 use crate::window::{IDLE, RequestProgress, Window};
@@ -19,28 +19,29 @@ pub struct EarliestDeadlineFirst {
     description: Description,
     catalog: Catalog,
     menu: Menu,
-    /// Per app: positions in the window, earliest deadline first.
-    queues: Vec<Queue>,
-    /// By position in the window.
+    /// By app.
+    queues: Vec<AppQueue>,
+    /// By position in the window: in a batch of the plan.
     taken: Vec<bool>,
-    /// Per worker, the plan so far included: when it is free, and for how many batches more it
-    /// has room.
+    /// By worker: when it is free, the plan so far included.
     free_at: Vec<Time>,
+    /// By worker: batches that it still has room for.
     room: Vec<u32>,
-    /// Per class of workers: the one with room that is free first.
-    first_free: Vec<Option<usize>>,
+    /// By class of workers: the worker with room that is free first.
+    first_free: Vec<Option<WorkerId>>,
 }
 
-/// The waiting requests of one app.
+/// The pending requests of one app, as positions in the window, earliest deadline first.
 #[derive(Debug, Default)]
-struct Queue {
+struct AppQueue {
     order: Vec<u32>,
-    /// Those before this position are taken, or nobody has room for them.
+    /// Requests before this position are taken, or no worker has room for them.
     next: usize,
 }
 
+/// A worker, variant and stages for one batch.
 #[derive(Clone, Copy, Debug)]
-struct Choice {
+struct FallbackChoice {
     worker: WorkerId,
     variant: VariantId,
     exit: ExitId,
@@ -88,13 +89,14 @@ impl Policy for EarliestDeadlineFirst {
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
-        // Under load most windows find no room; whoever waits need not be looked at then.
+        // Under load most windows find no room: then the requests are not looked at.
         if self.look_at_workers(window) == 0 {
             return Ok(());
         }
         self.look_at_requests(window);
         while let Some(app) = self.most_urgent(window) {
-            let first = self.queues[app].order[self.queues[app].next] as usize;
+            let queue = &self.queues[app.index()];
+            let first = queue.order[queue.next] as usize;
             let progress = progress_of(window, first);
             let choice = match progress {
                 Some(progress) => self.go_on(progress),
@@ -102,11 +104,11 @@ impl Policy for EarliestDeadlineFirst {
             };
             match choice {
                 Some(choice) => self.dispatch(window, app, choice, plan),
-                // Only its own worker could go on with it.
-                None if progress.is_some() => self.queues[app].next += 1,
-                // Room only shrinks: nobody will take others of this app either, but for those
-                // that are parked where there is room.
-                None => self.queues[app].skip_fresh(window),
+                // Only the worker that holds its activations could go on with it.
+                None if progress.is_some() => self.queues[app.index()].next += 1,
+                // Room only shrinks: of this app only requests parked on a worker with room can
+                // still be placed.
+                None => self.queues[app.index()].skip_fresh(window),
             }
         }
         Ok(())
@@ -114,7 +116,7 @@ impl Policy for EarliestDeadlineFirst {
 }
 
 impl EarliestDeadlineFirst {
-    /// Room for batches, all workers together.
+    /// Reads the state of the workers. Returns the room for batches, all workers together.
     fn look_at_workers(&mut self, window: &Window) -> u32 {
         self.free_at.clear();
         self.room.clear();
@@ -140,19 +142,23 @@ impl EarliestDeadlineFirst {
     }
 
     /// The worker of a class that is free first, the first of equals.
-    fn free_first(&self, class: usize, now: Time) -> Option<usize> {
-        let mut first: Option<usize> = None;
-        for &w in self.menu.workers(class) {
-            let has_room = self.room.get(w).is_some_and(|&room| room > 0);
-            if has_room && first.is_none_or(|first| self.free_at[w] < self.free_at[first]) {
-                first = Some(w);
-                // Nobody is free before that.
-                if self.free_at[w] == now {
+    fn free_first(&self, class: usize, now: Time) -> Option<WorkerId> {
+        let mut first: Option<(Time, WorkerId)> = None;
+        for &worker in self.menu.workers(class) {
+            let has_room = self.room.get(worker.index()).is_some_and(|&room| room > 0);
+            if !has_room {
+                continue;
+            }
+            let free_at = self.free_at[worker.index()];
+            if first.is_none_or(|(earliest, _)| free_at < earliest) {
+                first = Some((free_at, worker));
+                // No worker is free earlier.
+                if free_at == now {
                     break;
                 }
             }
         }
-        first
+        first.map(|(_, worker)| worker)
     }
 
     fn look_at_requests(&mut self, window: &Window) {
@@ -160,7 +166,7 @@ impl EarliestDeadlineFirst {
         self.taken.clear();
         self.taken.resize(requests.id.len(), false);
         self.queues
-            .resize_with(self.catalog.apps.len(), Queue::default);
+            .resize_with(self.catalog.apps.len(), AppQueue::default);
         for queue in &mut self.queues {
             queue.order.clear();
             queue.next = 0;
@@ -170,9 +176,9 @@ impl EarliestDeadlineFirst {
                 queue.order.push(i);
             }
         }
-        // Where nothing is parked, requests are taken from the front only.
+        // If nothing is parked, requests are taken from the front only.
         let batches: u32 = self.room.iter().sum();
-        for (app, queue) in self.queues.iter_mut().enumerate() {
+        for (app, queue) in (0..).map(AppId).zip(&mut self.queues) {
             let needed = match requests.progress.is_empty() {
                 true => batches.saturating_mul(self.menu.largest_batch(app)) as usize,
                 false => usize::MAX,
@@ -181,14 +187,14 @@ impl EarliestDeadlineFirst {
         }
     }
 
-    /// The app whose first request that is left has the earliest deadline, the oldest of equals.
-    fn most_urgent(&mut self, window: &Window) -> Option<usize> {
+    /// The app whose first request left has the earliest deadline, the oldest of equals.
+    fn most_urgent(&mut self, window: &Window) -> Option<AppId> {
         if self.first_free.iter().all(Option::is_none) {
             return None;
         }
         let deadlines = &window.requests.deadline;
         let taken = &self.taken;
-        let firsts = self.queues.iter_mut().enumerate();
+        let firsts = (0..).map(AppId).zip(&mut self.queues);
         let firsts = firsts.filter_map(|(app, queue)| {
             let first = queue.first(taken)?;
             Some(((deadlines[first], first), app))
@@ -196,41 +202,41 @@ impl EarliestDeadlineFirst {
         firsts.min().map(|(_, app)| app)
     }
 
-    /// The most accurate way that is in time, else the soonest. Workers of a class differ only in
-    /// when they are free: the first of each is as good as any of them.
-    fn choose(&self, window: &Window, i: usize) -> Option<Choice> {
+    /// The most accurate exit that is in time, otherwise the one that answers first. Workers of a
+    /// class differ only in when they are free, so only the first free one of each is tried.
+    fn choose(&self, window: &Window, i: usize) -> Option<FallbackChoice> {
         let deadline = Time(window.requests.deadline[i]);
-        let app = window.requests.app[i] as usize;
-        let mut in_time: Option<(f64, Time, usize, Choice)> = None;
-        let mut soonest: Option<(Time, usize, Choice)> = None;
+        let app = AppId(window.requests.app[i]);
+        let mut in_time: Option<(f64, Time, WorkerId, FallbackChoice)> = None;
+        let mut soonest: Option<(Time, WorkerId, FallbackChoice)> = None;
         for (class, &worker) in self.first_free.iter().enumerate() {
             let Some(worker) = worker else { continue };
-            for way in self.menu.ways(class, app) {
-                let end = self.free_at[worker] + way.latency;
-                // Of equals, the one on the worker that comes first.
+            for item in self.menu.items(class, app) {
+                let end = self.free_at[worker.index()] + item.latency;
+                // Among equals, the one on the first worker.
                 let is_sooner =
                     soonest.is_none_or(|(best, at, _)| end < best || end == best && worker < at);
                 let is_better = in_time.is_none_or(|(best, best_end, at, _)| {
-                    way.accuracy > best
-                        || way.accuracy == best
+                    item.accuracy > best
+                        || item.accuracy == best
                             && (end < best_end || end == best_end && worker < at)
                 });
                 let is_in_time = end <= deadline && is_better;
                 if !is_sooner && !is_in_time {
                     continue;
                 }
-                let choice = Choice {
-                    worker: WorkerId(worker as u32),
-                    variant: way.variant,
-                    exit: way.exit,
+                let choice = FallbackChoice {
+                    worker,
+                    variant: item.variant,
+                    exit: item.exit,
                     from_stage: 0,
-                    to_stage: way.to_stage,
+                    to_stage: item.to_stage,
                 };
                 if is_sooner {
                     soonest = Some((end, worker, choice));
                 }
                 if is_in_time {
-                    in_time = Some((way.accuracy, end, worker, choice));
+                    in_time = Some((item.accuracy, end, worker, choice));
                 }
             }
         }
@@ -240,7 +246,7 @@ impl EarliestDeadlineFirst {
     }
 
     /// A parked request can only go on where it is; it runs to the end.
-    fn go_on(&self, progress: RequestProgress) -> Option<Choice> {
+    fn go_on(&self, progress: RequestProgress) -> Option<FallbackChoice> {
         if self
             .room
             .get(progress.worker.index())
@@ -249,7 +255,7 @@ impl EarliestDeadlineFirst {
             return None;
         }
         let variant = self.catalog.variant(progress.variant)?;
-        Some(Choice {
+        Some(FallbackChoice {
             worker: progress.worker,
             variant: progress.variant,
             exit: variant.last_exit(),
@@ -258,13 +264,12 @@ impl EarliestDeadlineFirst {
         })
     }
 
-    fn dispatch(&mut self, window: &Window, app: usize, choice: Choice, plan: &mut Plan) {
+    fn dispatch(&mut self, window: &Window, app: AppId, choice: FallbackChoice, plan: &mut Plan) {
         let before = plan.members.len();
         let latency = self.fill(window, app, choice, &mut plan.members);
-        let worker = choice.worker.index();
-        self.free_at[worker] += latency;
-        self.room[worker] -= 1;
-        let class = self.menu.class_of(worker);
+        self.free_at[choice.worker.index()] += latency;
+        self.room[choice.worker.index()] -= 1;
+        let class = self.menu.class_of(choice.worker);
         self.first_free[class] = self.free_first(class, window.now);
         plan.dispatches.push(Dispatch {
             worker: choice.worker,
@@ -277,18 +282,18 @@ impl EarliestDeadlineFirst {
         });
     }
 
-    /// Takes requests of the same app along, in deadline order, for as long as the batch
-    /// stays in time for the first of them (or is late anyway).
+    /// Adds requests of the same app in deadline order while the batch stays in time for the
+    /// first of them, or if that one is late anyway. Returns the latency of the batch.
     fn fill(
         &mut self,
         window: &Window,
-        app: usize,
-        choice: Choice,
+        app: AppId,
+        choice: FallbackChoice,
         members: &mut Vec<RequestId>,
     ) -> Micros {
         let max_batch = self.catalog.variants[choice.variant.index()].max_batch;
         let free_at = self.free_at[choice.worker.index()];
-        let queue = &self.queues[app];
+        let queue = &self.queues[app.index()];
         let first = queue.order[queue.next] as usize;
         let deadline = Time(window.requests.deadline[first]);
         let mut latency = self.latency(choice, 1);
@@ -316,7 +321,7 @@ impl EarliestDeadlineFirst {
         latency
     }
 
-    fn latency(&self, choice: Choice, batch: u32) -> Micros {
+    fn latency(&self, choice: FallbackChoice, batch: u32) -> Micros {
         let kind = self.catalog.workers[choice.worker.index()].kind;
         let known = match choice.from_stage {
             0 => self.menu.latency(kind, choice.variant, choice.exit, batch),
@@ -336,11 +341,11 @@ impl EarliestDeadlineFirst {
     }
 }
 
-// === impl Queue ===
+// === impl AppQueue ===
 
-impl Queue {
-    /// By deadline, then by age; only the first `needed` are kept. Requests come by age, so where
-    /// all have the same time they are in order.
+impl AppQueue {
+    /// Sorts by deadline, then by age, and keeps the first `needed`. Requests come by age, so they
+    /// are sorted already when all have the same SLO.
     fn sort(&mut self, deadlines: &[u64], needed: usize) {
         let key = |&i: &u32| (deadlines[i as usize], i);
         if !self.order.is_sorted_by_key(key) {
@@ -353,7 +358,7 @@ impl Queue {
         self.order.truncate(needed);
     }
 
-    /// The first that is left.
+    /// The first request that is not taken.
     fn first(&mut self, taken: &[bool]) -> Option<usize> {
         while let Some(&i) = self.order.get(self.next) {
             if !taken[i as usize] {
@@ -364,7 +369,7 @@ impl Queue {
         None
     }
 
-    /// Leaves only what is parked.
+    /// Drops the requests that are not parked.
     fn skip_fresh(&mut self, window: &Window) {
         let next = self.next;
         if window.requests.progress.is_empty() {
@@ -379,7 +384,7 @@ impl Queue {
     }
 }
 
-/// Positions of what is parked ascend.
+/// The progress of request `i`. The rows ascend by position.
 fn progress_of(window: &Window, i: usize) -> Option<RequestProgress> {
     let parked = &window.requests.progress;
     let at = parked.binary_search_by_key(&(i as u32), |p| p.index);
@@ -387,7 +392,7 @@ fn progress_of(window: &Window, i: usize) -> Option<RequestProgress> {
 }
 
 /// Stages that request `i` has run towards `choice`; none when it is parked elsewhere.
-fn stages_run(window: &Window, i: usize, choice: Choice) -> Option<u32> {
+fn stages_run(window: &Window, i: usize, choice: FallbackChoice) -> Option<u32> {
     match progress_of(window, i) {
         None => Some(0),
         Some(p) if p.worker == choice.worker && p.variant == choice.variant => Some(p.stages_run),

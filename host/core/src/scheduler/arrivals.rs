@@ -1,12 +1,11 @@
-//! Requests coming in and going away: admission, pinned and routed requests, evidence,
-//! cancellation, expiry.
+//! Requests that come in and go away: admission, pins, routes, evidence, cancellation, expiry.
 
 use super::Scheduler;
 use crate::ids::{AppId, RequestId, VariantId, WorkerId};
 use crate::request::{DroppedFrom, Evidence, Outcome, Rejection, Request};
-use crate::table::{Entry, State};
+use crate::table::{RequestEntry, RequestState};
 use crate::time::{Micros, Time};
-use crate::worker::{Batch, Members};
+use crate::worker::{Members, WorkerBatch};
 
 impl Scheduler {
     pub(super) fn handle_arrival(&mut self, now: Time, request: Request) {
@@ -14,7 +13,7 @@ impl Scheduler {
         let drops_late = self.catalog.app(app).is_some_and(|app| app.drops_late);
         let waiting = self.table.pending().len();
         if !self.table.insert(request, drops_late) {
-            // An id used twice: answering it again would break conservation.
+            // The id was used before: a second reply would break conservation.
             return;
         }
         self.ledger.accept();
@@ -49,26 +48,26 @@ impl Scheduler {
         })
     }
 
-    /// A request whose client chose the variant: the host finds the worker that would
-    /// finish it first, joining a batch of the same kind that waits there if it can.
+    /// Queues a request whose client pinned the variant on the worker that is free first. It joins
+    /// the last batch there if that one is pinned to the same variant and has room.
     pub(super) fn place_pinned(&mut self, now: Time, id: RequestId, variant: VariantId) {
-        let best = (0..self.workers.len())
-            .filter(|&w| self.takes_pinned(w, variant))
-            .min_by_key(|&w| (self.workers[w].free_at(now), w));
-        let (Some(w), Some(found)) = (best, self.catalog.variant(variant)) else {
+        let able = self.workers.ids();
+        let able = able.filter(|&worker| self.takes_pinned(worker, variant));
+        let best = able.min_by_key(|&worker| (self.workers[worker].free_at(now), worker));
+        let (Some(worker), Some(found)) = (best, self.catalog.variant(variant)) else {
             return self.reject(now, id, Rejection::PendingFull);
         };
         let (max_batch, stages, exit) = (found.max_batch, found.stages, found.last_exit());
-        let joins = |batch: &&mut Batch| {
+        let joins = |batch: &&mut WorkerBatch| {
             batch.pinned && batch.variant == variant && (batch.members.len() as u32) < max_batch
         };
-        let batch_id = match self.workers[w].queue.back_mut().filter(joins) {
+        let batch_id = match self.workers[worker].queue.back_mut().filter(joins) {
             Some(batch) => {
                 batch.members.push(id);
                 batch.id
             }
             None => {
-                let batch = Batch {
+                let batch = WorkerBatch {
                     id: self.next_batch(),
                     variant,
                     from_stage: 0,
@@ -79,28 +78,28 @@ impl Scheduler {
                     decided: self.decided_by_host(),
                     pinned: true,
                 };
-                self.enqueue(w, u32::MAX, batch)
+                self.enqueue(worker, u32::MAX, batch)
             }
         };
         self.table
-            .set_state(id, State::Queued(WorkerId(w as u32), batch_id));
+            .set_state(id, RequestState::Queued(worker, batch_id));
     }
 
-    fn takes_pinned(&self, w: usize, variant: VariantId) -> bool {
-        let (worker, spec) = (&self.workers[w], &self.catalog.workers[w]);
+    fn takes_pinned(&self, worker: WorkerId, variant: VariantId) -> bool {
+        let (held, spec) = (&self.workers[worker], &self.catalog.workers[worker.index()]);
         let holds = self
             .catalog
             .variant(variant)
             .is_some_and(|v| v.memory_bytes <= spec.memory_bytes);
-        worker.up && holds && (worker.queue.len() as u32) < spec.queue_max.max(1)
+        held.up && holds && (held.queue.len() as u32) < spec.queue_max.max(1)
     }
 
-    /// Draws the lane of an arrival, if its app is routed.
+    /// Draws the lane of an arrival. False when its app is not routed or the lane is closed.
     fn route(&mut self, now: Time, id: RequestId, app: AppId) -> bool {
         let Some((worker, variant, exit)) = self.routes.draw(app, &mut self.random) else {
             return false;
         };
-        let held = &mut self.workers[worker.index()];
+        let held = &mut self.workers[worker];
         let lane = held
             .lanes
             .iter_mut()
@@ -112,8 +111,8 @@ impl Scheduler {
             self.reject(now, id, Rejection::LaneFull);
         } else {
             lane.waiting.push_back(id);
-            self.may_start.push(worker.index());
-            self.table.set_state(id, State::Lane(worker));
+            self.may_start.push(worker);
+            self.table.set_state(id, RequestState::Lane(worker));
         }
         true
     }
@@ -130,7 +129,7 @@ impl Scheduler {
             return;
         }
         entry.evidence = Some(counts);
-        if entry.state() == State::Pending {
+        if entry.state() == RequestState::Pending {
             self.trigger.happened().evidence = true;
         }
     }
@@ -140,43 +139,43 @@ impl Scheduler {
         self.end(now, id, Outcome::Cancelled, None);
     }
 
-    /// Ends requests whose deadline has passed, in apps that drop. A running one is left
-    /// alone: it is dropped between stages or answered late.
+    /// Ends the requests whose deadline has passed, in apps that drop late ones. A running request
+    /// goes on: it is dropped between stages or answered late.
     pub(super) fn drop_expired(&mut self, now: Time) {
         while let Some(id) = self.table.pop_expired(now) {
             let Some(entry) = self.table.get(id) else {
                 continue;
             };
             let from = match entry.state() {
-                State::Running(..) => continue,
-                State::Lane(_) | State::Queued(..) => DroppedFrom::Queue,
-                State::Pending if entry.progress.is_some() => DroppedFrom::BetweenStages,
-                State::Pending => DroppedFrom::Pending,
+                RequestState::Running(..) => continue,
+                RequestState::Lane(_) | RequestState::Queued(..) => DroppedFrom::Queue,
+                RequestState::Pending if entry.progress.is_some() => DroppedFrom::BetweenStages,
+                RequestState::Pending => DroppedFrom::Pending,
             };
             self.withdraw(id);
             self.end(now, id, Outcome::Dropped(from), None);
         }
     }
 
-    /// Takes a request out of the lane or the waiting batch it is in.
+    /// Takes a request out of its lane or waiting batch.
     fn withdraw(&mut self, id: RequestId) {
-        let Some(state) = self.table.get(id).map(Entry::state) else {
+        let Some(state) = self.table.get(id).map(RequestEntry::state) else {
             return;
         };
         match state {
-            State::Lane(worker) => {
-                for lane in &mut self.workers[worker.index()].lanes {
+            RequestState::Lane(worker) => {
+                for lane in &mut self.workers[worker].lanes {
                     lane.waiting.retain(|&waiting| waiting != id);
                 }
             }
-            State::Queued(worker, batch) => {
-                let queue = &mut self.workers[worker.index()].queue;
+            RequestState::Queued(worker, batch) => {
+                let queue = &mut self.workers[worker].queue;
                 if let Some(held) = queue.iter_mut().find(|held| held.id == batch) {
                     held.members.retain(|member| *member != id);
                 }
                 queue.retain(|held| !held.members.is_empty());
             }
-            State::Pending | State::Running(..) => {}
+            RequestState::Pending | RequestState::Running(..) => {}
         }
     }
 }

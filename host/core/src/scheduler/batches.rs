@@ -1,70 +1,74 @@
 //! Batches on workers: starting, finishing, losing them.
 
 use super::Scheduler;
-use crate::event::{Command, Ran, Run};
+use crate::event::{Command, Launch, Ran};
 use crate::ids::{BatchId, RequestId, WorkerId};
 use crate::request::{DroppedFrom, Outcome, Progress};
-use crate::table::State;
+use crate::table::RequestState;
 use crate::time::{Micros, Time};
-use crate::worker::{Batch, Members, Running, Worker};
+use crate::worker::{Members, RunningBatch, Worker, WorkerBatch};
 
 impl Scheduler {
-    /// Puts a batch at its place in a worker's queue and fills in its expected run time.
-    pub(super) fn enqueue(&mut self, w: usize, place: u32, mut batch: Batch) -> BatchId {
+    /// Inserts a batch at its position in a worker's queue and fills in its expected time.
+    pub(super) fn enqueue(
+        &mut self,
+        worker: WorkerId,
+        place: u32,
+        mut batch: WorkerBatch,
+    ) -> BatchId {
         let id = batch.id;
-        let worker = &mut self.workers[w];
-        batch.expected = worker.expected(&self.catalog, WorkerId(w as u32), &batch);
-        let at = worker.queue.len().min(place as usize);
-        worker.queue.insert(at, batch);
-        self.may_start.push(w);
+        let held = &mut self.workers[worker];
+        batch.expected = held.expected(&self.catalog, worker, &batch);
+        let at = held.queue.len().min(place as usize);
+        held.queue.insert(at, batch);
+        self.may_start.push(worker);
         id
     }
 
-    /// Says what the batches behind a running one need, where that is not resident: it can be
-    /// loaded while the other one computes.
-    fn prepare(&mut self, w: usize) {
-        let worker = &self.workers[w];
-        if worker.running.is_none() || worker.queue.is_empty() && worker.lanes.is_empty() {
+    /// Names the variants of the batches behind a running one if any is not resident: the driver
+    /// can load it while the running batch computes.
+    fn prepare(&mut self, worker: WorkerId) {
+        let held = &self.workers[worker];
+        if held.running.is_none() || held.queue.is_empty() && held.lanes.is_empty() {
             return;
         }
-        let soon = worker.soon();
-        let missing = soon.iter().any(|v| !worker.resident.contains(v));
-        if missing && soon != worker.prepared {
-            self.workers[w].prepared.clone_from(&soon);
-            let worker = WorkerId(w as u32);
+        let soon = held.soon();
+        let missing = soon.iter().any(|v| !held.resident.contains(v));
+        if missing && soon != held.prepared {
+            self.workers[worker].prepared.clone_from(&soon);
             self.out.push_back(Command::Prepare { worker, soon });
         }
     }
 
-    /// Every worker that runs nothing takes its next batch, from its queue or a lane.
+    /// Every worker that runs nothing takes its next batch from its queue or a lane.
     pub(super) fn start_workers(&mut self, now: Time) {
         if !self.may_start.is_empty() {
             let mut workers = std::mem::take(&mut self.may_start);
-            // In the catalog's order, whatever happened first.
+            // In the catalog's order, independent of the order of events.
             workers.sort_unstable();
             workers.dedup();
-            for w in workers.drain(..) {
-                if !self.workers[w].up || self.workers[w].running.is_some() {
-                    self.prepare(w);
+            for worker in workers.drain(..) {
+                if !self.workers[worker].up || self.workers[worker].running.is_some() {
+                    self.prepare(worker);
                     continue;
                 }
-                let next = self.workers[w].queue.pop_front();
-                if let Some(batch) = next.or_else(|| self.batch_from_lane(w)) {
-                    self.start(now, w, batch);
-                    self.prepare(w);
+                let next = self.workers[worker].queue.pop_front();
+                if let Some(batch) = next.or_else(|| self.batch_from_lane(worker)) {
+                    self.start(now, worker, batch);
+                    self.prepare(worker);
                 }
             }
             self.may_start = workers;
         }
         debug_assert!(
             !self.workers.iter().any(Worker::could_start),
-            "a worker could start and nobody said so"
+            "a worker could start and is not in `may_start`"
         );
     }
 
-    /// The lane whose head waits longest, among those with enough for a batch.
-    fn batch_from_lane(&mut self, w: usize) -> Option<Batch> {
-        let lanes = &mut self.workers[w].lanes;
+    /// A batch from the lane whose head waits longest, among the lanes with enough requests.
+    fn batch_from_lane(&mut self, worker: WorkerId) -> Option<WorkerBatch> {
+        let lanes = &mut self.workers[worker].lanes;
         let lane = lanes
             .iter_mut()
             .filter(|lane| lane.is_ready())
@@ -74,7 +78,7 @@ impl Scheduler {
         let size = lane.waiting.len().min(lane.max_batch as usize);
         let members: Members = lane.waiting.drain(..size).collect();
         let (variant, exit) = (lane.variant, lane.exit);
-        let mut batch = Batch {
+        let mut batch = WorkerBatch {
             id: self.next_batch(),
             variant,
             from_stage: 0,
@@ -85,16 +89,16 @@ impl Scheduler {
             decided: self.decided_by_host(),
             pinned: false,
         };
-        batch.expected = self.workers[w].expected(&self.catalog, WorkerId(w as u32), &batch);
+        batch.expected = self.workers[worker].expected(&self.catalog, worker, &batch);
         Some(batch)
     }
 
-    fn start(&mut self, now: Time, w: usize, batch: Batch) {
-        let worker = WorkerId(w as u32);
+    fn start(&mut self, now: Time, worker: WorkerId, batch: WorkerBatch) {
         for &id in &batch.members {
-            self.table.set_state(id, State::Running(worker, batch.id));
+            self.table
+                .set_state(id, RequestState::Running(worker, batch.id));
         }
-        self.out.push_back(Command::Run(Run {
+        self.out.push_back(Command::Launch(Launch {
             batch: batch.id,
             worker,
             variant: batch.variant,
@@ -102,10 +106,10 @@ impl Scheduler {
             to_stage: batch.to_stage,
             exit: batch.exit,
             requests: batch.members.clone(),
-            soon: self.workers[w].soon(),
+            soon: self.workers[worker].soon(),
         }));
-        self.workers[w].prepared.clear();
-        self.workers[w].running = Some(Running {
+        self.workers[worker].prepared.clear();
+        self.workers[worker].running = Some(RunningBatch {
             expected_end: now + batch.expected,
             since: now,
             batch,
@@ -119,13 +123,13 @@ impl Scheduler {
         batch: BatchId,
         result: Result<(), String>,
     ) {
-        let Some(held) = self.workers.get_mut(worker.index()) else {
+        let Some(held) = self.workers.get_mut(worker) else {
             return;
         };
         let Some(running) = held.running.take_if(|running| running.batch.id == batch) else {
-            return; // Of a worker that was given up meanwhile.
+            return; // The worker was down meanwhile.
         };
-        self.may_start.push(worker.index());
+        self.may_start.push(worker);
         match result {
             Ok(()) => self.settle(now, worker, &running),
             Err(reason) => self.fail(now, &running, &reason),
@@ -134,8 +138,8 @@ impl Scheduler {
         self.rescue.happened().completion = true;
     }
 
-    /// A batch ran as ordered: its requests are answered, or parked and pending again.
-    fn settle(&mut self, now: Time, worker: WorkerId, running: &Running) {
+    /// A batch succeeded: its requests are answered, or parked and pending again.
+    fn settle(&mut self, now: Time, worker: WorkerId, running: &RunningBatch) {
         let batch = &running.batch;
         for &id in &batch.members {
             let outcome = match batch.exit {
@@ -158,9 +162,9 @@ impl Scheduler {
         }
     }
 
-    fn park(&mut self, now: Time, worker: WorkerId, batch: &Batch, id: RequestId) {
+    fn park(&mut self, now: Time, worker: WorkerId, batch: &WorkerBatch, id: RequestId) {
         let Some(entry) = self.table.get_mut(id) else {
-            // Cancelled while it ran: its activations have no owner any more.
+            // Cancelled while the batch ran: its activations have no owner.
             let request = id;
             self.out.push_back(Command::Release { worker, request });
             return;
@@ -172,7 +176,7 @@ impl Scheduler {
             stages_run: batch.to_stage,
         });
         let app = entry.request.app;
-        self.workers[worker.index()].parked += u32::from(first_time);
+        self.workers[worker].parked += u32::from(first_time);
         let drops_late = self.catalog.app(app).is_some_and(|app| app.drops_late);
         if drops_late && !self.in_time(now, id) {
             self.end(now, id, Outcome::Dropped(DroppedFrom::BetweenStages), None);
@@ -181,7 +185,7 @@ impl Scheduler {
         }
     }
 
-    fn fail(&mut self, now: Time, running: &Running, reason: &str) {
+    fn fail(&mut self, now: Time, running: &RunningBatch, reason: &str) {
         for &id in &running.batch.members {
             let by = Some((running.batch.decided.clone(), Some(ran(running))));
             self.end(now, id, Outcome::Failed(reason.to_owned()), by);
@@ -189,8 +193,7 @@ impl Scheduler {
     }
 
     pub(super) fn handle_worker_down(&mut self, now: Time, worker: WorkerId, reason: &str) {
-        let w = worker.index();
-        let Some(held) = self.workers.get_mut(w) else {
+        let Some(held) = self.workers.get_mut(worker) else {
             return;
         };
         held.up = false;
@@ -204,10 +207,10 @@ impl Scheduler {
         for batch in queue {
             self.give_back(now, batch);
         }
-        self.empty_lanes(w);
+        self.empty_lanes(worker);
     }
 
-    /// Activations on a lost worker are lost: their requests begin again.
+    /// Activations on a lost worker are lost: their requests start over.
     fn restart_parked(&mut self, worker: WorkerId) {
         let parked: Vec<RequestId> = self
             .table
@@ -220,28 +223,28 @@ impl Scheduler {
                 entry.progress = None;
             }
         }
-        self.workers[worker.index()].parked = 0;
+        self.workers[worker].parked = 0;
     }
 
     pub(super) fn handle_worker_up(&mut self, worker: WorkerId) {
-        let w = worker.index();
-        let (Some(held), Some(spec)) = (self.workers.get_mut(w), self.catalog.workers.get(w))
-        else {
+        let spec = self.catalog.worker(worker);
+        let (Some(held), Some(spec)) = (self.workers.get_mut(worker), spec) else {
             return;
         };
         if !held.up {
             *held = Worker::new(spec);
-            self.may_start.push(w);
+            self.may_start.push(worker);
             self.trigger.happened().completion = true;
             self.rescue.happened().completion = true;
         }
     }
 
-    /// The requests of a batch that will not run are pending again, or placed anew.
-    pub(super) fn give_back(&mut self, now: Time, batch: Batch) {
+    /// Makes the requests of a batch that will not run pending again; pinned ones get a new
+    /// batch.
+    pub(super) fn give_back(&mut self, now: Time, batch: WorkerBatch) {
         for id in batch.members {
             if batch.pinned {
-                self.table.set_state(id, State::Pending);
+                self.table.set_state(id, RequestState::Pending);
                 self.place_pinned(now, id, batch.variant);
             } else {
                 self.set_pending(id);
@@ -249,8 +252,8 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn empty_lanes(&mut self, w: usize) {
-        for lane in std::mem::take(&mut self.workers[w].lanes) {
+    pub(super) fn empty_lanes(&mut self, worker: WorkerId) {
+        for lane in std::mem::take(&mut self.workers[worker].lanes) {
             for id in lane.waiting {
                 self.set_pending(id);
             }
@@ -258,7 +261,7 @@ impl Scheduler {
     }
 }
 
-fn ran(running: &Running) -> Ran {
+fn ran(running: &RunningBatch) -> Ran {
     Ran {
         batch: running.batch.id,
         size: running.batch.members.len() as u32,

@@ -1,24 +1,23 @@
-//! Opening a window: building what the policy sees, asking, applying its plan.
+//! Opening a window: building it, asking the policy, applying its plan.
 
 use std::sync::Arc;
 
 use super::Scheduler;
 use crate::event::{Command, Notice};
 use crate::ids::{BatchId, RequestId, VariantId, WorkerId};
-use crate::plan::checked::Yard;
-use crate::plan::{CheckedPlan, Dispatch};
-use crate::policy::Sights;
+use crate::plan::{CheckedPlan, Dispatch, LiveState};
+use crate::policy::WindowFields;
 use crate::request::{Outcome, Rejection};
-use crate::table::State;
+use crate::table::RequestState;
 use crate::time::{Micros, Time};
 use crate::window::{Causes, Placed, PlacedState, RequestProgress, Resident, Window};
-use crate::worker::{Batch, Decided, Members, Worker};
+use crate::worker::{Decided, Members, Worker, WorkerBatch};
 
 impl Scheduler {
     /// Opens a window if one is due; false when none is.
     pub(super) fn open_window(&mut self, now: Time) -> bool {
         let waiting = !self.table.pending().is_empty();
-        // An idle worker is news once something has changed, and only if there is work.
+        // An idle worker is a cause only while requests wait.
         let idle_worker = waiting && self.workers.any_idle();
         self.trigger.note_idle_worker(idle_worker);
         self.rescue.note_idle_worker(idle_worker);
@@ -47,14 +46,14 @@ impl Scheduler {
         }
     }
 
-    /// When the oldest pending request will have waited too long beside an idle worker, if
-    /// there is a policy to blame. The oldest is enough: others become it.
+    /// When the oldest pending request will have waited too long although a worker is idle, if a
+    /// policy is in charge. The oldest is enough: each of the others becomes the oldest.
     pub(super) fn starving_at(&self) -> Option<(Time, RequestId)> {
         let oldest = self.table.pending().first()?;
         let deadline = self.table.get(oldest)?.request.deadline;
-        let blame = self.guard.has_policy() && self.workers.any_idle();
+        let neglected = self.guard.has_policy() && self.workers.any_idle();
         let at = deadline.max(self.relieved) + self.config.patience + Micros(1);
-        blame.then_some((at, oldest))
+        neglected.then_some((at, oldest))
     }
 
     /// Serves starving requests with the fallback; false when none starves.
@@ -72,9 +71,9 @@ impl Scheduler {
     fn run_window(&mut self, now: Time, because: Causes, rescue_only: bool) {
         self.windows_opened += 1;
         let mut decision = self.history.buffers();
-        // Nobody else holds it yet, so that nothing is copied.
+        // The only reference so far, so that nothing is copied.
         let filled = Arc::make_mut(&mut decision);
-        self.see(now, because, &mut filled.window);
+        self.show(now, because, &mut filled.window);
         filled.rescue = rescue_only;
         let plan = std::mem::take(&mut filled.plan);
         let Self {
@@ -82,11 +81,11 @@ impl Scheduler {
             table,
             workers,
             catalog,
-            scratch,
+            check,
             faulted,
             ..
         } = self;
-        let yard = Yard {
+        let state = LiveState {
             catalog,
             table,
             workers,
@@ -95,7 +94,7 @@ impl Scheduler {
             &filled.window,
             rescue_only,
             plan,
-            |plan| CheckedPlan::try_new(plan, &yard, scratch),
+            |plan| CheckedPlan::try_new(plan, &state, check),
             faulted,
         );
         for faulted in self.faulted.drain(..) {
@@ -112,51 +111,50 @@ impl Scheduler {
         self.history.record(decision);
     }
 
-    // ---- what the policy sees ---------------------------------------------------------
+    // ---- building the window ----------------------------------------------------------
 
-    fn see(&mut self, now: Time, because: Causes, window: &mut Window) {
+    fn show(&mut self, now: Time, because: Causes, window: &mut Window) {
         let wants = self.shown();
         window.id = self.windows_opened;
         window.because = because;
-        self.see_yard(now, wants, window);
+        self.show_state(now, wants, window);
         window.completions.extend(self.completions.drain(..));
     }
 
-    pub(super) fn see_yard(&mut self, now: Time, wants: Sights, window: &mut Window) {
+    /// Fills in the parts of a window that show the pool.
+    pub(super) fn show_state(&mut self, now: Time, wants: WindowFields, window: &mut Window) {
         window.now = now;
-        self.see_requests(window, wants.evidence);
-        self.workers.see(now, &mut window.workers);
+        self.show_requests(window, wants.evidence);
+        self.workers.show(now, &mut window.workers);
         if wants.residents {
-            for (w, worker) in (0..).zip(self.workers.iter()) {
-                let resident = worker.resident.iter().map(|&variant| Resident {
-                    worker: WorkerId(w),
-                    variant,
-                });
+            for (worker, held) in self.workers.with_ids() {
+                let resident = held.resident.iter();
+                let resident = resident.map(|&variant| Resident { worker, variant });
                 window.residents.extend(resident);
             }
         }
         if wants.placed {
-            for (w, worker) in (0..).zip(self.workers.iter()) {
-                self.see_placed(WorkerId(w), worker, &mut window.placed);
+            for (worker, held) in self.workers.with_ids() {
+                self.show_placed(worker, held, &mut window.placed);
             }
         }
         window.arrival_rate.extend(self.load.rates(now));
     }
 
-    fn see_requests(&mut self, window: &mut Window, evidence: bool) {
-        let seen = &mut window.requests;
-        seen.copy_columns(self.table.pending_columns());
-        // Few have these, so that only who must looks every request up.
+    fn show_requests(&mut self, window: &mut Window, evidence: bool) {
+        let shown = &mut window.requests;
+        shown.copy_columns(self.table.pending_columns());
+        // Looks every request up, so only if one may have progress or evidence to show.
         let parked = self.workers.iter().any(|worker| worker.parked > 0);
         if !evidence && !parked {
             return;
         }
-        for (index, &id) in (0u32..).zip(&seen.id) {
+        for (index, &id) in (0u32..).zip(&shown.id) {
             let Some(entry) = self.table.get(RequestId(id)) else {
                 continue;
             };
             if let Some(progress) = entry.progress {
-                seen.progress.push(RequestProgress {
+                shown.progress.push(RequestProgress {
                     index,
                     worker: progress.worker,
                     variant: progress.variant,
@@ -164,14 +162,14 @@ impl Scheduler {
                 });
             }
             if let Some(counts) = entry.evidence.as_ref().filter(|_| evidence) {
-                seen.evidence_index.push(index);
-                seen.evidence_counts.extend_from_slice(counts);
+                shown.evidence_index.push(index);
+                shown.evidence_counts.extend_from_slice(counts);
             }
         }
     }
 
-    fn see_placed(&self, id: WorkerId, worker: &Worker, placed: &mut Placed) {
-        let mut see = |members: &[_], variant: VariantId, batch: BatchId, state| {
+    fn show_placed(&self, id: WorkerId, worker: &Worker, placed: &mut Placed) {
+        let mut show = |members: &[_], variant: VariantId, batch: BatchId, state| {
             for entry in members.iter().filter_map(|&m| self.table.get(m)) {
                 let r = &entry.request;
                 placed.push(
@@ -181,7 +179,7 @@ impl Scheduler {
         };
         if let Some(running) = &worker.running {
             let batch = &running.batch;
-            see(
+            show(
                 &batch.members,
                 batch.variant,
                 batch.id,
@@ -189,16 +187,16 @@ impl Scheduler {
             );
         }
         for batch in &worker.queue {
-            see(&batch.members, batch.variant, batch.id, PlacedState::Queued);
+            show(&batch.members, batch.variant, batch.id, PlacedState::Queued);
         }
         for lane in &worker.lanes {
             let (front, back) = lane.waiting.as_slices();
-            see(front, lane.variant, BatchId(0), PlacedState::Lane);
-            see(back, lane.variant, BatchId(0), PlacedState::Lane);
+            show(front, lane.variant, BatchId(0), PlacedState::Lane);
+            show(back, lane.variant, BatchId(0), PlacedState::Lane);
         }
     }
 
-    // ---- what the policy decided ------------------------------------------------------
+    // ---- applying the plan ------------------------------------------------------------
 
     fn apply(
         &mut self,
@@ -230,7 +228,7 @@ impl Scheduler {
         }
         for route in &plan.routes {
             self.routes.install(route, self.workers.all_mut());
-            self.may_start.extend(0..self.workers.len());
+            self.may_start.extend(self.workers.ids());
         }
         if !rescue_only {
             self.trigger.set_wake(now, plan.wake);
@@ -238,12 +236,14 @@ impl Scheduler {
     }
 
     fn revoke(&mut self, now: Time, id: BatchId) {
-        let place = |worker: &Worker| worker.queue.iter().position(|batch| batch.id == id);
-        let mut places = self.workers.iter().enumerate();
-        let found = places.find_map(|(w, worker)| Some((w, place(worker)?)));
-        let batch = found.and_then(|(w, at)| self.workers[w].queue.remove(at));
+        let position = |held: &Worker| held.queue.iter().position(|batch| batch.id == id);
+        let found = self
+            .workers
+            .with_ids()
+            .find_map(|(worker, held)| Some((worker, position(held)?)));
+        let batch = found.and_then(|(worker, at)| self.workers[worker].queue.remove(at));
         if let Some(batch) = batch {
-            // What a plan takes back is not news to the policy that took it back.
+            // A revoke is no event for the policy that revoked.
             let before = *self.trigger.happened();
             self.give_back(now, batch);
             *self.trigger.happened() = before;
@@ -251,7 +251,7 @@ impl Scheduler {
     }
 
     fn dispatch(&mut self, dispatch: &Dispatch, members: Members, decided: &Decided) {
-        let batch = Batch {
+        let batch = WorkerBatch {
             id: self.next_batch(),
             variant: dispatch.variant,
             from_stage: dispatch.from_stage,
@@ -264,8 +264,8 @@ impl Scheduler {
         };
         for &id in &batch.members {
             self.table
-                .set_state(id, State::Queued(dispatch.worker, batch.id));
+                .set_state(id, RequestState::Queued(dispatch.worker, batch.id));
         }
-        self.enqueue(dispatch.worker.index(), dispatch.place, batch);
+        self.enqueue(dispatch.worker, dispatch.place, batch);
     }
 }

@@ -1,33 +1,34 @@
-//! All workers of a pool, and what windows show of them.
+//! All workers of a pool, and their columns in windows.
 //!
-//! A window shows every worker, and mostly one of them has changed since the last one: the
-//! columns are kept and brought up to date for those that somebody has touched.
+//! A window shows every worker, and mostly one of them has changed since the last window: the
+//! columns are kept, and brought up to date for the workers that were written to.
 
 use std::ops::{Deref, Index, IndexMut};
 
 use super::Worker;
 use crate::catalog::WorkerSpec;
+use crate::ids::WorkerId;
 use crate::time::{Micros, Time};
 use crate::window;
 
-/// Workers by id. Reading is reading a slice; whoever writes to one has touched it.
+/// Workers by id. Reading is reading a slice; mutable access marks the worker as touched.
 #[derive(Debug)]
 pub(crate) struct WorkerSet {
     workers: Vec<Worker>,
-    kept: Columns,
+    kept: WorkerColumns,
     /// Workers whose columns may be out of date, each once.
-    touched: Vec<usize>,
+    touched: Vec<WorkerId>,
     is_touched: Vec<bool>,
     /// Idle ones among those that are not touched.
     idle: usize,
 }
 
-/// What windows show, but for the time.
+/// The columns of [`window::Workers`], without the parts that depend on the window's time.
 #[derive(Debug, Default)]
-struct Columns {
-    /// Expected end of what runs, 0 where nothing does.
+struct WorkerColumns {
+    /// Expected end of the running batch, 0 without one.
     end: Vec<u64>,
-    /// Expected run time of all that is queued.
+    /// Expected time of all queued batches together.
     backlog: Vec<u64>,
     running_since: Vec<u64>,
     running_variant: Vec<u32>,
@@ -44,7 +45,7 @@ impl WorkerSet {
     pub(crate) fn new(specs: &[WorkerSpec]) -> Self {
         let mut made = Self {
             workers: Vec::new(),
-            kept: Columns::default(),
+            kept: WorkerColumns::default(),
             touched: Vec::new(),
             is_touched: Vec::new(),
             idle: 0,
@@ -57,52 +58,63 @@ impl WorkerSet {
         self.workers.push(worker);
         self.kept.grow();
         self.is_touched.push(false);
-        self.touch(self.workers.len() - 1);
+        self.touch(WorkerId(self.workers.len() as u32 - 1));
     }
 
-    pub(crate) fn get_mut(&mut self, w: usize) -> Option<&mut Worker> {
-        if w < self.workers.len() {
-            self.touch(w);
+    /// The ids of all workers, in the catalog's order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = WorkerId> + use<> {
+        (0..self.workers.len() as u32).map(WorkerId)
+    }
+
+    /// All workers with their ids, in the catalog's order.
+    pub(crate) fn with_ids(&self) -> impl Iterator<Item = (WorkerId, &Worker)> {
+        self.ids().zip(&self.workers)
+    }
+
+    pub(crate) fn get_mut(&mut self, worker: WorkerId) -> Option<&mut Worker> {
+        if worker.index() < self.workers.len() {
+            self.touch(worker);
         }
-        self.workers.get_mut(w)
+        self.workers.get_mut(worker.index())
     }
 
-    /// Everybody, to be written to.
+    /// All workers; marks each as touched.
     pub(crate) fn all_mut(&mut self) -> &mut [Worker] {
-        (0..self.workers.len()).for_each(|w| self.touch(w));
+        self.ids().for_each(|worker| self.touch(worker));
         &mut self.workers
     }
 
     /// Whether any worker is idle.
     pub(crate) fn any_idle(&self) -> bool {
-        let touched = || self.touched.iter().map(|&w| &self.workers[w]);
+        let touched = || self.touched.iter().map(|&worker| &self[worker]);
         self.idle > 0 || touched().any(Worker::is_idle)
     }
 
     /// Brings the columns up to date.
     pub(crate) fn refresh(&mut self) {
-        for w in self.touched.drain(..) {
-            self.is_touched[w] = false;
-            self.kept.set(w, &self.workers[w]);
-            self.idle += usize::from(self.kept.idle[w]);
+        for worker in self.touched.drain(..) {
+            let at = worker.index();
+            self.is_touched[at] = false;
+            self.kept.set(at, &self.workers[at]);
+            self.idle += usize::from(self.kept.idle[at]);
         }
     }
 
-    /// Batches that wait in each queue, when last brought up to date.
+    /// Batches that wait in each queue. The columns must be up to date.
     pub(crate) fn queued(&self) -> &[u32] {
-        debug_assert!(self.touched.is_empty(), "somebody wrote to a worker since");
+        debug_assert!(self.touched.is_empty(), "a worker was written to since");
         &self.kept.queued
     }
 
     /// Adds every worker to a window's columns.
-    pub(crate) fn see(&mut self, now: Time, columns: &mut window::Workers) {
+    pub(crate) fn show(&mut self, now: Time, columns: &mut window::Workers) {
         self.refresh();
         let kept = &self.kept;
         columns
             .busy_until
             .extend(kept.end.iter().map(|&end| end.max(now.0)));
         columns.free_at.extend_from_slice(&columns.busy_until);
-        // Mostly nothing waits.
+        // Most backlogs are 0.
         for (free_at, &backlog) in columns.free_at.iter_mut().zip(&kept.backlog) {
             if backlog > 0 {
                 *free_at = (Time(*free_at) + Micros(backlog)).0;
@@ -118,11 +130,12 @@ impl WorkerSet {
         columns.up.extend_from_slice(&kept.up);
     }
 
-    fn touch(&mut self, w: usize) {
-        if !self.is_touched[w] {
-            self.is_touched[w] = true;
-            self.touched.push(w);
-            self.idle -= usize::from(self.kept.idle[w]);
+    fn touch(&mut self, worker: WorkerId) {
+        let at = worker.index();
+        if !self.is_touched[at] {
+            self.is_touched[at] = true;
+            self.touched.push(worker);
+            self.idle -= usize::from(self.kept.idle[at]);
         }
     }
 }
@@ -135,25 +148,25 @@ impl Deref for WorkerSet {
     }
 }
 
-impl Index<usize> for WorkerSet {
+impl Index<WorkerId> for WorkerSet {
     type Output = Worker;
 
-    fn index(&self, w: usize) -> &Worker {
-        &self.workers[w]
+    fn index(&self, worker: WorkerId) -> &Worker {
+        &self.workers[worker.index()]
     }
 }
 
-impl IndexMut<usize> for WorkerSet {
-    fn index_mut(&mut self, w: usize) -> &mut Worker {
-        self.touch(w);
-        &mut self.workers[w]
+impl IndexMut<WorkerId> for WorkerSet {
+    fn index_mut(&mut self, worker: WorkerId) -> &mut Worker {
+        self.touch(worker);
+        &mut self.workers[worker.index()]
     }
 }
 
-// === impl Columns ===
+// === impl WorkerColumns ===
 
-impl Columns {
-    /// Room for one more worker, which is not idle until it is looked at.
+impl WorkerColumns {
+    /// Adds a row for one more worker, which counts as not idle until [`set`](Self::set).
     fn grow(&mut self) {
         let Self {
             end,
@@ -176,18 +189,18 @@ impl Columns {
         idle.push(false);
     }
 
-    fn set(&mut self, w: usize, worker: &Worker) {
+    fn set(&mut self, at: usize, worker: &Worker) {
         let running = worker.running.as_ref();
         let expected = worker.queue.iter().map(|batch| batch.expected);
-        self.end[w] = running.map_or(0, |running| running.expected_end.0);
-        self.backlog[w] = expected.fold(Micros::ZERO, |sum, time| sum + time).0;
-        self.running_since[w] = running.map_or(0, |running| running.since.0);
-        self.running_variant[w] = running.map_or(window::IDLE, |running| running.batch.variant.0);
-        self.queued[w] = worker.queue.len() as u32;
-        self.parked[w] = worker.parked;
-        self.free_memory[w] = worker.free_bytes;
-        self.up[w] = u8::from(worker.up);
-        self.idle[w] = worker.is_idle();
+        self.end[at] = running.map_or(0, |running| running.expected_end.0);
+        self.backlog[at] = expected.fold(Micros::ZERO, |sum, time| sum + time).0;
+        self.running_since[at] = running.map_or(0, |running| running.since.0);
+        self.running_variant[at] = running.map_or(window::IDLE, |running| running.batch.variant.0);
+        self.queued[at] = worker.queue.len() as u32;
+        self.parked[at] = worker.parked;
+        self.free_memory[at] = worker.free_bytes;
+        self.up[at] = u8::from(worker.up);
+        self.idle[at] = worker.is_idle();
     }
 }
 
@@ -208,19 +221,19 @@ mod tests {
 
     fn shown(set: &mut WorkerSet) -> window::Workers {
         let mut columns = window::Workers::default();
-        set.see(Time(7), &mut columns);
+        set.show(Time(7), &mut columns);
         columns
     }
 
     #[test]
-    fn what_was_written_is_what_is_shown() {
+    fn the_columns_show_every_write() {
         let mut set = WorkerSet::new(&[spec(1), spec(2), spec(3)]);
-        assert!(set.any_idle(), "before anybody looked");
+        assert!(set.any_idle(), "before the first refresh");
         let columns = shown(&mut set);
         assert_eq!(columns.free_memory, [100, 200, 300]);
         assert_eq!(columns.busy_until, [7; 3]);
-        set[1].parked = 5;
-        set[1].up = false;
+        set[WorkerId(1)].parked = 5;
+        set[WorkerId(1)].up = false;
         set.push(Worker::new(&spec(4)));
         let columns = shown(&mut set);
         assert_eq!(columns.parked, [0, 5, 0, 0]);
@@ -229,16 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn idle_workers_are_counted_whoever_looks_when() {
+    fn idle_workers_are_counted_before_and_after_a_refresh() {
         let mut set = WorkerSet::new(&[spec(1), spec(2)]);
-        for (w, up, any) in [
+        for (worker, up, any) in [
             (0, false, true),
             (1, false, false),
             (1, false, false),
             (0, true, true),
             (0, false, false),
         ] {
-            set[w].up = up;
+            set[WorkerId(worker)].up = up;
             assert_eq!(set.any_idle(), any);
             set.refresh();
             assert_eq!(set.any_idle(), any);

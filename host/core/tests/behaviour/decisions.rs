@@ -1,16 +1,16 @@
-//! What the core tells of its decisions.
+//! Decisions as commands, and as the history keeps them.
 
 use switchyard_core::SchedulerConfig;
 use switchyard_core::decision::Decision;
 use switchyard_core::event::Event;
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
-use switchyard_core::policy::{FaultKind, Sights};
+use switchyard_core::policy::{FaultKind, WindowFields};
 use switchyard_core::time::Time;
 
-use crate::yard::chaos::Useless;
-use crate::yard::driver::Driver;
-use crate::yard::script::{install, whole};
-use crate::yard::{catalog, request};
+use crate::bed::chaos::Useless;
+use crate::bed::driver::Driver;
+use crate::bed::script::{install, whole};
+use crate::bed::{catalog, request};
 
 fn driver(tells_decisions: bool, history: usize) -> Driver {
     let config = SchedulerConfig {
@@ -47,9 +47,9 @@ fn every_decision_is_told_once_where_it_is_asked_for() {
     assert_eq!(placed, (1..=8).map(RequestId).collect::<Vec<_>>());
 }
 
-/// The scheduler uses buffers again; not those that somebody reads.
+/// The scheduler reuses buffers, except those that a reader holds.
 #[test]
-fn a_decision_that_is_held_stays_what_it_was() {
+fn a_decision_that_is_held_does_not_change() {
     for history in [0, 1, 3] {
         let (few, many) = (driver(true, history), driver(true, 64));
         assert_eq!(few.decisions, many.decisions, "{history}");
@@ -77,18 +77,18 @@ fn a_window_that_the_policy_never_saw_is_marked() {
     assert_eq!(by, ["edf-fallback"], "it starved request 10");
 }
 
-/// Windows show what they want, and they are told, for as long as they look.
+/// While decisions are watched, they come as commands and windows show the watched fields.
 #[test]
-fn whoever_looks_at_decisions_sees_more_than_the_policy_asked_for() {
+fn watched_windows_show_more_than_the_policy_asked_for() {
     let mut driver = driver(false, 64);
     driver.give(Event::Residency {
         worker: WorkerId(0),
         resident: vec![VariantId(0)],
         free_bytes: 9_000,
     });
-    let sights = Sights {
+    let fields = WindowFields {
         residents: true,
-        ..Sights::default()
+        ..WindowFields::default()
     };
     let mut arrive = |id, watched| {
         driver.give(Event::Watched(watched));
@@ -97,7 +97,7 @@ fn whoever_looks_at_decisions_sees_more_than_the_policy_asked_for() {
         driver.drain();
         driver.decisions.clone()
     };
-    let told = arrive(9, Some(sights));
+    let told = arrive(9, Some(fields));
     assert!(!told.is_empty());
     assert!(told.iter().all(|told| told.window.residents.len() == 1));
     assert!(told.iter().all(|told| told.window.placed.id.is_empty()));

@@ -1,4 +1,4 @@
-//! Who serves when a policy fails, and what a swap keeps.
+//! Which policy serves when another one fails, and the state that survives a swap.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +8,10 @@ use switchyard_core::guard::FaultLimit;
 use switchyard_core::policy::FaultKind;
 use switchyard_core::time::{Micros, Time};
 
-use crate::yard::chaos::Useless;
-use crate::yard::driver::Driver;
-use crate::yard::script::{install, whole};
-use crate::yard::{catalog, request};
+use crate::bed::chaos::Useless;
+use crate::bed::driver::Driver;
+use crate::bed::script::{install, whole};
+use crate::bed::{catalog, request};
 
 fn fcfs(name: &str) -> Event {
     install(name, |window, plan| {
@@ -39,7 +39,7 @@ fn the_last_good_version_serves_when_the_new_one_fails() {
 }
 
 #[test]
-fn a_policy_that_fails_too_often_is_taken_off_and_said_to_be() {
+fn a_policy_that_fails_too_often_is_taken_off_with_a_notice() {
     let config = SchedulerConfig {
         fault_limit: FaultLimit {
             faults: 3,
@@ -83,12 +83,12 @@ fn while_a_periodic_policy_fails_the_fallback_does_not_wait_for_its_period() {
     let faulted_at = driver.now;
     driver.arrive(request(2, 0, faulted_at, 20_000));
     driver.drain();
-    // Served as soon as the first was done, not a period later.
+    // Served as soon as the first one ended, not a period later.
     let (started, _) = driver.runs[1].clone();
     assert!(started < faulted_at + Micros(10_000), "{started}");
 }
 
-/// A driver sleeps until it is told to wake: nothing else may be needed to save a request.
+/// A driver sleeps until `next_wakeup`; nothing else may be needed to serve the request.
 #[test]
 fn a_sleeping_driver_is_woken_for_a_starving_request() {
     let config = SchedulerConfig::default();
@@ -96,7 +96,7 @@ fn a_sleeping_driver_is_woken_for_a_starving_request() {
     let mut driver = Driver::new(catalog(1), config);
     driver.give(Event::PolicyChanged(Box::new(Useless::silent())));
     driver.arrive(request(1, 0, Time::ZERO, 20_000));
-    let wake = driver.scheduler.next_wakeup().expect("somebody waits");
+    let wake = driver.scheduler.next_wakeup().expect("a request waits");
     assert_eq!(wake, Time(20_000) + patience + Micros(1));
     driver.advance_to(wake);
     assert_eq!(driver.runs.len(), 1);

@@ -1,9 +1,10 @@
-//! Behaviour of the scheduling core, seen through its public surface.
+//! Behaviour of the scheduling core, seen through its public interface.
 #![allow(clippy::unwrap_used)]
 
+mod bed;
 mod decisions;
 mod guarding;
 mod plans;
 mod properties;
 mod serving;
-mod yard;
+mod windows;

@@ -7,15 +7,15 @@ use switchyard_core::plan::{Lane, Plan, Route};
 use switchyard_core::policy::FaultKind;
 use switchyard_core::time::Time;
 
-use crate::yard::driver::Driver;
-use crate::yard::script::{install, stages, whole};
-use crate::yard::{catalog, request};
+use crate::bed::driver::Driver;
+use crate::bed::script::{install, stages, whole};
+use crate::bed::{catalog, request};
 
-/// The refusal expected, and what the plan says.
-type Case = (&'static str, fn(&mut Plan));
+/// The refusal expected, and how the plan is made.
+type Refusal = (&'static str, fn(&mut Plan));
 
-/// Two requests of `heart` (1, 2) and one of `fall` (3) are pending; `plan` answers the
-/// third window. Returns why it was refused.
+/// The refusal of `plan`, as an answer to a window in which two requests of `heart` (1, 2) and one
+/// of `fall` (3) are pending.
 fn refusal(plan: impl Fn(&mut Plan) + Send + 'static) -> String {
     let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
     driver.give(install("script", move |window, out| {
@@ -61,7 +61,7 @@ fn route(lanes: Vec<Lane>) -> impl Fn(&mut Plan) + Send + 'static {
 
 #[test]
 fn requests_must_be_pending_and_named_once() {
-    let cases: &[Case] = &[
+    let cases: &[Refusal] = &[
         ("members[0]: request 9 is not pending", |p| {
             whole(p, 0, 0, &[9]);
         }),
@@ -86,8 +86,8 @@ fn requests_must_be_pending_and_named_once() {
 }
 
 #[test]
-fn dispatches_must_name_what_exists_and_fits() {
-    let cases: &[Case] = &[
+fn dispatches_must_name_existing_entries_that_fit() {
+    let cases: &[Refusal] = &[
         ("dispatches[0].worker: there is no worker 9999", |p| {
             whole(p, 9_999, 0, &[1]);
         }),

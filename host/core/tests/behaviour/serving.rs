@@ -1,4 +1,4 @@
-//! What the core does with good plans: batches, stages, routes, revokes, deadlines, pins.
+//! Good plans are carried out: batches, stages, routes, revokes, deadlines, pins.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,9 +10,9 @@ use switchyard_core::request::{DroppedFrom, Outcome, Rejection};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{Resident, Window};
 
-use crate::yard::driver::Driver;
-use crate::yard::script::{install, stages, whole};
-use crate::yard::{catalog, request};
+use crate::bed::driver::Driver;
+use crate::bed::script::{install, stages, whole};
+use crate::bed::{catalog, request};
 
 fn driver(workers: usize) -> Driver {
     Driver::new(catalog(workers), SchedulerConfig::default())
@@ -298,19 +298,19 @@ fn the_window_shows_workers_placements_residents_and_completions() {
 }
 
 #[test]
-fn what_waits_behind_a_batch_is_told_ahead_of_time_until_it_is_resident() {
+fn variants_behind_a_running_batch_are_prepared_until_they_are_resident() {
     let mut driver = driver(1);
     let ask = |id, variant| switchyard_core::request::Request {
         pinned: Some(VariantId(variant)),
         ..request(id, 0, Time::ZERO, 20_000)
     };
     driver.arrive(ask(1, 0));
-    assert!(driver.prepared.is_empty(), "nothing waits behind it");
+    assert!(driver.prepared.is_empty(), "no batch waits behind it");
     driver.arrive(ask(2, 1));
     let told = vec![(WorkerId(0), vec![VariantId(1)])];
     assert_eq!(
         driver.prepared, told,
-        "the policy had no say: the client chose"
+        "the client pinned it, so no policy was asked"
     );
     driver.arrive(ask(3, 1));
     assert_eq!(driver.prepared, told, "the list is the same");
@@ -326,7 +326,7 @@ fn what_waits_behind_a_batch_is_told_ahead_of_time_until_it_is_resident() {
     });
     let told = driver.prepared.len();
     driver.drain();
-    assert_eq!(driver.prepared.len(), told, "all of it is resident");
+    assert_eq!(driver.prepared.len(), told, "all of them are resident");
     let soon: Vec<_> = driver
         .runs
         .iter()
@@ -335,7 +335,7 @@ fn what_waits_behind_a_batch_is_told_ahead_of_time_until_it_is_resident() {
     assert_eq!(
         soon[1],
         [VariantId(0)],
-        "what the next batch needs is not evicted for this one"
+        "the next batch needs it, so it is evicted last"
     );
     driver.check_empty();
 }

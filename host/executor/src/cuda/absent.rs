@@ -1,19 +1,19 @@
-//! A program without the feature `cuda`: there are no cards.
+//! A program without the feature `cuda`: it has no GPU.
 
 use candle_core::{Device, Result, Shape, Tensor, WithDType};
 
 use crate::memory::DeviceMemory;
 use crate::values::{Number, Values};
 
-/// All devices of a location are one.
+/// A location is opened once.
 pub(crate) type Opened = ();
 
-/// What goes to a device.
+/// A number that can be uploaded to a device.
 pub(crate) trait Staged: WithDType {}
 
 impl<T: WithDType> Staged for T {}
 
-/// Memory in which batches are put together for a card.
+/// Memory in which batches are assembled for a GPU.
 #[derive(Default)]
 pub(crate) struct Staging {}
 
@@ -34,12 +34,14 @@ pub(crate) fn count() -> std::result::Result<usize, String> {
 }
 
 pub(crate) fn open(index: usize) -> std::result::Result<Device, String> {
-    Err(format!("card {index} in a program without cards"))
+    Err(format!(
+        "GPU {index} in a program that was built without the feature `cuda`"
+    ))
 }
 
 pub(crate) fn opened(_device: &Device) -> Opened {}
 
-pub(crate) fn card_name(_index: usize) -> Option<String> {
+pub(crate) fn gpu_name(_index: usize) -> Option<String> {
     None
 }
 

@@ -1,40 +1,39 @@
-//! What is asked of the driver beside what candle asks of it: which cards there are, and what their
-//! memory holds.
+//! Calls of the driver, next to those of candle: the GPUs of the machine and their memory.
 //!
-//! Memory comes from the card's pool, which candle's allocations use too: what is freed stays with
-//! this process until somebody needs it, so that a batch allocates without the driver's help.
+//! Memory comes from the GPU's pool, which candle's allocations use too. Freed memory stays with
+//! this process until a library needs it, so that a batch allocates without the driver.
 
 use std::ffi::c_void;
 use std::ptr::from_mut;
 
 use candle_core::Device;
-use candle_core::cuda_backend::cudarc::driver::result::{device as cards, mem_pool};
+use candle_core::cuda_backend::cudarc::driver::result::{device as gpus, mem_pool};
 use candle_core::cuda_backend::cudarc::driver::{CudaContext, DriverError, sys};
 use candle_core::cuda_backend::{CudaDevice, DeviceId};
 use sys::CUmemPool_attribute as Attribute;
 
 use crate::memory::DeviceMemory;
 
-/// Which opening of a card; none for what is no card.
+/// Tells apart the times that a GPU was opened; `None` for the processor.
 pub(crate) type Opened = Option<DeviceId>;
 
-/// Cards that the driver has.
+/// The number of GPUs that the driver has.
 pub(crate) fn count() -> Result<usize, String> {
     let count = CudaContext::device_count().map_err(|error| error.to_string())?;
-    usize::try_from(count).map_err(|_| format!("the driver counts {count} cards"))
+    usize::try_from(count).map_err(|_| format!("the driver counts {count} GPUs"))
 }
 
-/// Opens a card with a stream of its own.
+/// Opens a GPU with a stream of its own.
 pub(crate) fn open(index: usize) -> Result<Device, String> {
     let device = CudaDevice::new_with_stream(index).map_err(|error| error.to_string())?;
     // SAFETY: every tensor of this device is allocated, used and freed on its one stream, in order:
-    // the worker that opens it hands it to nobody but its own two threads, and candle refuses to
-    // mix tensors of two devices even when they are the same card.
+    // only the two threads of the worker that opens it use it, and candle refuses to mix tensors of
+    // two opened devices even if they are the same GPU.
     unsafe { device.disable_event_tracking() };
     if let Some(pool) = pool(&device) {
-        // A worker can do without; it is slower then.
+        // Without it a worker is slower, and works.
         if let Err(error) = set(pool, Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX) {
-            tracing::debug!(%error, "freed memory goes back to the driver at once");
+            tracing::debug!(%error, "the pool returns freed memory to the driver at once");
         }
     }
     Ok(Device::Cuda(device))
@@ -47,17 +46,17 @@ pub(crate) fn opened(device: &Device) -> Opened {
     }
 }
 
-/// What the card calls itself.
-pub(crate) fn card_name(index: usize) -> Option<String> {
+/// The GPU's name.
+pub(crate) fn gpu_name(index: usize) -> Option<String> {
     let index = i32::try_from(index).ok()?;
-    // Initialises the driver, without which no card can be asked for.
+    // Initialises the driver, which the calls below need.
     if index >= CudaContext::device_count().ok()? {
         return None;
     }
-    cards::get_name(cards::get(index).ok()?).ok()
+    gpus::get_name(gpus::get(index).ok()?).ok()
 }
 
-/// What the card's memory holds now.
+/// The GPU's memory now.
 pub(crate) fn memory(device: &Device) -> Option<DeviceMemory> {
     let Device::Cuda(cuda) = device else {
         return None;
@@ -76,26 +75,26 @@ pub(crate) fn memory(device: &Device) -> Option<DeviceMemory> {
     })
 }
 
-/// Gives memory that is not in use back to the driver, for the libraries that ask it and not the
-/// pool. Waits for what still runs.
+/// Returns the pool's unused memory to the driver, for libraries that allocate from the driver.
+/// Waits until the device is idle.
 pub(crate) fn trim(device: &Device) {
     let Device::Cuda(cuda) = device else {
         return;
     };
     if let Err(error) = device.synchronize() {
-        tracing::debug!(%error, "what runs before memory is given back");
+        tracing::debug!(%error, "the device failed before its memory was trimmed");
     }
     if let Some(pool) = pool(cuda) {
-        // SAFETY: the pool is the card's own and lives as long as the driver.
+        // SAFETY: the pool is the GPU's own and lives as long as the driver.
         let trimmed = unsafe { mem_pool::trim_to(pool, 0) };
         if let Err(error) = trimmed {
-            tracing::debug!(%error, "memory is not given back");
+            tracing::debug!(%error, "the pool was not trimmed");
         }
     }
 }
 
-/// Runs `work` and returns the most bytes of the card that were in use at once beyond those before
-/// it, of everything in this process.
+/// Runs `work` and returns the most bytes of the GPU that this process used at once beyond those
+/// before.
 pub(crate) fn peak_of<T>(device: &Device, work: impl FnOnce() -> T) -> (T, Option<u64>) {
     const NOW: Attribute = Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
     const HIGH: Attribute = Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH;
@@ -105,7 +104,7 @@ pub(crate) fn peak_of<T>(device: &Device, work: impl FnOnce() -> T) -> (T, Optio
     };
     let before = pool.and_then(|pool| {
         device.synchronize().ok()?;
-        // Zero is the only value it takes, and means "from now on".
+        // Zero is the only value that the driver takes; it starts a new maximum.
         set(pool, HIGH, 0).ok()?;
         get(pool, NOW)
     });
@@ -117,7 +116,7 @@ pub(crate) fn peak_of<T>(device: &Device, work: impl FnOnce() -> T) -> (T, Optio
     (done, peak)
 }
 
-/// The pool that this card's allocations come from; none on cards without.
+/// The pool of this GPU's allocations; `None` on GPUs without one.
 fn pool(device: &CudaDevice) -> Option<sys::CUmemoryPool> {
     let stream = device.cuda_stream();
     let context = stream.context();
@@ -125,14 +124,14 @@ fn pool(device: &CudaDevice) -> Option<sys::CUmemoryPool> {
         return None;
     }
     context.bind_to_thread().ok()?;
-    // SAFETY: the card is one that the driver has just given a context of.
-    unsafe { cards::get_mem_pool(context.cu_device()) }.ok()
+    // SAFETY: the driver has just given a context of this GPU.
+    unsafe { gpus::get_mem_pool(context.cu_device()) }.ok()
 }
 
 fn get(pool: sys::CUmemoryPool, attribute: Attribute) -> Option<u64> {
     let mut value = 0u64;
     let at: *mut c_void = from_mut(&mut value).cast();
-    // SAFETY: the attributes asked for here are 64-bit integers, as the driver's manual has it.
+    // SAFETY: by the driver's manual, the attributes that are read here are 64-bit integers.
     unsafe { mem_pool::get_attribute(pool, attribute, at) }.ok()?;
     Some(value)
 }

@@ -1,8 +1,8 @@
-//! Page-locked memory, in which batches are put together on their way to a card.
+//! Page-locked memory, in which batches are assembled on their way to a GPU.
 //!
-//! A card copies from such memory by itself, at the speed of the bus and while the processor goes on:
-//! the next inputs are put in their place while those before are on their way. Each number is copied
-//! twice on the whole, into this memory and out of it.
+//! A GPU copies from such memory on its own, at the speed of the bus, while the processor continues:
+//! the next inputs are written while the ones before are on their way. Each number is copied twice,
+//! into this memory and out of it.
 
 use std::sync::Arc;
 
@@ -16,50 +16,50 @@ use candle_core::{Device, Result, Shape, Storage, Tensor, WithDType};
 
 use crate::values::{Number, Values};
 
-/// Bytes from which on a copy to the card is begun: smaller ones cost more calls than they save.
+/// Bytes from which on a copy to the GPU begins: smaller copies cost more calls than they save.
 const COPY_BYTES: usize = 1 << 20;
 
-/// Memory in which a worker's batches are put together, of each type as large as its largest batch.
+/// Memory in which a worker's batches are assembled, for each type as large as its largest batch.
 #[derive(Default)]
 pub(crate) struct Staging {
-    f32s: Option<Pinned<f32>>,
-    i64s: Option<Pinned<i64>>,
-    bytes: Option<Pinned<u8>>,
+    f32s: Option<PinnedBuffer<f32>>,
+    i64s: Option<PinnedBuffer<i64>>,
+    bytes: Option<PinnedBuffer<u8>>,
 }
 
-/// What goes to a card.
+/// A number that can be uploaded to a GPU.
 pub(crate) trait Staged: WithDType + CudaDType + DeviceRepr + ValidAsZeroBits {
     /// The memory for its type.
-    fn of(staging: &mut Staging) -> &mut Option<Pinned<Self>>;
+    fn of(staging: &mut Staging) -> &mut Option<PinnedBuffer<Self>>;
 }
 
-/// Memory that the card copies from, on one stream.
-pub(crate) struct Pinned<T> {
+/// Page-locked memory that the GPU copies from, on one stream.
+pub(crate) struct PinnedBuffer<T> {
     numbers: PinnedHostSlice<T>,
     stream: Arc<CudaStream>,
 }
 
 impl Staged for f32 {
-    fn of(staging: &mut Staging) -> &mut Option<Pinned<Self>> {
+    fn of(staging: &mut Staging) -> &mut Option<PinnedBuffer<Self>> {
         &mut staging.f32s
     }
 }
 
 impl Staged for i64 {
-    fn of(staging: &mut Staging) -> &mut Option<Pinned<Self>> {
+    fn of(staging: &mut Staging) -> &mut Option<PinnedBuffer<Self>> {
         &mut staging.i64s
     }
 }
 
 impl Staged for u8 {
-    fn of(staging: &mut Staging) -> &mut Option<Pinned<Self>> {
+    fn of(staging: &mut Staging) -> &mut Option<PinnedBuffer<Self>> {
         &mut staging.bytes
     }
 }
 
-impl<T> Drop for Pinned<T> {
+impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
-        // The card may still be copying from it. An error means that it does not any more.
+        // The GPU may still copy from it. An error means that it does not.
         let _ = self.stream.synchronize();
     }
 }
@@ -68,7 +68,7 @@ impl<T> Drop for Pinned<T> {
 
 impl Staging {
     /// The pieces, one after another, as a tensor on `device`. The copies may still be under way
-    /// when this returns; what is computed with the tensor waits for them.
+    /// when this returns; computations with the tensor wait for them.
     pub(crate) fn upload<T: Staged + Number>(
         &mut self,
         pieces: &[Values<T>],
@@ -83,10 +83,10 @@ impl Staging {
         if len == 0 || len != shape.elem_count() {
             return Tensor::from_vec(Values::joined(pieces), shape, device);
         }
-        // What was copied from this memory before must have arrived.
+        // Earlier copies from this memory must have arrived.
         cuda.synchronize()?;
-        let pinned = Pinned::of_len(T::of(self), len, cuda)?;
-        // SAFETY: every number is written by the copies below before anything reads it.
+        let pinned = PinnedBuffer::of_len(T::of(self), len, cuda)?;
+        // SAFETY: the copies below write every number before it is read.
         let mut onto = unsafe { cuda.alloc::<T>(len)? };
         pinned.send(pieces, &mut onto)?;
         let storage = CudaStorage::wrap_cuda_slice(onto, cuda.clone());
@@ -100,10 +100,10 @@ impl Staging {
     }
 }
 
-// === impl Pinned ===
+// === impl PinnedBuffer ===
 
-impl<T: Staged + Number> Pinned<T> {
-    /// At least `len` numbers: those of `held`, or more in their place.
+impl<T: Staged + Number> PinnedBuffer<T> {
+    /// A buffer of at least `len` numbers: `held`, or a larger one that replaces it.
     fn of_len<'a>(
         held: &'a mut Option<Self>,
         len: usize,
@@ -120,13 +120,13 @@ impl<T: Staged + Number> Pinned<T> {
         }
         let stream = device.cuda_stream();
         let context: &Arc<CudaContext> = stream.context();
-        // SAFETY: numbers are written before they are read; all bit patterns are numbers.
+        // SAFETY: every number is written before it is read; all bit patterns are valid numbers.
         let numbers = unsafe { context.alloc_pinned::<T>(len.next_power_of_two()) }.w()?;
         Ok(held.insert(Self { numbers, stream }))
     }
 
-    /// Copies the pieces into this memory and from it to the card, in parts, so that the two go on
-    /// at the same time.
+    /// Copies the pieces into this memory and from there to the GPU, in parts, so that both copies
+    /// run at the same time.
     fn send(&mut self, pieces: &[Values<T>], onto: &mut impl DevicePtrMut<T>) -> Result<()> {
         let stream = Arc::clone(&self.stream);
         let (address, _waits) = onto.device_ptr_mut(&stream);
@@ -143,8 +143,8 @@ impl<T: Staged + Number> Pinned<T> {
             }
             let to = address + (sent * size_of::<T>()) as u64;
             // SAFETY: both sides hold `waiting.len()` numbers from there on. This memory is not
-            // written again, and not freed, before the stream has come this far: `upload` and
-            // `drop` wait for it.
+            // written again, and not freed, before the stream has passed this copy: `upload` and
+            // `drop` wait for the stream.
             unsafe { result::memcpy_htod_async(to, waiting, stream.cu_stream()) }.w()?;
             sent = filled;
         }

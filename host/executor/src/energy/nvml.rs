@@ -1,30 +1,30 @@
-//! Energy of NVIDIA's cards: what the driver counts since it was loaded, of cards since Volta.
+//! Energy of NVIDIA's GPUs: the driver counts it since it was loaded, on GPUs since Volta.
 //!
-//! The library is the machine's own and is looked for when it is asked for: a build with the feature
-//! `nvml` runs on machines without a card, and finds none. Without the feature there is never one.
+//! The machine's own library is loaded at run time: a program with the feature `nvml` also runs on
+//! machines without a GPU and finds none there. A program without the feature never finds one.
 
-use super::EnergyMeter;
+use super::meter::EnergyMeter;
 
-/// The counter of the first card: of everything that runs on it.
+/// The counter of the first GPU. It counts everything that runs on the GPU.
 #[derive(Debug)]
 pub struct Nvml {
     #[cfg(feature = "nvml")]
     library: nvml_wrapper::Nvml,
 }
 
-/// As drivers have it; the name without a number comes with development files only.
+/// The name in drivers; the name without a number comes with development files only.
 #[cfg(feature = "nvml")]
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// The first card.
+/// The first GPU.
 #[cfg(feature = "nvml")]
-const CARD: u32 = 0;
+const GPU: u32 = 0;
 
 // === impl Nvml ===
 
 #[cfg(feature = "nvml")]
 impl Nvml {
-    /// The first card's counter, where the machine has the library, a card, and one that counts.
+    /// The counter of the first GPU; `None` if the machine lacks the library, a GPU, or its counter.
     pub fn open() -> Option<Self> {
         let named = || {
             let mut builder = nvml_wrapper::Nvml::builder();
@@ -32,7 +32,7 @@ impl Nvml {
         };
         let library = named().or_else(|_| nvml_wrapper::Nvml::init());
         let library = library
-            .inspect_err(|error| tracing::debug!(%error, "no energy of cards is counted"))
+            .inspect_err(|error| tracing::debug!(%error, "the energy of GPUs is not counted"))
             .ok()?;
         let opened = Self { library };
         opened.total_uj().is_some().then_some(opened)
@@ -42,15 +42,15 @@ impl Nvml {
 #[cfg(feature = "nvml")]
 impl EnergyMeter for Nvml {
     fn total_uj(&self) -> Option<u64> {
-        let card = self.library.device_by_index(CARD).ok()?;
-        let total_mj = card.total_energy_consumption().ok()?;
+        let gpu = self.library.device_by_index(GPU).ok()?;
+        let total_mj = gpu.total_energy_consumption().ok()?;
         total_mj.checked_mul(1_000)
     }
 }
 
 #[cfg(not(feature = "nvml"))]
 impl Nvml {
-    /// None: this build does not look for cards.
+    /// `None`: this program was built without the feature `nvml`.
     pub fn open() -> Option<Self> {
         None
     }
@@ -67,12 +67,11 @@ impl EnergyMeter for Nvml {
 mod tests {
     use super::*;
 
-    /// On a machine without a card, or a build without the feature, there is none; with one the
-    /// count goes up.
+    /// Passes on a machine without a GPU or without the feature.
     #[test]
-    fn a_card_counts_upwards_where_there_is_one() {
+    fn a_gpu_counts_upwards() {
         let Some(nvml) = Nvml::open() else {
-            eprintln!("no card whose energy is counted here");
+            eprintln!("not tested: no GPU counts its energy here");
             return;
         };
         let first = nvml.total_uj();

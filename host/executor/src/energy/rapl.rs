@@ -1,4 +1,4 @@
-//! Energy of the processors: Intel's and AMD's RAPL counters, as Linux shows them below
+//! Energy of the processors: Intel's and AMD's RAPL counters, which Linux shows below
 //! `/sys/class/powercap`.
 
 use std::fs;
@@ -6,21 +6,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::EnergyMeter;
+use super::meter::EnergyMeter;
 
-/// Where Linux has the counters.
+/// The folder in which Linux shows the counters.
 pub const POWERCAP: &str = "/sys/class/powercap";
 
-/// The counters of all processor packages: of everything that runs on them, and not of memory
-/// or cards. They move about once a millisecond.
+/// The counters of all processor packages. They count everything that runs on the packages, but no
+/// memory and no GPU. They move about once a millisecond.
 #[derive(Debug)]
 pub struct Rapl {
-    packages: Mutex<Vec<Package>>,
+    packages: Mutex<Vec<ProcessorPackage>>,
 }
 
 /// One processor package.
 #[derive(Debug)]
-struct Package {
+struct ProcessorPackage {
     counter: PathBuf,
     /// The counter starts again from 0 after this.
     range_uj: u64,
@@ -32,17 +32,17 @@ struct Package {
 // === impl Rapl ===
 
 impl Rapl {
-    /// The packages below a folder such as [`POWERCAP`]. Where there are none, or only the
-    /// superuser may read them, nothing.
+    /// The packages below a folder such as [`POWERCAP`]. `None` if there are none, or if only the
+    /// superuser may read them.
     pub fn open(folder: &Path) -> Option<Self> {
         let mut zones: Vec<PathBuf> = fs::read_dir(folder)
             .ok()?
             .filter_map(|entry| entry.ok().map(|entry| entry.path()))
             .collect();
         zones.sort();
-        let packages: Vec<Package> = zones
+        let packages: Vec<ProcessorPackage> = zones
             .iter()
-            .filter_map(|zone| Package::open(zone))
+            .filter_map(|zone| ProcessorPackage::open(zone))
             .collect();
         (!packages.is_empty()).then(|| Self {
             packages: Mutex::new(packages),
@@ -52,17 +52,17 @@ impl Rapl {
 
 impl EnergyMeter for Rapl {
     fn total_uj(&self) -> Option<u64> {
-        // A panic elsewhere leaves counts that are still counts.
+        // Each package is whole at every point where a panic could strike.
         let mut packages = self.packages.lock().unwrap_or_else(PoisonError::into_inner);
-        packages.iter_mut().map(Package::total_uj).sum()
+        packages.iter_mut().map(ProcessorPackage::total_uj).sum()
     }
 }
 
-// === impl Package ===
+// === impl ProcessorPackage ===
 
-impl Package {
-    /// A zone of a package; cores, graphics and memory are zones of their own within or beside
-    /// it, and the same package may show a second time by another interface.
+impl ProcessorPackage {
+    /// A zone of a package. Cores, graphics and memory are zones of their own, inside it or next to
+    /// it; another interface may show the same package a second time.
     fn open(zone: &Path) -> Option<Self> {
         let folder = zone.file_name()?.to_str()?;
         let name = fs::read_to_string(zone.join("name")).ok()?;
@@ -120,7 +120,7 @@ mod tests {
         let rapl = Rapl::open(root.path()).unwrap();
         assert_eq!(rapl.total_uj(), Some(0));
         fs::write(first.join("energy_uj"), "150").unwrap();
-        fs::write(second.join("energy_uj"), "20").unwrap(); // Past its range of 1000.
+        fs::write(second.join("energy_uj"), "20").unwrap(); // It has passed its range of 1000.
         fs::write(core.join("energy_uj"), "500").unwrap();
         assert_eq!(rapl.total_uj(), Some(50 + 120));
         fs::write(first.join("energy_uj"), "151").unwrap();

@@ -124,7 +124,7 @@ fn workers_share_weights_and_account_them_each() {
     }]);
     let weights = Weights::new(source.clone());
     let executors = [(), ()].map(|()| CandleExecutor::new(weights.clone(), Device::Cpu, 100));
-    // At the same time: the second must wait for the first one's weights, not read its own.
+    // At the same time: the second waits for the weights of the first instead of reading its own.
     let executors: Vec<_> = executors
         .map(|mut executor| {
             std::thread::spawn(move || {
@@ -149,7 +149,7 @@ fn workers_share_weights_and_account_them_each() {
 }
 
 #[test]
-fn what_the_next_batches_need_outlives_what_was_used_last() {
+fn a_variant_that_waiting_batches_need_outlives_the_last_used() {
     let weights = Weights::new(ToySource::new(&[40, 40, 40]));
     let mut executor = CandleExecutor::new(weights, Device::Cpu, 100);
     for variant in [0, 1] {
@@ -165,7 +165,7 @@ fn what_the_next_batches_need_outlives_what_was_used_last() {
 }
 
 #[test]
-fn what_is_slow_to_load_outlives_what_was_used_last() {
+fn a_variant_that_is_slow_to_load_outlives_the_last_used() {
     let weights = Weights::new(ToySource::new(&[40, 40, 40]));
     let loads = [9_000, 10, 10].map(Micros);
     let mut executor = CandleExecutor::new(weights, Device::Cpu, 100).with_loads(loads.into());

@@ -1,11 +1,10 @@
-//! What the executor promises to the rest of the host, shown on tiny hand-made models.
+//! The executor's promises to the rest of the host, on tiny hand-made models.
 #![allow(clippy::unwrap_used)]
 
+mod bench;
 mod cache;
 mod faults;
-mod import;
 mod manifest;
-mod measure;
 #[path = "../../../../models/tests/common/onnx.rs"]
 #[allow(dead_code)]
 mod onnx;
@@ -14,7 +13,6 @@ mod onnx_graphs;
 #[path = "../../../../models/tests/common/onnx_zoo.rs"]
 #[allow(dead_code)]
 mod onnx_zoo;
-mod profile;
 mod reload;
 mod staged;
 mod synthetic;

@@ -10,7 +10,7 @@ use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, Manifest, Prior};
 use switchyard_executor::{
-    BatchOutput, CandleExecutor, Executor, InputTensor, InputType, Job, Row, Weights,
+    BatchOutput, CandleExecutor, Executor, InputTensor, InputType, Job, JobRow, Weights,
 };
 use switchyard_models::Zoo;
 
@@ -98,7 +98,7 @@ fn prior(zoo: &Zoo, prior: Prior) -> Vec<f64> {
 }
 
 #[test]
-fn the_cards_become_the_catalog() {
+fn model_cards_become_the_catalog() {
     let dir = tempfile::tempdir().unwrap();
     let manifest = Manifest::all(&write_zoo(dir.path())).unwrap();
     let app = &manifest.apps[0];
@@ -142,7 +142,7 @@ fn a_class_that_was_never_validated_is_named() {
 }
 
 #[test]
-fn a_choice_departs_from_the_card() {
+fn a_choice_overrides_the_card() {
     let dir = tempfile::tempdir().unwrap();
     let zoo = write_zoo(dir.path());
     let choice = AppChoice {
@@ -167,7 +167,7 @@ fn a_choice_departs_from_the_card() {
 }
 
 #[test]
-fn what_the_zoo_has_not_is_named_with_what_it_has() {
+fn missing_apps_and_variants_are_named_with_the_existing_ones() {
     let dir = tempfile::tempdir().unwrap();
     let zoo = write_zoo(dir.path());
     let refusal = |choice: AppChoice| {
@@ -199,7 +199,7 @@ fn what_the_zoo_has_not_is_named_with_what_it_has() {
 }
 
 fn job(requests: &[u64]) -> Job {
-    let rows = requests.iter().map(|&request| Row {
+    let rows = requests.iter().map(|&request| JobRow {
         request: RequestId(request),
         input: Some(vec![InputTensor::F32(
             (0..8).map(|i| ((i + request) % 5) as f32).collect(),
@@ -244,7 +244,7 @@ fn a_model_of_the_zoo_answers() {
     assert_eq!(
         executor.residency().free_bytes,
         0,
-        "the card's size is the model's"
+        "the card states the model's size"
     );
 }
 

@@ -1,5 +1,5 @@
-//! ONNX graphs under the same cache, budget and replacement as any other variant. Passed over
-//! where there is no onnxruntime.
+//! ONNX graphs under the same cache, budget and replacement as any other variant. The tests pass
+//! without a check on machines without onnxruntime.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerI
 use switchyard_core::residents::Soon;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{
-    BatchOutput, CandleExecutor, Executor, InputTensor, Job, Row, Weights, Worker, WorkerEvent,
+    BatchOutput, CandleExecutor, Executor, InputTensor, Job, JobRow, Weights, Worker, WorkerEvent,
     WorkerOptions,
 };
 use switchyard_models::Zoo;
@@ -17,26 +17,26 @@ use tempfile::TempDir;
 
 use crate::onnx_zoo::{self, PARAMETERS, SAMPLES, library_is_here, perceptron};
 
-/// In order of name.
+/// Ids are in the order of the names.
 const GRAPH: VariantId = VariantId(0);
 const PLAIN: VariantId = VariantId(1);
 
-/// What each takes.
+/// Bytes that each takes.
 const BYTES: u64 = PARAMETERS as u64 * 4;
 
-struct Yard {
+struct GraphZoo {
     _dir: TempDir,
     graph: PathBuf,
     weights: Arc<Weights>,
 }
 
-fn yard() -> Yard {
+fn graph_zoo() -> GraphZoo {
     let dir = tempfile::tempdir().unwrap();
     let graph = onnx_zoo::write(dir.path());
     let manifest = Manifest::all(&Zoo::open(dir.path()).unwrap()).unwrap();
     let sizes: Vec<u64> = manifest.variants.iter().map(|v| v.memory_bytes).collect();
     assert_eq!(sizes, [BYTES; 2]);
-    Yard {
+    GraphZoo {
         _dir: dir,
         graph,
         weights: Weights::new(manifest.source),
@@ -44,7 +44,7 @@ fn yard() -> Yard {
 }
 
 fn job(variant: VariantId, rows: u64) -> Job {
-    let row = |request| Row {
+    let row = |request| JobRow {
         request: RequestId(request),
         input: Some(vec![InputTensor::F32(
             (0..SAMPLES as u64)
@@ -79,31 +79,31 @@ fn are_close(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5)
 }
 
-/// Puts another graph in the file's place, whole at once.
+/// Replaces the file by another graph, whole at once.
 fn replace(graph: &Path, bytes: &[u8]) {
-    std::fs::write(graph.join("beside"), bytes).unwrap();
-    std::fs::rename(graph.join("beside"), graph.join("model.onnx")).unwrap();
+    std::fs::write(graph.join("next.onnx"), bytes).unwrap();
+    std::fs::rename(graph.join("next.onnx"), graph.join("model.onnx")).unwrap();
 }
 
 #[test]
-fn a_graph_takes_its_part_of_the_budget_and_goes() {
+fn a_graph_takes_its_part_of_the_budget_and_is_evicted() {
     if !library_is_here() {
         return;
     }
-    let yard = yard();
-    let mut executor = CandleExecutor::new(yard.weights.clone(), Device::Cpu, BYTES + 10);
+    let zoo = graph_zoo();
+    let mut executor = CandleExecutor::new(zoo.weights.clone(), Device::Cpu, BYTES + 10);
     let of_graph = answers(&mut executor, GRAPH);
     assert_eq!(executor.residency().resident, [GRAPH]);
     assert_eq!(executor.residency().free_bytes, 10);
     let of_plain = answers(&mut executor, PLAIN);
     assert!(are_close(&of_graph, &of_plain), "{of_graph:?} {of_plain:?}");
     assert_eq!(executor.residency().resident, [PLAIN], "evicted");
-    let ran = executor.run(&mut job(GRAPH, 1));
-    assert!(ran.result.is_ok() && ran.load.0 > 0, "loaded again");
+    let outcome = executor.run(&mut job(GRAPH, 1));
+    assert!(outcome.result.is_ok() && outcome.load.0 > 0, "loaded again");
     executor.unload(GRAPH);
     assert_eq!(executor.residency().free_bytes, BYTES + 10);
 
-    let mut small = CandleExecutor::new(yard.weights, Device::Cpu, BYTES - 1);
+    let mut small = CandleExecutor::new(zoo.weights, Device::Cpu, BYTES - 1);
     let error = small.run(&mut job(GRAPH, 1)).result.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -115,51 +115,51 @@ fn a_graph_takes_its_part_of_the_budget_and_goes() {
 }
 
 #[test]
-fn another_graph_takes_over_and_a_bad_one_does_not() {
+fn a_new_graph_replaces_the_old_one_unless_it_is_wrong() {
     if !library_is_here() {
         return;
     }
-    let yard = yard();
-    let mut executor = CandleExecutor::new(yard.weights.clone(), Device::Cpu, 1_000);
+    let zoo = graph_zoo();
+    let mut executor = CandleExecutor::new(zoo.weights.clone(), Device::Cpu, 1_000);
     let first = answers(&mut executor, GRAPH);
-    replace(&yard.graph, &perceptron(2.0).bytes());
-    let renewed = yard.weights.renew(GRAPH, &[Device::Cpu]).unwrap();
+    replace(&zoo.graph, &perceptron(2.0).bytes());
+    let renewed = zoo.weights.renew(GRAPH, &[Device::Cpu]).unwrap();
     assert!(are_close(&answers(&mut executor, GRAPH), &first), "not yet");
     executor.replace(GRAPH, &renewed[0]);
     let second = answers(&mut executor, GRAPH);
     assert!(!are_close(&second, &first));
 
-    let refused = |what: &str| {
-        let error = yard.weights.renew(GRAPH, &[Device::Cpu]).err().unwrap();
-        let said = error.to_string();
+    let refused = |reason: &str| {
+        let error = zoo.weights.renew(GRAPH, &[Device::Cpu]).err().unwrap();
+        let message = error.to_string();
         assert!(
-            said.starts_with("pulse/graph: ") && said.contains(what),
-            "{said}"
+            message.starts_with("pulse/graph: ") && message.contains(reason),
+            "{message}"
         );
     };
     let mut unknown = perceptron(3.0);
     unknown.nodes[1].op_type = "Rectify".to_owned();
-    replace(&yard.graph, &unknown.bytes());
+    replace(&zoo.graph, &unknown.bytes());
     refused("model.onnx: onnxruntime: ");
     let mut larger = perceptron(3.0);
     let more = crate::onnx::Weight::new("more", &[2], &[1.0, 2.0]);
     larger.weights.push(more);
-    replace(&yard.graph, &larger.bytes());
+    replace(&zoo.graph, &larger.bytes());
     refused("`parameters` is 101 now, the server started with 99: restart it");
     let mut infinite = perceptron(3.0);
     infinite.weights[3] = crate::onnx::Weight::new("b1", &[3], &[f32::NAN; 3]);
-    replace(&yard.graph, &infinite.bytes());
+    replace(&zoo.graph, &infinite.bytes());
     refused("a trial run: exit 0: answers NaN");
     assert!(are_close(&answers(&mut executor, GRAPH), &second), "kept");
 }
 
-/// Two workers, of one thread and of two, that share the graph.
+/// Two workers share the graph, one with one thread, one with two.
 #[test]
 fn workers_of_different_sizes_run_it_at_once() {
     if !library_is_here() {
         return;
     }
-    let yard = yard();
+    let zoo = graph_zoo();
     let (send, events) = crossbeam_channel::unbounded();
     let workers: Vec<Worker> = [1, 2]
         .into_iter()
@@ -171,10 +171,10 @@ fn workers_of_different_sizes_run_it_at_once() {
                 cores: Vec::new(),
                 commands_max: 100,
             };
-            let executor = CandleExecutor::new(yard.weights.clone(), Device::Cpu, 1_000);
+            let executor = CandleExecutor::new(zoo.weights.clone(), Device::Cpu, 1_000);
             let send = send.clone();
-            let pass_on = move |event| send.send(event).unwrap();
-            Worker::spawn(options, Box::new(executor), pass_on).unwrap()
+            let report = move |event| send.send(event).unwrap();
+            Worker::spawn(options, Box::new(executor), report).unwrap()
         })
         .collect();
     for _ in 0..40 {
@@ -182,7 +182,7 @@ fn workers_of_different_sizes_run_it_at_once() {
             worker.run(job(GRAPH, 3)).unwrap();
         }
     }
-    let mut alone = CandleExecutor::new(yard.weights, Device::Cpu, 1_000);
+    let mut alone = CandleExecutor::new(zoo.weights, Device::Cpu, 1_000);
     let wanted = answers(&mut alone, PLAIN);
     let mut finished = 0;
     while finished < 80 {

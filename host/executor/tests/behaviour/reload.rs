@@ -1,4 +1,4 @@
-//! Other weights for a variant that serves.
+//! New weights for a variant that serves.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ fn parks(executor: &mut CandleExecutor, requests: &[u64]) {
     assert_eq!(parked, BatchOutput::Parked);
 }
 
-/// Batches of other sizes may add in another order.
+/// Batches of other sizes may sum in another order.
 fn close(a: &[f32], b: &[f32]) {
     let near = a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
     assert!(near && a.len() == b.len(), "{a:?} is not {b:?}");
 }
 
-/// What another executor answers, which has had these weights from the start.
+/// The answers of an executor that had these weights from the start.
 fn expected(shift: f32, requests: &[u64]) -> Vec<f32> {
     let source = ToySource::new(&[10]);
     source.shift(shift);
@@ -34,7 +34,7 @@ fn expected(shift: f32, requests: &[u64]) -> Vec<f32> {
 }
 
 #[test]
-fn batches_that_start_afterwards_run_on_the_new_weights() {
+fn later_batches_run_on_the_new_weights() {
     let source = ToySource::new(&[10]);
     let weights = Weights::new(source.clone());
     let mut executor = CandleExecutor::new(weights.clone(), Device::Cpu, 100);
@@ -50,7 +50,7 @@ fn batches_that_start_afterwards_run_on_the_new_weights() {
 }
 
 #[test]
-fn what_is_parked_ends_on_the_weights_it_began_with() {
+fn parked_requests_end_on_the_weights_they_began_with() {
     let source = ToySource::new(&[10]);
     let weights = Weights::new(source.clone());
     let mut executor = CandleExecutor::new(weights.clone(), Device::Cpu, 1_000);
@@ -69,7 +69,7 @@ fn what_is_parked_ends_on_the_weights_it_began_with() {
     assert_eq!(
         executor.residency().free_bytes,
         990,
-        "with the last of its requests the old weights have gone"
+        "the last of their requests has freed the old weights"
     );
 }
 
@@ -79,12 +79,12 @@ fn weights_that_fail_their_trial_are_refused_and_the_old_ones_are_kept() {
     let weights = Weights::new(source.clone());
     let mut executor = CandleExecutor::new(weights.clone(), Device::Cpu, 100);
     let before = answers(&mut executor, job_of(0, 1));
-    let refused = |what: &str| {
+    let refused = |reason: &str| {
         let error = weights.renew(VariantId(0), &[Device::Cpu]).err().unwrap();
-        let said = error.to_string();
+        let message = error.to_string();
         assert!(
-            said.starts_with("toy/v0: ") && said.contains(what),
-            "{said}"
+            message.starts_with("toy/v0: ") && message.contains(reason),
+            "{message}"
         );
     };
     source.shift(f32::INFINITY);
@@ -93,7 +93,7 @@ fn weights_that_fail_their_trial_are_refused_and_the_old_ones_are_kept() {
     source.break_it("cut off");
     refused("cut off");
     assert_eq!(answers(&mut executor, job_of(0, 1)), before);
-    // Not even an eviction loses them while the files are no good.
+    // An eviction does not lose them while the files are refused.
     executor.run(&mut job_of(1, 2)).result.unwrap_err();
     assert_eq!(
         executor.residency().free_bytes,
@@ -104,5 +104,5 @@ fn weights_that_fail_their_trial_are_refused_and_the_old_ones_are_kept() {
     let held = Arc::downgrade(&weights.load(VariantId(0), &Device::Cpu).unwrap());
     executor.unload(VariantId(0));
     weights.forget(VariantId(0), &Device::Cpu);
-    assert!(held.upgrade().is_none(), "but an unload does");
+    assert!(held.upgrade().is_none(), "an unload drops them");
 }

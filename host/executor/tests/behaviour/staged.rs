@@ -37,7 +37,7 @@ fn park(executor: &mut CandleExecutor, requests: &[u64], from: u32, to: u32) {
 }
 
 #[test]
-fn a_run_in_stages_answers_as_a_whole_run() {
+fn stages_one_by_one_answer_as_all_in_one_go() {
     let mut executor = executor();
     let whole = answers(&mut executor, job(&[1, 2, 3], 0, 3, Some(1)));
     park(&mut executor, &[1, 2, 3], 0, 1);
@@ -60,7 +60,7 @@ fn an_early_exit_answers_from_its_own_head() {
 }
 
 #[test]
-fn rows_parked_apart_go_on_together() {
+fn rows_parked_in_different_batches_continue_together() {
     let mut executor = executor();
     let alone: Vec<_> = [1, 2, 3, 4]
         .iter()
@@ -76,7 +76,7 @@ fn rows_parked_apart_go_on_together() {
 }
 
 #[test]
-fn parked_activations_take_from_free_memory_until_they_go() {
+fn parked_activations_take_free_memory_until_they_are_released() {
     let mut executor = executor();
     park(&mut executor, &[1, 2], 0, 1);
     park(&mut executor, &[3], 0, 1);

@@ -8,7 +8,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{ExitId, KindId, RequestId, VariantId, WorkerId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
 use switchyard_core::time::Micros;
-use switchyard_executor::synthetic::{Fault, Pace, class_of};
+use switchyard_executor::synthetic::{InjectedFault, WaitMode, class_of};
 use switchyard_executor::{
     BatchOutput, ExecuteError, Executor, SyntheticExecutor, Worker, WorkerEvent, WorkerOptions,
 };
@@ -41,13 +41,13 @@ fn catalog() -> Arc<Catalog> {
     })
 }
 
-fn executor(pace: Pace) -> SyntheticExecutor {
-    SyntheticExecutor::new(catalog(), KindId(0), pace, 100)
+fn executor(wait: WaitMode) -> SyntheticExecutor {
+    SyntheticExecutor::new(catalog(), KindId(0), wait, 100)
 }
 
 #[test]
 fn answers_are_a_function_of_request_variant_and_exit() {
-    let mut executor = executor(Pace::Instant);
+    let mut executor = executor(WaitMode::Skip);
     let first = executor
         .run(&mut job(&[1, 2, 3, 4], 0, 3, Some(1)))
         .result
@@ -69,8 +69,8 @@ fn answers_are_a_function_of_request_variant_and_exit() {
 
 #[test]
 fn a_batch_takes_the_profiled_time_and_a_load_once() {
-    for pace in [Pace::Sleep, Pace::Spin] {
-        let mut executor = executor(pace);
+    for wait in [WaitMode::Sleep, WaitMode::Spin] {
+        let mut executor = executor(wait);
         let first = executor.run(&mut job(&[1], 0, 3, Some(1)));
         assert!(first.load >= LOAD && first.compute >= BATCH, "{first:?}");
         assert_eq!(
@@ -81,8 +81,8 @@ fn a_batch_takes_the_profiled_time_and_a_load_once() {
 }
 
 #[test]
-fn parked_requests_go_on_from_where_they_are() {
-    let mut executor = executor(Pace::Instant);
+fn parked_requests_continue_from_their_stage() {
+    let mut executor = executor(WaitMode::Skip);
     let mut run = |from, to, exit| executor.run(&mut job(&[1], from, to, exit)).result;
     assert_eq!(run(0, 1, None).unwrap(), BatchOutput::Parked);
     assert!(matches!(
@@ -101,7 +101,7 @@ fn parked_requests_go_on_from_where_they_are() {
 
 #[test]
 fn models_come_and_go_under_the_budget() {
-    let mut executor = executor(Pace::Instant);
+    let mut executor = executor(WaitMode::Skip);
     executor.preload(VariantId(0)).unwrap();
     executor.preload(VariantId(1)).unwrap();
     assert_eq!(executor.residency().resident, [VariantId(1)]);
@@ -115,13 +115,13 @@ fn models_come_and_go_under_the_budget() {
 
 #[test]
 fn a_lost_device_takes_the_worker_down_and_loses_no_batch() {
-    let executor = executor(Pace::Instant).with_faults(|job| match job.batch.0 {
-        1 => Some(Fault::Error("one".to_owned())),
-        2 => Some(Fault::Panic("two".to_owned())),
-        3 => Some(Fault::Lost("three".to_owned())),
+    let executor = executor(WaitMode::Skip).with_faults(|job| match job.batch.0 {
+        1 => Some(InjectedFault::Error("one".to_owned())),
+        2 => Some(InjectedFault::Panic("two".to_owned())),
+        3 => Some(InjectedFault::Lost("three".to_owned())),
         _ => None,
     });
-    let (tell, told) = channel();
+    let (report, events) = channel();
     let options = WorkerOptions {
         id: WorkerId(0),
         name: "synthetic".to_owned(),
@@ -130,7 +130,7 @@ fn a_lost_device_takes_the_worker_down_and_loses_no_batch() {
         commands_max: 8,
     };
     let worker = Worker::spawn(options, Box::new(executor), move |event| {
-        tell.send(event).unwrap();
+        report.send(event).unwrap();
     });
     let worker = worker.unwrap();
     for request in 0..=4 {
@@ -138,15 +138,17 @@ fn a_lost_device_takes_the_worker_down_and_loses_no_batch() {
     }
     let mut seen = Vec::new();
     for _ in 0..6 {
-        seen.push(match told.recv_timeout(Duration::from_secs(20)).unwrap() {
-            WorkerEvent::Down(down) => format!("down: {}", down.reason),
-            WorkerEvent::Finished(finished) => match finished.result {
-                Ok(_) => "answered".to_owned(),
-                Err(ExecuteError::Stopped) => "stopped".to_owned(),
-                Err(error) => error.to_string(),
+        seen.push(
+            match events.recv_timeout(Duration::from_secs(20)).unwrap() {
+                WorkerEvent::Down(down) => format!("down: {}", down.reason),
+                WorkerEvent::Finished(finished) => match finished.result {
+                    Ok(_) => "answered".to_owned(),
+                    Err(ExecuteError::Stopped) => "stopped".to_owned(),
+                    Err(error) => error.to_string(),
+                },
+                other => unreachable!("nothing is loaded or unloaded here: {other:?}"),
             },
-            other => unreachable!("nothing is loaded or unloaded here: {other:?}"),
-        });
+        );
     }
     let expected = [
         "answered",

@@ -1,22 +1,22 @@
-//! Texts: tokenised where a batch is put together, and answered.
+//! Texts: tokenised while a batch is assembled, and answered.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::residents::Soon;
 use switchyard_executor::energy::Meters;
 use switchyard_executor::executor::Executor;
 use switchyard_executor::manifest::Manifest;
-use switchyard_executor::profile::{
-    KindToMeasure, Machine, Made, MeasureOptions, MeasureProgress, Measurement, Subject, measure,
-};
 use switchyard_executor::{
-    BatchOutput, CandleExecutor, Device, DeviceName, InputTensor, Job, ModelSource, Row, Weights,
+    BatchOutput, CandleBench, CandleExecutor, Device, InputTensor, Job, JobRow, ModelSource,
+    Weights,
 };
 use switchyard_models::Zoo;
 
+use crate::bench::{kind, measured};
 use crate::text_zoo::{Answers, HIDDEN, write_app};
 
 const CLASSIFIER: VariantId = VariantId(0);
@@ -34,9 +34,9 @@ fn executor(manifest: &Manifest) -> CandleExecutor {
     CandleExecutor::new(Weights::new(source), Device::Cpu, u64::MAX)
 }
 
-/// Runs stages `[from, to)` for these requests; the second half of the run answers.
+/// Stages `[from, to)` for these requests; the exit follows stage 2.
 fn job(variant: VariantId, [from, to]: [u32; 2], rows: &[(u64, &str)]) -> Job {
-    let rows = rows.iter().map(|&(request, text)| Row {
+    let rows = rows.iter().map(|&(request, text)| JobRow {
         request: RequestId(request),
         input: (from == 0).then(|| vec![InputTensor::Text(text.to_owned())]),
     });
@@ -83,7 +83,7 @@ fn texts_of_different_lengths_share_a_batch() {
 }
 
 #[test]
-fn texts_parked_in_different_batches_go_on_together() {
+fn texts_parked_in_different_batches_continue_together() {
     let dir = tempfile::tempdir().unwrap();
     let mut executor = executor(&zoo(dir.path()));
     let (short, long) = ((1, "w4"), (2, "w5 w6 w7 w8 w9"));
@@ -133,7 +133,7 @@ fn an_encoder_is_renewed_while_it_serves() {
 }
 
 #[test]
-fn numbers_are_no_text() {
+fn numbers_are_refused_as_text() {
     let dir = tempfile::tempdir().unwrap();
     let mut executor = executor(&zoo(dir.path()));
     let mut wrong = job(CLASSIFIER, [0, 2], &[(7, "w4")]);
@@ -150,27 +150,18 @@ fn encoders_are_measured_with_their_longest_text() {
     let dir = tempfile::tempdir().unwrap();
     let manifest = zoo(dir.path());
     let source: Arc<dyn ModelSource> = Arc::clone(&manifest.source) as _;
-    let kinds = [KindToMeasure {
-        name: "cpu-1t".to_owned(),
-        device: DeviceName::Cpu,
-        threads: 1,
-    }];
-    let subject = Subject {
+    let bench = CandleBench {
         source: &source,
-        apps: &manifest.apps,
-        variants: &manifest.variants,
-        kinds: &kinds,
+        kinds: &[kind(1)],
         meters: Meters::default(),
     };
-    let options = MeasureOptions {
-        budget: Duration::from_millis(50),
-        ..MeasureOptions::quick()
+    let catalog = Catalog {
+        apps: manifest.apps.clone(),
+        variants: manifest.variants.clone(),
+        ..Catalog::default()
     };
-    let mut measured = Measurement::default();
-    let mut watch = |_: MeasureProgress<'_>| {};
-    measure(subject, &options, &mut measured, &mut watch).unwrap();
-    let file = measured.to_file(Made::now("cargo test"), Machine::detect());
+    let file = measured(&catalog, &bench, Duration::from_millis(50)).unwrap();
     assert_eq!(file.models.len(), 2);
-    // The whole run, the first stage and the last, for batches of 1, 2 and 4.
+    // All stages, the first one and the last one, for batches of 1, 2 and 4.
     assert_eq!(file.latencies.len(), 2 * 3 * 3);
 }

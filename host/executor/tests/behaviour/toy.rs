@@ -1,4 +1,4 @@
-//! Tiny models that are made by hand, and jobs for them.
+//! Tiny hand-made models, and jobs for them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -11,7 +11,7 @@ use switchyard_core::profile::Profile;
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
 use switchyard_executor::{
-    InputSpec, InputTensor, InputType, Job, LoadError, LoadedModel, ModelSource, Row,
+    InputSpec, InputTensor, InputType, Job, JobRow, LoadError, LoadedModel, ModelSource,
 };
 use switchyard_models::StagedModel;
 
@@ -24,7 +24,7 @@ pub(crate) const POISON: f32 = 1e9;
 /// Stage i computes `relu(x * (i + 1) + 0.5)`.
 pub(crate) struct Toy {
     exits: Vec<usize>,
-    /// Added in every stage: what tells one toy's weights from another's.
+    /// Added in every stage: it tells one toy's weights from another's.
     shift: f32,
 }
 
@@ -56,13 +56,13 @@ impl StagedModel for Toy {
     }
 }
 
-/// Toys by position; counts how often it was read.
+/// Toys by position; counts its loads.
 pub(crate) struct ToySource {
     pub(crate) models: Vec<ToySpec>,
     pub(crate) loads: AtomicUsize,
     shift: Mutex<f32>,
     broken: Mutex<Option<String>>,
-    /// A load waits for this when it is there.
+    /// If set, a load waits here at its begin and its end.
     pub(crate) gate: Mutex<Option<Arc<Barrier>>>,
 }
 
@@ -94,12 +94,12 @@ impl ToySource {
         })
     }
 
-    /// What is loaded from now on has other weights.
+    /// Later loads have other weights.
     pub(crate) fn shift(&self, shift: f32) {
         *self.shift.lock().unwrap() = shift;
     }
 
-    /// Loads fail from now on ...
+    /// Later loads fail ...
     pub(crate) fn break_it(&self, reason: &str) {
         *self.broken.lock().unwrap() = Some(reason.to_owned());
     }
@@ -209,7 +209,7 @@ pub(crate) fn input(request: u64) -> Vec<f32> {
 
 /// Stages `[from, to)` of variant 0 for these requests.
 pub(crate) fn job(requests: &[u64], from_stage: u32, to_stage: u32, exit: Option<u32>) -> Job {
-    let rows = requests.iter().map(|&request| Row {
+    let rows = requests.iter().map(|&request| JobRow {
         request: RequestId(request),
         input: (from_stage == 0).then(|| vec![InputTensor::F32(input(request).into())]),
     });
@@ -225,7 +225,7 @@ pub(crate) fn job(requests: &[u64], from_stage: u32, to_stage: u32, exit: Option
     }
 }
 
-/// A whole run of another variant.
+/// All stages of another variant.
 pub(crate) fn job_of(variant: u32, request: u64) -> Job {
     Job {
         variant: VariantId(variant),

@@ -1,4 +1,4 @@
-//! Worker threads: isolation of panics, bounds, loss, and what is told of it.
+//! Worker threads: isolation of panics, bounds, loss, and the events that report them.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Barrier};
@@ -8,7 +8,7 @@ use switchyard_core::ids::{BatchId, RequestId, VariantId, WorkerId};
 use switchyard_core::time::Micros;
 use switchyard_executor::{
     BatchOutput, CacheError, CandleExecutor, Device, ExecuteError, Executor, Finished, InputTensor,
-    Job, Preloaded, Ran, Refused, Residency, Weights, Worker, WorkerEvent, WorkerOptions,
+    Job, JobOutcome, Preloaded, Refused, Residency, Weights, Worker, WorkerEvent, WorkerOptions,
 };
 
 use crate::toy::{POISON, ToySource, WIDTH, job, job_of};
@@ -29,16 +29,16 @@ fn spawn(
     executor: impl Executor + 'static,
     commands_max: usize,
 ) -> (Worker, Receiver<WorkerEvent>) {
-    let (tell, told) = channel();
+    let (report, events) = channel();
     let worker = Worker::spawn(options(commands_max), Box::new(executor), move |event| {
         // The test may have ended already.
-        let _ = tell.send(event);
+        let _ = report.send(event);
     });
-    (worker.unwrap(), told)
+    (worker.unwrap(), events)
 }
 
-fn finished(told: &Receiver<WorkerEvent>) -> Finished {
-    match told.recv_timeout(PATIENCE).unwrap() {
+fn finished(events: &Receiver<WorkerEvent>) -> Finished {
+    match events.recv_timeout(PATIENCE).unwrap() {
         WorkerEvent::Finished(finished) => finished,
         other => panic!("{other:?}"),
     }
@@ -52,10 +52,10 @@ fn candle() -> CandleExecutor {
 struct Gate(Arc<Barrier>);
 
 impl Executor for Gate {
-    fn run(&mut self, _: &mut Job) -> Ran {
+    fn run(&mut self, _: &mut Job) -> JobOutcome {
         self.0.wait();
         self.0.wait();
-        Ran {
+        JobOutcome {
             result: Ok(BatchOutput::Parked),
             compute: Micros(1),
             load: Micros::ZERO,
@@ -75,25 +75,25 @@ impl Executor for Gate {
 
 #[test]
 fn a_batch_is_answered_on_the_workers_thread() {
-    let (worker, told) = spawn(candle(), 4);
+    let (worker, events) = spawn(candle(), 4);
     worker.run(job(&[7, 8], 0, 3, Some(1))).unwrap();
-    let finished = finished(&told);
+    let finished = finished(&events);
     assert_eq!((finished.worker, finished.batch), (WorkerId(3), BatchId(7)));
     assert_eq!(finished.result.unwrap().rows().count(), 2);
     assert_eq!(finished.residency.resident, [VariantId(0)]);
     assert_eq!(finished.residency.free_bytes, 90);
 }
 
-/// Says where its batches run.
+/// Reports the cores that its batches run on.
 #[cfg(target_os = "linux")]
-struct Where(std::sync::mpsc::Sender<Vec<Vec<usize>>>);
+struct CoresProbe(std::sync::mpsc::Sender<Vec<Vec<usize>>>);
 
 #[cfg(target_os = "linux")]
-impl Executor for Where {
-    fn run(&mut self, _: &mut Job) -> Ran {
-        let each = rayon::broadcast(|_| switchyard_executor::threads::cores().unwrap());
+impl Executor for CoresProbe {
+    fn run(&mut self, _: &mut Job) -> JobOutcome {
+        let each = rayon::broadcast(|_| switchyard_threads::cores().unwrap());
         self.0.send(each).unwrap();
-        Ran {
+        JobOutcome {
             result: Ok(BatchOutput::Parked),
             compute: Micros(1),
             load: Micros::ZERO,
@@ -114,18 +114,18 @@ impl Executor for Where {
 #[cfg(target_os = "linux")]
 #[test]
 fn batches_run_on_the_workers_cores() {
-    let all = switchyard_executor::threads::cores().unwrap();
+    let all = switchyard_threads::cores().unwrap();
     let (first, last) = (all[0], *all.last().unwrap());
     for cores in [vec![], vec![last], vec![last, first]] {
-        let (tell, told) = channel();
+        let (report, reports) = channel();
         let options = WorkerOptions {
             threads: cores.len().max(1),
             cores: cores.clone(),
             ..options(4)
         };
-        let worker = Worker::spawn(options, Box::new(Where(tell)), |_| {}).unwrap();
+        let worker = Worker::spawn(options, Box::new(CoresProbe(report)), |_| {}).unwrap();
         worker.run(job(&[1], 0, 1, None)).unwrap();
-        let each = told.recv_timeout(PATIENCE).unwrap();
+        let each = reports.recv_timeout(PATIENCE).unwrap();
         let one_each: Vec<Vec<usize>> = cores.iter().map(|core| vec![*core]).collect();
         assert_eq!(
             each,
@@ -135,10 +135,10 @@ fn batches_run_on_the_workers_cores() {
                 one_each
             }
         );
-        // Whoever made it runs where it could.
-        assert_eq!(switchyard_executor::threads::cores().unwrap(), all);
+        // The thread that spawned the worker is not pinned.
+        assert_eq!(switchyard_threads::cores().unwrap(), all);
     }
-    // No machine that this runs on has as many.
+    // No machine has these cores.
     for core in [1023, 1024, usize::MAX] {
         let nowhere = WorkerOptions {
             cores: vec![core; 2],
@@ -150,29 +150,29 @@ fn batches_run_on_the_workers_cores() {
 
 #[test]
 fn a_panic_fails_its_batch_and_nothing_else() {
-    let (worker, told) = spawn(candle(), 4);
+    let (worker, events) = spawn(candle(), 4);
     worker.run(job(&[1, 2], 0, 1, None)).unwrap();
     let mut poisoned = job(&[5], 0, 3, Some(1));
     poisoned.rows[0].input = Some(vec![InputTensor::F32(vec![POISON; WIDTH].into())]);
     worker.run(poisoned).unwrap();
     worker.run(job(&[1, 2], 1, 3, Some(1))).unwrap();
-    finished(&told).result.unwrap();
-    let error = finished(&told).result.unwrap_err();
+    finished(&events).result.unwrap();
+    let error = finished(&events).result.unwrap_err();
     assert!(matches!(error, ExecuteError::Panicked { .. }));
     assert_eq!(
         error.to_string(),
         "the batch panicked: toy poisoned in stage 0"
     );
-    // What was parked before the panic goes on after it.
-    finished(&told).result.unwrap();
+    // Requests that were parked before the panic continue after it.
+    finished(&events).result.unwrap();
 }
 
 #[test]
 fn a_panic_between_stages_frees_what_was_parked() {
     /// Panics in the second stage.
-    struct Late(CandleExecutor);
-    impl Executor for Late {
-        fn run(&mut self, job: &mut Job) -> Ran {
+    struct LatePanic(CandleExecutor);
+    impl Executor for LatePanic {
+        fn run(&mut self, job: &mut Job) -> JobOutcome {
             assert!(job.from_stage == 0, "late");
             self.0.run(job)
         }
@@ -186,11 +186,11 @@ fn a_panic_between_stages_frees_what_was_parked() {
             self.0.residency()
         }
     }
-    let (worker, told) = spawn(Late(candle()), 4);
+    let (worker, events) = spawn(LatePanic(candle()), 4);
     worker.run(job(&[1, 2], 0, 1, None)).unwrap();
-    assert!(finished(&told).residency.free_bytes < 90);
+    assert!(finished(&events).residency.free_bytes < 90);
     worker.run(job(&[1, 2], 1, 2, None)).unwrap();
-    let failed = finished(&told);
+    let failed = finished(&events);
     assert_eq!(
         failed.result.unwrap_err().to_string(),
         "the batch panicked: late"
@@ -200,28 +200,28 @@ fn a_panic_between_stages_frees_what_was_parked() {
 
 #[test]
 fn a_release_follows_the_batches_before_it() {
-    let (worker, told) = spawn(candle(), 4);
+    let (worker, events) = spawn(candle(), 4);
     worker.run(job(&[1], 0, 1, None)).unwrap();
     worker.release(RequestId(1)).unwrap();
     worker.run(job(&[2], 0, 3, Some(1))).unwrap();
-    assert!(finished(&told).residency.free_bytes < 90);
-    assert_eq!(finished(&told).residency.free_bytes, 90);
+    assert!(finished(&events).residency.free_bytes < 90);
+    assert_eq!(finished(&events).residency.free_bytes, 90);
 }
 
 #[test]
 fn a_preload_is_reported() {
-    let (worker, told) = spawn(candle(), 4);
+    let (worker, events) = spawn(candle(), 4);
     worker.preload(VariantId(0)).unwrap();
     worker.preload(VariantId(6)).unwrap();
     let preloaded = |event| match event {
         WorkerEvent::Preloaded(preloaded) => preloaded,
         other => panic!("{other:?}"),
     };
-    let first = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    let first = preloaded(events.recv_timeout(PATIENCE).unwrap());
     assert_eq!(first.variant, VariantId(0));
     assert_eq!(first.residency.resident, [VariantId(0)]);
     first.result.unwrap();
-    let second = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    let second = preloaded(events.recv_timeout(PATIENCE).unwrap());
     assert_eq!(
         second.result.unwrap_err().to_string(),
         "toy/v6: no such toy"
@@ -230,9 +230,9 @@ fn a_preload_is_reported() {
 
 #[test]
 fn a_panicking_preload_is_reported() {
-    let (worker, told) = spawn(Gate(Arc::new(Barrier::new(1))), 4);
+    let (worker, events) = spawn(Gate(Arc::new(Barrier::new(1))), 4);
     worker.preload(VariantId(0)).unwrap();
-    let WorkerEvent::Preloaded(preloaded) = told.recv_timeout(PATIENCE).unwrap() else {
+    let WorkerEvent::Preloaded(preloaded) = events.recv_timeout(PATIENCE).unwrap() else {
         panic!("not a preload");
     };
     assert_eq!(
@@ -244,7 +244,7 @@ fn a_panicking_preload_is_reported() {
 #[test]
 fn a_full_queue_gives_the_job_back() {
     let gate = Arc::new(Barrier::new(2));
-    let (worker, told) = spawn(Gate(Arc::clone(&gate)), 1);
+    let (worker, events) = spawn(Gate(Arc::clone(&gate)), 1);
     worker.run(job(&[1], 0, 1, None)).unwrap();
     gate.wait(); // It runs: the queue is empty.
     worker.run(job(&[2], 0, 1, None)).unwrap();
@@ -260,25 +260,28 @@ fn a_full_queue_gives_the_job_back() {
     for _ in 0..3 {
         gate.wait();
     }
-    assert_eq!(finished(&told).batch, BatchId(1));
-    assert_eq!(finished(&told).batch, BatchId(2));
+    assert_eq!(finished(&events).batch, BatchId(1));
+    assert_eq!(finished(&events).batch, BatchId(2));
 }
 
 #[test]
-fn dropping_ends_what_runs_and_fails_what_waits() {
+fn dropping_a_worker_ends_the_running_batch_and_fails_the_waiting_one() {
     let gate = Arc::new(Barrier::new(2));
-    let (worker, told) = spawn(Gate(Arc::clone(&gate)), 4);
+    let (worker, events) = spawn(Gate(Arc::clone(&gate)), 4);
     worker.run(job(&[1], 0, 1, None)).unwrap();
     worker.run(job(&[2], 0, 1, None)).unwrap();
     gate.wait();
     let dropping = std::thread::spawn(move || drop(worker));
-    // Without the stop flag the second batch would wait at the gate for ever.
+    // Without the stop flag the second batch would wait at the gate forever.
     std::thread::sleep(Duration::from_millis(50));
     gate.wait();
     dropping.join().unwrap();
-    finished(&told).result.unwrap();
-    assert!(matches!(finished(&told).result, Err(ExecuteError::Stopped)));
-    assert!(told.recv().is_err(), "the thread is gone");
+    finished(&events).result.unwrap();
+    assert!(matches!(
+        finished(&events).result,
+        Err(ExecuteError::Stopped)
+    ));
+    assert!(events.recv().is_err(), "the thread is gone");
 }
 
 fn preloaded(event: WorkerEvent) -> Preloaded {
@@ -289,30 +292,37 @@ fn preloaded(event: WorkerEvent) -> Preloaded {
 }
 
 #[test]
-fn what_the_next_batch_needs_is_loaded_while_another_runs() {
+fn the_next_batchs_variant_is_loaded_while_another_batch_runs() {
     let source = ToySource::new(&[40, 40]);
     let executor = CandleExecutor::new(Weights::new(source.clone()), Device::Cpu, 100);
-    let (worker, told) = spawn(executor, 8);
+    let (worker, events) = spawn(executor, 8);
     worker.run(job_of(0, 1)).unwrap();
-    finished(&told).result.unwrap();
+    finished(&events).result.unwrap();
     let gate = Arc::new(Barrier::new(2));
     *source.gate.lock().unwrap() = Some(Arc::clone(&gate));
     worker.prepare(std::iter::once(VariantId(1)).collect());
     gate.wait(); // Its load is under way ...
     worker.run(job_of(0, 2)).unwrap();
-    // ... and a batch that does not need it is not held up by it.
-    let beside = finished(&told);
-    beside.result.unwrap();
-    assert_eq!(beside.load, Micros::ZERO);
-    assert_eq!(beside.residency.resident, [VariantId(0)]);
-    assert_eq!(beside.residency.free_bytes, 20, "its room is taken already");
+    // ... and a batch that does not need it does not wait for it.
+    let meanwhile = finished(&events);
+    meanwhile.result.unwrap();
+    assert_eq!(meanwhile.load, Micros::ZERO);
+    assert_eq!(meanwhile.residency.resident, [VariantId(0)]);
+    assert_eq!(
+        meanwhile.residency.free_bytes, 20,
+        "its room is taken already"
+    );
     *source.gate.lock().unwrap() = None;
     gate.wait();
-    let ahead = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    let ahead = preloaded(events.recv_timeout(PATIENCE).unwrap());
     assert!(!ahead.asked && ahead.result.unwrap() > Micros::ZERO);
-    assert!(ahead.residency.version > beside.residency.version);
+    assert!(ahead.residency.version > meanwhile.residency.version);
     worker.run(job_of(1, 3)).unwrap();
-    assert_eq!(finished(&told).load, Micros::ZERO, "it was there in time");
+    assert_eq!(
+        finished(&events).load,
+        Micros::ZERO,
+        "it was resident in time"
+    );
     assert_eq!(source.loads(), 2);
 }
 
@@ -320,7 +330,7 @@ fn what_the_next_batch_needs_is_loaded_while_another_runs() {
 fn a_batch_whose_load_is_under_way_takes_it_over() {
     let source = ToySource::new(&[40]);
     let executor = CandleExecutor::new(Weights::new(source.clone()), Device::Cpu, 100);
-    let (worker, told) = spawn(executor, 8);
+    let (worker, events) = spawn(executor, 8);
     let gate = Arc::new(Barrier::new(2));
     *source.gate.lock().unwrap() = Some(Arc::clone(&gate));
     worker.prepare(std::iter::once(VariantId(0)).collect());
@@ -328,9 +338,9 @@ fn a_batch_whose_load_is_under_way_takes_it_over() {
     *source.gate.lock().unwrap() = None;
     worker.run(job_of(0, 1)).unwrap();
     gate.wait();
-    // The load may end before the worker has come to the batch; it is told of apart then.
+    // The load may end before the worker thread takes the batch; then it is reported on its own.
     let finished = loop {
-        match told.recv_timeout(PATIENCE).unwrap() {
+        match events.recv_timeout(PATIENCE).unwrap() {
             WorkerEvent::Preloaded(ahead) => drop(ahead.result.unwrap()),
             WorkerEvent::Finished(finished) => break finished,
             other => panic!("{other:?}"),
@@ -342,44 +352,44 @@ fn a_batch_whose_load_is_under_way_takes_it_over() {
 }
 
 #[test]
-fn what_is_prepared_evicts_nothing_that_is_needed_sooner() {
+fn a_load_ahead_evicts_no_variant_that_is_needed_sooner() {
     let source = ToySource::new(&[60, 60, 30]);
     let executor = CandleExecutor::new(Weights::new(source), Device::Cpu, 100);
-    let (worker, told) = spawn(executor, 8);
+    let (worker, events) = spawn(executor, 8);
     worker.run(job_of(0, 1)).unwrap();
-    finished(&told).result.unwrap();
-    // 1 does not fit beside 0, which is needed before it; 2 does.
+    finished(&events).result.unwrap();
+    // 1 does not fit next to 0, which is needed before it; 2 does.
     worker.prepare([0, 1, 2].into_iter().map(VariantId).collect());
-    let ahead = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    let ahead = preloaded(events.recv_timeout(PATIENCE).unwrap());
     assert_eq!(ahead.variant, VariantId(2));
     assert_eq!(ahead.residency.resident, [VariantId(0), VariantId(2)]);
 }
 
 #[test]
-fn a_load_ahead_that_fails_is_told_once_and_evicts_nothing_twice() {
+fn a_load_ahead_that_fails_is_reported_once_and_evicts_nothing_twice() {
     let source = ToySource::new(&[40, 40]);
     let executor = CandleExecutor::new(Weights::new(source.clone()), Device::Cpu, 100);
-    let (worker, told) = spawn(executor, 8);
+    let (worker, events) = spawn(executor, 8);
     source.break_it("cut off");
     for _ in 0..3 {
         worker.prepare(std::iter::once(VariantId(1)).collect());
     }
-    let failed = preloaded(told.recv_timeout(PATIENCE).unwrap());
+    let failed = preloaded(events.recv_timeout(PATIENCE).unwrap());
     assert_eq!(failed.result.unwrap_err().to_string(), "toy/v1: cut off");
     source.mend();
     worker.run(job_of(0, 1)).unwrap();
-    finished(&told).result.unwrap();
+    finished(&events).result.unwrap();
     drop(worker);
-    assert!(told.try_recv().is_err(), "it was told before");
+    assert!(events.try_recv().is_err(), "it was reported before");
 }
 
 #[test]
-fn an_unload_follows_the_batches_before_it_and_is_told() {
-    let (worker, told) = spawn(candle(), 8);
+fn an_unload_follows_the_batches_before_it_and_is_reported() {
+    let (worker, events) = spawn(candle(), 8);
     worker.run(job(&[1], 0, 3, Some(1))).unwrap();
     worker.unload(VariantId(0)).unwrap();
-    assert_eq!(finished(&told).residency.resident, [VariantId(0)]);
-    match told.recv_timeout(PATIENCE).unwrap() {
+    assert_eq!(finished(&events).residency.resident, [VariantId(0)]);
+    match events.recv_timeout(PATIENCE).unwrap() {
         WorkerEvent::Unloaded(unloaded) => {
             assert_eq!(unloaded.variant, VariantId(0));
             assert_eq!(unloaded.residency.resident, []);

@@ -1,4 +1,4 @@
-//! C: bindings made here, clang with a C library for WebAssembly, then the encoder.
+//! C: bindings by this program, then clang with a C library for WebAssembly, then the encoder.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,7 +9,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use wit_bindgen_core::{Files, wit_parser::Resolve};
 
-use super::{Project, take, tools};
+use super::folder::{ProjectFolder, take};
+use super::tools;
 use crate::{component, contract, install};
 
 const ADVICE: &str = "\
@@ -19,36 +20,36 @@ Install clang, its linker for WebAssembly and a C library, then run the command 
   Fedora: dnf install clang lld wasi-libc-devel compiler-rt
   any:    unpack https://github.com/WebAssembly/wasi-sdk/releases and set WASI_SDK_PATH to it";
 
-/// Folder of a project with what is made from the contract.
+/// Folder of a project for bindings, which are made from the contract.
 const BINDINGS: &str = "bindings";
 
-/// Sources whose names begin like this are not part of the component.
+/// Sources with this prefix are tests, and not part of the component.
 const TEST: &str = "test";
 
-/// What the Makefile says, else the folder's name: C has no manifest.
-pub(super) fn name(project: &Project) -> String {
+/// The name in the Makefile, by default the folder's name: C has no manifest.
+pub(super) fn name(project: &ProjectFolder) -> String {
     let makefile = project.read("Makefile").unwrap_or_default();
     let said = makefile
         .lines()
         .find_map(|line| line.strip_prefix("NAME := "));
-    let folder = project.folder.file_name().unwrap_or_default();
+    let folder = project.path.file_name().unwrap_or_default();
     said.map_or_else(
         || folder.to_string_lossy().into_owned(),
         |name| name.trim().to_owned(),
     )
 }
 
-pub(super) fn component(project: &Project) -> Result<Vec<u8>> {
-    let mut sources = sources(&project.folder)?;
-    let made = bind(&project.folder, &project.contract()?)?;
+pub(super) fn component(project: &ProjectFolder) -> Result<Vec<u8>> {
+    let mut sources = sources(&project.path)?;
+    let made = bind(&project.path, &project.contract()?)?;
     sources.extend(
         made.into_iter()
             .filter(|path| path.extension() != Some(OsStr::new("h"))),
     );
-    let module = project.made("module.part")?;
+    let module = project.output("module.part")?;
     let mut clang = compiler()?;
     clang
-        .current_dir(&project.folder)
+        .current_dir(&project.path)
         .args([
             "-mexec-model=reactor",
             "-std=c11",
@@ -67,7 +68,7 @@ pub(super) fn component(project: &Project) -> Result<Vec<u8>> {
     component::encode(&take(&module)?)
 }
 
-/// Makes a project's bindings from the contract in its folder. Returns their paths in it.
+/// Writes a project's bindings, made from a contract. Returns their paths in the project.
 pub(crate) fn bind(folder: &Path, contract: &Path) -> Result<Vec<PathBuf>> {
     let made = made_from(contract)?;
     for (path, contents) in &made {
@@ -76,7 +77,7 @@ pub(crate) fn bind(folder: &Path, contract: &Path) -> Result<Vec<PathBuf>> {
     Ok(made.into_iter().map(|(path, _)| path).collect())
 }
 
-/// What `wit-bindgen` makes from a contract for C, as paths in a project.
+/// The bindings for C, with their paths in a project.
 fn made_from(contract: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve
@@ -93,7 +94,7 @@ fn made_from(contract: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
         .collect())
 }
 
-/// The project's own sources, without tests.
+/// The sources of the project, without tests.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -109,7 +110,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The SDK's clang, else the newest one that can be called, told what it compiles for.
+/// The clang of `WASI_SDK_PATH`, by default the newest one in `PATH`, with its target.
 fn compiler() -> Result<Command> {
     if let Some(sdk) = env::var_os("WASI_SDK_PATH") {
         let mut clang = Command::new(Path::new(&sdk).join("bin/clang"));

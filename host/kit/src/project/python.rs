@@ -4,7 +4,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Project, take, tools};
+use super::folder::{ProjectFolder, take};
+use super::tools;
 use crate::contract;
 
 const ADVICE: &str = "\
@@ -16,7 +17,7 @@ Install Python 3.10 or newer with pip and venv, then run the command again:
 /// The module with the contract's calls.
 const APP: &str = "app";
 
-pub(super) fn name(project: &Project) -> Result<String> {
+pub(super) fn name(project: &ProjectFolder) -> Result<String> {
     let manifest: toml::Table = project
         .read("pyproject.toml")?
         .parse()
@@ -30,13 +31,13 @@ pub(super) fn name(project: &Project) -> Result<String> {
         .to_owned())
 }
 
-pub(super) fn component(project: &Project) -> Result<Vec<u8>> {
-    let venv = project.folder.join(".venv");
+pub(super) fn component(project: &ProjectFolder) -> Result<Vec<u8>> {
+    let venv = project.path.join(".venv");
     let list = project.read("requirements.txt")?;
     tools::once(&venv.join("installed.txt"), &list, || {
         let mut make = Command::new("python3");
         make.args(["-m", "venv"]).arg(&venv);
-        tools::run(make.current_dir(&project.folder), ADVICE).context(ADVICE)?;
+        tools::run(make.current_dir(&project.path), ADVICE).context(ADVICE)?;
         let mut pip = Command::new(venv.join("bin/python"));
         pip.args([
             "-m",
@@ -46,12 +47,12 @@ pub(super) fn component(project: &Project) -> Result<Vec<u8>> {
             "--disable-pip-version-check",
         ])
         .args(["-r", "requirements.txt"]);
-        tools::run(pip.current_dir(&project.folder), ADVICE)
+        tools::run(pip.current_dir(&project.path), ADVICE)
     })?;
-    let made = project.made("component.part")?;
+    let made = project.output("component.part")?;
     let mut command = Command::new(venv.join("bin/componentize-py"));
     command
-        .current_dir(&project.folder)
+        .current_dir(&project.path)
         .env("VIRTUAL_ENV", &venv)
         .arg("-d")
         .arg(project.contract()?)

@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result};
 
-use super::Project;
+use super::folder::ProjectFolder;
 use crate::{cargo, component, toolchain};
 
-/// The profile that scaffolds have for policies; a project without it is built with `release`.
+/// The profile in new projects. A project without it is built with `release`.
 const PROFILE: &str = "wasm";
 
-pub(super) fn name(project: &Project) -> Result<String> {
+pub(super) fn name(project: &ProjectFolder) -> Result<String> {
     let manifest = manifest(project)?;
     let name = manifest
         .get("package")
@@ -17,7 +17,7 @@ pub(super) fn name(project: &Project) -> Result<String> {
     Ok(name.context("Cargo.toml has no package.name")?.to_owned())
 }
 
-pub(super) fn component(project: &Project) -> Result<Vec<u8>> {
+pub(super) fn component(project: &ProjectFolder) -> Result<Vec<u8>> {
     let manifest = manifest(project)?;
     let has_profile = manifest
         .get("profile")
@@ -25,17 +25,17 @@ pub(super) fn component(project: &Project) -> Result<Vec<u8>> {
     let profile = if has_profile { PROFILE } else { "release" };
     let toolchain = toolchain::find()?;
     eprintln!("wasm toolchain: {}", toolchain.summary());
-    let mut command = toolchain.cargo_build(&project.folder);
+    let mut command = toolchain.cargo_build(&project.path);
     command.args(["--lib", "--profile", profile]);
     let artifacts = cargo::build(&mut command)?;
-    let module = cargo::module(&artifacts, &project.folder.join("Cargo.toml")).context(
-        "cargo made no .wasm file: Cargo.toml needs [lib] with crate-type = [\"cdylib\", \"rlib\"]",
+    let module = cargo::module(&artifacts, &project.path.join("Cargo.toml")).context(
+        "cargo made no .wasm file: set crate-type = [\"cdylib\", \"rlib\"] in [lib] of Cargo.toml",
     )?;
     let bytes =
         std::fs::read(module).with_context(|| format!("cannot read {}", module.display()))?;
     component::encode(&bytes)
 }
 
-fn manifest(project: &Project) -> Result<toml::Table> {
+fn manifest(project: &ProjectFolder) -> Result<toml::Table> {
     project.read("Cargo.toml")?.parse().context("Cargo.toml")
 }

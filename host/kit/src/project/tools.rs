@@ -1,4 +1,4 @@
-//! Programs that a build needs, and what to say where they are missing.
+//! Runs the programs that a build needs, with advice when they are missing.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,12 +8,13 @@ use std::{env, fs};
 
 use anyhow::{Context, Error, Result, bail};
 
+use crate::programs::newest_version;
 use crate::shell;
 
-/// Runs a tool whose words belong on stderr, because stdout is kept for results.
+/// Runs a tool. Its output goes to stderr, because stdout is for results.
 ///
 /// # Errors
-/// When it is missing, with `advice`; when it fails, with its command line.
+/// When the tool is missing, with `advice`. When it fails, with its command line.
 pub(super) fn run(command: &mut Command, advice: &str) -> Result<()> {
     let line = shell::line(command);
     eprintln!("   {line}");
@@ -30,20 +31,21 @@ pub(super) fn run(command: &mut Command, advice: &str) -> Result<()> {
     Ok(())
 }
 
-/// Does what a package manager does only when the list it works from has changed since.
+/// Installs packages if their list has changed since the last time. The stamp is a file with the
+/// list that was installed.
 ///
 /// # Errors
-/// Those of `install`, and when the stamp cannot be written.
+/// Those of `install`, or the stamp cannot be written.
 pub(super) fn once(stamp: &Path, list: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
     if fs::read_to_string(stamp).is_ok_and(|installed| installed == list) {
         return Ok(());
     }
     install()?;
-    // Last, so that an installation that was broken off is begun again.
+    // Last, so that an interrupted installation is repeated.
     fs::write(stamp, list).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// `NAME`, else the newest `NAME-N`, among the programs that can be called.
+/// `NAME`, otherwise the newest `NAME-N`, in the folders of `PATH`.
 pub(super) fn newest(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     newest_in(name, &path)
@@ -56,16 +58,10 @@ fn newest_in(name: &str, path: &OsStr) -> Option<PathBuf> {
         if plain.is_file() {
             return Some(plain);
         }
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let file = entry.file_name();
-            let version = file
-                .to_str()
-                .and_then(|file| file.strip_prefix(name)?.strip_prefix('-')?.parse().ok());
-            if let Some(version) = version
-                && found.as_ref().is_none_or(|(best, _)| *best < version)
-            {
-                found = Some((version, entry.path()));
-            }
+        if let Some((version, path)) = newest_version(&folder, name)
+            && found.as_ref().is_none_or(|(best, _)| *best < version)
+        {
+            found = Some((version, path));
         }
     }
     found.map(|(_, path)| path)
@@ -76,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_tool_comes_with_advice() {
+    fn the_error_for_a_missing_tool_has_advice() {
         let error = run(&mut Command::new("no-such-tool-here"), "Install it.").unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -85,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_tool_is_named() {
+    fn the_error_for_a_failing_tool_has_its_command_line() {
         let error = run(Command::new("sh").args(["-c", "exit 4"]), "").unwrap_err();
         assert!(error.to_string().contains("sh -c 'exit 4'"), "{error}");
     }
@@ -108,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_version_is_found_unless_there_is_a_plain_one() {
+    fn the_newest_version_is_found_unless_there_is_a_plain_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().as_os_str();
         for name in ["clang-9", "clang-19", "clang-format-20"] {

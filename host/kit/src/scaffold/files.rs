@@ -1,4 +1,4 @@
-//! What new projects are made of, carried along in this program.
+//! The files of new projects, carried along in this program.
 
 use std::path::PathBuf;
 
@@ -40,11 +40,34 @@ const C: &[Text] = example!(
     "test_scheduler.c",
 );
 
-/// The SDK as a member of this repository's workspace.
-pub(super) const SDK_MANIFEST: &str = include_str!("../../../../plugins/sdk/Cargo.toml");
+/// A crate of this repository that a Rust project carries along.
+pub(super) struct VendoredCrate {
+    pub(super) name: &'static str,
+    /// As a member of this repository's workspace.
+    pub(super) manifest: &'static str,
+    /// Files next to the manifest.
+    files: &'static [Text],
+    sources: Dir<'static>,
+}
 
-const SDK_README: &str = include_str!("../../../../plugins/sdk/README.md");
-static SDK_SOURCES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk/src");
+/// The SDK, and the core, by whose rules the SDK checks plans in tests.
+pub(super) static VENDORED: [VendoredCrate; 2] = [
+    VendoredCrate {
+        name: "switchyard-sdk",
+        manifest: include_str!("../../../../plugins/sdk/Cargo.toml"),
+        files: &[(
+            "README.md",
+            include_str!("../../../../plugins/sdk/README.md"),
+        )],
+        sources: include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk/src"),
+    },
+    VendoredCrate {
+        name: "switchyard-core",
+        manifest: include_str!("../../../core/Cargo.toml"),
+        files: &[],
+        sources: include_dir!("$CARGO_MANIFEST_DIR/../core/src"),
+    },
+];
 
 pub(super) fn of(language: Language) -> &'static [Text] {
     match language {
@@ -55,16 +78,23 @@ pub(super) fn of(language: Language) -> &'static [Text] {
     }
 }
 
-/// The SDK's sources and what its documentation includes.
-pub(super) fn sdk() -> impl Iterator<Item = (PathBuf, &'static [u8])> {
-    let mut folders = vec![&SDK_SOURCES];
-    let mut files = vec![(PathBuf::from("README.md"), SDK_README.as_bytes())];
-    while let Some(folder) = folders.pop() {
-        folders.extend(folder.dirs());
-        let own = folder.files();
-        files.extend(own.map(|file| (PathBuf::from("src").join(file.path()), file.contents())));
+// === impl VendoredCrate ===
+
+impl VendoredCrate {
+    /// The sources and the files that their documentation includes, without the manifest.
+    pub(super) fn files(&'static self) -> Vec<(PathBuf, &'static [u8])> {
+        let beside = self.files.iter();
+        let mut files: Vec<_> = beside
+            .map(|(path, text)| (PathBuf::from(path), text.as_bytes()))
+            .collect();
+        let mut folders = vec![&self.sources];
+        while let Some(folder) = folders.pop() {
+            folders.extend(folder.dirs());
+            let own = folder.files();
+            files.extend(own.map(|file| (PathBuf::from("src").join(file.path()), file.contents())));
+        }
+        files
     }
-    files.into_iter()
 }
 
 #[cfg(test)]
@@ -93,10 +123,17 @@ mod tests {
     }
 
     #[test]
-    fn the_sdks_sources_are_whole() {
-        let names: Vec<PathBuf> = sdk().map(|(path, _)| path).collect();
-        for file in ["README.md", "src/lib.rs", "src/window/index.rs"] {
-            assert!(names.contains(&PathBuf::from(file)), "{file}");
+    fn the_sources_of_vendored_crates_are_whole() {
+        let [sdk, core] = &VENDORED;
+        for (vendored, file) in [
+            (sdk, "README.md"),
+            (sdk, "src/lib.rs"),
+            (sdk, "src/window/index.rs"),
+            (core, "src/plan/rules.rs"),
+        ] {
+            let files = vendored.files();
+            let has = files.iter().any(|(path, _)| path == Path::new(file));
+            assert!(has, "{}: {file}", vendored.name);
         }
     }
 }

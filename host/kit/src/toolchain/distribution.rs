@@ -1,20 +1,20 @@
-//! Debian's packages: a second compiler with the standard library's source.
+//! Debian's packages: a second compiler, with the source of the standard library.
 //!
-//! They hold no library compiled for wasm, so cargo's `build-std` makes one. That is an unstable
-//! option; `RUSTC_BOOTSTRAP` allows it, for policies only.
+//! They have no standard library for wasm, so cargo's `build-std` compiles it. That is an unstable
+//! option. `RUSTC_BOOTSTRAP` allows it, for policies only.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::programs::newest_version;
 use crate::{cargo, shell};
 
 /// In Debian 12 and its updates, for amd64 and arm64.
 const PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-19"];
 
-/// Variables that point at the toolchain that runs this program.
+/// Variables that point to the toolchain that runs this program.
 const ACTIVE_TOOLCHAIN: [&str; 7] = [
     "RUSTUP_TOOLCHAIN",
     "RUSTC",
@@ -33,10 +33,10 @@ pub(super) struct Distribution {
     linker: PathBuf,
 }
 
-/// The packages as they are, else after installing them.
+/// The installed packages; installs them if they are missing.
 ///
 /// # Errors
-/// Says what is missing and why it could not be installed.
+/// The part that is missing, and why it cannot be installed.
 pub(super) fn find_or_install() -> Result<Distribution> {
     let missing = match Distribution::find(Path::new("/")) {
         Ok(found) => return Ok(found),
@@ -49,7 +49,7 @@ pub(super) fn find_or_install() -> Result<Distribution> {
 // === impl Distribution ===
 
 impl Distribution {
-    /// Looks below `root`, which is `/` but for tests.
+    /// Searches below `root`, which is `/` except in tests.
     fn find(root: &Path) -> Result<Self> {
         let usr = root.join("usr");
         let (cargo, rustc) = (usr.join("bin/cargo"), usr.join("bin/rustc"));
@@ -78,7 +78,7 @@ impl Distribution {
         })
     }
 
-    /// cargo in `folder`, with its own rustc and nothing of the active toolchain.
+    /// cargo in `folder`, with its own rustc and no variable of the active toolchain.
     pub(super) fn cargo(&self, folder: &Path) -> Command {
         let mut command = Command::new(&self.cargo);
         command.current_dir(folder);
@@ -93,12 +93,12 @@ impl Distribution {
         command
     }
 
-    /// What a build needs beyond the plain one: the standard library, from source.
+    /// Flags for a build of the standard library from source.
     pub(super) fn build_flags(&self) -> [&'static str; 2] {
         ["-Z", "build-std=std,panic_abort"]
     }
 
-    /// The programs in use, for the line that says which toolchain was chosen.
+    /// The programs, for the line about the chosen toolchain.
     pub(super) fn summary(&self) -> String {
         format!(
             "{} with {}, building std from source",
@@ -111,24 +111,15 @@ impl Distribution {
     }
 }
 
-/// `wasm-ld`, or the newest `wasm-ld-N`, in a folder of programs.
+/// The newest `wasm-ld-N` in a folder of programs, otherwise `wasm-ld`.
 fn linker(programs: &Path) -> Option<PathBuf> {
-    let newest = fs::read_dir(programs)
-        .ok()?
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let version = name.strip_prefix("wasm-ld-")?.parse::<u32>().ok()?;
-            Some((version, entry.path()))
-        })
-        .max();
     let plain = programs.join("wasm-ld");
-    newest
+    newest_version(programs, "wasm-ld")
         .map(|(_, path)| path)
         .or_else(|| plain.exists().then_some(plain))
 }
 
-/// Major and minor number out of `rustc 1.96.0 (ac68faa20 2026-05-25)` or `1.96`.
+/// Major and minor number of `rustc 1.96.0 (ac68faa20 2026-05-25)` or `1.96`.
 fn release(version: &str) -> Option<(u32, u32)> {
     let number = version
         .split_whitespace()
@@ -137,23 +128,23 @@ fn release(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Installs [`PACKAGES`] as root, or with a `sudo` that asks nothing.
+/// Installs [`PACKAGES`] as root, or with a `sudo` that needs no password.
 fn install() -> Result<()> {
     if shell::answer(Command::new("apt-get").arg("--version")).is_none() {
-        bail!("there is no apt-get to install it with");
+        bail!("apt-get is not installed, so it cannot be added");
     }
     let root = shell::answer(Command::new("id").arg("-u")).is_some_and(|id| id == "0");
     if !root && shell::answer(Command::new("sudo").args(["-n", "true"])).is_none() {
-        bail!("installing packages needs root, or a sudo that asks for no password");
+        bail!("installing packages needs root, or a sudo that needs no password");
     }
     eprintln!(
         "wasm toolchain: installing the packages {}",
         PACKAGES.join(" ")
     );
-    // Lists as old as the machine's image name a compiler that is too old, and a fresh container
-    // has none at all. Where they cannot be renewed, those that are there may still do.
+    // Package lists as old as the machine's image name a compiler that is too old, and a fresh
+    // container has no lists. If they cannot be updated, the present ones may suffice.
     if let Err(error) = apt_get(root, &["update"]) {
-        eprintln!("wasm toolchain: {error:#}; going on with the package lists as they are");
+        eprintln!("wasm toolchain: {error:#}; continuing with the present package lists");
     }
     apt_get(root, &install_arguments())
 }
@@ -164,7 +155,7 @@ fn install_arguments() -> Vec<&'static str> {
     arguments
 }
 
-/// apt talks on stdout, which is kept for results: its words go to stderr.
+/// Runs apt-get. It writes to stdout, which is for results, so its output goes to stderr.
 fn apt_get(root: bool, arguments: &[&str]) -> Result<()> {
     let mut command = Command::new(if root { "env" } else { "sudo" });
     if !root {
@@ -178,6 +169,7 @@ fn apt_get(root: bool, arguments: &[&str]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -238,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_are_read_from_what_rustc_prints() {
+    fn releases_are_parsed_from_the_output_of_rustc() {
         assert_eq!(
             release("rustc 1.96.0 (ac68faa20 2026-05-25) (built from a source tarball)"),
             Some((1, 96))
@@ -249,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_active_toolchain_does_not_leak_in() {
+    fn no_variable_of_the_active_toolchain_is_kept() {
         let root = tree("9.0.0");
         let command = Distribution::find(root.path())
             .unwrap()

@@ -1,14 +1,14 @@
-//! Medians of calls that take turns, so that what else the machine does hits all of them.
+//! Medians of calls that take turns, so that other load on the machine affects all of them alike.
 //!
-//! criterion measures one contestant after the other and reports each by itself; here the
-//! ratio is the result, and on a shared machine only turns make it trustworthy.
+//! criterion measures one contestant after the other and reports each alone. Here the ratio is the
+//! result, and on a shared machine only turns make it reliable.
 
 use std::time::Instant;
 
-/// Something to call again and again.
-pub(crate) type Call<'a> = Box<dyn FnMut() + 'a>;
+/// A call that is measured again and again.
+pub(crate) type BenchCall<'a> = Box<dyn FnMut() + 'a>;
 
-/// Turns each contestant gets; `--quick` on the command line makes it fewer.
+/// Turns of each contestant. `--quick` on the command line makes them fewer.
 pub(crate) fn turns() -> usize {
     if std::env::args().any(|arg| arg == "--quick") {
         301
@@ -17,9 +17,9 @@ pub(crate) fn turns() -> usize {
     }
 }
 
-/// Median time of one call of each contestant, in microseconds. One turn is as many calls
-/// as take about 20 us, so that reading the clock does not count.
-pub(crate) fn medians_us(contestants: &mut [Call<'_>]) -> Vec<f64> {
+/// Median time of one call of each contestant, in microseconds. A turn has enough calls to take
+/// about 20 us, so that reading the clock does not count.
+pub(crate) fn medians_us(contestants: &mut [BenchCall<'_>]) -> Vec<f64> {
     let calls: Vec<u32> = contestants.iter_mut().map(calls_per_turn).collect();
     let mut times = vec![Vec::new(); contestants.len()];
     for _ in 0..turns() {
@@ -34,13 +34,13 @@ pub(crate) fn medians_us(contestants: &mut [Call<'_>]) -> Vec<f64> {
     times.iter_mut().map(|times| median(times)).collect()
 }
 
-/// The middle one.
+/// The middle value, or the upper of the two middle ones.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-fn calls_per_turn(call: &mut Call<'_>) -> u32 {
+fn calls_per_turn(call: &mut BenchCall<'_>) -> u32 {
     let began = Instant::now();
     for _ in 0..64 {
         call();

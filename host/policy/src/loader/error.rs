@@ -1,38 +1,38 @@
-//! Why a policy was not loaded: which file, in which phase, for which reason.
+//! Why a policy was not loaded: the file, the phase and the reason.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use switchyard_core::policy::PolicyFault;
 
-use crate::contract::ContractError;
+use crate::registry::ContractError;
 use crate::settings::SettingsError;
 
-/// A policy that was not loaded. What served before goes on serving.
+/// A policy that was not loaded. The version that served before continues to serve.
 #[derive(Debug, thiserror::Error)]
 #[error("policy {}: {phase}: {cause}", file.display())]
 pub struct LoadError {
     /// The policy's file.
     pub file: PathBuf,
-    /// How far it came.
-    pub phase: Phase,
-    /// What stopped it.
+    /// The phase that failed.
+    pub phase: LoadPhase,
+    /// The reason.
     #[source]
     pub cause: LoadCause,
 }
 
-/// The steps of a load, in order.
+/// The phases of a load, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum LoadPhase {
     /// Read the component.
     Read,
     /// Read its settings.
     Settings,
     /// Compile it.
     Compile,
-    /// Match it with the contract.
+    /// Match it with a contract version.
     Contract,
-    /// Make an instance and ask it who it is.
+    /// Make an instance and ask it to describe itself.
     Describe,
     /// Configure it with catalog and settings.
     Configure,
@@ -40,7 +40,7 @@ pub enum Phase {
     Validate,
 }
 
-/// What stopped a load.
+/// Why a load failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadCause {
     /// The file cannot be read.
@@ -49,51 +49,51 @@ pub enum LoadCause {
     /// The settings cannot be read.
     #[error("{0}")]
     Settings(#[from] SettingsError),
-    /// Something else altogether.
+    /// The file is no WebAssembly.
     #[error("not a WebAssembly file")]
     NotWasm,
-    /// A step of the build is missing.
+    /// A core module: the last step of the build is missing.
     #[error(
-        "a core module, not a component; make one of it with `wasm-tools component new` \
-         or `cargo xtask plugins`"
+        "a core module, not a component: build it with `switchyard policy build`, or convert it \
+         with `wasm-tools component new`"
     )]
     CoreModule,
-    /// The end is missing.
-    #[error("the file is cut off after {bytes} bytes")]
+    /// The end of the file is missing.
+    #[error("the file is cut off after {bytes} bytes; copy it again")]
     Truncated {
-        /// Length of what is there.
+        /// Length of the file.
         bytes: usize,
     },
-    /// WebAssembly that does not validate, or uses what the engine has switched off.
+    /// The component does not validate, or uses a feature that the engine has switched off.
     #[error("not a valid component: {0}")]
     Invalid(String),
-    /// A component, but not a policy for this host.
+    /// The component is no policy that this host can run.
     #[error("{0}")]
     Contract(#[from] ContractError),
-    /// It did not answer as it must.
+    /// The policy faulted while it was described or configured.
     #[error("{0}")]
     Fault(#[from] PolicyFault),
-    /// It did not answer a recorded window as it must.
+    /// The policy faulted in a recorded window.
     #[error("recorded window {window}: {fault}")]
     Window {
-        /// Id of the window.
+        /// The window's id.
         window: u64,
-        /// What happened.
+        /// The fault.
         fault: PolicyFault,
     },
-    /// Its answer to a recorded window could not be applied.
+    /// The policy's plan for a recorded window could not be applied.
     #[error("recorded window {window}: its plan is refused: {reason}")]
     Plan {
-        /// Id of the window.
+        /// The window's id.
         window: u64,
-        /// What is wrong with the plan.
+        /// Why the plan is refused.
         reason: String,
     },
 }
 
-// === impl Phase ===
+// === impl LoadPhase ===
 
-impl Phase {
+impl LoadPhase {
     /// Name in logs and metrics.
     pub fn label(self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl Phase {
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for LoadPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
     }

@@ -1,61 +1,61 @@
-//! Why a recording cannot be read or written: which file, where in it, for which reason.
+//! Why a recording cannot be read or written: the file, the position and the reason.
 
 use std::path::{Path, PathBuf};
 
-use super::{FORMAT_VERSION, FRAME_BYTES_MAX};
+use super::format::{FORMAT_VERSION, FRAME_BYTES_MAX};
 
-/// A recording that cannot be read, or not be written on.
+/// A recording that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: at byte {offset}: {reason}", file.display())]
 pub struct RecordingError {
     /// The file.
     pub file: PathBuf,
-    /// Where in it: the beginning of the block at fault.
+    /// The beginning of the block at fault, in bytes from the beginning of the file.
     pub offset: u64,
-    /// What is wrong.
+    /// The fault.
     #[source]
     pub reason: Corruption,
 }
 
-/// What is wrong with a recording.
+/// The fault of a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum Corruption {
-    /// The system says no.
+    /// The system refuses to read or write the file.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// Somebody writes on it.
-    #[error("another recorder writes on it")]
+    /// Another recorder has the file locked.
+    #[error("another recorder writes to it")]
     Busy,
-    /// Something else altogether.
+    /// The file is no recording.
     #[error("not a recording of windows")]
     NotARecording,
     /// Written by another version of this program.
     #[error("format {theirs}, this program reads format {FORMAT_VERSION}")]
     Version {
-        /// As the file says.
+        /// The version in the file.
         theirs: String,
     },
-    /// A block is not as it was written.
+    /// The bytes of a block have changed since they were written.
     #[error("the block is damaged: {0}")]
     Block(&'static str),
-    /// A block's frames make no sense.
+    /// A frame cannot be decoded, or contradicts the frames before it.
     #[error("frame {index} of the block: {reason}")]
     Frame {
         /// Position in the block, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The contradiction, or the decoder's reason.
         reason: String,
     },
-    /// A frame is larger than any that is read.
+    /// A frame is longer than the reader accepts.
     #[error("a frame of {bytes} bytes, the limit is {FRAME_BYTES_MAX}")]
     TooLarge {
-        /// Its size.
+        /// Its length.
         bytes: usize,
     },
-    /// The file has its size.
-    #[error("the recording has reached its {most} bytes")]
+    /// The file has reached its largest size.
+    #[error("the recording has reached its limit of {most} bytes")]
     Full {
-        /// Bytes that it may have.
+        /// The largest size in bytes.
         most: u64,
     },
 }
@@ -71,12 +71,12 @@ impl RecordingError {
         }
     }
 
-    /// A file that nobody can write on.
+    /// A file that cannot be created or opened for writing.
     pub fn unwritable(file: &Path, error: std::io::Error) -> Self {
         Self::new(file, 0, error)
     }
 
-    /// Whether nothing is wrong but that the file has its size.
+    /// Whether the only fault is that the file has reached its largest size.
     pub fn is_full(&self) -> bool {
         matches!(self.reason, Corruption::Full { .. })
     }

@@ -1,4 +1,4 @@
-//! What a recording consists of.
+//! The entries of a recording.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,64 +6,64 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
-use switchyard_core::policy::{Description, Sights};
+use switchyard_core::policy::{Description, WindowFields};
 
 use crate::history::PolicyVersion;
 use crate::limits::Limits;
 
-/// One entry of a recording, in the order in which things happened. Part of the format: what
-/// is inside it in the core as well.
+/// One entry of a recording, in order of time. Part of the format, and so are the core's types in
+/// its fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Frame {
-    /// A scheduler begins: its windows count from 1 again, on a new clock.
+    /// A scheduler starts: its windows count from 1 again, on a new clock.
     Start(Box<Header>),
-    /// Another policy is active; none: only the native fallback serves.
+    /// The policy was replaced; none: only the native fallback serves.
     Policy(Option<PolicyRecord>),
-    /// There is something else to choose from.
+    /// The catalog was replaced.
     Catalog(Box<Catalog>),
     /// A window and its plan.
     Decision(#[serde(with = "shared")] Arc<Decision>),
-    /// So many windows are missing here: whoever recorded had no time for them.
+    /// The number of windows that are missing here, because the recorder could not keep up.
     Gap(u64),
 }
 
-/// All that a policy is configured with.
+/// The configuration of a policy and its pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// The program that recorded, and its version.
+    /// The recording program and its version.
     pub made_by: String,
-    /// It was a simulation.
+    /// Whether it was a simulation.
     pub simulated: bool,
     /// Name of the pool.
     pub pool: String,
-    /// Seed of its policies' random numbers.
+    /// Seed of the policies' random numbers.
     pub seed: u64,
     /// Longest time one window call may take, in microseconds.
     pub window_budget_us: u64,
-    /// Memory that a policy may have.
+    /// Largest linear memory of a policy.
     pub policy_memory_bytes: u64,
-    /// What there is to choose from.
+    /// The apps, variants and workers.
     pub catalog: Catalog,
-    /// The policy that is active; none: only the native fallback serves.
+    /// The active policy; none: only the native fallback serves.
     pub policy: Option<PolicyRecord>,
 }
 
 /// A policy by its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRecord {
-    /// `name@version`, as it describes itself.
+    /// `name@version`, from its description.
     pub label: String,
-    /// Content hash of component and settings together, hexadecimal; empty for a native policy.
+    /// Content hash of component and settings together, in hexadecimal. Empty for a native policy.
     pub hash: String,
-    /// Content hash of the component alone, hexadecimal; empty for a native policy.
+    /// Content hash of the component only, in hexadecimal. Empty for a native policy.
     pub code: String,
     /// Its settings, JSON.
     pub settings: String,
-    /// What its windows carry.
-    pub wants: Sights,
+    /// The window fields that it asks for.
+    pub wants: WindowFields,
 }
 
-/// A shared decision as the decision itself.
+/// Encodes a shared decision like the decision itself.
 mod shared {
     use std::sync::Arc;
 
@@ -87,7 +87,7 @@ mod shared {
 // === impl Header ===
 
 impl Header {
-    /// A recording of a live pool, with nothing but the fallback active yet.
+    /// The header of a live pool in which only the native fallback serves.
     pub fn new(pool: &str, catalog: Catalog) -> Self {
         Self {
             made_by: concat!("switchyard ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -102,13 +102,13 @@ impl Header {
         .with_limits(&Limits::default())
     }
 
-    /// Records the seed of a pool's policies.
+    /// Sets the seed of the pool's policies.
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// What a pool's policies may take, as far as it was recorded.
+    /// The limits of the pool's policies. Limits that are not recorded have their defaults.
     pub fn limits(&self) -> Limits {
         Limits {
             window_budget: Duration::from_micros(self.window_budget_us),
@@ -117,7 +117,7 @@ impl Header {
         }
     }
 
-    /// Records what a pool's policies may take.
+    /// Sets the limits of the pool's policies.
     pub fn with_limits(mut self, limits: &Limits) -> Self {
         let budget_us = limits.window_budget.as_micros();
         self.window_budget_us = u64::try_from(budget_us).unwrap_or(u64::MAX);
@@ -129,7 +129,7 @@ impl Header {
 // === impl PolicyRecord ===
 
 impl PolicyRecord {
-    /// A component that was loaded.
+    /// The record of a loaded component.
     pub fn of(version: &PolicyVersion, description: &Description) -> Self {
         Self {
             hash: version.hash.to_hex(),
@@ -139,7 +139,7 @@ impl PolicyRecord {
         }
     }
 
-    /// A policy that is part of the host.
+    /// The record of a policy that is part of the host.
     pub fn native(description: &Description) -> Self {
         Self {
             label: description.label(),

@@ -1,4 +1,4 @@
-//! Reading: block by block, every frame checked before anybody sees it.
+//! Reading: block by block. Every frame is checked before the caller gets it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,14 +9,11 @@ use std::sync::Arc;
 use flate2::read::DeflateDecoder;
 use switchyard_core::catalog::Catalog;
 
+use super::block::{BlockHead, check_preamble};
+use super::error::{Corruption, RecordingError};
+use super::format::{BLOCK_HEAD, PREAMBLE_MAX, checksum};
+use super::frame::Frame;
 use super::shape::check;
-use super::{
-    BLOCK_BYTES, BLOCK_HEAD, BLOCK_MARK, Corruption, FORMAT_VERSION, FRAME_BYTES_MAX, Frame, MAGIC,
-    PREAMBLE_MAX, RecordingError, checksum,
-};
-
-/// Largest block that is written.
-const BLOCK_MAX: usize = BLOCK_BYTES + FRAME_BYTES_MAX;
 
 /// The frames of a recording, oldest first. After an error there are no more.
 #[derive(Debug)]
@@ -25,30 +22,21 @@ pub struct Reader {
     path: PathBuf,
     /// Bytes read.
     at: u64,
-    /// Frames of the block read last.
+    /// Frames of the last block that the caller has not taken yet.
     frames: VecDeque<Frame>,
-    /// What windows are checked against.
+    /// The catalog that windows are checked against.
     catalog: Option<Arc<Catalog>>,
     cut_off: Option<CutOff>,
     ended: bool,
 }
 
-/// The last block of a recording is not whole: whoever wrote it was stopped.
+/// The last block of a recording is not whole: the recorder was stopped while it wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutOff {
-    /// Where it begins.
+    /// The beginning of the block.
     pub offset: u64,
-    /// What is there of it.
+    /// Bytes of the block in the file.
     pub bytes: u64,
-}
-
-/// The head of a block.
-pub(super) struct BlockHead {
-    /// Bytes that follow.
-    pub(super) stored: usize,
-    /// Bytes they are once inflated.
-    length: usize,
-    checksum: u32,
 }
 
 // === impl Reader ===
@@ -57,7 +45,7 @@ impl Reader {
     /// Opens a recording.
     ///
     /// # Errors
-    /// It cannot be read, or is something else than a recording of this format.
+    /// The file cannot be read, or is no recording of this format.
     pub fn open(path: &Path) -> Result<Self, RecordingError> {
         let fail = |reason: Corruption| RecordingError::new(path, 0, reason);
         let file = File::open(path).map_err(|error| fail(error.into()))?;
@@ -87,7 +75,7 @@ impl Reader {
         self.at
     }
 
-    /// What is missing at the end; known once all frames are read.
+    /// The block that is cut off at the end, if any. Known once all frames are read.
     pub fn cut_off(&self) -> Option<CutOff> {
         self.cut_off
     }
@@ -109,7 +97,7 @@ impl Reader {
         Ok(self.frames.pop_front())
     }
 
-    /// The next block, inflated; none at the end, whole or not.
+    /// The next block, inflated; none at the end of the file, also when the last block is cut off.
     fn next_block(&mut self) -> Result<Option<Vec<u8>>, Corruption> {
         let offset = self.at;
         let mut head = Vec::with_capacity(BLOCK_HEAD);
@@ -126,7 +114,7 @@ impl Reader {
             return Ok(None);
         }
         let mut block = Vec::new();
-        // One byte more than there should be shows that there are more.
+        // One byte more than expected: the block may be longer.
         let mut inflating = DeflateDecoder::new(stored.as_slice()).take(head.length as u64 + 1);
         let inflated = inflating.read_to_end(&mut block);
         let used = inflating.into_inner().total_in() == head.stored as u64;
@@ -134,7 +122,7 @@ impl Reader {
             return Err(Corruption::Block("it does not inflate to its length"));
         }
         if checksum(&block) != head.checksum {
-            return Err(Corruption::Block("its checksum is another one"));
+            return Err(Corruption::Block("its checksum does not match"));
         }
         Ok(Some(block))
     }
@@ -195,45 +183,4 @@ impl Iterator for Reader {
     fn next(&mut self) -> Option<Self::Item> {
         self.next_frame().transpose()
     }
-}
-
-// === impl BlockHead ===
-
-impl BlockHead {
-    pub(super) fn parse(head: &[u8]) -> Result<Self, Corruption> {
-        let Some(fields) = head.strip_prefix(&BLOCK_MARK) else {
-            return Err(Corruption::Block("there is none"));
-        };
-        let mut fields = fields.chunks_exact(4).map(|field| {
-            let bytes = <[u8; 4]>::try_from(field).unwrap_or_default();
-            u32::from_le_bytes(bytes)
-        });
-        let mut field = || fields.next().unwrap_or_default();
-        let (stored, length, checksum) = (field() as usize, field() as usize, field());
-        if stored > BLOCK_MAX || length > BLOCK_MAX || length == 0 {
-            return Err(Corruption::Block("it has an impossible length"));
-        }
-        Ok(Self {
-            stored,
-            length,
-            checksum,
-        })
-    }
-}
-
-/// The length of the first line, which says what this is.
-pub(super) fn check_preamble(first: &[u8]) -> Result<usize, Corruption> {
-    let line = first.split(|&byte| byte == b'\n').next().unwrap_or(first);
-    let ended = line.len() < first.len();
-    let version = str::from_utf8(line)
-        .ok()
-        .and_then(|line| line.strip_prefix(MAGIC))
-        .filter(|_| ended)
-        .ok_or(Corruption::NotARecording)?;
-    if version != FORMAT_VERSION.to_string() {
-        return Err(Corruption::Version {
-            theirs: version.to_owned(),
-        });
-    }
-    Ok(line.len() + 1)
 }

@@ -1,5 +1,4 @@
-//! Whether a decision fits the catalog it was made on, so that whoever reads it may follow its
-//! indices.
+//! Checks that a decision fits its catalog, so that readers can use its indices.
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
@@ -7,7 +6,7 @@ use switchyard_core::ids::{AppId, ExitId, VariantId, WorkerId};
 use switchyard_core::plan::Plan;
 use switchyard_core::window::{IDLE, Requests, Window};
 
-/// Checks lengths and indices.
+/// Checks the lengths of columns, and indices.
 ///
 /// # Errors
 /// The first column or entry that does not fit.

@@ -7,32 +7,35 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
-use super::reader::{BlockHead, check_preamble};
-use super::{
-    BLOCK_BYTES, BLOCK_HEAD, BLOCK_MARK, Corruption, FRAME_BYTES_MAX, Frame, PREAMBLE_MAX,
-    RecordingError, checksum, preamble,
+use super::block::{BlockHead, check_preamble};
+use super::error::{Corruption, RecordingError};
+use super::format::{
+    BLOCK_BYTES, BLOCK_HEAD, BLOCK_MARK, FRAME_BYTES_MAX, PREAMBLE_MAX, checksum, preamble,
 };
+use super::frame::Frame;
 
-/// Appends to a recording. What is not [flushed](Self::flush) is lost with it.
+/// Appends to a recording. Frames that are not [flushed](Self::flush) are lost when it is dropped.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
     path: PathBuf,
-    /// Bytes in the file, and those it may have.
+    /// Bytes in the file.
     written: u64,
-    most: u64,
-    /// The frames of the block that is being gathered, and the block as it is stored.
+    /// Largest size of the file, in bytes.
+    bytes_max: u64,
+    /// Frames of the next block.
     gathered: Vec<u8>,
+    /// The last block as it was stored, kept for its buffer.
     stored: Vec<u8>,
 }
 
 // === impl Writer ===
 
 impl Writer {
-    /// Begins a file, in the place of one that is there.
+    /// Begins a file. Replaces an existing one.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn create(path: &Path) -> Result<Self, RecordingError> {
         let file = File::create(path).map_err(|e| RecordingError::new(path, 0, e))?;
         let mut writer = Self::on(file, path, 0, u64::MAX);
@@ -40,25 +43,25 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Goes on with a file that may grow to `most` bytes, or begins it. What a crash left of a
-    /// last block is cut away; returned are its bytes.
+    /// Continues a file that may grow to `bytes_max` bytes, or begins it. Removes a last block that
+    /// a crash has cut off, and returns its bytes.
     ///
     /// # Errors
-    /// It cannot be written, is being written, or is something else than a recording of this
+    /// The file cannot be written, another recorder writes to it, or it is no recording of this
     /// format.
-    pub fn append(path: &Path, most: u64) -> Result<(Self, u64), RecordingError> {
+    pub fn append(path: &Path, bytes_max: u64) -> Result<(Self, u64), RecordingError> {
         let fail = |offset, reason: Corruption| RecordingError::new(path, offset, reason);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(|e| fail(0, e.into()))?;
-        // Held as long as the file is open.
+        // Locked until the file is closed.
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => fail(0, Corruption::Busy),
             TryLockError::Error(error) => fail(0, error.into()),
         })?;
         let length = file.metadata().map_err(|e| fail(0, e.into()))?.len();
         if length == 0 {
-            let mut writer = Self::on(file, path, 0, most);
+            let mut writer = Self::on(file, path, 0, bytes_max);
             writer.put(preamble().as_bytes())?;
             return Ok((writer, 0));
         }
@@ -67,24 +70,25 @@ impl Writer {
             .set_len(whole)
             .and_then(|()| file.seek(SeekFrom::End(0)));
         end.map_err(|e| fail(whole, e.into()))?;
-        Ok((Self::on(file, path, whole, most), length - whole))
+        Ok((Self::on(file, path, whole, bytes_max), length - whole))
     }
 
-    fn on(file: File, path: &Path, written: u64, most: u64) -> Self {
+    fn on(file: File, path: &Path, written: u64, bytes_max: u64) -> Self {
         Self {
             file,
             path: path.to_owned(),
             written,
-            most,
+            bytes_max,
             gathered: Vec::with_capacity(BLOCK_BYTES),
             stored: Vec::new(),
         }
     }
 
-    /// Adds a frame. It reaches the file with its block.
+    /// Adds a frame to the next block.
     ///
     /// # Errors
-    /// The file cannot be written, or has its size: the frames of the block are lost.
+    /// The file cannot be written, or has reached its largest size: the frames of the block are
+    /// lost.
     pub fn write(&mut self, frame: &Frame) -> Result<(), RecordingError> {
         let before = self.gathered.len();
         let gathered = std::mem::take(&mut self.gathered);
@@ -106,7 +110,7 @@ impl Writer {
         !self.gathered.is_empty()
     }
 
-    /// Writes the block, whole or not.
+    /// Writes the block, also when it is small.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -140,11 +144,13 @@ impl Writer {
         put
     }
 
-    /// In one call, so that a crash of this process leaves a block whole or not at all.
+    /// Writes a block in one call, so that a crash of this process leaves all of it or nothing.
     fn put(&mut self, bytes: &[u8]) -> Result<(), RecordingError> {
         let length = bytes.len() as u64;
-        if self.written.saturating_add(length) > self.most {
-            return Err(self.fail(Corruption::Full { most: self.most }));
+        if self.written.saturating_add(length) > self.bytes_max {
+            return Err(self.fail(Corruption::Full {
+                most: self.bytes_max,
+            }));
         }
         self.file
             .write_all(bytes)
@@ -158,7 +164,7 @@ impl Writer {
     }
 }
 
-/// Where the last whole block ends, by the lengths that the blocks' heads tell.
+/// The end of the last whole block, by the lengths in the heads of the blocks.
 fn last_whole_block(file: &mut File, length: u64) -> Result<u64, (u64, Corruption)> {
     let mut first = Vec::new();
     let read = Read::by_ref(file).take(PREAMBLE_MAX as u64);

@@ -1,11 +1,11 @@
-//! A catalog on its way out: once per change, so clarity comes before copies.
+//! The catalog in the contract's types. Made once per change, so it may copy.
 
 use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant, WorkerSpec};
 use switchyard_core::profile::{LoadRow, ProfileRow};
 
-use super::wit;
+use super::bindings::wit;
 
-/// Lends the catalog in the contract's types for one call.
+/// Lends the catalog in the contract's types to one call.
 pub(super) fn lend<T>(from: &Catalog, call: impl FnOnce(wit::Catalog<'_>) -> T) -> T {
     let classes: Vec<Vec<&str>> = from.apps.iter().map(|app| strs(&app.classes)).collect();
     let apps: Vec<_> = from

@@ -1,4 +1,4 @@
-//! The host calls of contract 0.1.
+//! The host functions of contract 0.1.
 
 use super::bindings::switchyard::policy::host;
 use crate::artifacts::ArtifactError;

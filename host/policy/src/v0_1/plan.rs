@@ -1,17 +1,17 @@
-//! A plan on its way in. Nothing is judged here: the core checks it whole.
+//! A plan in the core's types, unchecked: the core checks plans.
 
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Lane, Plan, Route};
 use switchyard_core::time::Time;
 
-use super::wit;
-use crate::fault::truncate;
+use super::bindings::wit;
+use crate::truncate::truncate;
 
-/// Longest reason that is kept.
+/// Longest reason that is kept, in bytes.
 const REASON_BYTES_MAX: usize = 256;
 
-/// Moves a policy's answer into the core's buffers, which arrive empty.
-pub(super) fn take(from: wit::Plan, into: &mut Plan) {
+/// Copies a policy's answer into the core's plan, which must be empty.
+pub(super) fn copy(from: wit::Plan, into: &mut Plan) {
     into.dispatches
         .extend(from.dispatches.into_iter().map(Dispatch::from));
     into.members.extend(from.members.into_iter().map(RequestId));
@@ -20,7 +20,7 @@ pub(super) fn take(from: wit::Plan, into: &mut Plan) {
     into.answers.extend(from.answers.into_iter().map(RequestId));
     into.routes.extend(from.routes.into_iter().map(Route::from));
     into.wake = from.wake.map(Time);
-    // History and recordings keep them: one for each thing decided is enough.
+    // History and recordings keep the reasons: at most one per decision.
     let decided = into.dispatches.len() + into.rejects.len() + into.answers.len();
     let reasons = from.reasons.into_iter().take(decided).map(|reason| {
         let mut text = reason.text;

@@ -1,21 +1,21 @@
-//! A window on its way out: columns are lent as they are, the few rows are copied. It may show
-//! more than the policy asked for, as somebody else may look at it too: that stays behind.
+//! A window in the contract's types: columns are lent as they are, rows are copied. Fields that the
+//! policy has not asked for stay empty; the window can have them because a shadow asked for them.
 
-use switchyard_core::policy::Sights;
+use switchyard_core::policy::WindowFields;
 use switchyard_core::window::{Causes, Completion, End, Placed, RequestProgress, Resident, Window};
 
-use super::wit;
+use super::bindings::wit;
 
-/// The parts of a window that are rows in the contract, in its own types.
+/// The parts of a window that are rows in the contract, in the contract's types.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct WindowRows {
     progress: Vec<wit::Progress>,
     residents: Vec<wit::Resident>,
     completions: Vec<wit::Completion>,
 }
 
-impl Rows {
-    pub(super) fn fill(&mut self, window: &Window, wants: Sights) {
+impl WindowRows {
+    pub(super) fn fill(&mut self, window: &Window, wants: WindowFields) {
         self.progress.clear();
         self.progress
             .extend(window.requests.progress.iter().map(progress));
@@ -27,7 +27,7 @@ impl Rows {
         self.completions.extend(completions.iter().map(completion));
     }
 
-    pub(super) fn lend<'a>(&'a self, window: &'a Window, wants: Sights) -> wit::Window<'a> {
+    pub(super) fn lend<'a>(&'a self, window: &'a Window, wants: WindowFields) -> wit::Window<'a> {
         let Window {
             requests, workers, ..
         } = window;
@@ -77,7 +77,7 @@ fn placed(from: &Placed, wanted: bool) -> wit::Placed<'_> {
     }
 }
 
-/// A column, where it was asked for.
+/// A column if the policy has asked for it, otherwise an empty one.
 fn shown<T>(wanted: bool, column: &[T]) -> &[T] {
     if wanted { column } else { &[] }
 }

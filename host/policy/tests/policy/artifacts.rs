@@ -1,4 +1,4 @@
-//! Artifacts: from the policy's own folder, during `configure`, and not otherwise.
+//! Artifacts: read from the policy's own folder, in `configure` only.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::{ask, guest, load, loader, patient, window};
 
-/// A policy named `asks` that reads the given artifact, and its folder with a table in it.
+/// A policy `asks` that reads the given artifact, with an artifact `table.bin` in its folder.
 fn asks_for(artifact: &str) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("asks.wasm");
@@ -35,7 +35,11 @@ fn refusal(artifact: &str, limits: Limits) -> String {
 fn artifacts_are_read_in_configure_and_forbidden_in_schedule() {
     let (_dir, file) = asks_for("table.bin");
     let mut policy = load(&loader(patient()), &file).unwrap().policy;
-    assert_eq!(policy.save().unwrap(), b"table.bin 100", "read whole");
+    assert_eq!(
+        policy.save().unwrap(),
+        b"table.bin 100",
+        "the whole artifact"
+    );
     let fault = ask(policy.as_mut(), &window(1, 1)).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Failed);
     assert!(
@@ -46,20 +50,20 @@ fn artifacts_are_read_in_configure_and_forbidden_in_schedule() {
 
 #[test]
 fn artifacts_outside_the_folder_are_forbidden() {
-    let words = refusal("../secret", patient());
-    assert!(words.contains("artifact ../secret: forbidden"), "{words}");
-    let words = refusal("/etc/passwd", patient());
-    assert!(words.contains("forbidden"), "{words}");
+    let reason = refusal("../secret", patient());
+    assert!(reason.contains("artifact ../secret: forbidden"), "{reason}");
+    let reason = refusal("/etc/passwd", patient());
+    assert!(reason.contains("forbidden"), "{reason}");
 }
 
 #[test]
-fn artifacts_that_are_missing_or_too_large_are_said_to_be() {
-    let words = refusal("none.bin", patient());
-    assert!(words.contains("artifact none.bin: not found"), "{words}");
+fn missing_and_too_large_artifacts_are_refused_with_the_reason() {
+    let reason = refusal("none.bin", patient());
+    assert!(reason.contains("artifact none.bin: not found"), "{reason}");
     let limits = Limits {
         artifact_bytes: 99,
         ..patient()
     };
-    let words = refusal("table.bin", limits);
-    assert!(words.contains("too large, 100 bytes"), "{words}");
+    let reason = refusal("table.bin", limits);
+    assert!(reason.contains("too large, 100 bytes"), "{reason}");
 }

@@ -1,4 +1,4 @@
-//! Each hostile guest ends as a fault of the right kind, and the policy goes on afterwards.
+//! Each hostile guest ends in a fault of the right kind, and the policy answers again afterwards.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -8,15 +8,15 @@ use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngi
 
 use crate::support::{ask, guest, guests_dir, load, load_guest, loader, patient, window};
 
-/// Every guest, with the test that it is for. `every_guest_has_a_test` compares this with
-/// what was built, and the tests below take their guests from here.
+/// Every guest with its expected behaviour. `every_guest_has_a_test` compares this list with the
+/// guests that were built.
 const TESTED: &[(&str, Expected)] = &[
     ("good", Expected::Serves),
     ("garbage", Expected::Serves),
     ("chatters", Expected::Serves),
     ("unknown-worker", Expected::Serves),
     ("doubled", Expected::Serves),
-    // What its settings make of it: host/server/tests/cli/mistakes.rs.
+    // Its mistakes are tested in host/server/tests/cli/mistakes.rs.
     ("mistakes", Expected::Serves),
     (
         "imports-other",
@@ -61,11 +61,11 @@ const TESTED: &[(&str, Expected)] = &[
 ];
 
 enum Expected {
-    /// Loads, and answers windows. Whether the plan can be applied is for the core to say.
+    /// Loads and answers windows. The core decides whether a plan can be applied.
     Serves,
-    /// Loads, and faults in each window with this kind and these words.
+    /// Loads, and faults in each window with this kind and reason.
     Fault(FaultKind, &'static str),
-    /// Is refused with these words.
+    /// Is refused with this reason.
     NotLoaded(&'static str),
 }
 
@@ -82,16 +82,16 @@ fn every_guest_has_a_test() {
 }
 
 #[test]
-fn guests_do_what_they_are_for() {
+fn guests_behave_as_expected() {
     for (name, expected) in TESTED {
         match expected {
             Expected::Serves => serves(name),
-            Expected::Fault(kind, words) => faults(name, *kind, words),
-            Expected::NotLoaded(words) => {
+            Expected::Fault(kind, reason) => faults(name, *kind, reason),
+            Expected::NotLoaded(reason) => {
                 let error = load(&loader(patient()), &guest(name))
                     .map(|_| ())
                     .unwrap_err();
-                assert!(error.to_string().contains(words), "{name}: {error}");
+                assert!(error.to_string().contains(reason), "{name}: {error}");
             }
         }
     }
@@ -107,17 +107,20 @@ fn serves(name: &str) {
     }
 }
 
-/// The second fault comes from a fresh instance, so it is the same.
-fn faults(name: &str, kind: FaultKind, words: &str) {
+/// The second fault comes from a fresh instance, and is the same.
+fn faults(name: &str, kind: FaultKind, reason: &str) {
     let mut policy = load_guest(name);
     for id in 1..3 {
         let fault = ask(policy.as_mut(), &window(id, 3)).unwrap_err();
         assert_eq!(fault.kind, kind, "{name}, window {id}: {fault}");
-        assert!(fault.reason.contains(words), "{name}, window {id}: {fault}");
+        assert!(
+            fault.reason.contains(reason),
+            "{name}, window {id}: {fault}"
+        );
     }
 }
 
-/// `traps` and the others never answer; this one does once it is asked for less.
+/// `traps` and others never answer. `good` faults only in a window that is too large for it.
 #[test]
 fn after_a_fault_the_next_call_is_answered() {
     let limits = Limits {
@@ -148,14 +151,14 @@ fn a_runaway_is_cut_soon_after_its_budget() {
         let fault = ask(policy.as_mut(), &window).unwrap_err();
         let took = began.elapsed();
         assert_eq!(fault.kind, FaultKind::Overrun);
-        // A late tick before the first look makes it seem a little early.
+        // A late tick before the first look can cut the call a little early.
         assert!(
             took >= Duration::from_millis(4),
             "cut early, after {took:?}"
         );
         fastest = fastest.min(took);
     }
-    // Generous: other tests share the machine. The benchmark has the true figure.
+    // A wide limit: other tests share the machine. The benchmark `window` measures the time.
     assert!(
         fastest < Duration::from_millis(50),
         "cut late, after {fastest:?}"
@@ -163,7 +166,7 @@ fn a_runaway_is_cut_soon_after_its_budget() {
 }
 
 #[test]
-fn the_budget_of_a_window_is_whole_for_each_window() {
+fn each_window_has_a_budget_of_its_own() {
     let limits = Limits {
         window_budget: Duration::from_millis(100),
         ..patient()
@@ -194,7 +197,7 @@ fn fuel_cuts_at_the_same_instruction_every_time() {
     let fault = ask(runaway.as_mut(), &window(1, 1)).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Overrun, "{fault}");
 
-    // How many requests are just too many is the same in each run.
+    // The smallest window that is cut has the same size in each run.
     let first_cut = || -> Option<u64> {
         let mut policy = load(&loader(20), &guest("good")).unwrap().policy;
         (0..2_000).find(|&n| ask(policy.as_mut(), &window(1, n)).is_err())

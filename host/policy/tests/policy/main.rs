@@ -1,5 +1,5 @@
 //! The crate against real components: the guests under `tests/guests`, one folder per
-//! misbehaviour, and components that only a test would write.
+//! misbehaviour, and components that the tests make themselves.
 
 #![allow(clippy::unwrap_used)]
 

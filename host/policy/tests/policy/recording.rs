@@ -1,4 +1,4 @@
-//! Recordings: what was written is read, also after a crash; what was not is refused.
+//! Recordings: written frames are read again, also after a crash. Damaged files are refused.
 
 use std::fs;
 use std::io::Write;
@@ -12,24 +12,24 @@ use rand_pcg::Pcg64;
 use switchyard_core::decision::Decision;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Lane, Plan, Route};
-use switchyard_core::policy::Sights;
+use switchyard_core::policy::WindowFields;
 use switchyard_core::time::Time;
-use switchyard_policy::conformance;
 use switchyard_policy::history::ContentHash;
 use switchyard_policy::recording::{
     Corruption, Frame, Header, PolicyRecord, Reader, RecordingError, Writer,
 };
+use switchyard_policy::trial;
 use tempfile::TempDir;
 
-/// Bytes of the first line.
+/// Length of the first line.
 const PREAMBLE: usize = "switchyard-recording 1\n".len();
 
-/// Of the frames of [`every_frame`]. When it changes and `conformance` does not, so has the format:
-/// then count `FORMAT_VERSION` up.
+/// Hash of the frames of [`every_frame`]. If it changes while `trial` does not, the format
+/// has changed: then increase `FORMAT_VERSION`.
 const FORMAT_1: &str = "635d044a9df8c0795f64d2168673ad3218ee06afa3a66108ce45da7d4ce4d53f";
 
-fn everything() -> Sights {
-    Sights {
+fn everything() -> WindowFields {
+    WindowFields {
         evidence: true,
         completions: true,
         placed: true,
@@ -55,12 +55,12 @@ fn start() -> Frame {
         seed: 7,
         window_budget_us: 5_000,
         policy_memory_bytes: 64 << 20,
-        catalog: conformance::catalog(),
+        catalog: trial::catalog(),
         policy: None,
     }))
 }
 
-/// Every kind of entry.
+/// A plan with every kind of entry.
 fn plan() -> Plan {
     let mut plan = Plan::default();
     let dispatch = Dispatch {
@@ -94,7 +94,7 @@ fn plan() -> Plan {
 }
 
 fn decisions() -> Vec<Frame> {
-    let cases = conformance::windows(&conformance::catalog(), everything());
+    let cases = trial::made_windows(&trial::catalog(), everything());
     cases
         .into_iter()
         .map(|case| {
@@ -114,7 +114,7 @@ fn every_frame() -> Vec<Frame> {
     frames.extend([
         Frame::Gap(12),
         Frame::Policy(None),
-        Frame::Catalog(Box::new(conformance::changed_catalog())),
+        Frame::Catalog(Box::new(trial::changed_catalog())),
     ]);
     frames
 }
@@ -138,7 +138,7 @@ fn read(file: &Path) -> Result<Vec<Frame>, RecordingError> {
     Reader::open(file)?.collect()
 }
 
-/// A file of one block with these frames, whatever they are.
+/// A file of one block with the given bytes as frames.
 fn block(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();
@@ -154,12 +154,12 @@ fn block(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn written_frames_are_read() {
     let (_folder, file) = file();
     let frames = every_frame();
     write(&file, &frames);
     assert_eq!(read(&file).unwrap(), frames);
-    // Another life of the server, in the same file.
+    // A second life of the server, in the same file.
     write(&file, &frames);
     assert_eq!(read(&file).unwrap(), [&frames[..], &frames[..]].concat());
     let text = fs::read(&file).unwrap();
@@ -167,7 +167,7 @@ fn what_was_written_is_read() {
 }
 
 #[test]
-fn many_blocks_are_one_recording_and_smaller_than_what_they_hold() {
+fn many_blocks_are_one_recording_and_are_compressed() {
     let (_folder, file) = file();
     let mut frames = vec![start()];
     for _ in 0..120 {
@@ -185,7 +185,7 @@ fn many_blocks_are_one_recording_and_smaller_than_what_they_hold() {
 }
 
 #[test]
-fn the_format_is_what_its_version_says() {
+fn the_bytes_of_format_version_1_are_unchanged() {
     let bytes: Vec<Vec<u8>> = every_frame()
         .iter()
         .map(|frame| postcard::to_allocvec(frame).unwrap())
@@ -195,7 +195,7 @@ fn the_format_is_what_its_version_says() {
 }
 
 #[test]
-fn after_a_crash_whole_blocks_are_read_and_written_on() {
+fn after_a_crash_whole_blocks_are_read_and_appended_to() {
     let (folder, file) = file();
     let frames = every_frame();
     write(&file, &frames[..4]);
@@ -225,9 +225,9 @@ fn after_a_crash_whole_blocks_are_read_and_written_on() {
     assert_eq!(reader.cut_off(), None);
 }
 
-/// Noticed, or of no matter: the last byte of a block may have bits that mean nothing.
+/// A damaged byte is noticed or harmless: the last byte of a block may have unused bits.
 #[test]
-fn a_damaged_byte_is_noticed_wherever_it_is() {
+fn a_damaged_byte_is_noticed_at_every_position() {
     let (folder, file) = file();
     let written = every_frame();
     write(&file, &written[..3]);
@@ -235,7 +235,7 @@ fn a_damaged_byte_is_noticed_wherever_it_is() {
     write(&file, &written[3..5]);
     let good = fs::read(&file).unwrap();
     let damaged = folder.path().join("damaged.rec");
-    // Every byte of what is not compressed, and some of what is.
+    // Every byte of the heads, and some of the compressed bytes.
     let heads = (0..PREAMBLE + 16).chain(second..second + 16);
     let ends = [second - 1, good.len() - 1];
     for at in heads.chain(ends).chain((0..good.len()).step_by(61)) {
@@ -256,13 +256,13 @@ fn a_damaged_byte_is_noticed_wherever_it_is() {
             (Some(Err(error)), None) => {
                 let offset = error.offset as usize;
                 assert!((PREAMBLE..=at).contains(&offset), "byte {at}: {error}");
-                let said = error.to_string();
+                let message = error.to_string();
                 assert!(
-                    said.contains(&format!("damaged.rec: at byte {offset}: ")),
-                    "{said}"
+                    message.contains(&format!("damaged.rec: at byte {offset}: ")),
+                    "{message}"
                 );
             }
-            // A block that says it is longer looks like one that was cut off.
+            // A block with a greater length in its head looks cut off.
             (None, Some(cut_off)) => assert!(cut_off.offset as usize <= at),
             (None, None) => assert_eq!(read.len(), 5, "byte {at}"),
             both => panic!("byte {at}: {both:?}"),
@@ -271,7 +271,7 @@ fn a_damaged_byte_is_noticed_wherever_it_is() {
 }
 
 #[test]
-fn nonsense_that_is_well_packed_is_refused() {
+fn random_frames_in_a_valid_block_are_refused() {
     let (_folder, file) = file();
     let mut random = Pcg64::seed_from_u64(1);
     let honest = postcard::to_allocvec(&start()).unwrap();
@@ -281,7 +281,7 @@ fn nonsense_that_is_well_packed_is_refused() {
             _ => Vec::new(),
         };
         bytes.extend((0..random.random_range(1..200)).map(|_| random.random::<u8>()));
-        // A frame without anything in it, or one that needs what is not there.
+        // Random bytes may decode, or need bytes past their end.
         fs::write(&file, block(&bytes)).unwrap();
         if let Err(error) = read(&file) {
             assert_eq!(error.offset, PREAMBLE as u64);
@@ -349,7 +349,7 @@ fn frames_that_do_not_fit_each_other_are_refused() {
 }
 
 #[test]
-fn what_is_no_recording_is_neither_read_nor_written_on() {
+fn other_files_are_neither_read_nor_written() {
     let (_folder, file) = file();
     for (text, reason) in [
         ("{}", "not a recording of windows"),
@@ -367,7 +367,7 @@ fn what_is_no_recording_is_neither_read_nor_written_on() {
         );
         let error = Writer::append(&file, u64::MAX).map(drop).unwrap_err();
         assert!(error.to_string().ends_with(reason), "{error}");
-        assert_eq!(fs::read_to_string(&file).unwrap(), text, "left as it was");
+        assert_eq!(fs::read_to_string(&file).unwrap(), text, "unchanged");
     }
     let error = Reader::open(Path::new("/nowhere/x.rec")).map(drop);
     assert!(
@@ -379,7 +379,7 @@ fn what_is_no_recording_is_neither_read_nor_written_on() {
 }
 
 #[test]
-fn two_do_not_write_on_one_recording() {
+fn a_second_writer_is_refused() {
     let (_folder, file) = file();
     let (writer, _) = Writer::append(&file, u64::MAX).unwrap();
     let error = Writer::append(&file, u64::MAX).map(drop).unwrap_err();
@@ -389,10 +389,10 @@ fn two_do_not_write_on_one_recording() {
 }
 
 #[test]
-fn a_recording_ends_at_its_size() {
+fn a_recording_ends_at_its_largest_size() {
     let (_folder, file) = file();
-    let most = 40_000;
-    let (mut writer, _) = Writer::append(&file, most).unwrap();
+    let bytes_max = 40_000;
+    let (mut writer, _) = Writer::append(&file, bytes_max).unwrap();
     writer.write(&start()).unwrap();
     writer.flush().unwrap();
     let error = loop {
@@ -402,7 +402,7 @@ fn a_recording_ends_at_its_size() {
         }
     };
     assert!(error.is_full(), "{error}");
-    assert!(fs::metadata(&file).unwrap().len() <= most);
+    assert!(fs::metadata(&file).unwrap().len() <= bytes_max);
     let frames = read(&file).unwrap();
     assert_eq!(frames[0], start());
     drop(writer);

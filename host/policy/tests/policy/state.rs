@@ -1,5 +1,7 @@
-//! What outlives a call: the random stream, and state handed from version to version.
+//! State that outlives a call: the random stream, and the state that versions hand on.
 
+use rand::{RngCore, SeedableRng};
+use rand_pcg::Pcg64;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{FaultKind, Policy};
 use switchyard_policy::{Loader, LoaderOptions};
@@ -14,7 +16,7 @@ fn garbage(seed: u64, tried_on: u64) -> Box<dyn Policy> {
     };
     let loader = Loader::new(engine(), options).unwrap();
     let windows: Vec<_> = (1..=tried_on).map(|id| window(id, 2)).collect();
-    let loaded = load_tried(&loader, &guest("garbage"), &windows, &mut |_, _| Ok(()));
+    let loaded = load_tried(&loader, &guest("garbage"), &windows);
     loaded.unwrap().policy
 }
 
@@ -22,7 +24,7 @@ fn plans(policy: &mut dyn Policy) -> String {
     let plans: Vec<Plan> = (1..=20)
         .map(|id| ask(policy, &window(id, 3)).unwrap())
         .collect();
-    // As text: garbage has weights that are not a number, which equal nothing.
+    // As text: plans of `garbage` have weights of NaN, which are not equal to themselves.
     format!("{plans:?}")
 }
 
@@ -33,9 +35,22 @@ fn the_same_seed_gives_the_same_plans() {
     assert_ne!(first, plans(garbage(2, 0).as_mut()));
 }
 
+/// A seed whose first plan names nothing, so that a trial on one window accepts it: the guest draws
+/// the lengths of its lists in this order.
+fn harmless_seed() -> u64 {
+    let lengths_below = [6, 9, 3, 3, 3, 2];
+    let is_harmless = |&seed: &u64| {
+        let mut random = Pcg64::seed_from_u64(seed);
+        lengths_below.iter().all(|end| random.next_u64() % end == 0)
+    };
+    (1..).find(is_harmless).unwrap()
+}
+
 #[test]
-fn a_trial_does_not_use_up_the_stream() {
-    assert_eq!(plans(garbage(1, 0).as_mut()), plans(garbage(1, 5).as_mut()));
+fn a_trial_does_not_advance_the_stream() {
+    let seed = harmless_seed();
+    let untried = plans(garbage(seed, 0).as_mut());
+    assert_eq!(untried, plans(garbage(seed, 1).as_mut()));
 }
 
 #[test]
@@ -52,7 +67,7 @@ fn state_goes_from_version_to_version() {
 }
 
 #[test]
-fn state_that_does_not_fit_leaves_the_new_version_fresh() {
+fn the_new_version_starts_without_state_that_it_refuses() {
     let mut new = load_guest("good");
     let fault = new.restore(b"abc").unwrap_err();
     assert_eq!(fault.kind, FaultKind::Failed);
@@ -62,7 +77,7 @@ fn state_that_does_not_fit_leaves_the_new_version_fresh() {
 }
 
 #[test]
-fn a_policy_that_faulted_has_nothing_to_hand_over() {
+fn a_policy_that_faulted_has_no_state_to_hand_over() {
     let mut policy = load_guest("traps");
     ask(policy.as_mut(), &window(1, 1)).unwrap_err();
     assert_eq!(policy.save().unwrap(), b"");

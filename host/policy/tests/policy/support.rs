@@ -1,4 +1,4 @@
-//! What the tests share: guests, a catalog, windows, and components made up on the spot.
+//! Shared by the tests: guests, a catalog, windows, and components made from WIT.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -10,14 +10,14 @@ use switchyard_core::policy::{Policy, PolicyFault};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{IDLE, Window};
-use switchyard_policy::loader::Trial;
+use switchyard_policy::loader::PolicyTrial;
 use switchyard_policy::{
     EngineOptions, Limits, LoadError, Loaded, Loader, LoaderOptions, PolicyEngine,
 };
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve};
 
-/// Where `cargo xtask plugins --with-guests` puts the guests.
+/// The folder into which `cargo xtask plugins --with-guests` puts the guests.
 pub(crate) fn guests_dir() -> PathBuf {
     std::env::var_os("SWITCHYARD_GUESTS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/policies-test"),
@@ -35,7 +35,7 @@ pub(crate) fn guest(name: &str) -> PathBuf {
     file
 }
 
-/// One engine for all tests: it carries a thread.
+/// One engine for all tests: it has a thread.
 pub(crate) fn engine() -> PolicyEngine {
     static ENGINE: OnceLock<PolicyEngine> = OnceLock::new();
     ENGINE
@@ -43,7 +43,7 @@ pub(crate) fn engine() -> PolicyEngine {
         .clone()
 }
 
-/// Budgets that a loaded test machine keeps, unlike the defaults.
+/// Budgets that are long enough on a busy test machine, unlike the defaults.
 pub(crate) fn patient() -> Limits {
     Limits {
         window_budget: std::time::Duration::from_millis(200),
@@ -64,20 +64,18 @@ pub(crate) fn loader(limits: Limits) -> Loader {
 
 /// Loads without recorded windows.
 pub(crate) fn load(loader: &Loader, file: &Path) -> Result<Loaded, LoadError> {
-    load_tried(loader, file, &[], &mut |_, _| Ok(()))
+    load_tried(loader, file, &[])
 }
 
 pub(crate) fn load_tried(
     loader: &Loader,
     file: &Path,
     windows: &[Window],
-    check: &mut dyn FnMut(&Window, &Plan) -> Result<(), String>,
 ) -> Result<Loaded, LoadError> {
     let catalog = catalog();
-    let trial = Trial {
+    let trial = PolicyTrial {
         catalog: &catalog,
         windows,
-        check,
     };
     loader.load(file, trial)
 }
@@ -177,7 +175,7 @@ pub(crate) fn window(id: u64, pending: u64) -> Window {
     window
 }
 
-/// A component with the given world, whose functions all trap.
+/// A component of the given world. Its functions trap.
 pub(crate) fn made_up(wit: &str) -> Vec<u8> {
     ComponentEncoder::default()
         .module(&made_up_module(wit))
@@ -186,7 +184,7 @@ pub(crate) fn made_up(wit: &str) -> Vec<u8> {
         .unwrap()
 }
 
-/// The core module inside such a component.
+/// The core module in such a component.
 pub(crate) fn made_up_module(wit: &str) -> Vec<u8> {
     let mut resolve = Resolve::default();
     let package = resolve.push_source("made-up.wit", wit).unwrap();

@@ -1,4 +1,4 @@
-//! Which WASI is there: another one is refused before it runs.
+//! Versions of WASI: a component with another one than 0.2 is refused before it runs.
 
 use crate::support::{load, loader, made_up, patient};
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use switchyard_executor::memory::TooMuch;
-use switchyard_executor::profile::KindToMeasure;
-use switchyard_executor::{Device, DeviceError, DeviceName, device, threads};
+use switchyard_executor::memory::BudgetExceedsDevice;
+use switchyard_executor::{Device, DeviceError, DeviceName, KindToMeasure, device};
 use thiserror::Error;
 
 use crate::config::{Config, WorkerConfig};
@@ -39,7 +38,7 @@ pub enum HardwareError {
         /// Its device.
         device: DeviceName,
         /// What is wrong.
-        error: TooMuch,
+        error: BudgetExceedsDevice,
     },
 }
 
@@ -82,7 +81,8 @@ pub(super) fn check_cores(config: &Config) -> Result<(), HardwareError> {
         };
         let known = match &known {
             Some(known) => known,
-            None => known.insert(threads::cores().map_err(|error| refused(error.to_string()))?),
+            None => known
+                .insert(switchyard_threads::cores().map_err(|error| refused(error.to_string()))?),
         };
         if !known.contains(core) {
             let known: Vec<_> = known.iter().map(usize::to_string).collect();

@@ -8,11 +8,13 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use switchyard_core::catalog::{App, Variant};
 use switchyard_core::profile::Profile;
-use switchyard_executor::ModelSource;
 use switchyard_executor::energy::{EnergyMeter, Meters, Nvml, POWERCAP, Rapl};
-use switchyard_executor::profile::{
-    Machine, Made, MeasureError, MeasureOptions, MeasureProgress, Measurement, Names, Percentile,
-    ProfileError, ProfileFile, Subject, Unfinished, Watch,
+use switchyard_executor::{CandleBench, ModelSource, versions};
+use switchyard_models::Precision;
+use switchyard_profile::{
+    CatalogNames, Machine, MeasureError, MeasureOptions, MeasureProgress, MeasureSubject,
+    MeasureWatch, Measurement, Percentile, ProfileError, ProfileFile, Provenance,
+    UnfinishedMeasurement,
 };
 
 use super::{AssemblyError, PoolPlan};
@@ -76,7 +78,7 @@ impl Measured {
         };
         let mut measurement = Measurement::default();
         measure(pools, &options, &mut measurement, None, cancel)?;
-        let file = measurement.to_file(Made::now("switchyard serve"), machine);
+        let file = measurement.to_file(Provenance::now("switchyard serve", versions()), machine);
         if let Err(error) = file.save(&path) {
             // Serving matters more than keeping it; the next start measures again.
             tracing::warn!(%error, "the measured profile is not kept");
@@ -114,7 +116,8 @@ impl Measured {
         apps: &[App],
         variants: &mut [Variant],
     ) -> Result<(), AssemblyError> {
-        Ok(self.file.add_confusions(apps, variants)?)
+        let is_narrowed = |variant: &Variant| variant.name.contains(Precision::MARK);
+        Ok(self.file.add_confusions(apps, variants, is_narrowed)?)
     }
 
     /// What batches usually take: what observed latencies are compared with.
@@ -129,7 +132,7 @@ fn table(
     percentile: Percentile,
 ) -> Result<Profile, ProfileError> {
     let kinds: Vec<String> = pool.kinds.iter().map(|kind| kind.name.clone()).collect();
-    let names = Names {
+    let names = CatalogNames {
         kinds: &kinds,
         apps: &pool.manifest.apps,
         variants: &pool.manifest.variants,
@@ -172,7 +175,7 @@ struct Watcher<'a> {
     bar: ProgressBar,
     /// Position of the pool, and how many there are.
     pool: (usize, usize),
-    unfinished: Option<&'a Unfinished>,
+    unfinished: Option<&'a UnfinishedMeasurement>,
     cancel: &'a Cancel,
 }
 
@@ -185,7 +188,7 @@ pub fn measure(
     pools: &[PoolPlan],
     options: &MeasureOptions,
     measurement: &mut Measurement,
-    unfinished: Option<&Unfinished>,
+    unfinished: Option<&UnfinishedMeasurement>,
     cancel: &Cancel,
 ) -> Result<(), MeasureError> {
     let options = MeasureOptions {
@@ -206,14 +209,16 @@ pub fn measure(
     for (i, pool) in pools.iter().enumerate() {
         watcher.pool.0 = i;
         let source: Arc<dyn ModelSource> = Arc::clone(&pool.manifest.source) as _;
-        let subject = Subject {
+        let bench = CandleBench {
             source: &source,
-            apps: &pool.manifest.apps,
-            variants: &pool.manifest.variants,
             kinds: &pool.kinds,
             meters,
         };
-        switchyard_executor::profile::measure(subject, &options, measurement, &mut watcher)?;
+        let subject = MeasureSubject {
+            apps: &pool.manifest.apps,
+            variants: &pool.manifest.variants,
+        };
+        switchyard_profile::measure(subject, &bench, &options, measurement, &mut watcher)?;
     }
     watcher.bar.finish_and_clear();
     for model in &mut measurement.models {
@@ -227,7 +232,7 @@ pub fn measure(
 
 // === impl Watcher ===
 
-impl Watch for Watcher<'_> {
+impl MeasureWatch for Watcher<'_> {
     fn progress(&mut self, progress: MeasureProgress<'_>) {
         let (pool, pools) = self.pool;
         let share = (pool as f64 + progress.share) / pools as f64;

@@ -5,7 +5,7 @@ use switchyard_models::card::{Datatype, Task, TensorCard};
 
 use super::OutputsError;
 use crate::driver::RowAnswer;
-use crate::ingress::{OutputTensor, Shape, Tensor, TensorData};
+use crate::ingress::{OutputIndex, OutputTensor, Shape, Tensor, TensorData};
 
 /// Class probabilities, FP32.
 const PROBABILITIES: &str = "probabilities";
@@ -61,7 +61,7 @@ impl Layout {
     pub(super) fn tensors(&self, rows: &[RowAnswer]) -> Vec<OutputTensor> {
         let outputs = self.outputs.iter().enumerate();
         outputs
-            .map(|(spec, (kind, row_shape))| {
+            .map(|(index, (kind, row_shape))| {
                 let mut shape: Shape = smallvec![rows.len()];
                 shape.extend_from_slice(row_shape);
                 let data = match kind {
@@ -69,7 +69,7 @@ impl Layout {
                     Kind::Label => TensorData::I64(rows.iter().map(label).collect()),
                 };
                 OutputTensor {
-                    spec,
+                    output: OutputIndex(index),
                     tensor: Tensor { shape, data },
                 }
             })
@@ -130,7 +130,7 @@ mod tests {
         let tensors = layout.tensors(&[row(&[0.2, 0.7, 0.1]), row(&[0.5, 0.5, 0.0])]);
         assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 1]);
         assert_eq!(tensors[0].tensor.data, TensorData::I64(vec![1, 0]));
-        assert_eq!(tensors[1].spec, 1);
+        assert_eq!(tensors[1].output, OutputIndex(1));
         assert_eq!(tensors[1].tensor.shape.as_slice(), [2, 3]);
     }
 

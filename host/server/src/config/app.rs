@@ -11,28 +11,56 @@ use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Prior};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppConfig {
-    /// Name in the URL, and of its folder in the zoo.
+    /// Name in the URL, and folder of the app in the zoo.
+    ///
+    /// String; required; example `"heart"`.
     pub name: String,
-    /// Folder of applications that holds it.
+    /// Folder of apps.
+    ///
+    /// Path; default `"models/zoo"`; example `"/srv/zoo"`.
     #[serde(default = "default_zoo")]
     pub zoo: PathBuf,
-    /// Deadline of a request that names none, in milliseconds from its arrival.
+    /// Deadline of a request that names none, from its arrival.
+    ///
+    /// Number, ms, at least 0.001; default from the card; example `150.0`.
     pub slo_ms: Option<f64>,
-    /// Shape of the penalty for a late answer.
+    /// Loss of utility of a late answer. `"step"`: all of it. `"linear"`: in proportion, all of it
+    /// at twice the deadline. `"sigmoid"`: slowly at first, then fast, all of it at twice the
+    /// deadline.
+    ///
+    /// `"step"`, `"linear"`, `"sigmoid"`; default from the card; example `"linear"`.
     pub penalty: Option<Penalty>,
-    /// Where the Dirichlet prior over the classes comes from.
+    /// Dirichlet prior over the classes. `"card"`: the card's. `"jeffreys"`: 0.5 per class.
+    /// `"weak"`: the expected class frequencies. `"strong"`: the expected requests of each class in
+    /// a window.
+    ///
+    /// `"card"`, `"jeffreys"`, `"weak"`, `"strong"`; default `"card"`; example `"weak"`.
     #[serde(default)]
     pub prior: PriorName,
-    /// For the strong prior: requests expected per window.
+    /// Requests expected per window, for the strong prior, which requires it.
+    ///
+    /// Number, above 0; default only with `prior = "strong"`; example `12.0`.
     pub prior_requests: Option<f64>,
-    /// What is counted as evidence of a request's class.
+    /// Evidence of a request's class. `"neighbours"`: the labels of its nearest training points.
+    /// `"vote"`: the vote of a small classifier, which takes less time if there are many points. An
+    /// app without a classifier refuses `"vote"`; all shipped apps have one.
+    ///
+    /// `"neighbours"`, `"vote"`; default `"neighbours"`; example `"vote"`.
     #[serde(default)]
     pub evidence: EvidenceName,
-    /// Neighbours counted, as the app's card says when absent.
+    /// Neighbours counted, k.
+    ///
+    /// Integer, at least 1; default from the card; example `3`.
     pub neighbours: Option<u32>,
-    /// The variants to serve, all when absent.
+    /// Variants to serve. `NAME@f16`, `NAME@bf16` and `NAME@int8` are variants with weights in 16,
+    /// 16 and 8 bits: see [reduced precision](models.md#reduced-precision).
+    ///
+    /// List of strings; default all in the zoo; example `["cnn", "cnn@int8"]`.
     pub variants: Option<Vec<String>>,
-    /// What becomes of a request whose deadline has passed before it ran.
+    /// Treatment of a request whose deadline passes before it runs. `"serve"`: answered late.
+    /// `"drop"`: ended with 504.
+    ///
+    /// `"serve"`, `"drop"`; default `"serve"`; example `"drop"`.
     #[serde(default)]
     pub late: Late,
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::error::closest;
 use super::pool::names_file;
-use super::{Config, ConfigError, EvidenceName, PoolConfig, PriorName, WorkerConfig};
+use super::{Config, ConfigError, EvidenceName, PLACEHOLDERS, PoolConfig, PriorName, WorkerConfig};
 
 /// More than any machine draws.
 const POWER_MAX_W: f64 = 100_000.0;
@@ -248,7 +248,25 @@ impl Check<'_> {
         )?;
         self.range(&at("patience_ms"), pool.patience_ms, 1..=3_600_000)?;
         self.range(&at("windows_kept"), pool.windows_kept, 1..=4_096)?;
+        self.prepare(i, pool)?;
         self.record(i, pool)
+    }
+
+    fn prepare(&self, i: usize, pool: &PoolConfig) -> Result<(), ConfigError> {
+        let Some(prepare) = &pool.prepare else {
+            return Ok(());
+        };
+        let at = |field: &str| format!("pool[{i}].prepare.{field}");
+        if prepare.command.first().is_none_or(String::is_empty) {
+            return self.refuse(at("command"), "is empty; its first word is the program");
+        }
+        if let Some(name) = prepare.unknown_placeholder() {
+            let known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", ");
+            let reason = format!("`{{{name}}}` is no placeholder; there are: {known}");
+            return self.refuse(at("command"), reason);
+        }
+        self.range(&at("above_rps"), prepare.above_rps, 0.0..=1e9)?;
+        self.range(&at("timeout_s"), prepare.timeout_s, 1..=86_400)
     }
 
     fn policy(&self, field: &str, policy: &str) -> Result<(), ConfigError> {

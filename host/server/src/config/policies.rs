@@ -9,10 +9,17 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, default)]
 pub struct PoliciesConfig {
     /// Folder that is watched for `NAME.wasm`.
+    ///
+    /// Path; default `"policies"`; example `"target/policies"`.
     pub dir: PathBuf,
-    /// Folder for compiled code; absent: compiled anew by each process.
+    /// Folder for compiled code. Only this server may write to it: the server runs the code that it
+    /// finds there.
+    ///
+    /// Path; default none: each process compiles anew; example `"/var/cache/switchyard"`.
     pub cache: Option<PathBuf>,
     /// Versions kept per pool for rollback.
+    ///
+    /// Integer, 1 to 1024; default `8`; example `4`.
     pub history: usize,
 }
 

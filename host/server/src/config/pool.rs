@@ -4,72 +4,106 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use switchyard_core::SchedulerConfig;
 use switchyard_core::guard::FaultLimit;
+use switchyard_core::time::Micros;
+use switchyard_policy::Limits;
+
+use super::PrepareConfig;
 
 /// One pool.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolConfig {
     /// Name in logs and metrics.
+    ///
+    /// String; required; example `"main"`.
     pub name: String,
-    /// Apps it serves; an app belongs to one pool.
+    /// Apps of the pool.
+    ///
+    /// List of strings; required; example `["heart"]`.
     pub apps: Vec<String>,
-    /// Workers it has; a worker belongs to one pool.
+    /// Workers of the pool.
+    ///
+    /// List of strings; required; example `["cpu-a"]`.
     pub workers: Vec<String>,
-    /// The policy: a name, for `NAME.wasm` in the watched folder, or a path that ends in
-    /// `.wasm`, whose folder is watched as well.
+    /// Policy of the pool: a name, for `NAME.wasm` in `policies.dir`, or a path that ends in
+    /// `.wasm`, whose folder is watched too.
+    ///
+    /// String; required; example `"sneakpeek"`.
     pub policy: String,
-    /// The policy's settings, field by field before those in `NAME.toml` beside it.
+    /// Settings of the policy. A field here overrides the field of `NAME.toml` next to the policy.
+    /// Each policy's README lists its settings.
+    ///
+    /// Table; default none; example `{ tau = 4 }`.
     #[serde(default)]
     pub settings: Option<toml::Table>,
-    /// Longest time one window call may take.
+    /// Longest time of one window call. A longer call is cut, the fallback serves the window, and
+    /// the policy is charged with a fault.
+    ///
+    /// Integer, ms, 1 to 60000; default `5`; example `10`.
     #[serde(default = "default_window_budget_ms")]
     pub window_budget_ms: u64,
-    /// Memory the policy may have, in MiB.
+    /// Largest memory of the policy.
+    ///
+    /// Integer, MiB, 1 to 4096; default `64`; example `16`.
     #[serde(default = "default_policy_memory_mb")]
     pub policy_memory_mb: usize,
-    /// Requests that may be pending; more get 429.
+    /// Requests that may be pending. A further one gets 429.
+    ///
+    /// Integer, 1 to 1000000; default `4096`; example `1024`.
     #[serde(default = "default_pending_max")]
     pub pending_max: usize,
-    /// When a policy that faults is taken off.
+    /// Limit of faults, past which the policy is taken off.
+    ///
+    /// Table; default see below; example `{ faults = 3, windows = 50 }`.
     #[serde(default)]
     pub fault_limit: FaultLimitConfig,
-    /// How long past its deadline a request may stay pending beside an idle worker before the
-    /// fallback serves it and the policy is charged with a fault.
+    /// Longest time past its deadline that a request stays pending while a worker is idle. Then the
+    /// fallback serves it, and the policy is charged with a fault.
+    ///
+    /// Integer, ms, 1 to 3600000; default `1000`; example `500`.
     #[serde(default = "default_patience_ms")]
     pub patience_ms: u64,
-    /// Windows kept for explanations and for trying new policies on.
+    /// Windows kept for explanations and for trials of new policies.
+    ///
+    /// Integer, 1 to 4096; default `64`; example `256`.
     #[serde(default = "default_windows_kept")]
     pub windows_kept: usize,
     /// Seed of the policy's random numbers and of draws over routes.
+    ///
+    /// Integer; default `0`; example `7`.
     #[serde(default)]
     pub seed: u64,
-    /// Where windows and plans are recorded; absent: nowhere.
+    /// Recording of every window and plan, for `switchyard replay`; see below.
+    ///
+    /// Table; default none: no recording; example `{ file = "main.rec", max_mb = 64 }`.
     #[serde(default)]
     pub record: Option<RecordConfig>,
-    /// What is made for the policy while it serves; absent: nothing.
+    /// Command that makes artifacts for the policy while it serves; see below.
+    ///
+    /// Table; default none; example `{ command = ["make-tables", "{load_rps}"] }`.
     #[serde(default)]
-    pub prepare: Option<Preparation>,
-    /// A candidate that gets the same windows and is not obeyed; absent: none.
+    pub prepare: Option<PrepareConfig>,
+    /// Candidate that gets the same windows, and whose plans are compared and not applied; see
+    /// below.
+    ///
+    /// Table; default none; example `{ policy = "next" }`.
     #[serde(default)]
     pub shadow: Option<ShadowConfig>,
-}
-
-/// What a server makes for its policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preparation {
-    /// RAMSIS tables for loads beyond those that there are tables for.
-    Ramsis,
 }
 
 /// A policy that is asked what it would do.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShadowConfig {
-    /// As the pool's own.
+    /// Candidate: a name, or a path that ends in `.wasm`, as in `[[pool]]`.
+    ///
+    /// String; required; example `"candidate"`.
     pub policy: String,
-    /// Its settings, field by field before those in `NAME.toml` beside it.
+    /// Settings of the candidate. A field here overrides the field of `NAME.toml` next to it.
+    ///
+    /// Table; default none; example `{ tau = 4 }`.
     #[serde(default)]
     pub settings: toml::Table,
 }
@@ -78,9 +112,14 @@ pub struct ShadowConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordConfig {
-    /// The file, which is appended to.
+    /// File of the recording. Each start of the server appends a run to it.
+    ///
+    /// Path; required; example `"/var/lib/switchyard/main.rec"`.
     pub file: PathBuf,
-    /// Its size in MiB at which recording stops.
+    /// Size at which recording stops. The log says so, and `switchyard_recording_active` falls to
+    /// 0. To record again, move the file away and restart.
+    ///
+    /// Integer, MiB, 1 to 1048576; default `256`; example `64`.
     #[serde(default = "default_record_max_mb")]
     pub max_mb: u64,
 }
@@ -89,9 +128,13 @@ pub struct RecordConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultLimitConfig {
-    /// This many faults ...
+    /// Faults at which the policy is taken off ...
+    ///
+    /// Integer, 1 to 1000000; default `5`; example `3`.
     pub faults: usize,
-    /// ... within this many windows.
+    /// ... within this number of windows.
+    ///
+    /// Integer, 1 to 1000000; default `100`; example `50`.
     pub windows: u64,
 }
 
@@ -106,6 +149,27 @@ impl PoolConfig {
     /// The policy's component, given the watched folder.
     pub fn policy_file(&self, policies: &Path) -> PathBuf {
         policy_file(&self.policy, policies)
+    }
+
+    /// Time and memory of the pool's policies.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            window_budget: self.window_budget(),
+            memory_bytes: self.policy_memory_mb << 20,
+            ..Limits::default()
+        }
+    }
+
+    /// Bounds and seed of the pool's scheduler.
+    pub fn scheduler(&self) -> SchedulerConfig {
+        SchedulerConfig {
+            seed: self.seed,
+            pending_max: self.pending_max,
+            fault_limit: self.fault_limit.into(),
+            patience: Micros::from_millis(self.patience_ms),
+            history: self.windows_kept,
+            ..SchedulerConfig::default()
+        }
     }
 }
 

@@ -3,22 +3,36 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use switchyard_executor::profile::Percentile;
+use switchyard_profile::Percentile;
 
 /// Which profile is used.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProfileConfig {
-    /// The file; absent: the one of this machine in `dir`, measured if there is none.
+    /// Profile, as `switchyard profile --out FILE` writes it. A profile of another machine or of
+    /// other models is an error.
+    ///
+    /// Path; default the one of this machine in `dir`; example `"profiles/here.json"`.
     pub file: Option<PathBuf>,
-    /// Folder of measured profiles, one file per machine.
+    /// Folder of measured profiles, one file per machine. If no file fits, the server measures a
+    /// profile at start and keeps it here.
+    ///
+    /// Path; default `"profiles"`; example `"/var/lib/switchyard"`.
     pub dir: PathBuf,
-    /// Which percentile of the latencies policies plan with.
+    /// Percentile of the latencies that policies plan with.
+    ///
+    /// `"p50"`, `"p95"`, `"p99"`; default `"p95"`; example `"p99"`.
     pub percentile: PercentileName,
-    /// Time that measuring may take where no profile fits.
+    /// Time for measuring at start, if no profile fits.
+    ///
+    /// Integer, s, 1 to 3600; default `10`; example `30`.
     pub measure_s: u64,
-    /// How far, as a ratio either way, observed latencies may be from the profile's median before
-    /// somebody is told.
+    /// Ratio of observed to profiled latency, either way, past which a batch counts as drifted
+    /// (`switchyard_profile_drift_ratio`, `switchyard_profile_drift_episodes_total`, one log line a
+    /// minute). Compared is the median of the last 16 batches of the same worker, variant, stages,
+    /// exit and size. Differences below 50 us count as none.
+    ///
+    /// Number, 1.05 to 100; default `1.5`; example `2.0`.
     pub drift_ratio: f64,
 }
 

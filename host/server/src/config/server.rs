@@ -12,29 +12,59 @@ use crate::ingress::Limits;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
-    /// Where the Open Inference Protocol is spoken over HTTP.
+    /// Address of the Open Inference Protocol over HTTP. Port 0 takes a free port, which the log
+    /// names.
+    ///
+    /// Address; default `"0.0.0.0:8000"`; example `"127.0.0.1:9000"`.
     pub http: SocketAddr,
-    /// Where metrics and status are served; a loopback address.
+    /// Address of metrics and status. It must be a loopback address, because requests to it need no
+    /// token.
+    ///
+    /// Address; default `"127.0.0.1:8002"`; example `"127.0.0.1:9002"`.
     pub admin: SocketAddr,
-    /// Threads that read requests and write answers; 0: half as many as the machine has cores.
+    /// Threads that read requests and write answers. 0 takes half of the machine's cores, rounded
+    /// up.
+    ///
+    /// Integer, 0 to 1024; default `0`; example `2`.
     pub threads: usize,
-    /// Largest request body in MiB, as sent and once decompressed.
+    /// Largest request body, as sent and after decompression. A larger one gets 413.
+    ///
+    /// Integer, MiB, 1 to 4096; default `64`; example `16`.
     pub body_max_mb: usize,
-    /// Longest request line and headers in KiB.
+    /// Largest request line with headers.
+    ///
+    /// Integer, KiB, 8 to 1024; default `32`; example `16`.
     pub header_max_kb: usize,
     /// Longest wait for the headers of the next request on a connection.
+    ///
+    /// Integer, ms, 1 to 3600000; default `60000`; example `5000`.
     pub header_timeout_ms: u64,
-    /// Longest time a body may take to arrive.
+    /// Longest time for a body to arrive.
+    ///
+    /// Integer, ms, 1 to 3600000; default `30000`; example `10000`.
     pub body_timeout_ms: u64,
-    /// Connections served at once; more wait, and places change hands while they do.
+    /// Connections served at once. Further ones wait. While they wait, each answer closes its
+    /// connection (`Connection: close`), and idle connections are closed.
+    ///
+    /// Integer, 1 to 1000000; default `4096`; example `512`.
     pub connections_max: usize,
     /// Rows that one request may carry.
+    ///
+    /// Integer, 1 to 65536; default `1024`; example `64`.
     pub rows_max: usize,
-    /// Requests that may wait to be taken in by one pool's scheduler; more get 429.
+    /// Requests that may wait for one pool's scheduler. A further one gets 429.
+    ///
+    /// Integer, 1 to 1000000; default `4096`; example `1024`.
     pub inbox_max: usize,
-    /// How long a shutdown waits for requests that are being served.
+    /// Longest wait at shutdown for accepted requests.
+    ///
+    /// Integer, ms, 0 to 3600000; default `10000`; example `30000`.
     pub drain_timeout_ms: u64,
-    /// onnxruntime's library, for variants that are ONNX graphs; without it `ORT_DYLIB_PATH`.
+    /// Library of onnxruntime, 1.17 or later. It is loaded if an app has a variant that is an [ONNX
+    /// graph](add-a-model.md#an-onnx-graph), by a program built with `--features ort`. Without the
+    /// library, such a configuration is refused.
+    ///
+    /// Path; default the path in `ORT_DYLIB_PATH`, otherwise the system's library; example `"/opt/onnxruntime/libonnxruntime.so"`.
     pub onnxruntime: Option<PathBuf>,
 }
 

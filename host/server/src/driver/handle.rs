@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use metrics::Counter;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::VariantId;
+use switchyard_protocol::VariantStats;
 
 use super::inbox::{NotSent, Sender, WakeOnDrop};
 use super::message::{Call, Message, Ticket};
@@ -14,7 +15,6 @@ use super::seat::Seat;
 use super::stats::VariantCounters;
 use super::{INBOX_RESERVE, PoolParts};
 use crate::clock::Clock;
-use crate::ingress::VariantStats;
 use crate::telemetry::{Registry, names};
 
 /// Sends messages to a driver thread.

@@ -7,7 +7,7 @@ use metrics::Counter;
 use smallvec::SmallVec;
 use switchyard_core::decision::Decision;
 use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId};
-use switchyard_core::policy::{Policy, Sights};
+use switchyard_core::policy::{Policy, WindowFields};
 use switchyard_core::request::{Evidence, Outcome};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
@@ -83,7 +83,7 @@ impl Message {
 /// Who looks at a pool's decisions.
 pub struct Watch {
     /// What windows show beside what the policy wants.
-    pub shows: Sights,
+    pub shows: WindowFields,
     /// Where decisions go.
     pub decisions: Sender<Arc<Decision>>,
     /// Counts those that do not fit in.

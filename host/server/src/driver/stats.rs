@@ -5,8 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchyard_core::ids::VariantId;
 use switchyard_core::time::Micros;
-
-use crate::ingress::{BatchStats, Timing, VariantStats};
+use switchyard_protocol::{BatchStats, Timing, VariantStats};
 
 /// Written by the driver thread, read by whoever asks: the locks are free but for that moment.
 pub struct VariantCounters {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use switchyard_core::event::Run;
+use switchyard_core::event::Launch;
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::policy::FaultKind;
 use switchyard_core::request::Request;
 use switchyard_core::time::Time;
 use switchyard_core::{Command, Event, Scheduler};
 use switchyard_executor::{
-    ExecuteError, Finished, Job, Refused, Residency, Row, Unloaded, Worker, WorkerDown, WorkerEvent,
+    ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded, Worker, WorkerDown,
+    WorkerEvent,
 };
 use tokio::sync::oneshot;
 
@@ -333,7 +334,7 @@ impl Driver {
                 return;
             };
             match command {
-                Command::Run(run) => self.start(now, &run),
+                Command::Launch(launch) => self.start(now, &launch),
                 Command::Reply(reply) => self.reply(now, reply),
                 Command::Release { worker, request } => self.release(worker, request),
                 Command::Prepare { worker, soon } => {
@@ -347,26 +348,30 @@ impl Driver {
         }
     }
 
-    fn start(&mut self, now: Time, run: &Run) {
-        let app = self.scheduler.catalog().variant(run.variant).map(|v| v.app);
-        let rows = run.requests.iter().map(|&request| Row {
+    fn start(&mut self, now: Time, launch: &Launch) {
+        let app = self
+            .scheduler
+            .catalog()
+            .variant(launch.variant)
+            .map(|v| v.app);
+        let rows = launch.requests.iter().map(|&request| JobRow {
             request,
-            input: match run.from_stage {
+            input: match launch.from_stage {
                 0 => self.waiters.take_inputs(request),
                 _ => None,
             },
         });
         let job = Job {
-            batch: run.batch,
+            batch: launch.batch,
             app: app.unwrap_or_default(),
-            variant: run.variant,
-            from_stage: run.from_stage,
-            to_stage: run.to_stage,
-            exit: run.exit,
+            variant: launch.variant,
+            from_stage: launch.from_stage,
+            to_stage: launch.to_stage,
+            exit: launch.exit,
             rows: rows.collect(),
-            soon: run.soon.clone(),
+            soon: launch.soon.clone(),
         };
-        let handed_over = match self.workers.get(run.worker.index()) {
+        let handed_over = match self.workers.get(launch.worker.index()) {
             Some(worker) => worker.run(job).map_err(|refused| match refused {
                 Refused::Full(_) => "the worker's command queue is full",
                 Refused::Down(_) => "the worker is down",
@@ -374,17 +379,17 @@ impl Driver {
             None => Err("there is no such worker"),
         };
         match handed_over {
-            Ok(()) => self.waiters.started(run),
+            Ok(()) => self.waiters.started(launch),
             Err(reason) => {
                 tracing::error!(
                     pool = self.name,
-                    worker = run.worker.0,
+                    worker = launch.worker.0,
                     reason,
                     "batch refused"
                 );
                 let event = Event::Finished {
-                    worker: run.worker,
-                    batch: run.batch,
+                    worker: launch.worker,
+                    batch: launch.batch,
                     result: Err(reason.to_owned()),
                 };
                 self.scheduler.handle(now, event);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
-use switchyard_core::event::Run;
+use switchyard_core::event::Launch;
 use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::time::{Micros, Time};
 use switchyard_executor::{BatchOutput, InputTensor};
@@ -100,15 +100,15 @@ impl Waiters {
     }
 
     /// A worker has a batch.
-    pub(super) fn started(&mut self, run: &Run) {
+    pub(super) fn started(&mut self, launch: &Launch) {
         let running = Running {
-            variant: run.variant,
-            from_stage: run.from_stage,
-            to_stage: run.to_stage,
-            exit: run.exit,
-            requests: run.requests.to_vec(),
+            variant: launch.variant,
+            from_stage: launch.from_stage,
+            to_stage: launch.to_stage,
+            exit: launch.exit,
+            requests: launch.requests.to_vec(),
         };
-        self.batches.insert(run.batch, running);
+        self.batches.insert(launch.batch, running);
     }
 
     /// A worker is done with a batch: its output goes to the rows that are still there.

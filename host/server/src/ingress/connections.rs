@@ -1,9 +1,14 @@
-//! The connections being served, and which of them gives way when another one waits.
+//! How many connections are served at once, and which of them end while another one waits.
 //!
-//! A kept-alive connection costs a place for as long as its client likes. As long as nobody
-//! waits that is what it is for. When somebody does, places are given up one at a time: by
-//! whoever is answered next ([`Crowding`]), or by a connection on which nothing has happened
-//! for a while.
+//! Each served connection holds a permit of a semaphore. A kept-alive connection keeps its permit
+//! between requests as long as no connection waits for one. While one waits, permits come back one
+//! at a time: the next answer closes its connection ([`PermitWanted`]), and at every
+//! [`IDLE_CHECK_INTERVAL`] the longest idle connection is closed.
+//!
+//! The acceptor counts idle checks instead of each connection having an idle timer of its own, so
+//! that a request costs two atomic increments and no timer. Each connection has a [`Notify`] of
+//! its own: hyper's future is polled together with it at every request, and a channel that all
+//! connections share would be a lock that all requests share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,145 +18,156 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::Id;
 
-/// How often idle connections are looked at while somebody waits. One that has been quiet
-/// from one look to the next is idle: its next request, if it has one, is not on its way.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often one idle connection is closed while another connection waits.
+pub(super) const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Looks after which a connection counts as idle when it has had an answer.
-const IDLE_LOOKS: u32 = 2;
+/// Checks without an exchange after which a connection is idle: an idle timeout of 100 ms.
+const IDLE_CHECKS: u32 = 2;
 
-/// As above, before its first request: nobody would repeat that one by itself.
-const SILENT_LOOKS: u32 = 20;
+/// The same before its first request, 1 s: clients repeat a request on a connection that was
+/// answered before, but not the first one.
+const SILENT_CHECKS: u32 = 20;
 
-/// What a connection and the acceptor know of each other.
+/// The state of a connection that its task and the acceptor share.
 #[derive(Debug, Default)]
-pub(super) struct Place {
-    /// Beginnings and ends of exchanges: odd during one.
-    turns: AtomicU64,
-    give_way: Notify,
+pub(super) struct ConnectionState {
+    /// Begins and ends of exchanges: odd during one.
+    exchange_edges: AtomicU64,
+    end: Notify,
 }
 
-/// Somebody waits for a place. Read by every answer: one relaxed load where nobody does.
+/// Whether a connection waits for a permit, and no other connection ends for it yet. Every answer
+/// reads it, with one relaxed load if none waits.
 #[derive(Debug, Default)]
-pub(super) struct Crowding(AtomicBool);
+pub(super) struct PermitWanted(AtomicBool);
 
-/// The places that are taken, by the task that serves there.
+/// All served connections, by the task that serves them.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    taken: HashMap<Id, Taken>,
-    seated: u64,
+pub(super) struct ServedConnections {
+    by_task: HashMap<Id, ServedConnection>,
+    accepted: u64,
 }
 
 #[derive(Debug)]
-struct Taken {
-    place: Arc<Place>,
-    /// Of two that are equally idle the one that came first goes first.
+struct ServedConnection {
+    state: Arc<ConnectionState>,
+    /// In the order of acceptance; of two connections that are equally idle the older one ends.
     number: u64,
-    /// Turns at the last look.
-    turns: u64,
-    /// Looks since then without a turn.
-    quiet: u32,
-    told: bool,
+    /// Edges at the last check.
+    edges_seen: u64,
+    /// Checks since then without an exchange.
+    quiet_checks: u32,
+    asked_to_end: bool,
 }
 
-// === impl Place ===
+// === impl ConnectionState ===
 
-impl Place {
-    /// A request's head has been read.
-    pub(super) fn begin(&self) {
-        self.turns.fetch_add(1, Ordering::Relaxed);
+impl ConnectionState {
+    /// The head of a request has been read.
+    pub(super) fn begin_exchange(&self) {
+        self.exchange_edges.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Its answer is ready to be written.
-    pub(super) fn end(&self) {
-        self.turns.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn end_exchange(&self) {
+        self.exchange_edges.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Completes when the connection is to end with what it is doing.
-    pub(super) async fn told_to_leave(&self) {
-        self.give_way.notified().await;
+    /// Completes when the connection is to end after its current exchange.
+    pub(super) async fn asked_to_end(&self) {
+        self.end.notified().await;
     }
 }
 
-// === impl Crowding ===
+// === impl PermitWanted ===
 
-impl Crowding {
-    pub(super) fn begin(&self) {
+impl PermitWanted {
+    pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn end(&self) {
+    pub(super) fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether this answer is to be its connection's last. One at a time: a place for one
-    /// that waits, not a new connection for everybody.
-    pub(super) fn take_turn(&self) -> bool {
+    /// Whether this answer is to close its connection. True once per [`set`](Self::set): one
+    /// waiting connection needs one permit.
+    pub(super) fn take(&self) -> bool {
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
     }
 }
 
-// === impl Places ===
+// === impl ServedConnections ===
 
-impl Places {
-    pub(super) fn seat(&mut self, task: Id, place: Arc<Place>) {
-        self.seated += 1;
-        let taken = Taken {
-            place,
-            number: self.seated,
-            turns: 0,
-            quiet: 0,
-            told: false,
+impl ServedConnections {
+    pub(super) fn insert(&mut self, task: Id, state: Arc<ConnectionState>) {
+        self.accepted += 1;
+        let served = ServedConnection {
+            state,
+            number: self.accepted,
+            edges_seen: 0,
+            quiet_checks: 0,
+            asked_to_end: false,
         };
-        self.taken.insert(task, taken);
+        self.by_task.insert(task, served);
     }
 
-    pub(super) fn leave(&mut self, task: Id) {
-        self.taken.remove(&task);
+    pub(super) fn remove(&mut self, task: Id) {
+        self.by_task.remove(&task);
     }
 
-    /// Looks at every connection, and asks the one that has been idle longest to leave.
-    pub(super) fn ask_one_to_leave(&mut self) {
-        let mut idle: Option<&mut Taken> = None;
-        for taken in self.taken.values_mut() {
-            if taken.look() && idle.as_ref().is_none_or(|other| taken.goes_before(other)) {
-                idle = Some(taken);
+    /// Checks every connection, and asks the longest idle one to end.
+    pub(super) fn end_one_idle(&mut self) {
+        let mut longest: Option<&mut ServedConnection> = None;
+        for served in self.by_task.values_mut() {
+            if served.check_idle()
+                && longest
+                    .as_ref()
+                    .is_none_or(|other| served.is_idle_longer_than(other))
+            {
+                longest = Some(served);
             }
         }
-        if let Some(taken) = idle {
-            taken.tell();
+        if let Some(served) = longest {
+            served.ask_to_end();
         }
     }
 
-    /// Asks all of them.
-    pub(super) fn ask_all_to_leave(&mut self) {
-        self.taken.values_mut().for_each(Taken::tell);
+    /// Asks every connection to end.
+    pub(super) fn end_all(&mut self) {
+        self.by_task
+            .values_mut()
+            .for_each(ServedConnection::ask_to_end);
     }
 }
 
-// === impl Taken ===
+// === impl ServedConnection ===
 
-impl Taken {
-    /// Whether it is idle and has not been told yet.
-    fn look(&mut self) -> bool {
-        let turns = self.place.turns.load(Ordering::Relaxed);
-        let in_exchange = turns % 2 == 1;
-        if in_exchange || turns != self.turns {
-            self.quiet = 0;
+impl ServedConnection {
+    /// Counts this check; whether the connection is idle and has not been asked to end yet.
+    fn check_idle(&mut self) -> bool {
+        let edges = self.state.exchange_edges.load(Ordering::Relaxed);
+        let in_exchange = edges % 2 == 1;
+        if in_exchange || edges != self.edges_seen {
+            self.quiet_checks = 0;
         } else {
-            self.quiet = self.quiet.saturating_add(1);
+            self.quiet_checks = self.quiet_checks.saturating_add(1);
         }
-        self.turns = turns;
-        let enough = if turns == 0 { SILENT_LOOKS } else { IDLE_LOOKS };
-        !self.told && self.quiet >= enough
+        self.edges_seen = edges;
+        let enough = if edges == 0 {
+            SILENT_CHECKS
+        } else {
+            IDLE_CHECKS
+        };
+        !self.asked_to_end && self.quiet_checks >= enough
     }
 
-    fn goes_before(&self, other: &Self) -> bool {
-        (self.quiet, other.number) > (other.quiet, self.number)
+    fn is_idle_longer_than(&self, other: &Self) -> bool {
+        (self.quiet_checks, other.number) > (other.quiet_checks, self.number)
     }
 
-    fn tell(&mut self) {
-        self.told = true;
-        self.place.give_way.notify_one();
+    fn ask_to_end(&mut self) {
+        self.asked_to_end = true;
+        self.state.end.notify_one();
     }
 }

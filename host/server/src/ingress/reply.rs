@@ -1,27 +1,37 @@
-//! Building HTTP responses.
+//! HTTP responses.
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+use switchyard_protocol::RequestFailure;
 
-/// What every handler returns: the body is always whole.
+/// A response whose body is whole.
 pub(super) type Reply = Response<Full<Bytes>>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A response with `value` as its JSON body.
-pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> Reply {
+/// Status 200, and `value` as the JSON body.
+pub(super) fn json<T: Serialize>(value: &T) -> Reply {
     let body = serde_json::to_vec(value)
         .expect("the ingress serialises only its own structs with string keys, which cannot fail");
-    with_body(status, body.into())
+    json_bytes(StatusCode::OK, body.into())
 }
 
-/// A response whose JSON body is already written.
-pub(super) fn with_body(status: StatusCode, body: Bytes) -> Reply {
+/// A JSON body that is already written.
+pub(super) fn json_bytes(status: StatusCode, body: Bytes) -> Reply {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+/// The answer to a request that failed.
+pub(super) fn failure(failure: &RequestFailure) -> Reply {
+    let mut response = json_bytes(failure.status(), failure.body().into());
+    if let Some((name, value)) = failure.header() {
+        response.headers_mut().insert(name, value);
+    }
     response
 }

@@ -1,4 +1,4 @@
-//! The listener: connections in, a drain at the end.
+//! The listener: accepts connections, and drains them at the end.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,29 +12,30 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::backend::Backend;
-use super::connections::{Crowding, LOOK_EVERY, Place, Places};
+use super::connections::{ConnectionState, IDLE_CHECK_INTERVAL, PermitWanted, ServedConnections};
 use super::limits::Limits;
 use super::service::Service;
 
-/// Wait after a failed accept: out of descriptors, trying at once would spin.
+/// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// How a shutdown went.
+/// The result of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were still busy when the drain timeout passed, and cut.
+    /// Connections that were still busy at the drain timeout, and were cut.
     pub cut_connections: usize,
 }
 
 /// Serves the protocol on `listener` until `shutdown` completes, then drains.
 ///
-/// From that moment readiness answers 503, the listener is closed and new
-/// inferences are refused with 503; requests already taken are finished, for at
-/// most [`Limits::drain_timeout`]. Idle connections close at once.
+/// During the drain readiness answers 503, the listener is closed, and new inferences are refused
+/// with 503; accepted requests are finished, for at most [`Limits::drain_timeout`]. Idle
+/// connections close at once.
 pub async fn serve<B: Backend>(
     listener: TcpListener,
     backend: Arc<B>,
@@ -47,7 +48,7 @@ pub async fn serve<B: Backend>(
     loop {
         tokio::select! {
             () = &mut shutdown => break,
-            () = acceptor.accept() => {}
+            () = acceptor.step() => {}
         }
     }
     acceptor.drain(drain_timeout).await
@@ -57,14 +58,15 @@ struct Acceptor<B> {
     listener: TcpListener,
     service: Arc<Service<B>>,
     http: http1::Builder,
-    max_connections: usize,
-    /// One task per connection that is served.
-    connections: JoinSet<()>,
-    places: Places,
-    /// The one that waits for a place, accepted so that it is known to. All others wait in the
-    /// kernel's backlog.
-    at_the_door: Option<TcpStream>,
-    crowding: Arc<Crowding>,
+    /// One per connection that may be served.
+    permits: Arc<Semaphore>,
+    /// One task per served connection.
+    tasks: JoinSet<()>,
+    served: ServedConnections,
+    /// The connection that waits for a permit: it is accepted so that the acceptor knows of it.
+    /// Further ones wait in the kernel's backlog.
+    waiting: Option<TcpStream>,
+    permit_wanted: Arc<PermitWanted>,
 }
 
 impl<B: Backend> Acceptor<B> {
@@ -73,14 +75,15 @@ impl<B: Backend> Acceptor<B> {
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.header_read_timeout)
             .max_header_size(limits.max_header_bytes);
+        let permits = limits.max_connections.min(Semaphore::MAX_PERMITS);
         Self {
             listener,
             http,
-            max_connections: limits.max_connections,
-            connections: JoinSet::new(),
-            places: Places::default(),
-            at_the_door: None,
-            crowding: Arc::default(),
+            permits: Arc::new(Semaphore::new(permits)),
+            tasks: JoinSet::new(),
+            served: ServedConnections::default(),
+            waiting: None,
+            permit_wanted: Arc::default(),
             service: Arc::new(Service {
                 backend,
                 limits,
@@ -89,68 +92,71 @@ impl<B: Backend> Acceptor<B> {
         }
     }
 
-    /// Takes one connection, or clears away one that has ended, or makes room for one that
-    /// waits. Cancel safe: what was accepted is kept in the step that yields it.
-    async fn accept(&mut self) {
-        if let Some(stream) = self
-            .at_the_door
-            .take_if(|_| self.connections.len() < self.max_connections)
-        {
-            self.crowding.end();
-            return self.spawn(stream);
-        }
-        let waits = self.at_the_door.is_some();
+    /// Accepts one connection, gives the waiting one its permit, cleans up after one that has
+    /// ended, or closes an idle one. Cancel safe: an accepted connection is in `waiting` until it
+    /// is served.
+    async fn step(&mut self) {
+        let waits = self.waiting.is_some();
         tokio::select! {
             accepted = self.listener.accept(), if !waits => match accepted {
-                Ok((stream, _)) => {
-                    self.at_the_door = Some(stream);
-                    if self.connections.len() >= self.max_connections {
-                        self.crowding.begin();
+                Ok((stream, _)) => match Arc::clone(&self.permits).try_acquire_owned() {
+                    Ok(permit) => self.spawn(stream, permit),
+                    Err(_) => {
+                        self.waiting = Some(stream);
+                        self.permit_wanted.set();
                     }
-                }
+                },
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");
                     sleep(ACCEPT_RETRY).await;
                 }
             },
-            Some(ended) = self.connections.join_next_with_id() => self.clear_away(ended),
-            () = sleep(LOOK_EVERY), if waits => {
-                // Whoever took the last turn may be slow to read its answer.
-                self.crowding.begin();
-                self.places.ask_one_to_leave();
+            Ok(permit) = Arc::clone(&self.permits).acquire_owned(), if waits => {
+                self.permit_wanted.clear();
+                if let Some(stream) = self.waiting.take() {
+                    self.spawn(stream, permit);
+                }
+            }
+            Some(ended) = self.tasks.join_next_with_id() => self.clean_up(ended),
+            () = sleep(IDLE_CHECK_INTERVAL), if waits => {
+                // The connection that is to end may be slow to read its last answer.
+                self.permit_wanted.set();
+                self.served.end_one_idle();
             }
         }
     }
 
-    fn spawn(&mut self, stream: TcpStream) {
-        // Answers are written whole; waiting for more to send only delays them.
+    /// Serves a connection, which returns its permit when its task ends.
+    fn spawn(&mut self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+        // Answers are written whole; waiting for more bytes only delays them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
-        let place = Arc::new(Place::default());
-        let (service, crowding) = (Arc::clone(&self.service), Arc::clone(&self.crowding));
-        let exchanges = Arc::clone(&place);
+        let state = Arc::new(ConnectionState::default());
+        let shared = (Arc::clone(&self.service), Arc::clone(&self.permit_wanted));
+        let exchanges = Arc::clone(&state);
         let respond = service_fn(move |request| {
-            let (service, crowding) = (Arc::clone(&service), Arc::clone(&crowding));
-            let place = Arc::clone(&exchanges);
+            let (service, permit_wanted) = (Arc::clone(&shared.0), Arc::clone(&shared.1));
+            let state = Arc::clone(&exchanges);
             async move {
-                place.begin();
+                state.begin_exchange();
                 let mut reply = service.respond(request).await;
-                if crowding.take_turn() {
+                if permit_wanted.take() {
                     let close = HeaderValue::from_static("close");
                     reply.headers_mut().insert(CONNECTION, close);
                 }
-                place.end();
+                state.end_exchange();
                 Ok::<_, Infallible>(reply)
             }
         });
         let connection = self.http.serve_connection(TokioIo::new(stream), respond);
-        let leaving = Arc::clone(&place);
-        let task = self.connections.spawn(async move {
+        let ending = Arc::clone(&state);
+        let task = self.tasks.spawn(async move {
+            let _permit = permit;
             let mut connection = pin!(connection);
             let served = tokio::select! {
                 served = connection.as_mut() => served,
-                () = leaving.told_to_leave() => {
+                () = ending.asked_to_end() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }
@@ -159,15 +165,15 @@ impl<B: Backend> Acceptor<B> {
                 tracing::debug!(%error, "connection ended");
             }
         });
-        self.places.seat(task.id(), place);
+        self.served.insert(task.id(), state);
     }
 
-    fn clear_away(&mut self, ended: Result<(Id, ()), JoinError>) {
+    fn clean_up(&mut self, ended: Result<(Id, ()), JoinError>) {
         let id = match &ended {
             Ok((id, ())) => *id,
             Err(error) => error.id(),
         };
-        self.places.leave(id);
+        self.served.remove(id);
         log_panic(ended.map(drop));
     }
 
@@ -175,24 +181,24 @@ impl<B: Backend> Acceptor<B> {
         let Self {
             listener,
             service,
-            mut connections,
-            mut places,
+            mut tasks,
+            mut served,
             ..
         } = self;
         service.draining.store(true, Ordering::Release);
         drop(listener);
-        places.ask_all_to_leave();
+        served.end_all();
         let finished = async {
-            while let Some(ended) = connections.join_next().await {
+            while let Some(ended) = tasks.join_next().await {
                 log_panic(ended);
             }
         };
         let in_time = timeout(drain_timeout, finished).await.is_ok();
-        while connections.try_join_next().is_some() {}
-        let cut_connections = connections.len();
+        while tasks.try_join_next().is_some() {}
+        let cut_connections = tasks.len();
         if !in_time {
             tracing::warn!(cut_connections, "drain timeout passed");
-            connections.shutdown().await;
+            tasks.shutdown().await;
         }
         Drained { cut_connections }
     }
@@ -202,6 +208,6 @@ fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
-        tracing::error!(%error, "a connection's task panicked");
+        tracing::error!(%error, "the task of a connection panicked");
     }
 }

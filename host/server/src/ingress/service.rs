@@ -1,24 +1,25 @@
-//! One request to one response: routing, and the endpoints that are not inference.
+//! One request to one response: routing, and every endpoint but inference.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
-use hyper::{Method, Request, StatusCode};
-use serde::{Deserialize, Serialize};
+use hyper::{HeaderMap, Request, StatusCode};
+use serde_json::Value;
+use switchyard_protocol::metadata::{self, AppMetadata, AppReady, ServerMetadata};
+use switchyard_protocol::{
+    AppAction, AppIndex, AppInfo, Control, IndexQuery, InferError, ProtocolError, RequestFailure,
+    Route, VariantIndex,
+};
 
-use super::backend::{AppInfo, Backend, Control, InferError};
+use super::backend::Backend;
 use super::body;
-use super::control::ControlRequest;
-use super::error::{Failure, ProtocolError};
 use super::infer::infer;
 use super::limits::Limits;
-use super::metadata;
-use super::reply::{Reply, json, with_body};
-use super::route::{AppAction, Endpoint, Route};
+use super::reply::{self, Reply, json, json_bytes};
 
-/// What all connections share.
+/// The state that all connections share.
 pub(super) struct Service<B> {
     pub(super) backend: Arc<B>,
     pub(super) limits: Limits,
@@ -27,12 +28,12 @@ pub(super) struct Service<B> {
 }
 
 impl<B: Backend> Service<B> {
-    /// Answers one request. Failures are answers too.
+    /// Answers one request, also one that fails.
     pub(super) async fn respond(&self, request: Request<Incoming>) -> Reply {
         let (head, mut body) = request.into_parts();
         let path = head.uri.path();
         let mut app = None;
-        let result = match routed(&head.method, path) {
+        let result = match Route::of(head.method.as_str(), path) {
             Ok(route) => {
                 self.dispatch(route, &head.headers, &mut body, &mut app)
                     .await
@@ -40,12 +41,11 @@ impl<B: Backend> Service<B> {
             Err(error) => Err(error.into()),
         };
         let reply = result.unwrap_or_else(|failure| {
-            let reply = failure.reply();
-            if let Failure::Protocol(error) = &failure {
+            if let RequestFailure::Protocol(error) = &failure {
                 tracing::debug!(%error, path, "refused");
-                self.backend.on_refused(app, reply.status().as_u16());
+                self.backend.on_refused(app, error.status().as_u16());
             }
-            reply
+            reply::failure(&failure)
         });
         let timed_out = reply.status() == StatusCode::REQUEST_TIMEOUT;
         if !body.is_end_stream() && !timed_out {
@@ -54,13 +54,14 @@ impl<B: Backend> Service<B> {
         reply
     }
 
+    /// Serves a route; sets `app` once the app is known, for the count of refused requests.
     async fn dispatch(
         &self,
         route: Route<'_>,
-        headers: &hyper::HeaderMap,
+        headers: &HeaderMap,
         body: &mut Incoming,
-        app: &mut Option<usize>,
-    ) -> Result<Reply, Failure> {
+        app: &mut Option<AppIndex>,
+    ) -> Result<Reply, RequestFailure> {
         match route {
             Route::App {
                 app: name,
@@ -70,7 +71,7 @@ impl<B: Backend> Service<B> {
                 let index = self.app(&name)?;
                 *app = Some(index);
                 let variant = match variant {
-                    Some(variant) => Some(find_variant(&self.backend.apps()[index], &variant)?),
+                    Some(variant) => Some(find_variant(self.info(index), &variant)?),
                     None => None,
                 };
                 if action != AppAction::Infer {
@@ -79,15 +80,13 @@ impl<B: Backend> Service<B> {
                 self.not_draining()?;
                 infer(&self.backend, &self.limits, (index, variant), headers, body).await
             }
-            Route::ServerMetadata => Ok(json(StatusCode::OK, &metadata::server())),
-            Route::Live => Ok(fixed(br#"{"live":true}"#)),
+            Route::ServerMetadata => Ok(json(&ServerMetadata::new(env!("CARGO_PKG_VERSION")))),
+            Route::Live => Ok(fixed(metadata::LIVE_BODY)),
             Route::Ready => self.ready(),
             Route::AllStats => {
-                let apps = 0..self.backend.apps().len();
-                let stats: Vec<_> = apps
-                    .flat_map(|app| metadata::stats(&*self.backend, app, None))
-                    .collect();
-                Ok(json(StatusCode::OK, &metadata::stats_body(&stats)))
+                let apps = (0..self.backend.apps().len()).map(AppIndex);
+                let stats: Vec<_> = apps.flat_map(|app| self.stats(app, None)).collect();
+                Ok(json(&metadata::stats(&stats)))
             }
             Route::RepositoryIndex => self.repository_index(body).await,
             Route::RepositoryControl { app: name, verb } => {
@@ -99,7 +98,7 @@ impl<B: Backend> Service<B> {
         }
     }
 
-    fn app(&self, name: &str) -> Result<usize, ProtocolError> {
+    fn app(&self, name: &str) -> Result<AppIndex, ProtocolError> {
         self.backend.app_index(name).ok_or_else(|| {
             let names = self.backend.apps().iter().map(|app| app.name.as_str());
             ProtocolError::UnknownApp {
@@ -109,6 +108,10 @@ impl<B: Backend> Service<B> {
         })
     }
 
+    fn info(&self, app: AppIndex) -> &AppInfo {
+        &self.backend.apps()[app.0]
+    }
+
     fn not_draining(&self) -> Result<(), InferError> {
         if self.draining.load(Ordering::Acquire) {
             return Err(InferError::Draining);
@@ -116,103 +119,89 @@ impl<B: Backend> Service<B> {
         Ok(())
     }
 
-    fn ready(&self) -> Result<Reply, Failure> {
+    fn ready(&self) -> Result<Reply, RequestFailure> {
         self.not_draining()?;
         self.backend.server_ready().map_err(InferError::NotReady)?;
-        Ok(fixed(br#"{"live":true,"ready":true}"#))
+        Ok(fixed(metadata::READY_BODY))
     }
 
-    /// Everything about an app but inference.
+    /// Every endpoint of an app but inference.
     fn describe(
         &self,
-        index: usize,
-        variant: Option<usize>,
+        index: AppIndex,
+        variant: Option<VariantIndex>,
         action: AppAction,
-    ) -> Result<Reply, Failure> {
-        let app = &self.backend.apps()[index];
+    ) -> Result<Reply, RequestFailure> {
+        let app = self.info(index);
         match action {
             AppAction::Ready => {
                 self.not_draining()?;
                 let ready = self.backend.app_ready(index, variant);
                 ready.map_err(InferError::NotReady)?;
-                let name = &app.name;
-                Ok(json(StatusCode::OK, &AppReady { name, ready: true }))
+                Ok(json(&AppReady::new(&app.name)))
             }
-            AppAction::Config => Ok(json(StatusCode::OK, &metadata::config(app))),
-            AppAction::Stats => {
-                let stats = metadata::stats(&*self.backend, index, variant);
-                Ok(json(StatusCode::OK, &metadata::stats_body(&stats)))
-            }
-            AppAction::Metadata | AppAction::Infer => {
-                Ok(json(StatusCode::OK, &metadata::app(app, variant)))
-            }
+            AppAction::Config => Ok(json(&metadata::config(app))),
+            AppAction::Stats => Ok(json(&metadata::stats(&self.stats(index, variant)))),
+            AppAction::Metadata | AppAction::Infer => Ok(json(&AppMetadata::new(app, variant))),
         }
+    }
+
+    /// Statistics of an app's variants, or of the pinned one.
+    fn stats(&self, index: AppIndex, variant: Option<VariantIndex>) -> Vec<Value> {
+        let app = self.info(index);
+        let variants = match variant {
+            Some(VariantIndex(variant)) => variant..variant + 1,
+            None => 0..app.variants.len(),
+        };
+        variants
+            .map(|variant| {
+                let stats = self.backend.stats(index, VariantIndex(variant));
+                metadata::variant_stats(&app.name, &app.variants[variant], &stats)
+            })
+            .collect()
     }
 
     async fn control(
         &self,
-        app: usize,
+        app: AppIndex,
         verb: Control,
         body: &mut Incoming,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, RequestFailure> {
         let body = body::read(body, &self.limits).await?;
-        ControlRequest::check(&body, verb)?;
+        verb.check_body(&body)?;
         self.backend.control(app, verb).await?;
         Ok(fixed(b"{}"))
     }
 
-    async fn repository_index(&self, body: &mut Incoming) -> Result<Reply, Failure> {
+    /// Every variant and its state.
+    async fn repository_index(&self, body: &mut Incoming) -> Result<Reply, RequestFailure> {
         let body = body::read(body, &self.limits).await?;
-        let query = if body.is_empty() {
-            IndexQuery::default()
-        } else {
-            serde_json::from_slice(&body)
-                .map_err(|error| ProtocolError::malformed("body", error.to_string()))?
-        };
-        let index = metadata::repository_index(&*self.backend, query.ready);
-        Ok(json(StatusCode::OK, &index))
+        let query = IndexQuery::parse(&body)?;
+        let mut entries = Vec::new();
+        for (app_index, app) in self.backend.apps().iter().enumerate() {
+            for (variant_index, variant) in app.variants.iter().enumerate() {
+                let (app_index, variant_index) = (AppIndex(app_index), VariantIndex(variant_index));
+                let (state, reason) = self.backend.app_state(app_index, variant_index);
+                if state == "READY" || !query.ready {
+                    let entry = metadata::repository_entry(&app.name, variant, state, &reason);
+                    entries.push(entry);
+                }
+            }
+        }
+        Ok(json(&entries))
     }
 }
 
-#[derive(Serialize)]
-struct AppReady<'a> {
-    name: &'a str,
-    ready: bool,
-}
-
-/// Body of a repository index request.
-#[derive(Default, Deserialize)]
-struct IndexQuery {
-    /// List only what is ready.
-    #[serde(default)]
-    ready: bool,
-}
-
-/// The route of a request, if it has the right method.
-fn routed<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, ProtocolError> {
-    let route = Route::parse(path)?;
-    let Endpoint { method: served, .. } = route.endpoint();
-    // hyper sends no body in answer to HEAD, so it is served as GET.
-    let matches = method.as_str() == served || (*method == Method::HEAD && served == "GET");
-    if matches {
-        return Ok(route);
-    }
-    Err(ProtocolError::MethodNotAllowed {
-        method: method.to_string(),
-        path: path.to_owned(),
-        allow: if served == "GET" { "GET, HEAD" } else { served },
-    })
-}
-
-fn find_variant(app: &AppInfo, name: &str) -> Result<usize, ProtocolError> {
+fn find_variant(app: &AppInfo, name: &str) -> Result<VariantIndex, ProtocolError> {
     let found = app.variants.iter().position(|variant| variant == name);
-    found.ok_or_else(|| ProtocolError::UnknownVariant {
+    let found = found.ok_or_else(|| ProtocolError::UnknownVariant {
         app: app.name.clone(),
         name: name.to_owned(),
         known: app.variants.join(", "),
-    })
+    });
+    found.map(VariantIndex)
 }
 
 fn fixed(body: &'static [u8]) -> Reply {
-    with_body(StatusCode::OK, Bytes::from_static(body))
+    json_bytes(StatusCode::OK, Bytes::from_static(body))
 }

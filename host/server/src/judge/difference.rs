@@ -9,46 +9,54 @@ use super::outlook::{Judge, Outlook, Worth};
 use crate::reasons;
 
 /// A window on which the two do not agree.
-pub(crate) struct Difference {
-    pub(crate) window: u64,
-    pub(crate) now: Time,
-    pub(crate) pending: usize,
+pub struct Difference {
+    /// Id of the window.
+    pub window: u64,
+    /// When it was opened.
+    pub now: Time,
+    /// Requests that were pending.
+    pub pending: usize,
     /// Who decided.
-    pub(crate) by: String,
+    pub by: String,
     /// Requests that fare otherwise.
-    pub(crate) requests: Vec<RequestDifference>,
+    pub requests: Vec<RequestDifference>,
     /// What else is not the same.
-    pub(crate) besides: Vec<&'static str>,
+    pub besides: Vec<&'static str>,
     /// Of what was done.
-    pub(crate) done: Worth,
+    pub done: Worth,
     /// Of what the other policy would have done.
-    pub(crate) proposed: Worth,
+    pub proposed: Worth,
     /// Why the policy's plan is none.
-    pub(crate) failure: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// A request that fares otherwise.
-pub(crate) struct RequestDifference {
-    pub(crate) id: RequestId,
-    pub(crate) app: AppId,
-    pub(crate) done: Outlook,
-    pub(crate) proposed: Outlook,
-    /// Why, in the words of either policy.
-    pub(crate) done_why: Option<String>,
-    pub(crate) proposed_why: Option<String>,
+pub struct RequestDifference {
+    /// The request.
+    pub id: RequestId,
+    /// Its app.
+    pub app: AppId,
+    /// Its outlook under the plan carried out.
+    pub done: Outlook,
+    /// Its outlook under the policy's plan.
+    pub proposed: Outlook,
+    /// The reason given in the plan carried out.
+    pub done_why: Option<String>,
+    /// The reason given in the policy's plan.
+    pub proposed_why: Option<String>,
 }
 
 // === impl Difference ===
 
 impl Difference {
     /// Both do the same, and only want to be asked again at other times.
-    pub(crate) fn is_wake_only(&self) -> bool {
+    pub fn is_wake_only(&self) -> bool {
         self.requests.is_empty() && self.besides == ["wake"] && self.failure.is_none()
     }
 }
 
 /// Whether both say the same, whatever reasons they give.
-pub(crate) fn agree(one: &Plan, other: &Plan) -> bool {
+pub(super) fn agree(one: &Plan, other: &Plan) -> bool {
     differing_parts(one, other).is_empty()
 }
 
@@ -67,7 +75,7 @@ fn differing_parts(one: &Plan, other: &Plan) -> Vec<&'static str> {
 }
 
 /// Looks at both plans; `proposed` is `None` where the policy gave none that could be applied.
-pub(crate) fn difference(
+pub(super) fn difference(
     decision: &Decision,
     judge: &Judge<'_>,
     proposed: Result<&Plan, String>,

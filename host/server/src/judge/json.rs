@@ -9,17 +9,21 @@ use super::difference::Difference;
 use super::outlook::{Fate, Outlook, Worth};
 use crate::reasons::Why;
 
-/// What a dispatch runs, where.
-pub(crate) struct Names<'a> {
-    pub(crate) variant: &'a str,
-    pub(crate) exit: Option<&'a str>,
-    pub(crate) worker: &'a str,
+/// Names of a dispatch's variant, exit and worker.
+pub struct Names<'a> {
+    /// The variant.
+    pub variant: &'a str,
+    /// The exit whose head answers; none parks the requests.
+    pub exit: Option<&'a str>,
+    /// The worker.
+    pub worker: &'a str,
 }
 
 // === impl Names ===
 
 impl<'a> Names<'a> {
-    pub(crate) fn of(catalog: &'a Catalog, dispatch: &Dispatch) -> Self {
+    /// Looks the names up; `?` for an id that the catalog does not have.
+    pub fn of(catalog: &'a Catalog, dispatch: &Dispatch) -> Self {
         let variant = catalog.variant(dispatch.variant);
         let exit = dispatch.exit.and_then(|exit| variant?.exit(exit));
         let worker = catalog.worker(dispatch.worker);
@@ -34,7 +38,8 @@ impl<'a> Names<'a> {
 // === impl Difference ===
 
 impl Difference {
-    pub(crate) fn to_json(&self, catalog: &Catalog, sides: [&str; 2]) -> Value {
+    /// As JSON; `sides` names the plan carried out and the policy's.
+    pub fn to_json(&self, catalog: &Catalog, sides: [&str; 2]) -> Value {
         let requests = self.requests.iter().map(|request| {
             let mut fields = both(
                 sides,

@@ -11,18 +11,19 @@ use switchyard_core::window::{PlacedState, Window};
 
 /// What becomes of one pending request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Outlook {
-    pub(crate) fate: Fate,
+pub struct Outlook {
+    /// Fate under the plan.
+    pub fate: Fate,
     /// When that is expected to be over.
-    pub(crate) end: Option<Time>,
+    pub end: Option<Time>,
     /// Expected accuracy times what lateness leaves of it (SneakPeek eq. 2); none where the
     /// plan leaves it open.
-    pub(crate) utility: Option<f64>,
+    pub utility: Option<f64>,
 }
 
 /// What a plan does with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// Nothing.
     Waits,
     /// It runs, in a batch of so many as the dispatch says.
@@ -35,15 +36,15 @@ pub(crate) enum Fate {
 
 /// Sums over a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Worth {
+pub struct Worth {
     /// Of all utilities.
-    pub(crate) utility: f64,
+    pub utility: f64,
     /// Requests that have one.
-    pub(crate) requests: u64,
+    pub requests: u64,
 }
 
 /// Looks at plans for one window.
-pub(crate) struct Judge<'a> {
+pub(super) struct Judge<'a> {
     catalog: &'a Catalog,
     window: &'a Window,
     /// The window says which variants are resident.
@@ -65,7 +66,7 @@ enum Queued {
 
 impl<'a> Judge<'a> {
     /// The window must fit the catalog, as a recording's do.
-    pub(crate) fn new(catalog: &'a Catalog, window: &'a Window, shows_residents: bool) -> Self {
+    pub(super) fn new(catalog: &'a Catalog, window: &'a Window, shows_residents: bool) -> Self {
         let ids = window.requests.id.iter().map(|&id| RequestId(id));
         Self {
             catalog,
@@ -77,7 +78,7 @@ impl<'a> Judge<'a> {
     }
 
     /// By position in the window.
-    pub(crate) fn outlooks(&self, plan: &Plan) -> Vec<Outlook> {
+    pub(super) fn outlooks(&self, plan: &Plan) -> Vec<Outlook> {
         let waits = Outlook {
             fate: Fate::Waits,
             end: None,
@@ -262,7 +263,7 @@ fn thetas(catalog: &Catalog, window: &Window) -> Vec<Vec<f64>> {
 
 impl Worth {
     /// Of one plan.
-    pub(crate) fn of(outlooks: &[Outlook]) -> Self {
+    pub fn of(outlooks: &[Outlook]) -> Self {
         let mut worth = Self::default();
         for utility in outlooks.iter().filter_map(|outlook| outlook.utility) {
             worth.utility += utility;
@@ -271,7 +272,8 @@ impl Worth {
         worth
     }
 
-    pub(crate) fn add(&mut self, other: Self) {
+    /// Adds another window's sums.
+    pub fn add(&mut self, other: Self) {
         self.utility += other.utility;
         self.requests += other.requests;
     }

@@ -9,21 +9,21 @@ use switchyard_core::policy::{Description, Policy, PolicyFault};
 use switchyard_core::window::Window;
 use switchyard_policy::PolicyVersion;
 use switchyard_policy::history::ContentHash;
-use switchyard_policy::loader::{LoadCause, LoadError, Phase};
+use switchyard_policy::loader::{LoadCause, LoadError, LoadPhase};
 use switchyard_policy::settings::{self, SettingsError};
 
 /// Reads a component and its settings; `over` goes before the file beside it, field by field.
 ///
 /// # Errors
 /// One of the files cannot be read, or a setting is nothing that JSON can hold.
-pub(crate) fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, LoadError> {
+pub fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, LoadError> {
     let fail = |phase, cause| LoadError {
         file: file.to_owned(),
         phase,
         cause,
     };
-    let bytes = std::fs::read(file).map_err(|e| fail(Phase::Read, LoadCause::Io(e)))?;
-    let settings = settings(file, over).map_err(|e| fail(Phase::Settings, e.into()))?;
+    let bytes = std::fs::read(file).map_err(|e| fail(LoadPhase::Read, LoadCause::Io(e)))?;
+    let settings = settings(file, over).map_err(|e| fail(LoadPhase::Settings, e.into()))?;
     Ok(PolicyVersion {
         hash: ContentHash::of(&[&bytes, settings.as_bytes()]),
         code: ContentHash::of(&[&bytes]),
@@ -35,7 +35,7 @@ pub(crate) fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, L
 }
 
 fn settings(file: &Path, over: toml::Table) -> Result<String, SettingsError> {
-    let beside = settings::beside(file);
+    let beside = settings::file_of(file);
     let fail = |reason: String| SettingsError {
         file: beside.clone(),
         line: None,

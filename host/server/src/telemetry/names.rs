@@ -32,7 +32,7 @@ pub(crate) const INBOX_FULL: &str = "switchyard_inbox_full_total";
 pub(crate) const RECORDED_WINDOWS: &str = "switchyard_recorded_windows_total";
 pub(crate) const RECORDING_DROPPED: &str = "switchyard_recording_dropped_windows_total";
 pub(crate) const RECORDING_ACTIVE: &str = "switchyard_recording_active";
-pub(crate) const TABLES_PREPARED: &str = "switchyard_tables_prepared_total";
+pub(crate) const PREPARE_RUNS: &str = "switchyard_prepare_runs_total";
 pub(crate) const SHADOW_WINDOWS: &str = "switchyard_shadow_windows_total";
 pub(crate) const SHADOW_WINDOW_TIME: &str = "switchyard_shadow_window_seconds";
 
@@ -129,9 +129,9 @@ pub(super) fn describe() {
         "Calls refused because the inbox was full"
     );
     describe_counter!(
-        TABLES_PREPARED,
+        PREPARE_RUNS,
         Unit::Count,
-        "Tables made for loads beyond all others"
+        "Runs of the prepare command, by result"
     );
     describe_counter!(
         SHADOW_WINDOWS,

@@ -4,9 +4,9 @@ use flate2::Compression;
 use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::{GzEncoder, ZlibEncoder};
 use serde_json::{Value, json};
-use switchyard::ingress::TensorData;
+use switchyard_server::ingress::TensorData;
 
-use super::bench::{Answer, ONE_ROW, Server};
+use super::test_bed::{Answer, ONE_ROW, TestServer};
 
 const INFER: &str = "/v2/models/linear/infer";
 const EVERY_TYPE: &str = "/v2/models/echo/every%20type/infer";
@@ -19,7 +19,7 @@ fn floats(values: &[f32]) -> Vec<u8> {
         .collect()
 }
 
-/// JSON and blobs of an answer, which must say where one ends.
+/// JSON and blobs of an answer, split by its header.
 fn split(answer: &Answer) -> (Value, &[u8]) {
     assert_eq!(
         answer.header("content-type"),
@@ -32,7 +32,7 @@ fn split(answer: &Answer) -> (Value, &[u8]) {
 
 #[tokio::test]
 async fn json_in_json_out() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let body = json!({
         "id": "42",
         "inputs": [{"name": "x", "shape": [2, 3], "datatype": "FP32", "data": [[1, 2, 3], [4, 5, 6.5]]}],
@@ -47,8 +47,8 @@ async fn json_in_json_out() {
 }
 
 #[tokio::test]
-async fn only_the_outputs_asked_for_come_back() {
-    let server = Server::with_defaults().await;
+async fn only_the_wanted_outputs_come_back() {
+    let server = TestServer::with_defaults().await;
     let body = ONE_ROW.replacen('{', r#"{"outputs":[{"name":"label"}],"#, 1);
     let answer = server.post(INFER, body).await.json();
     assert_eq!(
@@ -59,7 +59,7 @@ async fn only_the_outputs_asked_for_come_back() {
 
 #[tokio::test]
 async fn binary_in_binary_out() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let json = json!({
         "parameters": {"binary_data_output": true},
         "inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP32", "parameters": {"binary_data_size": 12}}],
@@ -81,8 +81,8 @@ async fn binary_in_binary_out() {
 }
 
 #[tokio::test]
-async fn each_output_may_say_for_itself() {
-    let server = Server::with_defaults().await;
+async fn each_output_may_choose_its_form() {
+    let server = TestServer::with_defaults().await;
     let body = ONE_ROW.replacen(
         '{',
         r#"{"parameters":{"binary_data_output":true},
@@ -98,7 +98,7 @@ async fn each_output_may_say_for_itself() {
 
 #[tokio::test]
 async fn a_raw_request_is_answered_in_binary() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let body = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let answer = server.post_with(INFER, &[(JSON_LENGTH, "0")], body).await;
     let (json, blobs) = split(&answer);
@@ -108,7 +108,7 @@ async fn a_raw_request_is_answered_in_binary() {
 
 #[tokio::test]
 async fn every_datatype_comes_back_as_it_went() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let values = [
         ("BOOL", json!([true, false])),
         ("UINT8", json!([0, u8::MAX])),
@@ -147,14 +147,14 @@ async fn every_datatype_comes_back_as_it_went() {
         assert_eq!(json["outputs"][index]["data"], *data, "{name}");
     }
     assert_eq!(blobs, b"abcdefgh");
-    let call = server.bench.last_call.lock().unwrap().clone().unwrap();
-    assert_eq!(call.app, super::bench::EVERY_TYPE);
+    let call = server.backend.last_call.lock().unwrap().clone().unwrap();
+    assert_eq!(call.app, super::test_bed::EVERY_TYPE);
     assert_eq!(call.inputs[9].data, TensorData::F16(vec![0x6261, 0x6463]));
 }
 
 #[tokio::test]
 async fn compression_works_both_ways() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let plain = server.post(INFER, ONE_ROW).await.json();
 
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
@@ -187,10 +187,10 @@ async fn compression_works_both_ways() {
     assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), plain);
 }
 
-/// The header counts the JSON before compression, in both directions.
+/// The header counts the uncompressed JSON, in both directions.
 #[tokio::test]
 async fn the_json_length_is_that_of_the_plain_body() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let json = json!({
         "parameters": {"binary_data_output": true},
         "inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP32", "parameters": {"binary_data_size": 12}}],
@@ -216,10 +216,10 @@ async fn the_json_length_is_that_of_the_plain_body() {
     assert_eq!(plain[length..][..12], floats(&[3.0, 5.0, 7.0]));
 }
 
-/// Past what is decoded in line: the other path must do the same.
+/// Above the limit of inline decoding, so that the blocking pool decodes and encodes it.
 #[tokio::test]
 async fn a_megabyte_comes_back_whole() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let count = 300_000;
     let data: Vec<_> = (0..count).map(|n| n % 100).collect();
     let inputs: Vec<_> = [

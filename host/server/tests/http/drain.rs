@@ -1,8 +1,8 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::bench::{ONE_ROW, Server};
-use switchyard::ingress::{Drained, Limits};
+use super::test_bed::{ONE_ROW, TestServer};
+use switchyard_server::ingress::{Drained, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
@@ -14,8 +14,8 @@ fn infer(app: &str) -> String {
     )
 }
 
-async fn wait_for_a_call(server: &Server) {
-    while server.bench.waiting.load(Ordering::SeqCst) == 0 {
+async fn wait_for_a_call(server: &TestServer) {
+    while server.backend.waiting.load(Ordering::SeqCst) == 0 {
         sleep(Duration::from_millis(5)).await;
     }
 }
@@ -26,31 +26,31 @@ async fn read_to_end(stream: &mut TcpStream) -> String {
     text
 }
 
-/// Waits until the listener is gone, which is the first thing a drain does.
-async fn wait_until_closed(server: &Server) {
+/// Waits until the listener is closed, the first step of a drain.
+async fn wait_until_closed(server: &TestServer) {
     while TcpStream::connect(server.address).await.is_ok() {
         sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test]
-async fn what_is_in_flight_is_finished() {
-    let mut server = Server::with_defaults().await;
+async fn requests_in_flight_are_finished() {
+    let mut server = TestServer::with_defaults().await;
     let mut stream = server.connect().await;
     stream.write_all(infer("gate").as_bytes()).await.unwrap();
     wait_for_a_call(&server).await;
     server.shut_down();
     wait_until_closed(&server).await;
-    server.bench.gate.add_permits(1);
+    server.backend.gate.add_permits(1);
     let response = read_to_end(&mut stream).await;
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     assert_eq!(server.drained().await, Drained { cut_connections: 0 });
 }
 
-/// Requests whose head was on its way when the drain began.
+/// Requests whose head was partly read when the drain began.
 #[tokio::test]
-async fn what_comes_during_the_drain_is_refused() {
-    let mut server = Server::with_defaults().await;
+async fn requests_during_the_drain_are_refused() {
+    let mut server = TestServer::with_defaults().await;
     let mut held = server.connect().await;
     held.write_all(infer("gate").as_bytes()).await.unwrap();
     wait_for_a_call(&server).await;
@@ -72,7 +72,7 @@ async fn what_comes_during_the_drain_is_refused() {
         stream.write_all(&request.as_bytes()[..10]).await.unwrap();
         streams.push(stream);
     }
-    // Until the server has read the beginnings, it would take the connections for idle.
+    // Without the first bytes of a request the server closes the connection as idle.
     sleep(Duration::from_millis(200)).await;
     server.shut_down();
     wait_until_closed(&server).await;
@@ -83,16 +83,16 @@ async fn what_comes_during_the_drain_is_refused() {
             response.starts_with(&format!("HTTP/1.1 {status}")),
             "{response}"
         );
-        let told = response.contains("draining: the server is shutting down");
-        assert_eq!(told, *status == "503", "{response}");
+        let refused = response.contains("draining: the server is shutting down");
+        assert_eq!(refused, *status == "503", "{response}");
     }
-    server.bench.gate.add_permits(1);
+    server.backend.gate.add_permits(1);
     assert_eq!(server.drained().await, Drained { cut_connections: 0 });
 }
 
 #[tokio::test]
 async fn idle_connections_do_not_hold_the_drain() {
-    let mut server = Server::with_defaults().await;
+    let mut server = TestServer::with_defaults().await;
     let mut idle = server.connect().await;
     idle.write_all(b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n")
         .await
@@ -107,12 +107,12 @@ async fn idle_connections_do_not_hold_the_drain() {
 }
 
 #[tokio::test]
-async fn what_does_not_finish_in_time_is_cut() {
+async fn connections_past_the_drain_timeout_are_cut() {
     let limits = Limits {
         drain_timeout: Duration::from_millis(100),
         ..Limits::default()
     };
-    let mut server = Server::start(limits).await;
+    let mut server = TestServer::start(limits).await;
     let mut stream = server.connect().await;
     stream.write_all(infer("gate").as_bytes()).await.unwrap();
     wait_for_a_call(&server).await;

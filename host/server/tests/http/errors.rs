@@ -1,19 +1,19 @@
 use std::fmt::Write;
 
-use super::bench::{LINEAR, ONE_ROW, Server};
+use super::test_bed::{LINEAR, ONE_ROW, TestServer};
 
 const INFER: &str = "/v2/models/linear/infer";
 
-/// A request and what is wrong with it.
-struct Wrong {
+/// A request that the HTTP port must refuse, or that must fail.
+struct WrongRequest {
     method: &'static str,
     path: &'static str,
     headers: &'static [(&'static str, &'static str)],
     body: &'static str,
 }
 
-const fn infer(body: &'static str) -> Wrong {
-    Wrong {
+const fn infer(body: &'static str) -> WrongRequest {
+    WrongRequest {
         method: "POST",
         path: INFER,
         headers: &[],
@@ -21,15 +21,18 @@ const fn infer(body: &'static str) -> Wrong {
     }
 }
 
-const fn framed(json_length: &'static [(&'static str, &'static str)], body: &'static str) -> Wrong {
-    Wrong {
+const fn framed(
+    json_length: &'static [(&'static str, &'static str)],
+    body: &'static str,
+) -> WrongRequest {
+    WrongRequest {
         headers: json_length,
         ..infer(body)
     }
 }
 
-const fn at(method: &'static str, path: &'static str) -> Wrong {
-    Wrong {
+const fn at(method: &'static str, path: &'static str) -> WrongRequest {
+    WrongRequest {
         method,
         path,
         headers: &[],
@@ -37,7 +40,7 @@ const fn at(method: &'static str, path: &'static str) -> Wrong {
     }
 }
 
-const WRONG: &[(&str, Wrong)] = &[
+const WRONG: &[(&str, WrongRequest)] = &[
     ("nothing at all", infer("")),
     ("not JSON", infer("ecg=1")),
     ("cut JSON", infer(r#"{"inputs":[{"name":"x","shape":[1,3"#)),
@@ -101,7 +104,7 @@ const WRONG: &[(&str, Wrong)] = &[
         framed(&[("inference-header-content-length", "500")], "{}"),
     ),
     (
-        "JSON length that is no number",
+        "JSON length that is not a number",
         framed(&[("inference-header-content-length", "all")], "{}"),
     ),
     (
@@ -126,14 +129,14 @@ const WRONG: &[(&str, Wrong)] = &[
     ),
     (
         "load with weights",
-        Wrong {
+        WrongRequest {
             body: r#"{"parameters": {"file:1/model.bin": "AA=="}}"#,
             ..at("POST", "/v2/repository/models/linear/load")
         },
     ),
     (
         "unload with a parameter of the wrong type",
-        Wrong {
+        WrongRequest {
             body: r#"{"parameters": {"unload_dependents": "yes"}}"#,
             ..at("POST", "/v2/repository/models/linear/unload")
         },
@@ -148,13 +151,13 @@ const WRONG: &[(&str, Wrong)] = &[
     ),
 ];
 
-/// Every class of wrong request: its status, and the message that names the field.
+/// Every class of wrong request: its status, and its message, which names the field.
 #[tokio::test]
 async fn wrong_requests() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let mut table = String::new();
     for (name, wrong) in WRONG {
-        let request = super::bench::request(wrong.method, wrong.path, wrong.headers, wrong.body);
+        let request = super::test_bed::request(wrong.method, wrong.path, wrong.headers, wrong.body);
         let answer = server.send(request).await;
         writeln!(
             table,
@@ -165,15 +168,15 @@ async fn wrong_requests() {
         .unwrap();
     }
     insta::assert_snapshot!(table);
-    assert!(server.bench.last_call.lock().unwrap().is_none());
-    // A load that fails was tried; everything else went no further than the ingress.
-    let refused = server.bench.refused.lock().unwrap().len();
+    assert!(server.backend.last_call.lock().unwrap().is_none());
+    // The backend tried the load that fails; the HTTP port refused all the others.
+    let refused = server.backend.refused.lock().unwrap().len();
     assert_eq!(refused, WRONG.len() - 1);
 }
 
 #[tokio::test]
-async fn a_405_says_what_is_allowed() {
-    let server = Server::with_defaults().await;
+async fn a_405_lists_the_allowed_methods() {
+    let server = TestServer::with_defaults().await;
     let answer = server.get(INFER).await;
     assert_eq!(
         (answer.status.as_u16(), answer.header("allow")),
@@ -187,16 +190,16 @@ async fn a_405_says_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn the_backends_failures_have_their_statuses() {
-    let server = Server::with_defaults().await;
-    for (priority, status, says) in [
+async fn failures_of_the_backend_have_their_statuses() {
+    let server = TestServer::with_defaults().await;
+    for (priority, status, message) in [
         (1, 429, "queue full: pending of pool \"main\" (1024)"),
         (2, 503, "not ready: no worker is up"),
         (3, 503, "refused by the policy: no variant in time"),
         (
             4,
             504,
-            "dropped: its deadline passed after 1500 us in the queue",
+            "dropped: the deadline passed after 1500 us in the queue",
         ),
         (5, 500, "failed: worker cpu0 stopped"),
     ] {
@@ -208,19 +211,19 @@ async fn the_backends_failures_have_their_statuses() {
         let answer = server.post("/v2/models/failing/infer", body).await;
         assert_eq!(
             (answer.status.as_u16(), answer.error().as_str()),
-            (status, says)
+            (status, message)
         );
         let retry_after = answer.header("retry-after");
         assert_eq!(retry_after, (status == 429).then_some("2"));
     }
-    assert!(server.bench.refused.lock().unwrap().is_empty());
+    assert!(server.backend.refused.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn the_backend_is_told_what_was_refused() {
-    let server = Server::with_defaults().await;
+async fn the_backend_counts_refused_requests() {
+    let server = TestServer::with_defaults().await;
     server.post(INFER, "{}").await;
     server.get("/v2/nothing").await;
-    let refused = server.bench.refused.lock().unwrap().clone();
+    let refused = server.backend.refused.lock().unwrap().clone();
     assert_eq!(refused, [(Some(LINEAR), 400), (None, 404)]);
 }

@@ -1,28 +1,34 @@
 use std::time::{Duration, Instant};
 
-use super::bench::{ONE_ROW, Server};
-use switchyard::ingress::Limits;
+use super::test_bed::{ONE_ROW, TestServer};
+use switchyard_server::ingress::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// Long enough for a busy machine, short enough to notice a hang.
-const PATIENCE: Duration = Duration::from_secs(20);
+const HANG_TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
-    let _ = timeout(PATIENCE, stream.read_to_end(&mut text))
+    let _ = timeout(HANG_TIMEOUT, stream.read_to_end(&mut text))
         .await
         .unwrap();
     String::from_utf8(text).unwrap()
 }
 
-/// Reads one response, whose length its header tells.
+/// Sends the head of an inference, with one further header.
+async fn send_head(stream: &mut TcpStream, app: &str, header: &str) {
+    let head = format!("POST /v2/models/{app}/infer HTTP/1.1\r\nhost: x\r\n{header}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+}
+
+/// Reads one response of the length in its header.
 async fn read_response(stream: &mut TcpStream) -> String {
     let mut text = String::new();
     let mut chunk = [0; 4096];
     loop {
-        let read = timeout(PATIENCE, stream.read(&mut chunk))
+        let read = timeout(HANG_TIMEOUT, stream.read(&mut chunk))
             .await
             .unwrap()
             .unwrap();
@@ -39,38 +45,38 @@ async fn read_response(stream: &mut TcpStream) -> String {
     }
 }
 
-/// A client that writes everything before it reads, as Python's do.
+const METADATA: &[u8] = b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/// Asks for the metadata, which the connection must serve.
+async fn ask(stream: &mut TcpStream) -> String {
+    stream.write_all(METADATA).await.unwrap();
+    let answer = read_response(stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}
+
+/// A client that writes its whole request before it reads, as Python's do.
 #[tokio::test]
-async fn a_body_of_100_megabytes_is_refused_and_the_client_hears_it() {
-    let server = Server::with_defaults().await;
+async fn a_body_of_100_megabytes_is_refused_and_the_client_gets_the_answer() {
+    let server = TestServer::with_defaults().await;
     let mut stream = server.connect().await;
     let size = 100_000_000;
-    let head = format!(
-        "POST /v2/models/linear/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {size}\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).await.unwrap();
+    send_head(&mut stream, "linear", &format!("content-length: {size}")).await;
     stream.write_all(&vec![b' '; size]).await.unwrap();
     let response = read_response(&mut stream).await;
     assert!(response.starts_with("HTTP/1.1 413"), "{response}");
-    let says = "Content-Length: the body has 100000000 bytes, the limit is 67108864 bytes";
-    assert!(response.contains(says), "{response}");
+    let message = "Content-Length: the body has 100000000 bytes, the limit is 67108864 bytes";
+    assert!(response.contains(message), "{response}");
 
-    // The connection is good for the next request.
-    stream
-        .write_all(b"GET /v2/health/live HTTP/1.1\r\nhost: x\r\n\r\n")
-        .await
-        .unwrap();
-    assert!(read_response(&mut stream).await.starts_with("HTTP/1.1 200"));
+    // The connection serves the next request.
+    ask(&mut stream).await;
 }
 
-/// The refusal does not wait for the body.
 #[tokio::test]
 async fn an_announced_length_is_refused_before_the_body_comes() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let mut stream = server.connect().await;
-    let head =
-        "POST /v2/models/linear/infer HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n";
-    stream.write_all(head.as_bytes()).await.unwrap();
+    send_head(&mut stream, "linear", "content-length: 100000000").await;
     let response = read_response(&mut stream).await;
     assert!(response.starts_with("HTTP/1.1 413"), "{response}");
 }
@@ -81,11 +87,9 @@ async fn a_streamed_body_is_cut_at_the_limit() {
         max_body_bytes: 1000,
         ..Limits::default()
     };
-    let server = Server::start(limits).await;
+    let server = TestServer::start(limits).await;
     let mut stream = server.connect().await;
-    let head =
-        "POST /v2/models/linear/infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
-    stream.write_all(head.as_bytes()).await.unwrap();
+    send_head(&mut stream, "linear", "transfer-encoding: chunked").await;
     for _ in 0..3 {
         let chunk = format!("190\r\n{}\r\n", " ".repeat(400));
         stream.write_all(chunk.as_bytes()).await.unwrap();
@@ -101,7 +105,7 @@ async fn a_streamed_body_is_cut_at_the_limit() {
 #[tokio::test]
 async fn a_body_may_not_unpack_past_the_limit() {
     use std::io::Write;
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     for _ in 0..70 {
         bomb.write_all(&vec![b' '; 1 << 20]).unwrap();
@@ -119,23 +123,15 @@ async fn a_body_may_not_unpack_past_the_limit() {
     );
 }
 
-/// A body that nobody reads must not cost the client its answer.
 #[tokio::test]
-async fn a_refused_body_is_read_away_and_the_connection_kept() {
-    let server = Server::with_defaults().await;
+async fn a_refused_body_is_discarded_and_the_connection_kept() {
+    let server = TestServer::with_defaults().await;
     let mut stream = server.connect().await;
     let size = 8 << 20;
-    let head = format!(
-        "POST /v2/models/liver/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {size}\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).await.unwrap();
+    send_head(&mut stream, "liver", &format!("content-length: {size}")).await;
     stream.write_all(&vec![b' '; size]).await.unwrap();
     assert!(read_response(&mut stream).await.starts_with("HTTP/1.1 404"));
-    stream
-        .write_all(b"GET /v2/health/live HTTP/1.1\r\nhost: x\r\n\r\n")
-        .await
-        .unwrap();
-    assert!(read_response(&mut stream).await.starts_with("HTTP/1.1 200"));
+    ask(&mut stream).await;
 }
 
 #[tokio::test]
@@ -144,7 +140,7 @@ async fn headers_past_their_limit_are_refused() {
         max_header_bytes: 2000,
         ..Limits::default()
     };
-    let server = Server::start(limits).await;
+    let server = TestServer::start(limits).await;
     let mut stream = server.connect().await;
     let head = format!(
         "GET /v2 HTTP/1.1\r\nhost: x\r\nx-long: {}\r\n\r\n",
@@ -155,12 +151,12 @@ async fn headers_past_their_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn a_slow_head_loses_its_connection() {
+async fn the_connection_of_a_slow_head_is_closed() {
     let limits = Limits {
         header_read_timeout: Duration::from_millis(100),
         ..Limits::default()
     };
-    let server = Server::start(limits).await;
+    let server = TestServer::start(limits).await;
     let mut stream = server.connect().await;
     stream
         .write_all(b"GET /v2 HTTP/1.1\r\nhost:")
@@ -175,67 +171,54 @@ async fn a_slow_body_is_answered_408() {
         body_read_timeout: Duration::from_millis(100),
         ..Limits::default()
     };
-    let server = Server::start(limits).await;
+    let server = TestServer::start(limits).await;
     let mut stream = server.connect().await;
+    // In one write, so that the bytes of the body are not late.
     let head =
         "POST /v2/models/linear/infer HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{\"in";
     stream.write_all(head.as_bytes()).await.unwrap();
     let response = read_to_end(&mut stream).await;
     assert!(response.starts_with("HTTP/1.1 408"), "{response}");
     assert!(
-        response.contains("body: 4 bytes arrived within 100 ms"),
+        response.contains("body: only 4 bytes arrived within the limit of 100 ms"),
         "{response}"
     );
 }
 
-const METADATA: &[u8] = b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n";
-
-fn of_connections(max_connections: usize) -> Limits {
+fn at_most(max_connections: usize) -> Limits {
     Limits {
         max_connections,
         ..Limits::default()
     }
 }
 
-async fn ask(stream: &mut TcpStream) -> String {
-    stream.write_all(METADATA).await.unwrap();
-    let answer = read_response(stream).await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    answer
-}
-
-/// One more than may be served waits while the others are busy. Whoever is answered then gives
-/// its place up.
+/// A connection above the limit waits while the others are busy; the next answer then closes its
+/// connection.
 #[tokio::test]
 async fn connections_past_the_limit_wait() {
-    let server = Server::start(of_connections(1)).await;
+    let server = TestServer::start(at_most(1)).await;
     let mut first = server.connect().await;
-    let length = ONE_ROW.len();
-    let head = format!(
-        "POST /v2/models/gate/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n"
-    );
-    first
-        .write_all(format!("{head}{ONE_ROW}").as_bytes())
-        .await
-        .unwrap();
+    let length = format!("content-length: {}", ONE_ROW.len());
+    send_head(&mut first, "gate", &length).await;
+    first.write_all(ONE_ROW.as_bytes()).await.unwrap();
 
     let mut second = server.connect().await;
     second.write_all(METADATA).await.unwrap();
     let mut byte = [0; 1];
     let waited = timeout(Duration::from_millis(400), second.read(&mut byte)).await;
-    assert!(waited.is_err(), "served beside the first");
-    server.bench.gate.add_permits(1);
+    assert!(waited.is_err(), "served at the same time as the first");
+    server.backend.gate.add_permits(1);
     let answer = read_to_end(&mut first).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(read_response(&mut second).await.starts_with("HTTP/1.1 200"));
 }
 
-/// None of these clients ever closes its connection, and each has its answer long before the
-/// server would give an idle connection up.
+/// No client closes its connection, and each gets its answer long before the idle timeout of
+/// `header_read_timeout`.
 #[tokio::test]
-async fn kept_alive_connections_give_way_to_those_that_wait() {
-    let server = Server::start(of_connections(3)).await;
+async fn idle_connections_end_for_those_that_wait() {
+    let server = TestServer::start(at_most(3)).await;
     let mut kept = Vec::new();
     for _ in 0..6 {
         let mut stream = server.connect().await;
@@ -256,20 +239,19 @@ async fn kept_alive_connections_give_way_to_those_that_wait() {
     assert_eq!(kept.len(), 18);
 }
 
-/// Also one that connects and then says nothing.
 #[tokio::test]
-async fn silent_connections_give_way_to_those_that_wait() {
-    let server = Server::start(of_connections(1)).await;
+async fn silent_connections_end_for_those_that_wait() {
+    let server = TestServer::start(at_most(1)).await;
     let mut silent = server.connect().await;
     let mut stream = server.connect().await;
     ask(&mut stream).await;
     assert_eq!(read_to_end(&mut silent).await, "");
 }
 
-/// At the limit, but nobody waits.
+/// At the limit, but without a connection that waits.
 #[tokio::test]
-async fn idle_connections_are_kept_while_nobody_waits() {
-    let server = Server::start(of_connections(2)).await;
+async fn idle_connections_are_kept_while_none_waits() {
+    let server = TestServer::start(at_most(2)).await;
     let mut streams = [server.connect().await, server.connect().await];
     for _ in 0..2 {
         for stream in &mut streams {
@@ -280,15 +262,15 @@ async fn idle_connections_are_kept_while_nobody_waits() {
     }
 }
 
-/// A large accepted body, in many reads, is joined; this one is refused for its rows.
+/// In many reads.
 #[tokio::test]
 async fn a_body_below_the_limit_is_read_whole() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let begun = Instant::now();
     let padding = " ".repeat(20 << 20);
     let answer = server
         .post("/v2/models/linear/infer", format!("{ONE_ROW}{padding}"))
         .await;
     assert_eq!(answer.status, 200);
-    assert!(begun.elapsed() < PATIENCE);
+    assert!(begun.elapsed() < HANG_TIMEOUT);
 }

@@ -1,11 +1,11 @@
 use std::sync::atomic::Ordering;
 
-use super::bench::{ONE_ROW, Server};
+use super::test_bed::{ONE_ROW, TestServer};
 use serde_json::json;
 
 #[tokio::test]
-async fn health_says_what_both_clients_read() {
-    let server = Server::with_defaults().await;
+async fn health_has_the_fields_that_both_clients_read() {
+    let server = TestServer::with_defaults().await;
     let live = server.get("/v2/health/live").await;
     assert_eq!(
         (live.status.as_u16(), live.json()),
@@ -18,9 +18,9 @@ async fn health_says_what_both_clients_read() {
 }
 
 #[tokio::test]
-async fn what_is_not_ready_says_why() {
-    let server = Server::with_defaults().await;
-    server.bench.ready.store(false, Ordering::Relaxed);
+async fn the_answer_of_an_app_that_is_not_ready_has_the_reason() {
+    let server = TestServer::with_defaults().await;
+    server.backend.ready.store(false, Ordering::Relaxed);
     for path in ["/v2/health/ready", "/v2/models/linear/ready"] {
         let answer = server.get(path).await;
         assert_eq!(answer.status, 503);
@@ -36,7 +36,7 @@ async fn what_is_not_ready_says_why() {
 
 #[tokio::test]
 async fn a_head_request_is_a_get_without_its_body() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let get = server.get("/v2/models/linear").await;
     let head = server.method("HEAD", "/v2/models/linear").await;
     assert_eq!(head.status, 200);
@@ -46,7 +46,7 @@ async fn a_head_request_is_a_get_without_its_body() {
 
 #[tokio::test]
 async fn names_may_be_quoted_and_the_query_is_ignored() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     for path in [
         "/v2/models/echo/every%20type",
         "/v2/models/echo%2Fevery%20type?x=1",
@@ -58,11 +58,11 @@ async fn names_may_be_quoted_and_the_query_is_ignored() {
     }
 }
 
-/// What people and clients read: changing it is a decision, not an accident.
+/// Bodies that clients read: a change shows in the snapshots.
 #[tokio::test]
 async fn bodies() {
-    let server = Server::with_defaults().await;
-    // So that there is something to count.
+    let server = TestServer::with_defaults().await;
+    // For the statistics.
     server.post("/v2/models/linear/infer", ONE_ROW).await;
     for (name, method, path) in [
         ("server", "GET", "/v2"),
@@ -86,15 +86,15 @@ async fn bodies() {
 }
 
 #[tokio::test]
-async fn all_statistics_are_those_of_every_variant_of_every_app() {
-    let server = Server::with_defaults().await;
+async fn all_statistics_have_every_variant_of_every_app() {
+    let server = TestServer::with_defaults().await;
     let all = server.get("/v2/models/stats").await.json();
     assert_eq!(all["model_stats"].as_array().unwrap().len(), 8);
 }
 
 #[tokio::test]
-async fn the_repository_index_can_list_only_what_is_ready() {
-    let server = Server::with_defaults().await;
+async fn the_repository_index_can_list_only_ready_variants() {
+    let server = TestServer::with_defaults().await;
     let path = "/v2/repository/index";
     let all = server.post(path, r#"{"ready":false}"#).await.json();
     let ready = server.post(path, r#"{"ready":true}"#).await.json();

@@ -2,9 +2,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
-use switchyard::ingress::{ENDPOINTS, Limits};
+use switchyard_server::ingress::{ENDPOINTS, Limits};
 
-use super::bench::{ONE_ROW, Server};
+use super::test_bed::{ONE_ROW, TestServer};
 
 fn document() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.yaml");
@@ -12,7 +12,7 @@ fn document() -> Value {
     serde_norway::from_str(&text).unwrap()
 }
 
-/// Method and path of every operation described.
+/// Method and path of every described operation.
 fn operations(document: &Value) -> BTreeSet<(String, String)> {
     let mut operations = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -26,7 +26,7 @@ fn operations(document: &Value) -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn what_is_routed_is_described_and_nothing_else() {
+fn the_description_has_exactly_the_routed_endpoints() {
     let routed: BTreeSet<_> = ENDPOINTS
         .iter()
         .map(|endpoint| (endpoint.method.to_owned(), endpoint.path.to_owned()))
@@ -34,11 +34,11 @@ fn what_is_routed_is_described_and_nothing_else() {
     assert_eq!(operations(&document()), routed);
 }
 
-/// Every operation, called, answers with a status it describes.
+/// Every described operation answers 200, and describes that status.
 #[tokio::test]
-async fn what_is_described_is_served() {
+async fn described_operations_are_served() {
     let document = document();
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     for (method, path) in operations(&document) {
         let real = path
             .replace("{app}", "linear")
@@ -48,7 +48,7 @@ async fn what_is_described_is_served() {
         } else {
             ""
         };
-        let request = super::bench::request(&method, &real, &[], body);
+        let request = super::test_bed::request(&method, &real, &[], body);
         let answer = server.send(request).await;
         let operation = &document["paths"][&path][method.to_lowercase()];
         let status = answer.status.as_str();
@@ -60,7 +60,6 @@ async fn what_is_described_is_served() {
     }
 }
 
-/// A name in `required` of a schema, or a `$ref`, that leads nowhere helps nobody.
 #[test]
 fn every_reference_leads_somewhere() {
     fn walk(document: &Value, value: &Value) {
@@ -80,11 +79,11 @@ fn every_reference_leads_somewhere() {
     walk(&document, &document);
 }
 
-/// The answers' fields are the schema's, both ways.
+/// Answers have exactly the fields of their schemas.
 #[tokio::test]
 async fn answers_have_the_fields_their_schemas_describe() {
     let document = document();
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let answer = server.post("/v2/models/linear/infer", ONE_ROW).await.json();
     let metadata = server.get("/v2/models/linear").await.json();
     let config = server.get("/v2/models/linear/config").await.json();

@@ -1,14 +1,15 @@
 use serde_json::json;
+use switchyard_server::ingress::VariantIndex;
 
-use super::bench::{LINEAR, ONE_ROW, Server};
+use super::test_bed::{LINEAR, ONE_ROW, TestServer};
 
 #[tokio::test]
 async fn parameters_reach_the_backend() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let parameters = json!({"timeout": 2500, "priority": 1, "min_accuracy": 0.75});
     let body = ONE_ROW.replacen('{', &format!(r#"{{"parameters":{parameters},"#), 1);
     server.post("/v2/models/linear/infer", body).await;
-    let call = server.bench.last_call.lock().unwrap().clone().unwrap();
+    let call = server.backend.last_call.lock().unwrap().clone().unwrap();
     assert_eq!(call.app, LINEAR);
     assert_eq!(call.variant, None);
     assert_eq!(call.timeout_us, Some(2500));
@@ -18,23 +19,23 @@ async fn parameters_reach_the_backend() {
 
 #[tokio::test]
 async fn a_version_pins_the_variant() {
-    let server = Server::with_defaults().await;
+    let server = TestServer::with_defaults().await;
     let answer = server
         .post("/v2/models/linear/versions/large/infer", ONE_ROW)
         .await;
     assert_eq!(answer.json()["model_version"], "large");
-    let call = server.bench.last_call.lock().unwrap().clone().unwrap();
-    assert_eq!(call.variant, Some(1));
+    let call = server.backend.last_call.lock().unwrap().clone().unwrap();
+    assert_eq!(call.variant, Some(VariantIndex(1)));
 }
 
 #[tokio::test]
-async fn a_timeout_of_zero_means_the_apps_own() {
-    let server = Server::with_defaults().await;
+async fn a_timeout_of_zero_means_the_apps_default() {
+    let server = TestServer::with_defaults().await;
     let body = ONE_ROW.replacen('{', r#"{"parameters":{"timeout":"0"},"#, 1);
     assert_eq!(
         server.post("/v2/models/linear/infer", body).await.status,
         200
     );
-    let call = server.bench.last_call.lock().unwrap().clone().unwrap();
+    let call = server.backend.last_call.lock().unwrap().clone().unwrap();
     assert_eq!(call.timeout_us, None);
 }

@@ -1,5 +1,5 @@
-//! The time of this thread, on the wall and on a processor: on a machine that others use as well
-//! the two differ, and only the second says what one core can do.
+//! Wall time and processor time of this thread. They differ on a shared machine; processor time is the
+//! capacity of one core.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ pub(crate) struct Clock {
     thread: Duration,
 }
 
-/// How long something took, in seconds.
+/// Elapsed time in seconds.
 #[derive(Clone, Copy)]
-pub(crate) struct Took {
+pub(crate) struct Elapsed {
     pub(crate) wall_s: f64,
     pub(crate) thread_s: f64,
 }
@@ -27,15 +27,15 @@ impl Clock {
         }
     }
 
-    pub(crate) fn stop(self) -> Took {
-        Took {
+    pub(crate) fn stop(self) -> Elapsed {
+        Elapsed {
             wall_s: self.wall.elapsed().as_secs_f64(),
             thread_s: (thread_time() - self.thread).as_secs_f64(),
         }
     }
 }
 
-/// The middle one.
+/// The middle value.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

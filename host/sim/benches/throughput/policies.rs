@@ -1,4 +1,4 @@
-//! Policies that cost little, so that the simulator and the core are what is measured.
+//! Cheap policies, so that the benchmark measures the simulator and the core.
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
@@ -7,7 +7,7 @@ use switchyard_core::policy::{Description, Policy, PolicyFault, Triggers};
 use switchyard_core::time::Micros;
 use switchyard_core::window::{IDLE, Window};
 
-use crate::yard::{APPS, MAX_BATCH};
+use crate::test_bed::{APPS, MAX_BATCH};
 
 /// Idle workers take batches of the oldest requests of one app.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(crate) struct JoinIdle {
     next_app: usize,
 }
 
-/// Every arrival is drawn to a worker; no windows after the first.
+/// Routes every arrival to a random worker; opens no window after the first.
 #[derive(Default)]
 pub(crate) struct Routed {
     description: Description,
@@ -28,7 +28,7 @@ pub(crate) struct Routed {
 // === impl JoinIdle ===
 
 impl JoinIdle {
-    /// Asked whenever a request arrives or a worker becomes idle.
+    /// With a window when a request arrives or a worker becomes idle.
     pub(crate) fn on_events() -> Self {
         let mut made = Self::default();
         made.description.on = Triggers {
@@ -39,7 +39,7 @@ impl JoinIdle {
         made
     }
 
-    /// Asked every so often.
+    /// With a window every `period`.
     pub(crate) fn every(period: Micros) -> Self {
         let mut made = Self::default();
         made.description.every = Some(period);
@@ -47,7 +47,7 @@ impl JoinIdle {
     }
 
     /// The next app that has requests.
-    fn turn(&mut self) -> Option<usize> {
+    fn next_app(&mut self) -> Option<usize> {
         let apps = self.waiting.len();
         let from = self.next_app;
         let app = (0..apps)
@@ -77,7 +77,7 @@ impl Policy for JoinIdle {
             if workers.running_variant[worker] != IDLE || workers.queued[worker] > 0 {
                 continue;
             }
-            let Some(app) = self.turn() else { break };
+            let Some(app) = self.next_app() else { break };
             let waiting = &mut self.waiting[app];
             let size = waiting.len().min(MAX_BATCH as usize);
             let dispatch = Dispatch {

@@ -8,17 +8,17 @@ use switchyard_core::window::{IDLE, Window};
 
 pub(crate) struct FirstCome {
     description: Description,
-    /// 0 for the least accurate variant of each app, 1 for the most accurate.
+    /// From 0, the least accurate variant of each app, to 1, the most accurate.
     accuracy: f64,
     batch_max: usize,
-    /// By app: what it always runs, as variant, stages and exit.
+    /// By app: its variant, stages and exit.
     choice: Vec<(VariantId, u32, ExitId)>,
 }
 
 // === impl FirstCome ===
 
 impl FirstCome {
-    /// With variants that stand so high among those of their app, in batches of so many at most.
+    /// With variants of a relative accuracy, in batches of at most `batch_max`.
     pub(crate) fn new(accuracy: f64, batch_max: usize) -> Self {
         let on = Triggers {
             arrival: true,

@@ -1,7 +1,7 @@
-//! How long a batch really takes, given what the profile says.
+//! Service times of batches, given the latencies of the profile.
 
 use serde::{Deserialize, Serialize};
-use switchyard_core::event::Run;
+use switchyard_core::event::Launch;
 use switchyard_core::ids::KindId;
 use switchyard_core::profile::Profile;
 use switchyard_core::time::Micros;
@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use crate::random::Stream;
 
-/// The law of service times. Its numbers are shares of the profile's latency of the batch,
-/// which the policies plan with: with a profile of 95th percentiles the mean is below 1.
+/// The law of service times. Its numbers are shares of the profile's latency of the batch, with
+/// which policies plan: with a profile of 95th percentiles the mean is below 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ServiceTimes {
@@ -36,8 +36,8 @@ pub enum ServiceTimes {
         /// Mean, as a share of the profile's latency.
         mean: f64,
     },
-    /// Between measured percentiles of each cell, linear in the percentile; nothing is ever
-    /// below the lowest or above the highest of them.
+    /// Between measured percentiles, linear in the percentile, and never below the lowest or above
+    /// the highest of them.
     Percentiles(Vec<Quantile>),
 }
 
@@ -45,19 +45,19 @@ pub enum ServiceTimes {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quantile {
-    /// Which one, 0 to 1.
+    /// The percentile as a share, 0 to 1.
     pub quantile: f64,
     /// Its latencies.
     pub profile: Profile,
 }
 
-/// A law of service times that is none.
+/// A law of service times with a wrong number.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("service times: {field}: {reason}")]
 pub struct ServiceError {
     /// The field at fault.
     pub field: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
@@ -70,7 +70,7 @@ impl ServiceTimes {
     /// Checks every number.
     ///
     /// # Errors
-    /// Names the first one that makes no sense.
+    /// The first field that is out of range.
     pub fn validate(&self) -> Result<(), ServiceError> {
         let check = |field: &str, ok: bool, reason: &str| match ok {
             true => Ok(()),
@@ -98,12 +98,12 @@ impl ServiceTimes {
         }
     }
 
-    /// The time of one batch, a microsecond at least.
+    /// The service time of one batch, at least a microsecond.
     pub(super) fn draw(
         &self,
         profiled: Micros,
         kind: KindId,
-        run: &Run,
+        launch: &Launch,
         random: &mut Stream,
     ) -> Micros {
         let share = match self {
@@ -116,9 +116,10 @@ impl ServiceTimes {
             Self::Exponential { mean } => mean * random.exponential(),
             Self::Percentiles(quantiles) => {
                 let of = |profile: &Profile| {
-                    let (from, to, batch) = (run.from_stage, run.to_stage, run.requests.len());
+                    let (from, to, batch) =
+                        (launch.from_stage, launch.to_stage, launch.requests.len());
                     let latency =
-                        profile.latency(kind, run.variant, from, to, run.exit, batch as u32);
+                        profile.latency(kind, launch.variant, from, to, launch.exit, batch as u32);
                     latency.unwrap_or(profiled).0 as f64
                 };
                 return micros(between(quantiles, random.uniform(), of));
@@ -128,7 +129,7 @@ impl ServiceTimes {
     }
 }
 
-/// Rounded, and a microsecond at least.
+/// Rounded, and at least a microsecond.
 fn micros(us: f64) -> Micros {
     Micros(((us + 0.5) as u64).max(1))
 }
@@ -145,7 +146,7 @@ fn between(quantiles: &[Quantile], at: f64, of: impl Fn(&Profile) -> f64) -> f64
             from + (to - from) * into
         }
         (Some(only), None) | (None, Some(only)) => of(&only.profile),
-        // Validated: there is one.
+        // Validation requires at least one.
         (None, None) => 0.0,
     }
 }

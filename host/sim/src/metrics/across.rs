@@ -1,15 +1,15 @@
-//! Means over seeds, and how far they can be trusted.
+//! Means over seeds with their confidence intervals.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::report::{Part, Report};
+use super::report::{PartReport, Report};
 
 /// A mean over runs with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Mean over the runs in which the metric had a meaning.
+    /// Mean over the runs that have the metric.
     pub mean: f64,
     /// Half the width of the 95 % confidence interval, by Student's t; absent for one run.
     pub half_width: Option<f64>,
@@ -25,7 +25,7 @@ pub struct Estimates(pub BTreeMap<String, Estimate>);
 /// The metrics of one app, or of one phase of the workload, over several runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartEstimates {
-    /// As [`Part`] has it.
+    /// As in [`PartReport`].
     pub name: String,
     /// Its metrics.
     pub estimates: Estimates,
@@ -34,7 +34,7 @@ pub struct PartEstimates {
 // === impl Estimate ===
 
 impl Estimate {
-    /// Of some values; none of none.
+    /// Of some values; none without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let runs = values.len();
         if runs == 0 {
@@ -57,7 +57,7 @@ impl Estimate {
 // === impl Estimates ===
 
 impl Estimates {
-    /// Of runs that differ in nothing but their seed.
+    /// Of runs that differ only in their seed.
     pub fn over<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Self {
         Self::of(reports.into_iter().map(Report::scalars))
     }
@@ -74,7 +74,7 @@ impl Estimates {
         Self(estimates.collect())
     }
 
-    /// One of them.
+    /// The estimate of one metric.
     pub fn get(&self, name: &str) -> Option<Estimate> {
         self.0.get(name).copied()
     }
@@ -83,11 +83,11 @@ impl Estimates {
 // === impl PartEstimates ===
 
 impl PartEstimates {
-    /// Of every part, in the order of the first report: runs that differ in nothing but their
-    /// seed have the same parts.
-    pub fn over(reports: &[Report], parts: impl Fn(&Report) -> &[Part]) -> Vec<Self> {
+    /// Of every part, in the order of the first report: runs that differ only in their seed have the
+    /// same parts.
+    pub fn over(reports: &[Report], parts: impl Fn(&Report) -> &[PartReport]) -> Vec<Self> {
         let first = reports.first().map_or(&[][..], &parts);
-        let estimates = |(at, part): (usize, &Part)| {
+        let estimates = |(at, part): (usize, &PartReport)| {
             let same = reports.iter().filter_map(|report| parts(report).get(at));
             Self {
                 name: part.name.clone(),

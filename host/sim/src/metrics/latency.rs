@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Digits that percentiles are exact to.
+/// Significant digits of percentiles.
 const DIGITS: u8 = 3;
 
-/// Values above are counted as this one: a bit more than a day of microseconds.
+/// Larger values are counted as this one: a bit more than a day of microseconds.
 const VALUE_MAX: u64 = 1 << 37;
 
-/// A histogram of whole numbers, log-bucketed. Grows with the range of its values, never with
+/// A histogram of integers in logarithmic buckets. It grows with the range of its values, not with
 /// their number.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
@@ -16,11 +16,11 @@ pub(crate) struct Histogram {
     max: u64,
 }
 
-/// A distribution of latencies. Mean and maximum are exact; percentiles are rounded down to the
-/// bucket they fall into, by 0.1 % at most.
+/// A distribution of latencies. Mean and maximum are exact; percentiles are rounded down to their
+/// bucket, by 0.1 % at most.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Answers counted.
+    /// Number of answers.
     pub count: u64,
     /// Mean in milliseconds.
     pub mean_ms: f64,
@@ -51,13 +51,13 @@ impl Histogram {
         let value = value.min(VALUE_MAX);
         self.max = self.max.max(value);
         if self.buckets.record(value).is_err() {
-            // It cannot grow further on this machine: counted at its end, not lost.
+            // Without memory to grow, the value counts as the largest one.
             self.buckets.saturating_record(value);
         }
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        // Both resize themselves, which is the only way in which this could fail.
+        // Fails only if the histogram may not resize, and this one may.
         let _ = self.buckets.add(&other.buckets);
         self.max = self.max.max(other.max);
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_values_are_counted_at_the_end() {
+    fn values_above_the_limit_are_counted_as_the_limit() {
         let mut histogram = Histogram::default();
         histogram.record(u64::MAX);
         assert_eq!(histogram.latencies(0).count, 1);

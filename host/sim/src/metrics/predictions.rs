@@ -1,4 +1,4 @@
-//! What answers say, class by class: drawn from the confusion matrices of the exits that ran.
+//! Answers by true and predicted class, drawn from the confusion matrices of the exits that ran.
 
 use serde::{Deserialize, Serialize};
 use switchyard_core::catalog::{App, Catalog, Exit};
@@ -9,40 +9,41 @@ use switchyard_core::ids::AppId;
 pub struct Predictions {
     /// The app.
     pub app: String,
-    /// Answers counted: rows by true class, columns by predicted class, in the app's order.
+    /// Number of answers: rows by true class, columns by predicted class, in the app's order.
     pub counts: Vec<Vec<u64>>,
-    /// What follows from them for each class, in the app's order.
+    /// Recall and precision of each class, in the app's order.
     pub classes: Vec<ClassReport>,
 }
 
-/// How well one class was told from the others.
+/// How well the answers separate one class from the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassReport {
     /// Its name.
     pub name: String,
     /// Answers to requests of this class.
     pub answers: u64,
-    /// Share of those that named it.
+    /// Share of those answers that named this class.
     pub recall: Option<f64>,
     /// Share of right ones among the answers that named it.
     pub precision: Option<f64>,
-    /// Answers that named it to requests of other classes.
+    /// Answers that named it for requests of other classes.
     pub false_alarms: u64,
-    /// Those, as a share of the answers to requests of other classes.
+    /// False alarms over all answers to requests of other classes.
     pub false_alarm_rate: Option<f64>,
 }
 
-/// Counts of one app, `classes * classes` of them; none where some exit's matrix is unknown.
+/// Answers of one app by true and predicted class.
 #[derive(Clone, Debug)]
-pub(super) struct Counts {
+pub(super) struct PredictionCounts {
     classes: usize,
+    /// Row by row, `classes * classes` of them.
     cells: Vec<u64>,
 }
 
-// === impl Counts ===
+// === impl PredictionCounts ===
 
-impl Counts {
-    /// One per app of which every exit's mistakes are known.
+impl PredictionCounts {
+    /// By app; absent if the mistakes of an exit are unknown.
     pub(super) fn of(catalog: &Catalog) -> Vec<Option<Self>> {
         let apps = (0..).map(AppId).zip(&catalog.apps);
         apps.map(|(id, app)| {
@@ -88,22 +89,23 @@ impl Counts {
     }
 }
 
-/// All apps whose answers are known.
-pub(super) fn report(counts: &[Option<Counts>], catalog: &Catalog) -> Vec<Predictions> {
+/// All apps with counts.
+pub(super) fn report(counts: &[Option<PredictionCounts>], catalog: &Catalog) -> Vec<Predictions> {
     let apps = catalog.apps.iter().zip(counts);
     apps.filter_map(|(app, counts)| Some(counts.as_ref()?.report(app)))
         .collect()
 }
 
-/// Two classes leave one to be wrong with.
+/// Whether an exit's mistakes are known: with two classes there is a single wrong one.
 fn knows(exit: &Exit, classes: usize) -> bool {
     exit.confusion.is_some() || classes == 2
 }
 
-/// The class that an exit names for a request of class `label`, whose recall there is `recall`:
-/// the right one where `hardness`, uniform in [0, 1), is below the recall, and above it the one
-/// that the rest of the row has there. One draw decides all, so that what one policy finds hard,
-/// and how, others do. None where the exit's mistakes are not known.
+/// The class that an exit names for a request of class `label`, given its `recall` for that class.
+///
+/// If `hardness`, uniform in [0, 1), is below the recall, the right class; otherwise the class at
+/// that position of the rest of the confusion row. One draw per request decides both, so a request
+/// is as hard under every policy. None if the exit's mistakes are unknown.
 pub(super) fn predicted(
     exit: &Exit,
     classes: usize,
@@ -115,7 +117,7 @@ pub(super) fn predicted(
         return Some(label);
     }
     match &exit.confusion {
-        // Above the recall, so that is below 1.
+        // `hardness` is at least the recall, so the recall is below 1.
         Some(confusion) => confusion.wrong(label, (hardness - recall) / (1.0 - recall)),
         None => (classes == 2).then(|| 1 - label),
     }
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_of_the_true_class_is_sampled_with_one_draw() {
+    fn one_draw_samples_the_row_of_the_true_class() {
         let exit = exit(&[vec![5, 4, 1], vec![1, 8, 1], vec![0, 0, 9]]);
         for label in 0..3 {
             let mut counts = [0; 3];
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn two_classes_need_no_matrix_and_more_do() {
+    fn only_more_than_two_classes_need_a_matrix() {
         let unknown = Exit {
             confusion: None,
             ..exit(&[vec![1, 1], vec![1, 1]])

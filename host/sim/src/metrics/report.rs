@@ -1,17 +1,14 @@
-//! What a run reports. Two runs of the same inputs are equal, bit for bit.
+//! The results of a run. Two runs of the same inputs are equal, bit for bit.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use switchyard_core::catalog::Catalog;
 use switchyard_core::time::Micros;
 
-use super::Meters;
-use super::cell::Cell;
-use super::predictions::{self, Predictions};
+use super::predictions::Predictions;
 use super::summary::Summary;
 
-/// Everything one run of one policy reports.
+/// The results of one run of one policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Label of the policy that was installed.
@@ -25,34 +22,34 @@ pub struct Report {
     /// All requests.
     pub total: Summary,
     /// By app, in the catalog's order.
-    pub apps: Vec<Part>,
-    /// By app, in the catalog's order: what its answers said. Apps with an exit whose confusion
-    /// matrix is not known are left out, unless they have two classes.
+    pub apps: Vec<PartReport>,
+    /// By app, in the catalog's order: answers by true and predicted class. Without the apps that
+    /// have more than two classes and an exit whose confusion matrix is unknown.
     #[serde(default)]
     pub predictions: Vec<Predictions>,
-    /// By phase of the workload, where it has several.
-    pub phases: Vec<Part>,
-    /// What ran.
+    /// By phase of the workload; empty if it has a single one.
+    pub phases: Vec<PartReport>,
+    /// Batches by size.
     pub batches: BatchReport,
-    /// By variant and exit, in the catalog's order.
+    /// Answers by variant and exit, in the catalog's order.
     pub served: Vec<Served>,
     /// By worker, in the catalog's order.
     pub workers: Vec<WorkerReport>,
-    /// Present when the profile knows the energy of every batch that ran.
+    /// Present if the profile knows the energy of every batch that ran.
     pub energy: Option<EnergyReport>,
-    /// Windows that the policy failed, by kind.
+    /// Windows that the policy failed, by kind of fault.
     pub faults: BTreeMap<String, u64>,
-    /// Times that a policy was taken off for failing too often.
+    /// Times that a policy was taken off after too many faults.
     pub taken_off: u64,
-    /// Requests left when the time to finish was over, which the native fallback then served.
+    /// Requests left when the time to finish was over; the native fallback served them.
     pub abandoned: u64,
-    /// The core's own books: ended requests by outcome.
+    /// The core's ledger: ended requests by outcome.
     pub ledger: BTreeMap<String, u64>,
 }
 
-/// Metrics of some of the requests.
+/// Metrics of the requests of one app or one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct PartReport {
     /// The app, or the phase as `STREAM:PROCESS[PHASE]`.
     pub name: String,
     /// Its metrics.
@@ -62,15 +59,15 @@ pub struct Part {
 /// Batches of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BatchReport {
-    /// How many ran.
+    /// Number of batches.
     pub count: u64,
-    /// Mean number of requests in one.
+    /// Mean number of requests in a batch.
     pub size_mean: Option<f64>,
     /// Batches by size, from 0 on.
     pub sizes: Vec<u64>,
 }
 
-/// How much one exit answered.
+/// Answers of one exit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Served {
     /// The app.
@@ -81,11 +78,11 @@ pub struct Served {
     pub exit: String,
     /// Requests it answered.
     pub answered: u64,
-    /// Share of its app's answers, short-circuits included in the whole.
+    /// Share of its app's answers; short-circuits count in the whole.
     pub share: f64,
 }
 
-/// What one worker did.
+/// Work of one worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
     /// Its name.
@@ -94,9 +91,9 @@ pub struct WorkerReport {
     pub batches: u64,
     /// Time it ran them, in microseconds.
     pub busy_us: u64,
-    /// Models it had to load.
+    /// Models it loaded while a batch waited.
     pub loads: u64,
-    /// Time that took, in microseconds.
+    /// Time of those loads, in microseconds.
     pub load_us: u64,
 }
 
@@ -139,8 +136,8 @@ impl Report {
         scalars
     }
 
-    /// Profiled accuracy of the answers of each app, averaged over the apps: how often each is
-    /// asked does not count. Apps without an answer are left out.
+    /// Profiled accuracy of the answers of each app, averaged over the apps with equal weights.
+    /// Apps without an answer are left out.
     pub fn accuracy_app_mean(&self) -> Option<f64> {
         let apps = self.apps.iter();
         let accuracies: Vec<f64> = apps
@@ -174,126 +171,4 @@ impl WorkerReport {
             ..Self::default()
         }
     }
-}
-
-/// What the driver adds to the counts.
-pub(crate) struct Closing<'a> {
-    pub(crate) policy: String,
-    pub(crate) seed: u64,
-    pub(crate) simulated: Micros,
-    pub(crate) windows: u64,
-    pub(crate) abandoned: u64,
-    pub(crate) phases: &'a [String],
-    pub(crate) ledger: &'a BTreeMap<&'static str, u64>,
-}
-
-// === impl Meters ===
-
-impl Meters {
-    pub(crate) fn report(self, closing: Closing<'_>, catalog: &Catalog) -> Report {
-        let seconds = closing.simulated.as_secs_f64();
-        let total = Summary::new(&sum(&self.cells), seconds);
-        let by_app = self.cells.chunks(self.phases).map(sum);
-        let apps: Vec<Part> = by_app
-            .zip(&catalog.apps)
-            .map(|(cell, app)| Part {
-                name: app.name.clone(),
-                summary: Summary::new(&cell, seconds),
-            })
-            .collect();
-        Report {
-            phases: self.by_phase(closing.phases, seconds),
-            batches: self.batches(),
-            served: self.served(&apps, catalog),
-            energy: self.energy(&total),
-            predictions: predictions::report(&self.predictions, catalog),
-            policy: closing.policy,
-            seed: closing.seed,
-            simulated_us: closing.simulated,
-            windows: closing.windows,
-            total,
-            apps,
-            workers: self.workers,
-            faults: self.faults,
-            taken_off: self.policies_taken_off,
-            abandoned: closing.abandoned,
-            ledger: closing
-                .ledger
-                .iter()
-                .map(|(&outcome, &count)| (outcome.to_owned(), count))
-                .collect(),
-        }
-    }
-
-    fn by_phase(&self, names: &[String], seconds: f64) -> Vec<Part> {
-        if self.phases < 2 {
-            return Vec::new();
-        }
-        let phase = |(at, name): (usize, &String)| Part {
-            name: name.clone(),
-            summary: Summary::new(
-                &sum(self.cells.iter().skip(at).step_by(self.phases)),
-                seconds,
-            ),
-        };
-        names.iter().enumerate().map(phase).collect()
-    }
-
-    fn batches(&self) -> BatchReport {
-        let count = self.sizes.iter().sum();
-        let requests: u64 = (0..).zip(&self.sizes).map(|(size, n)| size * n).sum();
-        BatchReport {
-            count,
-            size_mean: (count > 0).then(|| requests as f64 / count as f64),
-            sizes: self.sizes.clone(),
-        }
-    }
-
-    fn served(&self, apps: &[Part], catalog: &Catalog) -> Vec<Served> {
-        let exits = catalog.variants.iter().zip(&self.served);
-        exits
-            .flat_map(|(variant, counts)| {
-                let app = &apps[variant.app.index()];
-                let answers = app.summary.answered().max(1) as f64;
-                variant
-                    .exits
-                    .iter()
-                    .zip(counts)
-                    .map(move |(exit, &answered)| Served {
-                        app: app.name.clone(),
-                        variant: variant.name.clone(),
-                        exit: exit.name.clone(),
-                        answered,
-                        share: answered as f64 / answers,
-                    })
-            })
-            .collect()
-    }
-
-    fn energy(&self, total: &Summary) -> Option<EnergyReport> {
-        let answered = total.answered();
-        if self.energy_unknown > 0 || self.energy_uj == 0 || answered == 0 {
-            return None;
-        }
-        let total_j = self.energy_uj as f64 / 1e6;
-        let per_answer_j = total_j / answered as f64;
-        let delay_s = total.latency.mean_ms / 1e3;
-        Some(EnergyReport {
-            total_j,
-            per_answer_j,
-            answers_per_j: per_answer_j.recip(),
-            edp_js: per_answer_j * delay_s,
-            ed2p_js2: per_answer_j * delay_s * delay_s,
-        })
-    }
-}
-
-fn sum<'a>(cells: impl IntoIterator<Item = &'a Option<Box<Cell>>>) -> Cell {
-    cells
-        .into_iter()
-        .flatten()
-        .fold(Cell::default(), |mut sum, cell| {
-            sum.add(cell);
-            sum
-        })
 }

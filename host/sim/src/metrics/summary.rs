@@ -1,12 +1,12 @@
-//! The metrics of the five papers, of one set of requests.
+//! The metrics of the five papers, for one set of requests.
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::Cell;
 use super::latency::Latencies;
+use super::sums::RequestSums;
 
-/// Metrics of one set of requests. Ratios are of arrivals; accuracies are 0 to 1; what has no
-/// meaning for lack of answers is absent.
+/// Metrics of one set of requests. Ratios are of arrivals; accuracies are 0 to 1; a mean over
+/// answers is absent if there are none.
 ///
 /// An answer's accuracy comes in three kinds: *profiled* (the exit's on its test set: RAMSIS,
 /// EdgeServing, PPO router), *expected* (its recall for the class the request has: SneakPeek
@@ -21,9 +21,9 @@ pub struct Summary {
     pub late: u64,
     /// Answered from evidence, in time or late.
     pub short_circuited: u64,
-    /// Refused by the policy, or because no worker can run them.
+    /// Rejected by the policy, or because no worker can run them.
     pub rejected: u64,
-    /// Refused because a queue or a lane was full.
+    /// Rejected because a queue or a lane was full.
     pub queue_full: u64,
     /// Dropped after their deadline by an app that drops.
     pub dropped: u64,
@@ -32,8 +32,8 @@ pub struct Summary {
     /// Cancelled by the client.
     pub cancelled: u64,
 
-    /// Mean utility of an arrival (SneakPeek eq. 2): expected accuracy times what lateness
-    /// leaves of it; 0 where there was no answer.
+    /// Mean utility of an arrival (SneakPeek eq. 2): expected accuracy, reduced by the penalty of a
+    /// late answer; 0 for a request without an answer.
     pub utility: f64,
     /// The same with sampled accuracy.
     pub utility_sampled: f64,
@@ -46,11 +46,11 @@ pub struct Summary {
     pub goodput_per_s: f64,
     /// Answers in time over arrivals.
     pub in_time_ratio: f64,
-    /// Arrivals that were not answered in time, whatever became of them.
+    /// Arrivals that were not answered in time, for any reason.
     pub violation_ratio: f64,
     /// Late answers over arrivals ("delay ratio").
     pub late_ratio: f64,
-    /// Refused, by the policy or a full queue, over arrivals.
+    /// Rejected, by the policy or because of a full queue, over arrivals.
     pub rejection_ratio: f64,
     /// Dropped over arrivals.
     pub drop_ratio: f64,
@@ -70,14 +70,14 @@ pub struct Summary {
     /// Share of the answers that came from the most accurate variants of their apps.
     pub heavy_share: Option<f64>,
 
-    /// Time by which answers were late, all together, in seconds ("violation time").
+    /// Sum of the times by which answers were late, in seconds ("violation time").
     pub violation_s: f64,
     /// Mean time by which a late answer was late, in milliseconds.
     pub lateness_ms: Option<f64>,
     /// Mean of turnaround over the latency of the fastest variant alone on its fastest worker
     /// (MAEL section 5: average normalised turnaround time).
     pub antt: Option<f64>,
-    /// What no schedule's ANTT can be below; of oracles' runs.
+    /// Lower bound of the ANTT of any schedule; in runs of oracles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub antt_least: Option<f64>,
     /// Mean time from arrival to the start of the batch that answered, in milliseconds.
@@ -91,49 +91,49 @@ pub struct Summary {
 // === impl Summary ===
 
 impl Summary {
-    pub(super) fn new(cell: &Cell, simulated_s: f64) -> Self {
-        let arrivals = cell.arrivals.max(1) as f64;
-        let answered = cell.in_time + cell.late;
+    pub(super) fn new(sums: &RequestSums, simulated_s: f64) -> Self {
+        let arrivals = sums.arrivals.max(1) as f64;
+        let answered = sums.in_time + sums.late;
         let per = |sum: f64, count: u64| (count > 0).then(|| sum / count as f64);
-        let refused = cell.rejected + cell.queue_full;
+        let refused = sums.rejected + sums.queue_full;
         Self {
-            arrivals: cell.arrivals,
-            in_time: cell.in_time,
-            late: cell.late,
-            short_circuited: cell.short_circuited,
-            rejected: cell.rejected,
-            queue_full: cell.queue_full,
-            dropped: cell.dropped,
-            failed: cell.failed,
-            cancelled: cell.cancelled,
-            utility: cell.utility / arrivals,
-            utility_sampled: cell.utility_sampled / arrivals,
-            goodput_ratio: cell.profiled_in_time / arrivals,
-            goodput_ratio_sampled: cell.correct_in_time as f64 / arrivals,
+            arrivals: sums.arrivals,
+            in_time: sums.in_time,
+            late: sums.late,
+            short_circuited: sums.short_circuited,
+            rejected: sums.rejected,
+            queue_full: sums.queue_full,
+            dropped: sums.dropped,
+            failed: sums.failed,
+            cancelled: sums.cancelled,
+            utility: sums.utility / arrivals,
+            utility_sampled: sums.utility_sampled / arrivals,
+            goodput_ratio: sums.profiled_in_time / arrivals,
+            goodput_ratio_sampled: sums.correct_in_time as f64 / arrivals,
             goodput_per_s: match simulated_s > 0.0 {
-                true => cell.in_time as f64 / simulated_s,
+                true => sums.in_time as f64 / simulated_s,
                 false => 0.0,
             },
-            in_time_ratio: cell.in_time as f64 / arrivals,
-            violation_ratio: (cell.arrivals - cell.in_time) as f64 / arrivals,
-            late_ratio: cell.late as f64 / arrivals,
+            in_time_ratio: sums.in_time as f64 / arrivals,
+            violation_ratio: (sums.arrivals - sums.in_time) as f64 / arrivals,
+            late_ratio: sums.late as f64 / arrivals,
             rejection_ratio: refused as f64 / arrivals,
-            drop_ratio: cell.dropped as f64 / arrivals,
-            accuracy_profiled: per(cell.profiled, answered),
-            accuracy_expected: per(cell.expected, answered),
-            accuracy_sampled: per(cell.correct as f64, answered),
-            accuracy_per_satisfied: per(cell.profiled_in_time, cell.in_time),
-            accuracy_expected_per_satisfied: per(cell.expected_in_time, cell.in_time),
-            accuracy_sampled_per_satisfied: per(cell.correct_in_time as f64, cell.in_time),
-            heavy_share: per(cell.heavy as f64, answered),
-            violation_s: cell.lateness_us as f64 / 1e6,
-            lateness_ms: per(cell.lateness_us as f64 / 1e3, cell.late),
-            antt: per(cell.slowdown, answered),
+            drop_ratio: sums.dropped as f64 / arrivals,
+            accuracy_profiled: per(sums.profiled, answered),
+            accuracy_expected: per(sums.expected, answered),
+            accuracy_sampled: per(sums.correct as f64, answered),
+            accuracy_per_satisfied: per(sums.profiled_in_time, sums.in_time),
+            accuracy_expected_per_satisfied: per(sums.expected_in_time, sums.in_time),
+            accuracy_sampled_per_satisfied: per(sums.correct_in_time as f64, sums.in_time),
+            heavy_share: per(sums.heavy as f64, answered),
+            violation_s: sums.lateness_us as f64 / 1e6,
+            lateness_ms: per(sums.lateness_us as f64 / 1e3, sums.late),
+            antt: per(sums.slowdown, answered),
             antt_least: None,
-            queued_ms: per(cell.waited_us as f64 / 1e3, answered),
+            queued_ms: per(sums.waited_us as f64 / 1e3, answered),
             p99_over_deadline: (answered > 0)
-                .then(|| cell.over_deadline.quantile(0.99) as f64 / 1e3),
-            latency: cell.latencies.latencies(cell.latency_us),
+                .then(|| sums.over_deadline.quantile(0.99) as f64 / 1e3),
+            latency: sums.latencies.latencies(sums.latency_us),
         }
     }
 

@@ -1,31 +1,33 @@
-//! An ANTT that no schedule can be below, whatever it knows, however it cuts runs.
+//! A lower bound of the ANTT of any schedule, clairvoyant and preemptive ones included.
 //!
-//! Give worker i a price `v_i >= 0`, all prices summing to 1, and task j the work
-//! `q_j = min_i v_i p_ij`, p being latencies. A worker that runs j for a time dt finishes the share
-//! `dt / p_ij` of it, so at most `v_i dt` of work: together workers do at most 1 of work per unit
-//! of time. Any schedule, cut and moved as it likes, is so a schedule of one machine that may serve
-//! several tasks at once, with times q_j and the same arrivals r_j. There the sum of `w_j M_j`, M
-//! being the mean time at which j is worked on, is least when the task of the largest `w_j / q_j`
-//! is always served first (preemptive Smith's rule; Goemans, "Improved approximation algorithms
-//! for scheduling with release dates", 1997). No task is worked on by two workers at a time, so
-//! that it takes at least its time alone, `s_j`, and ends at `M_j + s_j / 2` at the earliest. With
-//! `w_j = 1 / s_j`:
+//! Give worker i a price `v_i >= 0`, where all prices add up to 1, and task j the work
+//! `q_j = min_i v_i p_ij`, where `p_ij` is the latency of j on i. A worker that runs j for a time dt
+//! finishes the share `dt / p_ij` of j, which is at most `v_i dt` of work: all workers together do at
+//! most 1 of work per unit of time. So any preemptive, migrating schedule is also a schedule of one
+//! machine that may serve several tasks at once, with times `q_j` and the same arrivals `r_j`. Let
+//! `M_j` be the mean time at which the machine works on j. The sum of `w_j M_j` is least if the task
+//! with the largest `w_j / q_j` is always served first (preemptive Smith's rule; Goemans, "Improved
+//! approximation algorithms for scheduling with release dates", 1997). Only one worker at a time works
+//! on a task, so the task takes at least its time alone, `s_j`, and ends at `M_j + s_j / 2` at the
+//! earliest. With `w_j = 1 / s_j`:
 //!
 //! ```text
 //! n ANTT = sum (C_j - r_j) / s_j >= sum (M_j - r_j) / s_j + n / 2
 //! ```
 //!
-//! This holds for all prices; the best of those tried counts. Nobody's ANTT is below 1 either.
+//! This holds for all prices; the result is the largest bound of the prices tried, and at least 1,
+//! because no turnaround is shorter than the time alone.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::tasks::{Task, Tasks};
+use super::tasks::{ArrivalTask, RunTasks};
+use crate::scenario::{Scenario, SimError};
 
-/// Rounds in which every worker's price is raised and lowered.
+/// Rounds in which the price of each worker is raised and lowered.
 const ROUNDS: usize = 12;
 
-/// The first factor by which a price is changed; its square root from round to round, about.
+/// The factor of the first round; its distance from 1 shrinks by 0.7 per round.
 const STEP: f64 = 4.0;
 
 /// A task that waits for the one machine.
@@ -51,8 +53,13 @@ impl PartialOrd for Waiting {
     }
 }
 
-/// The least ANTT; 1 without any tasks.
-pub(super) fn antt(tasks: &Tasks) -> f64 {
+/// A lower bound of the ANTT of all schedules of a run.
+pub(crate) fn antt_least(scenario: &Scenario, seed: u64) -> Result<f64, SimError> {
+    Ok(antt(&RunTasks::of_run(scenario, seed)?))
+}
+
+/// The bound; 1 without tasks.
+fn antt(tasks: &RunTasks) -> f64 {
     let mut prices = vec![1.0 / tasks.workers.max(1) as f64; tasks.workers];
     let mut best = at_prices(&tasks.list, &prices);
     let mut step = STEP;
@@ -75,10 +82,11 @@ pub(super) fn antt(tasks: &Tasks) -> f64 {
 }
 
 /// The bound at these prices.
-fn at_prices(tasks: &[Task], prices: &[f64]) -> f64 {
-    let work = |task: &Task| {
-        let ways = task.ways.iter().zip(prices);
-        let work = ways.filter_map(|(way, price)| Some(price * way.as_ref()?.latency.0 as f64));
+fn at_prices(tasks: &[ArrivalTask], prices: &[f64]) -> f64 {
+    let work = |task: &ArrivalTask| {
+        let options = task.options.iter().zip(prices);
+        let work =
+            options.filter_map(|(option, price)| Some(price * option.as_ref()?.latency.0 as f64));
         work.fold(f64::INFINITY, f64::min)
     };
     let works: Vec<f64> = tasks.iter().map(work).collect();
@@ -120,29 +128,29 @@ mod tests {
     use super::*;
     use crate::oracle::tasks::tests::task;
 
-    /// On one worker the prices are no choice, and tasks that are all here end by Smith's rule: 1,
-    /// then 3 after it.
+    /// With one worker there is one price. Both tasks are there at time 0, and Smith's rule ends the
+    /// one of 1 ms first, then the one of 3 ms.
     #[test]
     fn one_worker_is_bounded_by_smiths_rule() {
-        let tasks = Tasks {
+        let tasks = RunTasks {
             list: vec![task(0, &[3_000], 1), task(0, &[1_000], 1)],
             workers: 1,
         };
         assert!((antt(&tasks) - (1.0 + 4.0 / 3.0) / 2.0).abs() < 1e-9);
     }
 
-    /// Two workers, of which each is good at one thing: prices see that neither can help the other.
+    /// Two workers, each fast at one kind of task: the prices show that neither can help the other.
     #[test]
-    fn prices_keep_apart_what_belongs_apart() {
+    fn prices_reflect_specialised_workers() {
         let list = (0..20).map(|i| match i % 2 {
             0 => task(0, &[1_000, 100_000], 1),
             _ => task(0, &[100_000, 1_000], 1),
         });
-        let tasks = Tasks {
+        let tasks = RunTasks {
             list: list.collect(),
             workers: 2,
         };
-        // Ten in a row on each: 1 to 10.
+        // Ten in a row on each worker: turnarounds of 1 to 10.
         let best = 5.5;
         let bound = antt(&tasks);
         assert!(bound <= best && bound > 0.85 * best, "{bound}");

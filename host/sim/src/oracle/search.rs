@@ -1,65 +1,69 @@
-//! A good schedule of known tasks: each is put where it costs least, in the order of arrivals; then
-//! again and again a few that are near each other are taken out and put back, and what is not worse
-//! is kept (large neighbourhood search; Shaw, 1998).
+//! A good schedule of known tasks, by large neighbourhood search (Shaw, 1998).
 //!
-//! A schedule is a line per worker. A worker runs its line in order, each task as soon as the one
-//! before it has ended and it has arrived itself; so a worker may wait for a short task although a
-//! long one is there.
+//! Each task is inserted at its cheapest position, in the order of arrivals. Then, many times, a few
+//! tasks with near arrivals are removed and inserted again; a schedule that is not worse is kept.
+//!
+//! A schedule is a sequence of tasks per worker. A worker starts each task as soon as the one before
+//! has ended and the task has arrived; so it may wait for a short task although a long one is there.
 
-use super::Goal;
-use super::tasks::{Task, Tasks};
+use switchyard_core::ids::WorkerId;
+
+use super::goal::Goal;
+use super::tasks::{ArrivalTask, RunTasks};
 use crate::random::{Purpose, Stream};
 
 /// Attempts per task.
 const ATTEMPTS: usize = 60;
 
-/// Most tasks that are taken out at once.
+/// Most tasks that are removed at once.
 const OUT_MAX: usize = 6;
 
-/// They are this near in the order of arrivals.
+/// Removed tasks are among this many successive arrivals.
 const NEAR: usize = 12;
 
-/// What a task past its deadline costs, in units of ANTT times tasks: more than all turnarounds can.
+/// Cost of a missed deadline, in turnarounds over times alone: more than all turnarounds together.
 const LATE: f64 = 1e6;
 
-/// A task in its place.
+/// A task in the sequence of a worker.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct ScheduledTask {
     task: u32,
     end_us: u64,
 }
 
-struct Search<'a> {
-    tasks: &'a [Task],
+struct ScheduleSearch<'a> {
+    tasks: &'a [ArrivalTask],
     goal: Goal,
-    lines: Vec<Vec<Slot>>,
+    /// By worker.
+    sequences: Vec<Vec<ScheduledTask>>,
 }
 
-/// Where a task may be put, and what that costs everybody.
-struct Place {
-    worker: usize,
+/// A position in the sequence of a worker, and the increase of the total cost.
+struct Insertion {
+    worker: WorkerId,
     at: usize,
     cost: f64,
 }
 
 /// The order of tasks on each worker.
-pub(super) fn schedule(tasks: &Tasks, goal: Goal, seed: u64) -> Vec<Vec<u32>> {
-    let mut search = Search {
+pub(super) fn schedule(tasks: &RunTasks, goal: Goal, seed: u64) -> Vec<Vec<u32>> {
+    let mut search = ScheduleSearch {
         tasks: &tasks.list,
         goal,
-        lines: vec![Vec::new(); tasks.workers],
+        sequences: vec![Vec::new(); tasks.workers],
     };
     for task in 0..tasks.list.len() as u32 {
         search.insert(task);
     }
     search.improve(seed);
-    let order = |line: &Vec<Slot>| line.iter().map(|slot| slot.task).collect();
-    search.lines.iter().map(order).collect()
+    let order =
+        |sequence: &Vec<ScheduledTask>| sequence.iter().map(|scheduled| scheduled.task).collect();
+    search.sequences.iter().map(order).collect()
 }
 
-// === impl Search ===
+// === impl ScheduleSearch ===
 
-impl Search<'_> {
+impl ScheduleSearch<'_> {
     fn improve(&mut self, seed: u64) {
         let count = self.tasks.len();
         if count < 2 {
@@ -79,11 +83,11 @@ impl Search<'_> {
                     out.push(task);
                 }
             }
-            let before = self.lines.clone();
+            let before = self.sequences.clone();
             for &task in &out {
                 self.remove(task);
             }
-            // In the order drawn half of the time, else the shortest first.
+            // In the order drawn half of the time, otherwise the shortest first.
             if below(2) == 0 {
                 out.sort_by_key(|&task| self.tasks[task as usize].alone);
             }
@@ -94,14 +98,19 @@ impl Search<'_> {
             if now <= cost {
                 cost = now;
             } else {
-                self.lines = before;
+                self.sequences = before;
             }
         }
     }
 
+    fn workers(&self) -> impl Iterator<Item = WorkerId> + use<> {
+        (0..self.sequences.len() as u32).map(WorkerId)
+    }
+
     fn cost(&self) -> f64 {
-        let slots = self.lines.iter().flatten();
-        slots.map(|slot| self.cost_of(slot.task, slot.end_us)).sum()
+        let all = self.sequences.iter().flatten();
+        all.map(|scheduled| self.cost_of(scheduled.task, scheduled.end_us))
+            .sum()
     }
 
     fn cost_of(&self, task: u32, end_us: u64) -> f64 {
@@ -113,80 +122,83 @@ impl Search<'_> {
         }
     }
 
-    /// When a task ends on a worker that is free from a moment on; none where it cannot run.
-    fn end_us(&self, task: u32, worker: usize, free_us: u64) -> Option<u64> {
+    /// The end of a task on a worker that is free from a time on; none if the worker cannot run it.
+    fn end_us(&self, task: u32, worker: WorkerId, free_us: u64) -> Option<u64> {
         let task = &self.tasks[task as usize];
-        let way = task.ways[worker]?;
-        Some(free_us.max(task.arrival.0) + way.latency.0)
+        let option = task.options[worker.index()]?;
+        Some(free_us.max(task.arrival.0) + option.latency.0)
     }
 
-    /// Puts a task where it costs least.
+    /// Inserts a task at its cheapest position.
     fn insert(&mut self, task: u32) {
-        let mut best: Option<Place> = None;
-        for worker in 0..self.lines.len() {
+        let mut best: Option<Insertion> = None;
+        for worker in self.workers() {
             self.best_on(task, worker, &mut best);
         }
-        let Some(place) = best else {
-            return; // No task is here that no worker can run.
+        let Some(best) = best else {
+            return; // Not reached: `RunTasks` has only tasks that some worker can run.
         };
-        let slot = Slot { task, end_us: 0 };
-        self.lines[place.worker].insert(place.at, slot);
-        self.settle(place.worker, place.at);
+        let scheduled = ScheduledTask { task, end_us: 0 };
+        self.sequences[best.worker.index()].insert(best.at, scheduled);
+        self.settle(best.worker, best.at);
     }
 
-    /// The best place on a worker, if it is better than the best so far.
-    fn best_on(&self, task: u32, worker: usize, best: &mut Option<Place>) {
-        let line = &self.lines[worker];
+    /// The cheapest position on a worker, if it is cheaper than the best so far.
+    fn best_on(&self, task: u32, worker: WorkerId, best: &mut Option<Insertion>) {
+        let sequence = &self.sequences[worker.index()];
         let arrival_us = self.tasks[task as usize].arrival.0;
-        // In front of what has ended when it arrives it would only hold others up.
-        let first = line.partition_point(|slot| slot.end_us <= arrival_us);
-        for at in first..=line.len() {
+        // Before tasks that end before it arrives, it would only delay them.
+        let first = sequence.partition_point(|scheduled| scheduled.end_us <= arrival_us);
+        for at in first..=sequence.len() {
             let bound = best.as_ref().map_or(f64::INFINITY, |best| best.cost);
-            let free_us = at.checked_sub(1).map_or(0, |before| line[before].end_us);
+            let free_us = at
+                .checked_sub(1)
+                .map_or(0, |before| sequence[before].end_us);
             let Some(mut end_us) = self.end_us(task, worker, free_us) else {
                 return;
             };
             let mut cost = self.cost_of(task, end_us);
             if cost >= bound {
-                return; // Farther back it ends later.
+                return; // Later positions end later.
             }
-            for slot in &line[at..] {
-                let moved = self.end_us(slot.task, worker, end_us);
-                end_us = moved.unwrap_or(slot.end_us);
-                if end_us == slot.end_us || cost >= bound {
+            for scheduled in &sequence[at..] {
+                let moved = self.end_us(scheduled.task, worker, end_us);
+                end_us = moved.unwrap_or(scheduled.end_us);
+                if end_us == scheduled.end_us || cost >= bound {
                     break;
                 }
-                cost += self.cost_of(slot.task, end_us) - self.cost_of(slot.task, slot.end_us);
+                cost += self.cost_of(scheduled.task, end_us)
+                    - self.cost_of(scheduled.task, scheduled.end_us);
             }
             if cost < bound {
-                *best = Some(Place { worker, at, cost });
+                *best = Some(Insertion { worker, at, cost });
             }
         }
     }
 
     fn remove(&mut self, task: u32) {
-        for worker in 0..self.lines.len() {
-            let line = &mut self.lines[worker];
-            if let Some(at) = line.iter().position(|slot| slot.task == task) {
-                line.remove(at);
+        for worker in self.workers() {
+            let sequence = &mut self.sequences[worker.index()];
+            if let Some(at) = sequence.iter().position(|scheduled| scheduled.task == task) {
+                sequence.remove(at);
                 self.settle(worker, at);
                 return;
             }
         }
     }
 
-    /// Ends from a place on, as far as they have changed.
-    fn settle(&mut self, worker: usize, from: usize) {
+    /// Updates the ends from a position on, as far as they change.
+    fn settle(&mut self, worker: WorkerId, from: usize) {
         let before = from.checked_sub(1);
-        let mut free_us = before.map_or(0, |before| self.lines[worker][before].end_us);
-        for at in from..self.lines[worker].len() {
-            let slot = self.lines[worker][at];
-            let end_us = self.end_us(slot.task, worker, free_us);
+        let mut free_us = before.map_or(0, |before| self.sequences[worker.index()][before].end_us);
+        for at in from..self.sequences[worker.index()].len() {
+            let scheduled = self.sequences[worker.index()][at];
+            let end_us = self.end_us(scheduled.task, worker, free_us);
             let end_us = end_us.unwrap_or(free_us);
-            if end_us == slot.end_us {
+            if end_us == scheduled.end_us {
                 return;
             }
-            self.lines[worker][at].end_us = end_us;
+            self.sequences[worker.index()][at].end_us = end_us;
             free_us = end_us;
         }
     }
@@ -197,21 +209,20 @@ mod tests {
     use super::*;
     use crate::oracle::tasks::tests::task;
 
-    /// One worker. A long task is here and a short one comes right after it: knowing that, one
-    /// waits.
+    /// One worker, a long task and a short one that arrives right after it.
     #[test]
-    fn a_worker_waits_for_what_it_knows_will_come() {
-        let tasks = Tasks {
+    fn a_worker_waits_for_a_short_task() {
+        let tasks = RunTasks {
             list: vec![task(0, &[3_000], 10_000), task(1, &[1_000], 10_000)],
             workers: 1,
         };
         assert_eq!(schedule(&tasks, Goal::Turnaround, 1), [[1, 0]]);
     }
 
-    /// The short one has time, the long one has not.
+    /// The short task has a late deadline, the long one an early deadline.
     #[test]
     fn deadlines_go_before_turnarounds() {
-        let tasks = Tasks {
+        let tasks = RunTasks {
             list: vec![task(0, &[3_000], 3_000), task(1, &[1_000], 10_000)],
             workers: 1,
         };
@@ -219,34 +230,35 @@ mod tests {
         assert_eq!(schedule(&tasks, Goal::Deadlines, 1), [[0, 1]]);
     }
 
-    /// All orders on two workers of six tasks, tried one by one.
+    /// Against all orders of six tasks on two workers.
     #[test]
-    fn small_problems_are_solved_to_the_best() {
+    fn small_problems_are_solved_optimally() {
         for seed in 0..20 {
             let mut draws = Stream::new(seed, Purpose::Arrivals, 0);
             let mut below = |bound: u64| (draws.uniform() * bound as f64) as u64;
-            let mut list: Vec<Task> = (0..6)
+            let mut list: Vec<ArrivalTask> = (0..6)
                 .map(|_| {
                     let latencies = [100 + below(900), 100 + below(900)];
                     task(below(800), &latencies, 800)
                 })
                 .collect();
             list.sort_by_key(|task| task.arrival);
-            let tasks = Tasks { list, workers: 2 };
+            let tasks = RunTasks { list, workers: 2 };
             for goal in Goal::ALL {
-                let mut search = Search {
+                let mut search = ScheduleSearch {
                     tasks: &tasks.list,
                     goal,
-                    lines: vec![Vec::new(); 2],
+                    sequences: vec![Vec::new(); 2],
                 };
-                for (worker, line) in schedule(&tasks, goal, seed).iter().enumerate() {
-                    for &task in line {
-                        search.lines[worker].push(Slot { task, end_us: 0 });
+                let orders = schedule(&tasks, goal, seed);
+                for (worker, order) in (0..).map(WorkerId).zip(&orders) {
+                    for &task in order {
+                        search.sequences[worker.index()].push(ScheduledTask { task, end_us: 0 });
                     }
                     search.settle(worker, 0);
                 }
                 let found = search.cost();
-                search.lines = vec![Vec::new(); 2];
+                search.sequences = vec![Vec::new(); 2];
                 let best = all(&mut search, &mut [false; 6]);
                 assert!(
                     (found - best).abs() < 1e-6,
@@ -256,8 +268,8 @@ mod tests {
         }
     }
 
-    /// The least cost of all ways to put the tasks that are left behind those that are placed.
-    fn all(search: &mut Search<'_>, placed: &mut [bool]) -> f64 {
+    /// The least cost of all schedules that begin with the tasks that are placed.
+    fn all(search: &mut ScheduleSearch<'_>, placed: &mut [bool]) -> f64 {
         if placed.iter().all(|is| *is) {
             return search.cost();
         }
@@ -267,16 +279,16 @@ mod tests {
                 continue;
             }
             placed[task] = true;
-            for worker in 0..search.lines.len() {
+            for worker in search.workers() {
                 let end_us = 0;
-                let at = search.lines[worker].len();
-                search.lines[worker].push(Slot {
+                let at = search.sequences[worker.index()].len();
+                search.sequences[worker.index()].push(ScheduledTask {
                     task: task as u32,
                     end_us,
                 });
                 search.settle(worker, at);
                 best = best.min(all(search, placed));
-                search.lines[worker].pop();
+                search.sequences[worker.index()].pop();
             }
             placed[task] = false;
         }

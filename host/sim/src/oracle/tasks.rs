@@ -1,27 +1,27 @@
 //! The requests of a run before it is run.
 
-use switchyard_core::catalog::Catalog;
+use switchyard_core::catalog::{Catalog, WorkerSpec};
 use switchyard_core::ids::{AppId, ExitId, VariantId, WorkerId};
 use switchyard_core::time::{Micros, Time};
 
 use crate::scenario::{Scenario, SimError};
 use crate::source::Sources;
 
-/// One request on every worker.
+/// One request, with its options on every worker.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub(super) struct ArrivalTask {
     pub(super) app: AppId,
     pub(super) arrival: Time,
     pub(super) deadline: Time,
-    /// By worker; none where it cannot run.
-    pub(super) ways: Vec<Option<Way>>,
-    /// The least of its latencies.
+    /// By worker; none if the worker cannot run it.
+    pub(super) options: Vec<Option<ServiceOption>>,
+    /// The shortest of its latencies.
     pub(super) alone: Micros,
 }
 
-/// One request on one worker, alone and whole.
+/// How a worker serves one request, alone and whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct ServiceOption {
     pub(super) variant: VariantId,
     pub(super) exit: ExitId,
     pub(super) stages: u32,
@@ -30,19 +30,20 @@ pub(super) struct Way {
 
 /// All requests of a run that some worker can run, in the order of their arrivals.
 #[derive(Clone, Debug)]
-pub(super) struct Tasks {
-    pub(super) list: Vec<Task>,
+pub(super) struct RunTasks {
+    pub(super) list: Vec<ArrivalTask>,
     pub(super) workers: usize,
 }
 
-// === impl Tasks ===
+// === impl RunTasks ===
 
-impl Tasks {
+impl RunTasks {
     pub(super) fn of_run(scenario: &Scenario, seed: u64) -> Result<Self, SimError> {
         let catalog = &*scenario.catalog;
         let end = Time::ZERO + scenario.duration;
         let mut drawn: Vec<(Time, AppId, Micros)> = Vec::new();
-        for mut source in Sources::try_new(&scenario.workload, catalog, seed)?.sources {
+        let mut sources = Sources::try_new(&scenario.workload, catalog, seed)?;
+        for source in sources.iter_mut() {
             while let Some(arrival) = source.next().filter(|arrival| arrival.at < end) {
                 let (app, deadline) = source.request(catalog);
                 drawn.push((arrival.at, app, deadline));
@@ -51,15 +52,20 @@ impl Tasks {
         drawn.sort_by_key(|&(at, ..)| at);
         drawn.truncate(usize::try_from(scenario.requests_max).unwrap_or(usize::MAX));
         let apps = (0..catalog.apps.len() as u32).map(AppId);
-        let ways: Vec<Vec<Option<Way>>> = apps.map(|app| ways(catalog, app)).collect();
+        let options: Vec<Vec<Option<ServiceOption>>> =
+            apps.map(|app| fastest_options(catalog, app)).collect();
         let task = |(arrival, app, deadline): (Time, AppId, Micros)| {
-            let ways = &ways[app.index()];
-            let alone = ways.iter().flatten().map(|way| way.latency).min()?;
-            Some(Task {
+            let options = &options[app.index()];
+            let alone = options
+                .iter()
+                .flatten()
+                .map(|option| option.latency)
+                .min()?;
+            Some(ArrivalTask {
                 app,
                 arrival,
                 deadline: arrival + deadline,
-                ways: ways.clone(),
+                options: options.clone(),
                 alone: alone.max(Micros(1)),
             })
         };
@@ -71,45 +77,49 @@ impl Tasks {
 }
 
 /// An app's fastest variant on every worker.
-fn ways(catalog: &Catalog, app: AppId) -> Vec<Option<Way>> {
+fn fastest_options(catalog: &Catalog, app: AppId) -> Vec<Option<ServiceOption>> {
     let workers = (0..).map(WorkerId).zip(&catalog.workers);
-    let way = |(worker, spec): (WorkerId, &switchyard_core::catalog::WorkerSpec)| {
+    let fastest = |(worker, spec): (WorkerId, &WorkerSpec)| {
         let fits = catalog
             .variants_of(app)
             .filter(|(_, variant)| variant.memory_bytes <= spec.memory_bytes);
-        let ways = fits.filter_map(|(id, variant)| {
+        let options = fits.filter_map(|(id, variant)| {
             let exit = variant.last_exit();
-            Some(Way {
+            Some(ServiceOption {
                 variant: id,
                 exit,
                 stages: variant.stages,
                 latency: catalog.latency(worker, id, exit, 1)?,
             })
         });
-        ways.min_by_key(|way| way.latency)
+        options.min_by_key(|option| option.latency)
     };
-    workers.map(way).collect()
+    workers.map(fastest).collect()
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
-    /// A task that arrives then, takes so long on each worker, and has so long after it arrives.
-    pub(in crate::oracle) fn task(arrival_us: u64, latencies_us: &[u64], slo_us: u64) -> Task {
-        let way = |&us: &u64| {
-            Some(Way {
+    /// A task with an arrival, a latency per worker and a deadline after its arrival.
+    pub(in crate::oracle) fn task(
+        arrival_us: u64,
+        latencies_us: &[u64],
+        slo_us: u64,
+    ) -> ArrivalTask {
+        let option = |&us: &u64| {
+            Some(ServiceOption {
                 variant: VariantId(0),
                 exit: ExitId(0),
                 stages: 1,
                 latency: Micros(us),
             })
         };
-        Task {
+        ArrivalTask {
             app: AppId(0),
             arrival: Time(arrival_us),
             deadline: Time(arrival_us + slo_us),
-            ways: latencies_us.iter().map(way).collect(),
+            options: latencies_us.iter().map(option).collect(),
             alone: Micros(latencies_us.iter().copied().min().unwrap_or(1)),
         }
     }

@@ -1,10 +1,11 @@
-//! What each policy changes against one of them, metric by metric.
+//! Differences of policies from one of them, metric by metric.
 
 use serde::{Deserialize, Serialize};
 
 use super::metric::{Better, COLUMNS, Metric};
-use crate::metrics::{Effect, Report};
-use crate::runner::Outcome;
+use crate::metrics::{PairedEffect, Report};
+use crate::runner::PolicyOutcome;
+use crate::text;
 
 /// One policy against the baseline at one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,47 +16,47 @@ pub struct Comparison {
     pub policy: String,
     /// The policy that it is compared with.
     pub baseline: String,
-    /// By metric: those that say something of quality.
+    /// By metric: those that measure quality.
     pub effects: Vec<Change>,
 }
 
-/// What becomes of one metric.
+/// The difference in one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The metric's name.
     pub metric: String,
     /// The difference.
     #[serde(flatten)]
-    pub effect: Effect,
-    /// What to make of it.
+    pub effect: PairedEffect,
+    /// Its direction, if it is significant.
     pub verdict: Verdict,
 }
 
-/// What to make of a difference.
+/// The direction of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The policy is better than the baseline.
     Better,
-    /// It is worse.
+    /// The policy is worse than the baseline.
     Worse,
-    /// These runs do not tell.
+    /// Not significant: the 95 % confidence interval of the difference contains 0.
     Noise,
 }
 
 // === impl Verdict ===
 
 impl Verdict {
-    /// As people read it.
+    /// As tables write it.
     pub fn label(self) -> &'static str {
         match self {
             Self::Better => "better",
             Self::Worse => "worse",
-            Self::Noise => "noise",
+            Self::Noise => "n.s.",
         }
     }
 
-    fn of(effect: &Effect, better: Better) -> Self {
+    fn of(effect: &PairedEffect, better: Better) -> Self {
         let is_more = effect.difference.mean > 0.0;
         match (effect.is_noise(), is_more == (better == Better::Higher)) {
             (true, _) => Self::Noise,
@@ -68,14 +69,27 @@ impl Verdict {
 // === impl Change ===
 
 impl Change {
-    /// How people read its metric.
+    /// Its metric as people read it.
     pub fn shown(&self) -> Option<&'static Metric> {
         COLUMNS.iter().find(|metric| metric.key == self.metric)
     }
+
+    /// The mean difference, half of its interval, and the verdict, as tables write them: `+0.45`,
+    /// `0.10`, `worse`.
+    pub fn parts(&self) -> Option<[String; 3]> {
+        let metric = self.shown()?;
+        let difference = &self.effect.difference;
+        let half_width = difference.half_width.unwrap_or_default() * metric.factor;
+        Some([
+            metric.signed(difference.mean),
+            text::number(half_width, metric.decimals),
+            self.verdict.label().to_owned(),
+        ])
+    }
 }
 
-/// Every policy against `baseline`, at each point that it ran at.
-pub fn comparisons(outcomes: &[Outcome], baseline: &str) -> Vec<Comparison> {
+/// Every policy against `baseline`, at each point at which both ran.
+pub fn comparisons(outcomes: &[PolicyOutcome], baseline: &str) -> Vec<Comparison> {
     let others = outcomes.iter().filter(|outcome| outcome.policy != baseline);
     let compared = others.filter_map(|other| {
         let mut with = outcomes.iter();
@@ -90,22 +104,31 @@ pub fn comparisons(outcomes: &[Outcome], baseline: &str) -> Vec<Comparison> {
     compared.collect()
 }
 
-fn changes(baseline: &[Report], other: &[Report]) -> Vec<Change> {
-    let telling = COLUMNS.iter().filter(|m| m.better != Better::Neither);
-    let values = |reports: &[Report], key: &str| {
+/// The paired difference of two policies' runs in one metric.
+pub(super) fn paired(
+    baseline: &[Report],
+    other: &[Report],
+    metric: &Metric,
+) -> Option<PairedEffect> {
+    let values = |reports: &[Report]| {
         let value = |report: &Report| {
             let mut scalars = report.scalars().into_iter();
-            scalars.find(|(name, _)| *name == key)?.1
+            scalars.find(|(name, _)| *name == metric.key)?.1
         };
         reports.iter().map(value).collect::<Vec<_>>()
     };
+    PairedEffect::of(&values(baseline), &values(other))
+}
+
+fn changes(baseline: &[Report], other: &[Report]) -> Vec<Change> {
+    let judged = COLUMNS.iter().filter(|m| m.better != Better::Neither);
     let change = |metric: &Metric| {
-        let effect = Effect::of(&values(baseline, metric.key), &values(other, metric.key))?;
+        let effect = paired(baseline, other, metric)?;
         Some(Change {
             metric: metric.key.to_owned(),
             effect,
             verdict: Verdict::of(&effect, metric.better),
         })
     };
-    telling.filter_map(change).collect()
+    judged.filter_map(change).collect()
 }

@@ -1,29 +1,27 @@
-//! A plot with its heading.
+//! A plot with its caption.
 
-use super::svg::inline_marker;
-use super::text::escape;
+use crate::plot::{SeriesId, inline_marker};
+use crate::text::escape;
 
-/// Width and height of most drawings. Text is 12 units high, so that it can still be read on a
-/// phone, where a drawing is 340 pixels wide.
+/// Width of most drawings, in units. A phone shows them 340 pixels wide, with text of 10 pixels.
 pub(super) const WIDTH: f64 = 400.0;
-pub(super) const HEIGHT: f64 = 270.0;
 
-/// A plot with its heading.
-pub(super) struct Figure {
+/// A plot with its caption.
+pub(super) struct ReportFigure {
     pub(super) title: String,
-    /// What exactly is shown.
+    /// Definition of the values.
     pub(super) note: String,
     /// The drawing.
     pub(super) svg: String,
-    /// The policy that all of it is about.
-    pub(super) policy: Option<usize>,
-    /// It takes a line of the page for itself, and is scrolled where that is too narrow.
+    /// The policy, if all of it is about one.
+    pub(super) policy: Option<SeriesId>,
+    /// It takes the whole width of the page, and scrolls on narrow screens.
     pub(super) is_wide: bool,
 }
 
-// === impl Figure ===
+// === impl ReportFigure ===
 
-impl Figure {
+impl ReportFigure {
     pub(super) fn new(title: &str, note: &str, svg: String) -> Self {
         Self {
             title: title.to_owned(),

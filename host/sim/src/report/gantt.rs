@@ -1,90 +1,84 @@
-//! What ran where: a line per worker, a bar per batch, coloured by who answers.
+//! Batches over time: a row per worker, a bar per batch in the colour of the exit that answers.
 
-use switchyard_core::ids::ExitId;
+use switchyard_core::ids::WorkerId;
 
 use super::data::TimelineData;
-use super::figure::Figure;
-use super::frame::Frame;
-use super::scale::Scale;
-use super::svg::{Anchor, Svg, text_width};
-use super::text::{number, plural, shortened};
-use super::view::View;
-use crate::timeline::{Bar, Ends};
+use super::figure::ReportFigure;
+use super::view::ReportView;
+use crate::plot::{Anchor, Area, Axes, Drawing, Scale, text_width};
+use crate::text::{number, plural, shortened};
+use crate::timeline::{BatchBar, RequestEnds};
 
-/// Width of the drawing, which is scrolled on narrow screens.
+/// Width of the drawing, which scrolls on narrow screens.
 const WIDTH: f64 = 1_160.0;
 
-/// Bars drawn at most: the interval is shortened to hold no more.
+/// Most bars; the interval is shortened until it holds no more.
 const BARS_MAX: usize = 3_000;
 
-/// Workers drawn at most, the first ones.
+/// Most workers; the first ones are drawn.
 const WORKERS_MAX: usize = 64;
 
-/// Height of the columns of ends.
+/// Height of the columns of request ends, and of the space above them.
 const ENDS: f64 = 46.0;
+const ENDS_GAP: f64 = 14.0;
+
+/// Space above the first row, and below the columns of ends.
+const HEAD: f64 = 10.0;
+const FOOT: f64 = 46.0;
+
+/// Most characters of a worker's name.
+const NAME_MAX: usize = 14;
 
 /// A timeline as it is drawn.
 struct Gantt<'a> {
-    view: &'a View<'a>,
+    view: &'a ReportView<'a>,
     data: &'a TimelineData,
-    bars: &'a [Bar],
-    /// End of what is drawn, in microseconds.
+    bars: &'a [BatchBar],
+    /// End of the drawn interval, in microseconds.
     to_us: u64,
     workers: usize,
-    /// Height of a worker's line.
+    /// Height of a worker's row.
     row: f64,
-    frame: Frame,
-    /// Milliseconds or seconds of time, and the factor from microseconds.
+    axes: Axes,
+    /// Milliseconds or seconds, and the length of that unit in microseconds.
     unit: (&'static str, f64),
 }
 
 /// The plot of one timeline.
-pub(super) fn plot(view: &View<'_>, data: &TimelineData) -> Figure {
+pub(super) fn plot(view: &ReportView<'_>, data: &TimelineData) -> ReportFigure {
     let gantt = Gantt::new(view, data);
-    let mut svg = Svg::new(WIDTH, gantt.frame.bottom() + ENDS + 70.0);
-    gantt.draw_axis(&mut svg);
-    gantt.draw_rows(&mut svg);
+    let mut drawing = Drawing::new(WIDTH, gantt.axes.area.bottom() + FOOT);
+    gantt.draw_axis(&mut drawing);
+    gantt.draw_rows(&mut drawing);
     for bar in gantt.bars {
-        gantt.draw_bar(&mut svg, bar);
+        gantt.draw_bar(&mut drawing, bar);
     }
-    // Over the bars beside them.
+    // After all bars, because the next bar would cover them.
     for bar in gantt.bars.iter().filter(|bar| bar.late > 0) {
-        gantt.draw_late(&mut svg, bar);
+        gantt.draw_late(&mut drawing, bar);
     }
-    gantt.draw_ends(&mut svg);
+    gantt.draw_ends(&mut drawing);
     let title = match data.point.as_str() {
         "" => data.policy.clone(),
         point => format!("{}, {point}", data.policy),
     };
-    let figure = Figure::new(&title, &gantt.note(), svg.finish(&gantt.in_words()));
-    Figure {
+    let svg = drawing.inline(&gantt.in_words());
+    ReportFigure {
         is_wide: true,
-        policy: view.policies.iter().position(|name| *name == data.policy),
-        ..figure
+        policy: view.policy(&data.policy).map(|policy| policy.id),
+        ..ReportFigure::new(&title, &gantt.note(), svg)
     }
 }
 
 // === impl Gantt ===
 
 impl<'a> Gantt<'a> {
-    fn new(view: &'a View<'a>, data: &'a TimelineData) -> Self {
+    fn new(view: &'a ReportView<'a>, data: &'a TimelineData) -> Self {
         let all = view.data.catalog.workers.len();
         let seen = data.bars.iter().map(|bar| bar.worker.index() + 1).max();
         let workers = all.max(seen.unwrap_or(0));
         let bars = &data.bars[..data.bars.len().min(BARS_MAX)];
-        let last_us = bars
-            .iter()
-            .map(|bar| bar.end.0)
-            .max()
-            .unwrap_or(data.from_us + 1);
-        let is_whole = bars.len() == data.bars.len();
-        let to_us = match data.bars.get(BARS_MAX) {
-            // What starts later is not drawn, and nothing may look idle for that.
-            Some(first_left_out) => first_left_out.start.0,
-            None if is_whole && data.bars_dropped == 0 => data.to_us.min(last_us),
-            None => data.bars.last().map_or(data.to_us, |bar| bar.start.0),
-        };
-        let to_us = to_us.max(data.from_us + 1);
+        let to_us = end_us(data, bars);
         let unit = match to_us - data.from_us > 5_000_000 {
             true => ("s", 1e6),
             false => ("ms", 1e3),
@@ -95,13 +89,17 @@ impl<'a> Gantt<'a> {
             13..=30 => 16.0,
             _ => 11.0,
         };
+        let names = view.data.catalog.workers.iter().take(drawn);
+        let names = names.map(|worker| text_width(&shortened(&worker.name, NAME_MAX)));
+        let left = 14.0 + names.fold(text_width("requests"), f64::max);
+        let [low, high] = [data.from_us, to_us].map(|us| us as f64 / unit.1);
+        let height = row * drawn as f64 + ENDS_GAP + ENDS;
         Self {
-            frame: Self::frame(
-                view,
-                drawn,
-                row,
-                [data.from_us, to_us].map(|us| us as f64 / unit.1),
-            ),
+            axes: Axes {
+                area: Area::new(left, HEAD, WIDTH - left - 26.0, height),
+                x: Scale::linear(low, high),
+                y: Scale::default(),
+            },
             view,
             data,
             bars,
@@ -112,112 +110,96 @@ impl<'a> Gantt<'a> {
         }
     }
 
-    fn frame(view: &View<'_>, drawn: usize, row: f64, [from, to]: [f64; 2]) -> Frame {
-        let names = view.data.catalog.workers.iter().take(drawn);
-        let widest = names
-            .map(|worker| text_width(&shortened(&worker.name, 14)))
-            .fold(0.0, f64::max);
-        let left = 14.0 + widest.max(text_width("ends of"));
-        Frame {
-            left,
-            top: 10.0,
-            width: WIDTH - left - 26.0,
-            height: row * drawn as f64,
-            x: Scale::linear(from, to),
-            y: Scale::linear(0.0, 1.0),
-        }
-    }
-
     fn x(&self, us: u64) -> f64 {
         let us = us.clamp(self.data.from_us, self.to_us);
-        self.frame.x(us as f64 / self.unit.1)
+        self.axes.x(us as f64 / self.unit.1)
     }
 
-    fn top(&self, worker: usize) -> f64 {
-        self.frame.top + self.row * worker as f64
+    fn top(&self, worker: WorkerId) -> f64 {
+        self.axes.area.top + self.row * worker.index() as f64
     }
 
-    fn draw_axis(&self, svg: &mut Svg) {
-        let bottom = self.frame.bottom() + ENDS + 18.0;
-        for tick in self.frame.x.ticks(12) {
-            let x = self.frame.x(tick.value);
-            svg.line("rule", (x, self.frame.top), (x, bottom));
-            svg.text("tick", (x, bottom + 16.0), Anchor::Middle, &tick.label);
+    fn draw_axis(&self, drawing: &mut Drawing) {
+        let ticks = self.axes.x.ticks(12);
+        for tick in &ticks {
+            let x = self.axes.x(tick.value);
+            let (top, bottom) = (self.axes.area.top, self.axes.area.bottom());
+            drawing.line("rule", (x, top), (x, bottom));
         }
         let title = format!("time since the start of the run, {}", self.unit.0);
-        let middle = self.frame.left + self.frame.width / 2.0;
-        svg.text("title", (middle, bottom + 34.0), Anchor::Middle, &title);
+        self.axes.draw_x(drawing, &ticks, &title);
     }
 
-    fn draw_rows(&self, svg: &mut Svg) {
+    fn draw_rows(&self, drawing: &mut Drawing) {
         let every = if self.row < 14.0 { 2 } else { 1 };
-        let workers = self.view.data.catalog.workers.iter().take(WORKERS_MAX);
-        for (at, worker) in workers.enumerate() {
-            let y = self.top(at) + self.row / 2.0;
-            svg.line("rule", (self.frame.left, y), (self.frame.right(), y));
-            if at % every == 0 {
-                let name = shortened(&worker.name, 14);
-                svg.text("tick", (self.frame.left - 8.0, y + 4.0), Anchor::End, &name);
+        let (left, right) = (self.axes.area.left, self.axes.area.right());
+        let workers = (0..).map(WorkerId).zip(&self.view.data.catalog.workers);
+        for (id, worker) in workers.take(WORKERS_MAX) {
+            let y = self.top(id) + self.row / 2.0;
+            drawing.line("rule", (left, y), (right, y));
+            if id.index() % every == 0 {
+                let name = shortened(&worker.name, NAME_MAX);
+                drawing.text("tick", (left - 8.0, y + 4.0), Anchor::End, &name);
             }
         }
     }
 
-    fn draw_bar(&self, svg: &mut Svg, bar: &Bar) {
-        let Some((left, right, top, height)) = self.bounds(bar) else {
+    fn draw_bar(&self, drawing: &mut Drawing, bar: &BatchBar) {
+        let Some(area) = self.area(bar) else {
             return;
         };
-        let exit = bar.exit.map(ExitId::index);
-        let kind = self.view.kind_of(bar.variant.index(), exit).unwrap_or(0);
-        svg.open(&format!("k{kind}"));
-        let begin = self.x(bar.start.0 + bar.load.0).min(right);
-        if begin > left {
-            svg.rect("load", [left, top, begin - left, height], "");
-        }
-        let class = if bar.exit.is_some() {
-            "fill bar"
-        } else {
-            "fill bar parked"
+        let kind = self.view.kind_of(bar.variant, bar.exit);
+        let class = kind.map_or("none".to_owned(), |kind| format!("k{kind}"));
+        let begin = self.x(bar.start.0 + bar.load.0).min(area.right());
+        let load = Area {
+            width: begin - area.left,
+            ..area
         };
-        svg.rect(
-            class,
-            [begin, top, (right - begin).max(0.6), height],
-            &self.told(bar, kind),
-        );
-        let size = bar.size.to_string();
-        if bar.size > 1 && self.row >= 14.0 && right - begin > text_width(&size) + 7.0 {
-            let place = ((begin + right) / 2.0, top + height / 2.0 + 4.0);
-            svg.text("on", place, Anchor::Middle, &size);
-        }
-        svg.close();
+        let ran = Area {
+            left: begin,
+            width: (area.right() - begin).max(0.6),
+            ..area
+        };
+        drawing.group(&class, |drawing| {
+            if load.width > 0.0 {
+                drawing.rect("load", load, "");
+            }
+            let class = match bar.exit {
+                Some(_) => "fill bar",
+                None => "fill bar parked",
+            };
+            drawing.rect(class, ran, &self.tip(bar, kind));
+            let size = bar.size.to_string();
+            if bar.size > 1 && self.row >= 14.0 && ran.width > text_width(&size) + 7.0 {
+                let middle = (ran.left + ran.width / 2.0, ran.top + ran.height / 2.0 + 4.0);
+                drawing.text("on", middle, Anchor::Middle, &size);
+            }
+        });
     }
 
-    /// Left, right, top and height of what is seen of a bar.
-    fn bounds(&self, bar: &Bar) -> Option<(f64, f64, f64, f64)> {
-        let is_seen = bar.worker.index() < WORKERS_MAX && bar.start.0 < self.to_us;
+    /// The visible part of a bar; absent if it is not drawn.
+    fn area(&self, bar: &BatchBar) -> Option<Area> {
+        let is_drawn = bar.worker.index() < WORKERS_MAX && bar.start.0 < self.to_us;
         let margin = self.row * 0.14;
-        is_seen.then(|| {
-            let top = self.top(bar.worker.index()) + margin;
-            (
-                self.x(bar.start.0),
-                self.x(bar.end.0),
-                top,
-                self.row - 2.0 * margin,
-            )
+        is_drawn.then(|| {
+            let (left, right) = (self.x(bar.start.0), self.x(bar.end.0));
+            let top = self.top(bar.worker) + margin;
+            Area::new(left, top, right - left, self.row - 2.0 * margin)
         })
     }
 
-    /// The end of a batch that answered too late.
-    fn draw_late(&self, svg: &mut Svg, bar: &Bar) {
-        if bar.end.0 > self.to_us {
-            return;
-        }
-        if let Some((_, right, top, height)) = self.bounds(bar) {
-            svg.rect("late", [right - 2.6, top - 1.5, 2.6, height + 3.0], "");
+    /// Marks the end of a batch that answered requests late.
+    fn draw_late(&self, drawing: &mut Drawing, bar: &BatchBar) {
+        let is_inside = bar.end.0 <= self.to_us;
+        if let Some(area) = self.area(bar).filter(|_| is_inside) {
+            let (left, top) = (area.right() - 2.6, area.top - 1.5);
+            let mark = Area::new(left, top, 2.6, area.height + 3.0);
+            drawing.rect("late", mark, "");
         }
     }
 
-    fn told(&self, bar: &Bar, kind: usize) -> String {
-        let name = match self.view.kinds.get(kind) {
+    fn tip(&self, bar: &BatchBar, kind: Option<usize>) -> String {
+        let name = match kind.map(|kind| &self.view.kinds[kind]) {
             Some(kind) if bar.exit.is_some() => kind.label(),
             Some(kind) => format!("{}, parked", kind.variant),
             None => String::new(),
@@ -228,34 +210,25 @@ impl<'a> Gantt<'a> {
         };
         let (size, load) = (bar.size, bar.load.0 as f64 / 1e3);
         let ran = (bar.end.0 - bar.start.0 - bar.load.0) as f64 / 1e3;
-        let load = if load > 0.0 {
-            format!(", {load} ms load")
-        } else {
-            String::new()
+        let load = match load > 0.0 {
+            true => format!(", {load} ms load"),
+            false => String::new(),
         };
         format!("{name}: {size} in {ran} ms{load}{late}")
     }
 
-    /// How requests ended, in columns under the bars.
-    fn draw_ends(&self, svg: &mut Svg) {
-        let base = self.frame.bottom() + ENDS + 14.0;
-        let sum = |ends: &Ends| ends.in_time + ends.late + ends.unanswered;
+    /// Stacked columns below the rows: ends of requests by their outcome.
+    fn draw_ends(&self, drawing: &mut Drawing) {
+        let base = self.axes.area.bottom();
+        let sum = |ends: &RequestEnds| ends.in_time + ends.late + ends.unanswered;
         let parts = self.ends();
-        let most = parts
-            .iter()
-            .map(|(_, ends)| sum(ends))
-            .max()
-            .unwrap_or(0)
-            .max(1);
-        svg.line("axis", (self.frame.left, base), (self.frame.right(), base));
-        let x = self.frame.left - 8.0;
-        svg.text("tick", (x, base - ENDS / 2.0 - 3.0), Anchor::End, "ends of");
-        svg.text(
-            "tick",
-            (x, base - ENDS / 2.0 + 10.0),
-            Anchor::End,
-            "requests",
-        );
+        let most = parts.iter().map(|(_, ends)| sum(ends)).max();
+        let most = most.unwrap_or(0).max(1);
+        let x = self.axes.area.left - 8.0;
+        for (text, above) in [("requests", 14.0), ("ended", 1.0)] {
+            let y = base - ENDS / 2.0 + 11.0 - above;
+            drawing.text("tick", (x, y), Anchor::End, text);
+        }
         for ([from_us, to_us], ends) in parts {
             let (left, right) = (self.x(from_us), self.x(to_us));
             let mut y = base;
@@ -267,13 +240,14 @@ impl<'a> Gantt<'a> {
             for (class, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
                 let height = ENDS * count as f64 / most as f64;
                 y -= height;
-                svg.rect(class, [left + 0.4, y, right - left - 0.8, height], "");
+                let column = Area::new(left + 0.4, y, right - left - 0.8, height);
+                drawing.rect(class, column, "");
             }
         }
     }
 
     /// The counted parts of the interval that are drawn.
-    fn ends(&self) -> Vec<([u64; 2], Ends)> {
+    fn ends(&self) -> Vec<([u64; 2], RequestEnds)> {
         let (from, parts) = (self.data.from_us, self.data.ends.len().max(1) as u128);
         let length = u128::from(self.data.to_us.saturating_sub(from));
         let edge = |part: usize| from + (length * part as u128 / parts) as u64;
@@ -309,8 +283,19 @@ impl<'a> Gantt<'a> {
         let (policy, workers) = (&self.data.policy, self.workers);
         let (bars, late) = (self.bars.len(), self.late());
         format!(
-            "What {workers} workers ran under {policy} from second {from} to {to}: {bars} \
+            "Batches of {workers} workers under {policy} from second {from} to {to}: {bars} \
              batches; {late} requests were answered late."
         )
     }
+}
+
+/// The end of the drawn interval: nothing may look idle because its batches are left out.
+fn end_us(data: &TimelineData, bars: &[BatchBar]) -> u64 {
+    let last_us = bars.iter().map(|bar| bar.end.0).max();
+    let to_us = match data.bars.get(BARS_MAX) {
+        Some(first_left_out) => first_left_out.start.0,
+        None if data.bars_dropped == 0 => data.to_us.min(last_us.unwrap_or(data.from_us + 1)),
+        None => data.bars.last().map_or(data.to_us, |bar| bar.start.0),
+    };
+    to_us.max(data.from_us + 1)
 }

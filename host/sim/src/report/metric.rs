@@ -1,4 +1,7 @@
-//! The metrics that reports show, and how.
+//! The metrics that reports show, with their names, units and formats.
+
+use crate::metrics::Estimate;
+use crate::text;
 
 /// One metric as people read it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,13 +12,15 @@ pub struct Metric {
     pub heading: &'static str,
     /// Heading of a plot.
     pub title: &'static str,
-    /// What exactly it is, in a few words.
+    /// Its definition, in a few words.
     pub note: &'static str,
-    /// Shown is the value times this.
+    /// Title of an axis with its values.
+    pub axis: &'static str,
+    /// Values are multiplied by this before they are shown.
     pub factor: f64,
     /// Digits after the point in tables.
     pub decimals: usize,
-    /// Follows numbers.
+    /// Written behind a number.
     pub unit: &'static str,
     /// Which values are good.
     pub better: Better,
@@ -28,7 +33,7 @@ pub enum Better {
     Higher,
     /// Low ones.
     Lower,
-    /// It says nothing of quality.
+    /// None: it does not measure quality.
     Neither,
 }
 
@@ -38,6 +43,7 @@ pub const REQUESTS: Metric = Metric {
     heading: "requests",
     title: "Requests",
     note: "arrived in a run",
+    axis: "requests",
     factor: 1.0,
     decimals: 0,
     unit: "",
@@ -50,6 +56,7 @@ pub const GOODPUT: Metric = Metric {
     heading: "goodput/s",
     title: "Goodput",
     note: "answers in time per second",
+    axis: "answers per second",
     factor: 1.0,
     decimals: 1,
     unit: "/s",
@@ -62,6 +69,7 @@ pub const ACCURACY: Metric = Metric {
     heading: "accuracy %",
     title: "Accuracy",
     note: "expected, over all answers",
+    axis: "%",
     factor: 100.0,
     decimals: 2,
     unit: " %",
@@ -73,7 +81,8 @@ pub const UTILITY: Metric = Metric {
     key: "utility",
     heading: "utility",
     title: "Utility",
-    note: "accuracy less what lateness costs",
+    note: "accuracy, reduced by the penalty of a late answer",
+    axis: "mean per arrival",
     factor: 1.0,
     decimals: 3,
     unit: "",
@@ -86,6 +95,20 @@ pub const VIOLATIONS: Metric = Metric {
     heading: "violations %",
     title: "Violations",
     note: "arrivals not answered in time",
+    axis: "%",
+    factor: 100.0,
+    decimals: 2,
+    unit: " %",
+    better: Better::Lower,
+};
+
+/// Arrivals that were rejected.
+pub const REJECTIONS: Metric = Metric {
+    key: "rejection_ratio",
+    heading: "rejected %",
+    title: "Rejections",
+    note: "arrivals rejected by the policy, or because a queue was full",
+    axis: "%",
     factor: 100.0,
     decimals: 2,
     unit: " %",
@@ -99,12 +122,13 @@ pub const P95: Metric = latency("latency_p95_ms", "p95 ms", "95th percentile of 
 /// 99th percentile of latency.
 pub const P99: Metric = latency("latency_p99_ms", "p99 ms", "99th percentile of latency");
 
-/// Times that the policy was asked.
+/// Windows that the policy decided.
 pub const WINDOWS: Metric = Metric {
     key: "windows",
     heading: "windows",
     title: "Windows",
-    note: "times that the policy was asked in a run",
+    note: "windows that the policy decided in a run",
+    axis: "windows",
     factor: 1.0,
     decimals: 0,
     unit: "",
@@ -117,18 +141,20 @@ pub const BATCH: Metric = Metric {
     heading: "mean batch",
     title: "Mean batch",
     note: "requests in a batch",
+    axis: "requests",
     factor: 1.0,
     decimals: 2,
     unit: "",
     better: Better::Neither,
 };
 
-/// Time that workers ran batches.
+/// Share of the workers' time in which they ran batches.
 pub const UTILISATION: Metric = Metric {
     key: "utilisation",
     heading: "utilisation %",
     title: "Utilisation",
-    note: "workers' time in batches",
+    note: "share of the workers' time in batches",
+    axis: "%",
     factor: 100.0,
     decimals: 1,
     unit: " %",
@@ -141,6 +167,7 @@ pub const ENERGY: Metric = Metric {
     heading: "J per answer",
     title: "Energy",
     note: "joules per answer",
+    axis: "J",
     factor: 1.0,
     decimals: 3,
     unit: " J",
@@ -148,15 +175,16 @@ pub const ENERGY: Metric = Metric {
 };
 
 /// The columns of the comparison, in their order.
-pub const COLUMNS: [Metric; 10] = [
-    REQUESTS, GOODPUT, ACCURACY, UTILITY, VIOLATIONS, P50, P95, P99, WINDOWS, BATCH,
+pub const COLUMNS: [Metric; 11] = [
+    REQUESTS, GOODPUT, ACCURACY, UTILITY, VIOLATIONS, REJECTIONS, P50, P95, P99, WINDOWS, BATCH,
 ];
 
 /// The metrics that are plotted against the swept parameter.
-pub(super) const PLOTTED: [Metric; 9] = [
+pub(super) const PLOTTED: [Metric; 10] = [
     UTILITY,
     GOODPUT,
     VIOLATIONS,
+    REJECTIONS,
     ACCURACY,
     P50,
     P99,
@@ -165,12 +193,57 @@ pub(super) const PLOTTED: [Metric; 9] = [
     ENERGY,
 ];
 
+// === impl Metric ===
+
+impl Metric {
+    /// Mean and half interval, as a table shows them.
+    pub fn shown(&self, estimate: Option<Estimate>) -> Option<(String, Option<String>)> {
+        let estimate = estimate?;
+        let number = |value: f64| text::number(value * self.factor, self.decimals);
+        Some((number(estimate.mean), estimate.half_width.map(number)))
+    }
+
+    /// A difference with its sign, as a table shows it.
+    pub fn signed(&self, difference: f64) -> String {
+        let number = text::number(difference * self.factor, self.decimals);
+        match number.starts_with('−') || difference <= 0.0 {
+            true => number,
+            false => format!("+{number}"),
+        }
+    }
+
+    /// A mean with its interval and unit, for tooltips; `estimate` is in the shown unit.
+    pub(super) fn in_words(&self, estimate: &Estimate) -> String {
+        let (mean, unit) = (text::brief(estimate.mean), self.unit);
+        match estimate.half_width {
+            Some(half) => format!("{mean} ± {}{unit}", text::brief(half)),
+            None => format!("{mean}{unit}"),
+        }
+    }
+
+    /// Its definition, and which values are good.
+    pub(super) fn caption(&self) -> String {
+        let direction = match self.better {
+            Better::Higher => "; higher is better",
+            Better::Lower => "; lower is better",
+            Better::Neither => "",
+        };
+        format!("{}{direction}", self.note)
+    }
+
+    /// Whether an axis of its values begins at 0.
+    pub(super) fn is_from_zero(&self) -> bool {
+        self.better == Better::Lower || self.key == GOODPUT.key
+    }
+}
+
 const fn latency(key: &'static str, heading: &'static str, title: &'static str) -> Metric {
     Metric {
         key,
         heading,
         title,
         note: "from arrival to answer",
+        axis: "ms",
         factor: 1.0,
         decimals: 1,
         unit: " ms",

@@ -1,39 +1,47 @@
 //! The page.
 
 use super::data::ReportData;
-use super::figure::Figure;
+use super::figure::ReportFigure;
 use super::metric::PLOTTED;
-use super::text::{escape, number, plural};
-use super::view::View;
-use super::{batches, cdf, dots, gantt, lines, palette, sections, shares, tradeoff};
+use super::view::ReportView;
+use super::{
+    answer_plots, batch_plots, gantt, latency_plots, legends, palette, provenance, sweep_plots,
+    tables, tradeoff, value_plots, warnings,
+};
+use crate::plot;
+use crate::text::{escape, number, plural};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The whole report as one file of HTML that needs nothing beside it.
+/// A section of the page.
+struct PageSection {
+    /// Its anchor.
+    id: &'static str,
+    heading: &'static str,
+    html: String,
+}
+
+/// The whole report as one HTML file that refers to no other file.
 pub fn html(data: &ReportData) -> String {
-    let view = View::new(data);
+    let view = ReportView::new(data);
     let title = match data.meta.title.as_str() {
         "" => "Simulation",
         title => title,
     };
-    let (light, dark) = (
-        palette::variables(&view, false),
-        palette::variables(&view, true),
-    );
-    let classes = palette::classes(&view);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}:root{{{light}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n\
-         {classes}\n</style>\n</head>\n<body>\n{}{}</body>\n</html>\n",
+         <style>\n{plots}\n{STYLE}{answers}\n</style>\n</head>\n<body>\n{}{}</body>\n</html>\n",
         header(&view, title),
         body(&view),
         title = escape(title),
+        plots = plot::style(),
+        answers = palette::style(&view.kinds),
     )
 }
 
-fn header(view: &View<'_>, title: &str) -> String {
+fn header(view: &ReportView<'_>, title: &str) -> String {
     let arrivals = view.data.runs.iter().flat_map(|run| &run.reports);
     let arrivals: u64 = arrivals.map(|report| report.total.arrivals).sum();
     let mut facts = vec![plural(view.policies.len(), "policy", "policies")];
@@ -44,11 +52,9 @@ fn header(view: &View<'_>, title: &str) -> String {
     facts.push(plural(view.data.catalog.workers.len(), "worker", "workers"));
     facts.push(format!("{} simulated requests", number(arrivals as f64, 0)));
     let (title, facts) = (escape(title), facts.join(" · "));
-    let workload = escape(&view.data.meta.workload);
-    let workload = if workload.is_empty() {
-        workload
-    } else {
-        format!("<code>{workload}</code> · ")
+    let workload = match escape(&view.data.meta.workload) {
+        workload if workload.is_empty() => workload,
+        workload => format!("<code>{workload}</code> · "),
     };
     format!(
         "<header><p class=\"eyebrow\">Switchyard simulation</p><h1>{title}</h1>\
@@ -56,104 +62,104 @@ fn header(view: &View<'_>, title: &str) -> String {
     )
 }
 
-/// A part of the page: its anchor, its heading and what stands under it.
-type Section = (&'static str, &'static str, String);
-
-fn body(view: &View<'_>) -> String {
-    let sections: Vec<Section> = [
+fn body(view: &ReportView<'_>) -> String {
+    let comparison = tables::comparison(view) + &tables::matrices(view) + &tables::parts(view);
+    let latency = grid(latency_plots::plots(view));
+    let batches = view.plotted_points().into_iter();
+    let batches = grid(batches.filter_map(|point| batch_plots::plot(view, point)));
+    let sections: Vec<PageSection> = [
         ("results", "Results", results(view)),
-        (
-            "comparison",
-            "Comparison",
-            sections::comparison(view) + &sections::parts(view),
-        ),
-        ("latency", "Latency", per_point(view, cdf::plot)),
-        ("answers", "Who answered", answers(view)),
-        ("batches", "Batches", per_point(view, batches::plot)),
-        ("timelines", "What ran where", timelines(view)),
-        ("making", "How this was made", sections::making(view)),
+        ("comparison", "Comparison", comparison),
+        ("latency", "Latency", thinned(view, latency)),
+        ("answers", "Answers", thinned(view, answers(view))),
+        ("batches", "Batches", thinned(view, batches)),
+        ("timelines", "Timelines", timelines(view)),
+        ("provenance", "Provenance", provenance::html(view)),
     ]
     .into_iter()
-    .filter(|(_, _, html)| !html.is_empty())
+    .filter(|(.., html)| !html.is_empty())
+    .map(|(id, heading, html)| PageSection { id, heading, html })
     .collect();
     let links = sections
         .iter()
-        .map(|(id, title, _)| format!("<a href=\"#{id}\">{title}</a>"));
-    let mut html = format!(
-        "<nav aria-label=\"Sections\">{}{}</nav>\n<main>\n{}",
-        sections::legend(view),
-        format_args!("<p>{}</p>", links.collect::<String>()),
-        sections::warnings(view),
-    );
-    for (id, title, content) in &sections {
-        html += &format!("<section id=\"{id}\"><h2>{title}</h2>\n{content}</section>\n");
-    }
-    html + "</main>\n"
+        .map(|section| format!("<a href=\"#{}\">{}</a>", section.id, section.heading));
+    let sections_html = sections.iter().map(PageSection::html);
+    format!(
+        "<nav aria-label=\"Sections\">{}<p>{}</p></nav>\n<main>\n{}{}</main>\n",
+        legends::policies(view),
+        links.collect::<String>(),
+        warnings::html(view),
+        sections_html.collect::<String>(),
+    )
 }
 
-fn results(view: &View<'_>) -> String {
-    let plot = if view.is_sweep() {
-        lines::plot
-    } else {
-        dots::plot
+fn results(view: &ReportView<'_>) -> String {
+    let plot = match view.is_sweep() {
+        true => sweep_plots::plot,
+        false => value_plots::plot,
     };
     let metrics = PLOTTED.iter().filter_map(|metric| plot(view, metric));
     grid(tradeoff::plot(view).into_iter().chain(metrics))
 }
 
-/// One plot for each point that gets its own.
-fn per_point(view: &View<'_>, plot: fn(&View<'_>, usize) -> Option<Figure>) -> String {
-    grid(
-        view.focus()
-            .into_iter()
-            .filter_map(|point| plot(view, point)),
-    )
+/// Says how many points have no plot.
+fn thinned(view: &ReportView<'_>, html: String) -> String {
+    match view.points_left_out() {
+        0 => html,
+        _ if html.is_empty() => html,
+        left_out => format!(
+            "<p class=\"note\">{left_out} of {} points have no plot here; the tables have all of \
+             them.</p>\n{html}",
+            view.points.len()
+        ),
+    }
 }
 
-fn answers(view: &View<'_>) -> String {
-    let apps = 0..view.data.catalog.apps.len();
-    let plots = grid(apps.filter_map(|app| shares::plot(view, app)));
+fn answers(view: &ReportView<'_>) -> String {
+    let apps = view.data.catalog.apps.iter();
+    let plots = grid(apps.filter_map(|app| answer_plots::plot(view, &app.name)));
     if plots.is_empty() {
         return plots;
     }
-    let mut rest = vec![("unanswered", "not answered")];
+    let mut others = vec![("unanswered", "not answered")];
     let mut reports = view.data.runs.iter().flat_map(|run| &run.reports);
     if reports.any(|report| report.total.short_circuited > 0) {
-        rest.insert(0, ("evidence", "evidence alone"));
+        others.insert(0, ("evidence", "evidence alone"));
     }
-    sections::kinds(view, &rest) + &plots
+    legends::answers(view, &others) + &plots
 }
 
-fn timelines(view: &View<'_>) -> String {
-    let figures = view
-        .data
-        .timelines
-        .iter()
-        .map(|timeline| gantt::plot(view, timeline));
-    let plots = grid(figures);
+fn timelines(view: &ReportView<'_>) -> String {
+    let timelines = &view.data.timelines;
+    let plots = grid(timelines.iter().map(|timeline| gantt::plot(view, timeline)));
     if plots.is_empty() {
         return plots;
     }
-    let mut rest = vec![
+    let mut others = vec![
         ("late", "answered late"),
-        ("ontime", "ended in time"),
+        ("ontime", "answered in time"),
         ("gone", "ended without an answer"),
     ];
-    let mut bars = view
-        .data
-        .timelines
-        .iter()
-        .flat_map(|timeline| &timeline.bars);
+    let mut bars = timelines.iter().flat_map(|timeline| &timeline.bars);
     if bars.any(|bar| bar.load.0 > 0) {
-        rest.push(("load", "loading a model"));
+        others.push(("load", "loading a model"));
     }
-    sections::kinds(view, &rest) + &plots
+    legends::answers(view, &others) + &plots
 }
 
-fn grid(figures: impl Iterator<Item = Figure>) -> String {
-    let figures: String = figures.map(|figure| figure.html()).collect();
-    match figures.is_empty() {
-        true => figures,
-        false => format!("<div class=\"grid\">{figures}</div>\n"),
+fn grid(figures: impl IntoIterator<Item = ReportFigure>) -> String {
+    let figures = figures.into_iter().map(|figure| figure.html());
+    match figures.collect::<String>().as_str() {
+        "" => String::new(),
+        figures => format!("<div class=\"grid\">{figures}</div>\n"),
+    }
+}
+
+// === impl PageSection ===
+
+impl PageSection {
+    fn html(&self) -> String {
+        let Self { id, heading, html } = self;
+        format!("<section id=\"{id}\"><h2>{heading}</h2>\n{html}</section>\n")
     }
 }

@@ -1,29 +1,43 @@
-//! The data by policy and point, as plots ask for it.
+//! The data of a report by policy and point, as plots and tables ask for it.
 
 use std::collections::BTreeMap;
 
-use super::data::{ReportData, VariantData};
+use switchyard_core::ids::{ExitId, VariantId};
+
+use super::answer_kinds::AnswerKind;
+use super::data::ReportData;
 use super::metric::Metric;
 use crate::metrics::{Estimate, Report};
-use crate::runner::Outcome;
+use crate::plot::SeriesId;
+use crate::runner::PolicyOutcome;
+use crate::text::shortened;
 
-/// Points that get plots of their own; of longer sweeps, the first, the middle and the last.
-const FOCUS_MAX: usize = 3;
+/// Points with a plot of their own; the first, the last and evenly spaced ones of a longer sweep.
+const POINTS_MAX: usize = 12;
 
-/// Points that get a bar in each plot of shares.
-const BARS_MAX: usize = 12;
+/// Most characters of a policy's name in a plot; legend and tables have all of it.
+const NAME_MAX: usize = 18;
 
-pub(super) struct View<'a> {
+pub(super) struct ReportView<'a> {
     pub(super) data: &'a ReportData,
-    /// In the order of their first results: a policy's position is its colour.
-    pub(super) policies: Vec<&'a str>,
+    /// In the order of their first results.
+    pub(super) policies: Vec<PolicyView<'a>>,
     pub(super) points: Vec<PointView<'a>>,
-    /// Every way to answer, as the whole report colours them.
-    pub(super) kinds: Vec<Kind<'a>>,
-    /// Values of the swept parameter, where all are numbers that grow.
+    /// Every exit of the catalog, in the order of their colours.
+    pub(super) kinds: Vec<AnswerKind<'a>>,
+    /// Values of the swept parameter, if all are ascending numbers.
     pub(super) axis: Option<Vec<f64>>,
     /// By the names of point and policy.
-    runs: BTreeMap<(&'a str, &'a str), &'a Outcome>,
+    runs: BTreeMap<(&'a str, &'a str), &'a PolicyOutcome>,
+}
+
+/// A policy.
+#[derive(Clone)]
+pub(super) struct PolicyView<'a> {
+    pub(super) id: SeriesId,
+    pub(super) name: &'a str,
+    /// Its name in plots.
+    pub(super) label: String,
 }
 
 /// One point of the sweep.
@@ -32,64 +46,50 @@ pub(super) struct PointView<'a> {
     pub(super) name: &'a str,
     /// Its name without the parameter's.
     pub(super) label: &'a str,
-    /// The same as a number, where it is one.
+    /// Its value, if that is a number.
     pub(super) value: Option<f64>,
 }
 
-/// One exit of one variant.
-#[derive(Clone, Copy)]
-pub(super) struct Kind<'a> {
-    pub(super) app: &'a str,
-    /// Position of the app.
-    pub(super) app_at: usize,
-    /// Position of the variant in the catalog.
-    pub(super) variant_at: usize,
-    pub(super) variant: &'a str,
-    pub(super) exit_at: usize,
-    /// Absent where the variant has one exit only, which needs no name.
-    pub(super) exit: Option<&'a str>,
-    pub(super) accuracy: f64,
-    /// From 0, the least accurate of the app, to 1.
-    pub(super) rank: f64,
-}
+// === impl ReportView ===
 
-// === impl View ===
-
-impl<'a> View<'a> {
+impl<'a> ReportView<'a> {
     pub(super) fn new(data: &'a ReportData) -> Self {
-        let mut policies: Vec<&str> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
         let mut points: Vec<PointView<'_>> = Vec::new();
         let mut runs = BTreeMap::new();
         for run in &data.runs {
             runs.entry((run.point.as_str(), run.policy.as_str()))
                 .or_insert(run);
-            if !policies.contains(&run.policy.as_str()) {
-                policies.push(&run.policy);
+            if !names.contains(&run.policy.as_str()) {
+                names.push(&run.policy);
             }
             if points.iter().all(|point| point.name != run.point) {
                 points.push(PointView::new(&run.point));
             }
         }
+        let policies = (0..).map(SeriesId).zip(names.iter().zip(labels(&names)));
+        let policies = policies.map(|(id, (name, label))| PolicyView { id, name, label });
         Self {
-            kinds: kinds(data),
+            kinds: AnswerKind::all(&data.catalog),
             axis: axis(&points),
             runs,
             data,
-            policies,
+            policies: policies.collect(),
             points,
         }
     }
 
-    pub(super) fn run(&self, point: usize, policy: usize) -> Option<&'a Outcome> {
-        let names = (self.points[point].name, self.policies[policy]);
-        self.runs.get(&names).copied()
+    pub(super) fn run(&self, point: usize, policy: &PolicyView<'_>) -> Option<&'a PolicyOutcome> {
+        self.runs
+            .get(&(self.points[point].name, policy.name))
+            .copied()
     }
 
-    /// The value and half interval of a metric, as it is shown.
+    /// The estimate of a metric, in the unit in which it is shown.
     pub(super) fn estimate(
         &self,
         point: usize,
-        policy: usize,
+        policy: &PolicyView<'_>,
         metric: &Metric,
     ) -> Option<Estimate> {
         let estimate = self.run(point, policy)?.estimates.get(metric.key)?;
@@ -100,11 +100,15 @@ impl<'a> View<'a> {
         })
     }
 
+    pub(super) fn policy(&self, name: &str) -> Option<&PolicyView<'a>> {
+        self.policies.iter().find(|policy| policy.name == name)
+    }
+
     pub(super) fn is_sweep(&self) -> bool {
         self.points.len() > 1
     }
 
-    /// What the horizontal axis says.
+    /// Title of the axis of the swept parameter.
     pub(super) fn axis_label(&self) -> &'a str {
         match &self.data.meta.axis {
             Some(axis) => &axis.label,
@@ -115,43 +119,35 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The points that get plots of their own.
-    pub(super) fn focus(&self) -> Vec<usize> {
-        self.picked(FOCUS_MAX)
-    }
-
-    /// The points that get a bar each.
-    pub(super) fn barred(&self) -> Vec<usize> {
-        self.picked(BARS_MAX)
-    }
-
-    /// All points, or so many of them, the first and the last included.
-    fn picked(&self, most: usize) -> Vec<usize> {
+    /// The points that get plots of their own: all, unless there are more than [`POINTS_MAX`].
+    pub(super) fn plotted_points(&self) -> Vec<usize> {
         let points = self.points.len();
-        match points <= most {
+        match points <= POINTS_MAX {
             true => (0..points).collect(),
-            false => (0..most).map(|at| at * (points - 1) / (most - 1)).collect(),
+            false => (0..POINTS_MAX)
+                .map(|at| at * (points - 1) / (POINTS_MAX - 1))
+                .collect(),
         }
     }
 
-    /// Where a variant and an exit stand among the kinds; without an exit, its last.
-    pub(super) fn kind_of(&self, variant: usize, exit: Option<usize>) -> Option<usize> {
-        let mut own = self
-            .kinds
-            .iter()
-            .enumerate()
-            .filter(|(_, k)| k.variant_at == variant);
-        match exit {
-            Some(exit) => own.find(|(_, kind)| kind.exit_at == exit).map(|(at, _)| at),
-            None => own.next_back().map(|(at, _)| at),
-        }
+    /// Points that get no plots of their own.
+    pub(super) fn points_left_out(&self) -> usize {
+        self.points.len() - self.plotted_points().len()
     }
 
-    /// Where the app, variant and exit of a result stand among the kinds.
+    /// The position of a variant's exit among the kinds; without an exit, of its last one.
+    pub(super) fn kind_of(&self, variant: VariantId, exit: Option<ExitId>) -> Option<usize> {
+        let is_it = |kind: &AnswerKind<'_>| {
+            kind.variant_id == variant && exit.is_none_or(|exit| kind.exit_id == exit)
+        };
+        self.kinds.iter().rposition(is_it)
+    }
+
+    /// The position of an exit among the kinds, by the names that results have.
     pub(super) fn kind_named(&self, app: &str, variant: &str, exit: &str) -> Option<usize> {
         let variants = &self.data.catalog.variants;
         self.kinds.iter().position(|kind| {
-            let name = &variants[kind.variant_at].exits[kind.exit_at].name;
+            let name = &variants[kind.variant_id.index()].exits[kind.exit_id.index()].name;
             kind.app == app && kind.variant == variant && name == exit
         })
     }
@@ -170,61 +166,49 @@ impl<'a> PointView<'a> {
     }
 }
 
-// === impl Kind ===
-
-impl Kind<'_> {
-    pub(super) fn label(&self) -> String {
-        match self.exit {
-            Some(exit) => format!("{} · {exit}", self.variant),
-            None => self.variant.to_owned(),
-        }
-    }
-}
-
 fn axis(points: &[PointView<'_>]) -> Option<Vec<f64>> {
     let values: Option<Vec<f64>> = points.iter().map(|point| point.value).collect();
     values.filter(|values| values.windows(2).all(|pair| pair[0] < pair[1]))
 }
 
-/// App by app, and in each from the least accurate variant to the most accurate.
-fn kinds(data: &ReportData) -> Vec<Kind<'_>> {
-    let apps = data.catalog.apps.iter().enumerate();
-    apps.flat_map(|(app_at, app)| {
-        let all = data.catalog.variants.iter().enumerate();
-        let mut own: Vec<_> = all.filter(|(_, variant)| variant.app == app.name).collect();
-        own.sort_by(|a, b| last_accuracy(a.1).total_cmp(&last_accuracy(b.1)));
-        let count: usize = own.iter().map(|(_, variant)| variant.exits.len()).sum();
-        let exits = own.into_iter().flat_map(|(at, variant)| {
-            (0..variant.exits.len()).map(move |exit| (at, variant, exit))
-        });
-        let kind = move |(rank, (variant_at, variant, exit_at)): (usize, _)| {
-            let variant: &VariantData = variant;
-            let exit = &variant.exits[exit_at];
-            Kind {
-                app: &app.name,
-                app_at,
-                variant_at,
-                variant: &variant.name,
-                exit_at,
-                exit: (variant.exits.len() > 1).then_some(exit.name.as_str()),
-                accuracy: exit.accuracy,
-                rank: match count {
-                    1 => 0.6,
-                    _ => rank as f64 / (count - 1) as f64,
-                },
-            }
-        };
-        exits.enumerate().map(kind)
-    })
-    .collect()
+/// Names of policies in plots: of a path, the file's name without its ending, if that is unique.
+fn labels(names: &[&str]) -> Vec<String> {
+    let short: Vec<&str> = names.iter().map(|name| file_name(name)).collect();
+    let is_unique = |name: &str| short.iter().filter(|other| **other == name).count() == 1;
+    let label = |(name, short): (&&str, &&str)| {
+        shortened(if is_unique(short) { short } else { name }, NAME_MAX)
+    };
+    names.iter().zip(&short).map(label).collect()
 }
 
-fn last_accuracy(variant: &VariantData) -> f64 {
-    variant.exits.last().map_or(0.0, |exit| exit.accuracy)
+/// `headroom` of `build/headroom.wasm`; settings in braces are kept.
+fn file_name(name: &str) -> &str {
+    let path = name.split('{').next().unwrap_or(name);
+    match path.strip_suffix(".wasm") {
+        Some(stem) if path.len() == name.len() => stem.rsplit('/').next().unwrap_or(stem),
+        _ => name,
+    }
 }
 
-/// The mean of what each run's report says, of those that say it.
+/// The mean of a value over the runs that have it.
 pub(super) fn mean(reports: &[Report], of: impl Fn(&Report) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = reports.iter().filter_map(of).collect();
     Estimate::of(&values).map(|estimate| estimate.mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_from_files_are_named_like_the_file() {
+        assert_eq!(
+            labels(&["headroom/build/headroom.wasm", "sneakpeek", "a=b/c"]),
+            ["headroom", "sneakpeek", "a=b/c"]
+        );
+        let same = labels(&["a/mine.wasm", "b/mine.wasm"]);
+        assert_eq!(same, ["a/mine.wasm", "b/mine.wasm"]);
+        let long = labels(&["sneakpeek-oblivious-slow", "sneakpeek-oblivious-fast"]);
+        assert_ne!(long[0], long[1]);
+    }
 }

@@ -1,44 +1,44 @@
-//! Why a workload is none.
+//! Reasons to refuse a workload.
 
 use thiserror::Error;
 
 /// Why a workload cannot be run; every message names the part that is wrong.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WorkloadError {
-    /// A word that means nothing.
-    #[error("workload: {part}: `{found}` is none of {expected}")]
+    /// An unknown word.
+    #[error("workload: {part}: `{found}` is unknown; use one of {expected}")]
     Unknown {
         /// The part of the spec.
         part: String,
-        /// What stands there.
+        /// The word.
         found: String,
-        /// What may stand there.
+        /// The known words.
         expected: &'static str,
     },
-    /// A number or a layout that makes no sense.
+    /// A number out of range, or a wrong layout.
     #[error("workload: {part}: {reason}")]
     Value {
         /// The part of the spec, or the field.
         part: String,
-        /// What is wrong with it.
+        /// The reason, with the allowed range.
         reason: String,
     },
     /// An app that the catalog does not have.
-    #[error("workload: there is no app `{app}`; there are {known}")]
+    #[error("workload: unknown app `{app}`; the catalog has {known}")]
     UnknownApp {
         /// The name given.
         app: String,
-        /// The apps there are.
+        /// The apps of the catalog.
         known: String,
     },
-    /// A trace that cannot be read or is none.
+    /// A trace file that cannot be read, or with a wrong field.
     #[error("trace {file}: {field}: {reason}")]
     Trace {
         /// The file.
         file: String,
-        /// The field at fault, `.` for the whole.
+        /// The field at fault, `.` for the whole file.
         field: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }

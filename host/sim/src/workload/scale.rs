@@ -1,15 +1,17 @@
-//! The same workload, faster or slower.
+//! Workloads at another load.
 
 use switchyard_core::time::Micros;
 
-use super::{Arrivals, Trace, Workload, WorkloadError};
+use super::arrivals::Arrivals;
+use super::error::WorkloadError;
+use super::stream::Workload;
+use super::trace::Trace;
 
 // === impl Workload ===
 
 impl Workload {
-    /// The same with `load` times as many requests per second. What has a length of its own
-    /// besides its rates (phases) keeps it; what is given by its times (windows, bursts, a
-    /// recorded trace) runs that much faster.
+    /// The same with `load` times as many requests per second. Phases keep their lengths; processes
+    /// that are given by times (windows, bursts, recorded traces) run `load` times as fast.
     ///
     /// # Errors
     /// `load` is not a positive number, or a trace file cannot be read.
@@ -35,7 +37,7 @@ impl Arrivals {
             | Self::Erlang { rate, .. }
             | Self::Periodic { rate } => *rate *= load,
             Self::Mmpp { rates, .. } => rates.iter_mut().for_each(|rate| *rate *= load),
-            // Both matrices: its phases move that much faster as well.
+            // Both matrices, so the phases change faster too.
             Self::Map { d0, d1 } => {
                 let cells = d0.iter_mut().chain(d1).flatten();
                 cells.for_each(|rate| *rate *= load);
@@ -72,7 +74,7 @@ impl Trace {
     }
 }
 
-/// Never to nothing: a window without length would never end.
+/// At least a microsecond: time would not advance in windows of length 0.
 fn shorten(length: &mut Micros, load: f64) {
     *length = Micros(((length.0 as f64 / load).round() as u64).max(1));
 }
@@ -94,7 +96,7 @@ mod tests {
             Arrivals::Poisson { rate: 300.0 }
         );
         let Arrivals::Mmpp { rates, leave } = scaled("mmpp:180,10,0.036,0.002", 2.0) else {
-            panic!("still an mmpp");
+            panic!("not an mmpp");
         };
         assert_eq!((rates, leave), (vec![360.0, 20.0], vec![0.036, 0.002]));
         let window = Arrivals::Window {
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn no_load_is_no_workload() {
+    fn a_load_is_a_positive_number() {
         let workload: Workload = "poisson:200".parse().unwrap();
         for load in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(workload.scaled(load).is_err(), "{load}");

@@ -13,7 +13,10 @@ use std::str::FromStr;
 
 use switchyard_core::time::Micros;
 
-use super::{Apps, Arrivals, Deadline, Phase, Stream, Workload, WorkloadError};
+use super::arrivals::{Arrivals, Phase};
+use super::deadline::Deadline;
+use super::error::WorkloadError;
+use super::stream::{Apps, RequestStream, Workload};
 
 const PROCESSES: &str =
     "poisson, gamma, erlang, periodic, mmpp, phases, window, burst, trace (map: as JSON)";
@@ -23,7 +26,7 @@ impl FromStr for Workload {
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
         let streams = text.split(';').map(str::trim).filter(|s| !s.is_empty());
-        let streams: Vec<Stream> = streams.map(str::parse).collect::<Result<_, _>>()?;
+        let streams: Vec<RequestStream> = streams.map(str::parse).collect::<Result<_, _>>()?;
         if streams.is_empty() {
             return Err(WorkloadError::value("spec", "is empty"));
         }
@@ -31,7 +34,7 @@ impl FromStr for Workload {
     }
 }
 
-impl FromStr for Stream {
+impl FromStr for RequestStream {
     type Err = WorkloadError;
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
@@ -66,7 +69,7 @@ impl FromStr for Arrivals {
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
         let (name, arguments) = text.split_once(':').unwrap_or((text, ""));
-        let arguments = Arguments { name, arguments };
+        let arguments = SpecArguments { name, arguments };
         let arrivals = match name {
             "poisson" => {
                 let [rate] = arguments.numbers(["rate"])?;
@@ -96,7 +99,7 @@ impl FromStr for Arrivals {
             "trace" if !arguments.arguments.is_empty() => {
                 Self::File(PathBuf::from(arguments.arguments))
             }
-            "trace" => return Err(arguments.value("file", "is missing: trace:FILE")),
+            "trace" => return Err(arguments.value("file", "is missing; write trace:FILE")),
             _ => {
                 return Err(WorkloadError::Unknown {
                     part: "arrival process".to_owned(),
@@ -114,7 +117,7 @@ impl FromStr for Deadline {
     type Err = WorkloadError;
 
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
-        let arguments = Arguments {
+        let arguments = SpecArguments {
             name: "deadline",
             arguments: text,
         };
@@ -124,7 +127,10 @@ impl FromStr for Deadline {
             Self::Scaled(arguments.number("slo*", factor)?)
         } else if let Some(law) = text.strip_prefix("normal:") {
             let Some((mean, sd)) = law.split_once(',') else {
-                return Err(arguments.value("normal", "needs a mean and a deviation"));
+                return Err(arguments.value(
+                    "normal",
+                    "write normal:MEAN,DEVIATION, such as normal:150ms,20ms",
+                ));
             };
             Self::Normal {
                 mean_us: arguments.length("mean", mean)?,
@@ -152,29 +158,29 @@ fn split_app(text: &str) -> (Apps, &str) {
 }
 
 fn parse_mix(text: &str) -> Result<Apps, WorkloadError> {
-    let arguments = Arguments {
+    let arguments = SpecArguments {
         name: "mix",
         arguments: text,
     };
     let weights = text.split(',').map(|part| {
         let (app, weight) = part
             .split_once(':')
-            .ok_or_else(|| arguments.value(part, "is not APP:WEIGHT"))?;
+            .ok_or_else(|| arguments.value(part, "write mix=APP:WEIGHT,APP:WEIGHT"))?;
         Ok((app.trim().to_owned(), arguments.number(app, weight)?))
     });
     Ok(Apps::Mix(weights.collect::<Result<_, _>>()?))
 }
 
-/// What stands behind a name.
+/// The text behind the name of a process or a law.
 #[derive(Clone, Copy)]
-struct Arguments<'a> {
+struct SpecArguments<'a> {
     name: &'a str,
     arguments: &'a str,
 }
 
-// === impl Arguments ===
+// === impl SpecArguments ===
 
-impl Arguments<'_> {
+impl SpecArguments<'_> {
     fn value(&self, field: &str, reason: impl Into<String>) -> WorkloadError {
         WorkloadError::value(format!("{}.{field}", self.name), reason)
     }
@@ -210,7 +216,7 @@ impl Arguments<'_> {
         if !(0.0..1e18).contains(&us) {
             return Err(self.value(field, format!("`{text}` is out of range")));
         }
-        // Halves up: 27.8s must not lose a microsecond to its binary form.
+        // Rounded: the binary form of 27.8 is smaller than 27.8.
         Ok(Micros((us + 0.5) as u64))
     }
 
@@ -234,8 +240,9 @@ impl Arguments<'_> {
     fn numbers<const N: usize>(&self, fields: [&str; N]) -> Result<[f64; N], WorkloadError> {
         let list = self.list();
         if list.len() != N {
-            let reason = format!("takes {}, not {} numbers", fields.join(", "), list.len());
-            return Err(WorkloadError::value(self.name, reason));
+            let (name, form) = (self.name, fields.join(",").to_uppercase());
+            let reason = format!("write {name}:{form}; it has {} of {N} numbers", list.len());
+            return Err(WorkloadError::value(name, reason));
         }
         let mut numbers = [0.0; N];
         for (i, number) in numbers.iter_mut().enumerate() {
@@ -247,7 +254,8 @@ impl Arguments<'_> {
     fn mmpp(&self) -> Result<Arrivals, WorkloadError> {
         let list = self.list();
         if list.len() < 4 || !list.len().is_multiple_of(2) {
-            let reason = "takes a rate per phase, then a leaving rate per phase";
+            let reason =
+                "write mmpp:RATE,RATE,LEAVE,LEAVE: a rate per phase, then a leaving rate per phase";
             return Err(WorkloadError::value(self.name, reason));
         }
         let (rates, leave) = list.split_at(list.len() / 2);
@@ -270,7 +278,7 @@ impl Arguments<'_> {
 
     fn burst(&self) -> Result<Arrivals, WorkloadError> {
         let [rate, burst] = self.list()[..] else {
-            let reason = "takes a rate and SIZExTIME, such as burst:50,20x1s";
+            let reason = "write burst:RATE,SIZExTIME, such as burst:50,20x1s";
             return Err(WorkloadError::value(self.name, reason));
         };
         let (size, every_us) = self.times("size", burst)?;

@@ -1,11 +1,11 @@
-//! Traces: what arrived somewhere, replayed.
+//! Traces: recorded arrivals.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use switchyard_core::time::Micros;
 
-use super::WorkloadError;
+use super::error::WorkloadError;
 
 /// A recorded arrival process, in one of three layouts. Other fields (`source`, say) are
 /// ignored.
@@ -26,8 +26,7 @@ pub struct Trace {
     /// Arrival times in microseconds, ascending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_us: Option<Vec<u64>>,
-    /// Recorded requests, ascending; they name their apps, so that the stream's own are not
-    /// used.
+    /// Recorded requests, ascending. Their apps replace the apps of the stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Vec<Recorded>>,
 }
@@ -36,11 +35,11 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// When it arrived, in microseconds.
+    /// Its arrival, in microseconds.
     pub at_us: u64,
     /// Its app.
     pub app: String,
-    /// Time from its arrival to its deadline; without one the stream's law applies.
+    /// Time from its arrival to its deadline; by default the stream's law.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_us: Option<Micros>,
 }
@@ -51,7 +50,7 @@ impl Trace {
     /// Reads and checks a trace file.
     ///
     /// # Errors
-    /// It cannot be read, or a field of it makes no sense; names file and field.
+    /// It cannot be read, or a field is wrong; names file and field.
     pub fn load(path: &Path) -> Result<Self, WorkloadError> {
         let file = path.display().to_string();
         let failed = |field: String, reason: String| WorkloadError::Trace {
@@ -63,17 +62,17 @@ impl Trace {
             .map_err(|error| failed(".".to_owned(), error.to_string()))?;
         let mut json = serde_json::Deserializer::from_str(&text);
         let trace: Self = serde_path_to_error::deserialize(&mut json)
-            .map_err(|error| failed(error.path().to_string(), error.inner().to_string()))?;
+            .map_err(|error| failed(error.path().to_string(), plain(&error.inner().to_string())))?;
         json.end()
             .map_err(|error| failed(".".to_owned(), error.to_string()))?;
         trace.validate(&file)?;
         Ok(trace)
     }
 
-    /// Checks that it is one layout, not empty and in order.
+    /// Checks that it has one layout, with at least one arrival, in order.
     ///
     /// # Errors
-    /// Names the field; `file` is where the trace came from.
+    /// Names the field; `file` is the name of the trace.
     pub fn validate(&self, file: &str) -> Result<(), WorkloadError> {
         let wrong = |field: &str, reason: &str| {
             Err(WorkloadError::Trace {
@@ -83,7 +82,7 @@ impl Trace {
             })
         };
         match (&self.qps, &self.arrivals_us, &self.requests) {
-            (None, None, None) => wrong(".", "holds no `qps`, `arrivals_us` or `requests`"),
+            (None, None, None) => wrong(".", "has none of `qps`, `arrivals_us` and `requests`"),
             (Some(qps), None, None) => match rates(self.interval_s, qps) {
                 Ok(()) => Ok(()),
                 Err((field, reason)) => wrong(&field, reason),
@@ -98,9 +97,27 @@ impl Trace {
                 Err((None, reason)) => wrong("requests", reason),
                 Err((Some(at), reason)) => wrong(&format!("requests[{at}].at_us"), reason),
             },
-            _ => wrong(".", "holds several of `qps`, `arrivals_us` and `requests`"),
+            _ => wrong(".", "has several of `qps`, `arrivals_us` and `requests`"),
         }
     }
+
+    /// The time at which it ends, exclusive: after its last interval, or after its last arrival.
+    pub fn length(&self) -> Micros {
+        if let Some(qps) = &self.qps {
+            let seconds = self.interval_s.unwrap_or_default() * qps.len() as f64;
+            return Micros((seconds * 1e6).round() as u64);
+        }
+        let recorded = self.requests.iter().flatten().map(|request| request.at_us);
+        let times = self.arrivals_us.iter().flatten().copied().chain(recorded);
+        Micros(times.max().map_or(0, |last| last.saturating_add(1)))
+    }
+}
+
+/// Words of serde's messages that name Rust types.
+fn plain(message: &str) -> String {
+    message
+        .replace("expected f64", "expected a number")
+        .replace("expected u64", "expected a whole number")
 }
 
 fn rates(interval_s: Option<f64>, qps: &[f64]) -> Result<(), (String, &'static str)> {
@@ -110,10 +127,10 @@ fn rates(interval_s: Option<f64>, qps: &[f64]) -> Result<(), (String, &'static s
     }
     let usable = |rate: &f64| rate.is_finite() && *rate >= 0.0;
     if let Some(at) = qps.iter().position(|rate| !usable(rate)) {
-        return wrong(&format!("qps[{at}]"), "is not a rate");
+        return wrong(&format!("qps[{at}]"), "must be at least 0");
     }
     if qps.iter().all(|&rate| rate == 0.0) {
-        return wrong("qps", "is zero throughout");
+        return wrong("qps", "needs a rate above 0");
     }
     match interval_s {
         Some(length) if length.is_finite() && length > 0.0 => Ok(()),
@@ -126,7 +143,7 @@ fn order(times_us: impl Iterator<Item = u64>) -> Result<(), (Option<usize>, &'st
     let mut before = None;
     for (at, time_us) in times_us.enumerate() {
         if before.is_some_and(|before| time_us < before) {
-            return Err((Some(at), "goes back in time"));
+            return Err((Some(at), "is earlier than the one before"));
         }
         before = Some(time_us);
     }

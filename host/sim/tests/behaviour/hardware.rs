@@ -1,4 +1,4 @@
-//! What batches cost: loads, swaps, percentiles, energy.
+//! Costs of batches: loads, swaps, percentiles, energy.
 
 use switchyard_core::ids::ExitId;
 use switchyard_core::profile::Profile;
@@ -7,10 +7,10 @@ use switchyard_sim::timeline::Timeline;
 use switchyard_sim::{Quantile, ServiceTimes, run, run_observed};
 
 use crate::policies::first_come;
-use crate::yard::{LOAD, catalog, loads, row, scenario, single_server};
+use crate::test_bed::{LOAD, catalog, loads, row, scenario, single_server};
 
 #[test]
-fn a_model_is_paid_for_once_while_it_stays() {
+fn a_resident_model_is_loaded_once() {
     let mut cold = scenario(catalog(1), "heart=periodic:50");
     cold.preload = false;
     cold.requests_max = 10;
@@ -24,9 +24,9 @@ fn a_model_is_paid_for_once_while_it_stays() {
     assert_eq!(run(&cold, &small, 1).unwrap().workers[0].loads, 0);
 }
 
-/// The same run, seen batch by batch in an interval.
+/// The same run, batch by batch in an interval.
 #[test]
-fn a_timeline_shows_what_ran_where() {
+fn a_timeline_shows_the_batches_of_an_interval() {
     let mut cold = scenario(catalog(1), "heart=periodic:50@deadline=500us");
     cold.preload = false;
     cold.requests_max = 10;
@@ -37,7 +37,7 @@ fn a_timeline_shows_what_ran_where() {
     assert_eq!(
         report,
         run(&cold, &small, 1).unwrap(),
-        "looking changes nothing"
+        "observing changes nothing"
     );
     let bars: Vec<_> = timeline
         .bars
@@ -48,9 +48,9 @@ fn a_timeline_shows_what_ran_where() {
     assert_eq!((timeline.violations, timeline.dropped), (2, 0));
 }
 
-/// Two models take turns in memory for one: every batch swaps.
+/// Two models alternate in memory for one: every batch loads.
 #[test]
-fn too_little_memory_swaps_at_every_turn() {
+fn too_little_memory_loads_for_every_batch() {
     let mut catalog = catalog(1);
     catalog.workers[0].memory_bytes = 1_999;
     let mut scenario = scenario(catalog, "heart=periodic:50;fall=periodic:50");
@@ -81,7 +81,7 @@ fn percentiles_bound_the_service_times() {
 }
 
 #[test]
-fn energy_is_summed_where_the_profile_has_it() {
+fn energy_is_summed_if_the_profile_has_it() {
     let mut catalog = (*single_server(10_000)).clone();
     let mut measured = row(0, 0, Some(ExitId(0)), 1, 10_000);
     measured.energy_uj = Some(500_000);
@@ -98,7 +98,7 @@ fn energy_is_summed_where_the_profile_has_it() {
 }
 
 #[test]
-fn a_law_that_is_none_is_refused() {
+fn a_law_with_a_wrong_number_is_refused() {
     let mut scenario = scenario(single_server(10), "periodic:20");
     scenario.service = ServiceTimes::Normal { mean: 0.0, cv: 0.1 };
     let error = run(&scenario, &first_come([0, 0], [1, 1], [0, 0]), 1).unwrap_err();

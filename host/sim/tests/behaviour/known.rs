@@ -1,4 +1,4 @@
-//! Rates that policies are told (`@known`).
+//! Windows with known rates (`@known`).
 
 use std::sync::{Arc, Mutex};
 
@@ -9,14 +9,14 @@ use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
 use switchyard_sim::{Contender, Workload, run};
 
-use crate::yard::{catalog, scenario};
+use crate::test_bed::{catalog, scenario};
 
 /// Times and rates of all windows.
 type Seen = Arc<Mutex<Vec<(u64, Vec<f64>)>>>;
 
-struct Looks(Description, Seen);
+struct Recorder(Description, Seen);
 
-impl Policy for Looks {
+impl Policy for Recorder {
     fn description(&self) -> &Description {
         &self.0
     }
@@ -32,11 +32,11 @@ impl Policy for Looks {
     }
 }
 
-/// What a policy sees every 100 ms.
+/// The windows of a policy every 100 ms.
 fn rates(workload: &str) -> Vec<(u64, Vec<f64>)> {
     let seen = Seen::default();
     let description = Description {
-        name: "looks".to_owned(),
+        name: "recorder".to_owned(),
         every: Some(Micros::from_millis(100)),
         when_empty: true,
         ..Description::default()
@@ -45,8 +45,8 @@ fn rates(workload: &str) -> Vec<(u64, Vec<f64>)> {
     scenario.duration = Micros::from_millis(3_000);
     let contender = {
         let seen = Arc::clone(&seen);
-        Contender::new("looks", move || {
-            Looks(description.clone(), Arc::clone(&seen))
+        Contender::new("recorder", move || {
+            Recorder(description.clone(), Arc::clone(&seen))
         })
     };
     run(&scenario, &contender, 1).unwrap();
@@ -56,7 +56,7 @@ fn rates(workload: &str) -> Vec<(u64, Vec<f64>)> {
 }
 
 #[test]
-fn a_known_rate_is_the_phases_from_its_first_moment() {
+fn a_known_rate_changes_with_the_phase_at_once() {
     let seen = rates("heart=phases:1000x0.35s,10x0.65s@known;fall=poisson:70");
     assert!(seen.len() >= 29, "{}", seen.len());
     for (now_us, rates) in &seen {
@@ -83,11 +83,13 @@ fn known_streams_of_an_app_add_up() {
 }
 
 #[test]
-fn without_a_rate_there_is_none_to_know() {
+fn a_process_without_a_rate_cannot_be_known() {
     let workload: Workload = "window:5x100ms@known".parse().unwrap();
     let mut scenario = scenario(catalog(1), "poisson:1");
     scenario.workload = workload;
-    let contender = Contender::new("looks", || Looks(Description::default(), Seen::default()));
+    let contender = Contender::new("recorder", || {
+        Recorder(Description::default(), Seen::default())
+    });
     let error = run(&scenario, &contender, 1).unwrap_err().to_string();
     assert!(error.contains("@known: window"), "{error}");
 }

@@ -1,7 +1,7 @@
-//! Behaviour of the simulator, seen through its public surface.
+//! Behaviour of the simulator, tested through its public API.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../../core/tests/behaviour/yard/chaos.rs"]
+#[path = "../../../core/tests/behaviour/bed/chaos.rs"]
 #[allow(dead_code, missing_docs, unreachable_pub)]
 mod chaos;
 mod conservation;
@@ -16,4 +16,4 @@ mod reports;
 mod specs;
 mod stages;
 mod stepped;
-mod yard;
+mod test_bed;

@@ -1,4 +1,4 @@
-//! A schedule that knows every arrival, and the bound below it.
+//! Schedules by an oracle, and the lower bound of any schedule.
 
 use switchyard_core::ids::KindId;
 use switchyard_core::policy::EarliestDeadlineFirst;
@@ -8,19 +8,19 @@ use switchyard_sim::metrics::Summary;
 use switchyard_sim::oracle::Goal;
 use switchyard_sim::{Contender, Scenario, run};
 
-use crate::yard::{catalog, scenario};
+use crate::test_bed::{catalog, scenario};
 
-/// Two workers of unlike kinds under a load that makes queues: the second takes a third longer for
-/// one app and less than half for the other.
-fn unlike() -> Scenario {
-    let mut yard = catalog(2);
-    yard.kinds.push("gpu".to_owned());
-    yard.workers[1].kind = KindId(1);
-    yard.workers
+/// Two workers of different kinds under a load that makes queues: the second takes a third longer for
+/// one app and less than half as long for the other.
+fn two_kinds() -> Scenario {
+    let mut bed = catalog(2);
+    bed.kinds.push("gpu".to_owned());
+    bed.workers[1].kind = KindId(1);
+    bed.workers
         .iter_mut()
         .for_each(|worker| worker.queue_max = 1_000);
     let fast = |us: u64, v: u32| if v == 2 { us * 2 / 5 } else { us * 4 / 3 };
-    let rows = yard.profile.rows().flat_map(|row| {
+    let rows = bed.profile.rows().flat_map(|row| {
         let other = switchyard_core::profile::ProfileRow {
             kind: KindId(1),
             latency: Micros(fast(row.latency.0, row.variant.0)),
@@ -28,8 +28,8 @@ fn unlike() -> Scenario {
         };
         [row, other]
     });
-    yard.profile = Profile::new(0.95, rows.collect::<Vec<_>>(), yard.profile.loads());
-    let mut scenario = scenario(yard, "heart=poisson:700; fall=poisson:350");
+    bed.profile = Profile::new(0.95, rows.collect::<Vec<_>>(), bed.profile.loads());
+    let mut scenario = scenario(bed, "heart=poisson:700; fall=poisson:350");
     scenario.duration = Micros::from_millis(300);
     scenario
 }
@@ -41,8 +41,8 @@ fn total(scenario: &Scenario, contender: &Contender, seed: u64) -> Summary {
 }
 
 #[test]
-fn what_is_found_lies_between_the_bound_and_the_fallback() {
-    let scenario = unlike();
+fn the_schedule_lies_between_the_bound_and_the_fallback() {
+    let scenario = two_kinds();
     let [antt, slo] = Goal::ALL.map(|goal| Contender::clairvoyant(goal.name(), goal));
     let edf = Contender::new("edf", EarliestDeadlineFirst::default);
     for seed in 1..=4 {
@@ -52,14 +52,14 @@ fn what_is_found_lies_between_the_bound_and_the_fallback() {
         assert_eq!(
             slo.antt_least,
             Some(least),
-            "of the run, not of the schedule"
+            "the bound is of the run, not of the schedule"
         );
         assert_eq!(edf.antt_least, None);
         assert_eq!(
             (antt.arrivals, antt.answered()),
             (edf.arrivals, edf.arrivals)
         );
-        assert!(least > 1.0, "queues cannot be avoided");
+        assert!(least > 1.0, "queues are unavoidable");
         assert!(least <= antt.antt.unwrap(), "{least} {:?}", antt.antt);
         assert!(antt.antt.unwrap() <= slo.antt.unwrap() * 1.02);
         assert!(antt.antt.unwrap() < edf.antt.unwrap());
@@ -69,7 +69,7 @@ fn what_is_found_lies_between_the_bound_and_the_fallback() {
 }
 
 #[test]
-fn alone_nothing_can_be_better_and_nothing_is_worse() {
+fn requests_without_queues_have_an_antt_of_1() {
     let mut scenario = scenario(catalog(1), "heart=periodic:10");
     scenario.duration = Micros::from_millis(1_000);
     let oracle = Contender::clairvoyant("oracle", Goal::Turnaround);

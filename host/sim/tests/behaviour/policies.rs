@@ -3,7 +3,7 @@
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
-use switchyard_core::policy::{Description, Policy, PolicyFault, Sights, Triggers};
+use switchyard_core::policy::{Description, Policy, PolicyFault, Triggers, WindowFields};
 use switchyard_core::window::{IDLE, Window};
 use switchyard_sim::Contender;
 
@@ -41,9 +41,9 @@ where
             evidence: true,
             ..Triggers::default()
         },
-        wants: Sights {
+        wants: WindowFields {
             evidence: true,
-            ..Sights::default()
+            ..WindowFields::default()
         },
         ..Description::default()
     };

@@ -1,4 +1,4 @@
-//! What answers say, class by class.
+//! Answers by true and predicted class.
 
 use switchyard_core::catalog::{Catalog, Confusion};
 use switchyard_core::time::Micros;
@@ -6,9 +6,9 @@ use switchyard_sim::metrics::Predictions;
 use switchyard_sim::{Scenario, run};
 
 use crate::policies::{edf, first_come};
-use crate::yard::{catalog, scenario};
+use crate::test_bed::{catalog, scenario};
 
-/// `heart` with three classes; each exit is told apart from the others by whom it mistakes.
+/// `heart` with three classes; each exit has its own confusion matrix.
 fn three_classes() -> Catalog {
     let mut catalog = catalog(4);
     let heart = &mut catalog.apps[0];
@@ -45,7 +45,7 @@ fn of<'a>(predictions: &'a [Predictions], app: &str) -> &'a Predictions {
 
 #[test]
 fn answers_are_drawn_from_the_row_of_the_true_class() {
-    // Everything is answered by the last exit of `large`, the third matrix.
+    // The last exit of `large`, with the third matrix, answers all requests.
     let report = run(
         &long(three_classes()),
         &first_come([1, 2], [3, 1], [1, 0]),
@@ -78,9 +78,9 @@ fn answers_are_drawn_from_the_row_of_the_true_class() {
     assert_eq!(c.false_alarm_rate, Some(rate));
 }
 
-/// The draw that decides how a request is mistaken is the one that decides whether.
+/// One draw decides whether an answer is wrong and which wrong class it names.
 #[test]
-fn matrices_change_no_other_figure() {
+fn matrices_change_no_other_metric() {
     let policy = first_come([0, 2], [1, 1], [0, 0]);
     let with = run(&long(three_classes()), &policy, 3).unwrap();
     let mut without = three_classes();
@@ -93,7 +93,7 @@ fn matrices_change_no_other_figure() {
 }
 
 #[test]
-fn apps_whose_mistakes_are_not_known_are_left_out() {
+fn apps_with_unknown_mistakes_are_left_out() {
     let mut catalog = three_classes();
     let apps = |catalog: &Catalog| -> Vec<String> {
         let mut scenario = long(catalog.clone());
@@ -101,7 +101,7 @@ fn apps_whose_mistakes_are_not_known_are_left_out() {
         let predictions = run(&scenario, &edf(), 1).unwrap().predictions;
         predictions.into_iter().map(|it| it.app).collect()
     };
-    // Of two classes, one is the other's mistake.
+    // With two classes, a wrong answer names the other one.
     assert_eq!(apps(&catalog), ["heart", "fall"]);
     catalog.variants[1].exits[0].confusion = None;
     assert_eq!(apps(&catalog), ["fall"]);

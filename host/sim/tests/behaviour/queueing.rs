@@ -4,7 +4,7 @@ use switchyard_core::time::Micros;
 use switchyard_sim::{Report, Scenario, ServiceTimes, run};
 
 use crate::policies::first_come;
-use crate::yard::{catalog, scenario, single_server};
+use crate::test_bed::{catalog, scenario, single_server};
 
 /// 80 requests per second for one server that takes 10 ms: load 0.8.
 fn at_load_80(service: ServiceTimes) -> Report {
@@ -51,7 +51,7 @@ fn the_wait_grows_with_the_variance_of_service() {
     );
 }
 
-/// Nobody waits in a D/D/1 queue below full load.
+/// No request waits in a D/D/1 queue below full load.
 #[test]
 fn periodic_arrivals_never_wait() {
     let scenario = scenario(single_server(10_000), "periodic:99");
@@ -61,8 +61,7 @@ fn periodic_arrivals_never_wait() {
     assert_eq!(report.total.in_time, report.total.arrivals);
 }
 
-/// Erlang's loss formula would need a system without queues; with queues, work is conserved:
-/// utilisation is load, whatever the order.
+/// Work is conserved: utilisation is the offered load in any order of service.
 #[test]
 fn utilisation_is_the_offered_load() {
     let mut scenario = scenario(catalog(4), "heart=poisson:400;fall=poisson:400");

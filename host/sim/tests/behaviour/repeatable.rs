@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use switchyard_core::time::Micros;
-use switchyard_sim::{Point, Scenario, ServiceTimes, run, sweep};
+use switchyard_sim::{Scenario, ServiceTimes, SweepPoint, run, sweep};
 
 use crate::policies::{edf, first_come};
-use crate::yard::{catalog, scenario};
+use crate::test_bed::{catalog, scenario};
 
-/// Everything random at once.
+/// A scenario with every kind of draw.
 fn busy() -> Scenario {
     let spec = "heart=gamma:300,0.5@deadline=normal:15ms,5ms;*=mmpp:200,20,3,1;burst:50,9x200ms";
     let mut scenario = scenario(catalog(3), spec);
@@ -22,12 +22,12 @@ fn the_same_seed_gives_the_same_report_bit_for_bit() {
     let json = |seed| serde_json::to_string(&run(&busy(), &edf(), seed).unwrap()).unwrap();
     let first = json(1);
     assert_eq!(first, json(1));
-    assert_ne!(first, json(2), "a seed must make a difference");
+    assert_ne!(first, json(2), "another seed must change the report");
 }
 
 #[test]
 fn policies_are_compared_on_the_same_arrivals() {
-    let points = [Point {
+    let points = [SweepPoint {
         name: "busy".to_owned(),
         scenario: busy(),
     }];
@@ -50,7 +50,7 @@ fn policies_are_compared_on_the_same_arrivals() {
 
 #[test]
 fn every_app_and_phase_has_its_estimates() {
-    let points = [Point {
+    let points = [SweepPoint {
         name: "busy".to_owned(),
         scenario: busy(),
     }];
@@ -77,8 +77,8 @@ fn every_app_and_phase_has_its_estimates() {
 
 #[test]
 fn a_sweep_in_parallel_is_the_runs_one_by_one() {
-    let points: Vec<Point> = [100, 300]
-        .map(|load| Point {
+    let points: Vec<SweepPoint> = [100, 300]
+        .map(|load| SweepPoint {
             name: format!("load={load}"),
             scenario: Scenario {
                 duration: Micros::from_millis(2_000),
@@ -107,7 +107,7 @@ proptest! {
 }
 
 /// Pinned bits of a run that uses every law of arrivals, deadlines and service: the same on
-/// every machine. They change only with the draws or with what the core does for this policy.
+/// every machine. They change only with the draws, or with the core's behaviour under this policy.
 #[test]
 fn a_run_is_the_same_on_every_machine() {
     let mut scenario = busy();

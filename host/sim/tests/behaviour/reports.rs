@@ -1,11 +1,11 @@
-//! What reports say, against numbers worked out by hand.
+//! Reports against numbers worked out by hand.
 
 use switchyard_core::time::Micros;
 use switchyard_sim::overhead::{Overhead, Timed};
 use switchyard_sim::{Report, run};
 
 use crate::policies::{edf, first_come};
-use crate::yard::{catalog, scenario, single_server};
+use crate::test_bed::{catalog, scenario, single_server};
 
 /// One request every 20 ms, 10 ms of work, deadline 8 ms: all late by 2 ms.
 #[test]
@@ -18,7 +18,10 @@ fn lateness_by_hand() {
     assert_eq!((total.late, total.in_time), (1_000, 0));
     assert_eq!((total.late_ratio, total.violation_ratio), (1.0, 1.0));
     assert_eq!((total.violation_s, total.lateness_ms), (2.0, Some(2.0)));
-    assert_eq!(total.accuracy_per_satisfied, None, "nobody was satisfied");
+    assert_eq!(
+        total.accuracy_per_satisfied, None,
+        "no request was satisfied"
+    );
     assert_eq!((total.goodput_ratio, total.goodput_per_s), (0.0, 0.0));
     // x = 0.25: 1 - 1 / (1 + (0.25 / 0.75)^-3) = 27 / 28.
     let ratio = total.utility / total.accuracy_expected.unwrap();
@@ -47,7 +50,7 @@ fn accuracies_follow_the_class_mix() {
 }
 
 #[test]
-fn apps_count_alike_however_often_they_are_asked() {
+fn apps_have_equal_weights_in_the_mean_over_apps() {
     let mut scenario = scenario(catalog(4), "heart=periodic:30;fall=periodic:10");
     scenario.duration = Micros::from_millis(10_000);
     let report = run(&scenario, &first_come([0, 2], [1, 1], [0, 0]), 1).unwrap();
@@ -76,7 +79,7 @@ fn the_worst_tail_is_that_of_one_app() {
 }
 
 #[test]
-fn phases_are_told_apart() {
+fn phases_are_reported_separately() {
     let mut scenario = scenario(catalog(2), "heart=phases:100x1s,900x1s");
     scenario.duration = Micros::from_millis(60_000);
     let report = run(&scenario, &edf(), 1).unwrap();
@@ -108,7 +111,7 @@ fn reports_survive_json() {
     assert!((back.total.utility - report.total.utility).abs() < 1e-12);
 }
 
-/// Host time is measured beside a run and changes nothing in it.
+/// The measurement of host time does not change a run.
 #[test]
 fn timing_a_policy_does_not_change_its_run() {
     let mut scenario = scenario(catalog(2), "poisson:300");

@@ -1,4 +1,4 @@
-//! Workloads as text, as JSON and as traces, and what is said of wrong ones.
+//! Workloads as text, as JSON and as traces, and the messages about wrong ones.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use switchyard_sim::workload::{Apps, Arrivals, Deadline, Phase, Trace};
 use switchyard_sim::{Workload, run};
 
 use crate::policies::edf;
-use crate::yard::{catalog, scenario};
+use crate::test_bed::{catalog, scenario};
 
 #[test]
-fn specs_say_what_they_mean() {
+fn specs_are_parsed() {
     let workload: Workload =
         "heart=poisson:50@deadline=slo*1.5; *=window:12x100ms; phases:180x27.8s,10x500s@mix=heart:2,fall:1@deadline=normal:150ms,20ms"
             .parse()
@@ -59,7 +59,7 @@ fn wrong_specs_are_named() {
         ("", "workload: spec: is empty"),
         (
             "posson:200",
-            "workload: arrival process: `posson` is none of poisson, gamma, erlang, periodic, mmpp, phases, window, burst, trace (map: as JSON)",
+            "workload: arrival process: `posson` is unknown; use one of poisson, gamma, erlang, periodic, mmpp, phases, window, burst, trace (map: as JSON)",
         ),
         (
             "poisson:0",
@@ -77,10 +77,13 @@ fn wrong_specs_are_named() {
             "poisson:fast",
             "workload: poisson.rate: `fast` is not a number",
         ),
-        ("poisson", "workload: poisson: takes rate, not 0 numbers"),
+        (
+            "poisson",
+            "workload: poisson: write poisson:RATE; it has 0 of 1 numbers",
+        ),
         (
             "gamma:200",
-            "workload: gamma: takes rate, shape, not 1 numbers",
+            "workload: gamma: write gamma:RATE,SHAPE; it has 1 of 2 numbers",
         ),
         (
             "erlang:200,2.5",
@@ -88,7 +91,7 @@ fn wrong_specs_are_named() {
         ),
         (
             "mmpp:180,10,0.036",
-            "workload: mmpp: takes a rate per phase, then a leaving rate per phase",
+            "workload: mmpp: write mmpp:RATE,RATE,LEAVE,LEAVE: a rate per phase, then a leaving rate per phase",
         ),
         (
             "mmpp:180,10,0.036,0",
@@ -116,9 +119,12 @@ fn wrong_specs_are_named() {
         ),
         (
             "burst:5",
-            "workload: burst: takes a rate and SIZExTIME, such as burst:50,20x1s",
+            "workload: burst: write burst:RATE,SIZExTIME, such as burst:50,20x1s",
         ),
-        ("trace:", "workload: trace.file: is missing: trace:FILE"),
+        (
+            "trace:",
+            "workload: trace.file: is missing; write trace:FILE",
+        ),
         (
             "poisson:5@deadline=soon",
             "workload: deadline.length: `soon` is not a time such as 100ms (us, ms, s, m, h)",
@@ -129,11 +135,11 @@ fn wrong_specs_are_named() {
         ),
         (
             "poisson:5@penalty=step",
-            "workload: @penalty=step: `penalty=step` is none of deadline=..., mix=..., known",
+            "workload: @penalty=step: `penalty=step` is unknown; use one of deadline=..., mix=..., known",
         ),
         (
             "poisson:5@mix=heart",
-            "workload: mix.heart: is not APP:WEIGHT",
+            "workload: mix.heart: write mix=APP:WEIGHT,APP:WEIGHT",
         ),
     ] {
         let error = spec.parse::<Workload>().unwrap_err();
@@ -142,19 +148,19 @@ fn wrong_specs_are_named() {
 }
 
 #[test]
-fn what_does_not_fit_the_catalog_is_named() {
+fn a_workload_that_does_not_fit_the_catalog_is_refused() {
     for (spec, message) in [
         (
             "lung=poisson:5",
-            "workload: there is no app `lung`; there are heart, fall",
+            "workload: unknown app `lung`; the catalog has heart, fall",
         ),
         (
             "poisson:5@mix=heart:0",
-            "workload: mix: all weights are zero",
+            "workload: mix: needs a weight above 0",
         ),
         (
             "poisson:5@mix=heart:-1",
-            "workload: mix.heart: -1 is not a weight",
+            "workload: mix.heart: must be a number of at least 0, not -1",
         ),
     ] {
         let error = run(&scenario(catalog(1), spec), &edf(), 1).unwrap_err();
@@ -163,7 +169,7 @@ fn what_does_not_fit_the_catalog_is_named() {
 }
 
 #[test]
-fn a_map_must_be_one() {
+fn a_map_needs_square_matrices_with_rows_that_add_up_to_0() {
     let arrivals = |json: &str| serde_json::from_str::<Arrivals>(json).unwrap();
     let map = arrivals(r#"{"map": {"d0": [[-3, 1], [0.5, -2]], "d1": [[2, 0], [0, 1.5]]}}"#);
     assert_eq!(map.validate(), Ok(()));
@@ -178,7 +184,7 @@ fn a_map_must_be_one() {
         ),
         (
             r#"{"map": {"d0": [], "d1": []}}"#,
-            "workload: map.d1: needs as many rows in d1 as in d0, one or more",
+            "workload: map.d1: needs one row per row of d0, at least one",
         ),
     ] {
         let error = arrivals(json).validate().unwrap_err();
@@ -186,7 +192,7 @@ fn a_map_must_be_one() {
     }
 }
 
-#[allow(clippy::disallowed_methods)] // A test brings its own traces.
+#[allow(clippy::disallowed_methods)] // A test writes its own traces.
 fn write(folder: &Path, text: &str) -> String {
     let file = folder.join("trace.json");
     fs::write(&file, text).unwrap();
@@ -196,7 +202,7 @@ fn write(folder: &Path, text: &str) -> String {
 #[test]
 fn a_trace_of_rates_is_followed() {
     let folder = tempfile::tempdir().unwrap();
-    // As in the shared data: a source, an interval, rates.
+    // The unknown field `source` is ignored.
     let text = r#"{"source": "a day", "interval_s": 10, "qps": [50.0, 200.0, 0.0, 100.0]}"#;
     let report = run(
         &scenario(catalog(4), &write(folder.path(), text)),
@@ -255,7 +261,7 @@ fn recorded_requests_keep_their_apps_and_deadlines() {
         r#"{"requests": [{"at_us": 1, "app": "lung"}]}"#,
     );
     let error = run(&scenario(catalog(1), &unknown), &edf(), 1).unwrap_err();
-    let message = "workload: there is no app `lung`; there are heart, fall";
+    let message = "workload: unknown app `lung`; the catalog has heart, fall";
     assert_eq!(error.to_string(), message);
 }
 
@@ -264,7 +270,7 @@ fn wrong_traces_are_named() {
     let folder = tempfile::tempdir().unwrap();
     for (text, message) in [
         ("", ".: EOF while parsing a value at line 1 column 0"),
-        ("{}", ".: holds no `qps`, `arrivals_us` or `requests`"),
+        ("{}", ".: has none of `qps`, `arrivals_us` and `requests`"),
         (
             r#"{"arrivals_us": [1]} {}"#,
             ".: trailing characters at line 1 column 22",
@@ -272,7 +278,7 @@ fn wrong_traces_are_named() {
         (r#"{"requests": []}"#, "requests: is empty"),
         (
             r#"{"requests": [{"at_us": 5, "app": "fall"}, {"at_us": 4, "app": "fall"}]}"#,
-            "requests[1].at_us: goes back in time",
+            "requests[1].at_us: is earlier than the one before",
         ),
         (
             r#"{"requests": [{"at_us": 5}]}"#,
@@ -281,11 +287,11 @@ fn wrong_traces_are_named() {
         (r#"{"interval_s": 1, "qps": []}"#, "qps: is empty"),
         (
             r#"{"interval_s": 1, "qps": [0, 0]}"#,
-            "qps: is zero throughout",
+            "qps: needs a rate above 0",
         ),
         (
             r#"{"interval_s": 1, "qps": [5, -1]}"#,
-            "qps[1]: is not a rate",
+            "qps[1]: must be at least 0",
         ),
         (
             r#"{"interval_s": 0, "qps": [5]}"#,
@@ -294,16 +300,16 @@ fn wrong_traces_are_named() {
         (r#"{"qps": [5]}"#, "interval_s: is missing"),
         (
             r#"{"interval_s": 1, "qps": [5, "x"]}"#,
-            "qps[1]: invalid type: string \"x\", expected f64 at line 1 column 32",
+            "qps[1]: invalid type: string \"x\", expected a number at line 1 column 32",
         ),
         (r#"{"arrivals_us": []}"#, "arrivals_us: is empty"),
         (
             r#"{"arrivals_us": [5, 4]}"#,
-            "arrivals_us[1]: goes back in time",
+            "arrivals_us[1]: is earlier than the one before",
         ),
         (
             r#"{"arrivals_us": [5], "qps": [1]}"#,
-            ".: holds several of `qps`, `arrivals_us` and `requests`",
+            ".: has several of `qps`, `arrivals_us` and `requests`",
         ),
     ] {
         let spec = write(folder.path(), text);
@@ -315,4 +321,26 @@ fn wrong_traces_are_named() {
     let error = run(&scenario(catalog(1), "trace:nowhere.json"), &edf(), 1).unwrap_err();
     let begins = "trace nowhere.json: .: No such file";
     assert!(error.to_string().starts_with(begins), "{error}");
+}
+
+#[test]
+fn a_scenario_can_last_as_long_as_its_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let length = |text: &str, load: f64| {
+        let mut scenario = scenario(catalog(1), &write(folder.path(), text));
+        scenario.workload = scenario.workload.scaled(load).unwrap();
+        scenario.until_trace_ends().unwrap();
+        scenario.duration
+    };
+    // Longer than the 60 s of a scenario without a trace, and the last arrival is part of it.
+    let arrivals = r#"{"arrivals_us": [5, 90000000]}"#;
+    assert_eq!(length(arrivals, 1.0), Micros(90_000_001));
+    assert_eq!(length(arrivals, 0.5), Micros(180_000_001));
+    let rates = r#"{"interval_s": 100, "qps": [5, 1]}"#;
+    assert_eq!(length(rates, 0.5), Micros(200_000_000));
+    let requests = r#"{"requests": [{"at_us": 7, "app": "fall"}]}"#;
+    assert_eq!(length(requests, 1.0), Micros(8));
+    let mut endless = scenario(catalog(1), "poisson:5");
+    endless.until_trace_ends().unwrap();
+    assert_eq!(endless.duration, Micros::from_millis(60_000));
 }

@@ -1,4 +1,4 @@
-//! Stage-range runs with parked activations, and evidence.
+//! Batches of stage ranges with parked activations, and evidence.
 
 use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::Dispatch;
@@ -7,9 +7,9 @@ use switchyard_core::time::Micros;
 use switchyard_sim::{Contender, run};
 
 use crate::policies::script;
-use crate::yard::{catalog, row, scenario};
+use crate::test_bed::{catalog, row, scenario};
 
-/// The large variant stage by stage, parked in between.
+/// The large variant stage by stage, with parked activations between stages.
 fn sliced() -> Contender {
     script("sliced", |window, plan| {
         let busy = window.workers.running_variant[0] != switchyard_core::window::IDLE;
@@ -32,7 +32,7 @@ fn sliced() -> Contender {
 }
 
 #[test]
-fn stages_add_up_and_their_requests_come_back() {
+fn stages_add_up_and_their_requests_are_pending_again() {
     let mut scenario = scenario(catalog(1), "heart=periodic:100");
     scenario.requests_max = 200;
     let report = run(&scenario, &sliced(), 1).unwrap();
@@ -66,7 +66,7 @@ fn a_stage_that_was_not_measured_is_named() {
     );
 }
 
-/// Answers from evidence as soon as there is some.
+/// Answers from evidence as soon as it is there.
 fn short_circuit() -> Contender {
     script("short-circuit", |window, plan| {
         for &at in &window.requests.evidence_index {
@@ -77,7 +77,7 @@ fn short_circuit() -> Contender {
 }
 
 #[test]
-fn evidence_is_late_by_its_delay() {
+fn evidence_comes_after_its_delay() {
     let mut scenario = scenario(catalog(1), "heart=poisson:500");
     scenario.duration = Micros::from_millis(40_000);
     scenario.evidence.delay_us = Micros(5_000);

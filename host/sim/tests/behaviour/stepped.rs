@@ -1,17 +1,17 @@
-//! A run decided from outside is the run that a policy with the same plans makes.
+//! A run decided from outside equals the run of a policy with the same plans.
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{AppId, ExitId, VariantId, WorkerId};
 use switchyard_core::plan::{Lane, Plan, Route};
-use switchyard_core::policy::{Description, Policy, PolicyFault, Sights};
+use switchyard_core::policy::{Description, Policy, PolicyFault, WindowFields};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
 use switchyard_sim::{Contender, Report, Scenario, ServiceTimes, Stepped, run};
 
-use crate::yard::{catalog, scenario};
+use crate::test_bed::{catalog, scenario};
 
 const SLOT: Micros = Micros::from_millis(100);
-const WANTS: Sights = Sights {
+const WANTS: WindowFields = WindowFields {
     evidence: false,
     completions: false,
     placed: true,
@@ -21,7 +21,7 @@ const WANTS: Sights = Sights {
 /// Slots that are decided; the last routes stay in force for the rest.
 const SLOTS: u64 = 190;
 
-/// Shares that depend on what is seen.
+/// Routes whose shares depend on the window.
 fn decide(window: &Window, plan: &mut Plan) {
     if window.now >= Time(SLOTS * SLOT.0) {
         return;
@@ -96,7 +96,7 @@ fn stepped(scenario: &Scenario, seed: u64) -> Report {
 }
 
 #[test]
-fn it_is_the_run_of_a_policy_that_decides_the_same() {
+fn the_report_is_that_of_a_policy_with_the_same_plans() {
     let scenario = bursty();
     let inside = run(&scenario, &slotted(), 3).unwrap();
     let outside = stepped(&scenario, 3);
@@ -136,7 +136,7 @@ fn markov_phases_are_left_as_often_as_they_should_be() {
     let (mut busy, mut changes, mut last) = (0, 0, (0, Time::ZERO));
     for _ in 0..4_000 {
         let phase = stepped.phase(0).unwrap();
-        assert!(phase.1 <= stepped.window().now, "it has begun");
+        assert!(phase.1 <= stepped.window().now, "the phase has begun");
         busy += usize::from(phase.0 == 0);
         changes += usize::from(phase.1 != last.1);
         last = phase;

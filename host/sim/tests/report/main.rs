@@ -1,4 +1,4 @@
-//! Reports of a small sweep, seen through their public surface.
+//! Reports of a small sweep, tested through their public API.
 #![allow(clippy::unwrap_used)]
 
 mod page;
@@ -7,6 +7,6 @@ mod page;
 mod policies;
 mod sweep;
 mod table;
-#[path = "../behaviour/yard.rs"]
+#[path = "../behaviour/test_bed.rs"]
 #[allow(dead_code)]
-mod yard;
+mod test_bed;

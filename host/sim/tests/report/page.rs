@@ -1,13 +1,13 @@
-//! The page: what it says, and what it may not hold.
+//! The content of the page, and everything that it must not contain.
 
 use proptest::prelude::*;
-use switchyard_sim::Outcome;
-use switchyard_sim::report::{Meta, ReportData, html};
+use switchyard_sim::PolicyOutcome;
+use switchyard_sim::report::{Meta, PolicyMeta, ReportData, html};
 use switchyard_sim::timeline::BARS_MAX;
 
 use crate::sweep::report;
 
-/// Text, table cells and text alternatives, a line each; no drawing and no style.
+/// Text, table cells and text alternatives, one per line; without drawings and style.
 fn skeleton(page: &str) -> String {
     let mut lines = Vec::new();
     let body = page.split_once("</style>").unwrap().1;
@@ -31,7 +31,7 @@ fn the_page_in_words() {
 }
 
 #[test]
-fn the_page_needs_nothing_beside_it() {
+fn the_page_refers_to_no_other_file() {
     let page = html(&report());
     for outside in [
         "http",
@@ -67,7 +67,7 @@ fn both_themes_have_every_colour() {
     }
     for used in page.split("var(").skip(1) {
         let used = used.split(')').next().unwrap();
-        // These two are set by the class of what is drawn.
+        // These two are set by the class of the element.
         if !["--c", "--t"].contains(&used) {
             let value = format!("{used}:");
             assert!(light.contains(&value) && dark.contains(&value), "{used}");
@@ -75,7 +75,7 @@ fn both_themes_have_every_colour() {
     }
 }
 
-/// Every element that is opened is closed, and none is one that names brought.
+/// Every element that is opened is closed.
 fn elements_are_balanced(page: &str) {
     let mut open: Vec<&str> = Vec::new();
     for piece in page.split('<').skip(2) {
@@ -94,7 +94,7 @@ fn elements_are_balanced(page: &str) {
     assert_eq!(open, Vec::<&str>::new());
 }
 
-/// The report under names that others chose.
+/// The report with another name for everything that users name.
 fn renamed(mut data: ReportData, name: &str) -> ReportData {
     for run in data.runs.iter_mut().filter(|run| run.policy == "edf") {
         run.policy = name.to_owned();
@@ -133,10 +133,18 @@ fn renamed(mut data: ReportData, name: &str) -> ReportData {
         workload: name.to_owned(),
         profile: name.to_owned(),
         date: name.to_owned(),
+        version: name.to_owned(),
+        profile_hash: name.to_owned(),
+        policies: vec![PolicyMeta {
+            policy: name.to_owned(),
+            label: name.to_owned(),
+            hash: name.to_owned(),
+            settings: name.to_owned(),
+        }],
         axis: None,
         ..data.meta
     };
-    data
+    data.compared_with(name)
 }
 
 proptest! {
@@ -150,7 +158,7 @@ proptest! {
             prop_assert!(!page.contains(&raw));
         }
         let shown = format!("&lt;{word}&gt;&quot;");
-        prop_assert!(page.contains(&shown), "it is shown all the same");
+        prop_assert!(page.contains(&shown), "the name is shown");
         elements_are_balanced(&page);
     }
 
@@ -164,16 +172,17 @@ proptest! {
 fn one_point_and_one_run_make_a_page() {
     let mut data = report();
     data.runs.truncate(2);
+    data.comparisons.clear();
     data.meta.axis = None;
     for run in &mut data.runs {
         run.reports.truncate(1);
-        *run = Outcome::new("", &run.policy, run.reports.clone());
+        *run = PolicyOutcome::new("", &run.policy, run.reports.clone());
     }
     let words = skeleton(&html(&data));
     assert!(words.contains("One run each."));
     assert!(
         !words.contains('±') || words.matches('±').count() == 1,
-        "but in what it means"
+        "only in the definitions"
     );
     assert!(!words.contains("points"), "nothing was swept");
 }
@@ -197,12 +206,13 @@ fn nothing_at_all_makes_a_page() {
     let nothing = ReportData {
         runs: Vec::new(),
         timelines: Vec::new(),
+        comparisons: Vec::new(),
         ..report()
     };
     elements_are_balanced(&html(&nothing));
     let mut silent = report();
     for run in &mut silent.runs {
-        *run = Outcome::new(&run.point, &run.policy, Vec::new());
+        *run = PolicyOutcome::new(&run.point, &run.policy, Vec::new());
     }
     let page = html(&silent);
     assert!(page.contains("<td>–</td>"));
@@ -223,15 +233,15 @@ fn policies_that_failed_windows_are_named_first() {
     assert!(!skeleton(&html(&crate::sweep::report())).contains("windows failed"));
 }
 
-/// A long interval is shortened to what can be looked at, and the page says so.
+/// A long interval is shortened, and the page says so.
 #[test]
-fn a_long_timeline_makes_no_long_page() {
+fn a_long_timeline_does_not_make_a_long_page() {
     let mut data = report();
     let before = html(&data).len();
     let timeline = &mut data.timelines[0];
     let bar = timeline.bars[0];
     timeline.bars = (0..BARS_MAX as u64)
-        .map(|at| switchyard_sim::timeline::Bar {
+        .map(|at| switchyard_sim::timeline::BatchBar {
             start: switchyard_core::time::Time(100_000 + 10 * at),
             end: switchyard_core::time::Time(100_010 + 10 * at),
             ..bar

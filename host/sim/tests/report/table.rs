@@ -1,57 +1,87 @@
-//! The comparison, as text and as data.
+//! Means and differences, as text and as data.
 
-use switchyard_sim::report::table::Mark;
-use switchyard_sim::report::{Table, table};
+use switchyard_sim::report::table::Rank;
+use switchyard_sim::report::{ComparisonTable, ReportData, comparison_table, differences};
 
 use crate::sweep::{outcomes, report};
 
 #[test]
 fn the_comparison_as_text() {
-    let table = table(&outcomes());
-    let mut text = Table::headings().collect::<Vec<_>>().join(" | ");
+    let table = comparison_table(&outcomes());
+    let mut text = ComparisonTable::headings().collect::<Vec<_>>().join(" | ");
     for row in &table.rows {
-        text += &format!(
-            "\n{} {}: {}",
-            row.point,
-            row.policy,
-            row.cells().join(" | ")
-        );
+        let cells = row.cells().join(" | ");
+        text += &format!("\n{} {}: {cells}", row.point, row.policy);
     }
     insta::assert_snapshot!(text);
 }
 
+/// The rank rests on the differences seed by seed, not on the intervals of the two means.
 #[test]
 fn the_best_of_a_point_is_marked() {
     let mut outcomes = outcomes();
-    // Utility of edf is higher by far, and its p99 made equal.
-    let p99 = outcomes[2].estimates.get("latency_p99_ms").unwrap();
-    let key = "latency_p99_ms".to_owned();
-    outcomes[3].estimates.0.insert(key, p99);
-    let table = table(&outcomes);
-    let of = |row: usize, heading| {
-        let at = Table::headings().position(|name| name == heading).unwrap();
-        table.marks(row)[at]
+    let p99 = |ms: [f64; 2], of: &mut switchyard_sim::PolicyOutcome| {
+        for (report, ms) in of.reports.iter_mut().zip(ms) {
+            report.total.latency.p99_ms = ms;
+        }
+        let reports = std::mem::take(&mut of.reports);
+        *of = switchyard_sim::PolicyOutcome::new(&of.point, &of.policy, reports);
     };
-    assert_eq!((of(2, "p99 ms"), of(3, "p99 ms")), (Mark::Best, Mark::Best));
+    // Seeds differ by far more than policies, which differ by the same in each seed.
+    p99([10.0, 90.0], &mut outcomes[2]);
+    p99([11.0, 91.0], &mut outcomes[3]);
+    let table = comparison_table(&outcomes);
+    let of = |row: usize, heading| {
+        let at = ComparisonTable::headings().position(|name| name == heading);
+        table.rows[row].ranks[at.unwrap()]
+    };
+    assert_eq!((of(2, "p99 ms"), of(3, "p99 ms")), (Rank::Best, Rank::None));
+    p99([89.0, 12.0], &mut outcomes[3]);
+    let table = comparison_table(&outcomes);
+    let at = ComparisonTable::headings().position(|name| name == "p99 ms");
+    assert_eq!(table.rows[3].ranks[at.unwrap()], Rank::Tied);
+    let windows = ComparisonTable::headings().position(|name| name == "windows");
     assert_eq!(
-        (of(0, "utility"), of(1, "utility")),
-        (Mark::Best, Mark::None)
-    );
-    assert_eq!(
-        of(0, "windows"),
-        Mark::None,
-        "many windows are neither good nor bad"
-    );
-    assert_eq!(
-        table.rows[2].utility.unwrap().mean > table.rows[3].utility.unwrap().mean,
-        of(2, "utility") == Mark::Best
+        table.rows[0].ranks[windows.unwrap()],
+        Rank::None,
+        "the number of windows does not measure quality"
     );
 }
 
 #[test]
-fn one_policy_alone_is_not_the_best() {
-    let table = table(&outcomes()[..1]);
-    assert!(table.marks(0).iter().all(|mark| *mark == Mark::None));
+fn a_single_policy_has_no_rank() {
+    let table = comparison_table(&outcomes()[..1]);
+    assert!(table.rows[0].ranks.iter().all(|rank| *rank == Rank::None));
+    assert_eq!(table.note(), None);
+}
+
+#[test]
+fn differences_of_a_sweep_are_a_matrix_per_metric() {
+    let text: Vec<String> = differences(&report().comparisons)
+        .iter()
+        .map(|matrix| {
+            let rows = matrix.rows.iter().map(|row| {
+                let cells: Vec<String> = row.cells().collect();
+                format!("{}: {}", row.policy, cells.join(" | "))
+            });
+            let rows: Vec<String> = rows.collect();
+            let columns = matrix.columns.join(" | ");
+            format!("{}\n{columns}\n{}", matrix.title(), rows.join("\n"))
+        })
+        .collect();
+    insta::assert_snapshot!(text.join("\n\n"));
+}
+
+#[test]
+fn differences_without_a_sweep_are_one_matrix() {
+    let mut data = report();
+    data.runs.truncate(2);
+    let matrices = differences(&data.compared_with("edf").comparisons);
+    assert_eq!(matrices.len(), 1);
+    assert_eq!(matrices[0].metric, None);
+    assert_eq!(matrices[0].columns[0], "goodput/s");
+    assert_eq!(matrices[0].title(), "Difference from edf, 2 seeds");
+    assert_eq!(differences(&[]), []);
 }
 
 /// Programs rely on these names.
@@ -60,9 +90,9 @@ fn names_in_json_are_stable() {
     let data = report();
     let json = serde_json::to_value(&data).unwrap();
     insta::assert_snapshot!(skeleton(&json, 0).trim_end());
-    let row = serde_json::to_value(&table(&data.runs).rows[0]).unwrap();
+    let row = serde_json::to_value(&comparison_table(&data.runs).rows[0]).unwrap();
     insta::assert_snapshot!(skeleton(&row, 0).trim_end());
-    let back: switchyard_sim::report::ReportData = serde_json::from_value(json).unwrap();
+    let back: ReportData = serde_json::from_value(json).unwrap();
     assert_eq!(back.timelines, data.timelines);
 }
 

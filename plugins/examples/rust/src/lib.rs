@@ -1,7 +1,9 @@
 //! Earliest deadline first.
 //!
-//! Whenever a worker is idle, the most urgent request chooses the app, and as many waiting requests
-//! of that app as can be in time join it, with the most accurate variant that can do it.
+//! On each idle worker the request with the earliest deadline chooses the app. The batch is as
+//! large as this deadline allows and runs on the most accurate variant that meets it.
+
+#![forbid(unsafe_code)]
 
 use serde::Deserialize;
 use switchyard_sdk::ladder::Ladder;
@@ -10,7 +12,7 @@ use switchyard_sdk::{
     export_policy, settings,
 };
 
-/// The policy's own JSON. Unknown fields are refused, so a typing error is found at load.
+/// The policy's JSON. Unknown fields are refused, so that loading finds a misspelt name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Settings {}
@@ -18,7 +20,7 @@ struct Settings {}
 /// Earliest deadline first.
 #[derive(Debug)]
 pub struct EarliestDeadline {
-    /// Per worker, per app: the variants to choose from, most accurate first.
+    /// Per worker and app: the variants to choose from, most accurate first.
     ladders: Vec<Vec<Ladder>>,
 }
 
@@ -45,10 +47,10 @@ impl Policy for EarliestDeadline {
             .requests()
             .filter(|request| request.progress().is_none());
         let mut waiting: Vec<_> = fresh.collect();
-        // Of equally urgent ones, the one that has waited longest.
+        // Equal deadlines: the oldest first.
         waiting.sort_unstable_by_key(|request| (request.deadline_us(), request.index()));
         for worker in window.idle_workers() {
-            // What is half run on a worker can end nowhere else, so it goes first.
+            // Parked requests first: only this worker has their activations.
             if plan.resume_parked(worker.id()) == 0 {
                 self.start(worker, &mut waiting, plan);
             }
@@ -58,7 +60,7 @@ impl Policy for EarliestDeadline {
 }
 
 impl EarliestDeadline {
-    /// Runs the most urgent request that this worker can run, and what joins it.
+    /// Launches a batch with the most urgent request that this worker can run.
     fn start(&self, worker: WorkerRef, waiting: &mut Vec<RequestRef>, plan: &mut PlanBuilder) {
         let ladders = &self.ladders[worker.id().index()];
         let able = |request: &&RequestRef| ladders[request.app().index()].batch_max() > 0;

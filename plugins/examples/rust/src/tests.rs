@@ -1,12 +1,12 @@
-//! `cargo test`: without a host and without WebAssembly.
+//! Native tests: no host, no WebAssembly.
 
 use switchyard_sdk::Policy;
 use switchyard_sdk::testing::{Batch, CatalogBuilder, WindowBuilder, run};
 
 use super::*;
 
-/// App `heart` has variants 0 (large, accurate) and 1 (small); `voice` has 2, of three stages.
-/// Worker 1 cannot hold the large one.
+/// App `heart` has variants 0 (large, accurate) and 1 (small); `voice` has variant 2 with three
+/// stages. Variant 0 does not fit on worker 1.
 fn catalog() -> Catalog {
     CatalogBuilder::new()
         .app("heart", &["n", "a"])
@@ -56,25 +56,25 @@ fn the_most_urgent_request_chooses_the_app() {
         .slack_us(300)
         .request("heart")
         .slack_us(800);
-    // Of the app, the most urgent come first.
+    // Within the app, by deadline.
     assert_eq!(batches(&window), [batch(0, 2, &[2]), batch(1, 1, &[3, 1])]);
 }
 
 #[test]
-fn as_many_as_are_in_time_with_the_most_accurate_variant() {
+fn the_batch_and_then_the_accuracy_are_as_large_as_the_deadline_allows() {
     let catalog = catalog();
     let one = WindowBuilder::new(&catalog)
         .request("heart")
         .slack_us(40)
         .away(1);
     assert_eq!(batches(&one), [batch(0, 0, &[1])]);
-    // Two are in time with the small variant only.
+    // Only the small variant meets the deadline with two.
     let two = one.request("heart").slack_us(50);
     assert_eq!(batches(&two), [batch(0, 1, &[1, 2])]);
 }
 
 #[test]
-fn a_lost_deadline_is_answered_soon() {
+fn a_missed_deadline_gets_the_fastest_variant() {
     let catalog = catalog();
     let window = WindowBuilder::new(&catalog)
         .request("heart")
@@ -84,7 +84,7 @@ fn a_lost_deadline_is_answered_soon() {
 }
 
 #[test]
-fn what_is_half_run_goes_on_where_it_is() {
+fn parked_requests_resume_on_their_worker() {
     let catalog = catalog();
     let window = WindowBuilder::new(&catalog)
         .request("heart")
@@ -110,7 +110,7 @@ fn busy_workers_get_nothing() {
 }
 
 #[test]
-fn a_field_that_does_not_exist_is_refused() {
+fn an_unknown_setting_is_refused() {
     let error = EarliestDeadline::configure(&catalog(), r#"{"batch": 2}"#).unwrap_err();
     assert!(error.contains("batch"), "{error}");
 }

@@ -2,17 +2,17 @@
 
 use proptest::prelude::*;
 
-use crate::problem::{Problem, Task};
-use crate::score::{Rule, Score};
-use crate::search::{self, Found};
+use crate::problem::{MappingProblem, TaskTimes};
+use crate::score::{MappingScore, ScoreRule};
+use crate::search::{self, Optimality};
 
-/// Tasks of age 0, each with its SLO and its latencies.
-fn problem(rule: Rule, waits: &[f64], tasks: &[(f64, &[f64])]) -> Problem {
-    let task = |&(slo_us, _): &(f64, &[f64])| Task {
+/// Tasks of age 0, each with SLO and latencies.
+fn problem(rule: ScoreRule, waits: &[f64], tasks: &[(f64, &[f64])]) -> MappingProblem {
+    let task = |&(slo_us, _): &(f64, &[f64])| TaskTimes {
         age_us: 0.0,
         slo_us,
     };
-    Problem {
+    MappingProblem {
         rule,
         tasks: tasks.iter().map(task).collect(),
         waits: waits.to_vec(),
@@ -23,9 +23,9 @@ fn problem(rule: Rule, waits: &[f64], tasks: &[(f64, &[f64])]) -> Problem {
     }
 }
 
-fn exact(problem: &Problem) -> (Vec<usize>, f64) {
+fn exact(problem: &MappingProblem) -> (Vec<usize>, f64) {
     let (best, found) = search::best(problem, 64, usize::MAX);
-    assert_eq!(found, Found::Exact);
+    assert_eq!(found, Optimality::Exact);
     (best.to, best.score.value())
 }
 
@@ -40,9 +40,9 @@ fn mael_by_hand() {
     //   second, first         1/12 + 1/10 = 0.1833
     //   first, second         1/10 + 1/30 = 0.1333
     //   both on the second    1/12 + 1/42 = 0.1071
-    // Each alone would go to the first processor.
+    // Alone, each task would go to the first processor.
     let two = problem(
-        Rule::Latency,
+        ScoreRule::Latency,
         &[0.0, 0.0],
         &[(100.0, &[10.0, 12.0]), (100.0, &[10.0, 30.0])],
     );
@@ -50,10 +50,9 @@ fn mael_by_hand() {
     assert_eq!(to, [1, 0]);
     assert!(close(value, 1.0 / 12.0 + 1.0 / 10.0));
     assert_eq!(two.fastest(), [0, 0]);
-    assert!(close(two.candidate(vec![0, 0]).score.value(), 0.15));
-    // With 30 of work on the second processor it is worth nothing any more:
-    // 1/42 + 1/10 = 0.1238 against 0.15.
-    let busy = Problem {
+    assert!(close(two.mapping(vec![0, 0]).score.value(), 0.15));
+    // With 30 of work on the second processor: 1/42 + 1/10 = 0.1238 < 0.15.
+    let busy = MappingProblem {
         waits: vec![0.0, 30.0],
         ..two
     };
@@ -62,50 +61,49 @@ fn mael_by_hand() {
 
 #[test]
 fn slo_mael_by_hand() {
-    // One long task (50, SLO 500) placed first and a short one (10, SLO 40), two processors; on
-    // the second both take three times as long.
+    // A long task (50, SLO 500), then a short one (10, SLO 40); the second processor is three times
+    // slower.
     //   (0, 0): the short one ends at 60 > 40: -60/40 = -1.5
     //   (0, 1): no violation: 1/50 + 1/30 = 0.0533
     //   (1, 0): no violation: 1/150 + 1/10 = 0.1067
     //   (1, 1): the short one ends at 180: -4.5
     let tasks: &[(f64, &[f64])] = &[(500.0, &[50.0, 150.0]), (40.0, &[10.0, 30.0])];
-    let two = problem(Rule::Slo, &[0.0, 0.0], tasks);
-    let value = |to: [usize; 2]| two.candidate(to.to_vec()).score.value();
+    let two = problem(ScoreRule::Slo, &[0.0, 0.0], tasks);
+    let value = |to: [usize; 2]| two.mapping(to.to_vec()).score.value();
     assert!(close(value([0, 0]), -1.5) && close(value([1, 1]), -4.5));
     assert!(close(value([0, 1]), 1.0 / 50.0 + 1.0 / 30.0));
     assert_eq!(exact(&two).0, [1, 0]);
-    // Where every candidate violates, the least degree counts, whatever the others get: with 400
-    // before the first and 20 before the second processor the short one is late everywhere, by
-    // 50/40 at best, alone on the second.
-    let late = problem(Rule::Slo, &[400.0, 20.0], tasks);
+    // If every mapping has violations, the least degree decides: with waits of 400 and 20 the short
+    // task is late everywhere, by 50/40 at best, alone on the second processor.
+    let late = problem(ScoreRule::Slo, &[400.0, 20.0], tasks);
     let (to, value) = exact(&late);
     assert_eq!(to, [0, 1]);
     assert!(close(value, -1.25));
 }
 
 #[test]
-fn a_candidate_without_violations_is_above_all_with_some() {
-    let none = Score {
+fn a_mapping_without_violations_is_above_all_with_some() {
+    let none = MappingScore {
         slo: 0.0,
         ael: 1e-9,
     };
-    let one = Score {
+    let one = MappingScore {
         slo: -1.01,
         ael: 1e9,
     };
     assert!(none.is_above(one) && !one.is_above(none));
-    let better = Score {
+    let better = MappingScore {
         slo: -1.01,
         ael: 2e9,
     };
     assert!(
         better.is_above(one),
-        "the second sum decides between equals"
+        "score_ael decides between equal violations"
     );
 }
 
-/// Random problems: all parts may be equal, and some processors cannot run some tasks.
-fn problems(tasks_max: usize) -> impl Strategy<Value = Problem> {
+/// Random problems; some processors cannot run some tasks.
+fn problems(tasks_max: usize) -> impl Strategy<Value = MappingProblem> {
     let sizes = (1..=tasks_max, 1..=3_usize, any::<bool>());
     sizes.prop_flat_map(|(tasks, processors, with_slos)| {
         let latency = prop_oneof![8 => (1..60_u32).prop_map(f64::from), 1 => Just(f64::INFINITY)];
@@ -118,23 +116,29 @@ fn problems(tasks_max: usize) -> impl Strategy<Value = Problem> {
         });
         let task = ((0..20_u32), (5..200_u32), row);
         let waits = proptest::collection::vec((0..80_u32).prop_map(f64::from), processors);
-        (proptest::collection::vec(task, tasks), waits).prop_map(move |(tasks, waits)| Problem {
-            rule: if with_slos { Rule::Slo } else { Rule::Latency },
-            waits,
-            latencies: tasks.iter().flat_map(|(_, _, row)| row.clone()).collect(),
-            tasks: tasks
-                .iter()
-                .map(|&(age, slo, _)| Task {
-                    age_us: f64::from(age),
-                    slo_us: f64::from(slo),
-                })
-                .collect(),
+        (proptest::collection::vec(task, tasks), waits).prop_map(move |(tasks, waits)| {
+            MappingProblem {
+                rule: if with_slos {
+                    ScoreRule::Slo
+                } else {
+                    ScoreRule::Latency
+                },
+                waits,
+                latencies: tasks.iter().flat_map(|(_, _, row)| row.clone()).collect(),
+                tasks: tasks
+                    .iter()
+                    .map(|&(age, slo, _)| TaskTimes {
+                        age_us: f64::from(age),
+                        slo_us: f64::from(slo),
+                    })
+                    .collect(),
+            }
         })
     })
 }
 
 /// The highest score of all mappings.
-fn brute_force(problem: &Problem) -> f64 {
+fn brute_force(problem: &MappingProblem) -> f64 {
     let (tasks, processors) = (problem.tasks.len(), problem.processors());
     let mappings = 0..processors.pow(tasks as u32);
     let all = mappings.map(|code| {
@@ -145,9 +149,7 @@ fn brute_force(problem: &Problem) -> f64 {
         let mut latencies = to.iter().enumerate().map(|(t, &p)| problem.latency(t, p));
         latencies.all(f64::is_finite)
     };
-    let values = all
-        .filter(runs)
-        .map(|to| problem.candidate(to).score.value());
+    let values = all.filter(runs).map(|to| problem.mapping(to).score.value());
     values.fold(f64::NEG_INFINITY, f64::max)
 }
 
@@ -155,20 +157,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn the_search_is_brute_force(problem in problems(6)) {
+    fn the_exact_search_equals_brute_force(problem in problems(6)) {
         let (to, value) = exact(&problem);
-        prop_assert!(close(problem.candidate(to).score.value(), value));
+        prop_assert!(close(problem.mapping(to).score.value(), value));
         prop_assert!(close(value, brute_force(&problem)), "{value} {}", brute_force(&problem));
     }
 
     #[test]
-    fn never_below_the_fastest_processors(
+    fn the_score_is_never_below_aff(
         problem in problems(40),
         exact_max in 0..12_usize,
         nodes_max in 0..200_usize,
     ) {
         let (best, _) = search::best(&problem, exact_max, nodes_max);
-        let aff = problem.candidate(problem.fastest());
+        let aff = problem.mapping(problem.fastest());
         prop_assert!(!aff.score.is_above(best.score), "{:?} {:?}", aff.score, best.score);
         prop_assert_eq!(problem.score(&best.to, &mut Vec::new()), best.score);
     }

@@ -7,9 +7,9 @@ use crate::models;
 
 const PSLO: &str = r#"{"algorithm": "pslo-mael", "slice_hold_ms": 0}"#;
 
-/// One worker. `long` takes 100 ms, or four slices of 30, 30, 25 and 25; `short` takes 10 ms and
-/// has 50.
-fn yard() -> Catalog {
+/// One worker. `long` takes 100 ms, or four slices of 30, 30, 25 and 25 ms; `short` takes 10 ms
+/// with an SLO of 50 ms.
+fn test_bed() -> Catalog {
     let long = CatalogBuilder::new()
         .app("long", &["x"])
         .slo_us(1_000_000)
@@ -31,7 +31,7 @@ fn yard() -> Catalog {
         .build()
 }
 
-/// A placed request that arrived just now.
+/// Adds a placed request that arrived now.
 fn placed(mut window: raw::Window, app: u32, id: u64, state: u8) -> raw::Window {
     let slo_us = [1_000_000, 50_000][app as usize];
     let placed = &mut window.placed;
@@ -46,7 +46,7 @@ fn placed(mut window: raw::Window, app: u32, id: u64, state: u8) -> raw::Window 
     window
 }
 
-/// A policy whose mode is on: a short request came while a long one ran in one piece.
+/// A policy with SliceMode on: a short request arrived while an unsliced long one ran.
 fn sliced(catalog: &Catalog, json: &str) -> Mael {
     let mut policy = Mael::configure(catalog, json).unwrap();
     let window = WindowBuilder::new(catalog)
@@ -65,7 +65,7 @@ fn stages(decisions: &Decisions) -> Vec<(u64, (u32, u32))> {
 
 #[test]
 fn slices_are_as_even_as_boundaries_allow() {
-    // In two: 3 + 3 | 5 + 1. A third part would cost a cut, and the longest would still be 6.
+    // In two: 3 + 3 | 5 + 1. With three slices the longest would still be 6.
     assert_eq!(models::even(&[3, 3, 5, 1], 2), [2, 4]);
     assert_eq!(models::even(&[3, 3, 5, 1], 3), [2, 4]);
     assert_eq!(models::even(&[3, 3, 5, 1], 9), [1, 2, 3, 4]);
@@ -73,13 +73,13 @@ fn slices_are_as_even_as_boundaries_allow() {
 }
 
 #[test]
-fn slicing_is_off_until_a_long_run_makes_a_task_late() {
-    let catalog = yard();
+fn slice_mode_is_off_until_a_long_task_makes_another_late() {
+    let catalog = test_bed();
     let mut policy = Mael::configure(&catalog, PSLO).unwrap();
     let idle = WindowBuilder::new(&catalog).all_resident();
     let whole = run(&mut policy, &catalog, &idle.clone().request("long").build());
     assert_eq!(stages(&whole), [(1, (0, 4))]);
-    // 30 ms to go, 10 to run: in time.
+    // 30 + 10 = 40 ms of 50: in time.
     let near = idle
         .clone()
         .now_us(1_010_000)
@@ -88,7 +88,7 @@ fn slicing_is_off_until_a_long_run_makes_a_task_late() {
         .build();
     run(&mut policy, &catalog, &placed(near, 0, 90, 2));
     assert!(!policy.state.mode.on);
-    // 45 and 10 are 55 of 50.
+    // 45 + 10 = 55 ms of 50: late.
     let far = idle
         .now_us(1_020_000)
         .busy(0, 0, 45_000)
@@ -99,8 +99,8 @@ fn slicing_is_off_until_a_long_run_makes_a_task_late() {
 }
 
 #[test]
-fn late_for_another_reason_does_not_turn_it_on() {
-    let catalog = yard();
+fn lateness_behind_short_tasks_does_not_turn_slice_mode_on() {
+    let catalog = test_bed();
     let mut policy = Mael::configure(&catalog, PSLO).unwrap();
     let window = WindowBuilder::new(&catalog)
         .all_resident()
@@ -111,15 +111,15 @@ fn late_for_another_reason_does_not_turn_it_on() {
 }
 
 #[test]
-fn a_long_run_goes_slice_by_slice_and_shorter_ones_pass() {
-    let catalog = yard();
+fn a_long_task_runs_in_slices_and_shorter_tasks_pass() {
+    let catalog = test_bed();
     let mut policy = sliced(&catalog, r#"{"algorithm": "pslo-mael"}"#);
     let idle = WindowBuilder::new(&catalog).all_resident();
     let first = run(&mut policy, &catalog, &idle.clone().request("long").build());
     assert_eq!(stages(&first), [(1, (0, 1))]);
     assert_eq!(first.batches[0].exit, None);
-    // The slice runs, and another long one arrives: it must not be queued, or it would start
-    // before the second slice is there to be queued.
+    // While the slice runs another long task arrives. Queued, it would start before the second
+    // slice.
     let running = placed(idle.clone().busy(0, 0, 20_000).build(), 0, 1, 2);
     let mut second = running.clone();
     let late = raw::Requests {
@@ -136,7 +136,7 @@ fn a_long_run_goes_slice_by_slice_and_shorter_ones_pass() {
     second.workers.busy_until[0] = second.now + 20_000;
     let held = run(&mut policy, &catalog, &second);
     assert!(held.batches.is_empty() && held.wake_us.is_some());
-    // A short one passes both.
+    // A short task passes both.
     let mut third = second.clone();
     third.now = policy.due_us;
     third.requests.id = vec![2, 3];
@@ -147,7 +147,7 @@ fn a_long_run_goes_slice_by_slice_and_shorter_ones_pass() {
     third.requests.min_accuracy = vec![0.0, 0.0];
     let passes = run(&mut policy, &catalog, &third);
     assert_eq!(stages(&passes), [(3, (0, 1))]);
-    // The slice is done: its run goes on before the other one begins.
+    // The slice has ended: its task continues before the other begins.
     let mut fourth = idle.build();
     fourth.now = third.now + 1;
     fourth.requests = late;
@@ -169,16 +169,16 @@ fn a_long_run_goes_slice_by_slice_and_shorter_ones_pass() {
 }
 
 #[test]
-fn slicing_that_does_not_help_is_turned_off_and_what_began_ends_in_one_piece() {
-    let catalog = yard();
+fn slice_mode_without_benefit_is_turned_off_and_begun_tasks_end_unsliced() {
+    let catalog = test_bed();
     let mut policy = sliced(&catalog, PSLO);
     let idle = WindowBuilder::new(&catalog).all_resident();
-    // A long task and nobody whom its slices let pass.
+    // A long task, and no task that passes its slices.
     let alone = run(&mut policy, &catalog, &idle.clone().request("long").build());
     assert_eq!(
         stages(&alone),
         [(1, (0, 1))],
-        "this window began with slicing on"
+        "SliceMode was on at the start of the window"
     );
     assert!(!policy.state.mode.on);
     let parked = idle
@@ -191,14 +191,14 @@ fn slicing_that_does_not_help_is_turned_off_and_what_began_ends_in_one_piece() {
 }
 
 #[test]
-fn slicing_that_helps_stays_on() {
-    let catalog = yard();
+fn slice_mode_with_benefit_stays_on() {
+    let catalog = test_bed();
     let mut policy = sliced(&catalog, PSLO);
     let idle = WindowBuilder::new(&catalog).all_resident();
     run(&mut policy, &catalog, &idle.clone().request("long").build());
     policy.state.mode.on = true;
-    // The first slice runs, 80 ms are left after it: with 20 to go the short one ends at 30 of 50
-    // instead of 110.
+    // The first slice runs for 20 ms more, 80 ms follow: the short task ends at 30 ms instead of
+    // 110.
     let mut window = placed(idle.busy(0, 0, 20_000).request("short").build(), 0, 1, 2);
     window.placed.id[0] = 1;
     window.requests.id[0] = 2;
@@ -207,7 +207,7 @@ fn slicing_that_helps_stays_on() {
     let decisions = run(&mut policy, &catalog, &window);
     assert_eq!(stages(&decisions), [(2, (0, 1))]);
     assert!(policy.state.mode.on);
-    // For a while it stays on without help, where that is wanted.
+    // With slice_hold_ms it stays on for a while without benefit.
     let mut patient = sliced(
         &catalog,
         r#"{"algorithm": "pslo-mael", "slice_hold_ms": 50}"#,
@@ -228,8 +228,8 @@ fn slicing_that_helps_stays_on() {
 }
 
 #[test]
-fn what_is_remembered_survives_a_change_of_version() {
-    let catalog = yard();
+fn state_survives_a_change_of_version() {
+    let catalog = test_bed();
     let mut policy = sliced(&catalog, PSLO);
     let idle = WindowBuilder::new(&catalog).all_resident();
     run(&mut policy, &catalog, &idle.request("long").build());
@@ -237,7 +237,7 @@ fn what_is_remembered_survives_a_change_of_version() {
     let mut next = Mael::configure(&catalog, PSLO).unwrap();
     next.restore(&policy.save()).unwrap();
     assert_eq!(next.state, policy.state);
-    assert!(!next.state.pieces.is_empty());
+    assert!(!next.state.ranges.is_empty());
     let error = next.restore(b"{}").unwrap_err();
     assert!(error.starts_with("state: "), "{error}");
     let other = policy.save();
@@ -249,12 +249,12 @@ fn what_is_remembered_survives_a_change_of_version() {
             .unwrap_err()
             .contains("format 9")
     );
-    assert_eq!(next.state, policy.state, "left as it was");
+    assert_eq!(next.state, policy.state, "a refused state changes nothing");
 }
 
 #[test]
-fn runs_that_are_not_long_or_cannot_be_cut_stay_whole() {
-    let catalog = yard();
+fn short_tasks_stay_unsliced() {
+    let catalog = test_bed();
     let mut policy = sliced(&catalog, PSLO);
     let idle = WindowBuilder::new(&catalog).all_resident();
     let short = run(

@@ -1,10 +1,10 @@
-//! Whole windows: what is dispatched, where and when.
+//! Windows: which launches, on which workers, when.
 
 use switchyard_sdk::bindings::exports::switchyard::policy::scheduling as raw;
 
 use super::*;
 
-/// A batch that waits on a worker, and its request.
+/// Adds a placed batch of one request.
 fn queue(window: &mut raw::Window, worker: u32, app: u32, id: u64, state: u8) {
     let placed = &mut window.placed;
     placed.id.push(id);
@@ -18,21 +18,21 @@ fn queue(window: &mut raw::Window, worker: u32, app: u32, id: u64, state: u8) {
 }
 
 #[test]
-fn mael_minds_what_a_worker_has_to_do() {
-    let catalog = yard().build();
+fn mael_counts_the_work_of_a_worker() {
+    let catalog = test_bed().build();
     let idle = WindowBuilder::new(&catalog).all_resident();
-    // Each to its fastest: 1/40 + 1/10.
+    // Each on its fastest worker: 1/40 + 1/10.
     let two = idle.clone().request("long").request("short");
     assert_eq!(workers(&decide(&catalog, "{}", two)), [(1, 0), (2, 1)]);
-    // With 45 ms to go on a the long one ends at 85 there, at 70 on b behind the short one, at 100
-    // on c: 1/10 + 1/70. To send the short one to c is worth less: 1/20 + 1/60.
+    // Busy for 45 ms, a ends the long task at 85; b behind the short task at 70; c at 100. Best is
+    // 1/10 + 1/70; with the short task on c, 1/20 + 1/60.
     let busy = idle.busy(0, 0, 45_000).request("long").request("short");
     assert_eq!(workers(&decide(&catalog, "{}", busy)), [(1, 1), (2, 1)]);
 }
 
 #[test]
-fn a_short_task_is_put_before_a_long_one_that_waits() {
-    let catalog = yard().queue_max(8).build();
+fn a_short_task_is_queued_before_a_waiting_long_task() {
+    let catalog = test_bed().queue_max(8).build();
     let mut window = WindowBuilder::new(&catalog)
         .all_resident()
         .busy(1, 0, 2_000)
@@ -41,11 +41,11 @@ fn a_short_task_is_put_before_a_long_one_that_waits() {
         .build();
     queue(&mut window, 1, 0, 90, 2);
     queue(&mut window, 1, 0, 91, 1);
-    // wait_time(b) is 62 ms: 20 ms on c is best. That is the paper's score; a place before the
-    // long one would end at 12 ms.
+    // wait_time(b) is 62 ms, so the paper's score prefers c (20 ms), although before the long task
+    // it would end at 12 ms.
     let mut policy = Mael::configure(&catalog, "{}").unwrap();
     assert_eq!(workers(&run(&mut policy, &catalog, &window)), [(1, 2)]);
-    // With c away and a busy it goes to b, to the head of the queue.
+    // With c down and a busy it goes to the head of b's queue.
     window.workers.up[2] = 0;
     window.workers.busy_until[0] = window.now + 500_000;
     window.workers.running_variant[0] = 0;
@@ -62,8 +62,8 @@ fn a_short_task_is_put_before_a_long_one_that_waits() {
 }
 
 #[test]
-fn a_window_ends_when_its_time_is_over_or_a_worker_idles() {
-    let catalog = yard().build();
+fn a_window_ends_on_time_or_when_a_worker_is_idle() {
+    let catalog = test_bed().build();
     let all_busy = WindowBuilder::new(&catalog)
         .now_us(1_003_000)
         .all_resident();
@@ -77,8 +77,8 @@ fn a_window_ends_when_its_time_is_over_or_a_worker_idles() {
         &catalog,
         &all_busy.clone().request("short").build(),
     );
-    assert_eq!(first.batches.len(), 1, "nothing has gathered yet");
-    // The next one waits for the end of the window, on the grid of 10 ms.
+    assert_eq!(first.batches.len(), 1, "the first task is placed at once");
+    // The next task waits for the end of the window, a multiple of 10 ms.
     let second = all_busy.now_us(1_005_000);
     let waits = run(
         &mut policy,
@@ -92,7 +92,7 @@ fn a_window_ends_when_its_time_is_over_or_a_worker_idles() {
         &second.now_us(1_010_000).request("short").build(),
     );
     assert_eq!(ended.batches.len(), 1);
-    // An idle worker ends it, unless that is not wanted.
+    // An idle worker ends the window, unless eager is off.
     let idle = WindowBuilder::new(&catalog)
         .now_us(1_013_000)
         .all_resident();
@@ -116,12 +116,16 @@ fn full_queues_leave_tasks_pending() {
         .all_resident()
         .requests(5, "one");
     let decisions = decide(&catalog, "{}", window);
-    assert_eq!(decisions.dispatched(), [1, 2, 3], "one starts, two wait");
+    assert_eq!(
+        decisions.dispatched(),
+        [1, 2, 3],
+        "one runs, two are queued"
+    );
     assert!(decisions.wake_us.is_some());
 }
 
 #[test]
-fn a_load_that_a_worker_would_have_to_do_counts() {
+fn the_load_time_of_a_variant_that_is_not_resident_counts() {
     let catalog = CatalogBuilder::new()
         .app("one", &["x"])
         .variant("one", &[0.9])
@@ -136,7 +140,7 @@ fn a_load_that_a_worker_would_have_to_do_counts() {
 }
 
 #[test]
-fn the_model_is_the_most_accurate_or_the_fastest_that_is_accurate_enough() {
+fn the_setting_model_and_min_accuracy_choose_the_variant() {
     let catalog = CatalogBuilder::new()
         .app("one", &["x"])
         .variant("small", &[0.7])
@@ -156,9 +160,9 @@ fn the_model_is_the_most_accurate_or_the_fastest_that_is_accurate_enough() {
 }
 
 #[test]
-fn what_waits_is_placed_again_where_that_is_wanted() {
-    // A long task waits on b behind 30 ms; a has become idle, where it takes 40.
-    let catalog = yard().queue_max(8).build();
+fn replan_maps_queued_tasks_again() {
+    // A long task waits on b behind 30 ms; a, where it takes 40 ms, has become idle.
+    let catalog = test_bed().queue_max(8).build();
     let json = r#"{"replan": true}"#;
     let mut policy = Mael::configure(&catalog, json).unwrap();
     let busy = WindowBuilder::new(&catalog).all_resident();

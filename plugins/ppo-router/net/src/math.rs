@@ -1,11 +1,10 @@
-//! Functions whose bits are the same everywhere.
+//! Functions with the same bits on every machine.
 
 /// Beyond this the rational function below is 1 in f32.
 const TANH_MAX: f32 = 7.905_311;
 
-/// Hyperbolic tangent as a rational function, of degree 13 over degree 6 (the coefficients of
-/// the Eigen library). Within 4e-7 of the true value; only `+ - * /`, so that loops over it
-/// become vector instructions and no machine gives other bits.
+/// tanh as a rational function, degree 13 over degree 6 (coefficients of the Eigen library), within
+/// 4e-7. Only `+ - * /`: it vectorises, and every machine gives the same bits.
 #[must_use]
 #[inline]
 pub fn tanh(x: f32) -> f32 {
@@ -39,7 +38,7 @@ pub fn softmax(logits: &[f32], shares: &mut Vec<f64>) {
     shares.iter_mut().for_each(|share| *share /= total);
 }
 
-/// Position of the largest number, the first of equals; 0 where there is none.
+/// Index of the largest number, the first of equals; 0 for an empty slice.
 #[must_use]
 pub fn argmax(numbers: &[f32]) -> usize {
     let mut best = 0;
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tanh_is_near_the_true_one_and_stays_within_its_range() {
+    fn tanh_is_accurate_and_within_its_range() {
         for i in -40_000..=40_000i32 {
             let x = i as f32 / 2_000.0;
             let (got, want) = (tanh(x), libm::tanh(f64::from(x)));
@@ -70,9 +69,9 @@ mod tests {
         assert_eq!(tanh(f32::INFINITY), tanh(100.0));
     }
 
-    /// Pinned: other bits would make other decisions than those that were trained.
+    /// Pinned: other bits would change the decisions of trained weights.
     #[test]
-    fn the_bits_are_the_same_everywhere() {
+    fn the_bits_are_the_same_on_every_machine() {
         let bits = [0.1_f32, 0.5, -1.25, 3.0, -9.0].map(|x| tanh(x).to_bits());
         assert_eq!(bits, PINNED);
     }
@@ -80,7 +79,7 @@ mod tests {
     const PINNED: [u32; 5] = [1036787387, 1055693471, 3210291486, 1065270248, 3212836863];
 
     #[test]
-    fn shares_sum_to_one_whatever_the_logits() {
+    fn shares_sum_to_one_for_any_logits() {
         let mut shares = Vec::new();
         for logits in [[0.0, 0.0, 0.0], [300.0, -300.0, 1.0], [-1e30, -1e30, -1e30]] {
             softmax(&logits, &mut shares);
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_equals_is_the_largest() {
+    fn argmax_is_the_first_of_equals() {
         assert_eq!(argmax(&[1.0, 3.0, 3.0, 2.0]), 1);
         assert_eq!(argmax(&[]), 0);
     }

@@ -1,216 +1,41 @@
-//! Networks as safetensors: an 8-byte length, a JSON header, the numbers (little-endian).
+//! Networks as safetensors: an 8-byte length, a JSON header, the numbers (little endian).
 //!
-//! Tensors are `policy.{layer}.weight` of shape `[outputs, inputs]` and `policy.{layer}.bias`
-//! of shape `[outputs]`, all f32. The header's `__metadata__` holds [`Meta`] as JSON under
-//! `ppo-router`. Whatever else a file holds is refused: weights come from outside.
+//! Tensors are `policy.{layer}.weight` of shape `[outputs, inputs]` and `policy.{layer}.bias` of
+//! shape `[outputs]`, all f32. The header's `__metadata__` has [`Meta`] as JSON under `ppo-router`.
+//! Any other content is refused: weights are untrusted.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::network::{Layer, Network, batch_pairs};
-use crate::observation::Layout;
-
-/// Of the metadata. A change of the layout or of the tensors makes a new one.
-pub const FORMAT: u32 = 1;
+use crate::error::WeightsError;
+use crate::meta::Meta;
+use crate::network::{Layer, Network};
 
 const META_KEY: &str = "ppo-router";
 
-/// Outputs of a layer, at most: a bound on what untrusted metadata can ask for.
-const LAYER_MAX: usize = 65_536;
-
-/// What a network is for and how it was made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Meta {
-    /// [`FORMAT`].
-    pub format: u32,
-    /// What it observes.
-    pub layout: Layout,
-    /// The model of each instance, numbered from 0: instances of one model share batch bounds.
-    pub models: Vec<u32>,
-    /// What those models are called, by number: the variants they were trained as.
-    pub variants: Vec<String>,
-    /// Batch sizes that the bounds are chosen from, ascending; empty where all batches are of
-    /// one request.
-    pub batches: Vec<u32>,
-    /// Widths of the layers, inputs and outputs included.
-    pub layers: Vec<usize>,
-    /// Length of a slot in microseconds.
-    pub slot_us: u64,
-    /// Deadline it was trained for, in microseconds.
-    pub deadline_us: u64,
-    /// The workload it was trained on.
-    pub workload: String,
-    /// The seed it was trained from.
-    pub seed: u64,
-    /// The command that trained it.
-    pub command: String,
-}
-
-/// Why weights are refused.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum WeightsError {
-    /// Not safetensors.
-    #[error("weights: {reason}")]
-    File {
-        /// What is wrong with the file as such.
-        reason: String,
-    },
-    /// The metadata makes no sense.
-    #[error("weights: metadata: {field}: {reason}")]
-    Metadata {
-        /// The field at fault.
-        field: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A tensor is not there.
-    #[error("weights: tensor {tensor} is missing")]
-    Missing {
-        /// Its name.
-        tensor: String,
-    },
-    /// A tensor that nothing asks for.
-    #[error("weights: tensor {tensor} is unexpected")]
-    Unexpected {
-        /// Its name.
-        tensor: String,
-    },
-    /// A tensor of another element type.
-    #[error("weights: tensor {tensor} is {found}, not F32")]
-    Type {
-        /// Its name.
-        tensor: String,
-        /// What it holds.
-        found: String,
-    },
-    /// A tensor of another shape.
-    #[error("weights: tensor {tensor} has shape {found:?}, not {expected:?}")]
-    Shape {
-        /// Its name.
-        tensor: String,
-        /// What it should be.
-        expected: Vec<usize>,
-        /// What it is.
-        found: Vec<usize>,
-    },
-    /// A tensor's bytes are not where they should be.
-    #[error("weights: tensor {tensor}: {reason}")]
-    Bytes {
-        /// Its name.
-        tensor: String,
-        /// What is wrong with its place.
-        reason: String,
-    },
-    /// A number that is none.
-    #[error("weights: tensor {tensor}: number {index} is {value}")]
-    NotFinite {
-        /// Its name.
-        tensor: String,
-        /// Position in row order.
-        index: usize,
-        /// `NaN`, `inf` or `-inf`.
-        value: String,
-    },
-}
-
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct TensorEntry {
     dtype: String,
     shape: Vec<usize>,
     data_offsets: [usize; 2],
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Header {
+struct FileHeader {
     #[serde(rename = "__metadata__", default)]
     metadata: BTreeMap<String, String>,
     #[serde(flatten)]
-    tensors: BTreeMap<String, Entry>,
-}
-
-// === impl Meta ===
-
-impl Meta {
-    /// Outputs that the last layer must have.
-    #[must_use]
-    pub fn outputs(&self) -> usize {
-        let heads = self.variants.len() * batch_pairs(&self.batches).len();
-        self.layout.instances + heads
-    }
-
-    fn check(&self) -> Result<(), WeightsError> {
-        let wrong = |field: &str, reason: String| {
-            Err(WeightsError::Metadata {
-                field: field.to_owned(),
-                reason,
-            })
-        };
-        if self.format != FORMAT {
-            return wrong("format", format!("is {}, not {FORMAT}", self.format));
-        }
-        if let Some((field, reason)) = self.layout.fault() {
-            return wrong(&format!("layout.{field}"), reason.to_owned());
-        }
-        let instances = self.layout.instances;
-        if self.models.len() != instances {
-            let reason = format!(
-                "has {} entries for {instances} instances",
-                self.models.len()
-            );
-            return wrong("models", reason);
-        }
-        if let Some(model) = self
-            .models
-            .iter()
-            .find(|m| **m as usize >= self.variants.len())
-        {
-            return wrong(
-                "models",
-                format!("names model {model}, which has no variant"),
-            );
-        }
-        let ascends = self.batches.windows(2).all(|pair| pair[0] < pair[1]);
-        if !ascends || self.batches.first() == Some(&0) {
-            return wrong("batches", "must be positive and ascend".to_owned());
-        }
-        let largest = self.batches.last().copied().unwrap_or(0);
-        if self.layout.largest_batch != largest {
-            let reason = format!(
-                "is {}, batches end with {largest}",
-                self.layout.largest_batch
-            );
-            return wrong("layout.largest_batch", reason);
-        }
-        if self.slot_us == 0 {
-            return wrong("slot_us", "must be positive".to_owned());
-        }
-        let (inputs, outputs) = (self.layout.width(), self.outputs());
-        let ends = (self.layers.first(), self.layers.last());
-        if self.layers.len() < 2 || ends != (Some(&inputs), Some(&outputs)) {
-            let reason = format!("must begin with {inputs} and end with {outputs}");
-            return wrong("layers", reason);
-        }
-        if self
-            .layers
-            .iter()
-            .any(|width| !(1..=LAYER_MAX).contains(width))
-        {
-            return wrong("layers", format!("must be from 1 to {LAYER_MAX}"));
-        }
-        Ok(())
-    }
+    tensors: BTreeMap<String, TensorEntry>,
 }
 
 // === impl Network ===
 
 impl Network {
-    /// A network from its layers: for each the weights input by input, then the biases.
+    /// A network from its layers: per layer the weights, input by input, and the biases.
     ///
     /// # Errors
-    /// Metadata that makes no sense, tensors that do not fit it or hold something not finite.
+    /// Invalid metadata, tensors of another shape, numbers that are not finite.
     pub fn try_new(meta: Meta, layers: Vec<(Vec<f32>, Vec<f32>)>) -> Result<Self, WeightsError> {
         meta.check()?;
         let mut made = Vec::new();
@@ -248,10 +73,10 @@ impl Network {
         Ok(Self::new(meta, made))
     }
 
-    /// Reads a file's bytes, which may hold anything.
+    /// Parses untrusted bytes.
     ///
     /// # Errors
-    /// The first thing that is not as it must be, with the tensor's name.
+    /// The first fault, with the field or tensor.
     pub fn parse(bytes: &[u8]) -> Result<Self, WeightsError> {
         let (mut header, data) = split(bytes)?;
         let meta = header.metadata.get(META_KEY).ok_or_else(|| {
@@ -277,11 +102,11 @@ impl Network {
     /// The bytes of its file.
     ///
     /// # Errors
-    /// Never for a network that was made: JSON of plain numbers and text.
+    /// None in practice: the header is plain JSON.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WeightsError> {
         let json = |error: serde_json::Error| file(error.to_string());
         let meta = serde_json::to_string(&self.meta).map_err(json)?;
-        let mut header = Header {
+        let mut header = FileHeader {
             metadata: BTreeMap::from([(META_KEY.to_owned(), meta)]),
             tensors: BTreeMap::new(),
         };
@@ -289,7 +114,7 @@ impl Network {
         let mut add = |name: String, shape: Vec<usize>, numbers: &[f32]| {
             let begin = data.len();
             data.extend(numbers.iter().flat_map(|x| x.to_le_bytes()));
-            let entry = Entry {
+            let entry = TensorEntry {
                 dtype: "F32".to_owned(),
                 shape,
                 data_offsets: [begin, data.len()],
@@ -303,7 +128,7 @@ impl Network {
             add(bias_name(l), vec![layer.outputs], &layer.biases);
         }
         let mut text = serde_json::to_vec(&header).map_err(json)?;
-        // Readers map the numbers: they begin at a multiple of 8.
+        // Readers map the numbers, so they begin at a multiple of 8.
         text.resize(text.len().next_multiple_of(8), b' ');
         let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
         bytes.extend(text);
@@ -312,7 +137,7 @@ impl Network {
     }
 }
 
-fn split(bytes: &[u8]) -> Result<(Header, &[u8]), WeightsError> {
+fn split(bytes: &[u8]) -> Result<(FileHeader, &[u8]), WeightsError> {
     let (length, rest) = bytes
         .split_first_chunk::<8>()
         .ok_or_else(|| file("is shorter than a safetensors header".to_owned()))?;
@@ -324,9 +149,9 @@ fn split(bytes: &[u8]) -> Result<(Header, &[u8]), WeightsError> {
     Ok((header, data))
 }
 
-/// Takes a tensor out of the header and its numbers out of the data, in row order.
+/// Removes a tensor from the header and returns its numbers, in row order.
 fn take(
-    header: &mut Header,
+    header: &mut FileHeader,
     data: &[u8],
     name: &str,
     expected: &[usize],
@@ -373,7 +198,7 @@ fn check_finite(tensor: &str, numbers: &[f32]) -> Result<(), WeightsError> {
     }
 }
 
-/// Columns as rows; `columns` is the width of the rows given.
+/// The transposed matrix; `columns` is the width of `rows`.
 fn transposed(rows: &[f32], columns: usize) -> Vec<f32> {
     let column = |c| rows.iter().skip(c).step_by(columns).copied();
     (0..columns).flat_map(column).collect()
@@ -397,4 +222,4 @@ fn metadata(field: &str, reason: String) -> WeightsError {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

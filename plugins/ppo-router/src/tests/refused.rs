@@ -1,4 +1,4 @@
-//! Weights come from outside: what does not do is refused, by name.
+//! Untrusted weights: faults are refused by tensor or field.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ fn refusal(bytes: Vec<u8>) -> String {
     PpoRouter::configure(&catalog(), "{}").unwrap_err()
 }
 
-/// A file with its header and its numbers changed.
+/// A file with a changed header or changed numbers.
 fn changed(change: impl FnOnce(&mut Value, &mut Vec<u8>)) -> Vec<u8> {
     let bytes = three_to_one().to_bytes().unwrap();
     let (length, rest) = bytes.split_first_chunk::<8>().unwrap();
@@ -55,10 +55,11 @@ fn mismatched_weights_are_refused_by_tensor() {
 }
 
 #[test]
-fn files_that_are_none_are_refused() {
+fn missing_and_damaged_files_are_refused() {
     assert_eq!(
         PpoRouter::configure(&catalog(), r#"{"weights": "none"}"#).unwrap_err(),
-        "settings: weights: none: the policy's folder has no such file"
+        "settings: weights: none: no such file in the policy's folder; `switchyard prepare \
+         ppo-router` writes it"
     );
     for bytes in [&b""[..], b"hello", &[255; 64]] {
         let refused = refusal(bytes.to_vec());
@@ -70,7 +71,7 @@ fn files_that_are_none_are_refused() {
 }
 
 #[test]
-fn weights_for_another_yard_are_refused() {
+fn weights_for_other_instances_are_refused() {
     let mut other = meta(Kind::Paper, &[]);
     other.variants[1] = "tiny".to_owned();
     install(&network(other, &[], &[0.0, 0.0]));
@@ -82,7 +83,7 @@ fn weights_for_another_yard_are_refused() {
     install(&network(meta(Kind::Paper, &[1, 9]), &[], &biases));
     assert_eq!(
         PpoRouter::configure(&catalog(), "{}").unwrap_err(),
-        "weights: metadata: batches: 9 requests are more than a batch of heavy, 5"
+        "weights: metadata: batches: is 9, but heavy takes at most 5"
     );
     let mut many = meta(Kind::Paper, &[]);
     (many.layout.instances, many.models) = (3, vec![0, 1, 1]);
@@ -90,6 +91,6 @@ fn weights_for_another_yard_are_refused() {
     install(&network(many, &[], &[0.0; 3]));
     assert_eq!(
         PpoRouter::configure(&catalog(), "{}").unwrap_err(),
-        "settings: instances: the weights were trained for heavy, light, light, a worker each"
+        "settings: instances: must have a worker for each of heavy, light, light, as the weights"
     );
 }

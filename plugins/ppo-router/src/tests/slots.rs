@@ -1,4 +1,4 @@
-//! What a slot sees and decides.
+//! The observation and decision of a slot.
 
 use switchyard_sdk::bindings::exports::switchyard::policy::scheduling as raw;
 use switchyard_sdk::window::PlacedState::{Lane, Running};
@@ -25,12 +25,12 @@ fn a_slot_routes_by_the_networks_shares() {
     assert_eq!(lanes(&next).len(), 2);
 }
 
-/// Inputs of an instance: 4 counts, elapsed time, 4 ages.
+/// Inputs per instance: 4 counts, elapsed time, 4 ages.
 #[test]
-fn it_sees_what_each_instance_holds() {
+fn the_requests_of_each_instance_are_observed() {
     let catalog = catalog();
-    // Two inside the heavy one (input 2); its elapsed time (4); its oldest age (5); the light
-    // one's second oldest age (9 + 6). All for the heavy one's share.
+    // Two requests in heavy (input 2); its elapsed time (4); its oldest age (5); the second oldest
+    // age of light (9 + 6). All for the share of heavy.
     let weights = [
         (2, 0, 1.0),
         (4, 0, 10.0),
@@ -86,7 +86,7 @@ fn arrivals_of_a_slot_are_counted_over_all_its_windows() {
 }
 
 #[test]
-fn weights_that_know_the_phase_are_told_it() {
+fn weights_that_observe_the_phase_get_it() {
     let catalog = catalog();
     // Full: 9 inputs per instance, then one per phase.
     let weights = [(18, 0, 5.0), (19, 1, 5.0)];
@@ -98,16 +98,16 @@ fn weights_that_know_the_phase_are_told_it() {
         lanes(&run(&mut policy, &catalog, &window.build()))[0].2
     };
     assert!(share(180.0) > 0.99, "the first phase");
-    assert!(share(10.0) < 0.01, "the second one");
+    assert!(share(10.0) < 0.01, "the second phase");
     let error = PpoRouter::configure(&catalog, r#"{"rates": [3]}"#).unwrap_err();
     assert_eq!(
         error,
-        "settings: rates: default/policy.safetensors tells 2 phases by theirs"
+        "settings: rates: must be 2 numbers for default/policy.safetensors"
     );
 }
 
 #[test]
-fn batches_are_the_models_own() {
+fn batch_bounds_are_per_model() {
     let catalog = catalog();
     let mut biases = vec![0.0; 2 + 2 * 6];
     // (3, 5) is the fifth pair, (1, 3) the second.
@@ -120,12 +120,12 @@ fn batches_are_the_models_own() {
         .iter()
         .map(|lane| (lane.min_batch, lane.max_batch, lane.capacity))
         .collect();
-    // Three are held at most, but the smallest batch must find room.
+    // The capacity is 3, but at least the smallest batch fits.
     assert_eq!(batches, [(3, 5, 3), (1, 3, 1)]);
 }
 
 #[test]
-fn a_lost_worker_leaves_its_share_to_the_others() {
+fn the_share_of_a_lost_worker_goes_to_the_others() {
     let catalog = catalog();
     install(&three_to_one());
     let mut policy = policy(&catalog, "{}");
@@ -136,7 +136,7 @@ fn a_lost_worker_leaves_its_share_to_the_others() {
         .requests(2, "image");
     let one = run(&mut policy, &catalog, &one.build());
     assert_eq!(lanes(&one), [(1, LIGHT, 1.0)]);
-    assert_eq!(one.dispatched(), [1, 2], "what it held");
+    assert_eq!(one.dispatched(), [1, 2], "the requests of the lost worker");
     let none = WindowBuilder::new(&catalog)
         .now_us(1_200_000)
         .away(0)

@@ -1,15 +1,15 @@
 //! Slots per minute of one core: the environment alone, and a whole update.
 //!
-//! `cargo bench -p ppo-router-train`. Medians of runs that take turns.
+//! `cargo bench -p ppo-router-train`; the environment's is a median of five.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 use std::time::Instant;
 
 use ppo_router_net::Kind;
-use ppo_router_train::Settings;
-use ppo_router_train::learner::{Learner, Task};
-use ppo_router_train::{Env, Yard, train};
+use ppo_router_train::TrainSettings;
+use ppo_router_train::learner::{Learner, UpdateTask};
+use ppo_router_train::{Env, TestBed, train};
 use switchyard_core::time::Micros;
 
 const WORKLOAD: &str = "mmpp:180,10,0.036,0.002";
@@ -20,12 +20,12 @@ fn main() {
         .num_threads(1)
         .build_global()
         .unwrap();
-    let yard = Yard::paper();
-    let scenario = yard.scenario(WORKLOAD.parse().unwrap(), Micros(u64::MAX));
-    let decision = yard.proportional();
+    let test_bed = TestBed::paper();
+    let scenario = test_bed.scenario(WORKLOAD.parse().unwrap(), Micros(u64::MAX));
+    let decision = test_bed.proportional();
     let mut rates = Vec::new();
     for seed in 0..5 {
-        let mut env = Env::reset(&yard, &scenario, Kind::Paper, seed).unwrap();
+        let mut env = Env::reset(&test_bed, &scenario, Kind::Paper, seed).unwrap();
         let begin = Instant::now();
         let mut arrivals = 0;
         for _ in 0..SLOTS {
@@ -44,10 +44,13 @@ fn main() {
         "environment, median: {:.2} million slots per minute",
         rates[2]
     );
-    for (name, settings) in [("paper", Settings::paper()), ("better", Settings::better())] {
-        let meta = train::meta(&yard, Kind::Paper, &settings.hidden, WORKLOAD, 1, "");
-        let task = Task {
-            yard: &yard,
+    for (name, settings) in [
+        ("paper", TrainSettings::paper()),
+        ("better", TrainSettings::better()),
+    ] {
+        let meta = train::meta(&test_bed, Kind::Paper, &settings.hidden, WORKLOAD, 1, "");
+        let task = UpdateTask {
+            test_bed: &test_bed,
             scenario: &scenario,
             kind: Kind::Paper,
             settings: &settings,

@@ -1,11 +1,11 @@
-//! The trainer without the server around it, for long runs: builds in a minute.
+//! The trainer without the server, for long trainings: builds in a minute.
 //!
 //! ```text
 //! cargo run --release -p ppo-router-train --example train -- DIR [paper|full|extended]
 //!     [--seed N,...] [--updates N] [--batching] [--better] [--resume] [--workload W]
-//!     [--settings JSON] [--yard FILE] [--deadline-ms MS] [--first W SHARE]
+//!     [--settings JSON] [--test_bed FILE] [--deadline-ms MS] [--first W SHARE]
 //! ```
-//! `switchyard prepare ppo-router` does the same with a progress bar.
+//! `switchyard prepare ppo-router` is the same with a progress bar.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use ppo_router_net::Kind;
 use ppo_router_train::train::draw_seeds;
-use ppo_router_train::{Options, Progress, Settings, Trained, Yard, train};
+use ppo_router_train::{Progress, TestBed, TrainOptions, TrainSettings, Trained, train};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,29 +27,29 @@ fn main() {
         Some("extended") => Kind::Extended,
         _ => Kind::Paper,
     };
-    let mut yard = match after("--yard", 1) {
+    let mut test_bed = match after("--yard", 1) {
         Some(file) => serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap(),
-        None => Yard::paper(),
+        None => TestBed::paper(),
     };
     if has("--batching") {
-        yard = yard.with_batches();
+        test_bed = test_bed.with_batches();
     }
     let mut settings = if has("--better") {
-        Settings::better()
+        TrainSettings::better()
     } else {
-        Settings::paper()
+        TrainSettings::paper()
     };
     if let Some(json) = after("--settings", 1) {
         settings = settings.with(serde_json::from_str(&json).unwrap()).unwrap();
     }
     let number = |name: &str, default: u64| after(name, 1).map_or(default, |n| n.parse().unwrap());
-    yard.deadline_us = number("--deadline-ms", yard.deadline_us / 1_000) * 1_000;
+    test_bed.deadline_us = number("--deadline-ms", test_bed.deadline_us / 1_000) * 1_000;
     let default = "mmpp:180,10,0.036,0.002".to_owned();
     let seeds = after("--seed", 1).unwrap_or("1".to_owned());
     let seeds: Vec<u64> = seeds.split(',').map(|seed| seed.parse().unwrap()).collect();
     let dir = PathBuf::from(&arguments[0]);
-    let options = Options {
-        yard,
+    let options = TrainOptions {
+        test_bed,
         workload: after("--workload", 1).unwrap_or(default),
         first: after("--first", 1).zip(after("--first", 2).map(|share| share.parse().unwrap())),
         kind,
@@ -67,11 +67,11 @@ fn main() {
             arguments.join(" ")
         ),
     };
-    let of_seeds: Vec<Options> = match seeds[..] {
+    let of_seeds: Vec<TrainOptions> = match seeds[..] {
         [_] => vec![options.clone()],
         _ => seeds
             .iter()
-            .map(|&seed| Options {
+            .map(|&seed| TrainOptions {
                 seed,
                 out: dir.join(format!("seed-{seed}")),
                 ..options.clone()
@@ -85,7 +85,7 @@ fn main() {
     }
 }
 
-fn one(options: &Options) -> Trained {
+fn one(options: &TrainOptions) -> Trained {
     let trained = train(options, &mut |progress: &Progress<'_>| {
         let point = progress.point;
         if let Some(v) = point.validation {

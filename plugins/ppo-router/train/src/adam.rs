@@ -17,7 +17,7 @@ pub struct Adam {
 // === impl Adam ===
 
 impl Adam {
-    /// For so many parameters.
+    /// Moments of 0 for a number of parameters.
     #[must_use]
     pub fn new(parameters: usize) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Adam {
         }
     }
 
-    /// Moves the parameters down the gradient.
+    /// One descent step.
     pub fn step(&mut self, rate: f32, gradient: &[f32], parameters: &mut [f32]) {
         self.steps += 1;
         let steps = f64::from(self.steps);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_finds_the_bottom_of_a_bowl() {
+    fn it_finds_the_minimum_of_a_parabola() {
         let mut at = [3.0_f32, -2.0];
         let mut adam = Adam::new(2);
         for _ in 0..4_000 {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_step_is_as_long_as_the_rate() {
+    fn the_first_step_has_the_length_of_the_rate() {
         let mut at = [0.0_f32];
         Adam::new(1).step(0.1, &[1e3], &mut at);
         assert!((at[0] + 0.1).abs() < 1e-5, "{at:?}");

@@ -1,21 +1,20 @@
-//! What an update learns from: trajectories joined, their actions' worth brought to one size, the
-//! slots that are alike thinned.
+//! The samples of an update: joined trajectories, normalised advantages, thinned slots.
 
 use switchyard_sim::random::Stream;
 
-use crate::learner::{CHUNK, Seen};
-use crate::mlp::{Mlp, Pass, Rows};
+use crate::mlp::{CHUNK, Mlp, PassBuffers, SparseRows};
 use crate::rollout::{Trajectory, advantages};
-use crate::settings::Settings;
+use crate::settings::TrainSettings;
+use crate::stats::UpdateStats;
 
-/// Everything an update learns from.
+/// The samples of an update.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
-    pub(crate) rows: Rows,
-    pub(crate) critic_rows: Rows,
-    /// Rows that are slots: all but the ones after the last.
+pub(crate) struct UpdateBatch {
+    pub(crate) rows: SparseRows,
+    pub(crate) critic_rows: SparseRows,
+    /// Indices of the rows of slots: without those after the last.
     pub(crate) slots: Vec<u32>,
-    /// Positions of the slots that are learnt from, and what each counts, 1 in the mean.
+    /// Indices of the used slots; `weights` has their weights, with a mean of 1.
     pub(crate) kept: Vec<u32>,
     pub(crate) weights: Vec<f32>,
     pub(crate) log_shares: Vec<f32>,
@@ -25,18 +24,18 @@ pub(crate) struct Batch {
     pub(crate) targets: Vec<f32>,
 }
 
-// === impl Batch ===
+// === impl UpdateBatch ===
 
-impl Batch {
-    /// Joins trajectories and estimates what their actions were worth.
+impl UpdateBatch {
+    /// Joins trajectories and estimates advantages.
     pub(crate) fn of(
         trajectories: &[Trajectory],
         value: &Mlp,
-        settings: &Settings,
+        settings: &TrainSettings,
         is_few: &[bool],
-    ) -> (Self, Seen) {
-        let (mut batch, mut seen) = (Self::default(), Seen::default());
-        let mut pass = Pass::default();
+    ) -> (Self, UpdateStats) {
+        let (mut batch, mut stats) = (Self::default(), UpdateStats::default());
+        let mut pass = PassBuffers::default();
         let (mut errors, mut squares, mut sum) = (0.0, 0.0, 0.0);
         for one in trajectories {
             let first = batch.rows.len() as u32;
@@ -63,23 +62,23 @@ impl Batch {
             batch
                 .log_probabilities
                 .extend_from_slice(&one.log_probabilities);
-            for (all, one) in seen.counts.iter_mut().zip(&one.counts) {
+            for (all, one) in stats.counts.iter_mut().zip(&one.counts) {
                 all.add(one);
             }
         }
         let count = batch.targets.len().max(1) as f64;
         let variance = squares / count - (sum / count).powi(2);
-        seen.unexplained = errors / count / variance.max(f64::MIN_POSITIVE);
+        stats.unexplained = errors / count / variance.max(f64::MIN_POSITIVE);
         batch.normalise(is_few, settings);
-        (batch, seen)
+        (batch, stats)
     }
 
-    /// Brings advantages to mean 0 and deviation 1, all together or, as far as `balance` says,
-    /// apart for slots that follow one with few arrivals and for the others.
-    fn normalise(&mut self, is_few: &[bool], settings: &Settings) {
+    /// Normalises advantages to mean 0 and deviation 1; as far as `balance` says, separately for
+    /// slots after few arrivals and for the others.
+    fn normalise(&mut self, is_few: &[bool], settings: &TrainSettings) {
         normalise(&mut self.advantages);
         let limit = settings.advantage_max;
-        // What is cut off makes the deviation smaller, and is cut off once more.
+        // Clamping reduces the deviation, so repeat.
         for _ in 0..3 {
             for group in [false, true] {
                 let own = || {
@@ -101,7 +100,7 @@ impl Batch {
         }
     }
 
-    /// Leaves out some of the slots with few arrivals and lets the others count for them.
+    /// Drops some of the slots with few arrivals and weights the others for them.
     pub(crate) fn thin(&mut self, trajectories: &[Trajectory], share: f64, random: &mut Stream) {
         let arrivals = || trajectories.iter().flat_map(|one| &one.arrivals);
         let total: u64 = arrivals().map(|&count| u64::from(count)).sum();
@@ -121,7 +120,7 @@ impl Batch {
     }
 }
 
-/// Whether each slot follows one with fewer arrivals than the mean.
+/// Per slot, whether the slot before had fewer arrivals than the mean.
 pub(crate) fn after_few(trajectories: &[Trajectory]) -> Vec<bool> {
     let arrivals = || trajectories.iter().flat_map(|one| &one.arrivals);
     let total: u64 = arrivals().map(|&count| u64::from(count)).sum();
@@ -133,8 +132,8 @@ pub(crate) fn after_few(trajectories: &[Trajectory]) -> Vec<bool> {
     before.map(|&count| f64::from(count) < mean).collect()
 }
 
-/// Takes off what a parabola in the arrivals explains, in each group; slots whose arrivals are
-/// few and many have one each, so that the slots in which bursts begin bend nobody else's.
+/// Subtracts a least-squares parabola in the arrivals from the rewards, one per group and per few
+/// or many arrivals, so that slots in which bursts begin do not bend the others' parabola.
 pub(crate) fn regress(trajectories: &mut [Trajectory], is_few: &[bool]) {
     let counts = trajectories.iter().flat_map(|one| one.arrivals.clone());
     let counts: Vec<f64> = counts.map(f64::from).collect();
@@ -161,7 +160,7 @@ pub(crate) fn regress(trajectories: &mut [Trajectory], is_few: &[bool]) {
     }
 }
 
-/// Least squares of y by 1, x, x^2, a little drawn to 0 so that few points have one too.
+/// Least squares of y by 1, x, x^2, slightly regularised so that few points suffice.
 fn parabola(points: impl Iterator<Item = (f64, f64)>) -> [f64; 3] {
     let mut rows = [[0.0; 4]; 3];
     for (i, row) in rows.iter_mut().enumerate() {
@@ -176,7 +175,7 @@ fn parabola(points: impl Iterator<Item = (f64, f64)>) -> [f64; 3] {
             row[3] += powers[i] * y;
         }
     }
-    // Gauss and Jordan; the matrix is positive definite.
+    // Gauss-Jordan elimination; the matrix is positive definite.
     for i in 0..3 {
         let pivot = rows[i];
         for (j, row) in rows.iter_mut().enumerate() {
@@ -189,7 +188,7 @@ fn parabola(points: impl Iterator<Item = (f64, f64)>) -> [f64; 3] {
     [0, 1, 2].map(|i| rows[i][3] / rows[i][i])
 }
 
-/// Mean 0, deviation 1.
+/// Normalises to mean 0 and deviation 1.
 fn normalise(numbers: &mut [f32]) {
     let count = numbers.len().max(1) as f64;
     let mean = numbers.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
@@ -200,7 +199,7 @@ fn normalise(numbers: &mut [f32]) {
     }
 }
 
-/// For each epoch the positions in another order (Fisher and Yates).
+/// A shuffled order of the indices per epoch (Fisher and Yates).
 pub(crate) fn orders(kept: &[u32], epochs: usize, random: &mut Stream) -> Vec<Vec<u32>> {
     let shuffled = |_| {
         let mut order = kept.to_vec();
@@ -230,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_is_taken_off_and_what_is_done_stays() {
-        // Rewards are a line in the arrivals, and 1 more where something good was done.
+    fn regression_removes_arrivals_and_keeps_actions() {
+        // Rewards are linear in the arrivals, plus 1 for good actions.
         let arrivals: Vec<u32> = (0..40).map(|t| t % 10).collect();
         let good = |t: usize| t.is_multiple_of(4);
         let rewards = arrivals.iter().enumerate();

@@ -1,40 +1,40 @@
-//! Which bounds a network chose for the batches of each model (the paper's Figure 5).
+//! The batch bounds that a network chose for each model (the paper's Figure 5).
 
 use std::collections::BTreeMap;
 
 use ppo_router_net::Decision;
 use serde::{Deserialize, Serialize};
 
-/// Slots by the least and the most of a batch that was chosen for them.
-type Slots = BTreeMap<(u32, u32), u64>;
+/// Number of slots by (minimum, maximum) batch.
+type PairCounts = BTreeMap<(u32, u32), u64>;
 
-/// A model's bounds over the slots that began in one phase of the workload.
+/// The bounds of a model over the slots that began in one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bounds {
+pub struct BatchBounds {
     /// The phase, from 0.
     pub phase: usize,
-    /// The model, by its variant.
+    /// The variant of the model.
     pub variant: String,
-    /// Slots that were decided.
+    /// Number of slots.
     pub slots: u64,
-    /// Mean of the smallest batch that was waited for.
+    /// Mean of the minimum batch.
     pub min_mean: f64,
-    /// Mean of the largest that was allowed.
+    /// Mean of the maximum batch.
     pub max_mean: f64,
-    /// Share of the slots with each smallest size.
+    /// Share of the slots by minimum batch.
     pub min_shares: BTreeMap<u32, f64>,
-    /// Share of the slots with each largest size.
+    /// Share of the slots by maximum batch.
     pub max_shares: BTreeMap<u32, f64>,
 }
 
-/// Slots by phase and model, and by the pair that was chosen.
+/// Number of slots by phase, model and chosen pair.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Chosen(BTreeMap<(usize, usize), Slots>);
+pub(crate) struct BoundCounts(BTreeMap<(usize, usize), PairCounts>);
 
-// === impl Chosen ===
+// === impl BoundCounts ===
 
-impl Chosen {
-    /// Counts a slot. One without bounds has none to count.
+impl BoundCounts {
+    /// Counts the bounds of a slot, if it has any.
     pub(crate) fn count(&mut self, phase: usize, decision: &Decision) {
         for (model, &pair) in decision.batches.iter().enumerate() {
             let pairs = self.0.entry((phase, model)).or_default();
@@ -42,7 +42,7 @@ impl Chosen {
         }
     }
 
-    /// Adds the slots of another run.
+    /// Adds the slots of another simulation.
     pub(crate) fn add(&mut self, other: Self) {
         for (of, pairs) in other.0 {
             let all = self.0.entry(of).or_default();
@@ -52,9 +52,9 @@ impl Chosen {
         }
     }
 
-    /// By phase, then by model.
-    pub(crate) fn bounds(&self, variants: &[String]) -> Vec<Bounds> {
-        let of = |(&(phase, model), pairs): (&(usize, usize), &Slots)| {
+    /// The bounds by phase and model.
+    pub(crate) fn bounds(&self, variants: &[String]) -> Vec<BatchBounds> {
+        let of = |(&(phase, model), pairs): (&(usize, usize), &PairCounts)| {
             let slots: u64 = pairs.values().sum();
             let (mut min_shares, mut max_shares) = (BTreeMap::new(), BTreeMap::new());
             for (&(min, max), &chosen) in pairs {
@@ -62,7 +62,7 @@ impl Chosen {
                 *min_shares.entry(min).or_insert(0.0) += share;
                 *max_shares.entry(max).or_insert(0.0) += share;
             }
-            Bounds {
+            BatchBounds {
                 phase,
                 variant: variants[model].clone(),
                 slots,
@@ -95,8 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_told_apart_by_phase_and_model() {
-        let (mut one, mut two) = (Chosen::default(), Chosen::default());
+    fn bounds_are_counted_by_phase_and_model() {
+        let (mut one, mut two) = (BoundCounts::default(), BoundCounts::default());
         one.count(0, &decision(&[(1, 5), (3, 3)]));
         one.count(1, &decision(&[(1, 1), (1, 1)]));
         two.count(0, &decision(&[(5, 5), (3, 3)]));
@@ -121,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn without_batches_there_is_nothing_to_tell() {
-        let mut chosen = Chosen::default();
+    fn without_batch_bounds_there_are_none() {
+        let mut chosen = BoundCounts::default();
         chosen.count(0, &decision(&[]));
         assert_eq!(chosen.bounds(&[]), []);
     }

@@ -1,40 +1,39 @@
-//! Learning curves: what each update saw, as CSV and as a plot.
+//! Learning curves as CSV and as a plot.
 
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
+use switchyard_sim::plot::{Chart, LineChart, LinePoint, LineSeries, Scale, SeriesId, stacked};
 
-use crate::learner::Seen;
-use crate::plot::{self, Line, Panel, Place};
 use crate::rollout::PHASES;
+use crate::stats::UpdateStats;
 
 /// One update on the curve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// Which one, from 1.
+pub struct CurvePoint {
+    /// Number of the update, from 1.
     pub update: u64,
-    /// Slots learnt from until then.
+    /// Slots up to this update.
     pub slots: u64,
     /// Mean reward of a slot (eq. 2).
     pub reward: f64,
-    /// All requests, those of slots that began in the first phase, in the second; with the
-    /// noise of training.
+    /// All requests, those of slots that began in the first phase, and in the second; with noise.
     pub parts: [Ratios; 3],
-    /// Without noise, on arrivals kept apart for this, where it was looked at.
+    /// Without noise, on validation arrivals; none if not validated.
     pub validation: Option<Ratios>,
-    /// There, by phase and model, the means of the smallest batch and of the largest; of networks
-    /// that choose them.
+    /// At validation, by phase and model, the means of the minimum and maximum batch, if the
+    /// network chooses them.
     pub bounds: Vec<(f64, f64)>,
-    /// Mean squared error of the values over their targets' variance.
+    /// Mean squared error of the values over the variance of their targets.
     pub unexplained: f64,
-    /// Share of the samples that were clipped.
+    /// Share of clipped samples.
     pub clipped: f64,
 }
 
-/// What counts, as shares of the requests.
+/// Ratios over the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ratios {
-    /// Accuracy of what was in time.
+    /// Sum of accuracies of requests in time, over all.
     pub goodput: f64,
     /// Late or rejected.
     pub violation: f64,
@@ -42,15 +41,15 @@ pub struct Ratios {
     pub heavy: f64,
 }
 
-// === impl Point ===
+// === impl CurvePoint ===
 
-impl Point {
-    /// Of an update.
+impl CurvePoint {
+    /// The point of an update.
     #[must_use]
-    pub fn new(update: u64, slots: u64, seen: &Seen) -> Self {
-        let mut all = seen.counts[0];
-        all.add(&seen.counts[1]);
-        let parts = [all, seen.counts[0], seen.counts[1]].map(|slot| Ratios {
+    pub fn new(update: u64, slots: u64, stats: &UpdateStats) -> Self {
+        let mut all = stats.counts[0];
+        all.add(&stats.counts[1]);
+        let parts = [all, stats.counts[0], stats.counts[1]].map(|slot| Ratios {
             goodput: slot.goodput_ratio(),
             violation: slot.violation_ratio(),
             heavy: slot.heavy_ratio(),
@@ -58,19 +57,19 @@ impl Point {
         Self {
             update,
             slots,
-            reward: seen.reward,
+            reward: stats.reward,
             parts,
             validation: None,
             bounds: Vec::new(),
-            unexplained: seen.unexplained,
-            clipped: seen.clipped,
+            unexplained: stats.unexplained,
+            clipped: stats.clipped,
         }
     }
 }
 
-/// The curve as CSV, with a head line.
+/// The curve as CSV with a header.
 #[must_use]
-pub fn csv(points: &[Point]) -> String {
+pub fn csv(points: &[CurvePoint]) -> String {
     let mut text = String::from(
         "update,slots,reward,goodput,violation,heavy,goodput_0,violation_0,heavy_0,\
          goodput_1,violation_1,heavy_1,validation_goodput,validation_violation,validation_heavy,\
@@ -105,72 +104,96 @@ pub fn csv(points: &[Point]) -> String {
     text
 }
 
-/// What a panel shows of an evaluation.
-type Value = fn(&Ratios) -> f64;
+/// The value of an evaluation that a panel shows, in percent.
+type PanelValue = fn(&Ratios) -> f64;
 
-const PANELS: [(&str, Value); 3] = [
-    ("goodput ratio, %", |r| 100.0 * r.goodput),
-    ("violation ratio, %", |r| 100.0 * r.violation),
-    ("answered by the first model, %", |r| 100.0 * r.heavy),
+const PANELS: [(&str, PanelValue); 3] = [
+    ("Goodput ratio", |r| 100.0 * r.goodput),
+    ("Violation ratio", |r| 100.0 * r.violation),
+    ("Answered by the first model", |r| 100.0 * r.heavy),
 ];
 
-/// All requests, and those of each phase.
-const PARTS: [(&str, &str); 3] = [
-    ("all", "#555555"),
-    ("first phase", "#d55e00"),
-    ("second phase", "#0072b2"),
+/// Lines of all requests and of those of each phase, with their colours.
+const PARTS: [(&str, SeriesId); 3] = [
+    ("all", SeriesId(7)),
+    ("first phase", SeriesId(1)),
+    ("second phase", SeriesId(0)),
 ];
 
-/// Of what validation saw.
-const CHECKED: &str = "#009e73";
+/// Colour of the validation.
+const VALIDATION: SeriesId = SeriesId(2);
 
-/// The curve as a plot: goodput, violations and use of the first model against slots, each for
-/// all requests, for the first phase and for the second, and what validation saw.
+/// The curve as an SVG file: goodput, violations and use of the first model against slots, each for
+/// all requests, for the first phase, for the second, and on the arrivals of the validation.
 #[must_use]
-pub fn svg(title: &str, points: &[Point]) -> String {
+pub fn svg(title: &str, points: &[CurvePoint]) -> String {
     drawn(title, &[points])
 }
 
-/// The same of trainings from different seeds: means, with the standard deviation around them.
-/// Updates that not all of them have made are left out.
+/// The same for trainings from different seeds: means, with a band of one standard deviation.
+/// Updates that some of them have not made are left out.
 #[must_use]
-pub fn svg_of_seeds(title: &str, curves: &[Vec<Point>]) -> String {
-    let curves: Vec<&[Point]> = curves.iter().map(Vec::as_slice).collect();
+pub fn svg_of_seeds(title: &str, curves: &[Vec<CurvePoint>]) -> String {
+    let curves: Vec<&[CurvePoint]> = curves.iter().map(Vec::as_slice).collect();
     drawn(title, &curves)
 }
 
-fn drawn(title: &str, curves: &[&[Point]]) -> String {
-    let updates = curves.iter().map(|curve| curve.len()).min().unwrap_or(0);
-    let line = |name: &'static str, colour, of: &dyn Fn(&Point) -> Option<f64>| Line {
-        name,
-        colour,
-        places: (0..updates)
-            .filter_map(|update| {
-                let values = curves.iter().map(|curve| of(&curve[update]));
-                let values: Vec<f64> = values.collect::<Option<_>>()?;
-                let (y, deviation) = spread(&values);
-                let x = curves[0][update].slots as f64 / 1e6;
-                Some(Place { x, y, deviation })
-            })
-            .collect(),
-    };
-    let panels = PANELS.map(|(name, of)| {
-        let parts = (0..).zip(PARTS);
-        let parts = parts.map(|(p, (name, colour)): (usize, _)| {
-            line(name, colour, &|point| Some(of(&point.parts[p])))
-        });
-        let checked = line("validation", CHECKED, &|point| {
-            point.validation.as_ref().map(of)
-        });
-        Panel {
-            name,
-            lines: parts.chain([checked]).collect(),
-        }
-    });
-    plot::svg(title, "million slots of training", &panels)
+fn drawn(title: &str, curves: &[&[CurvePoint]]) -> String {
+    let charts = PANELS.map(|(name, value)| (name, panel(curves, value)));
+    let panels = charts
+        .each_ref()
+        .map(|(name, chart)| (*name, chart as &dyn Chart));
+    let words = charts
+        .each_ref()
+        .map(|(name, chart)| format!("{name}, {}", chart.in_words()));
+    stacked(title, &panels).standalone(&words.join(" "))
 }
 
-/// Mean and standard deviation; 0 of a single one.
+fn panel(curves: &[&[CurvePoint]], value: PanelValue) -> LineChart {
+    let parts = (0..).zip(PARTS);
+    let parts = parts.map(|(part, (name, id)): (usize, _)| {
+        line(curves, id, name, &|point| Some(value(&point.parts[part])))
+    });
+    let validation = line(curves, VALIDATION, "validation", &|point| {
+        point.validation.as_ref().map(value)
+    });
+    let series: Vec<LineSeries> = parts.chain([validation]).collect();
+    let points = || series.iter().flat_map(|line| &line.points);
+    let reach = points().flat_map(|point| {
+        let deviation = point.half_width.unwrap_or(0.0);
+        [(point.y - deviation).max(0.0), point.y + deviation]
+    });
+    let last = points().map(|point| point.x).fold(0.0, f64::max);
+    LineChart {
+        x_title: "million slots of training".to_owned(),
+        y_title: "%".to_owned(),
+        x: Scale::linear(0.0, if last > 0.0 { last } else { 1.0 }),
+        y: Scale::around(reach, false, 4),
+        series,
+        names: true,
+        ..LineChart::default()
+    }
+}
+
+/// The mean over all curves, update by update, with the standard deviation as its band.
+fn line(
+    curves: &[&[CurvePoint]],
+    id: SeriesId,
+    name: &str,
+    of: &dyn Fn(&CurvePoint) -> Option<f64>,
+) -> LineSeries {
+    let updates = curves.iter().map(|curve| curve.len()).min().unwrap_or(0);
+    let points = (0..updates).filter_map(|update| {
+        let values = curves.iter().map(|curve| of(&curve[update]));
+        let values: Vec<f64> = values.collect::<Option<_>>()?;
+        let (y, deviation) = spread(&values);
+        let x = curves[0][update].slots as f64 / 1e6;
+        Some(LinePoint::new(x, y).with_half_width(Some(deviation)))
+    });
+    LineSeries::new(id, name, points)
+}
+
+/// Mean and standard deviation, which is 0 for a single value.
 fn spread(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -182,8 +205,8 @@ fn spread(values: &[f64]) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    fn points() -> Vec<Point> {
-        let point = |update: u64| Point {
+    fn points() -> Vec<CurvePoint> {
+        let point = |update: u64| CurvePoint {
             update,
             slots: update * 50_000,
             validation: update.is_multiple_of(2).then(Ratios::default),
@@ -191,13 +214,13 @@ mod tests {
                 true => vec![(1.0, 5.0); 4],
                 false => Vec::new(),
             },
-            ..Point::default()
+            ..CurvePoint::default()
         };
         (1..=4).map(point).collect()
     }
 
     #[test]
-    fn every_line_of_the_csv_has_every_column() {
+    fn every_csv_line_has_every_column() {
         let text = csv(&points());
         let columns = |line: &str| line.matches(',').count();
         let first = text.lines().next().map(columns);
@@ -218,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plot_is_drawn_with_no_points_too() {
+    fn a_curve_without_points_is_drawn() {
         for points in [&[][..], &points()] {
             let text = svg("a < b", points);
             assert!(text.contains("a &lt; b") && !text.contains("NaN"), "{text}");
@@ -227,17 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn seeds_are_drawn_as_their_mean_and_how_far_they_are_from_it() {
+    fn seeds_are_drawn_as_mean_and_deviation() {
         assert_eq!(spread(&[1.0, 3.0]), (2.0, 2.0_f64.sqrt()));
         assert_eq!(spread(&[5.0]), (5.0, 0.0));
         let (one, mut two) = (points(), points());
         two[1].parts[0].goodput = 0.5;
         let text = svg_of_seeds("two", &[one.clone(), two]);
-        assert_eq!(
-            text.matches("<polygon").count(),
-            1,
-            "one line differs: {text}"
-        );
-        assert!(!svg("one", &one).contains("<polygon"));
+        let bands = |text: &str| text.matches("class=\"band\"").count();
+        assert_eq!(bands(&text), 1, "one line differs: {text}");
+        assert_eq!(bands(&svg("one", &one)), 0);
     }
 }

@@ -5,12 +5,12 @@
 //!
 //! `exp((sum q)^2 / (2 n sigma^2) - sum q^2 / (2 sigma^2)) / (sqrt(n) (sigma sqrt(2 pi))^(n-1) prod y)`
 //!
-//! What the exponent holds is minus the variance of the q_i around their own mean: a shift of
-//! all of f changes nothing, as it changes nothing in the softmax.
+//! The exponent is minus the variance of the q_i around their mean: a shift of all of f changes
+//! nothing, as in the softmax.
 
 use std::f64::consts::TAU;
 
-/// Logarithm of eq. 9 for shares given by their logarithms.
+/// The logarithm of eq. 9, from the logarithms of the shares.
 #[must_use]
 pub fn log_density(log_shares: &[f32], means: &[f32], sigma: f64) -> f64 {
     let n = log_shares.len() as f64;
@@ -56,7 +56,7 @@ mod tests {
         log_density(&logs, means, sigma).exp()
     }
 
-    /// The density is one: it integrates to 1 over the simplex.
+    /// The density integrates to 1 over the simplex.
     #[test]
     fn it_integrates_to_one_in_two_dimensions() {
         for (means, sigma) in [([0.0, 0.0], 0.698), ([0.7, -0.4], 0.5), ([2.0, 0.5], 1.2)] {
@@ -81,7 +81,7 @@ mod tests {
             let mut integral = 0.0;
             for i in 0..steps {
                 let a = (f64::from(i) + 0.5) * h;
-                // The rest of the simplex, in as many steps: none is cut by its edge.
+                // The rest of the simplex in as many steps, so that its edge cuts none.
                 let room = 1.0 - a;
                 for j in 0..steps {
                     let b = room * (f64::from(j) + 0.5) * h;
@@ -96,8 +96,7 @@ mod tests {
         }
     }
 
-    /// And it is that of the draws: the integral over a part of the simplex is the share of
-    /// softmaxes of normal draws that fall there.
+    /// The integral over a part of the simplex equals the share of softmaxes of normal draws in it.
     #[test]
     fn it_is_the_density_of_the_softmax_of_normal_draws() {
         use switchyard_sim::random::{Purpose, Stream};
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_finite_differences() {
+    fn the_gradient_equals_finite_differences() {
         let shares = [0.5_f32, 0.2, 0.2, 0.1];
         let logs: Vec<f32> = shares.iter().map(|y| y.ln()).collect();
         let means = [0.3_f32, -0.2, 0.9, 0.0];

@@ -1,4 +1,4 @@
-//! How good a network is: long runs without noise, on arrivals that no training has seen.
+//! Evaluation of a network: long simulations without noise, on arrivals that no training used.
 
 use ppo_router_net::{Decision, Kind, Network, Scratch};
 use rayon::prelude::*;
@@ -7,48 +7,48 @@ use switchyard_core::time::Micros;
 use switchyard_sim::metrics::Summary;
 use switchyard_sim::{Report, SimError, Workload};
 
-use crate::bounds::{Bounds, Chosen};
+use crate::bounds::{BatchBounds, BoundCounts};
 use crate::env::Env;
-use crate::yard::Yard;
+use crate::test_bed::TestBed;
 
-/// What the simulator reports of a network.
+/// The evaluation of a network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// Slots of each run.
+    /// Slots per seed.
     pub slots: u64,
-    /// Seeds of the runs.
+    /// Seeds of the simulations.
     pub seeds: Vec<u64>,
     /// All requests.
-    pub overall: Part,
-    /// Those that arrived in each phase.
-    pub phases: Vec<Part>,
-    /// What was chosen for batches, where anything was.
+    pub overall: EvaluationPart,
+    /// The requests that arrived in each phase.
+    pub phases: Vec<EvaluationPart>,
+    /// The batch bounds, if the network chooses them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bounds: Vec<Bounds>,
+    pub bounds: Vec<BatchBounds>,
 }
 
-/// Some of the requests. Ratios are of arrivals.
+/// The ratios of a group of requests, over its arrivals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Part {
-    /// As the simulator calls it.
+pub struct EvaluationPart {
+    /// Name of the group in the simulator.
     pub name: String,
     /// Requests that arrived.
     pub arrivals: u64,
-    /// Profiled accuracy of the answers in time.
+    /// Sum of the profiled accuracies of answers in time.
     pub goodput_ratio: f64,
-    /// Late or rejected.
+    /// Late or rejected requests.
     pub violation_ratio: f64,
-    /// Late.
+    /// Late requests.
     pub late_ratio: f64,
-    /// Rejected.
+    /// Rejected or dropped requests.
     pub rejection_ratio: f64,
-    /// Answered by the most accurate model, of those answered.
+    /// Share of the answers by the most accurate model.
     pub heavy_share: f64,
 }
 
-// === impl Part ===
+// === impl EvaluationPart ===
 
-impl Part {
+impl EvaluationPart {
     fn over<'r>(name: &str, summaries: impl Iterator<Item = &'r Summary> + Clone) -> Self {
         let arrivals: u64 = summaries.clone().map(|summary| summary.arrivals).sum();
         let mean = |of: &dyn Fn(&Summary) -> f64| {
@@ -67,31 +67,31 @@ impl Part {
     }
 }
 
-/// One run per seed, of so many slots each.
+/// Evaluates a network with one simulation of `slots` slots per seed.
 ///
 /// # Errors
-/// The simulator's.
+/// Errors of the simulator.
 pub fn evaluate(
     network: &Network,
-    yard: &Yard,
+    test_bed: &TestBed,
     workload: &Workload,
     slots: u64,
     seeds: &[u64],
 ) -> Result<Evaluation, SimError> {
-    let runs: Vec<(Report, Chosen)> = seeds
+    let runs: Vec<(Report, BoundCounts)> = seeds
         .par_iter()
         .map(|&seed| {
-            let (mut scratch, mut chosen) = (Scratch::default(), Chosen::default());
+            let (mut scratch, mut chosen) = (Scratch::default(), BoundCounts::default());
             let kind = network.meta().layout.kind;
             let decide = |phase: usize, observation: &[f32], decision: &mut Decision| {
                 network.decide(observation, &mut scratch, decision);
                 chosen.count(phase, decision);
             };
-            let report = run(yard, workload, kind, slots, seed, decide)?;
+            let report = run(test_bed, workload, kind, slots, seed, decide)?;
             Ok((report, chosen))
         })
         .collect::<Result<_, SimError>>()?;
-    let (mut reports, mut all) = (Vec::new(), Chosen::default());
+    let (mut reports, mut all) = (Vec::new(), BoundCounts::default());
     for (report, chosen) in runs {
         reports.push(report);
         all.add(chosen);
@@ -102,20 +102,20 @@ pub fn evaluate(
     })
 }
 
-/// A run of any agent that decides by the phase in which a slot begins, and by what is seen.
+/// Simulates an agent that decides by the phase at the start of a slot and by the observation.
 ///
 /// # Errors
-/// The simulator's.
+/// Errors of the simulator.
 pub fn run(
-    yard: &Yard,
+    test_bed: &TestBed,
     workload: &Workload,
     kind: Kind,
     slots: u64,
     seed: u64,
     mut decide: impl FnMut(usize, &[f32], &mut Decision),
 ) -> Result<Report, SimError> {
-    let scenario = yard.scenario(workload.clone(), Micros(slots * yard.slot_us));
-    let mut env = Env::reset(yard, &scenario, kind, seed)?;
+    let scenario = test_bed.scenario(workload.clone(), Micros(slots * test_bed.slot_us));
+    let mut env = Env::reset(test_bed, &scenario, kind, seed)?;
     let mut decision = Decision::default();
     for _ in 0..slots {
         decide(env.phase(), env.observation(), &mut decision);
@@ -124,18 +124,18 @@ pub fn run(
     env.finish()
 }
 
-/// Runs of one agent together.
+/// The evaluation over several simulations of an agent.
 #[must_use]
 pub fn summarised(slots: u64, seeds: &[u64], runs: &[Report]) -> Evaluation {
     let phases = runs.first().map_or(&[][..], |run| &run.phases);
     let phases = phases.iter().enumerate().map(|(p, phase)| {
         let same = runs.iter().map(move |run| &run.phases[p].summary);
-        Part::over(&phase.name, same)
+        EvaluationPart::over(&phase.name, same)
     });
     Evaluation {
         slots,
         seeds: seeds.to_vec(),
-        overall: Part::over("overall", runs.iter().map(|run| &run.total)),
+        overall: EvaluationPart::over("overall", runs.iter().map(|run| &run.total)),
         phases: phases.collect(),
         bounds: Vec::new(),
     }

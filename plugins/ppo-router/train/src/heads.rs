@@ -1,35 +1,35 @@
-//! A network's outputs as a random action: shares of the arrivals and, where batches are
-//! chosen, a pair of bounds per model (each drawn by itself, as in H-PPO).
+//! A network's outputs as a random action: shares of the arrivals and, optionally, batch bounds per
+//! model (each drawn independently, as in H-PPO).
 
 use ppo_router_net::{Decision, batch_pairs};
 use switchyard_sim::random::Stream;
 
 use crate::density::{add_gradient, log_density};
 
-/// What the outputs mean.
+/// The meaning of the outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heads {
-    /// Outputs that are shares, n.
+    /// Number of outputs that are shares, n.
     pub instances: usize,
-    /// Models that have batch bounds.
+    /// Number of models with batch bounds.
     pub models: usize,
-    /// What the bounds are chosen from; empty where they are not.
+    /// The pairs of bounds; empty without batch bounds.
     pub pairs: Vec<(u32, u32)>,
 }
 
-/// A drawn action, as much of it as its probability needs.
+/// The part of a drawn action that its probability needs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Action {
+pub struct DrawnAction {
     /// Logarithms of the shares.
     pub log_shares: Vec<f32>,
-    /// Position of each model's pair.
+    /// Index of the pair per model.
     pub pairs: Vec<u8>,
 }
 
 // === impl Heads ===
 
 impl Heads {
-    /// For so many instances of so many models.
+    /// The heads of `instances` instances and `models` models.
     #[must_use]
     pub fn new(instances: usize, models: usize, batches: &[u32]) -> Self {
         Self {
@@ -39,19 +39,19 @@ impl Heads {
         }
     }
 
-    /// Outputs in all.
+    /// Number of outputs.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.instances + self.models * self.pairs.len()
     }
 
-    /// Draws an action (eq. 8) and writes it as a decision too.
+    /// Draws an action (eq. 8), also as a decision.
     pub fn draw(
         &self,
         outputs: &[f32],
         sigma: f64,
         random: &mut Stream,
-        action: &mut Action,
+        action: &mut DrawnAction,
         decision: &mut Decision,
     ) {
         let (means, heads) = outputs.split_at(self.instances);
@@ -85,7 +85,7 @@ impl Heads {
         }
     }
 
-    /// Logarithm of an action's probability (density, for the shares).
+    /// Logarithm of an action's probability (for the shares, of the density).
     #[must_use]
     pub fn log_probability(
         &self,
@@ -104,9 +104,9 @@ impl Heads {
         sum
     }
 
-    /// Adds `scale` times the gradient of [`log_probability`](Self::log_probability) with
-    /// respect to the outputs, and `entropy` times that of the batch heads' entropy (that of
-    /// the shares does not change with the outputs' differences alone and is left out).
+    /// Adds `scale` times the gradient of [`log_probability`](Self::log_probability) by the
+    /// outputs, and `entropy` times that of the batch heads' entropy (without the entropy of the
+    /// shares).
     #[allow(clippy::too_many_arguments)] // One argument per part of the formula.
     pub fn add_gradient(
         &self,
@@ -171,10 +171,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_is_as_likely_as_its_probability_says() {
+    fn draws_follow_their_probabilities() {
         let heads = heads();
         let mut random = Stream::new(1, Purpose::Learning, 0);
-        let (mut action, mut decision) = (Action::default(), Decision::default());
+        let (mut action, mut decision) = (DrawnAction::default(), Decision::default());
         let mut counts = [0u32; 6];
         for _ in 0..50_000 {
             heads.draw(&OUTPUTS, 0.698, &mut random, &mut action, &mut decision);
@@ -185,7 +185,7 @@ mod tests {
         let chances: Vec<f64> = (0..6)
             .map(|pair| {
                 let log = |pairs: [u8; 2]| heads.log_probability(&OUTPUTS, &logs, &pairs, 0.698);
-                // Whatever the second model does.
+                // Summed over the second model.
                 let all = (0..6).map(|k| log([pair, k]).exp()).sum::<f64>();
                 let total: f64 = (0..36).map(|k| log([k / 6, k % 6]).exp()).sum();
                 all / total
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_finite_differences() {
+    fn the_gradient_equals_finite_differences() {
         let heads = heads();
         let logs = [0.3_f32.ln(), 0.7_f32.ln()];
         let pairs = [2, 4];
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entropy_gradient_is_that_of_finite_differences() {
+    fn the_entropy_gradient_equals_finite_differences() {
         let heads = heads();
         let entropy = |outputs: &[f32]| -> f64 {
             let of = |head: &[f32]| -> f64 {

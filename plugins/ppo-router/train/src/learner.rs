@@ -1,5 +1,5 @@
-//! Proximal policy optimisation (Algorithm 1): collect, estimate advantages, move both networks
-//! over the same trajectories several times.
+//! Proximal policy optimisation (Algorithm 1): collect trajectories, estimate advantages, train
+//! both networks on them for several epochs.
 
 use ppo_router_net::{Kind, Meta, Network, WeightsError};
 use serde::{Deserialize, Serialize};
@@ -7,76 +7,60 @@ use switchyard_sim::random::{Purpose, Stream};
 use switchyard_sim::{Scenario, SimError};
 
 use crate::adam::Adam;
-use crate::batch::{Batch, after_few, orders, regress};
-use crate::env::Slot;
+use crate::batch::{UpdateBatch, after_few, orders, regress};
+use crate::error::TrainError;
 use crate::heads::Heads;
-use crate::mlp::{Mlp, Pass};
-use crate::rollout::{CRITIC_MORE, Collect, PHASES, Trajectory, collect};
-use crate::settings::Settings;
-use crate::train::TrainError;
-use crate::yard::Yard;
+use crate::mlp::{CHUNK, Mlp, PassBuffers};
+use crate::rollout::{CRITIC_MORE, RolloutConfig, Trajectory, collect};
+use crate::settings::TrainSettings;
+use crate::stats::UpdateStats;
+use crate::test_bed::TestBed;
 
-/// Rows that go through a network at once: their activations stay in the cache.
-pub(crate) const CHUNK: usize = 500;
-
-/// Weights of the policy's last layer at the beginning, over what they would be: the first
-/// policy hardly depends on what it sees.
+/// Factor of the initial weights of the policy's last layer, so that the first policy hardly
+/// depends on the observation.
 const FIRST_POLICY: f32 = 0.01;
 
-/// Both networks and where their training is.
+/// Both networks and the state of their optimisers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learner {
     policy: Vec<f32>,
     value: Vec<f32>,
     adam_policy: Adam,
     adam_value: Adam,
-    /// Updates made.
+    /// Number of updates so far.
     pub updates: u64,
 }
 
-/// What one update saw.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Seen {
-    /// Mean reward of a slot (eq. 2), without what was taken off.
-    pub reward: f64,
-    /// Counts by the phase in which a slot began.
-    pub counts: [Slot; PHASES],
-    /// Mean squared error of the values before the update, over their targets' variance.
-    pub unexplained: f64,
-    /// Share of the samples that the last epoch clipped.
-    pub clipped: f64,
-}
-
-/// What an update is made for.
+/// The inputs of an update.
 #[derive(Clone, Copy, Debug)]
-pub struct Task<'a> {
-    /// The instances.
-    pub yard: &'a Yard,
-    /// Under which workload.
+pub struct UpdateTask<'a> {
+    /// The instances and their service times.
+    pub test_bed: &'a TestBed,
+    /// The workload.
     pub scenario: &'a Scenario,
-    /// What is observed.
+    /// The observation.
     pub kind: Kind,
-    /// The method's numbers.
-    pub settings: &'a Settings,
-    /// Of the networks that are made of it.
+    /// The hyperparameters.
+    pub settings: &'a TrainSettings,
+    /// The metadata of the networks.
     pub meta: &'a Meta,
-    /// Of all draws.
+    /// Seed of all draws.
     pub seed: u64,
 }
 
 // === impl Learner ===
 
 impl Learner {
-    /// Random networks.
+    /// A learner with random networks.
     ///
     /// # Errors
-    /// Settings that make no sense.
-    pub fn try_new(task: &Task<'_>) -> Result<Self, TrainError> {
+    /// A hyperparameter out of range.
+    pub fn try_new(task: &UpdateTask<'_>) -> Result<Self, TrainError> {
         task.settings.check()?;
         let mut random = Stream::new(task.seed, Purpose::Learning, u64::MAX);
         let mut policy = Mlp::new(&task.meta.layers, FIRST_POLICY, &mut random);
         if task.settings.proportional {
-            let shares = task.yard.proportional().shares;
+            let shares = task.test_bed.proportional().shares;
             let biases = policy.parameters.len() - task.meta.outputs();
             for (bias, share) in policy.parameters[biases..].iter_mut().zip(shares) {
                 *bias = libm::log(share) as f32;
@@ -97,33 +81,41 @@ impl Learner {
         })
     }
 
-    /// Whether its networks are of this task's shape.
+    /// Whether its networks have the task's shape.
     #[must_use]
-    pub fn fits(&self, task: &Task<'_>) -> bool {
+    pub fn fits(&self, task: &UpdateTask<'_>) -> bool {
         let parameters =
             |widths: &[usize]| -> usize { widths.windows(2).map(|w| (w[0] + 1) * w[1]).sum() };
         self.policy.len() == parameters(&task.meta.layers)
             && self.value.len() == parameters(&value_widths(task.meta))
     }
 
-    /// The policy as it is served.
+    /// The policy for serving.
     ///
     /// # Errors
-    /// The training diverged: some weight is not finite.
-    pub fn network(&self, task: &Task<'_>) -> Result<Network, WeightsError> {
+    /// The training diverged: a weight is not finite.
+    pub fn network(&self, task: &UpdateTask<'_>) -> Result<Network, WeightsError> {
         let policy = Mlp::of(&task.meta.layers, self.policy.clone());
         Network::try_new(task.meta.clone(), policy.layers())
     }
 
-    /// One update; `progress` from 0 to 1 says how far the training is.
+    /// One update; `progress` is that of the training, 0 to 1.
     ///
     /// # Errors
-    /// The simulator's, or the training diverged.
-    pub fn update(&mut self, task: &Task<'_>, progress: f64) -> Result<Seen, TrainError> {
+    /// An error of the simulator, or the training diverged.
+    pub fn update(
+        &mut self,
+        task: &UpdateTask<'_>,
+        progress: f64,
+    ) -> Result<UpdateStats, TrainError> {
         let settings = task.settings;
         let network = self.network(task)?;
         let batches = &task.meta.batches;
-        let heads = Heads::new(task.yard.instances(), task.yard.models.len(), batches);
+        let heads = Heads::new(
+            task.test_bed.instances(),
+            task.test_bed.models.len(),
+            batches,
+        );
         let sigma = settings.sigma.0 + (settings.sigma.1 - settings.sigma.0) * progress;
         let rate = settings.rate.0 + (settings.rate.1 - settings.rate.0) * progress as f32;
         let seed = task
@@ -135,10 +127,10 @@ impl Learner {
             regress(&mut trajectories, &is_few);
         }
         let value = Mlp::of(&value_widths(task.meta), std::mem::take(&mut self.value));
-        let (mut batch, mut seen) = Batch::of(&trajectories, &value, settings, &is_few);
-        let counts = seen.counts.iter();
+        let (mut batch, mut stats) = UpdateBatch::of(&trajectories, &value, settings, &is_few);
+        let counts = stats.counts.iter();
         let rewards = counts.map(|slot| slot.reward(settings.alpha, settings.beta));
-        seen.reward = rewards.sum::<f64>() / batch.slots.len() as f64;
+        stats.reward = rewards.sum::<f64>() / batch.slots.len() as f64;
         let policy = Mlp::of(&task.meta.layers, std::mem::take(&mut self.policy));
         let mut order = Stream::new(seed, Purpose::Learning, u64::MAX - 1);
         batch.thin(&trajectories, settings.thin, &mut order);
@@ -175,21 +167,21 @@ impl Learner {
         self.policy = policy.parameters;
         self.value = value.parameters;
         self.updates += 1;
-        seen.clipped = clipped;
-        Ok(seen)
+        stats.clipped = clipped;
+        Ok(stats)
     }
 
     fn collect(
         &self,
-        task: &Task<'_>,
+        task: &UpdateTask<'_>,
         network: &Network,
         heads: &Heads,
         sigma: f64,
         seed: u64,
     ) -> Result<Vec<Trajectory>, SimError> {
         let settings = task.settings;
-        collect(&Collect {
-            yard: task.yard,
+        collect(&RolloutConfig {
+            test_bed: task.test_bed,
             scenario: task.scenario,
             kind: task.kind,
             network,
@@ -198,7 +190,7 @@ impl Learner {
             envs: settings.envs,
             slots: settings.slots / settings.envs,
             warm_up: settings.warm_up,
-            reward: settings.reward(task.yard),
+            reward: settings.reward(task.test_bed),
             seed,
         })
     }
@@ -212,15 +204,15 @@ fn value_widths(meta: &Meta) -> Vec<usize> {
     widths
 }
 
-/// Eq. 10, and the share of samples that the last epoch clipped.
+/// Maximises eq. 10; returns the policy and the share of samples that the last epoch clipped.
 #[allow(clippy::too_many_arguments)] // One argument per part of the formula.
 fn improve_policy(
     mut policy: Mlp,
     adam: &mut Adam,
-    batch: &Batch,
+    batch: &UpdateBatch,
     orders: &[Vec<u32>],
     heads: &Heads,
-    settings: &Settings,
+    settings: &TrainSettings,
     sigma: f64,
     rate: f32,
 ) -> (Mlp, f64) {
@@ -230,7 +222,7 @@ fn improve_policy(
     );
     let outputs = heads.outputs();
     let mut gradient = vec![0.0; policy.parameters.len()];
-    let (mut pass, mut slopes, mut picks) = (Pass::default(), Vec::new(), Vec::new());
+    let (mut pass, mut slopes, mut picks) = (PassBuffers::default(), Vec::new(), Vec::new());
     let mut clipped = 0;
     for order in orders {
         clipped = 0;
@@ -254,13 +246,13 @@ fn improve_policy(
                     let ratio = libm::exp(log - f64::from(batch.log_probabilities[at])) as f32;
                     let advantage = batch.advantages[at];
                     let per_sample = per_sample * batch.weights[at];
-                    // The minimum of eq. 10 has no slope where clipping holds it back.
-                    let held = match advantage > 0.0 {
+                    // The minimum of eq. 10 has no gradient where it is clipped.
+                    let is_clipped = match advantage > 0.0 {
                         true => ratio > 1.0 + settings.clip,
                         false => ratio < 1.0 - settings.clip,
                     };
-                    clipped += usize::from(held);
-                    let scale = if held {
+                    clipped += usize::from(is_clipped);
+                    let scale = if is_clipped {
                         0.0
                     } else {
                         -ratio * advantage * per_sample
@@ -276,17 +268,17 @@ fn improve_policy(
     (policy, clipped as f64 / batch.kept.len().max(1) as f64)
 }
 
-/// The mean squared error of the values (Algorithm 1, line 7).
+/// Minimises the mean squared error of the values (Algorithm 1, line 7).
 fn improve_value(
     mut value: Mlp,
     adam: &mut Adam,
-    batch: &Batch,
+    batch: &UpdateBatch,
     orders: &[Vec<u32>],
-    settings: &Settings,
+    settings: &TrainSettings,
     rate: f32,
 ) -> Mlp {
     let mut gradient = vec![0.0; value.parameters.len()];
-    let (mut pass, mut slopes, mut picks) = (Pass::default(), Vec::new(), Vec::new());
+    let (mut pass, mut slopes, mut picks) = (PassBuffers::default(), Vec::new(), Vec::new());
     for order in orders {
         for minibatch in order.chunks(settings.minibatch) {
             gradient.fill(0.0);

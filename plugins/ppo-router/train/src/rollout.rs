@@ -1,135 +1,132 @@
-//! Trajectories of a policy in several environments, and what its actions were worth.
+//! Trajectories of a policy in several environments, and their advantages.
 
 use ppo_router_net::{Kind, Network, Scratch};
 use rayon::prelude::*;
 use switchyard_sim::random::{Purpose, Stream};
 use switchyard_sim::{Scenario, SimError};
 
-use crate::env::{Env, Slot};
-use crate::heads::{Action, Heads};
-use crate::mlp::Rows;
-use crate::yard::Yard;
+use crate::env::{Env, SlotOutcome};
+use crate::heads::{DrawnAction, Heads};
+use crate::mlp::SparseRows;
+use crate::test_bed::TestBed;
 
-/// Phases told apart in what is counted.
+/// Number of phases with separate counts.
 pub const PHASES: usize = 2;
 
-/// How trajectories are collected.
+/// The configuration of a collection of trajectories.
 #[derive(Clone, Copy, Debug)]
-pub struct Collect<'a> {
-    /// The instances.
-    pub yard: &'a Yard,
-    /// Under which workload.
+pub struct RolloutConfig<'a> {
+    /// The instances and their service times.
+    pub test_bed: &'a TestBed,
+    /// The workload.
     pub scenario: &'a Scenario,
-    /// What is observed.
+    /// The observation.
     pub kind: Kind,
     /// The policy.
     pub network: &'a Network,
-    /// What its outputs mean.
+    /// The meaning of the policy's outputs.
     pub heads: &'a Heads,
-    /// Deviation of the noise, sigma.
+    /// Standard deviation of the noise, sigma.
     pub sigma: f64,
-    /// Environments, each reset at the beginning.
+    /// Number of environments, each reset first.
     pub envs: usize,
-    /// Slots recorded of each.
+    /// Recorded slots per environment.
     pub slots: usize,
-    /// Slots before those, in which every instance gets its share of the service rate: nobody
-    /// shall learn from a yard that is empty because it was just made.
+    /// Slots before the recorded ones, with proportional shares, so that the policy does not learn
+    /// from instances that are empty because of the reset.
     pub warm_up: usize,
-    /// Reward of a slot, from what ended and what arrived.
+    /// The reward of a slot.
     pub reward: Reward,
-    /// Of all draws.
+    /// Seed of all draws.
     pub seed: u64,
 }
 
-/// Eq. 2, and what is taken off it.
+/// Eq. 2 with a baseline and a scale.
 #[derive(Clone, Copy, Debug)]
 pub struct Reward {
     /// Weight of rejections, alpha.
     pub alpha: f64,
     /// Weight of accuracy, beta.
     pub beta: f64,
-    /// Taken off per request that ends. All that arrive end, whatever is done: over time this
-    /// is a constant, in one slot it is a potential (what is inside) that goes up and down (Ng,
-    /// Harada and Russell, 1999). No policy's worth over another changes, only the noise that
-    /// it is seen through.
+    /// Subtracted per ended request. All requests end, so this is a constant plus a potential (the
+    /// requests held; Ng, Harada and Russell, 1999): it does not change the order of policies and
+    /// reduces noise.
     pub per_request: f64,
-    /// All of it is multiplied by this: networks like small numbers.
+    /// Factor of the reward: networks learn small numbers better.
     pub scale: f64,
 }
 
-/// What happened in one environment.
+/// The trajectory of one environment.
 #[derive(Clone, Debug, Default)]
 pub struct Trajectory {
-    /// One observation per slot, and the one after the last.
-    pub rows: Rows,
-    /// What the critic is told: the same, and what arrives in this slot and the
-    /// next.
-    pub critic_rows: Rows,
+    /// One observation per slot, and one after the last.
+    pub rows: SparseRows,
+    /// The critic's inputs: the observation, and the arrivals of this and the next slots.
+    pub critic_rows: SparseRows,
     /// Logarithms of the shares, n per slot.
     pub log_shares: Vec<f32>,
     /// Batch pairs, one per model and slot.
     pub pairs: Vec<u8>,
     /// Logarithms of the actions' probabilities.
     pub log_probabilities: Vec<f32>,
-    /// Rewards, scaled.
+    /// Scaled rewards.
     pub rewards: Vec<f32>,
-    /// Requests that arrived in each slot.
+    /// Arrivals per slot.
     pub arrivals: Vec<u32>,
-    /// Those of the slot before the first.
+    /// Arrivals of the slot before the first.
     pub arrivals_before: u32,
-    /// Counts by the phase in which a slot began.
-    pub counts: [Slot; PHASES],
+    /// Outcomes by the phase at the start of the slot.
+    pub counts: [SlotOutcome; PHASES],
 }
 
 // === impl Reward ===
 
 impl Reward {
-    fn of(&self, slot: &Slot) -> f32 {
+    fn of(&self, slot: &SlotOutcome) -> f32 {
         let reward = slot.reward(self.alpha, self.beta) - self.per_request * slot.ended as f64;
         (reward * self.scale) as f32
     }
 }
 
-/// Slots whose arrivals the critic is told, from the one that begins.
+/// Slots whose arrivals are inputs of the critic, from the current one on.
 const CRITIC_SLOTS: usize = 3;
 
-/// Numbers that the critic is told beside the observation.
+/// Inputs of the critic in addition to the observation.
 pub const CRITIC_MORE: usize = 2 * CRITIC_SLOTS;
 
-/// How many requests arrive in a slot, for the critic: as a share of what the yard serves, and
-/// its logarithm. No action changes what arrives, so that the critic may know it and those to
-/// come (an input-dependent baseline: Mao et al., "Variance Reduction for Reinforcement Learning
-/// in Input-Driven Environments", 2019). It makes the slot in which a burst begins less of a
-/// surprise, which otherwise drowns what a normal slot teaches.
-fn told(arrivals: u32, scale: f32) -> [f32; 2] {
+/// The arrivals of a slot as inputs of the critic: the share of the service rate, and a logarithm.
+/// No action changes arrivals, so the critic may know future ones (an input-dependent baseline: Mao
+/// et al., "Variance Reduction for Reinforcement Learning in Input-Driven Environments", 2019).
+/// That reduces the surprise at the start of a burst, which would otherwise drown normal slots.
+fn critic_inputs(arrivals: u32, scale: f32) -> [f32; 2] {
     let count = arrivals as f32;
     let log = libm::logf(1.0 + count) / libm::logf(1.0 + scale);
     [count / scale, log]
 }
 
-/// Collects all trajectories, in parallel over the environments, in their order.
+/// Collects all trajectories in parallel, in the order of the environments.
 ///
 /// # Errors
-/// The simulator's.
-pub fn collect(of: &Collect<'_>) -> Result<Vec<Trajectory>, SimError> {
+/// Errors of the simulator.
+pub fn collect(of: &RolloutConfig<'_>) -> Result<Vec<Trajectory>, SimError> {
     let envs: Vec<usize> = (0..of.envs).collect();
     envs.into_par_iter().map(|env| one(of, env)).collect()
 }
 
-fn one(of: &Collect<'_>, env: usize) -> Result<Trajectory, SimError> {
+fn one(of: &RolloutConfig<'_>, env: usize) -> Result<Trajectory, SimError> {
     let lane = env as u64;
     let mut random = Stream::new(of.seed, Purpose::Learning, lane);
     let seed = of
         .seed
         .wrapping_mul(0x2545_f491_4f6c_dd1d)
         .wrapping_add(lane);
-    let mut env = Env::reset(of.yard, of.scenario, of.kind, seed)?;
-    let mut decision = of.yard.proportional();
+    let mut env = Env::reset(of.test_bed, of.scenario, of.kind, seed)?;
+    let mut decision = of.test_bed.proportional();
     let mut made = Trajectory::default();
     for _ in 0..of.warm_up {
         made.arrivals_before = env.step(&decision)?.arrivals as u32;
     }
-    let (mut action, mut scratch) = (Action::default(), Scratch::default());
+    let (mut action, mut scratch) = (DrawnAction::default(), Scratch::default());
     for t in 0..of.slots + CRITIC_SLOTS {
         let outputs = of.network.forward(env.observation(), &mut scratch);
         of.heads
@@ -151,18 +148,18 @@ fn one(of: &Collect<'_>, env: usize) -> Result<Trajectory, SimError> {
             made.counts[phase].add(&slot);
         }
     }
-    let layout = of.yard.layout(of.kind);
+    let layout = of.test_bed.layout(of.kind);
     let (width, scale) = (layout.width(), layout.rate_scale);
     for (t, coming) in made.arrivals.windows(CRITIC_SLOTS).enumerate() {
-        let told = coming.iter().flat_map(|&count| told(count, scale));
-        made.critic_rows.push_longer(&made.rows, t, width, told);
+        let inputs = coming.iter().flat_map(|&count| critic_inputs(count, scale));
+        made.critic_rows.push_longer(&made.rows, t, width, inputs);
     }
     made.arrivals.truncate(of.slots);
     Ok(made)
 }
 
-/// Generalised advantages (Schulman et al., 2016) from rewards and values; of the latter there
-/// is one more. The paper's eq. 11 omits the discount of the next value; this is the original.
+/// Generalised advantages (Schulman et al., 2016) from rewards and one more value. The paper's eq.
+/// 11 omits the discount of the next value; this is the original.
 pub fn advantages(rewards: &[f32], values: &[f32], gamma: f32, lambda: f32, to: &mut Vec<f32>) {
     let begin = to.len();
     to.resize(begin + rewards.len(), 0.0);
@@ -195,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn without_lambda_it_is_one_step() {
+    fn with_lambda_0_advantages_have_one_step() {
         let mut got = Vec::new();
         advantages(&[1.0, 1.0], &[5.0, 5.0, 5.0], 1.0, 0.0, &mut got);
         assert_eq!(got, [1.0, 1.0]);

@@ -1,81 +1,79 @@
-//! The numbers of the method, as published and as they are better.
+//! The hyperparameters, published and improved.
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::TrainError;
 use crate::rollout::Reward;
-use crate::train::TrainError;
-use crate::yard::Yard;
+use crate::test_bed::TestBed;
 
-/// The numbers of the method.
+/// The hyperparameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
-    /// Widths of the hidden layers, of both networks.
+pub struct TrainSettings {
+    /// Widths of the hidden layers of both networks.
     pub hidden: Vec<usize>,
     /// Slots per update, T.
     pub slots: usize,
-    /// Environments they are collected in.
+    /// Number of environments.
     pub envs: usize,
-    /// Slots of each environment that are not recorded.
+    /// Slots of each environment before the recorded ones.
     pub warm_up: usize,
-    /// Passes over them.
+    /// Passes over the slots of an update.
     pub epochs: usize,
     /// Slots per gradient.
     pub minibatch: usize,
     /// Discount, gamma.
     pub gamma: f32,
-    /// Of generalised advantages, lambda.
+    /// Lambda of generalised advantages.
     pub lambda: f32,
     /// Clipping threshold, epsilon.
     pub clip: f32,
-    /// Adam's rate at the first update and at the last; linear between.
+    /// Adam's learning rate at the first and the last update; linear between.
     pub rate: (f32, f32),
-    /// Deviation of the noise at the first update and at the last, sigma; linear between.
+    /// Standard deviation of the noise, sigma, at the first and the last update; linear between.
     pub sigma: (f64, f64),
     /// Weight of rejections (eq. 2), alpha.
     pub alpha: f64,
     /// Weight of accuracy (eq. 2), beta.
     pub beta: f64,
-    /// Take the lowest accuracy off the reward per request: see [`Reward::per_request`].
+    /// Subtracts the lowest accuracy per request from the reward: see [`Reward::per_request`].
     pub baseline: bool,
-    /// Rewards are multiplied by this.
+    /// Factor of the rewards.
     pub reward_scale: f64,
     /// Weight of the batch heads' entropy.
     pub entropy: f32,
-    /// Share of the slots with fewer arrivals than the mean that is learnt from, each so much
-    /// the heavier: most slots are of the normal state and alike.
+    /// Share of slots with fewer arrivals than the mean that is used, each weighted by its inverse:
+    /// most slots are of the normal state and similar.
     pub thin: f64,
-    /// How far advantages are brought to the same deviation in slots that follow few arrivals and
-    /// in the others, 0 (not at all) to 1: what is learnt about the normal state does not drown in
-    /// what is learnt about bursts.
+    /// How far advantages are normalised separately in slots after few arrivals and in the others,
+    /// 0 to 1, so that bursts do not drown the normal state.
     pub balance: f32,
-    /// Advantages, once brought to a deviation of 1, are cut off here: a burst that begins is not
-    /// to outweigh hundreds of slots in which none did. Infinite (or large) for no cut.
+    /// Normalised advantages are clamped to this, so that the start of a burst does not outweigh
+    /// hundreds of slots. Infinite for no limit.
     pub advantage_max: f32,
-    /// Take off the rewards, before anything else, what a parabola in the slot's arrivals explains
-    /// of them, apart in slots that follow few arrivals and in the others (least squares).
+    /// Subtracts from the rewards the least-squares parabola in the slot's arrivals, separately for
+    /// slots after few arrivals and for the others.
     pub regress: bool,
-    /// The critic's rate over the policy's.
+    /// The critic's learning rate over the policy's.
     pub critic_rate: f32,
-    /// Error of the critic, in rewards, beyond which its loss grows linearly (Huber). It may be
-    /// any function of what no action changes: what it need not be is the mean.
+    /// Error of the critic, in rewards, beyond which its loss is linear (Huber). A baseline need
+    /// not be the mean.
     pub critic_error_max: f32,
-    /// The first policy gives every instance its share of the service rate, not the same.
+    /// The first policy has shares in proportion to the service rates, instead of equal ones.
     pub proportional: bool,
 }
 
-// === impl Settings ===
+// === impl TrainSettings ===
 
-impl Default for Settings {
+impl Default for TrainSettings {
     fn default() -> Self {
         Self::paper()
     }
 }
 
-impl Settings {
-    /// Section 5.1.4 and 5.1.5. Left open there: the environments (five here, of 10,000 slots,
-    /// so that an update does not hang on three bursts), and how rewards are brought to a size
-    /// that networks learn: what arrives is taken off, and the rest is scaled.
+impl TrainSettings {
+    /// Sections 5.1.4 and 5.1.5. Open in the paper: the environments (five of 10,000 slots, so that
+    /// an update has more than three bursts), and the scale of rewards.
     #[must_use]
     pub fn paper() -> Self {
         Self {
@@ -105,9 +103,9 @@ impl Settings {
         }
     }
 
-    /// What learns more from less: many small steps, noise and rate that fall, a horizon as long
-    /// as an action's effects, a first policy that serves a burst, environments that begin in
-    /// one, and of the slots of the normal state a quarter (state-balanced sampling).
+    /// Better results from fewer slots: many small steps, falling noise and rate, a horizon as long
+    /// as an action's effects, a proportional first policy, short environments that begin in a
+    /// burst, and a quarter of the normal state's slots (state-balanced sampling).
     #[must_use]
     pub fn better() -> Self {
         Self {
@@ -130,16 +128,16 @@ impl Settings {
         }
     }
 
-    /// The same with some of the numbers replaced, given by name.
+    /// Replaces hyperparameters by name.
     ///
     /// # Errors
-    /// A name that is none, or a value of another type.
+    /// An unknown name, or a value of another type.
     pub fn with(
         self,
         given: serde_json::Map<String, serde_json::Value>,
     ) -> Result<Self, TrainError> {
         let wrong = |error: serde_json::Error| TrainError::Settings {
-            field: "as given".to_owned(),
+            field: "JSON".to_owned(),
             reason: error.to_string(),
         };
         let mut all = serde_json::to_value(&self).map_err(wrong)?;
@@ -159,41 +157,41 @@ impl Settings {
         let share = |x: f32| (0.0..=1.0).contains(&x);
         let positive = |x: f64| x.is_finite() && x > 0.0;
         if self.hidden.contains(&0) {
-            return wrong("hidden", "must be positive");
+            return wrong("hidden", "must be above 0");
         }
         if self.envs == 0 || self.slots < self.envs {
-            return wrong("slots", "must be one per environment at least");
+            return wrong("slots", "must be at least one per environment");
         }
         if self.minibatch == 0 || self.epochs == 0 {
-            return wrong("minibatch", "and epochs must be positive");
+            return wrong("minibatch", "and epochs must be above 0");
         }
         if !share(self.gamma) || !share(self.lambda) || !share(self.clip) {
-            return wrong("gamma", "lambda and clip must be from 0 to 1");
+            return wrong("gamma", "lambda and clip must be 0 to 1");
         }
         if !(positive(self.sigma.0) && positive(self.sigma.1)) {
-            return wrong("sigma", "must be positive");
+            return wrong("sigma", "must be above 0");
         }
         if !(positive(f64::from(self.rate.0)) && positive(f64::from(self.rate.1))) {
-            return wrong("rate", "must be positive");
+            return wrong("rate", "must be above 0");
         }
         if !share(self.balance) {
-            return wrong("balance", "must be from 0 to 1");
+            return wrong("balance", "must be 0 to 1");
         }
         let limits = [self.advantage_max, self.critic_error_max];
         if !limits.iter().all(|&limit| limit > 0.0) {
-            return wrong("advantage_max", "and critic_error_max must be positive");
+            return wrong("advantage_max", "and critic_error_max must be above 0");
         }
         if !(positive(self.thin) && self.thin <= 1.0) {
-            return wrong("thin", "must be above 0 and 1 at most");
+            return wrong("thin", "must be above 0 and at most 1");
         }
         if !positive(self.reward_scale) {
-            return wrong("reward_scale", "must be positive");
+            return wrong("reward_scale", "must be above 0");
         }
         Ok(())
     }
 
-    pub(crate) fn reward(&self, yard: &Yard) -> Reward {
-        let accuracies = yard.models.iter().map(|model| model.accuracy);
+    pub(crate) fn reward(&self, test_bed: &TestBed) -> Reward {
+        let accuracies = test_bed.models.iter().map(|model| model.accuracy);
         let lowest = accuracies.fold(f64::INFINITY, f64::min);
         Reward {
             alpha: self.alpha,

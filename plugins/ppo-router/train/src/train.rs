@@ -1,162 +1,123 @@
-//! All of it: updates, validation, checkpoints, curves, the final evaluation, files.
+//! A whole training: updates, validation, checkpoints, curves, the final evaluation, files.
 
 use std::path::{Path, PathBuf};
 
-use ppo_router_net::weights::FORMAT;
-use ppo_router_net::{Kind, Meta, Network, WeightsError, batch_pairs};
+use ppo_router_net::meta::FORMAT;
+use ppo_router_net::{Kind, Meta, Network, batch_pairs};
 use serde::{Deserialize, Serialize};
 use switchyard_core::time::Micros;
-use switchyard_sim::{SimError, Workload, WorkloadError};
-use thiserror::Error;
+use switchyard_sim::Workload;
 
-use crate::curve::{self, Point, Ratios};
+use crate::curve::{self, CurvePoint, Ratios};
+use crate::error::TrainError;
 use crate::evaluate::{Evaluation, evaluate};
-use crate::learner::{Learner, Task};
-use crate::settings::Settings;
-use crate::yard::{Yard, YardError};
+use crate::learner::{Learner, UpdateTask};
+use crate::settings::TrainSettings;
+use crate::test_bed::TestBed;
 
-/// The weights, of the best update that validation saw.
+/// The weights of the best validated update.
 pub const WEIGHTS: &str = "policy.safetensors";
-/// Where training was.
+/// The state of the training.
 pub const CHECKPOINT: &str = "checkpoint.bin";
 /// The learning curve.
 pub const CURVE_CSV: &str = "curve.csv";
-/// And as a plot.
+/// The learning curve as a plot.
 pub const CURVE_SVG: &str = "curve.svg";
 /// The final evaluation.
 pub const EVALUATION: &str = "evaluation.json";
 
-/// Seeds of validation and of the final evaluation. Those of training are spread over all 64
-/// bits by multiplication, and are none of these.
+/// Seeds of validation and of the final evaluation. Training seeds are multiplied over 64 bits and
+/// never equal these.
 const VALIDATION_SEEDS: [u64; 2] = [910_001, 910_002];
 const TEST_SEEDS: [u64; 2] = [920_001, 920_002];
 
-/// What is trained, and how long.
+/// The options of a training.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// The instances.
-    pub yard: Yard,
+pub struct TrainOptions {
+    /// The instances and their service times.
+    pub test_bed: TestBed,
     /// The workload, as text.
     pub workload: String,
     /// Another workload for the first share of the updates: a curriculum.
     pub first: Option<(String, f64)>,
-    /// What is observed.
+    /// The observation.
     pub kind: Kind,
-    /// The method's numbers.
-    pub settings: Settings,
-    /// Updates in all.
+    /// The hyperparameters.
+    pub settings: TrainSettings,
+    /// Number of updates.
     pub updates: u64,
-    /// Of all draws.
+    /// Seed of all draws.
     pub seed: u64,
-    /// Where files go.
+    /// Folder of the files.
     pub out: PathBuf,
-    /// Go on from the checkpoint there.
+    /// Resume from the checkpoint in `out`.
     pub resume: bool,
-    /// Updates between two looks at validation, and between checkpoints.
+    /// Updates between validations and between checkpoints.
     pub every: u64,
     /// Slots of validation.
     pub validation_slots: u64,
     /// Slots of the final evaluation.
     pub test_slots: u64,
-    /// Share of violations that is allowed.
+    /// Allowed share of violations.
     pub violations_max: f64,
-    /// What was typed, for the weights' metadata.
+    /// The command, for the weights' metadata.
     pub command: String,
 }
 
-/// After each update.
+/// The progress after an update.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {
-    /// Updates in all.
+    /// Number of updates.
     pub updates: u64,
-    /// The update just made.
-    pub point: &'a Point,
+    /// The last update.
+    pub point: &'a CurvePoint,
 }
 
-/// What came of it.
+/// The result of a training.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trained {
     /// The update whose weights are kept.
     pub best_update: u64,
-    /// What validation saw of it.
+    /// Its validation.
     pub validation: Ratios,
     /// The final evaluation.
     pub evaluation: Evaluation,
-    /// Every update.
+    /// All updates.
     #[serde(skip)]
-    pub curve: Vec<Point>,
+    pub curve: Vec<CurvePoint>,
 }
 
-/// Why training stopped.
-#[derive(Debug, Error)]
-pub enum TrainError {
-    /// The yard makes no sense.
-    #[error(transparent)]
-    Yard(#[from] YardError),
-    /// The workload makes no sense.
-    #[error(transparent)]
-    Workload(#[from] WorkloadError),
-    /// A number of the method makes no sense.
-    #[error("settings: {field}: {reason}")]
-    Settings {
-        /// Which one.
-        field: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The simulator stopped.
-    #[error(transparent)]
-    Sim(#[from] SimError),
-    /// The networks became unusable: training diverged.
-    #[error("training diverged: {0}")]
-    Diverged(#[from] WeightsError),
-    /// A file could not be read or written.
-    #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A checkpoint of another training.
-    #[error("{path}: {reason}")]
-    Checkpoint {
-        /// The file.
-        path: PathBuf,
-        /// Why it cannot be gone on from.
-        reason: String,
-    },
-}
-
+/// The content of `checkpoint.bin`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Checkpoint {
+struct TrainingCheckpoint {
     meta: String,
     learner: Learner,
-    curve: Vec<Point>,
-    best: Option<(Point, Vec<u8>)>,
+    curve: Vec<CurvePoint>,
+    best: Option<(CurvePoint, Vec<u8>)>,
 }
 
-/// The metadata of what is trained for a yard.
+/// The metadata of weights for a test bed.
 #[must_use]
 pub fn meta(
-    yard: &Yard,
+    test_bed: &TestBed,
     kind: Kind,
     hidden: &[usize],
     workload: &str,
     seed: u64,
     command: &str,
 ) -> Meta {
-    let layout = yard.layout(kind);
-    let outputs = yard.instances() + yard.models.len() * batch_pairs(&yard.batches).len();
+    let layout = test_bed.layout(kind);
+    let outputs =
+        test_bed.instances() + test_bed.models.len() * batch_pairs(&test_bed.batches).len();
     let ends = ([layout.width()], [outputs]);
     Meta {
         format: FORMAT,
-        models: yard.models_of_instances(),
-        variants: yard.models.iter().map(|m| m.variant.clone()).collect(),
-        batches: yard.batches.clone(),
+        models: test_bed.models_of_instances(),
+        variants: test_bed.models.iter().map(|m| m.variant.clone()).collect(),
+        batches: test_bed.batches.clone(),
         layers: [&ends.0[..], hidden, &ends.1].concat(),
-        slot_us: yard.slot_us,
-        deadline_us: yard.deadline_us,
+        slot_us: test_bed.slot_us,
+        deadline_us: test_bed.deadline_us,
         workload: workload.to_owned(),
         seed,
         command: command.to_owned(),
@@ -164,52 +125,58 @@ pub fn meta(
     }
 }
 
-/// Trains and writes weights, curve and evaluation. `progress` may stop it early: it returns
-/// whether to go on.
+/// Trains and writes weights, curve and evaluation. Stops early if `progress` returns false.
 ///
 /// # Errors
-/// Options that make no sense, files that cannot be written, a simulation that broke.
+/// Invalid options, a file that cannot be written, an error of the simulator.
 pub fn train(
-    options: &Options,
+    options: &TrainOptions,
     progress: &mut dyn FnMut(&Progress<'_>) -> bool,
 ) -> Result<Trained, TrainError> {
-    let yard = &options.yard;
-    yard.validate()?;
+    let test_bed = &options.test_bed;
+    test_bed.validate()?;
     let workload: Workload = options.workload.parse()?;
     let forever = Micros(u64::MAX);
-    let scenario = yard.scenario(workload.clone(), forever);
+    let scenario = test_bed.scenario(workload.clone(), forever);
     scenario.validate()?;
     let first = match &options.first {
-        Some((text, share)) => Some((yard.scenario(text.parse()?, forever), *share)),
+        Some((text, share)) => Some((test_bed.scenario(text.parse()?, forever), *share)),
         None => None,
     };
     let hidden = &options.settings.hidden;
     let (seed, command) = (options.seed, &options.command);
-    let meta = meta(yard, options.kind, hidden, &options.workload, seed, command);
-    let task = Task {
-        yard,
+    let meta = meta(
+        test_bed,
+        options.kind,
+        hidden,
+        &options.workload,
+        seed,
+        command,
+    );
+    let task = UpdateTask {
+        test_bed,
         scenario: &scenario,
         kind: options.kind,
         settings: &options.settings,
         meta: &meta,
         seed,
     };
-    let mut run = Run::begin(options, &task)?;
+    let mut run = TrainingRun::begin(options, &task)?;
     while run.learner.updates < options.updates {
         let share = run.learner.updates as f64 / options.updates as f64;
         let early = first.as_ref().filter(|(_, until)| share < *until);
         let scenario = early.map_or(&scenario, |(scenario, _)| scenario);
-        let task = Task { scenario, ..task };
-        let seen = run.learner.update(&task, share)?;
+        let task = UpdateTask { scenario, ..task };
+        let evaluated = run.learner.update(&task, share)?;
         let update = run.learner.updates;
         let slots = update * options.settings.slots as u64;
-        run.curve.push(Point::new(update, slots, &seen));
+        run.curve.push(CurvePoint::new(update, slots, &evaluated));
         let last = update == options.updates;
         if last || update.is_multiple_of(options.every.max(1)) {
             run.validate(&task, &workload)?;
             run.save()?;
         }
-        let point = run.curve.last().unwrap_or(&Point::default()).clone();
+        let point = run.curve.last().unwrap_or(&CurvePoint::default()).clone();
         let updates = options.updates;
         let point = &point;
         if !progress(&Progress { updates, point }) && !last {
@@ -221,17 +188,18 @@ pub fn train(
     run.finish(&task, &workload)
 }
 
-struct Run<'a> {
-    options: &'a Options,
+/// A training in progress.
+struct TrainingRun<'a> {
+    options: &'a TrainOptions,
     learner: Learner,
-    curve: Vec<Point>,
-    best: Option<(Point, Network)>,
+    curve: Vec<CurvePoint>,
+    best: Option<(CurvePoint, Network)>,
 }
 
-// === impl Run ===
+// === impl TrainingRun ===
 
-impl<'a> Run<'a> {
-    fn begin(options: &'a Options, task: &Task<'_>) -> Result<Self, TrainError> {
+impl<'a> TrainingRun<'a> {
+    fn begin(options: &'a TrainOptions, task: &UpdateTask<'_>) -> Result<Self, TrainError> {
         let out = &options.out;
         std::fs::create_dir_all(out).map_err(|source| TrainError::File {
             path: out.clone(),
@@ -255,10 +223,14 @@ impl<'a> Run<'a> {
             path: path.clone(),
             source,
         })?;
-        let kept: Checkpoint =
+        let kept: TrainingCheckpoint =
             postcard::from_bytes(&bytes).map_err(|error| wrong(error.to_string()))?;
-        if kept.meta != identity(task) || !kept.learner.fits(task) {
-            return Err(wrong("is of another training".to_owned()));
+        if kept.meta != identity(task.test_bed, task.kind, task.settings, task.seed)
+            || !kept.learner.fits(task)
+        {
+            return Err(wrong(
+                "is of another training; use its options or another folder".to_owned(),
+            ));
         }
         let best = kept.best.map(|(point, bytes)| {
             let network = Network::parse(&bytes).map_err(|error| wrong(error.to_string()))?;
@@ -272,21 +244,21 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Looks at the present weights without noise and keeps them if they are the best so far.
-    fn validate(&mut self, task: &Task<'_>, workload: &Workload) -> Result<(), TrainError> {
+    /// Validates the current weights without noise, and keeps them if they are the best so far.
+    fn validate(&mut self, task: &UpdateTask<'_>, workload: &Workload) -> Result<(), TrainError> {
         let network = self.learner.network(task)?;
         let slots = self.options.validation_slots / VALIDATION_SEEDS.len() as u64;
-        let seen = evaluate(&network, task.yard, workload, slots, &VALIDATION_SEEDS)?;
+        let evaluated = evaluate(&network, task.test_bed, workload, slots, &VALIDATION_SEEDS)?;
         let Some(point) = self.curve.last_mut() else {
             return Ok(());
         };
         let validation = Ratios {
-            goodput: seen.overall.goodput_ratio,
-            violation: seen.overall.violation_ratio,
-            heavy: seen.overall.heavy_share,
+            goodput: evaluated.overall.goodput_ratio,
+            violation: evaluated.overall.violation_ratio,
+            heavy: evaluated.overall.heavy_share,
         };
         point.validation = Some(validation);
-        let bounds = seen.bounds.iter();
+        let bounds = evaluated.bounds.iter();
         point.bounds = bounds.map(|b| (b.min_mean, b.max_mean)).collect();
         let limit = self.options.violations_max;
         let best = self.best.as_ref().and_then(|(point, _)| point.validation);
@@ -308,8 +280,17 @@ impl<'a> Run<'a> {
             }
             None => None,
         };
-        let checkpoint = Checkpoint {
-            meta: identity_of(self.options),
+        let checkpoint = TrainingCheckpoint {
+            meta: {
+                let TrainOptions {
+                    test_bed,
+                    kind,
+                    settings,
+                    seed,
+                    ..
+                } = self.options;
+                identity(test_bed, *kind, settings, *seed)
+            },
             learner: self.learner.clone(),
             curve: self.curve.clone(),
             best,
@@ -322,13 +303,13 @@ impl<'a> Run<'a> {
         self.write(CHECKPOINT, &bytes)
     }
 
-    fn finish(self, task: &Task<'_>, workload: &Workload) -> Result<Trained, TrainError> {
+    fn finish(self, task: &UpdateTask<'_>, workload: &Workload) -> Result<Trained, TrainError> {
         let (point, network) = match self.best {
             Some(ref best) => best.clone(),
-            None => (Point::default(), self.learner.network(task)?),
+            None => (CurvePoint::default(), self.learner.network(task)?),
         };
         let slots = self.options.test_slots / TEST_SEEDS.len() as u64;
-        let evaluation = evaluate(&network, task.yard, workload, slots, &TEST_SEEDS)?;
+        let evaluation = evaluate(&network, task.test_bed, workload, slots, &TEST_SEEDS)?;
         let trained = Trained {
             best_update: point.update,
             validation: point.validation.unwrap_or_default(),
@@ -346,25 +327,25 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Draws trainings of one kind from several seeds together, as `curve.svg` in a folder.
+/// Plots trainings from several seeds as `curve.svg` in a folder.
 ///
 /// # Errors
 /// The file cannot be written.
 pub fn draw_seeds(title: &str, trained: &[Trained], folder: &Path) -> Result<(), TrainError> {
-    let curves: Vec<Vec<Point>> = trained.iter().map(|one| one.curve.clone()).collect();
+    let curves: Vec<Vec<CurvePoint>> = trained.iter().map(|one| one.curve.clone()).collect();
     let path = folder.join(CURVE_SVG);
     let text = curve::svg_of_seeds(title, &curves);
     write(&path, text.as_bytes()).map_err(|source| TrainError::File { path, source })
 }
 
-/// Whole or not at all: a training that is cut off leaves the file before.
+/// Writes atomically: an interrupted training leaves the previous file.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let beside = path.with_extension("part");
-    std::fs::write(&beside, bytes)?;
-    std::fs::rename(beside, path)
+    let temporary = path.with_extension("part");
+    std::fs::write(&temporary, bytes)?;
+    std::fs::rename(temporary, path)
 }
 
-/// Meeting the requirement comes first, then goodput; without it fewer violations.
+/// Meeting the violation limit comes first, then goodput; above the limit fewer violations.
 fn is_better(new: &Ratios, old: &Ratios, limit: f64) -> bool {
     match (new.violation <= limit, old.violation <= limit) {
         (true, true) => new.goodput > old.goodput,
@@ -373,23 +354,12 @@ fn is_better(new: &Ratios, old: &Ratios, limit: f64) -> bool {
     }
 }
 
-/// What must be the same for a checkpoint to be gone on from.
-fn identity(task: &Task<'_>) -> String {
-    format!(
-        "{:?} {:?} {:?} {}",
-        task.yard, task.kind, task.settings, task.seed
-    )
-}
-
-fn identity_of(options: &Options) -> String {
-    let Options {
-        yard,
-        kind,
-        settings,
-        seed,
-        ..
-    } = options;
-    format!("{yard:?} {kind:?} {settings:?} {seed}")
+/// The inputs that must be equal to resume from a checkpoint. It has the type names of earlier
+/// versions, so that their checkpoints can be resumed.
+fn identity(test_bed: &TestBed, kind: Kind, settings: &TrainSettings, seed: u64) -> String {
+    let text = format!("{test_bed:?} {kind:?} {settings:?} {seed}");
+    let text = text.replace("TestBed {", "Yard {");
+    text.replace("TrainSettings {", "Settings {")
 }
 
 #[cfg(test)]
@@ -397,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_requirement_comes_before_goodput() {
+    fn the_violation_limit_comes_before_goodput() {
         let ratios = |goodput, violation| Ratios {
             goodput,
             violation,

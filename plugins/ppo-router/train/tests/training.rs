@@ -1,21 +1,24 @@
-//! Training end to end, in small.
+//! Small trainings end to end.
+
 #![allow(clippy::unwrap_used)]
 
-use ppo_router_net::{Kind, Network};
+use ppo_router_net::{Kind, Network, Scratch};
+use ppo_router_train::mlp::{Mlp, PassBuffers, SparseRows};
 use ppo_router_train::train::{CHECKPOINT, CURVE_CSV, CURVE_SVG, EVALUATION, WEIGHTS};
-use ppo_router_train::{Options, Settings, TrainError, Trained, Yard, train};
+use ppo_router_train::{TestBed, TrainError, TrainOptions, TrainSettings, Trained, train};
+use switchyard_sim::random::{Purpose, Stream};
 
-fn options(out: &std::path::Path, updates: u64) -> Options {
-    let settings = Settings {
+fn options(out: &std::path::Path, updates: u64) -> TrainOptions {
+    let settings = TrainSettings {
         hidden: vec![12, 8],
         slots: 400,
         envs: 2,
         minibatch: 50,
         rate: (3e-3, 3e-3),
-        ..Settings::better()
+        ..TrainSettings::better()
     };
-    Options {
-        yard: Yard::paper(),
+    TrainOptions {
+        test_bed: TestBed::paper(),
         workload: "phases:180x20s,10x20s".to_owned(),
         first: None,
         kind: Kind::Extended,
@@ -32,16 +35,16 @@ fn options(out: &std::path::Path, updates: u64) -> Options {
     }
 }
 
-fn run(options: &Options) -> Trained {
+fn run(options: &TrainOptions) -> Trained {
     train(options, &mut |_| true).unwrap()
 }
 
-fn bytes(options: &Options, name: &str) -> Vec<u8> {
+fn bytes(options: &TrainOptions, name: &str) -> Vec<u8> {
     std::fs::read(options.out.join(name)).unwrap()
 }
 
 #[test]
-fn it_learns_and_writes_what_it_learnt() {
+fn a_training_improves_the_reward_and_writes_its_files() {
     let dir = tempfile::tempdir().unwrap();
     let options = options(dir.path(), 24);
     let mut rewards = Vec::new();
@@ -67,9 +70,8 @@ fn it_learns_and_writes_what_it_learnt() {
     }
 }
 
-/// Cut off and gone on from there, it is the training that was not cut off.
 #[test]
-fn a_training_that_resumes_is_the_one_that_was_never_stopped() {
+fn a_resumed_training_equals_an_uninterrupted_one() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let whole = options(one.path(), 8);
     let mut cut = options(two.path(), 8);
@@ -85,39 +87,57 @@ fn a_training_that_resumes_is_the_one_that_was_never_stopped() {
 }
 
 #[test]
-fn batches_are_chosen_and_learnt() {
+fn batch_bounds_are_trained() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(dir.path(), 2);
-    options.yard = Yard::paper().with_batches();
+    options.test_bed = TestBed::paper().with_batches();
     run(&options);
     let network = Network::parse(&bytes(&options, WEIGHTS)).unwrap();
     assert_eq!(network.meta().outputs(), 4 + 2 * 6);
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_field() {
+fn invalid_options_are_refused_by_field() {
     let dir = tempfile::tempdir().unwrap();
     let good = options(dir.path(), 1);
-    let refused = |change: &dyn Fn(&mut Options)| {
+    let refused = |change: &dyn Fn(&mut TrainOptions)| {
         let mut bad = good.clone();
         change(&mut bad);
         train(&bad, &mut |_| true).unwrap_err().to_string()
     };
-    type Spoil<'a> = &'a dyn Fn(&mut Options);
-    let cases: [(&str, Spoil<'_>); 6] = [
+    type OptionsChange<'a> = &'a dyn Fn(&mut TrainOptions);
+    let cases: [(&str, OptionsChange<'_>); 6] = [
         ("settings: slots", &|o| o.settings.slots = 1),
         ("settings: sigma", &|o| o.settings.sigma.1 = 0.0),
         ("mmpp", &|o| o.workload = "mmpp:1".to_owned()),
-        ("yard: capacity", &|o| o.yard.capacity = 1),
+        ("yard: capacity", &|o| o.test_bed.capacity = 1),
         ("yard: models[1].accuracy", &|o| {
-            o.yard.models[1].accuracy = 1.5;
+            o.test_bed.models[1].accuracy = 1.5;
         }),
         ("yard: models[0].service_us", &|o| {
-            o.yard.models[0].service_us = vec![(2, 10)];
+            o.test_bed.models[0].service_us = vec![(2, 10)];
         }),
     ];
     for (expected, change) in cases {
         let error = refused(change);
         assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn the_trained_network_equals_the_served_one() {
+    let mut random = Stream::new(4, Purpose::Learning, 0);
+    let meta = train::meta(&TestBed::paper(), Kind::Paper, &[9, 6], "", 1, "");
+    let mlp = Mlp::new(&meta.layers, 1.0, &mut random);
+    let network = Network::try_new(meta, mlp.layers()).unwrap();
+    let mut rows = SparseRows::default();
+    let numbers = (0..132).map(|i| if i % 5 == 0 { i as f32 / 132.0 } else { 0.0 });
+    let observation: Vec<f32> = numbers.collect();
+    rows.push(&observation);
+    let (mut pass, mut scratch) = (PassBuffers::default(), Scratch::default());
+    let trained = mlp.forward(&rows, &[0], &mut pass);
+    let served = network.forward(&observation, &mut scratch);
+    for (a, b) in trained.iter().zip(served) {
+        assert!((a - b).abs() < 1e-5, "{trained:?} {served:?}");
     }
 }

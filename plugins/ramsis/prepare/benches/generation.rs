@@ -1,6 +1,6 @@
-//! How long a table takes, on one core: the paper's Table 2.
-//! `cargo bench -p ramsis-prepare --bench generation`; with `--json` as `switchyard simulate`
-//! prints results, the variants' number as the point and the grid and batching as the policy.
+//! Generation times on one core: the paper's Table 2. `cargo bench -p ramsis-prepare --bench
+//! generation`; `--json` prints results in the format of `switchyard simulate`, with the number of
+//! variants as the point and grid and batching as the policy.
 
 use std::error::Error;
 
@@ -14,11 +14,11 @@ mod sixty;
 
 const LOAD_RPS: f64 = 2_000.0;
 
-/// Name, grid, batching, and seconds that the paper prints for 9 and 60 variants; none where it
-/// gave up after 24 hours or has no row.
-type Row = (&'static str, Grid, Batching, [Option<f64>; 2]);
+/// Name, grid, batching, and the published seconds for 9 and 60 variants; none if it took more than
+/// 24 hours or is not published.
+type PublishedRow = (&'static str, Grid, Batching, [Option<f64>; 2]);
 
-const ROWS: [Row; 5] = [
+const ROWS: [PublishedRow; 5] = [
     (
         "md-variable",
         Grid::Models,
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let nine = image::nine()?;
     let sixty = sixty::sixty(&nine);
     let mut timed = Vec::new();
-    // Smallest first: the peak of memory only grows.
+    // Smallest first: the peak of the memory only grows.
     for (column, models) in [nine, sixty].into_iter().enumerate() {
         for (name, grid, batching, published) in ROWS.into_iter().rev() {
             if batching == Batching::Variable && column > 0 {
@@ -145,7 +145,7 @@ fn json(timed: &[Timed]) -> serde_json::Value {
     serde_json::json!({ "runs": runs.collect::<Vec<_>>() })
 }
 
-/// Most memory that the process ever held, as Linux counts it.
+/// Peak resident memory of the process, from Linux, in MB.
 fn peak_mb() -> Result<f64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,6 +1,6 @@
-//! What the two objectives promise per query beside the best fixed variant, by load:
-//! `cargo bench -p ramsis-prepare --bench objectives`; with `--json` as `switchyard simulate`
-//! prints results, the load as the point and the objective as the policy.
+//! Guarantees of both objectives and of the best fixed variant, by load.
+//! `cargo bench -p ramsis-prepare --bench objectives`; `--json` prints results in the format of
+//! `switchyard simulate`, with the load as the point and the objective as the policy.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use ramsis_prepare::{Generator, Guarantee, Spec};
 #[path = "support/image.rs"]
 mod image;
 
-/// Of the constant loads; so close together that no objective's weak spots are missed.
+/// Step of the constant loads; close enough to show the weak loads of each objective.
 const STEP_RPS: u32 = 100;
 const LAST_RPS: u32 = 4_000;
 

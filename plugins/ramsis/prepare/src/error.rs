@@ -1,4 +1,4 @@
-//! Why no table can be made.
+//! Errors of the generator.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,55 +6,58 @@ use std::path::PathBuf;
 use ramsis_tables::TablesError;
 use thiserror::Error;
 
-/// Why no table can be made.
+/// An error of the generator.
 #[derive(Debug, Error)]
 pub enum PrepareError {
-    /// A value of the specification cannot be.
+    /// A value of the specification is out of range.
     #[error("`{field}`: {reason}")]
     Spec {
-        /// Which one.
+        /// The field.
         field: String,
-        /// What is wrong with it.
+        /// The allowed range.
         reason: String,
     },
-    /// A batch of a variant was not measured, and too few others to fill it in from.
-    #[error("variant `{variant}`: batch {batch} was not measured and cannot be filled in")]
+    /// A batch of a variant was not measured and cannot be interpolated.
+    #[error(
+        "variant `{variant}`: batch {batch} was not measured and cannot be interpolated; measure it \
+         with `switchyard profile`"
+    )]
     Hole {
-        /// Which variant.
+        /// The variant.
         variant: String,
         /// The smallest such batch.
         batch: u32,
     },
-    /// A row of the transition law does not sum to 1: a fault of this library.
-    #[error("the chances of phase {phase} sum to {sum}, not to 1")]
+    /// A row of the transition law does not sum to 1: a bug of this library.
+    #[error("transition row of phase {phase}: sums to {sum}, must be 1; this is a bug")]
     RowSum {
         /// Arrivals since the worker's last one.
         phase: usize,
-        /// What they sum to.
+        /// The sum.
         sum: f64,
     },
-    /// The decision process was not solved within the allowed steps.
-    #[error("load {load_rps}/s: {what} did not settle within {steps} steps")]
+    /// An iteration did not converge.
+    #[error("load {load_rps}/s: {quantity} did not converge within {steps} steps")]
     Unsettled {
-        /// Which load.
+        /// The load in requests per second.
         load_rps: f64,
-        /// What was computed.
-        what: &'static str,
-        /// Steps that were taken.
+        /// The iterated quantity.
+        quantity: &'static str,
+        /// Number of steps.
         steps: usize,
     },
-    /// It was asked to stop.
-    #[error("stopped before it was done")]
+    /// The caller cancelled.
+    #[error("cancelled")]
     Cancelled,
     /// A file of the set cannot be read or written.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The system's reason.
         error: io::Error,
     },
-    /// What was made is no set of tables.
+    /// The tables do not form a set.
     #[error(transparent)]
     Tables(#[from] TablesError),
 }

@@ -1,4 +1,4 @@
-//! A folder of tables: made in parallel, kept where nothing changed, whole at any moment.
+//! A folder of tables: generated in parallel, kept if unchanged, consistent at any time.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,27 +14,27 @@ use crate::error::PrepareError;
 use crate::generator::Generator;
 use crate::loads::Loads;
 
-/// A table that is there.
+/// A finished table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress<'a> {
-    /// Tables that are there.
+    /// Number of finished tables.
     pub done: usize,
-    /// Tables that are wanted, as far as known: spacing by accuracy finds out as it goes.
+    /// Number of wanted tables so far: spacing by accuracy adds loads.
     pub wanted: usize,
     /// The table.
     pub entry: &'a TableEntry,
-    /// Whether it was there before.
+    /// Whether it was kept from an earlier run.
     pub kept: bool,
 }
 
-/// Makes the set of tables for these loads in a folder, which is made where it is missing.
+/// Writes the set of tables for these loads into a folder, which is created if missing.
 ///
-/// A table whose hash matches is not made again. The index is written anew after every table, so
-/// that what was interrupted goes on where it was.
+/// A table whose hash matches is kept. The index is written after every table, so that an
+/// interrupted run continues.
 ///
 /// # Errors
-/// A load is no positive number, a file cannot be written, it was cancelled, or the library is
-/// at fault.
+/// A load out of range, a file that cannot be written, [`PrepareError::Cancelled`], or an error of
+/// the generator.
 pub fn prepare(
     generator: &Generator,
     loads: &Loads,
@@ -43,58 +43,60 @@ pub fn prepare(
     cancelled: &AtomicBool,
 ) -> Result<Set, PrepareError> {
     std::fs::create_dir_all(folder).map_err(|error| io_error(folder, error))?;
-    let work = Work {
+    let job = FolderJob {
         generator,
         folder,
         on_progress,
         cancelled,
-        there: Mutex::new(there(generator, folder)),
-        state: Mutex::new(State::default()),
+        kept_tables: Mutex::new(valid_tables(generator, folder)),
+        state: Mutex::new(FolderState::default()),
     };
     let mut wanted = loads.begin()?;
     while !wanted.is_empty() {
-        work.state().wanted += wanted.len();
+        job.state().wanted += wanted.len();
         wanted
             .into_par_iter()
-            .map(|load_rps| work.make(load_rps))
+            .map(|load_rps| job.make(load_rps))
             .collect::<Result<Vec<()>, _>>()?;
-        let made = work.state().entries.clone();
+        let made = job.state().entries.clone();
         let made: Vec<_> = made
             .iter()
             .map(|entry| (entry.load_rps, entry.expected_accuracy))
             .collect();
         wanted = loads.between(&made);
     }
-    let set = generator.set(work.state().entries.clone());
+    let set = generator.set(job.state().entries.clone());
     write(&folder.join(INDEX_FILE), set.to_json()?.as_bytes())?;
     Ok(set)
 }
 
-struct Work<'a> {
+/// The generation of one folder.
+struct FolderJob<'a> {
     generator: &'a Generator,
     folder: &'a Path,
     on_progress: &'a (dyn Fn(Progress<'_>) + Sync),
     cancelled: &'a AtomicBool,
-    /// Tables that an earlier run left, by hash.
-    there: Mutex<BTreeMap<String, TableEntry>>,
-    state: Mutex<State>,
+    /// Tables of an earlier run, by hash.
+    kept_tables: Mutex<BTreeMap<String, TableEntry>>,
+    state: Mutex<FolderState>,
 }
 
+/// The finished tables.
 #[derive(Default)]
-struct State {
+struct FolderState {
     /// By ascending load.
     entries: Vec<TableEntry>,
     wanted: usize,
 }
 
-// === impl Work ===
+// === impl FolderJob ===
 
-impl Work<'_> {
+impl FolderJob<'_> {
     fn make(&self, load_rps: f64) -> Result<(), PrepareError> {
         let hash = self.generator.hash(load_rps);
-        let there = lock(&self.there).remove(&hash);
-        let kept = there.is_some();
-        let entry = match there {
+        let earlier = lock(&self.kept_tables).remove(&hash);
+        let kept = earlier.is_some();
+        let entry = match earlier {
             Some(entry) => entry,
             None => {
                 let made = self.generator.table_unless(load_rps, self.cancelled)?;
@@ -110,8 +112,8 @@ impl Work<'_> {
             .partition_point(|other| other.load_rps < load_rps);
         state.entries.insert(at, entry.clone());
         if !kept {
-            let there: Vec<_> = lock(&self.there).values().cloned().collect();
-            let mut tables = [state.entries.as_slice(), &there].concat();
+            let earlier: Vec<_> = lock(&self.kept_tables).values().cloned().collect();
+            let mut tables = [state.entries.as_slice(), &earlier].concat();
             tables.sort_by(|a, b| a.load_rps.total_cmp(&b.load_rps));
             let json = self.generator.set(tables).to_json()?;
             write(&self.folder.join(INDEX_FILE), json.as_bytes())?;
@@ -125,18 +127,18 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FolderState> {
         lock(&self.state)
     }
 }
 
-/// A panic elsewhere leaves the lists as they were: nothing is half done under a lock.
+/// Ignores poisoning: the lists are consistent whenever a thread panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The tables of an earlier run that are still right. What cannot be read is made again.
-fn there(generator: &Generator, folder: &Path) -> BTreeMap<String, TableEntry> {
+/// The valid tables of an earlier run, by hash. Unreadable tables are generated again.
+fn valid_tables(generator: &Generator, folder: &Path) -> BTreeMap<String, TableEntry> {
     let read = std::fs::read_to_string(folder.join(INDEX_FILE));
     let Some(set) = read.ok().and_then(|text| Set::parse(&text).ok()) else {
         return BTreeMap::new();
@@ -152,7 +154,7 @@ fn there(generator: &Generator, folder: &Path) -> BTreeMap<String, TableEntry> {
         .collect()
 }
 
-/// Writes a file so that nobody ever sees half of it.
+/// Writes a file atomically.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), PrepareError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let written = || -> io::Result<()> {
@@ -162,7 +164,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), PrepareError> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // A temporary file is its owner's alone; tables are for the server too.
+            // A temporary file is private; the server reads tables too.
             file.as_file()
                 .set_permissions(std::fs::Permissions::from_mode(0o644))?;
         }

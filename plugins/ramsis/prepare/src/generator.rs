@@ -1,4 +1,4 @@
-//! Making tables.
+//! Generates tables.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -6,52 +6,52 @@ use std::sync::atomic::AtomicBool;
 use ramsis_tables::{Action, Arrivals, Balancing, FORMAT, Set, Table, TableEntry};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::cancel::CancelFlag;
 use crate::error::PrepareError;
-use crate::grid::slacks;
 use crate::guarantee::Guarantee;
 use crate::law::Poisson;
-use crate::problem::{Offer, Parts, Problem};
+use crate::model::{Model, front};
+use crate::problem::{DecisionProcess, Offer, ProcessInputs};
 use crate::robin::RoundRobin;
 use crate::shortest;
 use crate::solve::{Solution, Solver};
-use crate::space::Space;
-use crate::spec::{Model, Spec, front};
-use crate::stop::Stop;
+use crate::space::StateSpace;
+use crate::spec::Spec;
 
-/// Goes into every hash: tables of an older method are made again.
+/// Part of every hash: tables of an older method are generated again.
 const METHOD: u32 = 1;
 
-/// Loads are told apart to a millionth of a request per second.
+/// Loads are rounded to a millionth of a request per second.
 const LOAD_PARTS: f64 = 1e6;
 
-/// Largest distance of the shape that is used from the one asked for, as a share of it.
+/// Largest relative difference of the used from the requested shape.
 const SHAPE_TOLERANCE: f64 = 0.05;
 
-/// Makes tables of one specification, each for one load.
+/// Generates tables of one specification, each for one load.
 #[derive(Clone, Debug)]
 pub struct Generator {
     spec: Spec,
-    space: Space,
+    space: StateSpace,
     /// Events of a Poisson process per request of a worker, under round robin.
     cycle: usize,
     profile: String,
 }
 
-/// A table that was made.
+/// A generated table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Made {
-    /// Its line in the set's index.
+pub struct GeneratedTable {
+    /// Its entry in the set's index.
     pub entry: TableEntry,
-    /// What it promises.
+    /// Its guarantee.
     pub guarantee: Guarantee,
-    /// What to run, in the order of the table's file.
+    /// Its actions, in the order of the table's file.
     pub actions: Box<[Action]>,
 }
 
-/// What a user should know; tables are made all the same.
+/// A warning; tables are generated anyway.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
-    /// No variant answers one request in time: the fastest runs always.
+    /// No variant meets the SLO with one request: the fastest always runs.
     SloUnmet {
         /// The fastest variant.
         variant: String,
@@ -60,11 +60,11 @@ pub enum Note {
         /// The deadline, in microseconds.
         slo_us: u64,
     },
-    /// Even the largest batches of the fastest variant cannot keep up.
+    /// The load is beyond the capacity with any variant and batch.
     BeyondCapacity {
-        /// Requests per second asked for.
+        /// The load in requests per second.
         load_rps: f64,
-        /// Requests per second that all workers together can serve.
+        /// Requests per second that all workers can serve.
         capacity_rps: f64,
     },
 }
@@ -75,20 +75,20 @@ impl Generator {
     /// Checks a specification and prunes its variants.
     ///
     /// # Errors
-    /// A field cannot be; the message names it.
+    /// The field out of range.
     pub fn new(mut spec: Spec) -> Result<Self, PrepareError> {
         spec.check()?;
         if spec.prune {
             spec.models = front(&spec.models);
         }
-        // The fastest first; stable, so that equal ones stay as they were given.
+        // The fastest first; stable.
         spec.models
             .sort_by_key(|model| model.latency_us.first().copied());
         let batch_max = spec.models.iter().map(|model| model.latency_us.len()).max();
         let queue_max = (spec.queue_max as usize).min(batch_max.unwrap_or(1));
-        let space = Space {
+        let space = StateSpace {
             slo_us: spec.slo_us,
-            slack_us: slacks(&spec, queue_max),
+            slack_us: spec.slacks(queue_max),
             queue_max,
         };
         Ok(Self {
@@ -99,17 +99,17 @@ impl Generator {
         })
     }
 
-    /// The specification, its variants pruned.
+    /// The specification with pruned variants.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// States of the decision process: each queue length and slack, the empty and the full queue.
+    /// Number of states: each queue length and slack, the empty and the full queue.
     pub fn states(&self) -> u64 {
         self.space.len() as u64 + 1
     }
 
-    /// Requests per second that all workers together can serve, in batches of up to N.
+    /// Requests per second that all workers can serve, with batches up to N.
     pub fn capacity_rps(&self) -> f64 {
         let rates = self.spec.models.iter().flat_map(|model| {
             let batches = model.latency_us.iter().take(self.space.queue_max);
@@ -120,7 +120,7 @@ impl Generator {
         rates.fold(0.0, f64::max) * 1e6 * f64::from(self.spec.workers)
     }
 
-    /// What a user should know about tables for these loads.
+    /// Warnings about tables for these loads.
     pub fn notes(&self, loads_rps: &[f64]) -> Vec<Note> {
         let mut notes = Vec::new();
         let of_one = |model: &&Model| model.latency_us.first().copied();
@@ -143,15 +143,15 @@ impl Generator {
         notes
     }
 
-    /// Makes the table for a load, in requests per second of all workers together.
+    /// Generates the table for a load in requests per second, of all workers together.
     ///
     /// # Errors
-    /// The load is no positive number, or the library is at fault.
-    pub fn table(&self, load_rps: f64) -> Result<Made, PrepareError> {
-        self.make(load_rps, Stop(None))
+    /// A load out of range, or no convergence.
+    pub fn table(&self, load_rps: f64) -> Result<GeneratedTable, PrepareError> {
+        self.make(load_rps, CancelFlag(None))
     }
 
-    /// As [`table`](Self::table), but ends early once the flag is set.
+    /// As [`table`](Self::table), until the flag is set.
     ///
     /// # Errors
     /// As [`table`](Self::table), and [`PrepareError::Cancelled`].
@@ -159,15 +159,15 @@ impl Generator {
         &self,
         load_rps: f64,
         cancelled: &AtomicBool,
-    ) -> Result<Made, PrepareError> {
-        self.make(load_rps, Stop(Some(cancelled)))
+    ) -> Result<GeneratedTable, PrepareError> {
+        self.make(load_rps, CancelFlag(Some(cancelled)))
     }
 
-    /// What running one variant always, on the whole queue, would promise: what a policy is
-    /// compared with. The variant must take batches of N.
+    /// The guarantee of one variant that always runs on the whole queue, for comparison. The
+    /// variant must take batches of N.
     ///
     /// # Errors
-    /// As [`table`](Self::table), and the variant is not there or takes only smaller batches.
+    /// As [`table`](Self::table), and a variant that is unknown or takes only smaller batches.
     pub fn fixed(&self, load_rps: f64, variant: &str) -> Result<Guarantee, PrepareError> {
         let models = self.spec.models.iter();
         let fits = |model: &Model| model.latency_us.len() >= self.space.queue_max;
@@ -175,15 +175,15 @@ impl Generator {
             .enumerate()
             .find(|(_, model)| model.name == variant && fits(model));
         let Some((variant, _)) = found else {
-            let reason = "is none of the variants that take batches of `queue_max`";
+            let reason = "must be a variant that takes batches of `queue_max`";
             return Err(PrepareError::spec("variant", reason));
         };
-        let stop = Stop(None);
+        let stop = CancelFlag(None);
         let (problem, solution) = self.solve(load_rps, Offer::Only(variant), stop)?;
         Ok(Guarantee::new(&problem, &solution))
     }
 
-    /// Hash of all that the table for a load is made from: 64 hexadecimal digits.
+    /// Hash of the inputs of the table for a load: 64 hexadecimal digits.
     pub fn hash(&self, load_rps: f64) -> String {
         let load_rps = rounded(load_rps, LOAD_PARTS);
         let Spec {
@@ -201,12 +201,13 @@ impl Generator {
             models: _,
             prune: _,
         } = &self.spec;
-        let Space {
+        let StateSpace {
             slack_us,
             queue_max,
             ..
         } = &self.space;
-        // Debug output of numbers is exact.
+        // Debug output of numbers is exact. It contains type and variant names: renaming them
+        // changes every hash.
         let text = format!(
             "{METHOD} {FORMAT} {app:?} {kind:?} {percentile:?} {workers} {slo_us} {queue_max} \
              {slack_us:?} {balancing:?} {objective:?} {batching:?} {arrivals:?} {} {load_rps:?}",
@@ -215,7 +216,7 @@ impl Generator {
         blake3::hash(text.as_bytes()).to_hex().to_string()
     }
 
-    /// The set of these tables.
+    /// The set with these tables.
     pub fn set(&self, tables: Vec<TableEntry>) -> Set {
         let spec = &self.spec;
         Set {
@@ -237,14 +238,14 @@ impl Generator {
         }
     }
 
-    fn make(&self, load_rps: f64, stop: Stop<'_>) -> Result<Made, PrepareError> {
+    fn make(&self, load_rps: f64, stop: CancelFlag<'_>) -> Result<GeneratedTable, PrepareError> {
         let start = cpu_seconds();
         let load_rps = rounded(load_rps, LOAD_PARTS);
         let offer = Offer::Feasible(self.spec.batching);
         let (problem, solution) = self.solve(load_rps, offer, stop)?;
         let guarantee = Guarantee::new(&problem, &solution);
         let policy = solution.policy.iter();
-        Ok(Made {
+        Ok(GeneratedTable {
             entry: TableEntry {
                 load_rps,
                 file: format!("load-{load_rps}.tbl"),
@@ -263,16 +264,16 @@ impl Generator {
         &self,
         load_rps: f64,
         offer: Offer,
-        stop: Stop<'_>,
-    ) -> Result<(Problem, Solution), PrepareError> {
-        // A rate per microsecond that keeps all products finite.
+        stop: CancelFlag<'_>,
+    ) -> Result<(DecisionProcess, Solution), PrepareError> {
+        // Keeps all products finite.
         if !(load_rps > 0.0 && load_rps <= 1e9) {
             return Err(PrepareError::spec(
                 "load_rps",
-                "must be above 0 and no larger than 1e9",
+                "must be above 0 and at most 1e9",
             ));
         }
-        let parts = Parts {
+        let parts = ProcessInputs {
             space: &self.space,
             models: &self.spec.models,
             objective: self.spec.objective,
@@ -296,10 +297,10 @@ impl Generator {
 
 /// Events of a Poisson process per request of a worker under round robin.
 ///
-/// With Poisson arrivals the worker gets every K-th. With gamma gaps of shape a, K of them are a
-/// gap of shape aK, which is that of aK exponential ones: the worker gets every aK-th event of a
-/// Poisson process with a events per arrival. That is exact where aK is whole; else the nearest
-/// whole number is taken, and refused where it is too far off.
+/// With Poisson arrivals the worker gets every K-th. With gamma gaps of shape a, K gaps are one of
+/// shape aK, that is, aK exponential ones: the worker gets every aK-th event of a Poisson process
+/// with a events per arrival. Exact for whole aK; otherwise the nearest whole number, if it is
+/// close enough.
 fn cycle(spec: &Spec) -> Result<usize, PrepareError> {
     let workers = f64::from(spec.workers);
     let Arrivals::Gamma { shape } = spec.arrivals else {
@@ -310,7 +311,7 @@ fn cycle(spec: &Spec) -> Result<usize, PrepareError> {
         return Err(PrepareError::spec(
             "arrivals",
             format!(
-                "shape {shape} times {workers} workers must be close to a whole number; {} would be",
+                "shape {shape} times {workers} workers must be close to a whole number, as with shape {}",
                 cycle / workers
             ),
         ));
@@ -318,30 +319,31 @@ fn cycle(spec: &Spec) -> Result<usize, PrepareError> {
     Ok(cycle as usize)
 }
 
-/// To so many parts of 1. Numbers with few digits are read from JSON as they were written, to the
-/// last bit; serde_json's reader is off by one elsewhere.
+/// Rounds to multiples of 1 / `parts`: numbers with few digits are read from JSON exactly, others
+/// may differ in the last bit.
 fn rounded(value: f64, parts: f64) -> f64 {
     (value * parts).round() / parts
 }
 
-/// What this thread has run so far: other work of the machine does not count.
+/// CPU time of this thread, in seconds.
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
+/// Hash of the debug output, which contains the names of the type and its fields.
 fn profile_hash(models: &[Model]) -> String {
     let text = format!("{models:?}");
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-// === impl Made ===
+// === impl GeneratedTable ===
 
-impl Made {
-    /// The table as the policy reads it.
+impl GeneratedTable {
+    /// The table for the policy.
     ///
     /// # Errors
-    /// The set is not that of the table's generator.
+    /// The set is of another generator.
     pub fn table(&self, set: &Set) -> Result<Table, PrepareError> {
         Ok(Table::new(&self.entry, set, self.actions.clone())?)
     }
@@ -359,7 +361,7 @@ impl fmt::Display for Note {
             } => write!(
                 f,
                 "no variant answers within {} ms: the fastest, {variant}, takes {} ms for one \
-                 request and runs always",
+                 request and always runs",
                 *slo_us as f64 / 1e3,
                 *latency_us as f64 / 1e3
             ),
@@ -368,8 +370,8 @@ impl fmt::Display for Note {
                 capacity_rps,
             } => write!(
                 f,
-                "{load_rps}/s is beyond the {capacity_rps:.0}/s that all workers together can \
-                 serve: queues grow, and nearly every request is late"
+                "{load_rps}/s is beyond the capacity of {capacity_rps:.0}/s: queues grow, and nearly \
+                 every request is late"
             ),
         }
     }

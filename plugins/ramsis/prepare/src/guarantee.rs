@@ -1,20 +1,18 @@
-//! What a policy promises (section 5.1).
+//! The guarantee of a table (section 5.1).
 
-use crate::problem::Problem;
+use crate::problem::DecisionProcess;
 use crate::solve::Solution;
 
-/// What a policy promises on the stationary distribution, weighted by the requests of each batch.
+/// Expectations over the stationary distribution, weighted by the requests of each batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guarantee {
     /// Accuracy per request in time, 0 to 1.
     pub accuracy: f64,
-    /// Share of requests that are late, 0 to 1: all of a batch when its earliest deadline is
-    /// missed.
+    /// Share of late requests, 0 to 1; if the earliest deadline is missed, the whole batch counts.
     pub violation_rate: f64,
-    /// Accuracy per request, late ones counted as wrong, 0 to 1.
+    /// Accuracy per request, 0 to 1; late requests count as wrong.
     pub accuracy_of_all: f64,
-    /// Accuracy per decision, 0 where the earliest deadline is missed: what the paper's objective
-    /// makes large.
+    /// Accuracy per decision, 0 if the earliest deadline is missed: the paper's objective.
     pub accuracy_of_decisions: f64,
     /// Share of decisions taken with more than N requests in the queue.
     pub full: f64,
@@ -23,7 +21,7 @@ pub struct Guarantee {
 // === impl Guarantee ===
 
 impl Guarantee {
-    pub(crate) fn new(problem: &Problem, solution: &Solution) -> Self {
+    pub(crate) fn new(problem: &DecisionProcess, solution: &Solution) -> Self {
         let (mut served, mut in_time, mut right, mut decisions) = (0.0, 0.0, 0.0, 0.0);
         for (&chance, &c) in solution.stationary.iter().zip(&solution.policy) {
             let choice = problem.choice(c);
@@ -35,7 +33,7 @@ impl Guarantee {
                 in_time += requests;
             }
         }
-        // Beyond capacity next to nothing is in time; a ratio of two such numbers says nothing.
+        // Beyond capacity almost no request is in time, and such ratios are meaningless.
         let share = |part: f64, of: f64| match of > served * 1e-12 {
             true => (part / of).min(1.0),
             false => 0.0,

@@ -2,59 +2,59 @@
 
 use crate::error::PrepareError;
 
-/// A probability that is left out at either end of a run. A row has far fewer than 1e5 entries,
-/// so all of them together stay below 1e-13.
+/// Probabilities below this are dropped at the ends of a span. A row has far fewer than 1e5
+/// entries, so the dropped probability is below 1e-13.
 const NEGLIGIBLE: f64 = 1e-18;
 
-/// Largest distance of a row's sum from 1.
+/// Tolerance of a row's sum.
 pub(crate) const ROW_SUM: f64 = 1e-12;
 
-/// Rows as runs of neighbouring states.
+/// Rows as spans of neighbouring states.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kernel {
-    phases: Vec<Range>,
-    runs: Vec<Run>,
+    phases: Vec<PhaseRange>,
+    spans: Vec<StateSpan>,
     chances: Vec<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Range {
+struct PhaseRange {
     from: u32,
     to: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct StateSpan {
     state: u32,
     from: u32,
     len: u32,
 }
 
-/// A kernel in the making.
+/// Builds a kernel row by row.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct KernelBuilder {
     kernel: Kernel,
     sum: f64,
 }
 
-// === impl Rows ===
+// === impl KernelBuilder ===
 
-impl Rows {
-    /// Adds chances of this and the following states to the row.
-    pub(crate) fn run(&mut self, state: usize, chances: &[f64]) {
+impl KernelBuilder {
+    /// Adds the chances of `state` and the following states to the row.
+    pub(crate) fn add(&mut self, state: usize, chances: &[f64]) {
         let kept = |chance: &f64| *chance > NEGLIGIBLE;
         let Some(from) = chances.iter().position(kept) else {
             return;
         };
         let to = chances.iter().rposition(kept).unwrap_or(from) + 1;
         let kernel = &mut self.kernel;
-        kernel.runs.push(Run {
+        kernel.spans.push(StateSpan {
             state: (state + from) as u32,
             from: kernel.chances.len() as u32,
             len: (to - from) as u32,
         });
         for &chance in &chances[from..to] {
-            // Differences of sums: zeros can come out a few bits below.
+            // Differences of sums: zeros can be slightly negative.
             let chance = chance.max(0.0);
             kernel.chances.push(chance);
             self.sum += chance;
@@ -72,9 +72,9 @@ impl Rows {
         if sum.is_nan() || (sum - 1.0).abs() > ROW_SUM {
             return Err(PrepareError::RowSum { phase, sum });
         }
-        kernel.phases.push(Range {
+        kernel.phases.push(PhaseRange {
             from: kernel.phases.last().map_or(0, |range| range.to),
-            to: kernel.runs.len() as u32,
+            to: kernel.spans.len() as u32,
         });
         Ok(())
     }
@@ -93,11 +93,11 @@ impl Kernel {
 
     /// The states and chances of a phase's row.
     pub(crate) fn row(&self, phase: usize) -> impl Iterator<Item = (usize, &[f64])> {
-        let Range { from, to } = self.phases[phase];
-        self.runs[from as usize..to as usize].iter().map(|run| {
-            let from = run.from as usize;
-            let chances = &self.chances[from..from + run.len as usize];
-            (run.state as usize, chances)
+        let PhaseRange { from, to } = self.phases[phase];
+        self.spans[from as usize..to as usize].iter().map(|span| {
+            let from = span.from as usize;
+            let chances = &self.chances[from..from + span.len as usize];
+            (span.state as usize, chances)
         })
     }
 
@@ -111,7 +111,7 @@ impl Kernel {
         }
     }
 
-    /// Adds the next states of so much probability per phase.
+    /// Adds to `next` the distribution of the next state, given the probability per phase.
     pub(crate) fn push(&self, mass: &[f64], next: &mut [f64]) {
         for (phase, &mass) in mass.iter().enumerate() {
             if mass == 0.0 {
@@ -127,8 +127,8 @@ impl Kernel {
     }
 }
 
-/// Sum of products. Eight partial sums, so that the compiler may use vector registers: it must
-/// not reorder a sum of floating-point numbers by itself.
+/// Dot product. Eight partial sums allow vector registers; the compiler must not reorder a
+/// floating-point sum.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (a_blocks, b_blocks) = (a.chunks_exact(8), b.chunks_exact(8));

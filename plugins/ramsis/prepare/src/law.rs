@@ -1,26 +1,24 @@
-//! How many events happen in a time: the one thing the transition law needs of the arrivals.
+//! The distribution of the number of events in a time.
 //!
-//! A law is given by its mode and by the ratio of neighbouring probabilities. Probabilities are
-//! built outwards from the largest one and divided by their sum, so no factorial and no
-//! exponential is ever formed, nothing overflows, and what is left out below [`NEGLIGIBLE`] is
-//! spread over what is kept: sums are 1 to the last bits.
+//! A law is its mode and the ratio of neighbouring probabilities. Probabilities are built outwards
+//! from the largest and divided by their sum: no factorial, no exponential, no overflow, and sums
+//! are 1 to the last bits.
 
-/// Probabilities below this share of the largest one are 0. The largest is never below the
-/// reciprocal of the number of counts kept, so all that is left out is below 1e-18.
+/// Probabilities below this share of the largest are 0. The largest is at least the reciprocal of
+/// the number of counts, so the omitted probability is below 1e-18.
 const NEGLIGIBLE: f64 = 1e-22;
 
-/// Counts over disjoint times that are independent, the same at all times, and add up (a Lévy
-/// process of counts, section 4.4.2).
+/// Counts with independent, stationary increments (a Lévy process of counts, section 4.4.2).
 pub trait ArrivalLaw {
-    /// A likeliest count within so many microseconds.
+    /// A most likely count within `time_us`.
     fn mode(&self, time_us: f64) -> usize;
 
     /// Probability of `count + 1` over that of `count`, for a time above 0.
     fn ratio(&self, count: usize, time_us: f64) -> f64;
 
-    /// Probability that at least `least` of `total` events of the whole time were in its first
-    /// part, for the totals from `first_total` on. `least` is above 0 and no larger than
-    /// `first_total`; the part is between 0 and the whole.
+    /// Probability that at least `least` of `total` events in `whole_us` were in the first
+    /// `part_us`, for totals from `first_total` on. `least` is 1 to `first_total`; `part_us` is
+    /// between 0 and `whole_us`.
     fn reached(
         &self,
         least: usize,
@@ -60,8 +58,7 @@ impl ArrivalLaw for Poisson {
         self.rate_per_us * time_us / (count + 1) as f64
     }
 
-    /// Given the total, each event is in the first part with the same chance: a binomial tail.
-    /// From one total to the next, `P(B(n+1) >= i) = P(B(n) >= i) + p P(B(n) = i-1)`.
+    /// Given the total, a binomial tail; `P(B(n+1) >= i) = P(B(n) >= i) + p P(B(n) = i-1)`.
     fn reached(
         &self,
         least: usize,
@@ -115,7 +112,7 @@ impl Counts {
         for count in mode.. {
             pmf.push(chance);
             chance *= ratio(count);
-            // Also where it is no number: the mode of no law is followed by one.
+            // NaN: the ratio after the mode of a law that allows no more events.
             if chance.is_nan() || chance < NEGLIGIBLE {
                 break;
             }
@@ -144,7 +141,7 @@ impl Counts {
         at.and_then(|at| self.pmf.get(at)).copied().unwrap_or(0.0)
     }
 
-    /// Probability of this count or fewer.
+    /// Probability of at most `count`.
     pub(crate) fn upto(&self, count: isize) -> f64 {
         match usize::try_from(count) {
             Ok(count) if count >= self.first => {
@@ -154,16 +151,16 @@ impl Counts {
         }
     }
 
-    /// Probability of more.
+    /// Probability of more than `count`.
     pub(crate) fn above(&self, count: usize) -> f64 {
-        // Summed from the small end: 1 less the other side would lose the far tail.
+        // Summed from the small end: 1 minus the other side would lose the far tail.
         match (count + 1).saturating_sub(self.first) {
             from if from < self.pmf.len() => self.pmf[from..].iter().rev().sum(),
             _ => 0.0,
         }
     }
 
-    /// `upto` of `last`, `last - 1`, ..., `first`: the order in which a convolution reads it.
+    /// `upto` of `last`, `last - 1`, ..., `first`: the order of a convolution.
     pub(crate) fn upto_downwards(&self) -> Vec<f64> {
         self.cdf.iter().rev().copied().collect()
     }
@@ -179,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_is_that_of_the_logarithms() {
+    fn poisson_equals_the_log_formula() {
         for mean in [1e-9, 0.3, 1.0, 17.5, 300.0, 1_712.0] {
             let counts = Counts::new(&Poisson { rate_per_us: mean }, 1.0);
             for count in counts.first..=counts.last() {
@@ -210,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn reached_is_the_convolution() {
+    fn reached_equals_the_convolution() {
         let law = Poisson { rate_per_us: 0.002 };
         let (part, whole) = (40_000.0, 100_000.0);
         let [first, second, all] = [part, whole - part, whole].map(|t| Counts::new(&law, t));

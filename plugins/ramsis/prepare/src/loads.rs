@@ -1,30 +1,30 @@
-//! Which loads a set has tables for.
+//! The loads of a set's tables.
 
 use crate::error::PrepareError;
 
-/// Neighbouring tables' expected accuracies differ by less (section 6).
+/// Expected accuracies of neighbouring tables differ by less (section 6).
 pub(crate) const SPACING: f64 = 0.01;
 
-/// Which loads a set has tables for, in requests per second.
+/// The loads of a set's tables, in requests per second.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loads {
-    /// These.
+    /// These loads.
     Each(Vec<f64>),
-    /// From the first to the second, so close that neighbouring tables' expected accuracies
-    /// differ by less than 0.01; no closer than 1 request per second.
+    /// From the first to the second, so close that expected accuracies of neighbouring tables
+    /// differ by less than 0.01; at least 1 request per second apart.
     Spaced(f64, f64),
 }
 
 // === impl Loads ===
 
 impl Loads {
-    /// Those to begin with, ascending.
+    /// The first loads, ascending.
     pub(crate) fn begin(&self) -> Result<Vec<f64>, PrepareError> {
         let mut loads = match self {
             Self::Each(loads) => loads.clone(),
             Self::Spaced(from, to) if from < to => vec![*from, *to],
             Self::Spaced(..) => {
-                let reason = "must go from a load to a higher one";
+                let reason = "must be from a load to a higher load";
                 return Err(PrepareError::spec("loads", reason));
             }
         };
@@ -37,7 +37,7 @@ impl Loads {
         Ok(loads)
     }
 
-    /// Those to add between neighbours (load, expected accuracy) that lie too far apart.
+    /// The loads to add between neighbours (load, expected accuracy) that are too far apart.
     pub(crate) fn between(&self, made: &[(f64, f64)]) -> Vec<f64> {
         if matches!(self, Self::Each(_)) {
             return Vec::new();

@@ -1,12 +1,12 @@
-//! Anderson's acceleration of a fixed-point iteration: for the linear maps here the same as
-//! GMRES, a dozen steps in the place of hundreds where a chain mixes slowly.
+//! Anderson's acceleration of a fixed-point iteration: for linear maps equal to GMRES, a dozen
+//! steps instead of hundreds for slowly mixing chains.
 
 use crate::kernel::dot;
 
-/// Steps that are combined.
+/// Number of combined steps.
 const DEPTH: usize = 8;
 
-/// A direction this much smaller after the others are taken out of it holds rounding alone.
+/// A direction this much smaller after orthogonalisation is rounding.
 const DEPENDENT: f64 = 1e-7;
 
 /// Combines the last steps of an iteration `x -> F(x)` into a better next one.
@@ -21,7 +21,7 @@ pub(crate) struct Mixer {
 // === impl Mixer ===
 
 impl Mixer {
-    /// Takes a point and its image, and turns the point into the next one to try.
+    /// Replaces `point`, whose image is `image`, by the next point to try.
     pub(crate) fn advance(&mut self, point: &mut [f64], image: &[f64]) {
         let residual = difference(image, point);
         if let Some((last_image, last_residual)) = &self.last {
@@ -34,8 +34,8 @@ impl Mixer {
             ));
         }
         point.copy_from_slice(image);
-        // The combination of residual differences closest to the residual, by orthogonalising
-        // them newest first: what is told from the newest alone is told best.
+        // The combination of residual differences closest to the residual, orthogonalised newest
+        // first: the newest are the most accurate.
         let mut basis: Vec<(Vec<f64>, Vec<f64>)> = Vec::with_capacity(self.steps.len());
         let mut left = residual.clone();
         for (image_step, residual_step) in self.steps.iter().rev() {
@@ -66,9 +66,9 @@ fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
-fn subtract(from: &mut [f64], part: f64, what: &[f64]) {
-    for (from, what) in from.iter_mut().zip(what) {
-        *from -= part * what;
+fn subtract(from: &mut [f64], part: f64, direction: &[f64]) {
+    for (from, step) in from.iter_mut().zip(direction) {
+        *from -= part * step;
     }
 }
 
@@ -77,8 +77,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_linear_map_is_solved_in_as_many_steps_as_it_has_dimensions() {
-        // x -> A x + b, with eigenvalues close to 1: plain steps would take thousands.
+    fn a_linear_map_is_solved_in_a_few_steps() {
+        // x -> A x + b with eigenvalues close to 1: plain iteration takes thousands of steps.
         let map = |x: &[f64]| {
             let [x, y, z] = [x[0], x[1], x[2]];
             [0.999 * x + 0.2 * y + 1.0, 0.99 * y + 2.0, 0.1 * z - 0.3 * x]

@@ -1,16 +1,16 @@
-//! The decision process: states, what can be run in each, what it earns and where it leads.
+//! The decision process: states, actions, rewards, transitions.
 
 use ramsis_tables::{Action, Batching, Objective};
 
+use crate::cancel::CancelFlag;
 use crate::error::PrepareError;
 use crate::kernel::{Kernel, dot};
-use crate::space::Space;
-use crate::spec::Model;
-use crate::stop::Stop;
+use crate::model::Model;
+use crate::space::StateSpace;
 
-/// Where batches lead: the balancing's part of the transition law.
+/// The transition law of a balancing rule.
 pub(crate) trait Transitions {
-    /// Phases that a state can be in without knowing it.
+    /// Number of hidden phases of a state.
     fn phases(&self) -> usize;
 
     /// The distribution of a state's phase.
@@ -19,81 +19,82 @@ pub(crate) trait Transitions {
     /// The next state after a batch of the whole queue, by phase.
     fn whole(&self, batch: usize, latency_us: u64) -> Result<Kernel, PrepareError>;
 
-    /// The next states after batches of this size and latency that leave others waiting, one
-    /// kernel of one phase per place (queued, slack).
+    /// The next states after batches of this size and latency that leave requests waiting: one
+    /// kernel of one phase per (queued, slack).
     fn part(
         &self,
         batch: usize,
         latency_us: u64,
-        places: &[(usize, usize)],
+        states: &[(usize, usize)],
     ) -> Result<Vec<Kernel>, PrepareError>;
 }
 
-/// What may be run.
+/// The allowed actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// What meets the slack, else the fastest variant (section 4.3.1).
+    /// Actions that meet the slack, otherwise the fastest variant (section 4.3.1).
     Feasible(Batching),
-    /// This variant, always, whatever the slack.
+    /// Always this variant.
     Only(usize),
 }
 
-/// Something that can be run in a state.
+/// An action of a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Choice {
+pub(crate) struct ActionChoice {
     pub(crate) action: Action,
-    /// Accuracy where the earliest deadline is met, else 0.
+    /// Accuracy if the earliest deadline is met, otherwise 0.
     pub(crate) accuracy: f64,
     /// Whether the earliest deadline is met.
     pub(crate) in_time: bool,
     pub(crate) reward: f64,
-    /// What the reward is divided by: 1 per decision, or the requests served.
+    /// Denominator of the objective: 1 per decision, or the served requests.
     pub(crate) weight: f64,
     kernel: u32,
 }
 
-pub(crate) struct Problem {
-    pub(crate) space: Space,
+/// The decision process of a table.
+pub(crate) struct DecisionProcess {
+    pub(crate) space: StateSpace,
     pub(crate) kernels: Vec<Kernel>,
-    choices: Vec<Choice>,
-    /// Where a state's choices begin; one more at the end.
+    choices: Vec<ActionChoice>,
+    /// Per state, the index of its first choice; then the number of choices.
     first: Vec<u32>,
     phases: usize,
     /// Chances of the phases, state by state.
     weights: Vec<f64>,
 }
 
-/// What it is built from.
-pub(crate) struct Parts<'a> {
-    pub(crate) space: &'a Space,
+/// The inputs of a decision process.
+pub(crate) struct ProcessInputs<'a> {
+    pub(crate) space: &'a StateSpace,
     pub(crate) models: &'a [Model],
     pub(crate) objective: Objective,
     pub(crate) offer: Offer,
 }
 
-// === impl Parts ===
+// === impl ProcessInputs ===
 
-impl Parts<'_> {
+impl ProcessInputs<'_> {
     /// The decision process under a transition law.
     pub(crate) fn build(
         &self,
         transitions: &impl Transitions,
-        stop: Stop<'_>,
-    ) -> Result<Problem, PrepareError> {
+        stop: CancelFlag<'_>,
+    ) -> Result<DecisionProcess, PrepareError> {
         let space = self.space;
         let phases = transitions.phases();
         let mut weights = vec![0.0; space.len() * phases];
         for (state, chances) in weights.chunks_exact_mut(phases).enumerate() {
-            let (queued, slack) = space.place(state);
+            let (queued, slack) = space.queue_and_slack(state);
             transitions.phase_chances(queued, slack, chances);
         }
         let mut choices = Vec::new();
         let mut first = vec![0];
         for state in 0..space.len() {
-            self.offers(state, &mut choices);
+            self.add_choices(state, &mut choices);
             first.push(choices.len() as u32);
         }
-        let mut problem = Problem {
+        let mut problem = DecisionProcess {
             space: space.clone(),
             kernels: Vec::new(),
             choices,
@@ -101,13 +102,13 @@ impl Parts<'_> {
             phases,
             weights,
         };
-        self.lead(&mut problem, transitions, stop)?;
+        self.build_kernels(&mut problem, transitions, stop)?;
         Ok(problem)
     }
 
-    fn offers(&self, state: usize, choices: &mut Vec<Choice>) {
+    fn add_choices(&self, state: usize, choices: &mut Vec<ActionChoice>) {
         let space = self.space;
-        let (queued, slack) = space.place(state);
+        let (queued, slack) = space.queue_and_slack(state);
         let slack_us = space.slack_us[slack];
         let begin = choices.len();
         let full = state == space.full();
@@ -135,24 +136,24 @@ impl Parts<'_> {
         }
     }
 
-    /// Latency of a batch; beyond all bounds where the variant does not take it.
+    /// Latency of a batch; `u64::MAX` beyond the variant's largest.
     fn latency(&self, variant: usize, batch: usize) -> u64 {
         self.models[variant].latency_of(batch).unwrap_or(u64::MAX)
     }
 
-    fn choice(&self, queued: usize, variant: usize, batch: usize, in_time: bool) -> Choice {
+    fn choice(&self, queued: usize, variant: usize, batch: usize, in_time: bool) -> ActionChoice {
         let accuracy = if in_time {
             self.models[variant].accuracy
         } else {
             0.0
         };
         let (share, weight) = match self.objective {
-            // Of a part of the queue, that part of the reward, as in the public artifact: else
-            // one request at a time would be best.
+            // For a part of the queue that part of the reward, as in the public artifact: otherwise
+            // batches of one would be best.
             Objective::Decision => (batch as f64 / queued as f64, 1.0),
             Objective::Query => (batch as f64, batch as f64),
         };
-        Choice {
+        ActionChoice {
             action: Action {
                 variant: variant as u8,
                 batch: batch as u8,
@@ -165,13 +166,13 @@ impl Parts<'_> {
         }
     }
 
-    /// Makes the kernels: one per queue length and variant for whole queues, one per state,
+    /// Builds the kernels: one per queue length and variant for whole queues, one per state,
     /// variant and batch for parts.
-    fn lead(
+    fn build_kernels(
         &self,
-        problem: &mut Problem,
+        problem: &mut DecisionProcess,
         transitions: &impl Transitions,
-        stop: Stop<'_>,
+        stop: CancelFlag<'_>,
     ) -> Result<(), PrepareError> {
         let mut by_action: Vec<Vec<(usize, usize)>> = vec![Vec::new(); 1 << 16];
         for state in 0..problem.space.len() {
@@ -182,7 +183,7 @@ impl Parts<'_> {
         }
         for (action, users) in by_action.iter().enumerate() {
             let (variant, batch) = (action >> 8, action & 0xff);
-            let queued = |state: usize| problem.space.place(state).0;
+            let queued = |state: usize| problem.space.queue_and_slack(state).0;
             let (whole, part): (Vec<_>, Vec<_>) = users
                 .iter()
                 .partition(|&&(state, _)| queued(state) == batch);
@@ -198,11 +199,11 @@ impl Parts<'_> {
                     problem.choices[choice].kernel = kernel;
                 }
             }
-            let places: Vec<_> = part
+            let states: Vec<_> = part
                 .iter()
-                .map(|&(state, _)| problem.space.place(state))
+                .map(|&(state, _)| problem.space.queue_and_slack(state))
                 .collect();
-            let kernels = transitions.part(batch, latency_us, &places)?;
+            let kernels = transitions.part(batch, latency_us, &states)?;
             for ((_, choice), kernel) in part.into_iter().zip(kernels) {
                 problem.choices[choice].kernel = problem.kernels.len() as u32;
                 problem.kernels.push(kernel);
@@ -212,19 +213,19 @@ impl Parts<'_> {
     }
 }
 
-// === impl Problem ===
+// === impl DecisionProcess ===
 
-impl Problem {
-    /// Positions of what can be run in a state.
+impl DecisionProcess {
+    /// Indices of a state's choices.
     pub(crate) fn choices(&self, state: usize) -> std::ops::Range<usize> {
         self.first[state] as usize..self.first[state + 1] as usize
     }
 
-    pub(crate) fn choice(&self, choice: usize) -> &Choice {
+    pub(crate) fn choice(&self, choice: usize) -> &ActionChoice {
         &self.choices[choice]
     }
 
-    /// Where each kernel's phases begin when those of all stand in a row; one more at the end.
+    /// Offsets of each kernel's phases in the concatenation of all; then their number.
     pub(crate) fn phase_offsets(&self) -> Vec<usize> {
         let mut offsets = vec![0];
         let mut end = 0;
@@ -244,7 +245,7 @@ impl Problem {
         &self.weights[state * self.phases..(state + 1) * self.phases]
     }
 
-    /// Mixes a kernel's expectations by the chances of a state's phases.
+    /// Weighted mean of a kernel's expectations over a state's phases.
     pub(crate) fn mix(&self, state: usize, expected: &[f64]) -> f64 {
         match expected {
             [only] => *only,

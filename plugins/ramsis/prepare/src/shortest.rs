@@ -1,77 +1,78 @@
 //! The transition law under join-the-shortest-queue, which the paper leaves open (section 3.2.1).
 //!
-//! A request goes to a worker with the fewest requests, those being served and those waiting, ties
-//! broken evenly. What a worker gets then depends on all others. Two approximations, usual for
-//! many workers:
-//! - the others' numbers of requests are independent of this worker's and of each other, and
-//!   distributed as this worker's is over time;
-//! - while this worker has x requests, others' numbers are as they are at any time.
+//! A request goes to a worker with the fewest requests, served and waiting; ties are broken evenly.
+//! Two approximations, usual for many workers:
+//! - the numbers of requests of the other workers are independent of this worker's and of each
+//!   other, and distributed as this worker's over time;
+//! - while this worker has x requests, the other workers have their distribution at any time.
 //!
-//! With p_x the share of time with x requests and P_x that with x or more, a request comes to a
-//! worker with x of them when no other has fewer, and by lot among those that have as many:
+//! With p_x the share of time with x requests and P_x that with x or more, a request goes to a
+//! worker with x requests if no other has fewer, with equal chances among those with x:
 //!
 //! lambda_x = lambda sum over c of C(K-1, c) p_x^c P_(x+1)^(K-1-c) / (c + 1)
 //!          = lambda (P_x^K - P_(x+1)^K) / (K p_x).
 //!
-//! So sum over x of K p_x lambda_x = lambda: nothing is lost. Given p, arrivals at a worker that
-//! runs a batch of b are a pure birth process with rates lambda_b, lambda_(b+1), ... With p_t(n)
-//! the chance of n births in t, started at b, the first comes after t and there are n' by l with
-//! chance S(t, n') = exp(-lambda_b t) p_(l-t)(n'), and P(n', j') = S(t_j', n') - S(t_j'+1, n') with
-//! the times of the round robin's law. There is no phase: the law is Markov in the state.
+//! So sum over x of K p_x lambda_x = lambda. Given p, arrivals at a worker that runs a batch of b
+//! are a pure birth process with rates lambda_b, lambda_(b+1), ... With p_t(n) the chance of n
+//! births in t, started at b, the first arrives after t and n' have arrived by l with chance S(t,
+//! n') = exp(-lambda_b t) p_(l-t)(n'), and P(n', j') = S(t_j', n') - S(t_j'+1, n') with the times
+//! of the round-robin law. There is no phase: the law is Markov in the state.
 //!
-//! p follows from the policy and the rates, and the rates from p. Both are repeated until they
-//! agree, and with them the policy: every worker then does what is best given what all do.
+//! p follows from the policy and the rates, and the rates from p. Both are iterated until they
+//! agree to 1e-4, and the policy with them: an equilibrium, where each worker's policy is the best
+//! given the others'. Expectations are no bounds; `tests/shortest.rs` compares them with a
+//! simulation. With many workers the iteration can take a minute, or end with an error.
 
+use crate::cancel::CancelFlag;
 use crate::error::PrepareError;
-use crate::kernel::{Kernel, Rows};
+use crate::kernel::{Kernel, KernelBuilder};
 use crate::law::{Counts, Poisson};
-use crate::problem::{Parts, Problem, Transitions};
+use crate::problem::{DecisionProcess, ProcessInputs, Transitions};
 use crate::solve::{Solution, Solver};
-use crate::space::Space;
-use crate::stop::Stop;
+use crate::space::StateSpace;
 
-/// Rates agree when none changes by more than this share of itself, times the share of time that
-/// it matters in. The law itself is an approximation, and a coarser one.
+/// Rates agree if no relative change, times the share of time with it, exceeds this. The law itself
+/// is a coarser approximation.
 const AGREED: f64 = 1e-4;
 const ROUNDS_MAX: usize = 1_000;
 
-/// Rounds after which the policy is kept: two policies can be the best answer to each other.
+/// Rounds after which the policy is fixed: two policies can alternate.
 const POLICY_ROUNDS: usize = 24;
 
-/// Part of the way to the rates that follow from the shares, that one round goes: between these,
-/// longer after a round that came closer, shorter after one that did not.
+/// Bounds of the step towards the rates that follow from the shares; longer after a round that came
+/// closer, otherwise shorter.
 const PART_MAX: f64 = 0.5;
 const PART_MIN: f64 = 0.01;
 const LONGER: f64 = 1.1;
 const SHORTER: f64 = 0.5;
 
-/// A rate is never smaller than this share of the mean, so that it has a logarithm.
+/// Lower bound of a rate as a share of the mean, so that it has a logarithm.
 const LEAST: f64 = 1e-15;
 
-/// The rates at which requests come to a worker, by how many it has.
+/// The arrival rate at a worker, by its number of requests.
 struct ShortestQueue<'a> {
-    space: &'a Space,
+    space: &'a StateSpace,
     rate_per_us: Vec<f64>,
 }
 
 /// New requests in a time.
 struct Births {
-    /// Chance of 0, 1, ..., N, and more.
+    /// Chance of 0, 1, ..., N, and of more.
     chances: Vec<f64>,
-    /// Mean time with so many, in microseconds.
+    /// Mean time with each number, in microseconds.
     times_us: Vec<f64>,
 }
 
-/// The best policy under rates that it brings about itself.
+/// The best policy under the rates that it causes.
 ///
 /// # Errors
-/// Rates and policy did not settle, or it was asked to stop.
+/// Rates and policy did not converge, or the caller cancelled.
 pub(crate) fn solve(
-    parts: &Parts<'_>,
+    parts: &ProcessInputs<'_>,
     load_rps: f64,
     workers: u32,
-    stop: Stop<'_>,
-) -> Result<(Problem, Solution), PrepareError> {
+    stop: CancelFlag<'_>,
+) -> Result<(DecisionProcess, Solution), PrepareError> {
     let levels = 2 * parts.space.queue_max + 2;
     let mean = load_rps / 1e6 / f64::from(workers);
     let mut queue = ShortestQueue {
@@ -92,8 +93,7 @@ pub(crate) fn solve(
         };
         let levels = queue.levels(parts, &problem, &solution);
         let change = queue.follow(&levels, mean, workers, part);
-        // With many workers the rates answer to the shares steeply: steps that overshoot get
-        // shorter.
+        // With many workers the rates depend steeply on the shares: shorten steps that overshoot.
         part = match change < last_change {
             true => (part * LONGER).min(PART_MAX),
             false => (part * SHORTER).max(PART_MIN),
@@ -106,7 +106,7 @@ pub(crate) fn solve(
     }
     Err(PrepareError::Unsettled {
         load_rps,
-        what: "the rates of shortest-queue balancing",
+        quantity: "the rates of shortest-queue balancing",
         steps: ROUNDS_MAX,
     })
 }
@@ -128,7 +128,7 @@ impl ShortestQueue<'_> {
             births.times_us[0] = time_us.max(0.0);
             return births;
         }
-        // Uniformisation: jumps at the highest rate, some of which change nothing.
+        // Uniformisation: jumps at the highest rate, some to the same state.
         let jumps = Counts::new(&Poisson { rate_per_us: most }, time_us);
         let mut now = vec![0.0; last + 1];
         now[0] = 1.0;
@@ -146,7 +146,7 @@ impl ShortestQueue<'_> {
                 now[n + 1] += moved;
             }
         }
-        // Thousands of steps round off a little.
+        // Corrects the rounding of thousands of steps.
         let total: f64 = births.chances.iter().sum();
         births
             .chances
@@ -155,8 +155,13 @@ impl ShortestQueue<'_> {
         births
     }
 
-    /// Share of time with 0, 1, ... requests, served and waiting.
-    fn levels(&self, parts: &Parts<'_>, problem: &Problem, solution: &Solution) -> Vec<f64> {
+    /// Shares of time with 0, 1, ... requests, served and waiting.
+    fn levels(
+        &self,
+        parts: &ProcessInputs<'_>,
+        problem: &DecisionProcess,
+        solution: &Solution,
+    ) -> Vec<f64> {
         let mut by_action = vec![0.0; 1 << 16];
         for (&chance, &c) in solution.stationary.iter().zip(&solution.policy) {
             let action = problem.choice(c).action;
@@ -180,8 +185,8 @@ impl ShortestQueue<'_> {
         levels
     }
 
-    /// Goes a part of the way, as logarithms, to the rates that follow from these shares. How far
-    /// apart they were before.
+    /// Moves the logarithms of the rates part of the way to those that follow from the shares.
+    /// Returns the largest difference before.
     fn follow(&mut self, levels: &[f64], mean: f64, workers: u32, part: f64) -> f64 {
         let power = |base: f64| base.powi(workers as i32);
         let mut change: f64 = 0.0;
@@ -191,12 +196,12 @@ impl ShortestQueue<'_> {
             let wanted = if share > 1e-9 * with {
                 mean * (power(with) - power(beyond)) / share
             } else {
-                // The limit where hardly any time is spent with so many.
+                // The limit for a vanishing share of time.
                 mean * f64::from(workers) * with.powi(workers as i32 - 1)
             };
             let wanted = wanted.max(LEAST * mean);
             change = change.max((wanted / *rate).ln().abs() * share);
-            // No worker gets more than all there is.
+            // At most the total rate.
             *rate *= (wanted / *rate).powf(part);
             *rate = rate.min(mean * f64::from(workers));
             beyond = with;
@@ -218,7 +223,7 @@ impl Transitions for ShortestQueue<'_> {
         let space = self.space;
         let all = self.births(batch, latency_us as f64);
         let rate = self.rate_per_us[batch];
-        // S by slack and number.
+        // S, by slack and number.
         let later: Vec<Vec<f64>> = space
             .slack_us
             .iter()
@@ -230,21 +235,21 @@ impl Transitions for ShortestQueue<'_> {
                         let left = self.births(batch, (latency_us - t) as f64);
                         left.chances.iter().map(|chance| none * chance).collect()
                     }
-                    // Slack 0 also stands for what is late already.
+                    // Slack 0 includes requests that are late already.
                     _ => all.chances.clone(),
                 },
             )
             .collect();
-        let mut rows = Rows::default();
-        rows.run(space.emptied(), &all.chances[..1]);
+        let mut rows = KernelBuilder::default();
+        rows.add(space.emptied(), &all.chances[..1]);
         for queued in 1..=space.queue_max {
             let chances: Vec<f64> = later
                 .windows(2)
                 .map(|pair| pair[0][queued] - pair[1][queued])
                 .collect();
-            rows.run(space.state(queued, 0), &chances);
+            rows.add(space.state(queued, 0), &chances);
         }
-        rows.run(space.full(), &all.chances[space.queue_max + 1..]);
+        rows.add(space.full(), &all.chances[space.queue_max + 1..]);
         rows.end_phase()?;
         Ok(rows.finish())
     }
@@ -253,13 +258,13 @@ impl Transitions for ShortestQueue<'_> {
         &self,
         _batch: usize,
         _latency_us: u64,
-        places: &[(usize, usize)],
+        states: &[(usize, usize)],
     ) -> Result<Vec<Kernel>, PrepareError> {
-        match places {
+        match states {
             [] => Ok(Vec::new()),
             _ => Err(PrepareError::spec(
                 "batching",
-                "must be maximal for shortest-queue balancing: its law is derived for that",
+                "must be maximal for shortest-queue balancing",
             )),
         }
     }

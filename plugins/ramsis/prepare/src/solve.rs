@@ -1,40 +1,43 @@
 //! Policy iteration for a ratio of rewards to weights.
 //!
-//! With rewards r, weights w and the stationary distribution mu of a policy, its gain is
-//! g = sum mu r / sum mu w, and its relative values solve h = r - g w + P h. A policy that is
-//! greedy for r - g w + P h has a gain no smaller; where none is better, g is the largest
-//! (Howard's iteration for semi-Markov processes; the same as Dinkelbach's for the ratio). With
-//! w = 1 it is the average reward per decision, with w = requests served that per request.
+//! With rewards r, weights w and the stationary distribution mu of a policy, its gain is g = sum mu
+//! r / sum mu w, and its relative values solve h = r - g w + P h. The policy that is greedy for r -
+//! g w + P h has at least this gain; if none is better, g is the largest (Howard's iteration for
+//! semi-Markov processes, equal to Dinkelbach's for the ratio). With w = 1 the gain is the average
+//! reward per decision, with w = served requests the reward per request.
+//!
+//! Values and distribution converge to 1e-12. Far beyond capacity the chain falls apart into states
+//! that it practically never leaves, and values grow without bound: they are cut at [`HORIZON`]
+//! decisions, and the best of the policies seen is taken.
 
+use crate::cancel::CancelFlag;
 use crate::error::PrepareError;
 use crate::mix::Mixer;
-use crate::problem::Problem;
-use crate::stop::Stop;
+use crate::problem::DecisionProcess;
 
-/// Largest change of a distribution in all, and of a value, that counts as none.
+/// Convergence threshold: the total change of a distribution, the change of a value.
 const SETTLED: f64 = 1e-12;
 
-/// The same while the policy still changes in large steps.
+/// The threshold while the policy still changes.
 const ROUGHLY: f64 = 1e-7;
 
-/// An action must promise more than another by so many times what counts as no change.
+/// An action replaces another if it is better by this multiple of the threshold.
 const BETTER: f64 = 100.0;
 
-/// After so many policies the best of them is taken. A handful are needed where the chain mixes;
-/// far beyond capacity it falls apart into states that it cannot leave within any time that
-/// counts, values grow without end, and policies can follow each other in circles.
+/// Number of policies after which the best of them is taken. A few suffice unless the load is far
+/// beyond capacity, where policies can cycle.
 const ROUNDS_MAX: usize = 50;
 
-/// Values that have not settled by then are used as they are: those of so many decisions to come.
+/// Values that have not converged after this many steps are used: those of this many decisions.
 const HORIZON: usize = 1_000;
 
 const SWEEPS_MAX: usize = 100_000;
 
-/// From here on half of every state's probability stays: a chain that is all but periodic settles
-/// too.
+/// From this sweep on half of every state's probability stays, so that nearly periodic chains
+/// converge too.
 const LAZY_FROM: usize = 500;
 
-/// A policy and what follows from it.
+/// A policy with its stationary distribution and gain.
 pub(crate) struct Solution {
     /// The choice of every state.
     pub(crate) policy: Vec<usize>,
@@ -45,19 +48,19 @@ pub(crate) struct Solution {
     values: Vec<f64>,
 }
 
-/// Works on one problem.
+/// Solves one decision process.
 pub(crate) struct Solver<'a> {
-    problem: &'a Problem,
+    problem: &'a DecisionProcess,
     offsets: Vec<usize>,
-    /// Per kernel and phase: expectations of values, or probability.
+    /// Buffer per kernel and phase: expectations of values, or probability.
     scratch: Vec<f64>,
-    stop: Stop<'a>,
+    stop: CancelFlag<'a>,
 }
 
 // === impl Solver ===
 
 impl<'a> Solver<'a> {
-    pub(crate) fn new(problem: &'a Problem, stop: Stop<'a>) -> Self {
+    pub(crate) fn new(problem: &'a DecisionProcess, stop: CancelFlag<'a>) -> Self {
         let offsets = problem.phase_offsets();
         let phases = offsets.last().copied().unwrap_or_default();
         Self {
@@ -68,22 +71,22 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The best policy, and what follows from it.
+    /// The best policy.
     ///
     /// # Errors
-    /// It did not settle, or was asked to stop.
+    /// No convergence, or the caller cancelled.
     pub(crate) fn solve(&mut self, load_rps: f64) -> Result<Solution, PrepareError> {
         let problem = self.problem;
         let states = 0..problem.space.len();
-        // The first is the fastest: a policy under which the chain mixes fast.
+        // The first choice is the fastest, with which the chain mixes fast.
         let policy = states.map(|state| problem.choices(state).start).collect();
         self.improve_from(policy, load_rps)
     }
 
-    /// What follows from a policy.
+    /// The stationary distribution and gain of a policy.
     ///
     /// # Errors
-    /// It did not settle, or was asked to stop.
+    /// No convergence, or the caller cancelled.
     pub(crate) fn evaluate(
         &mut self,
         policy: Vec<usize>,
@@ -94,10 +97,10 @@ impl<'a> Solver<'a> {
         Ok(solution)
     }
 
-    /// The best policy found from this one on, and what follows from it.
+    /// The best policy found from a first policy.
     ///
     /// # Errors
-    /// It did not settle, or was asked to stop.
+    /// No convergence, or the caller cancelled.
     pub(crate) fn improve_from(
         &mut self,
         policy: Vec<usize>,
@@ -137,7 +140,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Kernels that a policy uses.
+    /// The kernels that a policy uses.
     fn used(&self, policy: &[usize]) -> Vec<usize> {
         let mut used: Vec<usize> = policy.iter().map(|&c| self.problem.kernel_of(c)).collect();
         used.sort_unstable();
@@ -149,7 +152,7 @@ impl<'a> Solver<'a> {
         self.offsets[kernel]..self.offsets[kernel + 1]
     }
 
-    /// The stationary distribution by repeated steps from the one at hand, and the gain.
+    /// Iterates to the stationary distribution, and computes the gain.
     fn settle_distribution(
         &mut self,
         solution: &mut Solution,
@@ -178,7 +181,7 @@ impl<'a> Solver<'a> {
             if sweep == LAZY_FROM {
                 mixer = Mixer::default();
             }
-            // Mixed steps add up rounding.
+            // Corrects the rounding of mixed steps.
             let total: f64 = solution.stationary.iter().sum();
             let scale = |chance: &mut f64| *chance /= total;
             solution.stationary.iter_mut().for_each(scale);
@@ -186,11 +189,11 @@ impl<'a> Solver<'a> {
         if change.is_nan() || change >= settled {
             return Err(PrepareError::Unsettled {
                 load_rps,
-                what: "the stationary distribution",
+                quantity: "the stationary distribution",
                 steps: SWEEPS_MAX,
             });
         }
-        // Mixed steps overshoot below 0 by no more than what counts as settled.
+        // Mixed steps can be below 0 by at most the threshold.
         for chance in &mut solution.stationary {
             *chance = chance.max(0.0);
         }
@@ -239,7 +242,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The relative values of a policy, by repeated steps from those at hand.
+    /// Iterates to the relative values of a policy.
     fn settle_values(&mut self, solution: &mut Solution, settled: f64) -> Result<(), PrepareError> {
         let problem = self.problem;
         let used = self.used(&solution.policy);
@@ -252,7 +255,7 @@ impl<'a> Solver<'a> {
                 let choice = problem.choice(c);
                 next[state] = choice.reward - solution.gain * choice.weight + self.ahead(state, c);
             }
-            // Only differences matter: the first state's value is kept at 0.
+            // Only differences matter: the first state's value is 0.
             let origin = next[0];
             let mut change: f64 = 0.0;
             for (next, value) in next.iter_mut().zip(&solution.values) {
@@ -275,7 +278,8 @@ impl<'a> Solver<'a> {
         Ok(())
     }
 
-    /// Takes the best choice of every state where it is better by so much. Whether any changed.
+    /// Takes the best choice of every state if it is better by `better`. Returns whether any
+    /// changed.
     fn improve(&mut self, solution: &mut Solution, better: f64) -> bool {
         let problem = self.problem;
         let all: Vec<usize> = (0..problem.kernels.len()).collect();
@@ -299,7 +303,7 @@ impl<'a> Solver<'a> {
         changed
     }
 
-    /// Expectations of the values, kernel by kernel, into the scratch.
+    /// Writes the expectations of the values, kernel by kernel, into the buffer.
     fn expect(&mut self, kernels: &[usize], values: &[f64]) {
         for &kernel in kernels {
             let phases = self.phases_of(kernel);
@@ -307,7 +311,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Expected value of what follows a choice.
+    /// Expected value of the next state after a choice.
     fn ahead(&self, state: usize, choice: usize) -> f64 {
         let phases = self.phases_of(self.problem.kernel_of(choice));
         self.problem.mix(state, &self.scratch[phases])

@@ -1,19 +1,18 @@
-//! The states (section 4.2): queue length and slack, and the full state.
+//! The states (section 4.2): (queue length, slack), and the full state.
 
-/// The states of a table. The empty queue is none of them: what follows it is always one request
-/// with the whole deadline ahead (eq. 1), so a transition to it goes there at once, and it is no
-/// decision.
+/// The states of a table, without the empty queue: that is no decision and is always followed by
+/// one request with the whole deadline (eq. 1), so transitions go there directly.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Space {
+pub(crate) struct StateSpace {
     pub(crate) slo_us: u64,
     /// Ascending from 0 to `slo_us`.
     pub(crate) slack_us: Vec<u64>,
     pub(crate) queue_max: usize,
 }
 
-// === impl Space ===
+// === impl StateSpace ===
 
-impl Space {
+impl StateSpace {
     pub(crate) fn slacks(&self) -> usize {
         self.slack_us.len()
     }
@@ -31,14 +30,13 @@ impl Space {
         self.len() - 1
     }
 
-    /// What follows an empty queue: one request that has just come.
+    /// The state after an empty queue: one request that has just arrived.
     pub(crate) fn emptied(&self) -> usize {
         self.slacks() - 1
     }
 
-    /// Queue length and slack that a state is treated as; the full state as the longest queue
-    /// without slack.
-    pub(crate) fn place(&self, state: usize) -> (usize, usize) {
+    /// Queue length and slack of a state; of the full state the longest queue with slack 0.
+    pub(crate) fn queue_and_slack(&self, state: usize) -> (usize, usize) {
         if state == self.full() {
             return (self.queue_max, 0);
         }

@@ -1,75 +1,52 @@
-//! What tables are made for.
-
-use std::collections::BTreeMap;
+//! The inputs of tables.
 
 use ramsis_tables::{Arrivals, Balancing, Batching, Objective, Set};
 
 use crate::error::PrepareError;
-use crate::grid::slacks;
+use crate::grid::{Grid, slacks};
+use crate::model::Model;
 
-/// The longest queue with states of its own, as in the paper's evaluation (section 6).
+/// N: the longest queue with its own states, as in section 6.
 pub const QUEUE_MAX: u32 = 32;
 
-/// Steps of the slack grid, as in the paper's evaluation (section 6).
+/// D: steps of the slack grid, as in section 6.
 pub const SLACK_STEPS: u32 = 100;
 
-/// What tables are made for. All but the load, which tables differ in.
+/// The inputs of tables, except the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// The app, where the tables are for one of several.
+    /// The app, if the pool has several.
     pub app: Option<String>,
-    /// Kind of the workers that the latencies belong to.
+    /// Kind of the workers.
     pub kind: String,
-    /// Which percentile the latencies are, such as `p95`.
+    /// Percentile of the latencies, such as `p95`.
     pub percentile: String,
-    /// K: workers that share the load.
+    /// K: number of workers that share the load.
     pub workers: u32,
     /// Deadline of a request from its arrival, in microseconds.
     pub slo_us: u64,
-    /// N: the longest queue with states of its own; shorter where no variant takes so large a
-    /// batch.
+    /// N: the longest queue with its own states; at most the largest batch of any variant.
     pub queue_max: u32,
-    /// Which slacks are told apart.
+    /// The slack grid.
     pub grid: Grid,
-    /// How requests are given to the workers.
+    /// The rule that assigns requests to workers.
     pub balancing: Balancing,
-    /// What is made as large as can be.
+    /// The maximised objective.
     pub objective: Objective,
-    /// Which batches are considered.
+    /// The allowed batches.
     pub batching: Batching,
-    /// Law of the arrivals, all workers together.
+    /// Law of the arrivals of all workers together.
     pub arrivals: Arrivals,
-    /// What can be run.
+    /// The variants.
     pub models: Vec<Model>,
-    /// Whether variants that are off the front of accuracy and latency are left out
-    /// (section 4.3.3).
+    /// Whether only variants on the Pareto front are used (section 4.3.3).
     pub prune: bool,
-}
-
-/// Which slacks are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grid {
-    /// FLD: so many equal steps from 0 to the deadline (section 4.2.2).
-    Fixed(u32),
-    /// MD: the latencies that meet the deadline (section 4.2.1).
-    Models,
-}
-
-/// A variant.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Model {
-    /// Its name.
-    pub name: String,
-    /// Share of right answers, 0 to 1.
-    pub accuracy: f64,
-    /// Latency in microseconds of batches of 1, 2, ... requests, never decreasing.
-    pub latency_us: Vec<u64>,
 }
 
 // === impl Spec ===
 
 impl Spec {
-    /// The paper's evaluation (section 6) of these models, but for the objective.
+    /// The paper's evaluation (section 6) of these models, except for the objective.
     pub fn new(models: Vec<Model>, slo_us: u64, workers: u32) -> Self {
         Self {
             app: None,
@@ -88,8 +65,7 @@ impl Spec {
         }
     }
 
-    /// What a set was made for, so that more tables can be made for it. `models` are its variants
-    /// as they are now.
+    /// The inputs of a set, to make more tables for it. `models` are its variants as profiled now.
     pub fn of_set(set: &Set, models: Vec<Model>) -> Self {
         let mut spec = Self {
             app: set.app.clone(),
@@ -100,16 +76,21 @@ impl Spec {
             objective: set.objective,
             batching: set.batching,
             arrivals: set.arrivals,
-            // It has been pruned, and what was on the front then may serve on.
+            // The set was pruned; all its variants stay.
             prune: false,
             ..Self::new(models, set.slo_us, set.workers)
         };
         let steps = u32::try_from(set.slack_us.len().saturating_sub(1)).unwrap_or(u32::MAX);
         spec.grid = Grid::Fixed(steps.max(1));
-        if slacks(&spec, set.queue_max as usize) != set.slack_us {
+        if spec.slacks(set.queue_max as usize) != set.slack_us {
             spec.grid = Grid::Models;
         }
         spec
+    }
+
+    /// The slack grid for queues up to `queue_max`, in microseconds.
+    pub(crate) fn slacks(&self, queue_max: usize) -> Vec<u64> {
+        slacks(self.grid, self.slo_us, &self.models, queue_max)
     }
 
     pub(crate) fn check(&self) -> Result<(), PrepareError> {
@@ -118,7 +99,7 @@ impl Spec {
             false => Err(PrepareError::spec(field, reason)),
         };
         require("workers", self.workers > 0, "must be above 0")?;
-        // Sums of a latency and a slack stay far from overflow, and doubles count microseconds.
+        // Keeps sums of latency and slack from overflowing, and microseconds exact in f64.
         let times = 1..=1 << 50;
         require(
             "slo_us",
@@ -142,19 +123,19 @@ impl Spec {
             require(
                 "arrivals",
                 shape > 0.0 && shape <= 1e3,
-                "must have a shape above 0 and no larger than 1000",
+                "must have a shape above 0 and at most 1000",
             )?;
         }
         if self.balancing == Balancing::ShortestQueue {
             require(
                 "arrivals",
                 self.arrivals == Arrivals::Poisson,
-                "must be poisson for shortest-queue balancing: its law is derived for that",
+                "must be poisson for shortest-queue balancing",
             )?;
             require(
                 "batching",
                 self.batching == Batching::Maximal,
-                "must be maximal for shortest-queue balancing: its law is derived for that",
+                "must be maximal for shortest-queue balancing",
             )?;
         }
         require(
@@ -180,163 +161,9 @@ impl Spec {
             require(
                 &at("name"),
                 before.clone().all(|other| other.name != model.name),
-                "is there twice",
+                "must be unique",
             )?;
         }
         Ok(())
-    }
-}
-
-// === impl Model ===
-
-impl Model {
-    /// A variant of which some batches were measured. Between two of them latencies are
-    /// interpolated, as the host does; then no batch takes longer than a larger one.
-    ///
-    /// # Errors
-    /// The batch of 1 was not measured.
-    pub fn measured(
-        name: &str,
-        accuracy: f64,
-        latency_us: &BTreeMap<u32, u64>,
-    ) -> Result<Self, PrepareError> {
-        let between = |batch: u32| {
-            let (from, from_us) = latency_us.range(..=batch).next_back()?;
-            let (to, to_us) = latency_us.range(batch..).next()?;
-            let share = f64::from(batch - from) / f64::from((to - from).max(1));
-            let (from_us, to_us) = (*from_us as f64, *to_us as f64);
-            Some((from_us + share * (to_us - from_us)).round() as u64)
-        };
-        Self::filled(name, accuracy, latency_us, 1, between)
-    }
-
-    /// A variant of which some batches were measured; the others up to `largest` are filled in
-    /// by a straight line through the measured ones, by least squares, as in the public
-    /// artifact. Then no batch takes longer than a larger one.
-    ///
-    /// # Errors
-    /// A batch is missing and fewer than two were measured.
-    pub fn fitted(
-        name: &str,
-        accuracy: f64,
-        latency_us: &BTreeMap<u32, u64>,
-        largest: u32,
-    ) -> Result<Self, PrepareError> {
-        let line = line(latency_us);
-        let fitted = |batch: u32| {
-            let measured = latency_us.get(&batch).copied();
-            measured.or_else(|| {
-                let (slope, start) = line?;
-                Some(slope.mul_add(f64::from(batch), start).round().max(1.0) as u64)
-            })
-        };
-        Self::filled(name, accuracy, latency_us, largest, fitted)
-    }
-
-    fn filled(
-        name: &str,
-        accuracy: f64,
-        measured: &BTreeMap<u32, u64>,
-        largest: u32,
-        at: impl Fn(u32) -> Option<u64>,
-    ) -> Result<Self, PrepareError> {
-        let last = measured.keys().next_back().copied().unwrap_or_default();
-        let filled = (1..=largest.max(last)).map(|batch| {
-            at(batch).ok_or_else(|| PrepareError::Hole {
-                variant: name.to_owned(),
-                batch,
-            })
-        });
-        let mut filled: Vec<u64> = filled.collect::<Result<_, _>>()?;
-        let mut next = u64::MAX;
-        for us in filled.iter_mut().rev() {
-            next = next.min(*us);
-            *us = next;
-        }
-        Ok(Self {
-            name: name.to_owned(),
-            accuracy,
-            latency_us: filled,
-        })
-    }
-
-    /// Latency of a batch; none where it is larger than the variant takes.
-    pub(crate) fn latency_of(&self, batch: usize) -> Option<u64> {
-        self.latency_us.get(batch.checked_sub(1)?).copied()
-    }
-}
-
-/// The variants on the front of accuracy and latency of one request: no other is as accurate and
-/// as fast, and better in one of them (section 4.3.3). Of equal ones the first stays.
-pub fn front(models: &[Model]) -> Vec<Model> {
-    let of_one = |model: &Model| model.latency_us.first().copied().unwrap_or(u64::MAX);
-    let beats = |(o, other): (usize, &Model), (m, model): (usize, &Model)| {
-        let no_worse = other.accuracy >= model.accuracy && of_one(other) <= of_one(model);
-        let better = other.accuracy > model.accuracy || of_one(other) < of_one(model);
-        no_worse && (better || o < m)
-    };
-    let all = || models.iter().enumerate();
-    let kept = all().filter(|&model| !all().any(|other| beats(other, model)));
-    kept.map(|(_, model)| model.clone()).collect()
-}
-
-/// Slope and start of the least-squares line of latency over batch size.
-fn line(latency_us: &BTreeMap<u32, u64>) -> Option<(f64, f64)> {
-    let points = || latency_us.iter().map(|(&b, &us)| (f64::from(b), us as f64));
-    let count = latency_us.len() as f64;
-    let (x, y) = points().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
-    let (x, y) = (x / count, y / count);
-    let (above, below) = points().fold((0.0, 0.0), |(above, below), point| {
-        let dx = point.0 - x;
-        (above + dx * (point.1 - y), below + dx * dx)
-    });
-    (below > 0.0).then(|| (above / below, y - above / below * x))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn what_was_not_measured_is_filled_in_and_nothing_decreases() {
-        let measured = BTreeMap::from([(1, 100), (2, 190), (4, 400), (5, 380)]);
-        let between = Model::measured("m", 0.5, &measured).unwrap();
-        assert_eq!(between.latency_us, [100, 190, 295, 380, 380]);
-        // The least-squares line through the four is 77 b + 36.5.
-        let fitted = Model::fitted("m", 0.5, &measured, 6).unwrap();
-        assert_eq!(fitted.latency_us, [100, 190, 268, 380, 380, 499]);
-    }
-
-    #[test]
-    fn a_hole_that_cannot_be_filled_is_named() {
-        let measured = BTreeMap::from([(2, 100)]);
-        let hole = "variant `m`: batch 1 was not measured";
-        for model in [
-            Model::measured("m", 0.5, &measured),
-            Model::fitted("m", 0.5, &measured, 2),
-        ] {
-            let error = model.unwrap_err().to_string();
-            assert!(error.starts_with(hole), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_front_keeps_what_nothing_beats() {
-        let model = |name: &str, accuracy, us| Model {
-            name: name.to_owned(),
-            accuracy,
-            latency_us: vec![us],
-        };
-        let models = [
-            model("fast", 0.5, 10),
-            model("slower and worse", 0.4, 20),
-            model("as good but slower", 0.5, 11),
-            model("twin", 0.5, 10),
-            model("good", 0.9, 50),
-        ];
-        let names: Vec<_> = front(&models).into_iter().map(|model| model.name).collect();
-        assert_eq!(names, ["fast", "good"]);
     }
 }

@@ -1,4 +1,5 @@
-//! Folders of tables: whole, kept, gone on with.
+//! Folders of tables: consistent, kept, continued.
+
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -25,7 +26,7 @@ fn spec() -> Spec {
     }
 }
 
-/// Makes a set, and says which loads were there already.
+/// Generates a set; returns it with the loads that were kept.
 fn made(spec: Spec, loads: &Loads, folder: &Path) -> (Set, Vec<f64>) {
     let kept = Mutex::new(Vec::new());
     let generator = Generator::new(spec).unwrap();
@@ -63,7 +64,7 @@ fn a_set_is_read_by_the_policys_reader() {
     for entry in &set.tables {
         let bytes = fs::read(out.join(&entry.file)).unwrap();
         let table = Table::parse(&entry.file, &bytes, &set).unwrap();
-        // Far from its deadline the slower variant answers one request.
+        // With much slack the slower variant answers one request.
         assert_eq!(
             set.variants[usize::from(table.action(1, 150_000).variant)],
             "middle"
@@ -75,7 +76,7 @@ fn a_set_is_read_by_the_policys_reader() {
 }
 
 #[test]
-fn what_is_there_and_right_is_kept() {
+fn valid_tables_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path();
     let (first, _) = made(spec(), &Loads::Each(vec![40.0, 60.0, 80.0]), out);
@@ -95,7 +96,7 @@ fn what_is_there_and_right_is_kept() {
 }
 
 #[test]
-fn what_was_interrupted_goes_on() {
+fn an_interrupted_folder_is_continued() {
     let folder = tempfile::tempdir().unwrap();
     let generator = Generator::new(spec()).unwrap();
     let loads = Loads::Each((1..=20).map(|i| 5.0 * f64::from(i)).collect());
@@ -129,7 +130,7 @@ fn neighbours_are_spaced_by_accuracy() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_named() {
+fn an_impossible_folder_is_named() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let generator = Generator::new(spec()).unwrap();
     let never = AtomicBool::new(false);

@@ -1,4 +1,5 @@
-//! What a table promises, against a worker of the round robin drawn arrival by arrival.
+//! Guarantees against a simulated worker of the round robin.
+
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
@@ -26,20 +27,20 @@ fn spec() -> Spec {
     Spec::new(models.to_vec(), 150_000, WORKERS)
 }
 
-/// What one worker saw.
-struct Seen {
+/// Results of the simulated worker.
+struct SimulatedResult {
     accuracy: f64,
     violation_rate: f64,
 }
 
-/// One worker of the round robin under a table, gaps of this shape.
-fn watch(spec: &Spec, load_rps: f64, shape: f64) -> Seen {
+/// Simulates one worker of the round robin under a table, with gamma gaps.
+fn simulated(spec: &Spec, load_rps: f64, shape: f64) -> SimulatedResult {
     let generator = Generator::new(spec.clone()).unwrap();
     let made = generator.table(load_rps).unwrap();
     let set = generator.set(vec![made.entry.clone()]);
     let table = made.table(&set).unwrap();
     let mut random = Pcg64::seed_from_u64(7);
-    // So many gaps lie between two requests of the worker.
+    // K gaps between two requests of the worker.
     let gap = Gamma::new(shape, 1e6 / load_rps / shape).unwrap();
     let mut arrived = 0.0;
     let mut arrive = || {
@@ -70,46 +71,46 @@ fn watch(spec: &Spec, load_rps: f64, shape: f64) -> Seen {
             }
         }
     }
-    Seen {
+    SimulatedResult {
         accuracy: right / in_time,
         violation_rate: 1.0 - in_time / served,
     }
 }
 
-/// Promises are kept, and are not so low that they say nothing.
+/// Guarantees hold and are close to the simulation.
 fn check(spec: &Spec, load_rps: f64, shape: f64) {
-    let promised = Generator::new(spec.clone())
+    let guaranteed = Generator::new(spec.clone())
         .unwrap()
         .table(load_rps)
         .unwrap()
         .guarantee;
-    let seen = watch(spec, load_rps, shape);
+    let seen = simulated(spec, load_rps, shape);
     let noise = 0.002;
-    let says = format!(
+    let message = format!(
         "{load_rps}/s: {:.4} for {:.4}, late {:.4} for {:.4}",
-        seen.accuracy, promised.accuracy, seen.violation_rate, promised.violation_rate
+        seen.accuracy, guaranteed.accuracy, seen.violation_rate, guaranteed.violation_rate
     );
-    assert!(seen.accuracy > promised.accuracy - noise, "{says}");
-    assert!(seen.accuracy < promised.accuracy + 0.02, "{says}");
+    assert!(seen.accuracy > guaranteed.accuracy - noise, "{message}");
+    assert!(seen.accuracy < guaranteed.accuracy + 0.02, "{message}");
     assert!(
-        seen.violation_rate < promised.violation_rate + noise,
-        "{says}"
+        seen.violation_rate < guaranteed.violation_rate + noise,
+        "{message}"
     );
     assert!(
-        promised.violation_rate < seen.violation_rate + 0.02,
-        "{says}"
+        guaranteed.violation_rate < seen.violation_rate + 0.02,
+        "{message}"
     );
 }
 
 #[test]
-fn promises_are_kept_by_a_worker_of_the_round_robin() {
+fn guarantees_hold_for_a_worker_of_the_round_robin() {
     for load_rps in [10.0, 60.0, 110.0, 160.0, 200.0] {
         check(&spec(), load_rps, 1.0);
     }
 }
 
 #[test]
-fn promises_are_kept_under_the_papers_objective() {
+fn guarantees_hold_under_the_papers_objective() {
     let spec = Spec {
         objective: Objective::Decision,
         ..spec()
@@ -118,7 +119,7 @@ fn promises_are_kept_under_the_papers_objective() {
 }
 
 #[test]
-fn promises_are_kept_for_gamma_gaps() {
+fn guarantees_hold_for_gamma_gaps() {
     for shape in [0.5, 3.0] {
         let spec = Spec {
             arrivals: Arrivals::Gamma { shape },
@@ -129,7 +130,7 @@ fn promises_are_kept_for_gamma_gaps() {
 }
 
 #[test]
-fn promises_are_kept_for_parts_of_the_queue() {
+fn guarantees_hold_for_variable_batching() {
     let spec = Spec {
         batching: Batching::Variable,
         queue_max: 6,

@@ -1,4 +1,5 @@
-//! The public artifact's own numbers, where the measurements that it rests on are at hand.
+//! The numbers of the public artifact, if its measurements are available.
+
 #![allow(clippy::unwrap_used)]
 
 use ramsis_prepare::tables::Objective;
@@ -9,13 +10,12 @@ mod image;
 #[path = "../benches/support/sixty.rs"]
 mod sixty;
 
-/// The generator of the public artifact: 60 workers, 2,000/s, 150 ms, D = 100, N = 32, nine
-/// variants, p95.
+/// The public artifact's table: 60 workers, 2,000/s, 150 ms, D = 100, N = 32, nine variants, p95.
 #[test]
-fn the_artifacts_expectations_come_out() {
+fn the_artifacts_expectations_are_reproduced() {
     let models = image::nine().unwrap();
     if models[0].name != "shufflenet_v2_x0_5" {
-        return; // A stand-in: the measurements are not at hand.
+        return; // A stand-in: the measurements are missing.
     }
     assert_eq!(sixty::sixty(&models).len(), 60);
     let spec = Spec {

@@ -1,5 +1,6 @@
-//! What a table for join-the-shortest-queue promises, against workers drawn arrival by arrival.
-//! Its law is an approximation, so promises are held to a tolerance.
+//! Guarantees for join-the-shortest-queue against a simulation, within the tolerance of the
+//! approximate law.
+
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ const WORKERS: usize = 8;
 const REQUESTS: usize = 40_000;
 
 #[derive(Default)]
-struct Worker {
+struct SimulatedWorker {
     waiting: VecDeque<f64>,
     serving: usize,
     free_at: f64,
@@ -38,13 +39,14 @@ fn spec() -> Spec {
     }
 }
 
-/// Accuracy of all requests, late ones counted as wrong.
-fn watch(generator: &Generator, table: &Table, load_rps: f64) -> f64 {
+/// Simulated accuracy of all requests; late requests count as wrong.
+fn simulated(generator: &Generator, table: &Table, load_rps: f64) -> f64 {
     let models = &generator.spec().models;
     let slo = generator.spec().slo_us as f64;
     let mut random = Pcg64::seed_from_u64(3);
     let gap = Exp::new(load_rps / 1e6).unwrap();
-    let mut workers: Vec<Worker> = (0..WORKERS).map(|_| Worker::default()).collect();
+    let mut workers: Vec<SimulatedWorker> =
+        (0..WORKERS).map(|_| SimulatedWorker::default()).collect();
     let (mut now, mut served, mut right) = (0.0, 0.0, 0.0);
     for _ in 0..REQUESTS {
         now += gap.sample(&mut random);
@@ -55,7 +57,7 @@ fn watch(generator: &Generator, table: &Table, load_rps: f64) -> f64 {
                 run(worker, at, table, models, slo, &mut served, &mut right);
             }
         }
-        let of = |worker: &Worker| worker.serving + worker.waiting.len();
+        let of = |worker: &SimulatedWorker| worker.serving + worker.waiting.len();
         let fewest = workers.iter().map(of).min().unwrap();
         let shortest: Vec<usize> = (0..WORKERS)
             .filter(|&w| of(&workers[w]) == fewest)
@@ -70,7 +72,7 @@ fn watch(generator: &Generator, table: &Table, load_rps: f64) -> f64 {
 }
 
 fn run(
-    worker: &mut Worker,
+    worker: &mut SimulatedWorker,
     at: f64,
     table: &Table,
     models: &[Model],
@@ -95,17 +97,17 @@ fn run(
 }
 
 #[test]
-fn promises_are_close_to_what_workers_do() {
+fn guarantees_are_close_to_the_simulation() {
     let generator = Generator::new(spec()).unwrap();
     for load_rps in [80.0, 200.0] {
         let made = generator.table(load_rps).unwrap();
         let set = generator.set(vec![made.entry.clone()]);
         let table = made.table(&set).unwrap();
-        let seen = watch(&generator, &table, load_rps);
-        let promised = made.guarantee.accuracy_of_all;
+        let seen = simulated(&generator, &table, load_rps);
+        let guaranteed = made.guarantee.accuracy_of_all;
         assert!(
-            (seen - promised).abs() < 0.03,
-            "{load_rps}/s: {seen:.4} for {promised:.4}"
+            (seen - guaranteed).abs() < 0.03,
+            "{load_rps}/s: {seen:.4} for {guaranteed:.4}"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! What cannot be is named; what is merely bad is said and served all the same.
+//! Fields out of range are refused by name; poor inputs give warnings.
+
 #![allow(clippy::unwrap_used)]
 
 use ramsis_prepare::tables::{Arrivals, Balancing, Batching};
@@ -30,7 +31,7 @@ fn refused(change: impl FnOnce(&mut Spec)) -> String {
 }
 
 #[test]
-fn fields_that_cannot_be_are_named() {
+fn fields_out_of_range_are_named() {
     let cases = [
         (refused(|spec| spec.workers = 0), "`workers`"),
         (refused(|spec| spec.slo_us = 0), "`slo_us`"),
@@ -72,7 +73,7 @@ fn fields_that_cannot_be_are_named() {
 }
 
 #[test]
-fn a_deadline_that_nothing_meets_leaves_the_fastest() {
+fn an_unmeetable_deadline_leaves_the_fastest_variant() {
     let spec = Spec {
         slo_us: 10_000,
         ..spec()
@@ -87,9 +88,9 @@ fn a_deadline_that_nothing_meets_leaves_the_fastest() {
 }
 
 #[test]
-fn a_load_beyond_capacity_is_said_and_promises_nothing() {
+fn a_load_beyond_capacity_gives_a_warning_and_a_poor_guarantee() {
     let generator = Generator::new(spec()).unwrap();
-    // Three requests in 40 ms on four workers.
+    // 3 requests in 40 ms on each of four workers.
     assert!((generator.capacity_rps() - 300.0).abs() < 1e-9);
     assert_eq!(generator.notes(&[100.0]), []);
     let notes = generator.notes(&[100.0, 900.0]);
@@ -116,7 +117,7 @@ fn only_batches_that_a_variant_takes_are_offered() {
 }
 
 #[test]
-fn a_hash_is_that_of_everything_a_table_is_made_from() {
+fn the_hash_depends_on_every_input() {
     let hash = |spec: Spec| Generator::new(spec).unwrap().hash(30.0);
     let first = hash(spec());
     assert_eq!(first, hash(spec()));
@@ -137,7 +138,7 @@ fn a_hash_is_that_of_everything_a_table_is_made_from() {
 }
 
 #[test]
-fn joining_the_shortest_queue_promises_no_less_than_taking_turns() {
+fn the_guarantee_of_shortest_queue_is_at_least_that_of_round_robin() {
     for load in [20.0, 60.0] {
         let of = |balancing| {
             let spec = Spec {

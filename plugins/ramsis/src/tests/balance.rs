@@ -1,20 +1,25 @@
-//! Whose queue a request comes to.
+//! The queue that a request joins.
 
 use super::serve::remove;
 use super::*;
 
-/// A window with so many requests and all workers busy.
+/// A window with all workers busy.
 fn busy(catalog: &Catalog, requests: usize) -> WindowBuilder<'_> {
     let window = WindowBuilder::new(catalog).requests(requests, "image");
     let workers = 0..catalog.workers().len();
     workers.fold(window, |window, worker| window.busy(worker, 0, 50_000))
 }
 
-/// What each worker has, if all were idle now.
+/// A request in no worker's queue.
+const NO_WORKER: u32 = u32::MAX;
+
+/// The worker of each request.
 fn owned(policy: &Ramsis, requests: usize) -> Vec<u32> {
     let known = policy.queues.known.iter();
     assert_eq!(known.len(), requests);
-    known.map(|known| known.worker).collect()
+    known
+        .map(|known| known.worker.map_or(NO_WORKER, |worker| worker.0))
+        .collect()
 }
 
 #[test]
@@ -26,7 +31,7 @@ fn requests_go_to_workers_in_turn_in_the_order_of_arrival() {
     // The turn goes on from window to window.
     decide(&mut policy, &catalog, busy(&catalog, 5));
     assert_eq!(owned(&policy, 5), [0, 1, 2, 0, 1]);
-    // What is gone is forgotten, and the rest stays where it is.
+    // Gone requests are dropped; the others keep their workers.
     let mut window = busy(&catalog, 6).build();
     remove(&mut window, 2);
     run(&mut policy, &catalog, &window);
@@ -34,27 +39,27 @@ fn requests_go_to_workers_in_turn_in_the_order_of_arrival() {
 }
 
 #[test]
-fn a_worker_that_is_away_gives_its_requests_back() {
+fn requests_of_a_worker_that_is_down_are_assigned_again() {
     let catalog = catalog(3);
     let mut policy = policy(&catalog);
     decide(&mut policy, &catalog, busy(&catalog, 4));
     assert_eq!(owned(&policy, 4), [0, 1, 2, 0]);
     decide(&mut policy, &catalog, busy(&catalog, 5).away(0));
     assert_eq!(owned(&policy, 5), [1, 1, 2, 2, 1]);
-    // It is back, and gets what comes from now on.
+    // It is up again and gets new requests.
     decide(&mut policy, &catalog, busy(&catalog, 7));
     assert_eq!(owned(&policy, 7), [1, 1, 2, 2, 1, 2, 0]);
-    // With all away nothing can be given.
+    // With all workers down no request is assigned.
     decide(
         &mut policy,
         &catalog,
         busy(&catalog, 1).away(0).away(1).away(2),
     );
-    assert_eq!(owned(&policy, 1), [queues::NOBODY]);
+    assert_eq!(owned(&policy, 1), [NO_WORKER]);
 }
 
 #[test]
-fn requests_join_the_shortest_queue_where_tables_say_so() {
+fn requests_join_the_shortest_queue_if_the_tables_say_so() {
     let catalog = catalog(3);
     let balancing = Balancing::ShortestQueue;
     put(
@@ -65,7 +70,7 @@ fn requests_join_the_shortest_queue_where_tables_say_so() {
         },
     );
     let mut policy = configured(&catalog, r#"{"tables": "image"}"#);
-    // Two and one on the first workers; what runs counts.
+    // Running requests count.
     let first = decide(
         &mut policy,
         &catalog,
@@ -78,7 +83,7 @@ fn requests_join_the_shortest_queue_where_tables_say_so() {
     window.requests.id.clone_from(&ids);
     run(&mut policy, &catalog, &window);
     assert_eq!(owned(&policy, 5), [0, 1, 2, 0, 1]);
-    // The last worker falls idle and takes its request; the next ones come to it, then to the
+    // The last worker becomes idle and takes its request; the next requests join it, then the
     // others in turn.
     window.workers.running_variant[2] = u32::MAX;
     window.now += 60_000;
@@ -95,12 +100,12 @@ fn requests_join_the_shortest_queue_where_tables_say_so() {
         window.requests.min_accuracy.push(0.0);
     }
     run(&mut policy, &catalog, &window);
-    // Waiting and running: 3, 3 and 1 before; with 3 each it is the first one's turn.
+    // Waiting and running: 3, 3 and 1 before; with 3 each the first worker is next.
     assert_eq!(owned(&policy, 7), [0, 1, 0, 1, 2, 2, 0]);
 }
 
 #[test]
-fn what_arrived_while_a_worker_was_busy_did_not_find_it_idle() {
+fn an_arrival_counts_the_workers_that_were_busy_then() {
     let catalog = catalog(2);
     let balancing = Balancing::ShortestQueue;
     put(
@@ -111,7 +116,7 @@ fn what_arrived_while_a_worker_was_busy_did_not_find_it_idle() {
         },
     );
     let mut policy = configured(&catalog, r#"{"tables": "image"}"#);
-    // Both run one request, `large`: 60 ms. The first is next in turn.
+    // Both workers run one request with `large`: 60 ms. The first is next in turn.
     let first = WindowBuilder::new(&catalog).requests(2, "image");
     decide(&mut policy, &catalog, first);
     let owner = |age_us| {
@@ -122,12 +127,12 @@ fn what_arrived_while_a_worker_was_busy_did_not_find_it_idle() {
         run(&mut policy, &catalog, &window);
         owned(&policy, 1)
     };
-    assert_eq!(owner(0), [1], "it is idle");
-    assert_eq!(owner(10), [0], "both were busy");
+    assert_eq!(owner(0), [1], "the second worker is idle");
+    assert_eq!(owner(10), [0], "both workers were busy");
 }
 
 #[test]
-fn queues_and_turns_are_handed_over() {
+fn queues_and_turns_are_restored() {
     let catalog = catalog(3);
     let mut before = policy(&catalog);
     decide(&mut before, &catalog, busy(&catalog, 4));
@@ -139,6 +144,6 @@ fn queues_and_turns_are_handed_over() {
     let other = super::catalog(2);
     let mut fresh = policy(&other);
     let error = fresh.restore(&before.save()).unwrap_err();
-    assert_eq!(error, "state: is of other tables or workers");
+    assert_eq!(error, "state: saved for other tables or workers");
     assert!(fresh.restore(b"{}").is_err());
 }

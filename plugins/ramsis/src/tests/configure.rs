@@ -1,4 +1,4 @@
-//! Which tables serve which requests on which workers.
+//! The tables and workers of requests.
 
 use super::*;
 
@@ -12,13 +12,13 @@ fn workers(policy: &Ramsis, class: usize) -> Vec<u32> {
 }
 
 #[test]
-fn folders_that_are_not_there_or_damaged_are_refused() {
+fn missing_or_damaged_folders_are_refused() {
     let catalog = catalog(1);
     let refused = |json: &str| Ramsis::configure(&catalog, json).unwrap_err();
     let error = refused(r#"{"tables": "nowhere"}"#);
     assert_eq!(
         error,
-        "tables nowhere: there is no artifact index.json; `switchyard prepare ramsis` makes it"
+        "tables nowhere: no artifact index.json; run `switchyard prepare ramsis`"
     );
     put("image", &set(1));
     host::native::put_artifact("image/100.table", vec![1, 2, 3]);
@@ -35,47 +35,47 @@ fn folders_that_are_not_there_or_damaged_are_refused() {
 }
 
 #[test]
-fn tables_that_do_not_fit_are_named_and_the_app_is_served_without() {
-    let told = |catalog: &Catalog, change: fn(&mut Set)| {
+fn tables_that_do_not_fit_are_logged_and_the_app_is_served_without() {
+    let logged = |catalog: &Catalog, change: fn(&mut Set)| {
         let mut changed = set(2);
         change(&mut changed);
         put("image", &changed);
         let mut policy = configured(catalog, r#"{"tables": "image"}"#);
         let window = WindowBuilder::new(catalog).request("image");
         assert_eq!(decide(&mut policy, catalog, window).len(), 1);
-        let [why, without] = warnings().try_into().unwrap();
+        let [reason, without] = warnings().try_into().unwrap();
         assert!(without.starts_with("no tables for image"), "{without}");
-        why
+        reason
     };
     let two = catalog(2);
     assert_eq!(
-        told(&two, |set| set.workers = 60),
-        "tables image: are for 60 workers of kind cpu, of which the pool has 2"
+        logged(&two, |set| set.workers = 60),
+        "tables image: `workers`: is 60 of kind cpu, but the pool has 2"
     );
     assert_eq!(
-        told(&two, |set| set.workers = 1),
-        "tables image: are for 1 workers of kind cpu, of which the pool has 2"
+        logged(&two, |set| set.workers = 1),
+        "tables image: `workers`: is 1 of kind cpu, but the pool has 2"
     );
     assert_eq!(
-        told(&two, |set| set.kind = "gpu".to_owned()),
-        "tables image: are for 2 workers of kind gpu, of which the pool has 0"
+        logged(&two, |set| set.kind = "gpu".to_owned()),
+        "tables image: `workers`: is 2 of kind gpu, but the pool has 0"
     );
     assert_eq!(
-        told(&two, |set| set.slo_us = 150_000),
-        "tables image: are for deadlines of 150000 us, the SLO of app image is 100000 us"
+        logged(&two, |set| set.slo_us = 150_000),
+        "tables image: `slo_us`: is 150000, longer than the SLO of app image, 100000"
     );
     assert_eq!(
-        told(&two, |set| set.app = Some("text".to_owned())),
-        "tables image: there is no app text"
+        logged(&two, |set| set.app = Some("text".to_owned())),
+        "tables image: `app`: the pool has no app text"
     );
     assert_eq!(
-        told(&two, |set| set.variants[0] = "medium".to_owned()),
-        "tables image: app image has no variant medium"
+        logged(&two, |set| set.variants[0] = "medium".to_owned()),
+        "tables image: `variants`: app image has no variant medium"
     );
 }
 
 #[test]
-fn of_several_folders_those_for_this_many_workers_serve() {
+fn of_several_folders_the_one_for_the_number_of_workers_is_used() {
     put("one", &set(3));
     put("two", &set(2));
     let catalog = catalog(2);
@@ -86,7 +86,7 @@ fn of_several_folders_those_for_this_many_workers_serve() {
 }
 
 #[test]
-fn deadlines_have_classes_with_workers_of_their_own() {
+fn each_deadline_has_its_own_workers() {
     put(
         "one",
         &Set {
@@ -97,7 +97,7 @@ fn deadlines_have_classes_with_workers_of_their_own() {
     put("two", &set(2));
     let catalog = catalog(3);
     let mut policy = two_tables(&catalog);
-    // The longer deadline is for clients that ask for more time.
+    // The longer deadline is for requests with more time.
     assert_eq!(
         [policy.classes[0].slo_us, policy.classes[1].slo_us],
         [100_000, 200_000]
@@ -117,16 +117,16 @@ fn deadlines_have_classes_with_workers_of_their_own() {
         .queues
         .known
         .iter()
-        .map(|known| known.worker)
+        .map(|known| known.worker.unwrap().0)
         .collect();
     assert_eq!(owners, [1, 0, 2, 1, 0]);
-    // Three of five arrivals were the first class's.
+    // Three of five arrivals belong to the first class.
     let shares = [policy.classes[0].share, policy.classes[1].share];
     assert!((shares[0] + shares[1] - 1.0).abs() < 1e-12, "{shares:?}");
 }
 
 #[test]
-fn apps_have_tables_and_workers_of_their_own_or_none() {
+fn each_app_has_its_own_tables_and_workers_or_none() {
     let builder = app(app(CatalogBuilder::new(), "image"), "text");
     let builder = ["w0", "w1", "w2"]
         .into_iter()
@@ -143,16 +143,16 @@ fn apps_have_tables_and_workers_of_their_own_or_none() {
         .requests(2, "image")
         .requests(2, "text");
     let decided = decide(&mut policy, &catalog, window);
-    // By the table: both of `image` with `large`; of `text` one each.
+    // By the tables: both requests of `image` with `large`; of `text` one per worker.
     assert_eq!(
         decided,
         [(0, 3, vec![3]), (1, 3, vec![4]), (2, 1, vec![1, 2])]
     );
-    // Without tables for `text`, whoever has nothing else to do serves it.
+    // Without tables for `text`, idle workers serve it.
     let mut policy = configured(&catalog, r#"{"tables": "two"}"#);
     assert_eq!(
         warnings(),
-        ["no tables for text: the most accurate variant in time serves"]
+        ["no tables for text: served greedily by the most accurate variant in time"]
     );
     let window = WindowBuilder::new(&catalog)
         .request("image")
@@ -164,7 +164,7 @@ fn apps_have_tables_and_workers_of_their_own_or_none() {
 }
 
 #[test]
-fn kinds_of_workers_have_tables_of_their_own_and_share_the_load() {
+fn each_kind_of_worker_has_its_own_tables_and_shares_the_load() {
     let catalog = app(CatalogBuilder::new(), "image")
         .worker("w0")
         .worker_of("w1", "gpu")

@@ -1,9 +1,9 @@
-//! What an idle worker runs of its queue.
+//! The batches that idle workers run from their queues.
 
 use super::*;
 
 #[test]
-fn queue_length_and_slack_are_looked_up() {
+fn the_action_is_that_of_queue_length_and_slack() {
     let catalog = catalog(1);
     let mut policy = policy(&catalog);
     let window = || WindowBuilder::new(&catalog);
@@ -20,9 +20,9 @@ fn queue_length_and_slack_are_looked_up() {
     assert_eq!(
         one(&mut policy, -7),
         [(0, 0, vec![1])],
-        "late is better than never"
+        "late requests are served"
     );
-    // More time than any table knows counts as the most that they know.
+    // A slack beyond the table counts as its largest.
     assert_eq!(one(&mut policy, 900_000), [(0, 1, vec![1])]);
     let two = decide(&mut policy, &catalog, window().requests(2, "image"));
     assert_eq!(two, [(0, 1, vec![1, 2])]);
@@ -32,7 +32,7 @@ fn queue_length_and_slack_are_looked_up() {
 }
 
 #[test]
-fn the_lowest_tables_that_cover_the_load_serve_else_the_highest_and_the_log_says_so_once() {
+fn the_lowest_covering_tables_are_used_and_an_overload_is_logged_once() {
     let catalog = catalog(1);
     let mut policy = policy(&catalog);
     let mut under = |load| {
@@ -48,12 +48,13 @@ fn the_lowest_tables_that_cover_the_load_serve_else_the_highest_and_the_log_says
     let [warning] = warnings().try_into().unwrap();
     assert_eq!(
         warning,
-        "app image: 201 requests per second are beyond all tables; those for 200 serve"
+        "app image: the load of 201/s is beyond all tables, the highest is for 200/s; run \
+         `switchyard prepare ramsis`"
     );
 }
 
 #[test]
-fn a_known_load_goes_before_what_was_seen() {
+fn the_setting_load_per_s_replaces_the_measured_load() {
     let catalog = catalog(1);
     put("image", &set(1));
     let mut policy = configured(&catalog, r#"{"tables": ["image"], "load_per_s": 150}"#);
@@ -62,28 +63,28 @@ fn a_known_load_goes_before_what_was_seen() {
 }
 
 #[test]
-fn a_queue_is_in_deadline_order_and_a_batch_may_be_part_of_it() {
+fn a_queue_is_in_deadline_order_and_a_batch_may_be_a_part() {
     let catalog = catalog(1);
     let mut policy = policy(&catalog);
     let window = WindowBuilder::new(&catalog);
     let window = window.request("image").slack_us(300_000);
     let window = window.request("image").slack_us(150_000);
-    // Two that have time under the higher load: one alone with `large`.
+    // Two requests with time under the higher load: one alone with `large`.
     let decided = decide_under(&mut policy, &catalog, 150.0, window);
     assert_eq!(decided, [(0, 1, vec![2])]);
 }
 
 #[test]
-fn what_a_batch_left_over_stays_in_its_workers_queue() {
+fn requests_beyond_a_batch_stay_in_the_workers_queue() {
     let catalog = catalog(2);
     let mut policy = policy(&catalog);
     let window = || WindowBuilder::new(&catalog).requests(4, "image");
-    // 1 and 3 are the first worker's.
+    // 1 and 3 belong to the first worker.
     let busy = window().busy(0, 1, 9_000).busy(1, 1, 9_000);
     assert!(decide(&mut policy, &catalog, busy).is_empty());
     let first = decide_under(&mut policy, &catalog, 150.0, window().busy(1, 1, 9_000));
     assert_eq!(first, [(0, 1, vec![1])]);
-    // 1 is gone and the second worker is idle: 3 waits on.
+    // 1 is gone and the second worker is idle: 3 still waits for the first.
     let mut left = window().busy(0, 1, 9_000).build();
     remove(&mut left, 1);
     let second = batches(run(&mut policy, &catalog, &left));
@@ -91,7 +92,7 @@ fn what_a_batch_left_over_stays_in_its_workers_queue() {
 }
 
 #[test]
-fn what_was_half_run_goes_on_first() {
+fn parked_requests_resume_first() {
     let catalog = app(CatalogBuilder::new(), "image")
         .variant("cut", &[0.9, 0.9])
         .stages(2)
@@ -113,17 +114,17 @@ fn without_tables_the_most_accurate_variant_in_time_serves() {
     let mut policy = configured(&catalog, "{}");
     assert_eq!(
         warnings(),
-        ["no tables for image: the most accurate variant in time serves"]
+        ["no tables for image: served greedily by the most accurate variant in time"]
     );
     let window = WindowBuilder::new(&catalog);
     let window = window.request("image").slack_us(89_000);
     let window = window.request("image").slack_us(61_000);
-    // Together `large` would take 90 ms, and 60 ms alone; `small` takes 30 ms for both.
+    // `large` takes 90 ms for both and 60 ms for one; `small` takes 30 ms for both.
     assert_eq!(decide(&mut policy, &catalog, window), [(0, 0, vec![2, 1])]);
-    assert!(warnings().is_empty(), "once is enough");
+    assert!(warnings().is_empty(), "logged once");
 }
 
-/// Takes a request out of a window.
+/// Removes a request from a window.
 pub(super) fn remove(
     window: &mut switchyard_sdk::bindings::exports::switchyard::policy::scheduling::Window,
     id: u64,

@@ -1,42 +1,42 @@
-//! What can be wrong with a set of tables.
+//! Faults of a set of tables.
 
 use std::fmt;
 
-/// A file of a set cannot be used.
+/// A fault in a file of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablesError {
-    /// Which file, as it is named in the set's folder.
+    /// The file in the set's folder.
     pub file: String,
-    /// Which field of it.
+    /// The field at fault.
     pub field: String,
-    /// What is wrong with the field.
+    /// The fault.
     pub reason: Reason,
 }
 
-/// What is wrong with a field.
+/// The fault of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// No JSON, or not of the form that is expected.
+    /// Not JSON, or JSON of another form.
     Json(String),
-    /// It needs a value.
+    /// A required list is empty.
     Empty,
-    /// It is outside what is allowed.
+    /// Out of range; the text gives the range.
     Range(&'static str),
-    /// Something else in the set says otherwise.
+    /// Different from the set.
     Differs {
-        /// What the set says.
+        /// The set's value.
         expected: String,
-        /// What is there.
+        /// The file's value.
         found: String,
     },
-    /// The file is shorter or longer than its header makes it.
+    /// The length of the file differs from that of its header.
     Length {
-        /// Bytes that it must have.
+        /// Required bytes.
         expected: usize,
-        /// Bytes that it has.
+        /// Bytes of the file.
         found: usize,
     },
-    /// It is not there.
+    /// Missing.
     Missing,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Reason {
             Self::Length { expected, found } => {
                 write!(f, "has {found} bytes, must have {expected}")
             }
-            Self::Missing => f.write_str("is not there"),
+            Self::Missing => f.write_str("has no entry for this file"),
         }
     }
 }

@@ -1,23 +1,23 @@
-//! The slacks that states are told apart by (section 4.2).
+//! The slack grid of the states (section 4.2).
 
-/// Slacks in microseconds, ascending from 0. A slack between two of them counts as the lower.
+/// Slacks in microseconds, ascending from 0. Slacks between two points are rounded down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlackGrid {
-    /// All steps are the same: FLD.
+    /// Equal steps: FLD.
     Even {
-        /// Between two neighbours, in microseconds.
+        /// Length of a step, in microseconds.
         step_us: i64,
-        /// Steps from 0 to the largest slack.
+        /// Number of steps from 0 to the largest slack.
         steps: usize,
     },
-    /// MD, and FLD where the steps do not come out even in microseconds.
+    /// MD, and FLD whose steps are no whole microseconds.
     Uneven(Box<[i64]>),
 }
 
 // === impl SlackGrid ===
 
 impl SlackGrid {
-    /// The grid of these slacks, which ascend from 0.
+    /// The grid of ascending slacks from 0.
     pub(crate) fn new(slack_us: &[u64]) -> Self {
         let points: Box<[i64]> = slack_us
             .iter()
@@ -36,7 +36,7 @@ impl SlackGrid {
         }
     }
 
-    /// How many slacks there are.
+    /// Number of slacks.
     pub fn points(&self) -> usize {
         match self {
             Self::Even { steps, .. } => steps + 1,
@@ -44,7 +44,7 @@ impl SlackGrid {
         }
     }
 
-    /// Position of the largest slack that is no more than this one; 0 for a deadline in the past.
+    /// Index of the largest slack that is at most `slack_us`; 0 for a missed deadline.
     pub fn position(&self, slack_us: i64) -> usize {
         if slack_us <= 0 {
             return 0;

@@ -1,11 +1,12 @@
-//! The tables of RAMSIS, made by `switchyard prepare ramsis` and read by the policy `ramsis`.
+//! The tables of RAMSIS, written by `switchyard prepare ramsis` and read by the policy `ramsis`.
 //!
-//! A [`Set`] is a folder: `index.json`, which people can read, and one small binary file per load.
-//! All tables of a set share variants, workers, service-level objective and slack grid; they
-//! differ in the load they were made for. [`Table::action`] is the policy's whole decision.
+//! A [`Set`] is a folder with `index.json` and one binary file per load. All tables of a set share
+//! variants, workers, SLO and slack grid; they differ in the load. [`Table::action`] is the
+//! policy's whole decision.
 //!
-//! No input or output happens here: texts and bytes come in, texts and bytes go out. It compiles
-//! for wasm.
+//! No I/O: texts and bytes in, texts and bytes out. Compiles for WebAssembly.
+
+#![forbid(unsafe_code)]
 
 mod error;
 mod grid;

@@ -1,48 +1,48 @@
-//! `index.json`: what a set of tables was made for, and what each table promises.
+//! `index.json`: the inputs of a set of tables, and the guarantee of each table.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Reason, TablesError};
 use crate::grid::SlackGrid;
 
-/// Version of the layout.
+/// Version of the format.
 pub const FORMAT: u32 = 1;
 
 /// The index's name in the set's folder.
 pub const INDEX_FILE: &str = "index.json";
 
-/// A set of tables: the same question, answered for several loads.
+/// A set of tables that differ in the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Set {
     /// [`FORMAT`].
     pub format: u32,
-    /// The app, where the tables are for one of several.
+    /// The app, if the pool has several.
     #[serde(default)]
     pub app: Option<String>,
-    /// Names of the variants; an [`Action`](crate::Action) counts in this list.
+    /// Names of the variants; an [`Action`](crate::Action) has an index into this list.
     pub variants: Vec<String>,
-    /// Kind of the workers that the latencies belong to.
+    /// Kind of the workers.
     pub kind: String,
-    /// K: workers that share the load.
+    /// K: number of workers that share the load.
     pub workers: u32,
     /// Deadline of a request from its arrival, in microseconds.
     pub slo_us: u64,
-    /// Which percentile of the latencies was planned with, such as `p95`.
+    /// Percentile of the planned latencies, such as `p95`.
     pub percentile: String,
     /// N: the longest queue with states of its own; longer ones share the full state.
     pub queue_max: u32,
-    /// The slacks that states are told apart by, in microseconds, ascending from 0.
+    /// The slack grid in microseconds, ascending from 0.
     pub slack_us: Vec<u64>,
-    /// How requests are given to the workers.
+    /// The rule that assigns requests to workers.
     pub balancing: Balancing,
-    /// What the actions make as large as can be.
+    /// The maximised objective.
     pub objective: Objective,
-    /// Which batches were considered.
+    /// The allowed batches.
     pub batching: Batching,
-    /// Law of the arrivals, all workers together.
+    /// Law of the arrivals of all workers together.
     pub arrivals: Arrivals,
-    /// Hash of the accuracies and latencies that went in.
+    /// Hash of the accuracies and latencies.
     pub profile: String,
     /// By ascending load.
     pub tables: Vec<TableEntry>,
@@ -52,45 +52,45 @@ pub struct Set {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableEntry {
-    /// Requests per second that it is for, all workers together.
+    /// The load in requests per second, of all workers together.
     pub load_rps: f64,
     /// Its file in the set's folder.
     pub file: String,
-    /// Hash of all that it was made from: 64 hexadecimal digits.
+    /// Hash of its inputs: 64 hexadecimal digits.
     pub hash: String,
     /// Accuracy per request in time, 0 to 1 (section 5.1).
     pub expected_accuracy: f64,
-    /// Share of requests that are late, 0 to 1 (section 5.1).
+    /// Share of late requests, 0 to 1 (section 5.1).
     pub expected_violation_rate: f64,
     /// States of the decision process.
     pub states: u64,
-    /// What making it took, in seconds of one core.
+    /// Seconds of one core to generate it.
     pub seconds: f64,
 }
 
-/// How requests are given to the workers.
+/// The rule that assigns requests to workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Balancing {
-    /// In turn, as in the paper.
+    /// Round robin, as in the paper.
     #[default]
     RoundRobin,
     /// To the worker with the fewest requests.
     ShortestQueue,
 }
 
-/// What the actions make as large as can be.
+/// The maximised objective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// The paper's: discounted accuracy per decision, 0 where the earliest deadline is missed.
+    /// The paper's: accuracy per decision, 0 if the earliest deadline is missed.
     Decision,
-    /// Accuracy per request, 0 for late ones.
+    /// Accuracy per request, 0 if late.
     #[default]
     Query,
 }
 
-/// Which batches were considered.
+/// The allowed batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Batching {
@@ -108,9 +108,9 @@ pub enum Arrivals {
     /// A Poisson process.
     #[default]
     Poisson,
-    /// Gamma distributed gaps: below shape 1 burstier than Poisson, above it smoother.
+    /// Gamma distributed gaps: burstier than Poisson below shape 1, smoother above.
     Gamma {
-        /// Coefficient of variation of the gaps is `1 / sqrt(shape)`.
+        /// The gaps' coefficient of variation is `1 / sqrt(shape)`.
         shape: f64,
     },
 }
@@ -121,7 +121,7 @@ impl Set {
     /// Reads `index.json`.
     ///
     /// # Errors
-    /// The field that is at fault.
+    /// The field at fault.
     pub fn parse(index_json: &str) -> Result<Self, TablesError> {
         let mut reader = serde_json::Deserializer::from_str(index_json);
         let set: Self = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -134,10 +134,10 @@ impl Set {
         Ok(set)
     }
 
-    /// `index.json` as [`parse`](Self::parse) reads it.
+    /// The text of `index.json`.
     ///
     /// # Errors
-    /// A field that would not be read again.
+    /// As [`check`](Self::check).
     pub fn to_json(&self) -> Result<String, TablesError> {
         self.check()?;
         let json = serde_json::to_string_pretty(self);
@@ -145,10 +145,10 @@ impl Set {
         Ok(json + "\n")
     }
 
-    /// Whether every field is usable.
+    /// Checks every field.
     ///
     /// # Errors
-    /// The first field that is not.
+    /// The first field out of range.
     pub fn check(&self) -> Result<(), TablesError> {
         if self.format != FORMAT {
             let reason = Reason::Differs {
@@ -210,18 +210,15 @@ impl Set {
             false => Err(fault("slack_us", Reason::Range(rule))),
         };
         grid(self.slack_us.first() == Some(&0), "must begin with 0")?;
-        grid(
-            self.slack_us.len() <= 65_536,
-            "must have no more than 65536 slacks",
-        )?;
+        grid(self.slack_us.len() <= 65_536, "must have 1 to 65536 slacks")?;
         grid(self.slack_us.is_sorted_by(|a, b| a < b), "must ascend")?;
         grid(
             self.slack_us.last() <= Some(&self.slo_us),
-            "must not go beyond `slo_us`",
+            "must be at most `slo_us`",
         )
     }
 
-    /// Position of the table for this load: the lowest that covers it, else the highest.
+    /// Index of the table for a load: the lowest that covers it, otherwise the highest.
     pub fn covering(&self, load_rps: f64) -> usize {
         let covering = self
             .tables
@@ -229,18 +226,18 @@ impl Set {
         covering.min(self.tables.len().saturating_sub(1))
     }
 
-    /// Whether some table is for this load or a higher one.
+    /// Whether a table covers a load.
     pub fn covers(&self, load_rps: f64) -> bool {
         let highest = self.tables.last();
         highest.is_some_and(|entry| entry.load_rps >= load_rps)
     }
 
-    /// The slacks, as a table looks them up.
+    /// The slack grid for lookups.
     pub fn grid(&self) -> SlackGrid {
         SlackGrid::new(&self.slack_us)
     }
 
-    /// Actions per table: one for each queue length and slack, and the full state's.
+    /// Actions per table: one per queue length and slack, and the full state's.
     pub fn actions(&self) -> usize {
         self.queue_max as usize * self.slack_us.len() + 1
     }
@@ -280,7 +277,7 @@ impl TableEntry {
             share(self.expected_violation_rate),
             "must be 0 to 1",
         )?;
-        at("seconds", self.seconds >= 0.0, "must not be below 0")
+        at("seconds", self.seconds >= 0.0, "must be 0 or more")
     }
 }
 

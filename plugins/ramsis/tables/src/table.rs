@@ -1,18 +1,18 @@
-//! One table: what to run in every state.
+//! One table: the action of every state.
 //!
 //! The file, little endian:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! | --- | --- |
 //! | 8 | `SWYTABLE` |
 //! | 4 | [`FORMAT`] |
-//! | 2 | variants |
+//! | 2 | number of variants |
 //! | 2 | N, the longest queue |
-//! | 4 | slacks |
+//! | 4 | number of slacks |
 //! | 8 | load in requests per second, a double |
-//! | 32 | hash of what it was made from |
+//! | 32 | hash of its inputs |
 //! | 2 per action | variant and batch: for each queue length from 1 to N all slacks, then the full state |
-//! | 8 | FNV-1a of all before |
+//! | 8 | FNV-1a of all bytes before |
 
 use crate::error::{Reason, TablesError};
 use crate::grid::SlackGrid;
@@ -22,16 +22,16 @@ const MAGIC: &[u8; 8] = b"SWYTABLE";
 const HEADER: usize = 60;
 const TRAILER: usize = 8;
 
-/// What to run.
+/// The action of a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Action {
-    /// Position in the set's list of variants.
+    /// Index in the set's variants.
     pub variant: u8,
-    /// How many of the requests with the earliest deadlines; 0 for an empty queue, else at least 1.
+    /// Number of requests, earliest deadlines first; 0 for an empty queue, otherwise at least 1.
     pub batch: u8,
 }
 
-/// What to run in every state, for one load.
+/// The actions of all states, for one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     load_rps: f64,
@@ -46,7 +46,7 @@ impl Table {
     /// Reads a table's file and checks it against its set.
     ///
     /// # Errors
-    /// The file is none of the set's, or what in it is at fault.
+    /// The file is not in the set, or the field at fault.
     pub fn parse(file: &str, bytes: &[u8], set: &Set) -> Result<Self, TablesError> {
         let fault = |field: &str, reason| Err(TablesError::new(file, field, reason));
         let Some(entry) = set.tables.iter().find(|entry| entry.file == file) else {
@@ -55,16 +55,16 @@ impl Table {
         let expected = HEADER + 2 * set.actions() + TRAILER;
         let header = match bytes.get(..HEADER) {
             Some(header) if header.starts_with(MAGIC) => header,
-            Some(_) => return fault("magic", Reason::Range("is not that of a table")),
+            Some(_) => return fault("magic", Reason::Range("must be SWYTABLE")),
             None => {
                 let found = bytes.len();
                 return fault("file", Reason::Length { expected, found });
             }
         };
-        let wanted = Self::header(set, entry);
+        let expected_header = Self::header(set, entry);
         for (field, from, to) in FIELDS {
-            if header[from..to] != wanted[from..to] {
-                let [expected, found] = [&wanted[..], header].map(|header| {
+            if header[from..to] != expected_header[from..to] {
+                let [expected, found] = [&expected_header[..], header].map(|header| {
                     let field = &header[from..to];
                     shown(field)
                 });
@@ -98,7 +98,7 @@ impl Table {
     /// A table of a set, from its actions in the file's order.
     ///
     /// # Errors
-    /// There are too few or too many actions, or one names no variant or no batch that can be.
+    /// A wrong number of actions, or an action with an unknown variant or an impossible batch.
     pub fn new(entry: &TableEntry, set: &Set, actions: Box<[Action]>) -> Result<Self, TablesError> {
         let fault = |field: String, reason| Err(TablesError::new(&entry.file, field, reason));
         if actions.len() != set.actions() {
@@ -109,11 +109,14 @@ impl Table {
         for (a, action) in actions.iter().enumerate() {
             let field = || format!("actions[{a}]");
             if usize::from(action.variant) >= set.variants.len() {
-                return fault(field(), Reason::Range("names no variant of the set"));
+                return fault(
+                    field(),
+                    Reason::Range("must be the index of a variant of the set"),
+                );
             }
             let queued = (a / slacks + 1).min(set.queue_max as usize);
             if !(1..=queued).contains(&usize::from(action.batch)) {
-                let rule = "must have a batch from 1 to the queue's length";
+                let rule = "must have a batch of 1 to the queue's length";
                 return fault(field(), Reason::Range(rule));
             }
         }
@@ -125,7 +128,7 @@ impl Table {
         })
     }
 
-    /// The table's file.
+    /// The bytes of the table's file.
     pub fn to_bytes(&self, entry: &TableEntry, set: &Set) -> Vec<u8> {
         let mut bytes = Self::header(set, entry).to_vec();
         for action in &self.actions {
@@ -136,13 +139,13 @@ impl Table {
         bytes
     }
 
-    /// Requests per second that it is for, all workers together.
+    /// The load in requests per second, of all workers together.
     pub fn load_rps(&self) -> f64 {
         self.load_rps
     }
 
-    /// What to run when so many requests wait and the earliest deadline is so far away. Beyond N
-    /// requests it is the full state's action; an empty queue has nothing to run.
+    /// The action for `queued` requests whose first deadline is in `slack_us`. Beyond N requests
+    /// the full state's action; for an empty queue none.
     pub fn action(&self, queued: u32, slack_us: i64) -> Action {
         let state = match queued {
             0 => return Action::default(),
@@ -166,7 +169,7 @@ impl Table {
         };
         put(MAGIC);
         put(&FORMAT.to_le_bytes());
-        // The set's check bounds all three.
+        // `Set::check` bounds all three.
         put(&(set.variants.len() as u16).to_le_bytes());
         put(&(set.queue_max as u16).to_le_bytes());
         put(&(set.slack_us.len() as u32).to_le_bytes());
@@ -179,7 +182,7 @@ impl Table {
     }
 }
 
-/// Fields of the header behind the magic number: name, first byte, one past the last.
+/// Fields of the header after the magic number: name, first byte, one past the last.
 const FIELDS: [(&str, usize, usize); 6] = [
     ("format", 8, 12),
     ("variants", 12, 14),
@@ -189,7 +192,7 @@ const FIELDS: [(&str, usize, usize); 6] = [
     ("hash", 28, 60),
 ];
 
-/// Hexadecimal, as the bytes stand in the file.
+/// Hexadecimal, in the order of the file.
 fn shown(bytes: &[u8]) -> String {
     let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
     digits.fold("0x".to_owned(), |text, byte| text + &byte)

@@ -1,4 +1,5 @@
-//! What is written is read again; what is damaged is refused by name.
+//! Files are read as written; damaged files are refused with the field.
+
 #![allow(clippy::unwrap_used)]
 
 use ramsis_tables::{
@@ -40,7 +41,7 @@ fn set() -> Set {
     }
 }
 
-/// Batch n up to N; the large variant from a slack of 100 ms.
+/// The whole queue; the large variant from a slack of 100 ms on.
 fn actions(set: &Set) -> Box<[Action]> {
     let slacks = set.slack_us.len();
     let action = |a: usize| Action {
@@ -92,7 +93,7 @@ fn the_action_is_that_of_the_state_rounded_down() {
 }
 
 #[test]
-fn the_lowest_table_that_covers_the_load_is_used_else_the_highest() {
+fn the_lowest_covering_table_is_used_otherwise_the_highest() {
     let set = set();
     let covering = [0.0, 200.0, 200.1, 400.5, 401.0, f64::INFINITY].map(|load| set.covering(load));
     assert_eq!(covering, [0, 0, 1, 1, 1, 1]);
@@ -100,7 +101,7 @@ fn the_lowest_table_that_covers_the_load_is_used_else_the_highest() {
 }
 
 #[test]
-fn a_field_of_the_index_that_cannot_be_is_named() {
+fn an_index_field_out_of_range_is_named() {
     let json = set().to_json().unwrap();
     let cases = [
         ("\"format\": 1", "\"format\": 2", "format"),
@@ -136,7 +137,7 @@ fn a_field_of_the_index_that_cannot_be_is_named() {
 }
 
 #[test]
-fn a_file_cut_short_or_too_long_is_refused() {
+fn a_file_of_another_length_is_refused() {
     let whole = bytes();
     for end in 0..whole.len() {
         assert!(matches!(
@@ -149,7 +150,7 @@ fn a_file_cut_short_or_too_long_is_refused() {
 }
 
 #[test]
-fn no_byte_can_change_unseen() {
+fn every_changed_byte_is_detected() {
     let whole = bytes();
     let fields = [
         (0, "magic"),
@@ -171,7 +172,7 @@ fn no_byte_can_change_unseen() {
 }
 
 #[test]
-fn an_action_that_cannot_be_run_is_named() {
+fn an_impossible_action_is_named() {
     let set = set();
     let poisoned = |a: usize, action: Action| {
         let mut actions = actions(&set);
@@ -194,7 +195,10 @@ fn an_action_that_cannot_be_run_is_named() {
 #[test]
 fn a_file_of_another_set_is_refused() {
     let error = Table::parse("load-1.tbl", &bytes(), &set()).unwrap_err();
-    assert_eq!(error.to_string(), "load-1.tbl: `index`: is not there");
+    assert_eq!(
+        error.to_string(),
+        "load-1.tbl: `index`: has no entry for this file"
+    );
     let mut other = set();
     other.tables[0].hash = "1".repeat(64);
     let error = Table::parse(FILE, &bytes(), &other).unwrap_err();

@@ -8,7 +8,7 @@ use super::*;
 const HW_E: &str = r#"{"algorithm": "hw-e"}"#;
 
 #[test]
-fn arrivals_that_will_miss_are_refused() {
+fn arrivals_that_will_be_late_are_rejected() {
     let catalog = catalog();
     host::native::seed(1);
     // Every instance is busy for 261 ms: 261 + 40 > 300.
@@ -24,12 +24,11 @@ fn arrivals_that_will_miss_are_refused() {
 }
 
 #[test]
-fn buffered_requests_that_will_miss_are_taken_back() {
+fn queued_requests_that_will_be_late_are_revoked() {
     let catalog = catalog();
     let queued = PlacedState::Queued;
-    // Behind 30 ms of work wait, of an SLO of 300 ms: one with 100 ms left, which ends after 70;
-    // one with 100 ms left, which would end after 110; one with 250 ms left, which ends after
-    // 110 once that one is gone.
+    // Behind 30 ms of work: a request with 100 ms left ends at 70; one with 100 ms left would end
+    // at 110; one with 250 ms left ends at 110 once that one is revoked.
     let window = WindowBuilder::new(&catalog)
         .busy(0, HEAVY, 30_000)
         .placed(0, HEAVY, 7, queued, 200_000)
@@ -41,14 +40,14 @@ fn buffered_requests_that_will_miss_are_taken_back() {
 }
 
 #[test]
-fn all_instances_get_their_share_and_no_more_than_they_hold() {
+fn instances_are_filled_up_to_their_capacity() {
     let catalog = catalog();
     host::native::seed(1);
     let window = WindowBuilder::new(&catalog).requests(200, "image");
     let decisions = decide(&catalog, HW_E, window);
     for worker in 0..4 {
         let batches = decisions.batches.iter().filter(|b| b.worker == worker);
-        // Seven in a row end by 280 ms, the eighth at 320.
+        // Seven end by 280 ms, the eighth at 320.
         assert_eq!(batches.count(), 7, "worker {worker}");
     }
     assert_eq!(decisions.rejects.len(), 200 - 4 * 7);

@@ -5,7 +5,7 @@ use switchyard_sdk::window::PlacedState;
 use super::*;
 
 #[test]
-fn lw_and_hw_have_one_variant_everywhere() {
+fn lw_and_hw_have_one_variant_on_all_workers() {
     let catalog = catalog();
     for (json, variant) in [
         (r#"{"algorithm": "lw"}"#, LIGHT),
@@ -22,7 +22,7 @@ fn lw_and_hw_have_one_variant_everywhere() {
 }
 
 #[test]
-fn between_slots_the_route_stays_unless_a_worker_goes() {
+fn the_route_stays_within_a_slot_unless_a_worker_goes_down() {
     let catalog = catalog();
     let mut policy = policy(&catalog, r#"{"algorithm": "lw"}"#);
     let at = |now_us| WindowBuilder::new(&catalog).now_us(now_us);
@@ -33,21 +33,21 @@ fn between_slots_the_route_stays_unless_a_worker_goes() {
     let one_away = run(&mut policy, &catalog, &one_away.build());
     let workers: Vec<u32> = lanes(&one_away).iter().map(|lane| lane.0).collect();
     assert_eq!(workers, [0, 2, 3]);
-    assert_eq!(one_away.dispatched(), [1], "what the lost worker held");
+    assert_eq!(one_away.dispatched(), [1], "the request of the lost worker");
     let all_away = (0..4).fold(at(1_070_000), WindowBuilder::away);
     let all_away = run(&mut policy, &catalog, &all_away.build());
     assert!(lanes(&all_away).is_empty());
 }
 
 #[test]
-fn sa_knows_the_phase_by_its_rate() {
+fn sa_infers_the_phase_from_the_rate() {
     let catalog = catalog();
     let json = r#"{"algorithm": "sa", "rates": [180, 10]}"#;
     let at_rate = |per_s| {
         let window = WindowBuilder::new(&catalog).arrival_rate(0, per_s);
         lanes(&decide(&catalog, json, window))
     };
-    // Equally likely at 170 / ln 18 = 58.8 a second.
+    // Both phases are equally likely at 170 / ln 18 = 58.8/s.
     let (normal, bursty) = (at_rate(58.0), at_rate(60.0));
     assert_eq!(normal[0].2 + normal[1].2, 1.0, "all heavy: {normal:?}");
     let heavy = bursty[0].2 + bursty[1].2;
@@ -57,7 +57,7 @@ fn sa_knows_the_phase_by_its_rate() {
 }
 
 #[test]
-fn infaas_spares_what_cannot_end_within_the_slot() {
+fn infaas_spares_instances_with_more_work_than_a_slot() {
     let catalog = catalog();
     let json = r#"{"algorithm": "infaas"}"#;
     let waiting = |worker, variant, count| {
@@ -69,17 +69,17 @@ fn infaas_spares_what_cannot_end_within_the_slot() {
         let lanes = lanes(&decide(&catalog, json, window));
         lanes.iter().map(|lane| lane.2).collect()
     };
-    // 20 + 2 * 40 ms: just within 100. One more is 140.
+    // 20 + 2 * 40 ms = 100 ms, with one more 140 ms.
     assert_eq!(shares(waiting(0, HEAVY, 2)), [0.25; 4]);
     let third = 1.0 / 3.0;
     assert_eq!(shares(waiting(0, HEAVY, 3)), [0.0, third, third, third]);
-    // 20 + 8 * 10 ms, and one more.
+    // 20 + 8 * 10 ms = 100 ms, with one more 110 ms.
     assert_eq!(shares(waiting(2, LIGHT, 8)), [0.25; 4]);
     assert_eq!(shares(waiting(2, LIGHT, 9)), [third, third, 0.0, third]);
 }
 
 #[test]
-fn infaas_goes_on_when_all_are_overloaded() {
+fn infaas_uses_all_instances_if_all_are_overloaded() {
     let catalog = catalog();
     let window = WindowBuilder::new(&catalog);
     let window = (0..4).fold(window, |w, worker| w.busy(worker, LIGHT, 100_001));
@@ -88,11 +88,12 @@ fn infaas_goes_on_when_all_are_overloaded() {
 }
 
 #[test]
-fn instances_can_be_named() {
+fn the_setting_instances_names_workers() {
     let catalog = catalog();
     let json = r#"{"algorithm": "infaas", "instances": {"w3": "heavy", "w1": "light"}}"#;
     let decisions = decide(&catalog, json, WindowBuilder::new(&catalog));
     assert_eq!(lanes(&decisions), [(1, LIGHT, 0.5), (3, HEAVY, 0.5)]);
     let error = Routing::configure(&catalog, r#"{"instances": {"w3": "huge"}}"#).unwrap_err();
-    assert_eq!(error, "settings: instances.w3: there is no variant huge");
+    let at = "settings: instances.w3: ";
+    assert!(error.starts_with(at) && error.contains("huge"), "{error}");
 }

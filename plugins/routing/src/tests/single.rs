@@ -9,15 +9,16 @@ fn workers(decisions: &Decisions) -> Vec<u32> {
 }
 
 #[test]
-fn heavy_instances_go_first_and_the_oldest_request() {
+fn heavy_instances_and_the_oldest_request_go_first() {
     let catalog = catalog();
     let window = WindowBuilder::new(&catalog)
         .busy(0, HEAVY, 10_000)
-        .requests(5, "image")
+        .requests(4, "image")
+        .request("image")
         .age_us(500);
     let decisions = decide(&catalog, "{}", window);
     assert_eq!(workers(&decisions), [1, 2, 3]);
-    // The fifth one is the oldest.
+    // The fifth request is the oldest.
     assert_eq!(decisions.dispatched(), [5, 1, 2]);
     let variants: Vec<u32> = decisions.batches.iter().map(|b| b.variant).collect();
     assert_eq!(variants, [HEAVY, LIGHT, LIGHT]);
@@ -25,7 +26,7 @@ fn heavy_instances_go_first_and_the_oldest_request() {
 }
 
 #[test]
-fn the_last_pair_alone_prefers_the_heavy_one() {
+fn last_pair_prefers_heavy_only_among_one_of_each() {
     let catalog = catalog();
     let json = r#"{"prefer": "last-pair"}"#;
     host::native::seed(1);

@@ -1,34 +1,33 @@
-//! The profile as dense tables: one array of latencies, by batch, for every run.
+//! The profile as dense tables: one array of latencies, by batch, for every range of stages.
 
 use std::cmp::Reverse;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::ids::{KindId, VariantId};
 
-/// Latencies of all runs: (kind, variant, from-stage, to-stage, with a head or without) to
-/// the array of batches 1, 2, and so on. Exits have distinct stages, so one bit tells which
-/// head.
+/// Latencies by (kind, variant, from-stage, to-stage, with a head or without), each an array for
+/// batches of 1, 2, and so on. Exits follow distinct stages, so one bit is enough for the head.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LatencyTable {
     variants: usize,
-    /// Where the runs of a (kind, variant) begin in `runs`, and how many stages it has.
-    blocks: Vec<(usize, u32)>,
+    /// By (kind, variant): its start in `ranges` and its number of stages.
+    variant_ranges: Vec<(usize, u32)>,
     /// Start and length in `values`.
-    runs: Vec<(u32, u32)>,
+    ranges: Vec<(u32, u32)>,
     values: Vec<u64>,
     /// Per (kind, variant), in microseconds.
     loads: Vec<u64>,
 }
 
 /// From-stage, to-stage and whether an exit's head runs.
-type Range = (u32, u32, bool);
+type StageRange = (u32, u32, bool);
 
-/// One measured latency. Sorted by run and batch, and with only the last of equal ones.
+/// One measured latency. Sorted by range and batch, and with only the last of equal ones.
 #[derive(Clone, Copy)]
-struct Point {
+struct LatencyPoint {
     kind: u32,
     variant: u32,
-    range: Range,
+    range: StageRange,
     batch: u32,
     latency_us: u64,
 }
@@ -53,14 +52,14 @@ impl LatencyTable {
         for kind in 0..catalog.kinds.len() as u32 {
             for (v, variant) in (0u32..).zip(&catalog.variants) {
                 let points = equal_range(&points, (kind, v), |point| (point.kind, point.variant));
-                table.add_block(variant, points);
+                table.add_variant(variant, points);
             }
         }
         table
     }
 
-    /// Latencies of one run by batch, empty where it was not measured.
-    pub(crate) fn run(
+    /// Latencies of one range by batch, empty if it was not measured.
+    pub(crate) fn of_range(
         &self,
         kind: KindId,
         variant: VariantId,
@@ -68,11 +67,11 @@ impl LatencyTable {
         to_stage: u32,
         head: bool,
     ) -> &[u64] {
-        let (base, stages) = self.blocks[kind.index() * self.variants + variant.index()];
+        let (base, stages) = self.variant_ranges[kind.index() * self.variants + variant.index()];
         if from_stage >= to_stage || to_stage > stages {
             return &[];
         }
-        let (start, len) = self.runs[base + position(stages, (from_stage, to_stage, head))];
+        let (start, len) = self.ranges[base + position(stages, (from_stage, to_stage, head))];
         &self.values[start as usize..(start + len) as usize]
     }
 
@@ -80,32 +79,32 @@ impl LatencyTable {
         self.loads[kind.index() * self.variants + variant.index()]
     }
 
-    fn add_block(&mut self, variant: &raw::ModelVariant, measured: &[Point]) {
-        let (base, stages) = (self.runs.len(), variant.stages);
-        self.blocks.push((base, stages));
-        self.runs
+    fn add_variant(&mut self, variant: &raw::ModelVariant, measured: &[LatencyPoint]) {
+        let (base, stages) = (self.ranges.len(), variant.stages);
+        self.variant_ranges.push((base, stages));
+        self.ranges
             .resize(base + 2 * (stages * stages) as usize, (0, 0));
         for from in 0..stages {
-            // Single stages are the parts of all sums, so they come first.
+            // Single stages come first: they are the parts of all sums.
             for head in [false, true] {
-                self.add_run(base, variant, measured, (from, from + 1, head));
+                self.add_range(base, variant, measured, (from, from + 1, head));
             }
         }
         for from in 0..stages {
             for to in from + 2..=stages {
                 for head in [false, true] {
-                    self.add_run(base, variant, measured, (from, to, head));
+                    self.add_range(base, variant, measured, (from, to, head));
                 }
             }
         }
     }
 
-    fn add_run(
+    fn add_range(
         &mut self,
         base: usize,
         variant: &raw::ModelVariant,
-        measured: &[Point],
-        (from, to, head): Range,
+        measured: &[LatencyPoint],
+        (from, to, head): StageRange,
     ) {
         let start = self.values.len();
         let points = equal_range(measured, (from, to, head), |point| point.range);
@@ -114,8 +113,8 @@ impl LatencyTable {
             self.values
                 .extend(batches.map_while(|batch| interpolate(points, batch)));
         } else if to > from + 1 {
-            // As the host does it: split off the last stage, which carries the head.
-            let part = |range| self.runs[base + position(variant.stages, range)];
+            // As the host does: split off the last stage, which carries the head.
+            let part = |range| self.ranges[base + position(variant.stages, range)];
             let (before, before_len) = part((from, to - 1, false));
             let (last, last_len) = part((to - 1, to, head));
             for i in 0..before_len.min(last_len) {
@@ -124,17 +123,17 @@ impl LatencyTable {
             }
         }
         let len = self.values.len() - start;
-        self.runs[base + position(variant.stages, (from, to, head))] = (start as u32, len as u32);
+        self.ranges[base + position(variant.stages, (from, to, head))] = (start as u32, len as u32);
     }
 }
 
-fn position(stages: u32, (from, to, head): Range) -> usize {
+fn position(stages: u32, (from, to, head): StageRange) -> usize {
     2 * (from * stages + to - 1) as usize + usize::from(head)
 }
 
-/// The rows as points. Rows whose exit does not follow their last stage name no run that can
-/// be dispatched.
-fn measured(catalog: &raw::Catalog) -> Vec<Point> {
+/// The rows as points, without the rows whose exit does not follow their last stage: no dispatch
+/// can name those.
+fn measured(catalog: &raw::Catalog) -> Vec<LatencyPoint> {
     let follows = |row: &raw::ProfileRow| {
         let exits = catalog
             .variants
@@ -150,9 +149,9 @@ fn measured(catalog: &raw::Catalog) -> Vec<Point> {
     let rows = (0u32..)
         .zip(&catalog.profile)
         .filter(|(_, row)| follows(row));
-    let mut points: Vec<(u32, Point)> = rows
+    let mut points: Vec<(u32, LatencyPoint)> = rows
         .map(|(at, row)| {
-            let point = Point {
+            let point = LatencyPoint {
                 kind: row.kind,
                 variant: row.variant,
                 range: (row.from_stage, row.to_stage, row.exit.is_some()),
@@ -162,24 +161,27 @@ fn measured(catalog: &raw::Catalog) -> Vec<Point> {
             (at, point)
         })
         .collect();
-    let run = |point: &Point| (point.kind, point.variant, point.range, point.batch);
-    // The later of two rows for one run and batch comes first, and is the one that is kept.
-    points.sort_unstable_by_key(|(at, point)| (run(point), Reverse(*at)));
-    points.dedup_by_key(|(_, point)| run(point));
+    let key = |point: &LatencyPoint| (point.kind, point.variant, point.range, point.batch);
+    // The later of two rows for one range and batch comes first and is kept.
+    points.sort_unstable_by_key(|(at, point)| (key(point), Reverse(*at)));
+    points.dedup_by_key(|(_, point)| key(point));
     points.into_iter().map(|(_, point)| point).collect()
 }
 
 /// The points whose key, by which they are sorted, is this one.
-fn equal_range<K: Ord>(points: &[Point], key: K, of: impl Fn(&Point) -> K) -> &[Point] {
+fn equal_range<K: Ord>(
+    points: &[LatencyPoint],
+    key: K,
+    of: impl Fn(&LatencyPoint) -> K,
+) -> &[LatencyPoint] {
     let start = points.partition_point(|point| of(point) < key);
     let len = points[start..].partition_point(|point| of(point) <= key);
     &points[start..start + len]
 }
 
 /// The host's interpolation (`switchyard_core::profile`), to the microsecond: linear between
-/// measured batches, rounded up; the smallest one's latency below it; nothing above the
-/// largest.
-fn interpolate(points: &[Point], batch: u32) -> Option<u64> {
+/// measured batches, rounded up; below the smallest one its latency; none above the largest.
+fn interpolate(points: &[LatencyPoint], batch: u32) -> Option<u64> {
     let at = points.partition_point(|point| point.batch < batch);
     let above = points.get(at)?;
     if above.batch == batch || at == 0 {

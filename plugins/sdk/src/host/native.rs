@@ -1,4 +1,4 @@
-//! The host's stand-in for policies that run natively: unit tests, benchmarks, simulation.
+//! The stand-in for the host of policies that run natively: unit tests, benchmarks, simulation.
 //! Each thread has its own.
 
 use std::cell::RefCell;
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use super::{ArtifactError, Level};
 
 #[derive(Default)]
-struct StandIn {
+struct HostStandIn {
     artifacts: BTreeMap<String, Vec<u8>>,
     lines: Vec<(Level, String)>,
     random: u64,
 }
 
 thread_local! {
-    static STAND_IN: RefCell<StandIn> = RefCell::default();
+    static STAND_IN: RefCell<HostStandIn> = RefCell::default();
 }
 
 /// Lines kept until [`take_log`] takes them; later ones are dropped.
@@ -30,7 +30,7 @@ pub fn put_artifact(name: &str, bytes: Vec<u8>) {
     STAND_IN.with_borrow_mut(|host| host.artifacts.insert(name.to_owned(), bytes));
 }
 
-/// What the policy has logged since the last call.
+/// The lines that the policy has logged since the last call.
 pub fn take_log() -> Vec<(Level, String)> {
     STAND_IN.with_borrow_mut(|host| std::mem::take(&mut host.lines))
 }

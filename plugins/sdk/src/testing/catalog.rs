@@ -1,4 +1,4 @@
-//! Catalogs line by line: each method speaks of what was added last.
+//! Catalogs line by line: each method describes the entry added last.
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::{Catalog, Penalty};
@@ -8,21 +8,22 @@ use crate::catalog::{Catalog, Penalty};
 #[derive(Clone)]
 pub struct CatalogBuilder {
     raw: raw::Catalog,
-    /// Rows of `profile` and `loads` that hold for all kinds have this kind until the end.
+    /// Rows of `profile` with their kind; none: for all kinds.
     rows: Vec<(Option<u32>, raw::ProfileRow)>,
+    /// Rows of `loads`, likewise.
     loads: Vec<(Option<u32>, raw::LoadRow)>,
-    /// Per variant, base and slope of a latency that is linear in the batch.
+    /// Kind, variant, base and slope of latencies that are linear in the batch.
     linear: Vec<(Option<u32>, u32, u64, u64)>,
 }
 
-/// Memory that is never short.
+/// Memory of a worker by default: enough for every variant.
 const PLENTY: u64 = 1 << 40;
 
 // === impl CatalogBuilder ===
 
 impl CatalogBuilder {
     /// An empty catalog.
-    #[allow(clippy::new_without_default)] // An empty catalog is a start, not a default.
+    #[allow(clippy::new_without_default)] // A start to build on, not a default.
     pub fn new() -> Self {
         Self {
             raw: raw::Catalog {
@@ -74,14 +75,14 @@ impl CatalogBuilder {
         self
     }
 
-    /// The app's class frequencies. Variants added later have their profiled accuracy from
+    /// The app's class frequencies. The profiled accuracies of variants added later follow from
     /// them.
     pub fn frequencies(mut self, frequencies: &[f64]) -> Self {
         self.last_app().frequencies = frequencies.to_vec();
         self
     }
 
-    /// The app can be answered from evidence, with this profiled accuracy.
+    /// Gives the app a SneakPeek model with this profiled accuracy.
     pub fn sneakpeek(mut self, neighbours: u32, accuracy: f64) -> Self {
         let app = self.last_app();
         app.sneakpeek = Some(raw::SneakpeekModel {
@@ -138,8 +139,8 @@ impl CatalogBuilder {
         self
     }
 
-    /// Latency of all whole runs of the variant, batches 1 to the largest:
-    /// `base_us + per_request_us * batch`, in proportion to the stages for early exits.
+    /// Latency of the variant to its last exit, batches 1 to the largest:
+    /// `base_us + per_request_us * batch`; for early exits in proportion to their stages.
     pub fn latency(mut self, base_us: u64, per_request_us: u64) -> Self {
         self.linear
             .push((None, self.variant_index(), base_us, per_request_us));
@@ -154,15 +155,14 @@ impl CatalogBuilder {
         self
     }
 
-    /// A measured latency of the variant's whole run to its last exit.
+    /// A measured latency of the variant to its last exit.
     pub fn latency_at(mut self, batch: u32, latency_us: u64) -> Self {
         let stages = self.last_variant().stages;
         self.stage_row(0, stages, true, batch, latency_us);
         self
     }
 
-    /// A measured latency of a stage range, with the head of the exit that follows it or
-    /// without.
+    /// A measured latency of a stage range; `head`: with the head of the exit that follows it.
     pub fn stage_latency(
         mut self,
         from_stage: u32,
@@ -191,7 +191,7 @@ impl CatalogBuilder {
         self.worker_of(name, "cpu")
     }
 
-    /// A worker of some kind.
+    /// A worker of a kind by name; a new name makes a new kind.
     pub fn worker_of(mut self, name: &str, kind: &str) -> Self {
         let kind = self.kind(kind);
         self.raw.workers.push(raw::Worker {
@@ -232,7 +232,7 @@ impl CatalogBuilder {
         Catalog::new(self.raw()).expect("the catalog holds together")
     }
 
-    /// The catalog as it crosses.
+    /// The catalog in the contract's type.
     pub fn raw(mut self) -> raw::Catalog {
         let kinds = 0..self.raw.kinds.len() as u32;
         for &(kind, variant, base_us, per_request_us) in &self.linear {

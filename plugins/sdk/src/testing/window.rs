@@ -5,18 +5,21 @@ use crate::catalog::Catalog;
 use crate::ids::VariantId;
 use crate::window::PlacedState;
 
-/// Builds a window. Methods that describe a request change the one added last. Requests have
-/// the ids 1, 2, and so on, in the order they were added; workers are idle until told
-/// otherwise.
+/// Builds a window. Methods that describe a request change the one added last, or all of the group
+/// that [`requests`](Self::requests) added last. Requests have the ids 1, 2, and so on, in the order
+/// they were added; workers are idle by default.
 #[derive(Clone)]
 pub struct WindowBuilder<'a> {
     catalog: &'a Catalog,
     window: raw::Window,
-    requests: Vec<Row>,
+    requests: Vec<RequestRow>,
+    /// Position of the first request of the group added last.
+    group: usize,
 }
 
+/// One request, before it becomes part of the columns.
 #[derive(Clone)]
-struct Row {
+struct RequestRow {
     id: u64,
     app: u32,
     arrival: u64,
@@ -61,11 +64,11 @@ impl<'a> WindowBuilder<'a> {
             catalog,
             window,
             requests: Vec::new(),
+            group: 0,
         }
     }
 
-    /// The time, on the host's clock. Comes before the requests, which arrive now unless
-    /// told otherwise.
+    /// The time, on the host's clock. Call it before the requests, which arrive now by default.
     pub fn now_us(mut self, now_us: u64) -> Self {
         self.window.now = now_us;
         self
@@ -81,69 +84,68 @@ impl<'a> WindowBuilder<'a> {
     ///
     /// # Panics
     /// The catalog has no such app.
-    pub fn request(mut self, app: &str) -> Self {
-        let app = self
-            .catalog
-            .app_named(app)
-            .expect("the catalog has this app")
-            .id
-            .0;
-        self.requests.push(Row {
-            id: self.requests.len() as u64 + 1,
+    pub fn request(self, app: &str) -> Self {
+        self.requests(1, app)
+    }
+
+    /// A group of equal requests, as by [`request`](Self::request).
+    ///
+    /// # Panics
+    /// The catalog has no such app.
+    pub fn requests(mut self, count: usize, app: &str) -> Self {
+        let app = self.catalog.app_named(app);
+        let app = app.expect("the catalog has this app").id.0;
+        self.group = self.requests.len();
+        let ids = (self.group as u64 + 1..).take(count);
+        let arrival = self.window.now;
+        self.requests.extend(ids.map(|id| RequestRow {
+            id,
             app,
-            arrival: self.window.now,
+            arrival,
             deadline: None,
             priority: 0,
             min_accuracy: 0.0,
             progress: None,
             evidence: None,
-        });
+        }));
         self
     }
 
-    /// Several alike.
-    pub fn requests(self, count: usize, app: &str) -> Self {
-        (0..count).fold(self, |window, _| window.request(app))
+    /// Time since the arrival.
+    pub fn age_us(self, age_us: u64) -> Self {
+        let arrival = self.window.now - age_us;
+        self.describe(|row| row.arrival = arrival)
     }
 
-    /// How long ago the request arrived.
-    pub fn age_us(mut self, age_us: u64) -> Self {
-        self.last().arrival = self.window.now - age_us;
-        self
+    /// Time left to the deadline; negative once it has passed.
+    pub fn slack_us(self, slack_us: i64) -> Self {
+        let deadline = self.window.now.saturating_add_signed(slack_us);
+        self.describe(|row| row.deadline = Some(deadline))
     }
 
-    /// Time left to the request's deadline; negative once it has passed.
-    pub fn slack_us(mut self, slack_us: i64) -> Self {
-        self.last().deadline = Some(self.window.now.saturating_add_signed(slack_us));
-        self
+    /// The priority.
+    pub fn priority(self, priority: u32) -> Self {
+        self.describe(|row| row.priority = priority)
     }
 
-    /// The request's priority.
-    pub fn priority(mut self, priority: u32) -> Self {
-        self.last().priority = priority;
-        self
+    /// Least accuracy that the client asks for.
+    pub fn min_accuracy(self, accuracy: f32) -> Self {
+        self.describe(|row| row.min_accuracy = accuracy)
     }
 
-    /// The accuracy its client asks for.
-    pub fn min_accuracy(mut self, accuracy: f32) -> Self {
-        self.last().min_accuracy = accuracy;
-        self
-    }
-
-    /// The labels of its neighbours, one count per class.
-    pub fn evidence(mut self, counts: &[u32]) -> Self {
-        self.last().evidence = Some(counts.to_vec());
-        self
+    /// The labels of the neighbours, one count per class.
+    pub fn evidence(self, counts: &[u32]) -> Self {
+        self.describe(|row| row.evidence = Some(counts.to_vec()))
     }
 
     /// The request has run some stages of a variant on a worker.
     pub fn parked(mut self, worker: u32, variant: u32, stages_run: u32) -> Self {
-        self.last().progress = Some((worker, variant, stages_run));
-        self.window.workers.parked[worker as usize] += 1;
-        self
+        let added = (self.requests.len() - self.group) as u32;
+        self.window.workers.parked[worker as usize] += added;
+        self.describe(|row| row.progress = Some((worker, variant, stages_run)))
     }
 
-    /// The worker runs a variant for so long from now.
+    /// The worker runs a variant for this long from now.
     pub fn busy(mut self, worker: usize, variant: u32, for_us: u64) -> Self {
         let (now, workers) = (self.window.now, &mut self.window.workers);
         workers.running_variant[worker] = variant;
@@ -153,15 +155,15 @@ impl<'a> WindowBuilder<'a> {
         self
     }
 
-    /// Batches wait in the worker's queue, and are done so long from now.
+    /// Batches wait in the worker's queue and end after this time from now.
     pub fn queued(mut self, worker: usize, batches: u32, done_in_us: u64) -> Self {
         self.window.workers.queued[worker] = batches;
         self.window.workers.free_at[worker] = self.window.now + done_in_us;
         self
     }
 
-    /// A request that is not pending: in a lane (batch 0), queued or running on a worker, with
-    /// so much time since it arrived. Its id follows those placed before it, from 1,000 on.
+    /// A request that is not pending: in a lane (batch 0), queued or running on a worker; `age_us`
+    /// is the time since its arrival. Ids count up from 1,000.
     ///
     /// # Panics
     /// The catalog has no such variant.
@@ -250,8 +252,10 @@ impl<'a> WindowBuilder<'a> {
         self.window
     }
 
-    fn last(&mut self) -> &mut Row {
-        self.requests.last_mut().expect("a request comes first")
+    fn describe(mut self, change: impl Fn(&mut RequestRow)) -> Self {
+        assert!(!self.requests.is_empty(), "a request comes first");
+        self.requests[self.group..].iter_mut().for_each(change);
+        self
     }
 }
 
@@ -279,5 +283,35 @@ fn nothing_placed() -> raw::Placed {
         variant: Vec::new(),
         batch: Vec::new(),
         state: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{CatalogBuilder, WindowBuilder};
+
+    #[test]
+    fn a_description_is_of_the_whole_group_added_last() {
+        let catalog = CatalogBuilder::new()
+            .app("a", &["x"])
+            .variant("net", &[0.9])
+            .stages(2)
+            .worker("w")
+            .build();
+        let window = WindowBuilder::new(&catalog)
+            .request("a")
+            .slack_us(50)
+            .requests(2, "a")
+            .slack_us(150)
+            .parked(0, 0, 1)
+            .request("a")
+            .build();
+        let now = window.now;
+        assert_eq!(window.requests.id, [1, 2, 3, 4]);
+        let deadlines = [now + 50, now + 150, now + 150, now + 100_000];
+        assert_eq!(window.requests.deadline, deadlines);
+        assert_eq!(window.workers.parked, [2]);
+        let parked = window.requests.progress.iter().map(|p| p.index);
+        assert_eq!(parked.collect::<Vec<_>>(), [1, 2]);
     }
 }

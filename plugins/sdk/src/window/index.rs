@@ -1,13 +1,13 @@
-//! Where things are in a window's columns; built once per window into kept buffers.
+//! Positions in a window's columns, built once per window into kept buffers.
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
 use crate::ids::{AppId, VariantId, WorkerId};
 
-/// Nothing is known of this request.
+/// No position: the request has no progress or no evidence.
 const NONE: u32 = u32::MAX;
 
-/// Positions by app, and where each request's progress and evidence are.
+/// Positions of the requests by app, and of each request's progress and evidence.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     /// Positions of the requests, app by app, in arrival order.

@@ -1,68 +1,69 @@
-//! The offline part of `selection`: ModelSwitching's response latencies (RAMSIS section 7), by
-//! simulation.
+//! Simulates ModelSwitching's response latencies (RAMSIS section 7) for `selection`.
 //!
-//! Each model serves each load alone: workers of one kind take batches from one queue as soon as
-//! they are idle, a batch takes what the profile says. The same seed gives the same file.
+//! Each model serves each load alone: idle workers of one kind take batches from one queue, with
+//! the latencies of the profile. The same seed gives the same file.
+
+#![forbid(unsafe_code)]
 
 mod queue;
 
 use std::ops::RangeInclusive;
 
-use queue::Run;
+use queue::SimulatedQueue;
 use selection::responses::{FORMAT, Measured, Responses, VariantResponses};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{AppId, VariantId, WorkerId};
 use thiserror::Error;
 
-/// How large batches may be.
+/// The limit of batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Batching {
-    /// As in the paper's artifact: under each load the largest batches of the model that Jellyfish+
-    /// would run without headroom, whichever model is measured.
+    /// As in the paper's artifact: per load, the largest batch of the model that Jellyfish+ selects
+    /// without headroom, for every model.
     #[default]
     Published,
-    /// A model's own: those that take at most half the SLO, and where these do not keep up the
-    /// smallest that do. It makes ModelSwitching stronger than it was published.
+    /// Per model, the largest batch that takes at most half the SLO; if that does not sustain the
+    /// load, the smallest that does. Stronger than the published ModelSwitching.
     Own,
 }
 
-/// What is to be measured.
+/// The measurements to make.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct ResponseOptions {
     /// Numbers of workers.
     pub workers: Vec<u32>,
     /// Loads in requests per second, ascending.
     pub loads_rps: Vec<f64>,
-    /// How large batches may be.
+    /// The limit of batches.
     pub batching: Batching,
-    /// Which percentile of the response latency, 0 to 1.
+    /// The percentile of the response latency, 0 to 1.
     pub percentile: f64,
-    /// How long requests arrive under each load, in virtual seconds.
+    /// Simulated seconds of arrivals per load.
     pub seconds: f64,
-    /// Seed of the arrivals; all models see the same ones.
+    /// Seed of the arrivals, which are the same for all models.
     pub seed: u64,
 }
 
-/// Why nothing can be measured.
+/// A fault of the options or of the catalog.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PrepareError {
-    /// An option makes no sense.
+    /// An option is out of range.
     #[error("{option}: {reason}")]
     Option {
         /// Its name.
         option: &'static str,
-        /// What is wrong with it.
+        /// The allowed range.
         reason: &'static str,
     },
-    /// The catalog has no workers, or of several kinds.
-    #[error("the workers must be of one kind")]
+    /// The catalog has no workers, or workers of several kinds.
+    #[error("workers: all must have the same kind; ModelSwitching is for one kind")]
     Kinds,
-    /// No variant of an app was profiled.
-    #[error("app {0}: no variant of it was profiled on these workers")]
+    /// No variant of an app is in the profile.
+    #[error("app {0}: the profile has no variant of it on these workers; run `switchyard profile`")]
     NoVariant(String),
 }
 
-impl Default for Options {
+impl Default for ResponseOptions {
     fn default() -> Self {
         Self {
             workers: Vec::new(),
@@ -75,14 +76,14 @@ impl Default for Options {
     }
 }
 
-/// The response latencies of all models of a catalog. `progress` is told of each model under each
+/// Simulates the response latencies of all models of a catalog. Calls `progress` once per model and
 /// load.
 ///
 /// # Errors
-/// An option or the catalog does not do.
+/// See [`PrepareError`].
 pub fn responses(
     catalog: &Catalog,
-    options: &Options,
+    options: &ResponseOptions,
     progress: &mut dyn FnMut(),
 ) -> Result<Responses, PrepareError> {
     options.check()?;
@@ -94,19 +95,20 @@ pub fn responses(
     for (app, of) in (0..).map(AppId).zip(&catalog.apps) {
         let variants = (0u32..).map(VariantId).zip(&catalog.variants);
         let variants = variants.filter(|(_, variant)| variant.app == app);
-        let models = variants.map(|(id, variant)| Model {
+        let models = variants.map(|(id, variant)| ProfiledModel {
             name: &variant.name,
             accuracy: variant
                 .exit(variant.last_exit())
                 .map_or(0.0, |exit| exit.accuracy),
             latencies_us: latencies_us(catalog, id),
         });
-        let models: Vec<Model<'_>> = models.filter(|m| !m.latencies_us.is_empty()).collect();
+        let models: Vec<ProfiledModel<'_>> =
+            models.filter(|m| !m.latencies_us.is_empty()).collect();
         if models.is_empty() {
             return Err(PrepareError::NoVariant(of.name.clone()));
         }
         for &workers in &options.workers {
-            let task = Task {
+            let task = AppMeasurement {
                 slo_us: of.slo.0,
                 workers,
                 models: &models,
@@ -132,7 +134,7 @@ pub fn responses(
     })
 }
 
-/// Whole runs to the last exit, of batches of 1, 2, and so on.
+/// Latencies to the last exit, by batch from 1, in microseconds.
 fn latencies_us(catalog: &Catalog, id: VariantId) -> Vec<u64> {
     let variant = &catalog.variants[id.index()];
     let exit = variant.last_exit();
@@ -141,44 +143,44 @@ fn latencies_us(catalog: &Catalog, id: VariantId) -> Vec<u64> {
     latencies.map(|latency| latency.0.max(1)).collect()
 }
 
-/// A variant.
-struct Model<'a> {
+/// A variant with its latencies.
+struct ProfiledModel<'a> {
     name: &'a str,
     accuracy: f64,
-    /// Never empty.
+    /// By batch from 1; never empty.
     latencies_us: Vec<u64>,
 }
 
-/// One app on so many workers.
-struct Task<'a> {
+/// The measurement of one app on a number of workers.
+struct AppMeasurement<'a> {
     slo_us: u64,
     workers: u32,
-    models: &'a [Model<'a>],
-    options: &'a Options,
+    models: &'a [ProfiledModel<'a>],
+    options: &'a ResponseOptions,
 }
 
-// === impl Task ===
+// === impl AppMeasurement ===
 
-impl Task<'_> {
-    /// One model under all loads.
-    fn measure(&self, model: &Model<'_>, progress: &mut dyn FnMut()) -> VariantResponses {
+impl AppMeasurement<'_> {
+    /// Measures one model under all loads.
+    fn measure(&self, model: &ProfiledModel<'_>, progress: &mut dyn FnMut()) -> VariantResponses {
         let mut fits = true;
         let response = |&load_rps: &f64| {
             progress();
             let limits = self.limits(model, load_rps);
             let first = *limits.start();
             let found = limits.into_iter().filter(|_| fits).find_map(|limit| {
-                let run = Run {
+                let queue = SimulatedQueue {
                     latencies_us: model.latencies_us.get(..limit)?,
                     workers: self.workers,
                     load_rps,
                     seconds: self.options.seconds,
                     seed: self.options.seed,
                 };
-                let us = run.response_us(self.options.percentile, self.slo_us)?;
+                let us = queue.response_us(self.options.percentile, self.slo_us)?;
                 Some((limit as u32, Some(us)))
             });
-            // Under a higher load it takes longer still, unless batches may be larger there.
+            // Response latency grows with the load, unless higher loads allow larger batches.
             fits = found.is_some() || self.options.batching == Batching::Published;
             found.unwrap_or((first as u32, None))
         };
@@ -190,8 +192,8 @@ impl Task<'_> {
         }
     }
 
-    /// The largest batches to try under a load, the first one first.
-    fn limits(&self, model: &Model<'_>, load_rps: f64) -> RangeInclusive<usize> {
+    /// The batch limits to try under a load, in order.
+    fn limits(&self, model: &ProfiledModel<'_>, load_rps: f64) -> RangeInclusive<usize> {
         let most = model.latencies_us.len();
         match self.options.batching {
             Batching::Published => {
@@ -206,10 +208,10 @@ impl Task<'_> {
     }
 
     /// The largest batch that takes at most half the SLO and sustains the load, of the most
-    /// accurate model that has one; where none has, as large as it can be.
+    /// accurate model that has one; no limit if none has.
     fn published_limit(&self, load_rps: f64) -> usize {
         let of_worker = load_rps / f64::from(self.workers);
-        let largest = |model: &Model<'_>| {
+        let largest = |model: &ProfiledModel<'_>| {
             let within = model
                 .latencies_us
                 .get(..model.largest_within(self.slo_us / 2))?;
@@ -227,29 +229,29 @@ impl Task<'_> {
     }
 }
 
-// === impl Model ===
+// === impl ProfiledModel ===
 
-impl Model<'_> {
-    /// The largest batch that takes no longer than this, 0 when not even one request does.
+impl ProfiledModel<'_> {
+    /// The largest batch that takes at most `within_us`; 0 if even one request takes longer.
     fn largest_within(&self, within_us: u64) -> usize {
         let within = self.latencies_us.iter().rposition(|&us| us <= within_us);
         within.map_or(0, |at| at + 1)
     }
 }
 
-// === impl Options ===
+// === impl ResponseOptions ===
 
-impl Options {
+impl ResponseOptions {
     fn check(&self) -> Result<(), PrepareError> {
         let require = |holds: bool, option, reason| match holds {
             true => Ok(()),
             false => Err(PrepareError::Option { option, reason }),
         };
         let is_counted = !self.workers.is_empty() && self.workers.iter().all(|&count| count > 0);
-        require(is_counted, "workers", "must be numbers above 0")?;
+        require(is_counted, "workers", "must be one or more numbers above 0")?;
         let is_load = |&load: &f64| load > 0.0 && load.is_finite();
         let are_loads = !self.loads_rps.is_empty() && self.loads_rps.iter().all(is_load);
-        require(are_loads, "loads", "must be numbers above 0")?;
+        require(are_loads, "loads", "must be one or more numbers above 0")?;
         let is_sorted = self.loads_rps.is_sorted_by(|a, b| a < b);
         require(is_sorted, "loads", "must ascend")?;
         let is_share = self.percentile > 0.0 && self.percentile < 1.0;

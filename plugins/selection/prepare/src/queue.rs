@@ -1,30 +1,30 @@
-//! One model on several workers that take batches from one queue, in virtual time.
+//! One model on several workers that take batches from one queue, in simulated time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use switchyard_sim::random::{Purpose, Stream};
 
-/// A model under a load.
+/// One model under one load.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run<'a> {
-    /// Of batches of 1, 2, and so on up to the largest that a worker takes, in microseconds.
+pub(crate) struct SimulatedQueue<'a> {
+    /// By batch from 1 up to the largest, in microseconds.
     pub(crate) latencies_us: &'a [u64],
     pub(crate) workers: u32,
     pub(crate) load_rps: f64,
-    /// How long requests arrive, in seconds.
+    /// Seconds of arrivals.
     pub(crate) seconds: f64,
     pub(crate) seed: u64,
 }
 
-impl Run<'_> {
+impl SimulatedQueue<'_> {
     /// The percentile (0 to 1, nearest rank) of the time from arrival to answer, in microseconds;
-    /// none as soon as it is sure not to be below `limit_us`. Arrivals are Poisson; an idle worker
-    /// eagerly takes what waits, the oldest first.
+    /// none if it is not below `limit_us`. Arrivals are Poisson; an idle worker takes waiting
+    /// requests at once, oldest first.
     pub(crate) fn response_us(&self, percentile: f64, limit_us: u64) -> Option<u64> {
         let expected = self.load_rps * self.seconds;
         let late_max = ((1.0 - percentile) * expected * 2.0) as usize + 1;
-        let mut arrivals = Arrivals::new(self);
+        let mut arrivals = PoissonArrivals::new(self);
         let mut free_us: BinaryHeap<Reverse<u64>> = (0..self.workers).map(|_| Reverse(0)).collect();
         let mut waiting = VecDeque::new();
         let (mut responses_us, mut late) = (Vec::with_capacity(expected as usize), 0);
@@ -62,20 +62,20 @@ impl Run<'_> {
 }
 
 /// Poisson arrivals, in whole microseconds.
-struct Arrivals {
+struct PoissonArrivals {
     random: Stream,
     gap_us: f64,
     end_us: f64,
-    /// Of the next one.
+    /// Time of the next arrival.
     at_us: f64,
 }
 
-impl Arrivals {
-    fn new(run: &Run<'_>) -> Self {
+impl PoissonArrivals {
+    fn new(queue: &SimulatedQueue<'_>) -> Self {
         let mut made = Self {
-            random: Stream::new(run.seed, Purpose::Arrivals, 0),
-            gap_us: 1e6 / run.load_rps,
-            end_us: run.seconds * 1e6,
+            random: Stream::new(queue.seed, Purpose::Arrivals, 0),
+            gap_us: 1e6 / queue.load_rps,
+            end_us: queue.seconds * 1e6,
             at_us: 0.0,
         };
         made.advance();
@@ -90,7 +90,7 @@ impl Arrivals {
         self.next_until(u64::MAX)
     }
 
-    /// The next one that is no later than this.
+    /// The next arrival, if it is no later than `until_us`.
     fn next_until(&mut self, until_us: u64) -> Option<u64> {
         let at = self.at_us as u64;
         if self.at_us >= self.end_us || at > until_us {
@@ -106,8 +106,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn run(latencies_us: &[u64], workers: u32, load_rps: f64) -> Run<'_> {
-        Run {
+    fn queue(latencies_us: &[u64], workers: u32, load_rps: f64) -> SimulatedQueue<'_> {
+        SimulatedQueue {
             latencies_us,
             workers,
             load_rps,
@@ -117,26 +117,28 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_is_hardly_used_answers_in_its_own_time() {
-        assert_eq!(run(&[1_000], 4, 5.0).response_us(0.99, 10_000), Some(1_000));
+    fn without_waiting_the_response_is_the_latency() {
+        assert_eq!(
+            queue(&[1_000], 4, 5.0).response_us(0.99, 10_000),
+            Some(1_000)
+        );
     }
 
     #[test]
-    fn waiting_is_that_of_a_queue_with_even_service() {
-        // M/D/1 at half load: P(W > t) is about 0.661 exp(-1.256 t), t in services, so that the
-        // 99th percentile of the wait is 3.34 services.
-        let us = run(&[10_000], 1, 50.0)
+    fn waiting_times_are_those_of_an_md1_queue() {
+        // M/D/1 at half load: P(W > t) is about 0.661 exp(-1.256 t), t in services: p99 is 3.34.
+        let us = queue(&[10_000], 1, 50.0)
             .response_us(0.99, 1_000_000)
             .unwrap();
         assert!((41_000..46_000).contains(&us), "{us}");
     }
 
     #[test]
-    fn more_than_the_workers_can_do_is_never_in_time() {
-        assert_eq!(run(&[10_000], 2, 220.0).response_us(0.99, 100_000), None);
-        // In batches of two it can be done.
-        let batches = run(&[10_000, 12_000], 2, 220.0).response_us(0.99, 100_000);
+    fn overload_is_never_below_the_limit() {
+        assert_eq!(queue(&[10_000], 2, 220.0).response_us(0.99, 100_000), None);
+        // Batches of two sustain the load.
+        let batches = queue(&[10_000, 12_000], 2, 220.0).response_us(0.99, 100_000);
         assert!(batches.is_some_and(|us| us < 40_000), "{batches:?}");
-        assert_eq!(run(&[], 2, 220.0).response_us(0.99, 100_000), None);
+        assert_eq!(queue(&[], 2, 220.0).response_us(0.99, 100_000), None);
     }
 }

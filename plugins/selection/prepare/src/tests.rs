@@ -7,8 +7,8 @@ use switchyard_core::time::Micros;
 
 use super::*;
 
-/// One app with an SLO of 100 ms and two variants: `small` takes 10, 20, 30, ... ms, `large` 60
-/// and 80 ms, and no more than two at once.
+/// One app with an SLO of 100 ms and two variants: `small` takes 10, 20, 30, ... ms, `large` 60 and
+/// 80 ms in batches of at most two.
 fn catalog() -> Catalog {
     let variant = |name: &str, accuracy, max_batch| Variant {
         name: name.to_owned(),
@@ -60,17 +60,17 @@ fn catalog() -> Catalog {
     }
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> ResponseOptions {
+    ResponseOptions {
         workers: vec![2, 4],
         loads_rps: vec![5.0, 20.0, 60.0, 300.0],
         batching: Batching::Own,
-        ..Options::default()
+        ..ResponseOptions::default()
     }
 }
 
 #[test]
-fn every_model_is_measured_under_every_load_until_it_is_too_much() {
+fn every_model_is_measured_under_every_load() {
     let mut asked = 0;
     let made = responses(&catalog(), &options(), &mut || asked += 1).unwrap();
     assert_eq!(asked, 2 * 2 * 4);
@@ -80,10 +80,9 @@ fn every_model_is_measured_under_every_load_until_it_is_too_much() {
     let [small, large] = measured.variants.as_slice() else {
         panic!("{measured:?}");
     };
-    // Half the SLO is 50 ms: batches of 5, and of one where even that takes longer.
+    // Half the SLO is 50 ms: batches of 5 for `small`, of 1 for `large`.
     assert_eq!(small.batch_max, [5; 4]);
-    // Of four workers 60 requests of 60 ms a second take 3.6; in batches of 2 it is 2.4 and not
-    // too much, and 300 are in any case.
+    // 60 requests/s of 60 ms take 3.6 of four workers, in batches of two 2.4; 300/s overload them.
     let below = |responses: &VariantResponses| {
         let us = responses.response_us.iter();
         us.map(|us| us.is_some_and(|us| us < 100_000))
@@ -92,9 +91,9 @@ fn every_model_is_measured_under_every_load_until_it_is_too_much() {
     assert_eq!(below(small), [true, true, true, true]);
     assert_eq!(large.batch_max[..2], [1, 1]);
     assert!(!below(large)[3], "{large:?}");
-    assert_eq!(large.response_us[0], Some(60_000), "nobody waits");
+    assert_eq!(large.response_us[0], Some(60_000), "no request waits");
     assert!(small.response_us.is_sorted());
-    // On half as many workers the higher loads are too much for `small` as well.
+    // On two workers the highest load is too much for `small` as well.
     let two = &made.of("image", 2).unwrap().variants[0];
     assert_eq!(below(two), [true, true, true, false]);
 }
@@ -102,7 +101,7 @@ fn every_model_is_measured_under_every_load_until_it_is_too_much() {
 #[test]
 fn the_same_seed_makes_the_same_file() {
     let made = |seed| {
-        let options = Options { seed, ..options() };
+        let options = ResponseOptions { seed, ..options() };
         responses(&catalog(), &options, &mut || ()).unwrap()
     };
     assert_eq!(made(1), made(1));
@@ -110,25 +109,25 @@ fn the_same_seed_makes_the_same_file() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said() {
-    let refused = |options: Options| {
+fn errors_name_the_option() {
+    let refused = |options: ResponseOptions| {
         let made = responses(&catalog(), &options, &mut || ());
         made.unwrap_err().to_string()
     };
     let loads_rps = vec![20.0, 5.0];
     assert_eq!(
-        refused(Options {
+        refused(ResponseOptions {
             loads_rps,
             ..options()
         }),
         "loads: must ascend"
     );
     let workers = vec![0];
-    let error = refused(Options {
+    let error = refused(ResponseOptions {
         workers,
         ..options()
     });
-    assert_eq!(error, "workers: must be numbers above 0");
+    assert_eq!(error, "workers: must be one or more numbers above 0");
     let mut mixed = catalog();
     mixed.kinds.push("gpu".to_owned());
     mixed.workers.push(WorkerSpec {
@@ -144,17 +143,17 @@ fn what_makes_no_sense_is_said() {
 }
 
 #[test]
-fn published_batches_are_those_of_the_model_that_sustains_the_load() {
-    let options = Options {
+fn published_batches_are_those_of_jellyfish() {
+    let options = ResponseOptions {
         workers: vec![4],
         loads_rps: vec![5.0, 60.0, 399.0, 401.0],
         batching: Batching::Published,
-        ..Options::default()
+        ..ResponseOptions::default()
     };
     let made = responses(&catalog(), &options, &mut || ()).unwrap();
     let limits = |at: usize| &made.measured[0].variants[at].batch_max;
-    // `large` never takes at most half the SLO; 4 workers do 400 a second with `small`, in batches
-    // of any size. Beyond that there is no limit but the model's own.
+    // `large` always exceeds half the SLO. Four workers serve 400/s with `small`, in batches of any
+    // size; beyond that only the model's largest batch limits.
     assert_eq!(limits(0), &[5, 5, 5, 8]);
     assert_eq!(limits(1), &[2, 2, 2, 2]);
 }

@@ -1,9 +1,9 @@
-//! The baselines of section 6.1, one request at a time.
+//! The baselines of section 6.1: single requests.
 
 use super::*;
 
-/// A fast model (10 ms, 0.8) and a slow, better one (40 ms, 0.9), whatever the batch; the step
-/// penalty, so that being late is worth nothing.
+/// A fast model (10 ms, 0.8) and a slow one (40 ms, 0.9), for every batch; step penalty: a late
+/// answer has utility 0.
 fn catalog() -> Catalog {
     CatalogBuilder::new()
         .app("heart", &["n", "a"])
@@ -39,7 +39,7 @@ fn decide(
     )
 }
 
-/// All that is scheduled becomes the plan.
+/// A lookahead with which the whole schedule becomes the plan.
 fn whole(algorithm: &str) -> String {
     format!(r#"{{"algorithm": "{algorithm}", "lookahead_ms": 1000}}"#)
 }
@@ -53,19 +53,19 @@ fn window(catalog: &Catalog) -> WindowBuilder<'_> {
 }
 
 #[test]
-fn lo_edf_takes_the_best_that_is_in_time_where_each_starts() {
+fn lo_edf_takes_the_best_model_in_time() {
     let catalog = &catalog();
-    // By deadline: 3 alone can be slow (ends at 40), 2 ends at 50, 1 then at 90: slow again.
+    // By deadline: 3 slow ends at 40, 2 at 50, 1 slow at 90.
     let (batches, answers) = decide(catalog, &whole("lo-edf"), window(catalog));
     assert_eq!(batches, [(1, vec![3]), (2, vec![2]), (1, vec![1])]);
     assert_eq!(answers, [] as [u64; 0]);
 }
 
 #[test]
-fn lo_priority_goes_by_variance_and_deadline() {
+fn lo_priority_orders_by_variance_and_deadline() {
     let catalog = &catalog();
-    // Eq. 12 with the unit of a millisecond is EDF in all but name; with one of 1000 s only the
-    // variance counts: heart (0.0025) before voice (one model: 0), and 3 before 1.
+    // Eq. 12 with a unit of 1 ms orders by deadline; with 1000 s by variance: heart (0.0025) before
+    // voice (one model: 0), and 3 before 1.
     let by_deadline = r#"{"algorithm": "lo-priority", "lookahead_ms": 1000,
         "priority_unit_ms": 1}"#;
     let (batches, _) = decide(catalog, by_deadline, window(catalog));
@@ -73,14 +73,14 @@ fn lo_priority_goes_by_variance_and_deadline() {
     let by_variance = r#"{"algorithm": "lo-priority", "lookahead_ms": 1000,
         "priority_unit_ms": 1e6}"#;
     let (batches, _) = decide(catalog, by_variance, window(catalog));
-    // 3 to 40 ms, 1 to 80 ms; voice would end at 90 and is worth nothing, but goes last.
+    // 3 ends at 40 ms, 1 at 80 ms; voice would end at 90 ms with utility 0 and goes last.
     assert_eq!(batches, [(1, vec![3]), (1, vec![1]), (2, vec![2])]);
 }
 
 #[test]
 fn max_acc_edf_never_gives_up_accuracy() {
     let catalog = &catalog();
-    // 3 to 40 ms, 2 to 50 ms, 1 to 90 ms. With 30 ms less for 1 it is late, and still slow.
+    // 3 ends at 40 ms, 2 at 50 ms, 4 at 90 ms; 1 is late and still slow.
     let late = window(catalog).request("heart").slack_us(95_000);
     let (batches, answers) = decide(catalog, &whole("max-acc-edf"), late);
     assert_eq!(
@@ -93,7 +93,7 @@ fn max_acc_edf_never_gives_up_accuracy() {
 #[test]
 fn data_awareness_and_short_circuit_are_settings_of_each() {
     let catalog = &catalog();
-    // Voice's own model is worth 0.95, its network 0.8.
+    // Accuracy of voice: 0.95 from evidence, 0.8 from its network.
     let evident = || {
         let window = WindowBuilder::new(catalog);
         window.request("voice").slack_us(60_000).evidence(&[5, 0])
@@ -111,7 +111,7 @@ fn data_awareness_and_short_circuit_are_settings_of_each() {
 }
 
 #[test]
-fn only_the_grouped_batch() {
+fn only_grouped_algorithms_batch() {
     let catalog = &catalog();
     let pair = || WindowBuilder::new(catalog).requests(2, "voice");
     assert_eq!(
@@ -125,9 +125,9 @@ fn only_the_grouped_batch() {
 }
 
 #[test]
-fn a_window_is_not_decided_beyond_what_starts_now() {
+fn only_requests_that_start_now_are_decided() {
     let catalog = &catalog();
-    // Many requests, no answers from evidence: the plan has the one batch that can start.
+    // 2000 requests without answers from evidence: the plan has the one batch that can start.
     let many = WindowBuilder::new(catalog).requests(2_000, "voice");
     let (batches, _) = decide(catalog, r#"{"algorithm": "lo-edf"}"#, many);
     assert_eq!(batches, [(2, vec![1])]);

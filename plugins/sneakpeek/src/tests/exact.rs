@@ -1,15 +1,20 @@
-//! Placing, the exact search and the order beyond tau.
+//! Placements, the exact search, and the order beyond tau.
 
 use proptest::prelude::*;
 use switchyard_sdk::utility::utility;
 use switchyard_sdk::{VariantId, WorkerId};
 
 use super::*;
-use crate::problem::Choice;
+use crate::problem::Assignment;
 
-/// The order beyond tau, of everything.
-fn in_order(problem: &Problem<'_>, lines: &[Line]) -> Schedule {
-    order::one_by_one(problem, lines, settings::Algorithm::Grouped, u64::MAX)
+/// The schedule beyond tau, of all groups.
+fn in_order(problem: &SchedulingProblem<'_>, timelines: &[WorkerTimeline]) -> Schedule {
+    order::one_by_one(
+        problem,
+        timelines,
+        settings::SneakPeekAlgorithm::Grouped,
+        u64::MAX,
+    )
 }
 
 /// Apps `a` and `b`, one variant each, 10 ms per batch and 20 ms to load.
@@ -28,37 +33,37 @@ fn two_apps() -> CatalogBuilder {
 }
 
 #[test]
-fn a_switch_is_charged_once() {
+fn a_load_is_charged_once() {
     let roomy = two_apps().worker("cpu").worker_memory_bytes(2_000).build();
     let tight = two_apps().worker("cpu").worker_memory_bytes(1_000).build();
-    // When the groups a, b, a end, from the start on.
+    // The ends of the groups a, b, a, from the start of the window.
     let ends = |catalog: &Catalog| {
         let window = WindowBuilder::new(catalog)
             .request("a")
             .request("b")
             .build();
-        let scene = Scene::new(catalog, "{}", &window, 1);
-        let mut line = scene.lines[0];
+        let scene = TestBed::new(catalog, "{}", &window, 1);
+        let mut timeline = scene.timelines[0];
         [0, 1, 0].map(|group| {
-            line = scene.problem().place(group, 0, &line).unwrap().1;
-            line.free_us - scene.now_us
+            timeline = scene.problem().place(group, 0, &timeline).unwrap().1;
+            timeline.free_us - scene.now_us
         })
     };
-    // Load a 20, run 10; load b 20, run 10; a is still there: run 10.
+    // Load a 20, run 10; load b 20, run 10; a is resident: run 10.
     assert_eq!(ends(&roomy), [30_000, 60_000, 70_000]);
-    // Memory for one of them: b takes the place of a, which is loaded again.
+    // Memory for one variant: b evicts a, which is loaded again.
     assert_eq!(ends(&tight), [30_000, 60_000, 90_000]);
 
     let window = WindowBuilder::new(&roomy)
         .request("a")
         .resident(0, 0)
         .build();
-    let scene = Scene::new(&roomy, "{}", &window, 1);
-    let (_, line) = scene.problem().place(0, 0, &scene.lines[0]).unwrap();
+    let scene = TestBed::new(&roomy, "{}", &window, 1);
+    let (_, timeline) = scene.problem().place(0, 0, &scene.timelines[0]).unwrap();
     assert_eq!(
-        line.free_us - scene.now_us,
+        timeline.free_us - scene.now_us,
         10_000,
-        "what is resident is not loaded"
+        "a resident variant is not loaded"
     );
 }
 
@@ -81,17 +86,17 @@ fn a_large_group_runs_as_batches() {
     for _ in 0..10 {
         window = window.request("a").slack_us(20_000);
     }
-    let scene = Scene::new(&catalog, "{}", &window.build(), 1);
-    let (utility, line) = scene.problem().place(0, 0, &scene.lines[0]).unwrap();
-    assert_eq!(line.free_us - scene.now_us, 40_000);
+    let scene = TestBed::new(&catalog, "{}", &window.build(), 1);
+    let (utility, timeline) = scene.problem().place(0, 0, &scene.timelines[0]).unwrap();
+    assert_eq!(timeline.free_us - scene.now_us, 40_000);
     close(utility, 4.0 * 0.5);
 }
 
 #[test]
-fn the_search_beats_the_order_where_the_order_is_wrong() {
+fn the_search_beats_a_wrong_order() {
     // One worker, 10 ms each, step penalty. a: accuracies 0.5 and 0.9 (variance 0.04), due in
     // 40 ms: 1.04 * exp(-0.04) = 0.9992. b: 0.8 only, due in 15 ms: exp(-0.015) = 0.9851.
-    // By priority a runs first and b ends at 20 ms, worth nothing: 0.9. b first: 0.8 + 0.9.
+    // By priority a runs first and b ends at 20 ms with utility 0: 0.9. b first: 0.8 + 0.9.
     let catalog = CatalogBuilder::new()
         .app("a", &["x", "y"])
         .penalty(Penalty::Step)
@@ -112,32 +117,31 @@ fn the_search_beats_the_order_where_the_order_is_wrong() {
         .request("b")
         .slack_us(15_000)
         .build();
-    let scene = Scene::new(&catalog, "{}", &window, 1);
-    let first = in_order(&scene.problem(), &scene.lines);
+    let scene = TestBed::new(&catalog, "{}", &window, 1);
+    let first = in_order(&scene.problem(), &scene.timelines);
     assert_eq!(
         first.choices.iter().map(|c| c.group).collect::<Vec<_>>(),
         [0, 1]
     );
     close(first.utility, 0.9);
-    let (best, complete) = search::exact(&scene.problem(), &scene.lines, first.clone(), 1_000);
+    let (best, complete) = search::exact(&scene.problem(), &scene.timelines, first.clone(), 1_000);
     assert!(complete);
     close(best.utility, 1.7);
-    let on = |group, model| Choice {
+    let on = |group, model| Assignment {
         group,
         model,
-        line: Some(0),
+        timeline: Some(0),
     };
     assert_eq!(best.choices, [on(1, 0), on(0, 1)]);
-    // Out of nodes: what was there before counts.
-    let (kept, complete) = search::exact(&scene.problem(), &scene.lines, first.clone(), 0);
+    // Without nodes the first schedule stays.
+    let (kept, complete) = search::exact(&scene.problem(), &scene.timelines, first.clone(), 0);
     assert_eq!((kept, complete), (first, false));
 }
 
 #[test]
-fn the_worker_is_part_of_the_choice() {
-    // Eq. 15. Fast takes 10 ms, slow 30 ms. a is due in 35 ms, b in 15 ms, c in 25 ms: b and
-    // then c on fast (10, 20), a on slow (30): all in time, 2.7. On one worker alone at most
-    // two are.
+fn the_worker_is_part_of_the_assignment() {
+    // Eq. 15. Fast takes 10 ms, slow 30 ms. a is due in 35 ms, b in 15 ms, c in 25 ms: b, then c on
+    // fast (10, 20), a on slow (30): all in time, 2.7. One worker has at most two in time.
     let app = |builder: CatalogBuilder, name| {
         let app = builder.app(name, &["x", "y"]).penalty(Penalty::Step);
         let variant = app.variant(name, &[0.9, 0.9]);
@@ -154,9 +158,9 @@ fn the_worker_is_part_of_the_choice() {
     for (app, slack_us) in [("a", 35_000), ("b", 15_000), ("c", 25_000)] {
         window = window.request(app).slack_us(slack_us);
     }
-    let scene = Scene::new(&catalog, "{}", &window.build(), 2);
-    let first = in_order(&scene.problem(), &scene.lines);
-    let (best, _) = search::exact(&scene.problem(), &scene.lines, first, 10_000);
+    let scene = TestBed::new(&catalog, "{}", &window.build(), 2);
+    let first = in_order(&scene.problem(), &scene.timelines);
+    let (best, _) = search::exact(&scene.problem(), &scene.timelines, first, 10_000);
     close(best.utility, 2.7);
     let worker = |group| {
         let choice = best
@@ -164,7 +168,7 @@ fn the_worker_is_part_of_the_choice() {
             .iter()
             .find(|choice| choice.group == group)
             .unwrap();
-        scene.lines[choice.line.unwrap()].worker
+        scene.timelines[choice.timeline.unwrap()].worker
     };
     assert_eq!(
         [worker(0), worker(1), worker(2)],
@@ -173,13 +177,13 @@ fn the_worker_is_part_of_the_choice() {
 }
 
 #[test]
-fn an_app_that_no_worker_can_run_does_not_stop_the_others() {
+fn an_app_that_no_worker_can_run_is_skipped() {
     let catalog = two_apps().worker("tiny").worker_memory_bytes(100).build();
     let window = WindowBuilder::new(&catalog).request("a").build();
-    let scene = Scene::new(&catalog, "{}", &window, 1);
-    let first = in_order(&scene.problem(), &scene.lines);
+    let scene = TestBed::new(&catalog, "{}", &window, 1);
+    let first = in_order(&scene.problem(), &scene.timelines);
     assert_eq!(first.choices, []);
-    let (best, _) = search::exact(&scene.problem(), &scene.lines, first, 1_000);
+    let (best, _) = search::exact(&scene.problem(), &scene.timelines, first, 1_000);
     assert_eq!(best.choices, []);
 }
 
@@ -189,7 +193,8 @@ fn an_app_that_no_worker_can_run_does_not_stop_the_others() {
 struct AppCase {
     penalty: u8,
     sneakpeek: Option<f64>,
-    /// Recalls, latency of a batch of one, more per request, load time, largest batch.
+    /// Two recalls, latency of one request, latency per further request, load time (us), largest
+    /// batch.
     variants: Vec<(f64, f64, u64, u64, u64, u32)>,
     /// Slack and evidence.
     requests: Vec<(i64, Option<u32>)>,
@@ -262,18 +267,18 @@ fn build(cases: &[AppCase], workers: &[(bool, u64)]) -> (Catalog, raw::Window) {
     (catalog, window)
 }
 
-/// The sum of utilities of some choices, worked out without the code under test: from the
-/// catalog, one request after the other.
-fn worth(scene: &Scene, choices: &[Choice]) -> f64 {
-    let mut lines: Vec<(u64, Vec<VariantId>)> = scene
-        .lines
+/// The sum of utilities of assignments, computed without the code under test: from the catalog,
+/// request by request.
+fn worth(scene: &TestBed, choices: &[Assignment]) -> f64 {
+    let mut timelines: Vec<(u64, Vec<VariantId>)> = scene
+        .timelines
         .iter()
-        .map(|line| (line.free_us, Vec::new()))
+        .map(|timeline| (timeline.free_us, Vec::new()))
         .collect();
     let mut sum = 0.0;
     for choice in choices {
         let group = &scene.groups.list[choice.group];
-        let app = &scene.apps[group.app];
+        let app = &scene.apps[group.app.index()];
         let jobs = &scene.jobs.live[group.jobs.clone()];
         let mut count = |jobs: &[job::Job], end_us: u64| {
             for job in jobs {
@@ -281,16 +286,16 @@ fn worth(scene: &Scene, choices: &[Choice]) -> f64 {
                 sum += utility(app.penalty, accuracy, job.due_us, end_us - job.arrival_us);
             }
         };
-        let Some(at) = choice.line else {
+        let Some(at) = choice.timeline else {
             count(jobs, scene.now_us);
             continue;
         };
         let ((variant, exit), worker) = (
             app.models[choice.model].run.unwrap(),
-            scene.lines[at].worker,
+            scene.timelines[at].worker,
         );
-        let (free_us, loaded) = &mut lines[at];
-        if !scene.lines[at].holds(variant) && !loaded.contains(&variant) {
+        let (free_us, loaded) = &mut timelines[at];
+        if !scene.timelines[at].holds(variant) && !loaded.contains(&variant) {
             *free_us += scene.catalog.load_us(worker, variant);
             loaded.push(variant);
         }
@@ -308,23 +313,27 @@ fn worth(scene: &Scene, choices: &[Choice]) -> f64 {
 }
 
 /// Tries all orders, models and workers.
-fn brute_force(scene: &Scene, rest: &mut Vec<usize>, path: &mut Vec<Choice>) -> f64 {
+fn brute_force(scene: &TestBed, rest: &mut Vec<usize>, path: &mut Vec<Assignment>) -> f64 {
     if rest.is_empty() {
         return worth(scene, path);
     }
     let mut best = f64::NEG_INFINITY;
     for at in 0..rest.len() {
         let group = rest.remove(at);
-        let app = &scene.apps[scene.groups.list[group].app];
+        let app = &scene.apps[scene.groups.list[group].app.index()];
         for model in 0..app.models.len() {
             let runs = app.models[model].run.is_some();
-            let lines = if runs { 0..scene.lines.len() } else { 0..1 };
+            let timelines = if runs { 0..scene.timelines.len() } else { 0..1 };
             if !runs && scene.problem().answer(group).is_none() {
                 continue;
             }
-            for line in lines {
-                let line = runs.then_some(line);
-                path.push(Choice { group, model, line });
+            for timeline in timelines {
+                let timeline = runs.then_some(timeline);
+                path.push(Assignment {
+                    group,
+                    model,
+                    timeline,
+                });
                 best = best.max(brute_force(scene, rest, path));
                 path.pop();
             }
@@ -343,33 +352,32 @@ proptest! {
         workers in proptest::collection::vec((any::<bool>(), prop_oneof![Just(0u64), 0u64..40_000]), 1..3),
     ) {
         let (catalog, window) = build(&cases, &workers);
-        let scene = Scene::new(&catalog, r#"{"label_split": false}"#, &window, 1);
+        let scene = TestBed::new(&catalog, r#"{"label_split": false}"#, &window, 1);
         prop_assume!(scene.groups.list.len() <= 3);
         let problem = scene.problem();
-        let first = in_order(&problem, &scene.lines);
+        let first = in_order(&problem, &scene.timelines);
         prop_assert!((worth(&scene, &first.choices) - first.utility).abs() < 1e-9);
-        let (best, complete) = search::exact(&problem, &scene.lines, first.clone(), u32::MAX);
+        let (best, complete) = search::exact(&problem, &scene.timelines, first.clone(), u32::MAX);
         prop_assert!(complete);
         prop_assert!((worth(&scene, &best.choices) - best.utility).abs() < 1e-9);
         let mut groups = (0..scene.groups.list.len()).collect();
         let most = brute_force(&scene, &mut groups, &mut Vec::new());
         prop_assert!((best.utility - most).abs() < 1e-6, "{} is not {most}", best.utility);
-        // Nor does it owe that to the schedule it starts from.
+        // The result does not depend on the first schedule.
         let none = Schedule { choices: Vec::new(), utility: -1.0 };
-        let (best, _) = search::exact(&problem, &scene.lines, none, u32::MAX);
+        let (best, _) = search::exact(&problem, &scene.timelines, none, u32::MAX);
         prop_assert!((best.utility - most).abs() < 1e-6, "{} is not {most}", best.utility);
     }
 
     #[test]
-    fn every_plan_would_be_accepted(
+    fn every_plan_is_accepted(
         cases in proptest::collection::vec(app_case(), 1..6),
         workers in proptest::collection::vec((any::<bool>(), prop_oneof![Just(0u64), 0u64..40_000]), 1..4),
     ) {
         let (catalog, window) = build(&cases, &workers);
         let mut policy = SneakPeek::configure(&catalog, "{}").unwrap();
         let decisions = run(&mut policy, &catalog, &window);
-        // An idle worker stays idle only when everything else was settled, or when a busy
-        // one will still be done sooner.
+        // If all workers are idle, at least one request is launched or answered.
         let all_idle = workers.iter().all(|&(_, busy_us)| busy_us == 0);
         let settled = decisions.dispatched().len() + decisions.answers.len();
         prop_assert!(!all_idle || settled > 0 || window.requests.id.is_empty());

@@ -1,8 +1,8 @@
-//! Time that has a price (past the paper).
+//! The price of time (not in the paper).
 
 use super::*;
 
-/// 10 ms for 0.8, 40 ms for 0.9, deadlines that either meets.
+/// 10 ms for 0.8, 40 ms for 0.9; both meet the deadlines.
 fn catalog() -> Catalog {
     CatalogBuilder::new()
         .app("heart", &["n", "a"])
@@ -16,7 +16,7 @@ fn catalog() -> Catalog {
         .build()
 }
 
-/// The variant of one request's batch while others arrive at a rate.
+/// The variant of one request's batch at an arrival rate.
 fn variant(json: &str, rate: f64) -> u32 {
     let catalog = catalog();
     let mut policy = SneakPeek::configure(&catalog, json).unwrap();
@@ -27,11 +27,11 @@ fn variant(json: &str, rate: f64) -> u32 {
 }
 
 #[test]
-fn accuracy_waits_for_what_comes_next_only_with_foresight() {
+fn only_foresight_saves_time_for_later_arrivals() {
     let foresight = r#"{"foresight": true}"#;
-    // 20/s of 40 ms fill 0.8 of the worker: everybody can be slow. 50/s do not: 0.1 of accuracy in
-    // 30 ms is what the last improvement costs, the slow one is worth 0.9 - 0.1 * 40 / 30 = 0.767,
-    // the fast one 0.8 - 0.1 * 10 / 30 = 0.767, and the earlier end decides.
+    // 20/s of 40 ms fill 0.8 of the worker: the slow model fits. 50/s do not: the price is 0.1 in
+    // 30 ms, slow counts 0.9 - 0.1 * 40 / 30 = 0.767, fast 0.8 - 0.1 * 10 / 30 = 0.767, and the
+    // earlier end decides.
     assert_eq!((variant(foresight, 20.0), variant(foresight, 50.0)), (1, 0));
     assert_eq!((variant("{}", 20.0), variant("{}", 50.0)), (1, 1));
 }

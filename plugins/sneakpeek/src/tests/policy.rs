@@ -1,9 +1,9 @@
-//! The whole policy, on windows worked out by hand.
+//! The whole policy, on windows computed by hand.
 
 use super::*;
 
-/// One app with a fast variant 0 (10 + 1 ms per request, accuracy 0.8) and a slow, better
-/// variant 1 (40 + 2 ms per request, accuracy 0.9), one worker.
+/// One worker and one app with variant 0 (fast: 10 + 1 ms per request, accuracy 0.8) and variant 1
+/// (slow: 40 + 2 ms per request, accuracy 0.9).
 fn one_app() -> CatalogBuilder {
     CatalogBuilder::new()
         .app("heart", &["n", "a"])
@@ -40,14 +40,14 @@ fn takes_the_better_model_while_deadlines_allow() {
         decide(&catalog, "{}", window).batches,
         [batch(0, 1, &[1, 2])]
     );
-    // With 30 ms to go slow (42 ms) is late: x = 12 / 30 = 0.4, (0.4 / 0.6)^-3 = 3.375,
-    // 0.9 * (1 - 1 / 4.375) = 0.694. Fast (11 ms) is not: 0.8.
+    // With 30 ms slow (42 ms) is late: x = 12 / 30 = 0.4, (0.4 / 0.6)^-3 = 3.375,
+    // 0.9 * (1 - 1 / 4.375) = 0.694. Fast (11 ms) is in time: 0.8.
     let window = WindowBuilder::new(&catalog)
         .all_resident()
         .request("heart")
         .slack_us(30_000);
     assert_eq!(decide(&catalog, "{}", window).batches, [batch(0, 0, &[1])]);
-    // With 36 ms it is x = 1 / 6, (1 / 5)^-3 = 125, 0.9 * (1 - 1 / 126) = 0.893: slow.
+    // With 36 ms: x = 1 / 6, (1 / 5)^-3 = 125, 0.9 * (1 - 1 / 126) = 0.893: slow.
     let window = WindowBuilder::new(&catalog)
         .all_resident()
         .request("heart")
@@ -57,8 +57,8 @@ fn takes_the_better_model_while_deadlines_allow() {
 
 #[test]
 fn short_circuits_when_deadlines_are_tight() {
-    // SneakPeek's profiled accuracy 0.6. Deadline in 5 ms from arrival, step penalty: fast
-    // needs 11 ms and is worth 0, the estimate 0.6 * (1 - 0) = 0.6.
+    // Step penalty, deadline 5 ms after the arrival: fast takes 11 ms and has utility 0, the
+    // SneakPeek model 0.6 * (1 - 0) = 0.6.
     let app = |accuracy| {
         CatalogBuilder::new()
             .app("heart", &["n", "a"])
@@ -77,16 +77,16 @@ fn short_circuits_when_deadlines_are_tight() {
     let decisions = decide(&catalog, "{}", tight(&catalog));
     assert_eq!((decisions.answers, decisions.batches), (vec![1], vec![]));
 
-    // With 20 ms there is time for fast: 0.8 beats 0.6.
+    // With 20 ms fast is in time: 0.8 beats 0.6.
     let decisions = decide(&catalog, "{}", tight(&catalog).slack_us(20_000));
     assert_eq!((decisions.answers, decisions.batches.len()), (vec![], 1));
 
-    // An estimate of 0.85 beats the model's 0.8 at any deadline.
+    // A SneakPeek model of 0.85 beats 0.8 at any deadline.
     let catalog = app(0.85);
     let decisions = decide(&catalog, "{}", tight(&catalog).slack_us(20_000));
     assert_eq!(decisions.answers, [1]);
 
-    // Never when it is switched off, nor for a request whose evidence is not ready.
+    // Never with short_circuit off, nor without evidence.
     let off = r#"{"short_circuit": false}"#;
     assert_eq!(
         decide(&catalog, off, tight(&catalog)).answers,
@@ -101,9 +101,9 @@ fn short_circuits_when_deadlines_are_tight() {
 
 #[test]
 fn accuracy_comes_from_the_evidence() {
-    // Variant 0 knows class n, variant 1 class a. Alone, with Jeffreys' prior:
+    // Variant 0 is good at class n, variant 1 at class a. With Jeffreys' prior:
     // y = (5, 0): theta = (5.5, 0.5) / 6; 0: 0.9167 * 0.95 + 0.0833 * 0.5 = 0.9125,
-    // 1: 0.9167 * 0.6 + 0.0833 * 0.99 = 0.6325. y = (0, 5) turns it round.
+    // 1: 0.9167 * 0.6 + 0.0833 * 0.99 = 0.6325. With y = (0, 5) variant 1 is better.
     let catalog = CatalogBuilder::new()
         .app("heart", &["n", "a"])
         .frequencies(&[0.9, 0.1])
@@ -141,7 +141,7 @@ fn groups_are_split_by_likely_label() {
         .evidence(&[0, 5])
         .request("heart")
         .evidence(&[4, 1]);
-    // Enough lookahead to commit the whole schedule.
+    // A lookahead that commits the whole schedule.
     let all = r#"{"lookahead_ms": 100}"#;
     let mut batches = decide(&catalog, all, window.clone()).batches;
     batches.sort_by_key(|batch| batch.variant);
@@ -160,9 +160,9 @@ fn groups_are_split_by_likely_label() {
 }
 
 #[test]
-fn a_client_gets_the_accuracy_it_asks_for_where_some_model_has_it() {
+fn min_accuracy_holds_if_some_model_reaches_it() {
     let catalog = one_app().build();
-    // 12 ms would do for fast only, but the client insists on 0.85.
+    // Only fast is in time with 12 ms, but the client asks for 0.85.
     let window = |least| {
         let window = WindowBuilder::new(&catalog).all_resident().request("heart");
         window.slack_us(12_000).min_accuracy(least)
@@ -175,7 +175,7 @@ fn a_client_gets_the_accuracy_it_asks_for_where_some_model_has_it() {
         decide(&catalog, "{}", window(0.85)).batches,
         [batch(0, 1, &[1])]
     );
-    // Nothing reaches 0.95: the request is treated as any other.
+    // No model reaches 0.95: all are candidates.
     assert_eq!(
         decide(&catalog, "{}", window(0.95)).batches,
         [batch(0, 0, &[1])]
@@ -183,7 +183,7 @@ fn a_client_gets_the_accuracy_it_asks_for_where_some_model_has_it() {
 }
 
 #[test]
-fn all_idle_workers_get_work() {
+fn every_idle_worker_gets_a_batch() {
     let catalog = one_app().worker("second").worker("third").build();
     let window = WindowBuilder::new(&catalog)
         .all_resident()
@@ -196,7 +196,7 @@ fn all_idle_workers_get_work() {
 }
 
 #[test]
-fn what_cannot_start_soon_stays_pending() {
+fn requests_that_cannot_start_soon_stay_pending() {
     let catalog = one_app().build();
     // Three batches of 8 are due; one starts now, the others would wait.
     let window = WindowBuilder::new(&catalog)
@@ -206,10 +206,10 @@ fn what_cannot_start_soon_stays_pending() {
     assert_eq!(decisions.batches.len(), 1);
     assert!(
         decisions.wake_us.is_none(),
-        "the worker's idleness opens the next window"
+        "the next window opens when the worker is idle"
     );
 
-    // Busy for 20 ms: nothing is committed, and a window is asked for 1 ms before that.
+    // Busy for 20 ms: no batch is committed; the policy asks for a window 1 ms before the end.
     let window = WindowBuilder::new(&catalog)
         .all_resident()
         .request("heart")
@@ -218,7 +218,7 @@ fn what_cannot_start_soon_stays_pending() {
     assert_eq!(decisions.batches, []);
     assert_eq!(decisions.wake_us, Some(1_019_000));
 
-    // Busy for 0.5 ms: the next batch is put in its queue.
+    // Busy for 0.5 ms: the next batch is queued.
     let window = WindowBuilder::new(&catalog)
         .all_resident()
         .request("heart")
@@ -253,16 +253,16 @@ fn evidence_answers_while_all_workers_are_busy() {
     assert_eq!(
         decisions.wake_us,
         Some(1_005_000),
-        "the next schedule is made after 5 ms"
+        "the next schedule is due after 5 ms"
     );
-    // Until then nothing is worked out again.
+    // Until then no schedule is made.
     assert_eq!(run(&mut policy, &catalog, &window).answers, [] as [u64; 0]);
 }
 
 #[test]
-fn requests_that_are_too_late_wait_for_an_idle_worker_but_not_for_ever() {
+fn lost_requests_wait_for_an_idle_worker_but_not_for_ever() {
     let catalog = one_app().build();
-    // Sigmoid: worth nothing from twice the deadline on. Request 1 was due 900 ms ago.
+    // Sigmoid: utility 0 from twice the deadline on. Request 1 was due 900 ms ago.
     let late_by = |late_us: i64| {
         WindowBuilder::new(&catalog)
             .all_resident()
@@ -271,12 +271,12 @@ fn requests_that_are_too_late_wait_for_an_idle_worker_but_not_for_ever() {
             .slack_us(-late_us)
             .request("heart")
     };
-    // The live request goes alone; it would be slowed down by the company.
+    // The live request runs alone: a larger batch would be slower.
     assert_eq!(
         decide(&catalog, "{}", late_by(900_000)).batches,
         [batch(0, 1, &[2])]
     );
-    // After `lost_wait_ms` the late one has its turn, once.
+    // After `lost_wait_ms` the lost request goes first, once.
     let mut policy = SneakPeek::configure(&catalog, r#"{"lost_wait_ms": 800}"#).unwrap();
     let window = late_by(900_000).build();
     assert_eq!(
@@ -287,7 +287,7 @@ fn requests_that_are_too_late_wait_for_an_idle_worker_but_not_for_ever() {
         run(&mut policy, &catalog, &window).batches,
         [batch(0, 1, &[2])]
     );
-    // With nothing else to do it goes at once.
+    // On an idle worker it runs at once.
     let alone = WindowBuilder::new(&catalog)
         .all_resident()
         .request("heart")
@@ -297,7 +297,7 @@ fn requests_that_are_too_late_wait_for_an_idle_worker_but_not_for_ever() {
 }
 
 #[test]
-fn parked_requests_go_on_first() {
+fn parked_requests_resume_first() {
     let catalog = CatalogBuilder::new()
         .app("image", &["a", "b"])
         .variant("net", &[0.9, 0.9])
@@ -318,7 +318,7 @@ fn parked_requests_go_on_first() {
 }
 
 #[test]
-fn exits_are_models_of_their_own() {
+fn exits_are_candidate_models() {
     let catalog = CatalogBuilder::new()
         .app("heart", &["n", "a"])
         .penalty(Penalty::Step)

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// `slow` takes 20 ms, `quick` 10.
+/// `slow` takes 20 ms, `quick` 10 ms.
 fn two() -> Catalog {
     apps(&[("quick", 2, 10), ("slow", 4, 20)]).build()
 }
@@ -12,7 +12,7 @@ fn policy(name: &str) -> String {
 }
 
 #[test]
-fn all_final_and_all_early_serve_the_longest_queue_whatever_is_late() {
+fn all_final_and_all_early_serve_the_longest_queue() {
     let requests = [("slow", 49), ("quick", 45), ("quick", 1)];
     assert_eq!(
         served(&two(), &policy("all-final"), &requests),
@@ -25,7 +25,7 @@ fn all_final_and_all_early_serve_the_longest_queue_whatever_is_late() {
 }
 
 #[test]
-fn of_equal_queues_that_with_the_oldest_task() {
+fn of_equal_queues_the_one_with_the_oldest_task_is_served() {
     let requests = [("quick", 20), ("slow", 25)];
     assert_eq!(
         served(&two(), &policy("all-final"), &requests),
@@ -41,7 +41,7 @@ fn early_exit_lqf_and_edf_take_the_deepest_exit_in_time() {
         served(&two(), &policy("early-exit-lqf"), &requests),
         (FINAL, vec![2, 3])
     );
-    // The least slack: 35 + 20 is not.
+    // The least slack: 35 + 20 is late.
     assert_eq!(
         served(&two(), &policy("early-exit-edf"), &requests),
         (EARLY, vec![1])
@@ -49,7 +49,7 @@ fn early_exit_lqf_and_edf_take_the_deepest_exit_in_time() {
 }
 
 #[test]
-fn edf_goes_by_slack_where_slos_differ() {
+fn edf_goes_by_slack_if_slos_differ() {
     let catalog = apps(&[("a", 2, 10)]);
     let catalog = with_app(catalog, "b", 2, 10).slo_us(200_000).build();
     // Slacks 140 and 30.
@@ -62,7 +62,7 @@ fn edf_goes_by_slack_where_slos_differ() {
 
 #[test]
 fn all_final_deadline_aware_chooses_by_score_alone() {
-    // As in `rounds`: quick leaves 0.741, slow 0.819.
+    // As in `rounds`: after quick 0.741, after slow 0.819.
     let requests = [("slow", 25), ("quick", 20)];
     let json = policy("all-final-deadline-aware");
     assert_eq!(served(&two(), &json, &requests), (FINAL, vec![2]));
@@ -78,16 +78,16 @@ fn symphony_waits_until_the_oldest_task_must_start() {
     let decisions = decide(&catalog, &json, window);
     assert_eq!(decisions.batches, []);
     assert_eq!(decisions.wake_us, Some(1_000_000 + 20_000));
-    // Then it does, though its queue is the shorter one.
+    // Then it starts, although its queue is shorter.
     let requests = [("slow", 30), ("quick", 25), ("quick", 2)];
     assert_eq!(served(&catalog, &json, &requests), (FINAL, vec![1]));
-    // Of two that must start, the one that had to start first: -10 against 0.
+    // Of two overdue queues the one that had to start first: -10 against 0.
     let requests = [("slow", 40), ("quick", 40)];
     assert_eq!(served(&catalog, &json, &requests).1, [1]);
 }
 
 #[test]
-fn symphony_starts_what_can_grow_no_more() {
+fn symphony_starts_a_full_batch() {
     let json = r#"{"policy": "symphony", "batch_max": 3}"#;
     let requests = [("quick", 1), ("quick", 1), ("quick", 1), ("slow", 10)];
     assert_eq!(served(&two(), json, &requests), (FINAL, vec![1, 2, 3]));

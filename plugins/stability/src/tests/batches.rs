@@ -1,8 +1,8 @@
-//! Batch and exit (eq. 5 and 6), and the ladder they are chosen from.
+//! Batch and exit (eq. 5 and 6), and the ladder of exits.
 
 use super::*;
-use crate::exits::Ladders;
-use crate::settings::Settings;
+use crate::exits::ExitLadders;
+use crate::settings::StabilitySettings;
 use switchyard_sdk::{AppId, WorkerId};
 
 #[test]
@@ -13,17 +13,17 @@ fn the_deepest_exit_in_time_for_the_oldest_task() {
         served(&catalog, "{}", &[("a", 30), ("a", 2)]),
         (FINAL, vec![1, 2])
     );
-    // 31 + 20 is not, though the other task would be.
+    // 31 + 20 is late, although the other task is in time.
     assert_eq!(
         served(&catalog, "{}", &[("a", 31), ("a", 2)]),
         (EARLY, vec![1, 2])
     );
-    // With none in time the shallowest.
+    // No exit in time: the shallowest.
     assert_eq!(served(&catalog, "{}", &[("a", 49)]), (EARLY, vec![1]));
 }
 
 #[test]
-fn as_many_as_wait_up_to_the_largest_batch() {
+fn the_batch_has_all_waiting_tasks_up_to_the_largest_batch() {
     let catalog = apps(&[("a", 5, 20)]).build();
     let twelve = [("a", 1); 12];
     let (_, requests) = served(&catalog, "{}", &twelve);
@@ -36,8 +36,8 @@ fn as_many_as_wait_up_to_the_largest_batch() {
 }
 
 #[test]
-fn a_larger_batch_that_takes_longer_takes_a_shallower_exit() {
-    // 20 ms for one, 2 ms more for each other.
+fn a_larger_and_slower_batch_takes_a_shallower_exit() {
+    // 20 ms for one task, 2 ms for each further task.
     let catalog = CatalogBuilder::new()
         .app("a", &["x", "y"])
         .slo_us(50_000)
@@ -47,7 +47,7 @@ fn a_larger_batch_that_takes_longer_takes_a_shallower_exit() {
         .latency(18_000, 2_000)
         .worker("gpu")
         .build();
-    // 28 + 20 = 48; of two 28 + 22 = 50; of three 28 + 24 = 52.
+    // One task 28 + 20 = 48, two 28 + 22 = 50, three 28 + 24 = 52.
     assert_eq!(served(&catalog, "{}", &[("a", 28)]).0, FINAL);
     assert_eq!(served(&catalog, "{}", &[("a", 28), ("a", 0)]).0, FINAL);
     assert_eq!(
@@ -57,12 +57,12 @@ fn a_larger_batch_that_takes_longer_takes_a_shallower_exit() {
 }
 
 #[test]
-fn settings_say_which_exits_there_are() {
+fn the_setting_exits_limits_the_exits() {
     let catalog = apps(&[("a", 5, 20)]).build();
     assert_eq!(
         served(&catalog, r#"{"exits": []}"#, &[("a", 49)]).0,
         FINAL,
-        "the last one is always there"
+        "the last exit is always used"
     );
     assert_eq!(
         served(&catalog, r#"{"exits": ["early"]}"#, &[("a", 49)]).0,
@@ -80,7 +80,7 @@ fn exits_of_several_variants_make_one_ladder() {
     };
     let builder = CatalogBuilder::new().app("a", &["x", "y"]);
     let builder = variant(builder, "large", 0.9, 40_000);
-    // No faster than what is better than it.
+    // No faster than the more accurate `small`: dropped.
     let builder = variant(builder, "poor", 0.7, 10_000);
     let builder = variant(builder, "small", 0.8, 10_000);
     let builder = builder.variant("huge", &[0.99, 0.99]).memory_bytes(2_000);
@@ -89,7 +89,7 @@ fn exits_of_several_variants_make_one_ladder() {
         .worker("tiny")
         .worker_memory_bytes(1_000_000)
         .build();
-    let ladders = Ladders::of_catalog(&catalog, &Settings::default()).unwrap();
+    let ladders = ExitLadders::of_catalog(&catalog, &StabilitySettings::default()).unwrap();
     assert_eq!(
         ladders.of(WorkerId(0), AppId(0)).rungs(),
         [(2, 0), (0, 0), (3, 0)]
@@ -97,7 +97,7 @@ fn exits_of_several_variants_make_one_ladder() {
 }
 
 #[test]
-fn a_worker_is_given_only_what_it_can_hold() {
+fn a_worker_gets_only_variants_that_fit() {
     let builder = CatalogBuilder::new().app("a", &["x", "y"]);
     let builder = builder.variant("small", &[0.8, 0.8]).latency(10_000, 0);
     let builder = builder.variant("large", &[0.9, 0.9]).latency(40_000, 0);
@@ -121,24 +121,24 @@ fn a_worker_is_given_only_what_it_can_hold() {
 }
 
 #[test]
-fn a_variant_that_is_not_resident_is_loaded_first() {
+fn the_load_time_of_a_variant_that_is_not_resident_counts() {
     let catalog = apps(&[("a", 5, 20)]);
     let catalog = with_app(catalog, "b", 5, 20).load_us(1_000).build();
     let window = |app| waiting(&catalog, &[(app, 30)]);
-    // 30 + 20 = 50, and 1 more where it has to be loaded.
+    // 30 + 20 = 50; with the load 51.
     let exit = |window| decide(&catalog, "{}", window).batches[0].exit;
     assert_eq!(exit(window("b")), Some(EARLY));
     assert_eq!(exit(window("b").all_resident()), Some(FINAL));
 }
 
 #[test]
-fn a_client_that_asks_for_accuracy_gets_it_for_the_whole_batch() {
+fn min_accuracy_holds_for_the_whole_batch() {
     let catalog = apps(&[("a", 5, 20)]).build();
     let asks = |accuracy| {
         let window = waiting(&catalog, &[("a", 45), ("a", 1)]).min_accuracy(accuracy);
         decide(&catalog, "{}", window).batches[0].exit
     };
     assert_eq!(asks(0.5), Some(EARLY));
-    assert_eq!(asks(0.6), Some(FINAL), "only the last exit has 0.9");
-    assert_eq!(asks(0.95), Some(EARLY), "none has it");
+    assert_eq!(asks(0.6), Some(FINAL), "only the last exit reaches 0.6");
+    assert_eq!(asks(0.95), Some(EARLY), "no exit reaches 0.95");
 }

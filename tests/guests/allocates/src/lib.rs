@@ -1,4 +1,4 @@
-//! Allocates until it is refused.
+//! Allocates in `schedule` until it is refused.
 
 use guest_base::Subject;
 use guest_base::contract::{Plan, Window};

@@ -1,4 +1,4 @@
-//! Reads an artifact when it may and when it may not.
+//! Reads an artifact in `configure`, where it may, and in `schedule`, where it may not.
 
 use std::cell::{Cell, RefCell};
 
@@ -18,7 +18,7 @@ impl Subject for AsksAtWrongTime {
     const NAME: &'static str = "asks-at-wrong-time";
 
     fn configure(_catalog: Catalog, settings: String) -> Result<(), String> {
-        // `{"artifact":"NAME"}`: the last string in it.
+        // Of `{"artifact":"NAME"}`, the last string.
         let name = settings.rsplit('"').nth(1).unwrap_or("table.bin");
         LENGTH.set(read(name)?.len());
         NAME.set(name.to_owned());
@@ -30,7 +30,7 @@ impl Subject for AsksAtWrongTime {
         Ok(empty_plan())
     }
 
-    /// Name and length of the artifact, so that a test sees that it was read whole.
+    /// Name and length of the artifact, so that a test can compare the length.
     fn save() -> Vec<u8> {
         NAME.with_borrow(|name| format!("{name} {}", LENGTH.get()).into_bytes())
     }

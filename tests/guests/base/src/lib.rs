@@ -1,6 +1,6 @@
-//! Raw bindings of the policy contract, and defaults for what a guest leaves out.
+//! Raw bindings of the policy contract, and default calls.
 //!
-//! A guest implements [`Subject`] and says `guest_base::guest!(Type)`.
+//! A guest implements [`Subject`] and invokes `guest_base::guest!(Type)`.
 
 use std::marker::PhantomData;
 
@@ -23,7 +23,7 @@ pub use bindings::switchyard::policy::host;
 
 use contract::{Catalog, Description, Dispatch, Events, Plan, Sights, Window};
 
-/// The five calls, all but one with defaults.
+/// The five calls. All but `schedule` have defaults.
 pub trait Subject {
     /// Name in the description.
     const NAME: &'static str;
@@ -44,7 +44,7 @@ pub trait Subject {
     /// See the WIT.
     ///
     /// # Errors
-    /// As the guest likes.
+    /// Those of the guest.
     fn configure(_catalog: Catalog, _settings: String) -> Result<(), String> {
         Ok(())
     }
@@ -52,7 +52,7 @@ pub trait Subject {
     /// See the WIT.
     ///
     /// # Errors
-    /// As the guest likes.
+    /// Those of the guest.
     fn schedule(window: Window) -> Result<Plan, String>;
 
     /// See the WIT.
@@ -63,21 +63,21 @@ pub trait Subject {
     /// See the WIT.
     ///
     /// # Errors
-    /// As the guest likes.
+    /// Those of the guest.
     fn restore(_state: Vec<u8>) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// Makes a [`Subject`] the component's export.
-pub struct Shell<T>(PhantomData<T>);
+/// The component's export, which calls a [`Subject`].
+pub struct GuestExport<T>(PhantomData<T>);
 
 /// Exports a type that implements [`Subject`].
 #[macro_export]
 macro_rules! guest {
     ($subject:ty) => {
-        /// What the component exports.
-        pub type Exported = $crate::Shell<$subject>;
+        /// The component's export.
+        pub type Exported = $crate::GuestExport<$subject>;
         // Names such as `a:b/c@1.0.0#d` are no symbols for a native linker.
         #[cfg(target_family = "wasm")]
         $crate::export!(Exported with_types_in $crate);
@@ -111,9 +111,9 @@ pub fn alone(worker: u32) -> Dispatch {
     }
 }
 
-// === impl Shell ===
+// === impl GuestExport ===
 
-impl<T: Subject> contract::Guest for Shell<T> {
+impl<T: Subject> contract::Guest for GuestExport<T> {
     fn describe() -> Description {
         T::describe()
     }

@@ -1,4 +1,4 @@
-//! Writes far too many log lines.
+//! Writes a thousand log lines per window.
 
 use guest_base::contract::{Plan, Window};
 use guest_base::host::{Level, log};

@@ -1,4 +1,4 @@
-//! Plans random nonsense: numbers that may or may not name something.
+//! Plans random nonsense: ids and indices that may exist or not.
 
 use guest_base::contract::{Dispatch, Lane, Plan, Reason, Route, Window};
 use guest_base::host::random_u64;
@@ -27,11 +27,11 @@ impl Subject for Garbage {
     }
 }
 
-/// Small numbers mostly name something, large ones never do.
 fn below(end: u64) -> u64 {
     random_u64() % end
 }
 
+/// A small index, which may exist, or a large one, which does not.
 fn index() -> u32 {
     match below(4) {
         0 => random_u64() as u32,

@@ -1,20 +1,21 @@
-//! Each request alone, first come first served, to worker 0.
+//! Dispatches each request alone to worker 0, first come first served.
 
 use std::cell::{Cell, RefCell};
 
 use guest_base::contract::{Catalog, Dispatch, Plan, Window};
 use guest_base::{Subject, alone, empty_plan};
 
-/// How an app's requests are run: to the end of its first variant.
+/// The first variant of an app, to its last exit.
 #[derive(Clone, Copy)]
-struct Way {
+struct FirstVariant {
     variant: u32,
     to_stage: u32,
     exit: u32,
 }
 
 thread_local! {
-    static WAYS: RefCell<Vec<Way>> = const { RefCell::new(Vec::new()) };
+    /// By app.
+    static VARIANTS: RefCell<Vec<FirstVariant>> = const { RefCell::new(Vec::new()) };
     static WINDOWS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -28,32 +29,32 @@ impl Subject for Good {
         if settings.contains("\"refuse\"") {
             return Err("settings.refuse: asked to refuse".to_owned());
         }
-        let ways = (0u32..).zip(&catalog.apps).map(|(app, _)| {
+        let variants = (0u32..).zip(&catalog.apps).map(|(app, _)| {
             let variant = catalog.variants.iter().position(|v| v.app == app)?;
             let stages = catalog.variants[variant].stages;
             let exit = catalog.variants[variant].exits.len().checked_sub(1)?;
-            Some(Way {
+            Some(FirstVariant {
                 variant: variant as u32,
                 to_stage: stages,
                 exit: exit as u32,
             })
         });
-        let ways: Option<Vec<Way>> = ways.collect();
-        WAYS.set(ways.ok_or("catalog.variants: an app has none")?);
+        let variants: Option<Vec<FirstVariant>> = variants.collect();
+        VARIANTS.set(variants.ok_or("catalog.variants: an app has none")?);
         Ok(())
     }
 
     fn schedule(window: Window) -> Result<Plan, String> {
         WINDOWS.set(WINDOWS.get() + 1);
         let mut plan = empty_plan();
-        WAYS.with_borrow(|ways| {
+        VARIANTS.with_borrow(|variants| {
             plan.dispatches
                 .extend(window.requests.app.iter().map(|app| {
-                    let way = ways[*app as usize];
+                    let first = variants[*app as usize];
                     Dispatch {
-                        variant: way.variant,
-                        to_stage: way.to_stage,
-                        exit: Some(way.exit),
+                        variant: first.variant,
+                        to_stage: first.to_stage,
+                        exit: Some(first.exit),
                         ..alone(0)
                     }
                 }));

@@ -1,4 +1,4 @@
-//! Asks for a network.
+//! Imports a network.
 
 use bindings::acme::telemetry::network;
 use bindings::exports::switchyard::policy::scheduling::{
@@ -38,7 +38,7 @@ impl Guest for ImportsOther {
 
     fn schedule(window: Window) -> Result<Plan, String> {
         network::send(&format!("window {}", window.id));
-        Err("nobody listens".to_owned())
+        Err("the window was sent".to_owned())
     }
 
     fn save() -> Vec<u8> {

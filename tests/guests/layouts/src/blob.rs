@@ -1,19 +1,19 @@
-//! A window as one list of bytes: little-endian rows without gaps.
+//! A window as one list of bytes: little-endian rows without gaps, read in place.
 
-use crate::logic::View;
+use crate::logic::WindowView;
 
 const HEADER: usize = 16;
 const REQUEST: usize = 36;
 const WORKER: usize = 20;
 
-/// A window where it lies, read in place.
-pub(crate) struct Blob<'a> {
+/// A window, read in place.
+pub(crate) struct BlobWindow<'a> {
     bytes: &'a [u8],
     requests: usize,
     workers: usize,
 }
 
-impl<'a> Blob<'a> {
+impl<'a> BlobWindow<'a> {
     /// Reads the header.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         let blob = Self {
@@ -38,7 +38,7 @@ impl<'a> Blob<'a> {
     }
 }
 
-impl View for Blob<'_> {
+impl WindowView for BlobWindow<'_> {
     fn now(&self) -> u64 {
         self.u64(0)
     }

@@ -1,15 +1,15 @@
-//! The same question in three memory layouts, for a benchmark.
+//! The same window in three memory layouts, for a benchmark.
 
 mod blob;
 mod logic;
 
 use std::cell::RefCell;
 
-use blob::Blob;
+use blob::BlobWindow;
 use exports::switchyard::layouts::shapes::{
     Dispatch, DispatchColumns, Guest, Request, RequestColumns, Worker, WorkerColumns,
 };
-use logic::{View, decide};
+use logic::{WindowView, decide};
 
 #[allow(missing_docs, clippy::all)] // Generated; the documentation is in the WIT.
 mod bindings {
@@ -28,13 +28,13 @@ thread_local! {
 /// The component.
 pub struct Layouts;
 
-struct Records {
+struct RecordsWindow {
     now: u64,
     requests: Vec<Request>,
     workers: Vec<Worker>,
 }
 
-struct Columns {
+struct ColumnsWindow {
     now: u64,
     requests: RequestColumns,
     workers: WorkerColumns,
@@ -49,13 +49,13 @@ impl Guest for Layouts {
 
     fn by_records(now: u64, requests: Vec<Request>, workers: Vec<Worker>) -> Vec<Dispatch> {
         let mut plan = Vec::with_capacity(requests.len());
-        let view = Records {
+        let window = RecordsWindow {
             now,
             requests,
             workers,
         };
         LATENCIES.with_borrow(|latencies| {
-            decide(&view, latencies, |request, worker, choice| {
+            decide(&window, latencies, |request, worker, choice| {
                 plan.push(Dispatch {
                     request,
                     worker,
@@ -73,13 +73,13 @@ impl Guest for Layouts {
             worker: Vec::with_capacity(count),
             choice: Vec::with_capacity(count),
         };
-        let view = Columns {
+        let window = ColumnsWindow {
             now,
             requests,
             workers,
         };
         LATENCIES.with_borrow(|latencies| {
-            decide(&view, latencies, |request, worker, choice| {
+            decide(&window, latencies, |request, worker, choice| {
                 plan.request.push(request);
                 plan.worker.push(worker);
                 plan.choice.push(choice);
@@ -89,10 +89,10 @@ impl Guest for Layouts {
     }
 
     fn by_blob(window: Vec<u8>) -> Vec<u8> {
-        let view = Blob::new(&window);
-        let mut plan = Vec::with_capacity(16 * view.requests());
+        let window = BlobWindow::new(&window);
+        let mut plan = Vec::with_capacity(16 * window.requests());
         LATENCIES.with_borrow(|latencies| {
-            decide(&view, latencies, |request, worker, choice| {
+            decide(&window, latencies, |request, worker, choice| {
                 plan.extend_from_slice(&request.to_le_bytes());
                 plan.extend_from_slice(&worker.to_le_bytes());
                 plan.extend_from_slice(&choice.to_le_bytes());
@@ -102,7 +102,7 @@ impl Guest for Layouts {
     }
 }
 
-impl View for Records {
+impl WindowView for RecordsWindow {
     fn now(&self) -> u64 {
         self.now
     }
@@ -132,7 +132,7 @@ impl View for Records {
     }
 }
 
-impl View for Columns {
+impl WindowView for ColumnsWindow {
     fn now(&self) -> u64 {
         self.now
     }

@@ -1,4 +1,4 @@
-//! Returns a pointer outside its memory where the plan's members should be.
+//! Returns a plan whose members point outside its memory.
 
 use guest_base::contract::{Plan, Window};
 use guest_base::{Subject, empty_plan};
@@ -12,8 +12,8 @@ impl Subject for Malformed {
     fn schedule(_window: Window) -> Result<Plan, String> {
         let beyond = std::ptr::without_provenance_mut(0xffff_fff0);
         let mut plan = empty_plan();
-        // SAFETY: none, that is the point; the bindings hand pointer and length on unread,
-        // and the host refuses them before anything frees them.
+        // SAFETY: deliberately unsound. The bindings pass pointer and length on unread, and the
+        // host refuses them before they are freed.
         plan.members = unsafe { Vec::from_raw_parts(beyond, 1024, 1024) };
         Ok(plan)
     }

@@ -1,28 +1,28 @@
-//! A policy that passes every check, with one mistake, chosen by the setting `mistake`.
+//! A policy that passes every check, or makes the mistake that its setting `mistake` names.
 //!
-//! - `way`: how an app's requests are run on a worker
+//! - `facts`: the variant for an app's requests on a worker
 //! - `plan`: the plan without a mistake
-//! - `spoil`: what each mistake makes of it
+//! - `apply`: changes the plan by the mistake
 
+mod apply;
+mod facts;
 mod mistake;
 mod plan;
-mod spoil;
-mod way;
 
 use std::cell::{Cell, RefCell};
 
 use guest_base::Subject;
 use guest_base::contract::{Catalog, Plan, Window};
 
+use facts::CatalogFacts;
 use mistake::Mistake;
-use way::Yard;
 
 thread_local! {
-    static YARD: RefCell<Yard> = const { RefCell::new(Yard::new()) };
+    static FACTS: RefCell<CatalogFacts> = const { RefCell::new(CatalogFacts::new()) };
     static MISTAKE: Cell<Option<Mistake>> = const { Cell::new(None) };
-    /// Windows so far: state, for the mistakes that are about state.
+    /// Windows so far: the state, for mistakes with state.
     static WINDOWS: Cell<u64> = const { Cell::new(0) };
-    /// The plan of the window before.
+    /// The plan of the previous window.
     static BEFORE: RefCell<Option<Plan>> = const { RefCell::new(None) };
 }
 
@@ -42,28 +42,27 @@ impl Subject for Mistakes {
             Some(Mistake::NeedsASetting) if !settings.contains("\"tau\"") => {
                 return Err("settings: tau: is missing".to_owned());
             }
-            // The catalog that came first is kept.
-            Some(Mistake::KeepsTheFirstCatalog) if YARD.with_borrow(|yard| !yard.is_empty()) => {
+            Some(Mistake::KeepsTheFirstCatalog) if !FACTS.with_borrow(CatalogFacts::is_empty) => {
                 return Ok(());
             }
             _ => {}
         }
-        YARD.set(Yard::of(&catalog));
+        FACTS.set(CatalogFacts::of(&catalog));
         Ok(())
     }
 
     fn schedule(window: Window) -> Result<Plan, String> {
         WINDOWS.set(WINDOWS.get() + 1);
-        YARD.with_borrow(|yard| {
-            let plan = plan::of(yard, &window);
+        FACTS.with_borrow(|facts| {
+            let plan = plan::of(facts, &window);
             match MISTAKE.get() {
                 None => Ok(plan),
                 Some(Mistake::KeepsItsPlan) => {
-                    // Decided now, handed over one window later.
+                    // Decided now, returned one window later.
                     let late = BEFORE.replace(Some(plan));
                     Ok(late.unwrap_or_else(guest_base::empty_plan))
                 }
-                Some(mistake) => spoil::spoil(mistake, plan, yard, &window, WINDOWS.get()),
+                Some(mistake) => apply::apply(mistake, plan, facts, &window, WINDOWS.get()),
             }
         })
     }

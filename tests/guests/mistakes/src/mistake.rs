@@ -1,6 +1,6 @@
 //! The mistakes and their names.
 
-/// What goes wrong.
+/// One mistake of policy authors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
     AnswersWithoutEvidence,
@@ -59,7 +59,7 @@ const NAMES: [(&str, Mistake); 25] = [
 ];
 
 impl Mistake {
-    /// The one that the settings name: `{"mistake":"NAME"}`, in JSON without spaces.
+    /// The mistake that the settings name: `{"mistake":"NAME"}`, JSON without spaces.
     pub(crate) fn of(settings: &str) -> Result<Option<Self>, String> {
         let Some((_, rest)) = settings.split_once("\"mistake\":\"") else {
             return Ok(None);

@@ -1,15 +1,15 @@
-//! The plan without a mistake: an idle worker goes on with what is parked on it, else the
-//! oldest request and those of its app that run in one batch with it.
+//! The plan without a mistake: an idle worker resumes the requests that are parked on it. If there
+//! are none, it gets the oldest request, in one batch with others of its app.
 
 use guest_base::contract::{Dispatch, Plan, Window};
 use guest_base::empty_plan;
 
-use crate::way::{Way, Yard};
+use crate::facts::{CatalogFacts, VariantEnd};
 
-/// Variant of a worker that runs nothing.
+/// `running-variant` of an idle worker.
 const IDLE: u32 = u32::MAX;
 
-pub(crate) fn of(yard: &Yard, window: &Window) -> Plan {
+pub(crate) fn of(facts: &CatalogFacts, window: &Window) -> Plan {
     let mut plan = empty_plan();
     let requests = &window.requests;
     let mut taken: Vec<bool> = vec![false; requests.id.len()];
@@ -21,52 +21,53 @@ pub(crate) fn of(yard: &Yard, window: &Window) -> Plan {
         let is_free = workers.up[worker] == 1
             && workers.running_variant[worker] == IDLE
             && workers.queued[worker] == 0;
-        if !is_free || resume(&mut plan, yard, window, worker) {
+        if !is_free || resume(&mut plan, facts, window, worker) {
             continue;
         }
         let oldest = (0..requests.id.len())
             .filter(|&i| !taken[i])
-            .find_map(|i| Some((requests.app[i], yard.way(worker, requests.app[i])?)));
-        let Some((app, way)) = oldest else { continue };
+            .find_map(|i| Some((requests.app[i], facts.variant_for(worker, requests.app[i])?)));
+        let Some((app, end)) = oldest else { continue };
         let batch = (0..requests.id.len()).filter(|&i| !taken[i] && requests.app[i] == app);
-        let batch: Vec<usize> = batch.take(way.batch_max as usize).collect();
+        let batch: Vec<usize> = batch.take(end.batch_max as usize).collect();
         for &i in &batch {
             taken[i] = true;
             plan.members.push(requests.id[i]);
         }
-        plan.dispatches.push(run(worker, way, 0, batch.len()));
+        plan.dispatches.push(dispatch(worker, end, 0, batch.len()));
     }
     plan
 }
 
-/// What is parked on the worker at the same stage as the first that is.
-fn resume(plan: &mut Plan, yard: &Yard, window: &Window, worker: usize) -> bool {
+/// Resumes the first request that is parked on the worker, with others at the same stage. Returns
+/// false if none is parked.
+fn resume(plan: &mut Plan, facts: &CatalogFacts, window: &Window, worker: usize) -> bool {
     let parked = &window.requests.progress;
     let Some(first) = parked.iter().find(|p| p.worker as usize == worker) else {
         return false;
     };
-    let way = yard.end(first.variant);
+    let end = facts.end(first.variant);
     let same = |p: &&_| {
         let p: &guest_base::contract::Progress = p;
         (p.worker, p.variant, p.stages_run) == (first.worker, first.variant, first.stages_run)
     };
     let before = plan.members.len();
-    let together = parked.iter().filter(same).take(way.batch_max as usize);
+    let together = parked.iter().filter(same).take(end.batch_max as usize);
     plan.members
         .extend(together.map(|p| window.requests.id[p.index as usize]));
     let size = plan.members.len() - before;
     plan.dispatches
-        .push(run(worker, way, first.stages_run, size));
+        .push(dispatch(worker, end, first.stages_run, size));
     true
 }
 
-fn run(worker: usize, way: Way, from_stage: u32, size: usize) -> Dispatch {
+fn dispatch(worker: usize, end: VariantEnd, from_stage: u32, size: usize) -> Dispatch {
     Dispatch {
         worker: worker as u32,
-        variant: way.variant,
+        variant: end.variant,
         from_stage,
-        to_stage: way.stages,
-        exit: Some(way.exit),
+        to_stage: end.stages,
+        exit: Some(end.exit),
         place: u32::MAX,
         size: size as u32,
     }

@@ -1,4 +1,4 @@
-//! Recurses without end.
+//! Recurses in `schedule` without end.
 
 use guest_base::contract::{Plan, Window};
 use guest_base::{Subject, empty_plan};
@@ -16,7 +16,7 @@ impl Subject for OverflowsStack {
     }
 }
 
-// The addition after the call keeps it from becoming a loop.
+// The addition after the call keeps the compiler from making a loop of it.
 #[allow(unconditional_recursion)]
 #[inline(never)]
 fn depth(n: u64) -> u64 {

@@ -1,21 +1,21 @@
-//! What there is to choose from, looked up once per catalog instead of once per request.
+//! The choices of a catalog, looked up once per catalog instead of once per request.
 
 use crate::catalog::Catalog;
-use crate::ids::{AppId, ExitId, KindId, VariantId};
+use crate::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
 use crate::time::Micros;
 
 /// Batches that the fallback lets wait behind a running one: enough to keep a worker busy,
 /// few enough that a policy that comes back finds most decisions still open.
 const QUEUE_DEPTH: u32 = 1;
 
-/// Batches whose latencies are kept; those of larger ones are asked of the profile.
+/// Largest batch whose latency is kept; latencies of larger ones come from the profile.
 const BATCHES_KEPT: u32 = 64;
 
-/// Ways to answer by class of workers and app, and latencies by batch.
+/// Exits by class of workers and app, and latencies by batch.
 #[derive(Debug, Default)]
 pub(super) struct Menu {
-    classes: Vec<Class>,
-    /// By worker.
+    classes: Vec<WorkerClass>,
+    /// By worker: position in `classes`.
     class_of: Vec<usize>,
     /// By worker: batches it is given at most, the running one included.
     room: Vec<u32>,
@@ -23,24 +23,23 @@ pub(super) struct Menu {
     largest_batch: Vec<u32>,
     /// By kind and exit (of all variants, one after the other), then by batch from 1.
     latencies: Vec<Vec<Option<Micros>>>,
-    /// Number of each variant's first exit, and at last of all exits.
+    /// Position of each variant's first exit among all exits, and at the end the number of exits.
     first_exit: Vec<usize>,
 }
 
-/// Workers of one kind with the same memory: whatever one of them can do, the others can, and as
-/// fast.
+/// Workers of one kind with the same memory: they can run the same variants, equally fast.
 #[derive(Debug)]
-struct Class {
+struct WorkerClass {
     kind: KindId,
     memory_bytes: u64,
-    workers: Vec<usize>,
+    workers: Vec<WorkerId>,
     /// By app.
-    ways: Vec<Vec<Way>>,
+    items: Vec<Vec<MenuItem>>,
 }
 
-/// A whole run.
+/// An exit, reached from the first stage on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
+pub(super) struct MenuItem {
     pub(super) variant: VariantId,
     pub(super) exit: ExitId,
     pub(super) to_stage: u32,
@@ -62,19 +61,20 @@ impl Menu {
         for kind in (0..catalog.kinds.len() as u32).map(KindId) {
             menu.add_latencies(kind, catalog);
         }
-        for (w, spec) in catalog.workers.iter().enumerate() {
+        for (worker, spec) in (0..).map(WorkerId).zip(&catalog.workers) {
+            let (kind, memory_bytes) = (spec.kind, spec.memory_bytes);
             let same =
-                |class: &Class| (class.kind, class.memory_bytes) == (spec.kind, spec.memory_bytes);
+                |class: &WorkerClass| (class.kind, class.memory_bytes) == (kind, memory_bytes);
             let class = menu.classes.iter().position(same).unwrap_or_else(|| {
-                menu.classes.push(Class {
-                    kind: spec.kind,
-                    memory_bytes: spec.memory_bytes,
+                menu.classes.push(WorkerClass {
+                    kind,
+                    memory_bytes,
                     workers: Vec::new(),
-                    ways: Vec::new(),
+                    items: Vec::new(),
                 });
                 menu.classes.len() - 1
             });
-            menu.classes[class].workers.push(w);
+            menu.classes[class].workers.push(worker);
             menu.class_of.push(class);
             menu.room.push(1 + QUEUE_DEPTH.min(spec.queue_max));
         }
@@ -84,8 +84,8 @@ impl Menu {
                 .map(|(_, variant)| variant.max_batch);
             menu.largest_batch.push(sizes.max().unwrap_or_default());
             for class in 0..menu.classes.len() {
-                let ways = menu.ways_of(class, app, catalog);
-                menu.classes[class].ways.push(ways);
+                let items = menu.items_of(class, app, catalog);
+                menu.classes[class].items.push(items);
             }
         }
         menu
@@ -106,8 +106,8 @@ impl Menu {
         }
     }
 
-    fn ways_of(&self, class: usize, app: AppId, catalog: &Catalog) -> Vec<Way> {
-        let Class {
+    fn items_of(&self, class: usize, app: AppId, catalog: &Catalog) -> Vec<MenuItem> {
+        let WorkerClass {
             kind, memory_bytes, ..
         } = self.classes[class];
         let variants = catalog.variants_of(app);
@@ -118,7 +118,7 @@ impl Menu {
         });
         exits
             .filter_map(|(variant, e, exit)| {
-                Some(Way {
+                Some(MenuItem {
                     variant,
                     exit: e,
                     to_stage: exit.after_stage,
@@ -129,17 +129,19 @@ impl Menu {
             .collect()
     }
 
+    /// Number of classes of workers.
     pub(super) fn classes(&self) -> usize {
         self.classes.len()
     }
 
     /// The workers of a class, in the catalog's order.
-    pub(super) fn workers(&self, class: usize) -> &[usize] {
+    pub(super) fn workers(&self, class: usize) -> &[WorkerId] {
         &self.classes[class].workers
     }
 
-    pub(super) fn class_of(&self, worker: usize) -> usize {
-        self.class_of[worker]
+    /// The class of a worker.
+    pub(super) fn class_of(&self, worker: WorkerId) -> usize {
+        self.class_of[worker.index()]
     }
 
     /// Batches that each worker is given at most, the running one included.
@@ -147,16 +149,19 @@ impl Menu {
         &self.room
     }
 
-    /// Whole runs that answer an app's requests, in the catalog's order.
-    pub(super) fn ways(&self, class: usize, app: usize) -> &[Way] {
-        self.classes[class].ways.get(app).map_or(&[], Vec::as_slice)
+    /// The exits of an app's variants that fit the class, in the catalog's order.
+    pub(super) fn items(&self, class: usize, app: AppId) -> &[MenuItem] {
+        let items = self.classes[class].items.get(app.index());
+        items.map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn largest_batch(&self, app: usize) -> u32 {
-        self.largest_batch.get(app).copied().unwrap_or_default()
+    /// The largest batch that any variant of an app takes.
+    pub(super) fn largest_batch(&self, app: AppId) -> u32 {
+        let largest = self.largest_batch.get(app.index());
+        largest.copied().unwrap_or_default()
     }
 
-    /// Latency of a whole run, if it is kept.
+    /// Latency from the first stage to an exit, if it is kept.
     pub(super) fn latency(
         &self,
         kind: KindId,

@@ -1,4 +1,4 @@
-//! The plans are those of the plain search over all workers, variants and exits.
+//! The plans equal those of a plain search over all workers, variants and exits.
 
 #![allow(clippy::unwrap_used)]
 
@@ -119,7 +119,7 @@ fn window(
     window
 }
 
-/// The policy in its plainest form.
+/// The policy as a plain search.
 fn plain(catalog: &Catalog, window: &Window) -> Plan {
     let (requests, workers) = (&window.requests, &window.workers);
     let mut order: Vec<usize> = (0..requests.id.len()).collect();
@@ -130,7 +130,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
         .collect();
     let mut taken = vec![false; order.len()];
     let mut plan = Plan::default();
-    let latency = |choice: Choice, batch| {
+    let latency = |choice: FallbackChoice, batch| {
         let kind = catalog.workers[choice.worker.index()].kind;
         let (from, to) = (choice.from_stage, choice.to_stage);
         let profile = &catalog.profile;
@@ -142,24 +142,24 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
         let has_room =
             |w: usize| workers.up[w] != 0 && held[w] <= 1.min(catalog.workers[w].queue_max);
         let deadline = Time(requests.deadline[first]);
-        let mut ways = Vec::new();
+        let mut exits = Vec::new();
         for w in (0..free_at.len()).filter(|&w| has_room(w)) {
             for (id, variant) in catalog.variants_of(AppId(requests.app[first])) {
                 let fits = variant.memory_bytes <= catalog.workers[w].memory_bytes;
                 for (e, exit) in (0u32..).zip(&variant.exits).filter(|_| fits) {
-                    let choice = Choice {
+                    let choice = FallbackChoice {
                         worker: WorkerId(w as u32),
                         variant: id,
                         exit: ExitId(e),
                         from_stage: 0,
                         to_stage: exit.after_stage,
                     };
-                    ways.push((exit.accuracy, free_at[w] + latency(choice, 1), choice));
+                    exits.push((exit.accuracy, free_at[w] + latency(choice, 1), choice));
                 }
             }
         }
         let choice = match progress_of(window, first) {
-            Some(p) => has_room(p.worker.index()).then_some(Choice {
+            Some(p) => has_room(p.worker.index()).then_some(FallbackChoice {
                 worker: p.worker,
                 variant: p.variant,
                 exit: ExitId(1),
@@ -167,14 +167,14 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
                 to_stage: 2,
             }),
             // The first of the best, in the order of workers, variants and exits.
-            None => ways
+            None => exits
                 .iter()
                 .filter(|(_, end, _)| *end <= deadline)
-                .reduce(|best, way| {
-                    let better = way.0 > best.0 || way.0 == best.0 && way.1 < best.1;
-                    if better { way } else { best }
+                .reduce(|best, exit| {
+                    let better = exit.0 > best.0 || exit.0 == best.0 && exit.1 < best.1;
+                    if better { exit } else { best }
                 })
-                .or_else(|| ways.iter().reduce(|a, b| if b.1 < a.1 { b } else { a }))
+                .or_else(|| exits.iter().reduce(|a, b| if b.1 < a.1 { b } else { a }))
                 .map(|&(_, _, choice)| choice),
         };
         let Some(choice) = choice.filter(|_| !taken[first]) else {
@@ -221,7 +221,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn plans_are_those_of_the_plain_search(
+    fn plans_equal_those_of_the_plain_search(
         memories in prop::collection::vec(prop_oneof![Just(5u64), Just(25), Just(100)], 1..6),
         fast in any::<bool>(),
         requests in prop::collection::vec(
@@ -239,7 +239,7 @@ proptest! {
         let window = window(&catalog, &requests, &workers[..memories.len()]);
         let mut policy = EarliestDeadlineFirst::default();
         policy.configure(&catalog).unwrap();
-        // Twice: what is kept from one window must not show in the next.
+        // Twice: buffers kept from one window must not change the next plan.
         for _ in 0..2 {
             let mut plan = Plan::default();
             policy.schedule(&window, &mut plan).unwrap();

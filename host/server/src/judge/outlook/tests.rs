@@ -1,20 +1,20 @@
-//! Outlooks worked out by hand, on the conformance yard.
+//! Outlooks worked out by hand, on the made catalog.
 
-use switchyard_core::policy::Sights;
-use switchyard_policy::conformance;
+use switchyard_core::policy::WindowFields;
+use switchyard_policy::trial;
 
 use super::*;
 
 /// One request of the app `three`, whose smallest variant knows its first class best, and
 /// one of `two`.
 fn yard() -> (Catalog, Window) {
-    let mut catalog = conformance::catalog();
+    let mut catalog = trial::catalog();
     catalog.variants[0].exits[0].recall = vec![1.0, 0.5, 0.0];
-    let sights = Sights {
+    let sights = WindowFields {
         evidence: true,
-        ..Sights::default()
+        ..WindowFields::default()
     };
-    let mut window = conformance::window_of(&catalog, sights, 2);
+    let mut window = trial::window_of(&catalog, sights, 2);
     window.requests.evidence_index = vec![0];
     window.requests.evidence_counts = vec![4, 1, 0];
     (catalog, window)

@@ -7,7 +7,7 @@ use crate::random::Purpose;
 /// Arrivals of a spec up to a time, as (microseconds, phase).
 fn draw(spec: &str, until_s: f64) -> Vec<(f64, usize)> {
     let mut random = Stream::new(11, Purpose::Arrivals, 0);
-    let mut process = Process::new(&spec.parse().unwrap());
+    let mut process = ArrivalProcess::new(&spec.parse().unwrap());
     std::iter::from_fn(|| process.next(&mut random))
         .take_while(|(at, _)| *at < until_s * SECOND_US)
         .collect()
@@ -51,8 +51,8 @@ fn gaps_vary_as_their_law_says() {
     }
 }
 
-/// The PPO router's workload: 18 times longer in the normal phase than in the bursty one,
-/// so the mean rate is (180 * 1 + 10 * 18) / 19.
+/// The PPO router's workload: the normal phase is 18 times as long as the bursty one, so the mean
+/// rate is (180 * 1 + 10 * 18) / 19.
 #[test]
 fn a_modulated_process_holds_its_phases() {
     let drawn = draw("mmpp:180,10,0.036,0.002", 400_000.0);
@@ -81,7 +81,7 @@ fn a_trace_of_rates_ends_with_its_last_interval() {
         ..Trace::default()
     };
     let mut random = Stream::new(3, Purpose::Arrivals, 0);
-    let mut process = Process::new(&Arrivals::Trace(trace));
+    let mut process = ArrivalProcess::new(&Arrivals::Trace(trace));
     let mut counts = [0; 3];
     while let Some((at, phase)) = process.next(&mut random) {
         assert_eq!((at / 1e7) as usize, phase);

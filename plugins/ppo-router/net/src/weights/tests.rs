@@ -1,41 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::fixtures::network;
 use crate::observation::Kind;
-use crate::observation::tests::layout;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
-
-pub(crate) fn meta(mut layout: Layout, batches: &[u32]) -> Meta {
-    layout.largest_batch = batches.last().copied().unwrap_or(0);
-    let mut meta = Meta {
-        format: FORMAT,
-        layers: vec![layout.width(), 5, 3, 0],
-        models: vec![0, 1],
-        variants: vec!["heavy".to_owned(), "light".to_owned()],
-        batches: batches.to_vec(),
-        slot_us: 1_000_000,
-        deadline_us: 300_000,
-        workload: "mmpp:180,10,0.036,0.002".to_owned(),
-        seed: 7,
-        command: "switchyard prepare ppo-router".to_owned(),
-        layout,
-    };
-    meta.layers[3] = meta.outputs();
-    meta
-}
-
-/// Weights that are all different.
-pub(crate) fn network(kind: Kind, batches: &[u32]) -> Network {
-    let meta = meta(layout(kind), batches);
-    let number = |i: usize| (i * 37 % 101) as f32 / 101.0 - 0.5;
-    let layers = meta.layers.windows(2).map(|shape| {
-        let weights = (0..shape[0] * shape[1]).map(number).collect();
-        (weights, (0..shape[1]).map(number).collect())
-    });
-    let layers = layers.collect();
-    Network::try_new(meta, layers).unwrap()
-}
 
 /// A file with its header changed by `change`.
 fn changed(change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
@@ -62,7 +31,7 @@ fn with_meta(change: impl FnOnce(&mut serde_json::Value)) -> String {
 }
 
 #[test]
-fn a_file_gives_back_the_network() {
+fn a_file_is_read_as_written() {
     for batches in [&[][..], &[1, 3, 5]] {
         let network = network(Kind::Extended, batches);
         let bytes = network.to_bytes().unwrap();
@@ -71,7 +40,7 @@ fn a_file_gives_back_the_network() {
 }
 
 #[test]
-fn the_safetensors_library_reads_what_is_written() {
+fn the_safetensors_library_reads_our_files() {
     let network = network(Kind::Paper, &[]);
     let bytes = network.to_bytes().unwrap();
     let read = SafeTensors::deserialize(&bytes).unwrap();
@@ -88,7 +57,7 @@ fn the_safetensors_library_reads_what_is_written() {
 }
 
 #[test]
-fn what_the_safetensors_library_writes_is_read() {
+fn files_of_the_safetensors_library_are_read() {
     let network = network(Kind::Full, &[]);
     let bytes = network.to_bytes().unwrap();
     let read = SafeTensors::deserialize(&bytes).unwrap();
@@ -149,14 +118,14 @@ fn mismatched_tensors_are_refused_by_name() {
 }
 
 #[test]
-fn metadata_that_makes_no_sense_is_refused_by_field() {
+fn invalid_metadata_is_refused_by_field() {
     let cases: [(&str, serde_json::Value, &str); 8] = [
-        ("/format", 2.into(), "format: is 2, not 1"),
+        ("/format", 2.into(), "format: is 2, must be 1"),
         ("/layout/capacity", 0.into(), "layout.capacity"),
         ("/layout/capacity", 4.into(), "layers: must begin with 22"),
         ("/layout/instances", 100_000.into(), "layout.instances"),
         ("/models", serde_json::json!([0]), "models: has 1 entries"),
-        ("/models/1", 9.into(), "models: names model 9"),
+        ("/models/1", 9.into(), "models: has model 9"),
         ("/batches", serde_json::json!([3, 1]), "batches"),
         ("/layers/1", 0.into(), "layers"),
     ];
@@ -169,7 +138,7 @@ fn metadata_that_makes_no_sense_is_refused_by_field() {
 }
 
 #[test]
-fn any_cut_and_any_length_is_refused_and_none_crashes() {
+fn truncated_files_are_refused_without_a_panic() {
     let bytes = network(Kind::Paper, &[]).to_bytes().unwrap();
     for cut in 0..bytes.len() {
         assert!(Network::parse(&bytes[..cut]).is_err(), "cut at {cut}");

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use ramsis_prepare::Model;
 use serde_json::Value;
 
-/// Deadline of the task's lowest of three, in microseconds.
+/// The lowest of the task's three deadlines, in microseconds.
 pub(crate) const SLO_US: u64 = 150_000;
-/// Workers of its constant loads.
+/// Number of workers with constant loads.
 pub(crate) const WORKERS: u32 = 60;
-/// Batches that the artifact plans for.
+/// Largest batch of the artifact.
 const BATCHES: u32 = 32;
 
-/// The nine variants on the front, from the file of the RAMSIS artifact's measurements; where that
-/// is not there, nine of the same spread.
+/// The nine variants on the front, from the RAMSIS artifact's measurements; if the file is missing,
+/// nine similar ones.
 pub(crate) fn nine() -> Result<Vec<Model>, Box<dyn Error>> {
     let file = match std::env::var_os("RAMSIS_PROFILES") {
         Some(file) => PathBuf::from(file),
@@ -24,13 +24,13 @@ pub(crate) fn nine() -> Result<Vec<Model>, Box<dyn Error>> {
     };
     let Ok(text) = std::fs::read_to_string(&file) else {
         eprintln!(
-            "{} is not there: a stand-in of nine variants is used. RAMSIS_PROFILES names another.",
+            "{}: missing; using a stand-in of nine variants. Set RAMSIS_PROFILES to another file.",
             file.display()
         );
         return Ok(stand_in());
     };
     let json: Value = serde_json::from_str(&text)?;
-    let missing = |what: &str| format!("{}: no {what}", file.display());
+    let missing = |field: &str| format!("{}: no {field}", file.display());
     let names = json["pareto"].as_array().ok_or_else(|| missing("pareto"))?;
     let all = json["models"].as_array().ok_or_else(|| missing("models"))?;
     let mut models = Vec::new();
@@ -54,7 +54,8 @@ pub(crate) fn nine() -> Result<Vec<Model>, Box<dyn Error>> {
     Ok(models)
 }
 
-/// Latencies of one request as in the paper's Figure 3, and two thirds of that for each one more.
+/// Latencies of one request as in the paper's Figure 3, two thirds of that for each further
+/// request.
 fn stand_in() -> Vec<Model> {
     let front = [
         (22, 0.58),

@@ -2,11 +2,11 @@
 
 use ramsis_prepare::Model;
 
-/// Accuracy from one variant to the next (section 7.3.2).
+/// Step of accuracy (section 7.3.2).
 const INCREMENT: f64 = 0.005;
 
-/// The nine, and others interpolated on the lines between neighbours in steps of half a percent
-/// of accuracy (Figure 8): sixty.
+/// The nine, with variants interpolated between neighbours in steps of half a percent of accuracy
+/// (Figure 8): sixty.
 pub(crate) fn sixty(nine: &[Model]) -> Vec<Model> {
     let mut models = Vec::new();
     for pair in nine.windows(2) {

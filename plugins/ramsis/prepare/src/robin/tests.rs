@@ -6,8 +6,8 @@ use crate::law::Poisson;
 const SLO: u64 = 100;
 const WORKERS: usize = 3;
 
-fn space() -> Space {
-    Space {
+fn space() -> StateSpace {
+    StateSpace {
         slo_us: SLO,
         slack_us: vec![0, 20, 45, 60, 80, 100],
         queue_max: 4,
@@ -24,9 +24,8 @@ fn chance(law: Poisson, count: usize, time: f64) -> f64 {
     (k * mean.ln() - mean - libm::lgamma(k + 1.0)).exp()
 }
 
-/// Equation 2 as it is printed, for one phase. Of slack 0 interval B is empty, so that it also
-/// stands for what is late already: with the printed one such requests would count as a full
-/// queue.
+/// Equation 2 as printed, for one phase, except that interval B is empty for slack 0: that includes
+/// requests that are late already, which would count as a full queue as printed.
 fn four_intervals(law: Poisson, latency: u64, q: usize, queued: usize, slack: usize) -> f64 {
     let grid = space().slack_us;
     let reach = |slack: u64| (latency as f64 + slack as f64 - SLO as f64).max(0.0);
@@ -61,7 +60,7 @@ fn row(kernel: &Kernel, phase: usize) -> Vec<f64> {
 }
 
 #[test]
-fn the_law_is_that_of_the_four_intervals() {
+fn the_law_equals_equation_2() {
     let space = space();
     for rate_per_us in [0.004, 0.05, 0.2] {
         let law = Poisson { rate_per_us };
@@ -97,7 +96,7 @@ fn the_law_is_that_of_the_four_intervals() {
 }
 
 #[test]
-fn the_phase_is_distributed_as_interval_a_says() {
+fn the_phase_has_the_distribution_of_interval_a() {
     let space = space();
     let law = Poisson { rate_per_us: 0.05 };
     let robin = RoundRobin::new(law, WORKERS, &space);
@@ -118,15 +117,15 @@ fn the_phase_is_distributed_as_interval_a_says() {
 }
 
 #[test]
-fn phases_far_in_a_tail_are_still_told_apart() {
-    let space = Space {
+fn phases_far_in_a_tail_keep_their_distribution() {
+    let space = StateSpace {
         slo_us: 150_000,
         slack_us: vec![0, 149_999, 150_000],
         queue_max: 32,
     };
     let robin = RoundRobin::new(Poisson { rate_per_us: 1e-6 }, 60, &space);
     let mut chances = [0.0; 60];
-    // 1,860 arrivals and more in a microsecond: far below the smallest double.
+    // At least 1860 arrivals in a microsecond: far below the smallest f64.
     robin.phase_chances(32, 1, &mut chances);
     assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     assert!(chances[0] > 0.999 && chances[1] > 0.0);

@@ -5,10 +5,10 @@ use ramsis_tables::{Batching, Objective};
 
 use super::*;
 use crate::law::Poisson;
-use crate::problem::{Offer, Parts};
+use crate::model::Model;
+use crate::problem::{Offer, ProcessInputs};
 use crate::robin::RoundRobin;
-use crate::space::Space;
-use crate::spec::Model;
+use crate::space::StateSpace;
 
 fn models() -> Vec<Model> {
     [
@@ -24,28 +24,33 @@ fn models() -> Vec<Model> {
     .to_vec()
 }
 
-fn problem(space: &Space, rate_per_us: f64, objective: Objective, batching: Batching) -> Problem {
+fn problem(
+    space: &StateSpace,
+    rate_per_us: f64,
+    objective: Objective,
+    batching: Batching,
+) -> DecisionProcess {
     let models = models();
-    let parts = Parts {
+    let parts = ProcessInputs {
         space,
         models: &models,
         objective,
         offer: Offer::Feasible(batching),
     };
     let robin = RoundRobin::new(Poisson { rate_per_us }, 4, space);
-    parts.build(&robin, Stop::default()).unwrap()
+    parts.build(&robin, CancelFlag::default()).unwrap()
 }
 
-fn space(queue_max: usize, steps: u64) -> Space {
-    Space {
+fn space(queue_max: usize, steps: u64) -> StateSpace {
+    StateSpace {
         slo_us: 150,
         slack_us: (0..=steps).map(|step| 150 * step / steps).collect(),
         queue_max,
     }
 }
 
-/// Every policy there is.
-fn policies(problem: &Problem) -> Vec<Vec<usize>> {
+/// All policies.
+fn policies(problem: &DecisionProcess) -> Vec<Vec<usize>> {
     (0..problem.space.len()).fold(vec![Vec::new()], |policies, state| {
         let with = |policy: &Vec<usize>| {
             let policy = policy.clone();
@@ -64,7 +69,7 @@ fn no_policy_is_better() {
     for objective in [Objective::Decision, Objective::Query] {
         for rate_per_us in [0.005, 0.05, 0.11, 0.4] {
             let problem = problem(&space(2, 3), rate_per_us, objective, Batching::Maximal);
-            let mut solver = Solver::new(&problem, Stop::default());
+            let mut solver = Solver::new(&problem, CancelFlag::default());
             let found = solver.solve(1.0).unwrap();
             let policies = policies(&problem);
             assert!(policies.len() > 10);
@@ -78,10 +83,10 @@ fn no_policy_is_better() {
 }
 
 #[test]
-fn a_flag_ends_it() {
+fn a_set_flag_cancels() {
     let problem = problem(&space(2, 3), 0.1, Objective::Query, Batching::Maximal);
     let flag = std::sync::atomic::AtomicBool::new(true);
-    let solved = Solver::new(&problem, Stop(Some(&flag))).solve(1.0);
+    let solved = Solver::new(&problem, CancelFlag(Some(&flag))).solve(1.0);
     assert!(matches!(solved, Err(PrepareError::Cancelled)));
 }
 
@@ -106,7 +111,7 @@ proptest! {
                 prop_assert!((sum - 1.0).abs() < 1e-12);
             }
         }
-        let mut solver = Solver::new(&problem, Stop::default());
+        let mut solver = Solver::new(&problem, CancelFlag::default());
         let solution = solver.solve(1.0).unwrap();
         let total: f64 = solution.stationary.iter().sum();
         prop_assert!((total - 1.0).abs() < 1e-12);

@@ -1,0 +1,143 @@
+//! `switchyard prepare ramsis-table`: one more table for sets that exist, as a server's
+//! `[pool.prepare]` asks for it (RAMSIS section 3).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use ramsis_prepare::tables::{INDEX_FILE, Set};
+use ramsis_prepare::{Generator, Loads, Spec, prepare};
+use switchyard_profile::Percentile;
+
+use super::profiled::{self, Wanted};
+use super::ramsis::failure;
+use crate::commands::{Failure, positive};
+
+/// Add a table for one load to existing sets of RAMSIS tables
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  switchyard prepare ramsis-table --profile profiles/here.json --app heart --load 450 \\
+      --sets target/policies/ramsis
+
+A server runs it for loads that grow, configured as
+  [pool.prepare]
+  command = [\"{switchyard}\", \"prepare\", \"ramsis-table\", \"--profile\", \"{profile}\",
+      \"--sets\", \"{artifacts}\", \"--app\", \"{app}\", \"--load\", \"{load_rps}\"]
+
+Sets of other apps, sets with a table for that load or a higher one, and loads beyond the capacity
+of the workers are left alone. Tables that were made from another profile are made anew.
+
+Exit codes: 0 done, 1 a table could not be computed, 2 the profile or a set cannot be used.")]
+pub(super) struct RamsisTableArgs {
+    /// Accuracies and latencies of the variants
+    #[arg(long, value_name = "FILE")]
+    profile: PathBuf,
+    /// A set's folder, or a folder with sets in it
+    #[arg(long, value_name = "DIR")]
+    sets: PathBuf,
+    /// The app whose sets get the table [default: the app that each set names]
+    #[arg(long, value_name = "NAME")]
+    app: Option<String>,
+    /// Requests per second of all workers
+    #[arg(long, value_name = "N", value_parser = positive)]
+    load: f64,
+}
+
+/// Extends every set of the app.
+pub(super) fn run(args: &RamsisTableArgs) -> Result<(), Failure> {
+    for folder in folders(&args.sets)? {
+        let set = read(&folder)?;
+        let other = args.app.as_ref().zip(set.app.as_ref());
+        if other.is_some_and(|(wanted, app)| wanted != app) {
+            continue;
+        }
+        println!("{}: {}", folder.display(), args.extend(&folder, &set)?);
+    }
+    Ok(())
+}
+
+// === impl RamsisTableArgs ===
+
+impl RamsisTableArgs {
+    /// Says in one line how the set stands now.
+    fn extend(&self, folder: &Path, set: &Set) -> Result<String, Failure> {
+        let highest = set.tables.last().map_or(0.0, |table| table.load_rps);
+        if self.load <= highest {
+            return Ok(format!("has a table for {highest}/s already"));
+        }
+        let generator = self.generator(set)?;
+        let capacity = generator.capacity_rps();
+        if highest >= capacity {
+            return Ok(format!("its workers serve {capacity:.0}/s at most"));
+        }
+        let load = self.load.min(capacity.ceil());
+        let before = set.tables.iter().map(|table| table.load_rps);
+        let loads = Loads::Each(before.chain([load]).collect());
+        // An interrupted run leaves whole files behind.
+        let never = AtomicBool::new(false);
+        let made = prepare(&generator, &loads, folder, &|_| {}, &never).map_err(failure)?;
+        let Some(entry) = made.tables.last() else {
+            return Err(Failure::check("the set has no table"));
+        };
+        Ok(format!(
+            "table for {}/s: accuracy {:.2} %, late {:.2} %",
+            entry.load_rps,
+            100.0 * entry.expected_accuracy,
+            100.0 * entry.expected_violation_rate,
+        ))
+    }
+
+    fn generator(&self, set: &Set) -> Result<Generator, Failure> {
+        let percentile = match set.percentile.as_str() {
+            "p50" => Percentile::P50,
+            "p95" => Percentile::P95,
+            "p99" => Percentile::P99,
+            other => {
+                let reason = format!("{INDEX_FILE}: percentile: {other}, must be p50, p95 or p99");
+                return Err(Failure::input(reason));
+            }
+        };
+        let wanted = Wanted {
+            app: set.app.as_deref().or(self.app.as_deref()),
+            kind: Some(&set.kind),
+            variants: &set.variants,
+            percentile,
+            slo_us: set.slo_us,
+        };
+        let profiled = profiled::read(&self.profile, &wanted)?;
+        // A table counts its variants in the set's order.
+        let mut models = profiled.models;
+        models.sort_by_key(|model| set.variants.iter().position(|name| *name == model.name));
+        Generator::new(Spec::of_set(set, models)).map_err(failure)
+    }
+}
+
+/// The folder itself if it is a set, otherwise those of its folders that are, by name.
+fn folders(sets: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let is_set = |folder: &Path| folder.join(INDEX_FILE).is_file();
+    if is_set(sets) {
+        return Ok(vec![sets.to_path_buf()]);
+    }
+    let refused = |reason: String| Failure::input(format!("{}: {reason}", sets.display()));
+    let entries = fs::read_dir(sets).map_err(|error| refused(error.to_string()))?;
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| is_set(path))
+        .collect();
+    found.sort();
+    match found.is_empty() {
+        true => Err(refused(format!(
+            "no {INDEX_FILE} in it or in a folder of it; `switchyard prepare ramsis` makes a set"
+        ))),
+        false => Ok(found),
+    }
+}
+
+fn read(folder: &Path) -> Result<Set, Failure> {
+    let file = folder.join(INDEX_FILE);
+    let refused = |reason: String| Failure::input(format!("{}: {reason}", file.display()));
+    let text = fs::read_to_string(&file).map_err(|error| refused(error.to_string()))?;
+    Set::parse(&text).map_err(|error| refused(error.to_string()))
+}

@@ -1,0 +1,88 @@
+//! One window as a unit test of the policy that was asked: a file of Rust, and next to it the window
+//! as `switchyard_sdk::testing::Case` reads it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use switchyard_core::catalog::Catalog;
+use switchyard_core::ids::RequestId;
+use switchyard_core::window::Window;
+use switchyard_policy::recording::PolicyRecord;
+
+use crate::commands::Failure;
+
+/// A window, and what the policy made of it.
+pub(super) struct Case {
+    /// Of the recording, from 1.
+    pub(super) run: u64,
+    pub(super) policy: PolicyRecord,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) window: Window,
+    /// The requests of its batches, in order, or why its plan is none.
+    pub(super) decided: Result<Vec<RequestId>, String>,
+}
+
+// === impl Case ===
+
+impl Case {
+    /// Writes test and window. `of` is the type that implements the policy.
+    pub(super) fn write(&self, file: &Path, of: &str, trace: &Path) -> Result<(), Failure> {
+        let data = file.with_extension("json");
+        let failed = |path: &Path, error: std::io::Error| {
+            Failure::input(format!("{}: {error}", path.display()))
+        };
+        let case = json!({
+            "catalog": &*self.catalog,
+            "settings": self.policy.settings,
+            "window": self.window,
+        });
+        let text = serde_json::to_string_pretty(&case).map_err(Failure::check)?;
+        fs::write(&data, text + "\n").map_err(|error| failed(&data, error))?;
+        let name = data.file_name().unwrap_or_default().to_string_lossy();
+        let test = self.test(of, &name, trace);
+        fs::write(file, test).map_err(|error| failed(file, error))?;
+        eprintln!("test: {}, with {}", file.display(), data.display());
+        Ok(())
+    }
+
+    fn test(&self, of: &str, data: &str, trace: &Path) -> String {
+        let (window, run, policy) = (self.window.id, self.run, &self.policy.label);
+        let name = of.rsplit("::").next().unwrap_or(of);
+        let (what, assertion) = match &self.decided {
+            Err(failure) => (format!("fails: {failure}"), String::new()),
+            Ok(members) => {
+                let ids: Vec<u64> = members.iter().map(|id| id.0).collect();
+                let assertion = format!(
+                    "    let expected: &[u64] = &{ids:?};\n    \
+                     assert_eq!(decisions.dispatched(), expected);\n"
+                );
+                let what = format!("dispatches {} requests", ids.len());
+                (what, assertion)
+            }
+        };
+        // A binding that nothing reads would warn.
+        let binding = match assertion.is_empty() {
+            true => "",
+            false => "let decisions = ",
+        };
+        format!(
+            "//! Window {window} of run {run} of {}, on which {policy} {}.\n\
+             //!\n\
+             //! Made by `switchyard replay`.\n\
+             \n\
+             use {of};\n\
+             use switchyard_sdk::testing::Case;\n\
+             \n\
+             #[test]\n\
+             fn window_{window}_of_run_{run}() {{\n    \
+                 let case = Case::parse(include_str!({data:?})).expect(\"the recorded window\");\n    \
+                 {binding}case.decide::<{name}>().expect(\"a plan that the host applies\");\n\
+             {assertion}\
+             }}\n",
+            trace.display(),
+            what.replace('\n', " "),
+        )
+    }
+}

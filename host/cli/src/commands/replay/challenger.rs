@@ -1,0 +1,124 @@
+//! The policy that is asked: which one it is, and a fresh instance for each recorded run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use switchyard_core::catalog::Catalog;
+use switchyard_core::policy::{EarliestDeadlineFirst, Policy};
+use switchyard_policy::history::ContentHash;
+use switchyard_policy::loader::{Loader, LoaderOptions, PolicyTrial};
+use switchyard_policy::recording::{Header, PolicyRecord};
+use switchyard_policy::{EngineOptions, Loaded, PolicyEngine, PolicyVersion};
+use tempfile::TempDir;
+
+use crate::commands::Failure;
+use crate::commands::simulate::contenders::{FALLBACK, Named};
+use switchyard_server::policies::source;
+
+/// What can be asked.
+pub(super) struct Challenger {
+    /// None is the native fallback.
+    component: Option<Component>,
+}
+
+struct Component {
+    version: PolicyVersion,
+    /// Somebody chose them: they are not to be taken from the recording.
+    own_settings: bool,
+    engine: PolicyEngine,
+    /// Compiled code: every run has an instance of its own.
+    cache: TempDir,
+}
+
+/// One that has been configured.
+pub(super) struct Ready {
+    pub(super) policy: Box<dyn Policy>,
+    pub(super) record: PolicyRecord,
+}
+
+// === impl Challenger ===
+
+impl Challenger {
+    /// Finds the policy that is meant and reads it.
+    pub(super) fn find(
+        named: &Named,
+        folder: &Path,
+        settings: Option<&str>,
+    ) -> Result<Self, Failure> {
+        if named.policy == FALLBACK {
+            return match settings {
+                Some(_) => Err(Failure::input("--settings: edf has none")),
+                None => Ok(Self { component: None }),
+            };
+        }
+        let mut over = named.settings.clone();
+        let more: toml::Table = toml::from_str(settings.unwrap_or_default())
+            .map_err(|error| Failure::input(format!("--settings: {}", error.message())))?;
+        over.extend(more);
+        let own_settings = settings.is_some() || !over.is_empty();
+        let version = source::version(&named.file(folder), over).map_err(Failure::input)?;
+        let engine =
+            PolicyEngine::deterministic(&EngineOptions::default()).map_err(Failure::check)?;
+        Ok(Self {
+            component: Some(Component {
+                version,
+                own_settings,
+                engine,
+                cache: tempfile::tempdir().map_err(Failure::input)?,
+            }),
+        })
+    }
+
+    /// A fresh instance, configured as the recorded policy was. The recorded policy itself also
+    /// gets its settings from there.
+    pub(super) fn fresh(
+        &self,
+        header: &Header,
+        recorded: Option<&PolicyRecord>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<Ready, Failure> {
+        let Some(component) = &self.component else {
+            let mut policy: Box<dyn Policy> = Box::<EarliestDeadlineFirst>::default();
+            policy.configure(catalog).map_err(Failure::input)?;
+            let record = PolicyRecord::native(policy.description());
+            return Ok(Ready { policy, record });
+        };
+        let options = LoaderOptions {
+            cache_dir: Some(component.cache.path().to_owned()),
+            limits: header.limits(),
+            seed: header.seed,
+        };
+        let loader = Loader::new(component.engine.clone(), options).map_err(Failure::input)?;
+        let trial = PolicyTrial {
+            catalog,
+            windows: &[],
+        };
+        let version = component.version_for(recorded);
+        let loaded = loader.load_version(&version, trial);
+        let Loaded {
+            mut policy,
+            version,
+            ..
+        } = loaded.map_err(Failure::input)?;
+        if header.simulated {
+            // The simulator configures what the loader has configured.
+            policy.configure(catalog).map_err(Failure::input)?;
+        }
+        let record = PolicyRecord::of(&version, policy.description());
+        Ok(Ready { policy, record })
+    }
+}
+
+// === impl Component ===
+
+impl Component {
+    fn version_for(&self, recorded: Option<&PolicyRecord>) -> PolicyVersion {
+        let mut version = self.version.clone();
+        let same = recorded.filter(|recorded| recorded.code == version.code.to_hex());
+        if let Some(recorded) = same.filter(|_| !self.own_settings) {
+            version.settings.clone_from(&recorded.settings);
+            version.hash = ContentHash::of(&[&version.bytes, version.settings.as_bytes()]);
+        }
+        version
+    }
+}

@@ -1,0 +1,113 @@
+//! `switchyard serve`: run the server until it is told to stop.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use switchyard_executor::candle_threads::{candle_misfit, configure_candle};
+
+use super::{Failure, read_config};
+use switchyard_server::config::Config;
+use switchyard_server::server::{Listeners, Server};
+use switchyard_server::shutdown::{self, Cancel};
+
+/// Run the server
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  switchyard serve
+  switchyard serve --config switchyard.toml
+  switchyard serve --policies target/policies --zoo models/zoo --http 127.0.0.1:9000
+
+Its addresses are taken first, then models and profile are read; where no profile of this machine
+fits, one is measured. Stops on SIGTERM or SIGINT, once the requests it has taken are served.")]
+pub(super) struct ServeArgs {
+    /// Configuration file; without one, the shipped demo configuration
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder of policies, in the place of policies.dir
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+    /// Folder of models, in the place of every app's zoo
+    #[arg(long, value_name = "DIR")]
+    zoo: Option<PathBuf>,
+    /// Address of the inference port, in the place of server.http; port 0: a free one
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
+    /// Address of the admin port, in the place of server.admin
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<SocketAddr>,
+}
+
+// === impl ServeArgs ===
+
+impl ServeArgs {
+    fn config(&self) -> Result<Config, Failure> {
+        let mut config = read_config(self.config.as_deref())?;
+        if let Some(policies) = &self.policies {
+            config.policies.dir.clone_from(policies);
+        }
+        if let Some(zoo) = &self.zoo {
+            for app in &mut config.apps {
+                app.zoo.clone_from(zoo);
+            }
+        }
+        config.server.http = self.http.unwrap_or(config.server.http);
+        config.server.admin = self.admin.unwrap_or(config.server.admin);
+        config.check().map_err(Failure::input)?;
+        Ok(config)
+    }
+}
+
+/// Serves until a signal.
+pub(super) fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let config = args.config()?;
+    let threads = config.workers.iter().map(|worker| worker.threads).max();
+    configure_candle(threads.unwrap_or(1));
+    if let Some(misfit) = candle_misfit(threads.unwrap_or(1)) {
+        tracing::warn!("{misfit}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.server.threads())
+        .enable_all()
+        .build()
+        .map_err(Failure::input)?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    let mut signalled = Box::pin(shutdown::signalled().map_err(Failure::input)?);
+    // First of all: a start may measure for a while, only to find that its port is taken.
+    let listeners = Listeners::bind(&config.server)
+        .await
+        .map_err(Failure::input)?;
+    let cancel = Cancel::default();
+    let starting = tokio::task::spawn_blocking({
+        let cancel = cancel.clone();
+        move || Server::start_unless(config, &cancel)
+    });
+    tokio::pin!(starting);
+    let started = tokio::select! {
+        started = &mut starting => started,
+        signal = &mut signalled => {
+            tracing::info!(signal, "stopping before the start is complete");
+            cancel.cancel();
+            starting.await.map_err(Failure::check)?.map_or_else(
+                |error| if error.is_cancelled() { Ok(()) } else { Err(Failure::input(error)) },
+                |_server| Ok(()),
+            )?;
+            tracing::info!("stopped");
+            return Ok(());
+        }
+    };
+    let server = started.map_err(Failure::check)?.map_err(Failure::input)?;
+    let http = listeners.http_addr().map_err(Failure::input)?;
+    let admin = listeners.admin_addr().map_err(Failure::input)?;
+    tracing::info!(%http, %admin, "listening");
+    let shutdown = async {
+        let signal = signalled.await;
+        tracing::info!(signal, "draining");
+    };
+    server.serve(listeners, shutdown).await;
+    tracing::info!("stopped");
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Results of a simulation, for people and for programs.
+
+use std::fs;
+use std::path::Path;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use switchyard_sim::report::{
+    self, ComparisonTable, DIFFERENCES_NOTE, DifferenceMatrix, ReportData,
+};
+
+use crate::commands::Failure;
+
+/// The tables to stdout; JSON and the page if they were asked for.
+pub(super) fn print(
+    data: &ReportData,
+    json: Option<&Path>,
+    folder: Option<&Path>,
+) -> Result<(), Failure> {
+    if let Some(folder) = folder {
+        fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
+        let page = folder.join("index.html");
+        fs::write(&page, report::html(data)).map_err(|error| unwritten(&page, error))?;
+        eprintln!("report: {}", page.display());
+    }
+    if let Some(file) = json {
+        let text = serde_json::to_string_pretty(data).map_err(Failure::check)?;
+        if file == Path::new("-") {
+            println!("{text}");
+            return Ok(());
+        }
+        fs::write(file, text).map_err(|error| unwritten(file, error))?;
+    }
+    let means = report::comparison_table(&data.runs);
+    println!("{}", table(data, &means));
+    if let Some(note) = means.note() {
+        println!("{note}");
+    }
+    let matrices = report::differences(&data.comparisons);
+    for matrix in &matrices {
+        println!("\n{}\n{}", matrix.title(), differences(matrix));
+    }
+    if !matrices.is_empty() {
+        println!("\n{DIFFERENCES_NOTE}");
+    }
+    Ok(())
+}
+
+fn table(data: &ReportData, means: &ComparisonTable) -> Table {
+    let swept = data.meta.axis.is_some();
+    let names = swept.then_some("point").into_iter().chain(["policy"]);
+    let names: Vec<&str> = names.collect();
+    let headings = names.iter().copied().chain(ComparisonTable::headings());
+    let rows = means.rows.iter().map(|row| {
+        let point = swept.then(|| row.point.clone());
+        let leading = point.into_iter().chain([row.policy.clone()]);
+        leading.chain(row.cells()).collect()
+    });
+    aligned(
+        names.len(),
+        headings.map(str::to_owned).collect(),
+        rows.collect(),
+    )
+}
+
+/// The differences from the baseline: a row per policy.
+fn differences(matrix: &DifferenceMatrix) -> Table {
+    let headings = ["policy".to_owned()]
+        .into_iter()
+        .chain(matrix.columns.clone());
+    let rows = matrix.rows.iter();
+    let rows = rows.map(|row| {
+        [row.policy.clone()]
+            .into_iter()
+            .chain(row.cells())
+            .collect()
+    });
+    aligned(1, headings.collect(), rows.collect())
+}
+
+/// A table whose first `names` columns are words, and the others numbers.
+fn aligned(names: usize, headings: Vec<String>, rows: Vec<Vec<String>>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    let columns = headings.len();
+    table.set_header(headings);
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in names..columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn unwritten(path: &Path, error: std::io::Error) -> Failure {
+    Failure::input(format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,181 @@
+//! The server, as its own process: found through its log, asked through its admin port,
+//! stopped by the signal that an operator would send.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Map, Value};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::DemoError;
+use switchyard_server::admin::ServerStatus;
+
+/// How long it may take to listen, then to be ready, and to stop.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often a status that is waited for is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A running server.
+pub(super) struct ServerProcess {
+    child: Child,
+    /// Where requests go.
+    pub(super) http: SocketAddr,
+    admin: SocketAddr,
+}
+
+// === impl ServerProcess ===
+
+impl ServerProcess {
+    /// Starts this very program as a server; its log lines go to `tell`.
+    pub(super) async fn start(
+        config: &Path,
+        tell: impl Fn(&str) + Send + 'static,
+    ) -> Result<Self, DemoError> {
+        let program = std::env::current_exe().map_err(failed("cannot be found"))?;
+        let mut child = Command::new(program)
+            .args(["--log", "json", "serve", "--config"])
+            .arg(config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed("cannot be started"))?;
+        let stderr = child.stderr.take();
+        let stderr = stderr.ok_or_else(|| DemoError::Server("has no log".to_owned()))?;
+        let mut lines = BufReader::new(stderr).lines();
+        let listening = timeout(PATIENCE, listening(&mut lines, &tell)).await;
+        let (http, admin) =
+            listening.map_err(|_| DemoError::Server("did not listen in time".to_owned()))??;
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                tell(&readable(&line));
+            }
+        });
+        Ok(Self { child, http, admin })
+    }
+
+    /// What the admin port says.
+    pub(super) async fn status(&self) -> Result<ServerStatus, DemoError> {
+        let client = Client::builder(TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
+        let uri = format!("http://{}/admin/v1/status", self.admin);
+        let uri = uri.parse().map_err(failed("has an odd address"))?;
+        let response = client
+            .get(uri)
+            .await
+            .map_err(failed("does not say how it is"))?;
+        let body = response.into_body().collect().await;
+        let body = body.map_err(failed("does not say how it is"))?.to_bytes();
+        serde_json::from_slice(&body).map_err(failed("says what cannot be read"))
+    }
+
+    /// Waits until the status is as wanted.
+    pub(super) async fn until(
+        &self,
+        what: &str,
+        wanted: impl Fn(&ServerStatus) -> bool,
+    ) -> Result<ServerStatus, DemoError> {
+        let began = Instant::now();
+        loop {
+            let status = self.status().await?;
+            if wanted(&status) {
+                return Ok(status);
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(DemoError::Server(format!("did not {what} in time")));
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// Asks it to stop, and waits until it has drained and is gone.
+    pub(super) async fn stop(mut self) -> Result<ExitStatus, DemoError> {
+        #[cfg(unix)]
+        if let Some(pid) = self
+            .child
+            .id()
+            .and_then(|pid| rustix::process::Pid::from_raw(pid as i32))
+        {
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+                .map_err(failed("cannot be told to stop"))?;
+        }
+        #[cfg(not(unix))]
+        self.child
+            .start_kill()
+            .map_err(failed("cannot be told to stop"))?;
+        let stopped = timeout(PATIENCE, self.child.wait()).await;
+        stopped
+            .map_err(|_| DemoError::Server("did not stop in time".to_owned()))?
+            .map_err(failed("cannot be waited for"))
+    }
+}
+
+/// Reads the log up to the line that names the ports.
+async fn listening(
+    lines: &mut Lines<BufReader<ChildStderr>>,
+    tell: &impl Fn(&str),
+) -> Result<(SocketAddr, SocketAddr), DemoError> {
+    let mut last = String::new();
+    while let Some(line) = lines.next_line().await.map_err(failed("has no log"))? {
+        last = readable(&line);
+        tell(&last);
+        let line: Value = serde_json::from_str(&line).unwrap_or_default();
+        let address = |name: &str| line["fields"][name].as_str()?.parse().ok();
+        if let (Some(http), Some(admin)) = (address("http"), address("admin")) {
+            return Ok((http, admin));
+        }
+    }
+    Err(DemoError::Server(format!("ended: {last}")))
+}
+
+/// A log line in words: message first, then its fields.
+fn readable(line: &str) -> String {
+    let Ok(Value::Object(entry)) = serde_json::from_str(line) else {
+        // Not a log line: said before logging began, or by a panic.
+        return line.to_owned();
+    };
+    let level = entry
+        .get("level")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let none = Map::new();
+    let fields = entry
+        .get("fields")
+        .and_then(Value::as_object)
+        .unwrap_or(&none);
+    let plain = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let mut words = vec![level.to_owned()];
+    words.extend(fields.get("message").map(plain));
+    for (name, value) in fields.iter().filter(|(name, _)| *name != "message") {
+        words.push(format!("{name}={}", plain(value)));
+    }
+    words.join(" ")
+}
+
+fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> DemoError {
+    move |error| DemoError::Server(format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_lines_are_put_in_words() {
+        let line = r#"{"timestamp":"t","level":"INFO","fields":{"message":"listening","http":"127.0.0.1:1","n":3},"target":"x"}"#;
+        assert_eq!(readable(line), "INFO listening http=127.0.0.1:1 n=3");
+        assert_eq!(readable("error: no"), "error: no");
+    }
+}

@@ -1,0 +1,27 @@
+//! The command `switchyard`.
+//!
+//! - [`commands`]: one file per command; each calls the libraries
+//! - [`demo`]: a server, real requests, and policies that are swapped under load
+//!
+//! This is the only crate that links the policies' generators (`plugins/*/prepare`), the trainers
+//! and the simulator next to the server.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod demo;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use switchyard_executor::allocator::CountingAllocator;
+
+use crate::commands::Cli;
+
+/// The system's allocator, which counts: `switchyard profile` reports the memory of a batch.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+fn main() -> ExitCode {
+    Cli::parse().run()
+}

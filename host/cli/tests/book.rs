@@ -1,0 +1,21 @@
+//! The book in docs/, held to the program: links resolve, configurations and cards are read,
+//! every field of the contract and every setting of a policy has its row, and the tutorial's
+//! commands are run.
+
+// Links in the place of files, process groups.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+#![allow(missing_docs)]
+
+#[path = "cli/binary.rs"]
+#[allow(dead_code)]
+mod binary;
+
+mod book {
+    mod block;
+    mod contract;
+    mod pages;
+    mod policies;
+    mod render;
+    mod tutorial;
+}

@@ -1,0 +1,37 @@
+//! The whole server, proved through its public surface: real HTTP, real models, real
+//! components, and where it says so the real binary.
+
+// Signals, and links in the place of files.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+#![allow(missing_docs)]
+
+#[path = "../../../tests/common/pypi.rs"]
+mod pypi;
+#[path = "../../../models/tests/common/text.rs"]
+mod text_zoo;
+
+mod live {
+    pub(crate) mod binary;
+    pub(crate) mod client;
+    pub(crate) mod fixture;
+    pub(crate) mod load;
+    pub(crate) mod logs;
+    pub(crate) mod metrics;
+    pub(crate) mod yard;
+
+    mod conservation;
+    mod drift;
+    mod files;
+    mod guests;
+    mod kinds;
+    mod models;
+    mod preparing;
+    mod process;
+    mod recording;
+    mod routers;
+    mod shadow;
+    mod slicing;
+    mod swaps;
+    mod text;
+}

@@ -1,0 +1,53 @@
+//! A machine that is not as fast as its profile says.
+
+use serde_json::json;
+use switchyard_profile::{Machine, ProfileFile};
+
+use super::fixture::{beats, fixture};
+use super::yard::Setup;
+
+const RATIO: &str = "switchyard_profile_drift_ratio";
+const EPISODES: &str = "switchyard_profile_drift_episodes_total";
+
+/// As many as a median is taken of, whatever size their batches have.
+const REQUESTS: u64 = 40;
+
+/// Rows of each: enough that a batch of them takes noticeably long on the fastest machine.
+const ROWS: usize = 64;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn latencies_that_left_the_profile_are_told_of_once() {
+    // A profile of a machine that takes no time at all.
+    let folder = tempfile::tempdir().unwrap();
+    let kept = fixture().profiles.join(Machine::detect().file_name());
+    let mut profile = ProfileFile::load(&kept).unwrap();
+    for cell in &mut profile.latencies {
+        (cell.p50_us, cell.p95_us, cell.p99_us) = (1, 1, 1);
+    }
+    let file = folder.path().join("fast.json");
+    profile.save(&file).unwrap();
+    let lines = format!("file = \"{}\"\ndrift_ratio = 1.5", file.display());
+    let yard = Setup::new("drifting").profile(&lines).start().await;
+
+    let mut client = yard.client().await;
+    for nth in 0..REQUESTS {
+        let answer = client.infer(beats(nth, ROWS, &json!({}))).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    yard.settled().await;
+    let warned = yard.logged("latency drifts from the profile");
+    // Requests one by one end on one worker and variant, or their rows are spread over two.
+    assert!((1..=2).contains(&warned.len()), "{warned:?}");
+    for warning in &warned {
+        assert_eq!(warning["app"], "heart");
+        assert_eq!(warning["profiled_us"], 1);
+        assert!(warning["observed_us"].as_u64().unwrap() > 50, "{warning}");
+        let worker = warning["worker"].as_str().unwrap();
+        let variant = warning["variant"].as_str().unwrap();
+        let labels = [("worker", worker), ("app", "heart"), ("variant", variant)];
+        let metrics = yard.metrics().await;
+        assert_eq!(metrics.sum(EPISODES, &labels), 1);
+        assert!(metrics.sum(RATIO, &labels) > 50, "{metrics:?}");
+    }
+    yard.stop().await;
+}

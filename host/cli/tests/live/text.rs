@@ -1,0 +1,200 @@
+//! Texts over HTTP, from JSON or binary BYTES tensors to classes and embeddings.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use switchyard_server::config::Config;
+use switchyard_server::server::{Listeners, Server};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::client::Client;
+use crate::text_zoo::{Answers, HIDDEN, write_app};
+
+/// A server of two applications of texts, without a policy: the fallback decides.
+struct Texts {
+    http: SocketAddr,
+    zoo: TempDir,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+}
+
+fn config(dir: &Path) -> Config {
+    let text = format!(
+        r#"
+[server]
+http = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+[[app]]
+name = "mood"
+zoo = "{dir}"
+[[app]]
+name = "sense"
+zoo = "{dir}"
+[[worker]]
+name = "w"
+memory_mb = 64
+[[pool]]
+name = "texts"
+apps = ["mood", "sense"]
+workers = ["w"]
+policy = "none"
+[policies]
+dir = "{dir}"
+[profile]
+dir = "{dir}"
+measure_s = 1
+"#,
+        dir = dir.display()
+    );
+    Config::parse(&text, Path::new("test.toml"), Path::new("")).unwrap()
+}
+
+impl Texts {
+    async fn start() -> Self {
+        let zoo = TempDir::new().unwrap();
+        write_app(zoo.path(), "mood", Answers::Classes, &["one", "two"]);
+        write_app(zoo.path(), "sense", Answers::Embeddings, &["one"]);
+        Self::start_in(zoo).await
+    }
+
+    async fn start_in(zoo: TempDir) -> Self {
+        let config = config(zoo.path());
+        let listeners = Listeners::bind(&config.server).await.unwrap();
+        let starting = tokio::task::spawn_blocking(move || Server::start(config));
+        let server = starting.await.unwrap().unwrap();
+        let http = listeners.http_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(listeners, async {
+            let _ = stopped.await;
+        }));
+        Self {
+            http,
+            zoo,
+            stop,
+            serving,
+        }
+    }
+
+    async fn client(&self) -> Client {
+        Client::connect(self.http).await
+    }
+
+    /// Shuts down; the zoo and the profile in it are left.
+    async fn stop(self) -> TempDir {
+        self.stop.send(()).unwrap();
+        self.serving.await.unwrap();
+        self.zoo
+    }
+}
+
+fn body(texts: &[&str]) -> String {
+    json!({"inputs": [{
+        "name": "text", "shape": [texts.len(), 1], "datatype": "BYTES", "data": texts,
+    }]})
+    .to_string()
+}
+
+/// The output of that name and its shape.
+fn output(answer: &Value, name: &str) -> (Vec<u64>, Vec<f64>) {
+    let outputs = answer["outputs"].as_array().unwrap();
+    let output = outputs
+        .iter()
+        .find(|output| output["name"] == name)
+        .unwrap();
+    let shape = output["shape"].as_array().unwrap().iter();
+    let data = output["data"].as_array().unwrap().iter();
+    (
+        shape.map(|dim| dim.as_u64().unwrap()).collect(),
+        data.map(|value| value.as_f64().unwrap()).collect(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_are_classified_and_embedded() {
+    let texts = Texts::start().await;
+    let mut client = texts.client().await;
+    let sent = body(&["w4 w5 w6", "Gr\u{fc}ezi", ""]);
+    let answer = client
+        .send("POST", "/v2/models/mood/infer", sent.clone())
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let (shape, shares) = output(&answer.json(), "probabilities");
+    assert_eq!(shape, [3, 3]);
+    for row in shares.chunks(3) {
+        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{row:?}");
+    }
+    assert_eq!(output(&answer.json(), "label").0, [3, 1]);
+
+    let answer = client
+        .send("POST", "/v2/models/sense/infer", sent)
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let (shape, vectors) = output(&answer.json(), "embedding");
+    assert_eq!(shape, [3, HIDDEN as u64]);
+    for row in vectors.chunks(HIDDEN) {
+        let length: f64 = row.iter().map(|v| v * v).sum();
+        assert!((length - 1.0).abs() < 1e-5, "{row:?}");
+    }
+
+    let metadata = client
+        .send("GET", "/v2/models/sense", String::new())
+        .await
+        .unwrap()
+        .json();
+    assert_eq!(
+        metadata["inputs"],
+        json!([{"name": "text", "datatype": "BYTES", "shape": [-1, 1]}])
+    );
+    texts.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_text_is_refused() {
+    let texts = Texts::start().await;
+    let mut client = texts.client().await;
+    for (sent, named) in [
+        (body(&[]), "shape"),
+        (body(&["a"]).replace("[1,1]", "[1,2]"), "shape"),
+        (body(&["a"]).replace("\"a\"", "1"), "inputs[0].data"),
+        (body(&["a"]).replace("BYTES", "FP32"), "inputs[0].datatype"),
+        (body(&[&"a".repeat(100_000)]), "the limit is 65536"),
+    ] {
+        let answer = client
+            .send("POST", "/v2/models/mood/infer", sent)
+            .await
+            .unwrap();
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(answer.error().contains(named), "{named}: {answer:?}");
+    }
+    let answer = client
+        .send("POST", "/v2/models/mood/infer", body(&["w4"]))
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    texts.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_tokenizer_fails_its_variant_and_not_the_server() {
+    // Measured once, so that the next start need not load anything.
+    let zoo = Texts::start().await.stop().await;
+    let file = zoo.path().join("mood/two/tokenizer.json");
+    std::fs::remove_file(&file).unwrap();
+    let texts = Texts::start_in(zoo).await;
+    let mut client = texts.client().await;
+    for (variant, status) in [("two", 500), ("one", 200), ("two", 500)] {
+        let path = format!("/v2/models/mood/versions/{variant}/infer");
+        let answer = client.send("POST", &path, body(&["w4"])).await.unwrap();
+        assert_eq!(answer.status, status, "{answer:?}");
+        if status == 500 {
+            let error = answer.error();
+            assert!(error.contains(&*file.to_string_lossy()), "{error}");
+        }
+    }
+    texts.stop().await;
+}

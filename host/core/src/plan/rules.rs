@@ -1,0 +1,360 @@
+//! The rules that a plan must keep, for any kind of moment.
+
+use super::state::{PlanState, RequestStands, RequestView};
+use super::{Dispatch, Lane, Plan, PlanError, Route};
+use crate::catalog::Variant;
+use crate::ids::{AppId, BatchId, RequestId, VariantId, WorkerId};
+
+/// A route's weights may miss 1 by this much.
+pub const WEIGHT_TOLERANCE: f64 = 1e-6;
+
+/// Largest capacity of a lane, in requests.
+pub const LANE_CAPACITY_MAX: u32 = 65_536;
+
+/// Buffers of the check, reused from window to window.
+#[derive(Debug, Default)]
+pub(crate) struct CheckBuffers {
+    ids: Vec<RequestId>,
+    /// Batches taken back, in ascending order.
+    revoked: Vec<BatchId>,
+    /// Per worker: batches that wait after the plan.
+    queued: Vec<u32>,
+    /// Per worker: parked requests after the plan; empty when the plan parks none.
+    parked: Vec<u32>,
+}
+
+/// Checks everything, in the order in which it would be applied.
+///
+/// # Errors
+/// The first reason to refuse the plan.
+pub(super) fn check<S: PlanState>(
+    plan: &Plan,
+    state: &S,
+    buffers: &mut CheckBuffers,
+) -> Result<(), PlanError> {
+    buffers.reset(plan, state);
+    check_members(plan)?;
+    check_revokes(plan, state, buffers)?;
+    check_requests(plan, state, buffers)?;
+    for (index, (dispatch, members)) in plan.batches().enumerate() {
+        check_dispatch(index, dispatch, members, state, buffers)?;
+    }
+    check_room(plan, state, buffers)?;
+    check_routes(plan, state)
+}
+
+// === impl CheckBuffers ===
+
+impl CheckBuffers {
+    fn reset<S: PlanState>(&mut self, plan: &Plan, state: &S) {
+        self.ids.clear();
+        self.revoked.clear();
+        self.queued.clear();
+        self.parked.clear();
+        state.append_queued(&mut self.queued);
+        // To count these looks at every batch there is, and most plans park nothing.
+        let parks = |dispatch: &Dispatch| dispatch.exit.is_none();
+        if plan.dispatches.iter().any(parks) {
+            state.append_parked(&mut self.parked);
+        }
+    }
+}
+
+fn check_members(plan: &Plan) -> Result<(), PlanError> {
+    let sizes: u64 = plan.dispatches.iter().map(|d| u64::from(d.size)).sum();
+    if sizes != plan.members.len() as u64 {
+        return Err(PlanError::MemberCount {
+            sizes,
+            members: plan.members.len(),
+        });
+    }
+    Ok(())
+}
+
+fn check_revokes<S: PlanState>(
+    plan: &Plan,
+    state: &S,
+    buffers: &mut CheckBuffers,
+) -> Result<(), PlanError> {
+    for (index, &batch) in plan.revokes.iter().enumerate() {
+        let error = PlanError::NotQueued { index, batch };
+        if plan.revokes[..index].contains(&batch) {
+            return Err(error);
+        }
+        let Some(held) = state.queued_batch(batch) else {
+            return Err(error);
+        };
+        let queued = &mut buffers.queued[held.worker.index()];
+        *queued = queued.saturating_sub(1);
+        if let Some(parked) = buffers.parked.get_mut(held.worker.index()) {
+            *parked = parked.saturating_sub(held.parks);
+        }
+    }
+    buffers.revoked.extend_from_slice(&plan.revokes);
+    buffers.revoked.sort_unstable();
+    Ok(())
+}
+
+/// Every request named is pending, or will be once the revokes are done, and is named once.
+fn check_requests<S: PlanState>(
+    plan: &Plan,
+    state: &S,
+    buffers: &mut CheckBuffers,
+) -> Result<(), PlanError> {
+    let named = [
+        ("members", &plan.members),
+        ("rejects", &plan.rejects),
+        ("answers", &plan.answers),
+    ];
+    for (list, ids) in named {
+        for (index, &id) in ids.iter().enumerate() {
+            let request = available(id, &buffers.revoked, state);
+            let request = request.ok_or_else(|| PlanError::NotPending {
+                entry: format!("{list}[{index}]"),
+                request: id,
+            })?;
+            if list == "answers" {
+                check_answer(index, request, state)?;
+            }
+            buffers.ids.push(id);
+        }
+    }
+    buffers.ids.sort_unstable();
+    match buffers.ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(PlanError::Doubled { request: pair[0] }),
+        None => Ok(()),
+    }
+}
+
+fn available<S: PlanState>(id: RequestId, revoked: &[BatchId], state: &S) -> Option<RequestView> {
+    let request = state.request(id)?;
+    match request.stands {
+        RequestStands::Pending => Some(request),
+        RequestStands::Queued(batch) if revoked.binary_search(&batch).is_ok() => Some(request),
+        RequestStands::Queued(_) | RequestStands::Elsewhere => None,
+    }
+}
+
+fn check_answer<S: PlanState>(
+    index: usize,
+    request: RequestView,
+    state: &S,
+) -> Result<(), PlanError> {
+    let refused = |reason| PlanError::invalid(format!("answers[{index}]"), "request", reason);
+    let app = state.catalog().app(request.app);
+    if app.is_none_or(|app| app.sneakpeek.is_none()) {
+        return Err(refused("its app has no SneakPeek model"));
+    }
+    if request.is_whole && !request.has_evidence {
+        return Err(refused("its evidence is not ready"));
+    }
+    Ok(())
+}
+
+fn check_dispatch<S: PlanState>(
+    index: usize,
+    dispatch: &Dispatch,
+    members: &[RequestId],
+    state: &S,
+    buffers: &mut CheckBuffers,
+) -> Result<(), PlanError> {
+    let at = || format!("dispatches[{index}]");
+    let variant = check_worker(&at, dispatch.worker, dispatch.variant, state)?;
+    check_stages(&at, dispatch, variant)?;
+    if dispatch.size == 0 || dispatch.size > variant.max_batch {
+        let reason = format!("{} is not within 1 to {}", dispatch.size, variant.max_batch);
+        return Err(PlanError::invalid(at(), "size", reason));
+    }
+    for &id in members {
+        check_member(&at, dispatch, id, variant.app, state)?;
+    }
+    let worker = dispatch.worker.index();
+    buffers.queued[worker] = buffers.queued[worker].saturating_add(1);
+    if dispatch.exit.is_none() && dispatch.from_stage == 0 {
+        buffers.parked[worker] = buffers.parked[worker].saturating_add(dispatch.size);
+    }
+    Ok(())
+}
+
+/// The worker exists, is up, and can hold the variant.
+fn check_worker<'a, S: PlanState>(
+    at: &impl Fn() -> String,
+    worker: WorkerId,
+    variant: VariantId,
+    state: &'a S,
+) -> Result<&'a Variant, PlanError> {
+    let Some(spec) = state.catalog().worker(worker) else {
+        let reason = format!("there is no worker {}", worker.0);
+        return Err(PlanError::invalid(at(), "worker", reason));
+    };
+    if !state.is_up(worker) {
+        let reason = format!("{} is away", spec.name);
+        return Err(PlanError::invalid(at(), "worker", reason));
+    }
+    let Some(found) = state.catalog().variant(variant) else {
+        let reason = format!("there is no variant {}", variant.0);
+        return Err(PlanError::invalid(at(), "variant", reason));
+    };
+    if found.memory_bytes > spec.memory_bytes {
+        let reason = format!("{} can never hold {}", spec.name, found.name);
+        return Err(PlanError::invalid(at(), "variant", reason));
+    }
+    Ok(found)
+}
+
+fn check_stages(
+    at: &impl Fn() -> String,
+    dispatch: &Dispatch,
+    variant: &Variant,
+) -> Result<(), PlanError> {
+    let (from, to) = (dispatch.from_stage, dispatch.to_stage);
+    if from >= to || to > variant.stages {
+        let reason = format!("[{from}, {to}) is not a range of {} stages", variant.stages);
+        return Err(PlanError::invalid(at(), "to-stage", reason));
+    }
+    let Some(exit) = dispatch.exit else {
+        if to < variant.stages {
+            return Ok(());
+        }
+        let reason = "after the last stage there is nothing to park for";
+        return Err(PlanError::invalid(at(), "exit", reason));
+    };
+    match variant.exit(exit) {
+        Some(found) if found.after_stage == to => Ok(()),
+        Some(found) => {
+            let (name, after) = (&found.name, found.after_stage);
+            let reason = format!("{name} follows stage {after}, not {to}");
+            Err(PlanError::invalid(at(), "exit", reason))
+        }
+        None => {
+            let reason = format!("{} has no exit {}", variant.name, exit.0);
+            Err(PlanError::invalid(at(), "exit", reason))
+        }
+    }
+}
+
+fn check_member<S: PlanState>(
+    at: &impl Fn() -> String,
+    dispatch: &Dispatch,
+    id: RequestId,
+    app: AppId,
+    state: &S,
+) -> Result<(), PlanError> {
+    let Some(request) = state.request(id) else {
+        return Err(PlanError::NotPending {
+            entry: at(),
+            request: id,
+        });
+    };
+    if request.app != app {
+        let reason = format!("request {} is of another app", id.0);
+        return Err(PlanError::invalid(at(), "variant", reason));
+    }
+    let fits = match request.progress {
+        None => dispatch.from_stage == 0,
+        Some(progress) => {
+            progress.worker == dispatch.worker
+                && progress.variant == dispatch.variant
+                && progress.stages_run == dispatch.from_stage
+        }
+    };
+    if fits || !request.is_whole {
+        return Ok(());
+    }
+    let reason = match request.progress {
+        None => format!("request {} has run no stage", id.0),
+        Some(p) => format!(
+            "request {} is parked on worker {} after stage {} of variant {}",
+            id.0, p.worker.0, p.stages_run, p.variant.0
+        ),
+    };
+    Err(PlanError::invalid(at(), "from-stage", reason))
+}
+
+/// Queues and parking have named bounds. The queue of a worker that runs a batch holds
+/// `queue_max` batches; an idle worker takes one more, which starts at once.
+fn check_room<S: PlanState>(
+    plan: &Plan,
+    state: &S,
+    buffers: &CheckBuffers,
+) -> Result<(), PlanError> {
+    for (index, dispatch) in plan.dispatches.iter().enumerate() {
+        let worker = dispatch.worker;
+        let spec = &state.catalog().workers[worker.index()];
+        let starts_at_once = u32::from(!state.is_running(worker));
+        if buffers.queued[worker.index()] > spec.queue_max.saturating_add(starts_at_once) {
+            let reason = format!("{} queues at most {} batches", spec.name, spec.queue_max);
+            let entry = format!("dispatches[{index}]");
+            return Err(PlanError::invalid(entry, "worker", reason));
+        }
+        if dispatch.exit.is_none() && buffers.parked[worker.index()] > spec.parked_max {
+            let reason = format!("{} parks at most {} requests", spec.name, spec.parked_max);
+            let entry = format!("dispatches[{index}]");
+            return Err(PlanError::invalid(entry, "exit", reason));
+        }
+    }
+    Ok(())
+}
+
+fn check_routes<S: PlanState>(plan: &Plan, state: &S) -> Result<(), PlanError> {
+    for (index, route) in plan.routes.iter().enumerate() {
+        let at = format!("routes[{index}]");
+        if state.catalog().app(route.app).is_none() {
+            let reason = format!("there is no app {}", route.app.0);
+            return Err(PlanError::invalid(at, "app", reason));
+        }
+        if plan.routes[..index].iter().any(|r| r.app == route.app) {
+            let reason = format!("app {} is routed twice", route.app.0);
+            return Err(PlanError::invalid(at, "app", reason));
+        }
+        for (l, lane) in route.lanes.iter().enumerate() {
+            check_lane(&format!("{at}.lanes[{l}]"), route, lane, state)?;
+        }
+        check_weights(at, &route.lanes)?;
+    }
+    Ok(())
+}
+
+fn check_lane<S: PlanState>(
+    at: &str,
+    route: &Route,
+    lane: &Lane,
+    state: &S,
+) -> Result<(), PlanError> {
+    let at = || at.to_owned();
+    let variant = check_worker(&at, lane.worker, lane.variant, state)?;
+    if variant.app != route.app {
+        let reason = format!("{} is of another app", variant.name);
+        return Err(PlanError::invalid(at(), "variant", reason));
+    }
+    if variant.exit(lane.exit).is_none() {
+        let reason = format!("{} has no exit {}", variant.name, lane.exit.0);
+        return Err(PlanError::invalid(at(), "exit", reason));
+    }
+    let (min, max) = (lane.min_batch, lane.max_batch);
+    if min == 0 || min > max || max > variant.max_batch {
+        let reason = format!("{min} to {max} is not within 1 to {}", variant.max_batch);
+        return Err(PlanError::invalid(at(), "min-batch", reason));
+    }
+    if lane.capacity < min || lane.capacity > LANE_CAPACITY_MAX {
+        let reason = format!("not within min-batch to {LANE_CAPACITY_MAX}");
+        return Err(PlanError::invalid(at(), "capacity", reason));
+    }
+    Ok(())
+}
+
+fn check_weights(at: String, lanes: &[Lane]) -> Result<(), PlanError> {
+    if lanes.is_empty() {
+        return Ok(());
+    }
+    let sum: f64 = lanes.iter().map(|lane| lane.weight).sum();
+    // False for NaN too, so that the sum below is a number.
+    let are_shares = lanes
+        .iter()
+        .all(|lane| (0.0..=1.0 + WEIGHT_TOLERANCE).contains(&lane.weight));
+    if !are_shares || (sum - 1.0).abs() > WEIGHT_TOLERANCE {
+        let reason = "the weights are not a distribution";
+        return Err(PlanError::invalid(at, "lanes", reason));
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! The questions that the rules ask about the moment a plan was made for.
+
+use crate::catalog::Catalog;
+use crate::ids::{AppId, BatchId, RequestId, WorkerId};
+use crate::request::Progress;
+
+/// A moment: the live state, or a window of it. The rules are generic over it and compiled once
+/// for each, so that the live check pays nothing for the recorded one.
+pub(super) trait PlanState {
+    /// Apps, variants and workers.
+    fn catalog(&self) -> &Catalog;
+
+    /// A request that has not ended.
+    fn request(&self, id: RequestId) -> Option<RequestView>;
+
+    /// A batch that waits in a queue and may be taken back.
+    fn queued_batch(&self, id: BatchId) -> Option<QueuedBatch>;
+
+    /// Whether a worker of the catalog takes dispatches.
+    fn is_up(&self, worker: WorkerId) -> bool;
+
+    /// Whether a worker of the catalog runs a batch.
+    fn is_running(&self, worker: WorkerId) -> bool;
+
+    /// Appends the batches that wait, one number per worker of the catalog.
+    fn append_queued(&self, queued: &mut Vec<u32>);
+
+    /// Appends the requests that are parked or will be, one number per worker of the catalog.
+    fn append_parked(&self, parked: &mut Vec<u32>);
+}
+
+/// One request at that moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestView {
+    pub(super) app: AppId,
+    pub(super) stands: RequestStands,
+    /// Stages it has run, and where.
+    pub(super) progress: Option<Progress>,
+    /// Its neighbours have been counted.
+    pub(super) has_evidence: bool,
+    /// The moment shows progress and evidence. Rules about them pass where it does not.
+    pub(super) is_whole: bool,
+}
+
+/// Where a request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestStands {
+    Pending,
+    /// In a batch that waits in a worker's queue.
+    Queued(BatchId),
+    /// In a lane or in a running batch.
+    Elsewhere,
+}
+
+/// One batch that may be taken back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueuedBatch {
+    pub(super) worker: WorkerId,
+    /// Requests that it will park, counted by [`PlanState::append_parked`].
+    pub(super) parks: u32,
+}

@@ -1,0 +1,195 @@
+//! A driver in virtual time that keeps books of its own and compares the core's commands to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use switchyard_core::catalog::Catalog;
+use switchyard_core::decision::Decision;
+use switchyard_core::event::{Command, Event, Launch, Notice, Reply};
+use switchyard_core::ids::{RequestId, VariantId, WorkerId};
+use switchyard_core::request::Request;
+use switchyard_core::time::{Micros, Time};
+use switchyard_core::{Scheduler, SchedulerConfig};
+
+pub struct Driver {
+    pub scheduler: Scheduler,
+    pub now: Time,
+    pub replies: BTreeMap<RequestId, Reply>,
+    pub runs: Vec<(Time, Launch)>,
+    pub notices: Vec<Notice>,
+    /// From [`Command::Decided`].
+    pub decisions: Vec<Arc<Decision>>,
+    /// From [`Command::Prepare`].
+    pub prepared: Vec<(WorkerId, Vec<VariantId>)>,
+    /// Every command as text, to compare two runs.
+    pub log: Vec<String>,
+    arrived: BTreeSet<RequestId>,
+    running: BTreeMap<WorkerId, (Time, Launch)>,
+    parked: BTreeMap<RequestId, WorkerId>,
+}
+
+impl Driver {
+    pub fn new(catalog: Arc<Catalog>, config: SchedulerConfig) -> Self {
+        Self {
+            scheduler: Scheduler::try_new(catalog, config).unwrap(),
+            now: Time::ZERO,
+            replies: BTreeMap::new(),
+            runs: Vec::new(),
+            notices: Vec::new(),
+            decisions: Vec::new(),
+            prepared: Vec::new(),
+            log: Vec::new(),
+            arrived: BTreeSet::new(),
+            running: BTreeMap::new(),
+            parked: BTreeMap::new(),
+        }
+    }
+
+    pub fn arrive(&mut self, request: Request) {
+        self.arrived.insert(request.id);
+        self.give(Event::Arrived(request));
+    }
+
+    /// Hands over one event and carries out the commands that follow.
+    pub fn give(&mut self, event: Event) {
+        if let Event::WorkerDown { worker, .. } = &event {
+            self.running.remove(worker);
+            self.parked.retain(|_, at| at != worker);
+        }
+        self.scheduler.handle(self.now, event);
+        self.settle();
+    }
+
+    /// Advances the time; finishes batches and wakes the scheduler when they are due.
+    pub fn advance_to(&mut self, end: Time) {
+        loop {
+            let finish = self.running.iter().map(|(&w, run)| (run.0, w)).min();
+            let wake = self.scheduler.next_wakeup();
+            let next = [finish.map(|f| f.0), wake].into_iter().flatten().min();
+            let Some(at) = next.filter(|&at| at <= end) else {
+                break;
+            };
+            self.now = self.now.max(at);
+            match finish.filter(|f| f.0 <= self.now) {
+                Some((_, worker)) => self.finish(worker, Ok(())),
+                None => self.settle(),
+            }
+        }
+        self.now = self.now.max(end);
+        self.settle();
+    }
+
+    /// Runs until every request has ended, at most for a virtual minute.
+    pub fn drain(&mut self) {
+        for _ in 0..6_000 {
+            if self.scheduler.live() == 0 {
+                return;
+            }
+            self.advance_to(self.now + Micros::from_millis(10));
+        }
+    }
+
+    pub fn finish(&mut self, worker: WorkerId, result: Result<(), String>) {
+        let Some((_, launch)) = self.running.remove(&worker) else {
+            return;
+        };
+        for id in &launch.requests {
+            // Parked when no exit ran. A failed batch leaves the activations where they were.
+            if launch.exit.is_some() {
+                self.parked.remove(id);
+            } else if result.is_ok() {
+                self.parked.insert(*id, worker);
+            }
+        }
+        let batch = launch.batch;
+        self.give(Event::Finished {
+            worker,
+            batch,
+            result,
+        });
+    }
+
+    /// Checks the books, which must balance at every moment.
+    pub fn check(&self) {
+        assert_eq!(self.scheduler.imbalance(), 0, "the books do not balance");
+        assert_eq!(
+            self.arrived.len(),
+            self.replies.len() + self.scheduler.live(),
+            "a request was lost or answered twice"
+        );
+    }
+
+    /// Checks that every request has ended and no activations are left.
+    pub fn check_empty(&self) {
+        self.check();
+        assert_eq!(self.scheduler.live(), 0);
+        assert_eq!(self.replies.len(), self.arrived.len());
+        assert!(
+            self.parked.is_empty(),
+            "activations leaked: {:?}",
+            self.parked
+        );
+    }
+
+    fn settle(&mut self) {
+        for step in 0.. {
+            assert!(step < 100_000, "the scheduler never comes to rest");
+            let Some(command) = self.scheduler.poll(self.now) else {
+                break;
+            };
+            self.log.push(format!("{} {command:?}", self.now.0));
+            match command {
+                Command::Launch(launch) => self.run(launch),
+                Command::Reply(reply) => {
+                    assert!(
+                        self.arrived.contains(&reply.request),
+                        "reply to an unknown request"
+                    );
+                    let before = self.replies.insert(reply.request, reply);
+                    assert!(before.is_none(), "answered twice: {before:?}");
+                }
+                Command::Release { worker, request } => {
+                    if self.parked.get(&request) == Some(&worker) {
+                        self.parked.remove(&request);
+                    }
+                }
+                Command::Prepare { worker, soon } => self.prepared.push((worker, soon.to_vec())),
+                Command::Decided(decision) => self.decisions.push(decision),
+                Command::Notice(notice) => self.notices.push(notice),
+            }
+        }
+        self.check();
+    }
+
+    fn run(&mut self, launch: Launch) {
+        assert!(!launch.requests.is_empty(), "an empty batch");
+        for id in &launch.requests {
+            assert!(!self.replies.contains_key(id), "an answered request runs");
+            let elsewhere = self.running.values().any(|(_, r)| r.requests.contains(id));
+            assert!(!elsewhere, "a request runs twice at once");
+            let parked = self.parked.get(id).copied();
+            assert_eq!(
+                parked,
+                (launch.from_stage > 0).then_some(launch.worker),
+                "activations are not where the batch needs them"
+            );
+        }
+        let catalog = self.scheduler.catalog();
+        let latency = catalog
+            .profile
+            .latency(
+                catalog.workers[launch.worker.index()].kind,
+                launch.variant,
+                launch.from_stage,
+                launch.to_stage,
+                launch.exit,
+                launch.requests.len() as u32,
+            )
+            .unwrap();
+        let before = self
+            .running
+            .insert(launch.worker, (self.now + latency, launch.clone()));
+        assert!(before.is_none(), "a worker was given a second batch");
+        self.runs.push((self.now, launch));
+    }
+}

@@ -1,0 +1,85 @@
+//! Random sequences of events, for properties.
+
+use proptest::prelude::*;
+use switchyard_core::event::Event;
+use switchyard_core::ids::{RequestId, VariantId, WorkerId};
+use switchyard_core::policy::Policy;
+use switchyard_core::time::Micros;
+
+use super::driver::Driver;
+use super::request;
+
+/// One thing that happens to a scheduler with two workers.
+#[derive(Clone, Debug)]
+pub enum SchedulerStep {
+    Arrive {
+        app: u32,
+        slack_us: u64,
+        pinned: Option<u32>,
+    },
+    Evidence(u64),
+    Cancel(u64),
+    Wait(u64),
+    Fail(u32),
+    Down(u32),
+    Up(u32),
+    Swap(u64),
+    Remove,
+    Recatalog,
+}
+
+pub fn scheduler_step() -> impl Strategy<Value = SchedulerStep> {
+    use SchedulerStep as Step;
+    prop_oneof![
+        12 => (0..2u32, 0..30_000u64, prop::option::weighted(0.1, 0..3u32))
+            .prop_map(|(app, slack_us, pinned)| Step::Arrive { app, slack_us, pinned }),
+        4 => (0..80u64).prop_map(Step::Evidence),
+        2 => (0..80u64).prop_map(Step::Cancel),
+        6 => (0..6_000u64).prop_map(Step::Wait),
+        1 => (0..2u32).prop_map(Step::Fail),
+        1 => (0..2u32).prop_map(Step::Down),
+        1 => (0..2u32).prop_map(Step::Up),
+        1 => (0..1_000u64).prop_map(Step::Swap),
+        1 => Just(Step::Remove),
+        1 => Just(Step::Recatalog),
+    ]
+}
+
+impl Driver {
+    /// Plays all steps; `policy` makes the policy of a [`SchedulerStep::Swap`] from its seed.
+    pub fn play(&mut self, steps: &[SchedulerStep], policy: impl Fn(u64) -> Box<dyn Policy>) {
+        let mut next = 0;
+        for step in steps {
+            match *step {
+                SchedulerStep::Arrive {
+                    app,
+                    slack_us,
+                    pinned,
+                } => {
+                    next += 1;
+                    let mut arriving = request(next, app, self.now, slack_us);
+                    arriving.pinned = pinned.map(VariantId);
+                    self.arrive(arriving);
+                }
+                SchedulerStep::Evidence(id) => self.give(Event::Evidence {
+                    request: RequestId(id),
+                    counts: [3, 2].into_iter().collect(),
+                }),
+                SchedulerStep::Cancel(id) => self.give(Event::Cancelled(RequestId(id))),
+                SchedulerStep::Wait(us) => self.advance_to(self.now + Micros(us)),
+                SchedulerStep::Fail(w) => self.finish(WorkerId(w), Err("made to".to_owned())),
+                SchedulerStep::Down(w) => self.give(Event::WorkerDown {
+                    worker: WorkerId(w),
+                    reason: "unplugged".to_owned(),
+                }),
+                SchedulerStep::Up(w) => self.give(Event::WorkerUp(WorkerId(w))),
+                SchedulerStep::Swap(seed) => self.give(Event::PolicyChanged(policy(seed))),
+                SchedulerStep::Remove => self.give(Event::PolicyRemoved),
+                SchedulerStep::Recatalog => {
+                    let catalog = self.scheduler.catalog().clone();
+                    self.give(Event::CatalogChanged(catalog));
+                }
+            }
+        }
+    }
+}

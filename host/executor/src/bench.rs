@@ -1,0 +1,197 @@
+//! Measuring with candle: variants of a source on kinds of workers.
+
+use std::sync::Arc;
+
+use candle_core::Device;
+use switchyard_core::catalog::Variant;
+use switchyard_core::ids::{AppId, BatchId, RequestId, VariantId};
+use switchyard_core::residents::Soon;
+use switchyard_core::time::Micros;
+use switchyard_models::Tokenizer;
+use switchyard_profile::{Bench, BenchError, KindBench, StageRange, VariantLoad};
+
+use crate::allocator;
+use crate::candle_executor::CandleExecutor;
+use crate::cuda;
+use crate::device::DeviceName;
+use crate::energy::{EnergyMeter, Meters};
+use crate::error::ExecuteError;
+use crate::executor::Executor;
+use crate::job::{InputTensor, Job, JobRow};
+use crate::pool::pool;
+use crate::sample::sample_input;
+use crate::source::ModelSource;
+use crate::weights::Weights;
+
+/// A kind of worker to measure.
+#[derive(Clone, Debug)]
+pub struct KindToMeasure {
+    /// Its [name](DeviceName::kind) in the profile.
+    pub name: String,
+    /// The device that computes.
+    pub device: DeviceName,
+    /// Threads that compute.
+    pub threads: usize,
+}
+
+/// Runs the variants of a source through the executor that serves.
+#[derive(Clone, Copy)]
+pub struct CandleBench<'a> {
+    /// Loads the variants. Their ids are their positions in the measured subject.
+    pub source: &'a Arc<dyn ModelSource>,
+    /// The kinds of workers, with different names.
+    pub kinds: &'a [KindToMeasure],
+    /// The machine's energy counters.
+    pub meters: Meters<'a>,
+}
+
+/// One kind of worker.
+struct CandleKind<'a> {
+    source: &'a Arc<dyn ModelSource>,
+    device: Device,
+    meter: Option<&'a dyn EnergyMeter>,
+    /// By variant id.
+    loaded: Vec<Option<BenchedVariant>>,
+}
+
+/// A loaded variant and an input for it.
+struct BenchedVariant {
+    executor: CandleExecutor,
+    app: AppId,
+    variant: VariantId,
+    input: Vec<InputTensor>,
+}
+
+// === impl CandleBench ===
+
+impl Bench for CandleBench<'_> {
+    fn kinds(&self) -> Vec<String> {
+        self.kinds.iter().map(|kind| kind.name.clone()).collect()
+    }
+
+    fn on_kind<R: Send>(
+        &self,
+        kind: &str,
+        work: impl FnOnce(&mut dyn KindBench) -> R + Send,
+    ) -> Result<R, BenchError> {
+        let known = self.kinds.iter().find(|known| known.name == kind);
+        let known = known.ok_or_else(|| format!("kind {kind} is not one of this bench"))?;
+        let pool = pool(kind, known.threads, &[])?;
+        pool.install(|| {
+            let mut bench = CandleKind {
+                source: self.source,
+                device: known.device.open()?,
+                meter: self.meters.of_kind(kind),
+                loaded: Vec::new(),
+            };
+            Ok(work(&mut bench))
+        })
+    }
+}
+
+// === impl CandleKind ===
+
+impl CandleKind<'_> {
+    fn loaded(&mut self, id: VariantId) -> Result<&mut BenchedVariant, BenchError> {
+        let loaded = self.loaded.get_mut(id.index()).and_then(Option::as_mut);
+        loaded.ok_or_else(|| format!("{}: is not loaded", self.source.name(id)).into())
+    }
+}
+
+impl KindBench for CandleKind<'_> {
+    fn load(&mut self, id: VariantId, variant: &Variant) -> Result<VariantLoad, BenchError> {
+        if self.loaded.len() <= id.index() {
+            self.loaded.resize_with(id.index() + 1, || None);
+        }
+        self.loaded[id.index()] = None;
+        // Weights of its own: a load of weights that another worker holds takes no time.
+        let weights = Weights::new(Arc::clone(self.source));
+        let mut executor = CandleExecutor::new(Arc::clone(&weights), self.device.clone(), u64::MAX);
+        let time = executor.preload(id)?;
+        // The executor holds it, so this reads nothing.
+        let model = weights.load(id, &self.device)?;
+        // The longest text that is not cut takes longest: a plan must hold for any text. A word
+        // is one token at least.
+        let tokens = model.model.tokenizer().map_or(1, Tokenizer::max_tokens);
+        let text = "a ".repeat(tokens);
+        let inputs = model.inputs.iter();
+        self.loaded[id.index()] = Some(BenchedVariant {
+            executor,
+            app: variant.app,
+            variant: id,
+            input: inputs.map(|spec| sample_input(spec, &text)).collect(),
+        });
+        Ok(VariantLoad {
+            memory_bytes: model.bytes,
+            time,
+        })
+    }
+
+    fn run(
+        &mut self,
+        id: VariantId,
+        ranges: &[StageRange],
+        batch: u32,
+        report: &mut dyn FnMut(Micros),
+    ) -> Result<(), BenchError> {
+        let loaded = self.loaded(id)?;
+        for &range in ranges {
+            let mut job = loaded.job(range, batch);
+            report(loaded.run(&mut job)?);
+        }
+        // After an answer nothing is parked; a range without an exit leaves its requests parked.
+        for request in 0..u64::from(batch) {
+            loaded.executor.release(RequestId(request));
+        }
+        Ok(())
+    }
+
+    /// The host's memory is counted by [`allocator`], a GPU's by its driver.
+    fn peak_bytes(
+        &mut self,
+        id: VariantId,
+        range: StageRange,
+        batch: u32,
+    ) -> Result<Option<u64>, BenchError> {
+        let device = self.device.clone();
+        let loaded = self.loaded(id)?;
+        loaded.run(&mut loaded.job(range, batch))?;
+        let mut job = loaded.job(range, batch);
+        let (ran, peak) = match device.is_cpu() {
+            true => allocator::peak_of(|| loaded.run(&mut job)),
+            false => cuda::peak_of(&device, || loaded.run(&mut job)),
+        };
+        ran?;
+        Ok(peak)
+    }
+
+    fn energy_uj(&self) -> Option<u64> {
+        self.meter.and_then(EnergyMeter::total_uj)
+    }
+}
+
+// === impl BenchedVariant ===
+
+impl BenchedVariant {
+    fn run(&mut self, job: &mut Job) -> Result<Micros, ExecuteError> {
+        let outcome = self.executor.run(job);
+        outcome.result.map(|_| outcome.compute)
+    }
+
+    fn job(&self, range: StageRange, batch: u32) -> Job {
+        let rows = (0..u64::from(batch)).map(|request| JobRow {
+            request: RequestId(request),
+            input: (range.from == 0).then(|| self.input.clone()),
+        });
+        Job {
+            batch: BatchId(0),
+            app: self.app,
+            variant: self.variant,
+            from_stage: range.from,
+            to_stage: range.to,
+            exit: range.exit,
+            rows: rows.collect(),
+            soon: Soon::new(),
+        }
+    }
+}

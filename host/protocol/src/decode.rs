@@ -1,0 +1,84 @@
+//! From the bytes of a body to a call that the backend can trust.
+//!
+//! Every check is made here, once: the inputs of a decoded call match those of the app in name,
+//! datatype, shape and length.
+
+mod blobs;
+mod inputs;
+mod outputs;
+mod raw;
+mod spec;
+mod target;
+mod text;
+
+use bytes::Bytes;
+
+use self::blobs::Blobs;
+use self::inputs::decode_inputs;
+use self::outputs::wanted_outputs;
+use self::raw::decode_raw_request;
+pub use self::target::DecodeTarget;
+use crate::app::{AppIndex, AppInfo};
+use crate::call::{DecodedRequest, InferCall};
+use crate::error::ProtocolError;
+use crate::framing::{BodyFraming, JSON_LENGTH_FIELD};
+use crate::json;
+
+/// Reads and checks the body of one inference for the first app of a server; `json_bytes` is the
+/// value of the header [`JSON_LENGTH`](crate::JSON_LENGTH), if the request has it. For measuring
+/// and for fuzzing.
+///
+/// # Errors
+/// The field at fault, with its expected and its found value.
+pub fn parse(
+    app: &AppInfo,
+    json_bytes: Option<usize>,
+    body: &Bytes,
+) -> Result<InferCall, ProtocolError> {
+    let target = DecodeTarget {
+        app_index: AppIndex(0),
+        app,
+        variant: None,
+        framing: BodyFraming::of_length(json_bytes),
+    };
+    decode(target, body).map(|request| request.call)
+}
+
+/// Decodes and checks the body of an inference. Large binary inputs stay in `body`.
+///
+/// # Errors
+/// The field at fault, with its expected and its found value.
+pub fn decode(target: DecodeTarget<'_>, body: &Bytes) -> Result<DecodedRequest, ProtocolError> {
+    let (json, blobs) = match target.framing {
+        BodyFraming::Raw => return decode_raw_request(target, body),
+        BodyFraming::Json => (&body[..], None),
+        BodyFraming::JsonThenBlobs(length) => {
+            let (json, blobs) = body.split_at_checked(length).ok_or_else(|| {
+                let reason = format!("is {length}, the body has {} bytes", body.len());
+                ProtocolError::malformed(JSON_LENGTH_FIELD, reason)
+            })?;
+            (json, Some(blobs))
+        }
+    };
+    let request = json::parse(json)?;
+    let parameters = request.parameters.unwrap_or_default();
+    let outputs = request.outputs.as_deref().unwrap_or_default();
+    let wanted = wanted_outputs(target.app, outputs, parameters.binary_data_output)?;
+    let (rows, inputs) = decode_inputs(target.app, request.inputs, Blobs::new(body, blobs))?;
+    Ok(DecodedRequest {
+        call: InferCall {
+            app: target.app_index,
+            variant: target.variant,
+            rows,
+            inputs,
+            timeout_us: parameters.timeout,
+            priority: parameters.priority,
+            min_accuracy: parameters.min_accuracy,
+        },
+        id: request.id.map(|id| id.0.into_owned()),
+        wanted,
+    })
+}
+
+#[cfg(test)]
+mod tests;

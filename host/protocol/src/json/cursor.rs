@@ -1,0 +1,120 @@
+//! A position in a JSON text, and the steps of a reader that gives up on anything unusual.
+
+/// Most arrays and objects inside each other. Real tensors have four or five.
+pub(super) const DEPTH_MAX: usize = 16;
+
+/// The position in a text. Every step returns `None` on unusual or wrong JSON.
+pub(super) struct JsonCursor<'a> {
+    pub(super) json: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> JsonCursor<'a> {
+    pub(super) const fn new(json: &'a [u8]) -> Self {
+        Self { json, at: 0 }
+    }
+
+    #[inline]
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.json.get(self.at).copied()
+    }
+
+    #[inline]
+    pub(super) fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// Skips white space, and `byte` if it is next.
+    #[inline]
+    pub(super) fn takes(&mut self, byte: u8) -> bool {
+        self.skip_space();
+        let next = self.peek() == Some(byte);
+        self.at += usize::from(next);
+        next
+    }
+
+    #[inline]
+    pub(super) fn expect(&mut self, byte: u8) -> Option<()> {
+        self.takes(byte).then_some(())
+    }
+
+    /// Whether only white space is left.
+    pub(super) fn is_at_end(&mut self) -> bool {
+        self.skip_space();
+        self.at == self.json.len()
+    }
+
+    /// Walks an object of at least one member; `member` reads the value of its key.
+    pub(super) fn members(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &str) -> Option<()>,
+    ) -> Option<()> {
+        self.expect(b'{')?;
+        loop {
+            let key = self.string()?;
+            self.expect(b':')?;
+            member(self, key)?;
+            if !self.takes(b',') {
+                return self.expect(b'}');
+            }
+        }
+    }
+
+    /// Walks an array of at least one element; `element` reads it.
+    pub(super) fn elements(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Option<()>,
+    ) -> Option<()> {
+        self.expect(b'[')?;
+        loop {
+            element(self)?;
+            if !self.takes(b',') {
+                return self.expect(b']');
+            }
+        }
+    }
+
+    /// A string without escapes.
+    pub(super) fn string(&mut self) -> Option<&'a str> {
+        self.expect(b'"')?;
+        let from = self.at;
+        loop {
+            match self.peek()? {
+                b'"' => break,
+                b'\\' | 0..0x20 => return None,
+                _ => self.at += 1,
+            }
+        }
+        let text = str::from_utf8(&self.json[from..self.at]).ok()?;
+        self.at += 1;
+        Some(text)
+    }
+
+    /// The text of an array or object. Only its end is found here; serde must read the text.
+    pub(super) fn nested_text(&mut self) -> Option<&'a [u8]> {
+        self.skip_space();
+        let from = self.at;
+        let mut depth = 0_usize;
+        loop {
+            match self.peek()? {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.checked_sub(1)?,
+                b'"' => {
+                    self.string()?;
+                    continue;
+                }
+                _ => {}
+            }
+            // Neither an array nor an object: where it ends depends on its type.
+            if self.at == from && depth == 0 || depth > DEPTH_MAX {
+                return None;
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Some(&self.json[from..self.at]);
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The Open Inference Protocol v2 without sockets.
+//!
+//! Every function here is pure, from bytes to values or back; the server adds listeners, bodies
+//! that arrive in pieces, time limits and the backend. In data order:
+//! - [`Route`]: the endpoint of a method and a path
+//! - [`BodyFormat`]: the layout and coding of a body, from its headers; [`decompress`]
+//! - [`decode`]: from the bytes of a body to an [`InferCall`] that matches the app's inputs; JSON
+//!   in `json`, blobs in `binary`
+//! - [`encode`]: from an [`InferAnswer`] to the bytes of its body; [`compress`]
+//! - [`RequestFailure`]: every way in which a request fails, with its status and body
+//! - [`metadata`]: bodies of the answers to everything but inference
+//!
+//! Source: kserve/open-inference-protocol, `inference_rest.md`, and Triton's extensions
+//! `binary_tensor_data`, `schedule_policy`, `model_configuration`, `statistics` and
+//! `model_repository`.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod app;
+mod binary;
+mod call;
+mod coding;
+mod datatype;
+mod decode;
+mod encode;
+mod error;
+mod format;
+mod framing;
+mod json;
+pub mod metadata;
+mod repository;
+#[cfg(test)]
+mod roundtrip;
+mod route;
+mod stats;
+mod tensor;
+
+pub use answer::{InferAnswer, OutputTensor};
+pub use app::{AppIndex, AppInfo, OutputIndex, TensorSpec, VariantIndex};
+pub use call::{DecodedRequest, InferCall, WantedOutput, WantedOutputs};
+pub use coding::{ContentCoding, compress, decompress};
+pub use datatype::Datatype;
+pub use decode::{DecodeTarget, decode, parse};
+pub use encode::{EncodedAnswer, encode};
+pub use error::{InferError, ProtocolError, RequestFailure};
+pub use format::BodyFormat;
+pub use framing::{BodyFraming, JSON_LENGTH};
+pub use repository::{Control, IndexQuery};
+pub use route::{AppAction, ENDPOINTS, Endpoint, Route};
+pub use stats::{BatchStats, Timing, VariantStats};
+pub use tensor::{Shape, Tensor, TensorData, WireElements, element_count};

@@ -1,0 +1,25 @@
+//! Goals of a clairvoyant schedule.
+
+/// The goal of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// The least mean of turnaround over the latency alone on the best worker (ANTT).
+    Turnaround,
+    /// The fewest requests past their deadlines, then the least ANTT.
+    Deadlines,
+}
+
+// === impl Goal ===
+
+impl Goal {
+    /// All goals.
+    pub const ALL: [Self; 2] = [Self::Turnaround, Self::Deadlines];
+
+    /// Its name as a policy.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Turnaround => "oracle-antt",
+            Self::Deadlines => "oracle-slo",
+        }
+    }
+}

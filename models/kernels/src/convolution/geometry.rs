@@ -1,0 +1,89 @@
+//! The windows of a convolution in memory: their addresses, and blocks of them that fit a cache.
+
+use super::driver::OutputCut;
+use super::tile::Runs;
+use crate::window::Window2d;
+
+/// Approximate input values that a block of positions reads: half of a second-level cache; a panel
+/// of weights takes the rest.
+const BLOCK_VALUES: usize = 48 * 1024;
+
+/// Fewest positions in one block, if there are as many.
+const BLOCK_MIN: usize = 16;
+
+/// Most positions in one block; their offsets are kept on the stack.
+pub(super) const BLOCK_MAX: usize = 384;
+
+/// A number of positions that full tiles of any size divide.
+const TILES: usize = 24;
+
+/// Where windows lie in padded images, channels last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Geometry {
+    /// Values from one image, line and column of windows to the next.
+    steps: [usize; 3],
+    /// Lines and columns of windows over an image.
+    windows: [usize; 2],
+    /// Memory that a window reads.
+    pub(super) runs: Runs,
+}
+
+// === impl Geometry ===
+
+impl Geometry {
+    /// For windows `[lines, columns]` over images `[height, width, channels]`, padding included.
+    pub(super) fn new(
+        [height, width, channels]: [usize; 3],
+        window: Window2d,
+        windows: [usize; 2],
+    ) -> Self {
+        let pitch = width * channels;
+        let [down, right] = window.stride;
+        Self {
+            steps: [height * pitch, down * pitch, right * channels],
+            windows,
+            runs: Runs {
+                lines: window.kernel[0],
+                pitch,
+                run: window.kernel[1] * channels,
+            },
+        }
+    }
+
+    /// Windows over one image.
+    pub(super) fn per_image(&self) -> usize {
+        self.windows[0] * self.windows[1]
+    }
+
+    /// Offsets in the input of the windows from `first` on.
+    pub(super) fn offsets(&self, first: usize, offsets: &mut [usize]) {
+        for (i, offset) in offsets.iter_mut().enumerate() {
+            let [lines, columns] = self.windows;
+            let (line, column) = ((first + i) / columns, (first + i) % columns);
+            let (image, line) = (line / lines, line % lines);
+            *offset = image * self.steps[0] + line * self.steps[1] + column * self.steps[2];
+        }
+    }
+
+    /// How an output of `len` values, `output` per position, is cut for this many threads.
+    pub(super) fn cut(&self, len: usize, output: usize, threads: usize) -> OutputCut {
+        OutputCut {
+            group: len,
+            block: self.block(len / output.max(1), threads) * output,
+        }
+    }
+
+    /// Positions of a block: their input fits the cache, every thread gets a block, and no thread
+    /// is left with a few positions for which it reads all weights again.
+    fn block(&self, positions: usize, threads: usize) -> usize {
+        // Windows of neighbouring lines share their input.
+        let each = self.steps[1].max(1) / self.windows[1].max(1) + 1;
+        let fitting = (BLOCK_VALUES / each).clamp(BLOCK_MIN, BLOCK_MAX);
+        let blocks = positions.div_ceil(fitting).next_multiple_of(threads);
+        let even = positions.div_ceil(blocks.max(1));
+        match even {
+            0..64 => even.max(1),
+            _ => even.next_multiple_of(TILES).min(BLOCK_MAX),
+        }
+    }
+}

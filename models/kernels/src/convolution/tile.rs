@@ -1,0 +1,124 @@
+//! The innermost loop: sums of a few positions by a few vectors of output channels, in registers.
+
+use std::ops::Range;
+
+use crate::activation::Activation;
+use crate::simd::products::{Products, VectorOf};
+use crate::simd::vectors::Simd;
+
+/// Vectors of output channels in a full panel of weights, of a machine with this many vector
+/// registers.
+pub(super) const fn vectors(registers: usize) -> usize {
+    if registers >= 32 { 4 } else { 2 }
+}
+
+/// Most positions of a tile, given this many vectors of channels: their sums, the weights of one
+/// row and one input fill the vector registers, and their addresses the address registers. Weights
+/// of more than one step are held twice, as words and widened.
+pub(super) const fn positions(registers: usize, vectors: usize, steps: usize) -> usize {
+    match (registers, vectors, steps) {
+        (32.., ..=3, _) | (_, ..=1, _) => 8,
+        (..32, _, 2..) => 5,
+        _ => 6,
+    }
+}
+
+/// `0..count` in the fewest tiles of at most `most`, all of nearly the same size.
+pub(super) fn tiles(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let tiles = count.div_ceil(most).max(1);
+    (0..tiles).map(move |i| i * count / tiles..(i + 1) * count / tiles)
+}
+
+/// Memory that a window reads: `lines` runs of `run` words, each `pitch` after the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Runs {
+    pub(super) lines: usize,
+    pub(super) pitch: usize,
+    pub(super) run: usize,
+}
+
+/// For each position, the biases plus the products of its runs and the channels' weights.
+///
+/// `inputs` starts at each position's window. `weights` has one row for each word of a window.
+#[inline(always)]
+pub(super) fn multiply<P: Products, const M: usize, const N: usize>(
+    products: P,
+    biases: [VectorOf<P>; N],
+    inputs: [&[f32]; M],
+    weights: &[[VectorOf<P>; N]],
+    runs: Runs,
+) -> [[VectorOf<P>; N]; M] {
+    // Indexed by constants only, once the loops are unrolled: otherwise the sums stay in memory.
+    let mut sums = [biases; M];
+    let rows = runs.run / P::STEPS;
+    for line in 0..runs.lines {
+        // Slices of one length, so that one comparison bounds all of them. A closure here is not
+        // inlined when two callers share it: the lengths are then unknown, and everything takes 1.6
+        // times as long.
+        let weights = &weights[line * rows..][..rows];
+        let mut words: [&[P::Input]; M] = [&[]; M];
+        for m in 0..M {
+            words[m] = &P::inputs(&inputs[m][line * runs.pitch..])[..rows];
+        }
+        for k in 0..rows {
+            for step in 0..P::STEPS {
+                let mut parts = weights[k];
+                for part in &mut parts {
+                    *part = products.part(*part, step);
+                }
+                for m in 0..M {
+                    let input = products.splat(words[m][k], step);
+                    for n in 0..N {
+                        sums[m][n] = products.add_products(input, parts[n], sums[m][n]);
+                    }
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// Adds the residual, applies a ReLU, and writes `out`: the channels of one panel at one position.
+#[inline(always)]
+pub(super) fn finish<S: Simd, const N: usize>(
+    simd: S,
+    sums: [S::Vector; N],
+    residual: Option<&[f32]>,
+    activation: Activation,
+    out: &mut [f32],
+) {
+    let (lanes, count) = (S::LANES, out.len());
+    if count == N * lanes {
+        // Of known lengths: no code for parts of vectors.
+        for (n, sum) in sums.into_iter().enumerate() {
+            finish_vector(simd, sum, residual, activation, out, n * lanes, lanes);
+        }
+    } else {
+        for (n, sum) in sums.into_iter().enumerate() {
+            let from = (n * lanes).min(count);
+            let len = lanes.min(count - from);
+            finish_vector(simd, sum, residual, activation, out, from, len);
+        }
+    }
+}
+
+/// The same for one vector, written to `out[from..from + len]`. Not a closure: closures are
+/// compiled without the instruction set.
+#[inline(always)]
+pub(super) fn finish_vector<S: Simd>(
+    simd: S,
+    mut sum: S::Vector,
+    residual: Option<&[f32]>,
+    activation: Activation,
+    out: &mut [f32],
+    from: usize,
+    len: usize,
+) {
+    if let Some(residual) = residual {
+        sum = simd.add(sum, simd.load(&residual[from..][..len]));
+    }
+    if activation == Activation::Relu {
+        sum = simd.max(sum, simd.splat(0.0));
+    }
+    simd.store(&mut out[from..][..len], sum);
+}

@@ -1,0 +1,10 @@
+//! Memory of activations: buffers that each thread keeps and reuses, and images in them.
+
+mod feature_map;
+mod padded;
+mod scratch;
+
+pub use self::feature_map::FeatureMap;
+pub(crate) use self::padded::{Padded, pad_image};
+pub(crate) use self::scratch::Aligned;
+pub use self::scratch::Buffer;

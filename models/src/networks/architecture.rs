@@ -1,0 +1,141 @@
+//! The closed set of architectures a card may name.
+
+use std::collections::BTreeMap;
+
+use candle_core::Var;
+use rand_pcg::Pcg64;
+use serde::{Deserialize, Serialize};
+
+use super::bert::BertSpec;
+use super::cnn1d::Cnn1dSpec;
+use super::efficientnet::EfficientNetSpec;
+use super::fusion::FusionSpec;
+use super::lstm::LstmSpec;
+use super::minirocket::MiniRocketSpec;
+use super::mlp::MlpSpec;
+use super::mobilenet::MobileNetSpec;
+use super::onnx::OnnxSpec;
+use super::resnet1d::ResNet1dSpec;
+use super::resnet2d::ResNet2dSpec;
+use super::spec::{BadHyperParameter, HYPER_PARAMETER_MAX, Spec, check_range};
+use super::staged::StagedModel;
+use super::x3d::X3dSpec;
+use crate::error::ModelError;
+use crate::weights::params::Params;
+
+/// Most values in one request: slightly more than a 3 x 1,024 x 1,024 image.
+const SAMPLES_MAX: usize = 1 << 22;
+
+/// Architecture name and hyper-parameters, as written in `model.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Architecture {
+    /// [`Bert`](super::bert::Bert).
+    Bert(BertSpec),
+    /// [`Cnn1d`](super::cnn1d::Cnn1d).
+    Cnn1d(Cnn1dSpec),
+    /// [`Lstm`](super::lstm::Lstm).
+    Lstm(LstmSpec),
+    /// [`Mlp`](super::mlp::Mlp).
+    Mlp(MlpSpec),
+    /// [`MobileNet`](super::mobilenet::MobileNet).
+    MobileNet(MobileNetSpec),
+    /// [`EfficientNet`](super::efficientnet::EfficientNet).
+    EfficientNet(EfficientNetSpec),
+    /// [`ResNet1d`](super::resnet1d::ResNet1d).
+    ResNet1d(ResNet1dSpec),
+    /// [`ResNet2d`](super::resnet2d::ResNet2d).
+    ResNet2d(ResNet2dSpec),
+    /// [`MiniRocket`](super::minirocket::MiniRocket).
+    MiniRocket(MiniRocketSpec),
+    /// [`X3d`](super::x3d::X3d).
+    X3d(X3dSpec),
+    /// [`Fusion`](super::fusion::Fusion).
+    Fusion(FusionSpec),
+    /// A graph for onnxruntime, see [`onnx`](super::onnx).
+    Onnx(OnnxSpec),
+}
+
+/// A network to train.
+pub struct Trainable {
+    /// The network; it computes with the variables.
+    pub model: Box<dyn StagedModel>,
+    /// The variables by name.
+    pub vars: BTreeMap<String, Var>,
+    /// Values in all variables.
+    pub parameters: u64,
+}
+
+// === impl Architecture ===
+
+impl Architecture {
+    fn spec(&self) -> &dyn Spec {
+        match self {
+            Self::Bert(spec) => spec,
+            Self::Cnn1d(spec) => spec,
+            Self::Lstm(spec) => spec,
+            Self::Mlp(spec) => spec,
+            Self::MobileNet(spec) => spec,
+            Self::EfficientNet(spec) => spec,
+            Self::ResNet1d(spec) => spec,
+            Self::ResNet2d(spec) => spec,
+            Self::MiniRocket(spec) => spec,
+            Self::X3d(spec) => spec,
+            Self::Fusion(spec) => spec,
+            Self::Onnx(spec) => spec,
+        }
+    }
+
+    /// Values of one request that stage 0 takes, flat; 1 for a text.
+    pub fn samples(&self) -> usize {
+        self.spec().samples()
+    }
+
+    /// Classes told apart.
+    pub fn classes(&self) -> usize {
+        self.spec().classes()
+    }
+
+    /// Whether requests are texts.
+    pub fn takes_text(&self) -> bool {
+        self.spec().takes_text()
+    }
+
+    /// Values of an answer that is an embedding.
+    pub fn embedding(&self) -> Option<usize> {
+        self.spec().embedding()
+    }
+
+    /// For each exit, how many stages run before it.
+    pub fn exits(&self) -> Vec<usize> {
+        self.spec().exits()
+    }
+
+    /// Builds the network with variables drawn from `rng`, on the CPU. Hyper-parameters are not
+    /// checked.
+    ///
+    /// # Errors
+    /// The architecture takes its weights from files only.
+    pub fn fresh(&self, rng: Pcg64) -> Result<Trainable, ModelError> {
+        let mut params = Params::fresh(rng);
+        let model = self.build(&mut params)?;
+        Ok(Trainable {
+            model,
+            parameters: params.count(),
+            vars: params.into_vars(),
+        })
+    }
+
+    /// Checks every hyper-parameter; after this, building cannot overflow or divide by zero.
+    pub(crate) fn check(&self) -> Result<(), BadHyperParameter> {
+        check_range("classes", self.classes(), HYPER_PARAMETER_MAX)?;
+        // The number of samples may be a product of hyper-parameters that this check bounds.
+        self.spec().check()?;
+        check_range("samples", self.samples(), SAMPLES_MAX)
+    }
+
+    /// Builds the network; [`check`](Self::check) must have passed.
+    pub(crate) fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError> {
+        self.spec().build(params)
+    }
+}

@@ -1,0 +1,199 @@
+//! The network of a text encoder.
+
+use candle_core::{DType, Result, Tensor};
+
+use super::config::BertConfig;
+use super::embeddings::TokenEmbeddings;
+use super::encoder::{self, EncoderLayer};
+use super::head::AnswerHead;
+use super::names::TensorNames;
+use super::spec::{BertHead, BertSpec};
+use crate::error::ModelError;
+use crate::networks::slices::in_slices;
+use crate::networks::spec::{BadHyperParameter, Spec, check_depth, check_size};
+use crate::networks::staged::{StagedModel, check_only_exit, no_stage};
+use crate::networks::tokens::Tokenizer;
+use crate::weights::params::Params;
+
+/// Fewest tokens that a text may be cut to: the special tokens around it take two.
+const TOKENS_MIN: usize = 8;
+
+/// The network.
+pub struct Bert {
+    exits: Vec<usize>,
+    layers_per_stage: usize,
+    hidden: usize,
+    /// Values per token at the widest point.
+    intermediate: usize,
+    classes: usize,
+    tokenizer: Tokenizer,
+    embeddings: TokenEmbeddings,
+    layers: Vec<EncoderLayer>,
+    head: AnswerHead,
+}
+
+// === impl BertSpec ===
+
+impl Spec for BertSpec {
+    fn samples(&self) -> usize {
+        1
+    }
+
+    fn classes(&self) -> usize {
+        match self.head {
+            BertHead::SentenceEmbedding => 1,
+            BertHead::SequenceClassification => self.outputs,
+        }
+    }
+
+    fn takes_text(&self) -> bool {
+        true
+    }
+
+    fn embedding(&self) -> Option<usize> {
+        (self.head == BertHead::SentenceEmbedding).then_some(self.outputs)
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        vec![self.stages()]
+    }
+
+    fn check(&self) -> std::result::Result<(), BadHyperParameter> {
+        check_size("outputs", self.outputs)?;
+        check_depth("layers", self.layers)?;
+        check_depth("layers_per_stage", self.layers_per_stage)?;
+        check_size("max_tokens", self.max_tokens)?;
+        if self.max_tokens < TOKENS_MIN {
+            return Err(BadHyperParameter {
+                field: "max_tokens".to_owned(),
+                reason: format!("{} is less than {TOKENS_MIN}", self.max_tokens),
+            });
+        }
+        Ok(())
+    }
+
+    fn build(&self, params: &mut Params) -> std::result::Result<Box<dyn StagedModel>, ModelError> {
+        Ok(Box::new(Bert::new(params, self)?))
+    }
+}
+
+// === impl Bert ===
+
+impl Bert {
+    pub(crate) fn new(
+        params: &mut Params,
+        spec: &BertSpec,
+    ) -> std::result::Result<Self, ModelError> {
+        let config = BertConfig::read(&params.sibling("config.json")?, spec)?;
+        let tokenizer = Tokenizer::open(
+            &params.sibling("tokenizer.json")?,
+            spec.max_tokens,
+            config.vocab_size,
+        )?;
+        let names = TensorNames::new(config.family(), params);
+        let embeddings = TokenEmbeddings::new(params, &names, &config)?;
+        let layers = (0..spec.layers)
+            .map(|i| EncoderLayer::new(params, &names, i, &config))
+            .collect::<std::result::Result<_, _>>()?;
+        let head = AnswerHead::new(params, &names, spec, config.hidden_size)?;
+        params.ignore(|name| names.is_unneeded(name));
+        Ok(Self {
+            exits: vec![spec.stages()],
+            layers_per_stage: spec.layers_per_stage,
+            hidden: config.hidden_size,
+            intermediate: config.intermediate_size.max(config.hidden_size),
+            classes: spec.classes(),
+            tokenizer,
+            embeddings,
+            layers,
+            head,
+        })
+    }
+
+    /// Splits activations into hidden states, and 1 or 0 per token.
+    fn split(&self, x: &Tensor) -> Result<(Tensor, Tensor)> {
+        let (_, _, channels) = x.dims3()?;
+        if channels != self.hidden + 1 {
+            candle_core::bail!(
+                "activations have {channels} channels, the model takes {} and a mask",
+                self.hidden
+            );
+        }
+        let hidden = x.narrow(2, 0, self.hidden)?.contiguous()?;
+        Ok((hidden, x.narrow(2, self.hidden, 1)?.squeeze(2)?))
+    }
+}
+
+impl StagedModel for Bert {
+    fn stages(&self) -> usize {
+        self.exits[0]
+    }
+
+    fn exits(&self) -> &[usize] {
+        &self.exits
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn answer_len(&self) -> usize {
+        match self.head {
+            AnswerHead::Embedding => self.hidden,
+            AnswerHead::Classifier { .. } => self.classes,
+        }
+    }
+
+    fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
+        let first = stage * self.layers_per_stage;
+        let layers = match self.layers.get(first..) {
+            Some(layers) if !layers.is_empty() => layers,
+            _ => return no_stage(stage, self.stages()),
+        };
+        let layers = &layers[..self.layers_per_stage.min(layers.len())];
+        let tokens = x.dim(1)?;
+        in_slices(x, tokens * self.intermediate, |x| {
+            let (mut hidden, mask) = if stage == 0 {
+                self.embeddings.forward(x)?
+            } else {
+                self.split(x)?
+            };
+            let bias = encoder::attention_bias(&mask)?;
+            for layer in layers {
+                hidden = layer.forward(&hidden, &bias)?;
+            }
+            Tensor::cat(&[hidden, mask.unsqueeze(2)?], 2)
+        })
+    }
+
+    fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
+        check_only_exit(exit)?;
+        let (hidden, mask) = self.split(x)?;
+        self.head.forward(&hidden, &mask)
+    }
+
+    fn head(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
+        let answers = self.logits(exit, x)?.to_dtype(DType::F32)?;
+        match self.head {
+            AnswerHead::Embedding => Ok(answers),
+            AnswerHead::Classifier { .. } => candle_nn::ops::softmax_last_dim(&answers),
+        }
+    }
+
+    /// Pads every part to the longest.
+    fn join(&self, parts: &[Tensor]) -> Result<Tensor> {
+        let mut longest = 0;
+        for part in parts {
+            longest = longest.max(part.dim(1)?);
+        }
+        let padded = parts
+            .iter()
+            .map(|part| part.pad_with_zeros(1, 0, longest - part.dim(1)?))
+            .collect::<Result<Vec<_>>>()?;
+        Tensor::cat(&padded, 0)
+    }
+
+    fn tokenizer(&self) -> Option<&Tokenizer> {
+        Some(&self.tokenizer)
+    }
+}

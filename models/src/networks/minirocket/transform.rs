@@ -1,0 +1,276 @@
+//! The features: for each convolution and bias, the share of moments at which the convolution
+//! exceeds the bias.
+//!
+//! All kernels of a dilation share their work (section 4.2 of the paper): with weights -1 and 2, a
+//! convolution is minus the sum of nine shifted copies of the window plus three times three of
+//! them. The first part is computed once for all 84 kernels, the second is additions.
+
+use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
+
+use super::convolutions::{Dilation, DilationPlan, KERNELS, REACH, kernels};
+use crate::ops::device::has_kernels;
+use crate::ops::tensors::contiguous;
+
+/// The features of some dilations of windows `[length, axes]`.
+pub(super) struct Transform {
+    length: usize,
+    axes: usize,
+    plan: DilationPlan,
+    kernels: [[usize; 3]; KERNELS],
+}
+
+/// Channels of one window: its axes, then their magnitude. And for one dilation, for each channel,
+/// three times the window with zeros on both ends, and minus the sum of its nine shifts.
+struct WindowChannels {
+    planes: Vec<Vec<f32>>,
+    tripled: Vec<Vec<f32>>,
+    base: Vec<Vec<f32>>,
+}
+
+// === impl Transform ===
+
+impl Transform {
+    pub(super) fn new(length: usize, axes: usize, plan: DilationPlan) -> Self {
+        let kernels = kernels();
+        Self {
+            length,
+            axes,
+            plan,
+            kernels,
+        }
+    }
+
+    pub(super) fn features(&self) -> usize {
+        self.plan.features()
+    }
+
+    /// Windows `[batch, length * axes]`, gains `[combinations, axes + 1]` and biases `[features]`
+    /// to `[batch, features]`, without a gradient. Features are ordered by (dilation, kernel).
+    pub(super) fn run(&self, x: &Tensor, gains: &Tensor, biases: &Tensor) -> Result<Tensor> {
+        if has_kernels(x) {
+            let (x, gains) = (x.contiguous()?, gains.contiguous()?);
+            x.apply_op3_no_bwd(&gains, &biases.contiguous()?, self)
+        } else {
+            self.composed(x, gains, biases)
+        }
+    }
+
+    /// Calls `with` for each combination of dilation and kernel, in order, with the convolution of
+    /// one window at the kernel's moments.
+    pub(super) fn each_convolution(
+        &self,
+        window: &[f32],
+        gains: &[f32],
+        mut with: impl FnMut(Dilation, &[f32]),
+    ) {
+        let mut channels = WindowChannels::new(window, self.axes);
+        let mut convolution = vec![0.0; self.length];
+        let mut gains = gains.chunks_exact(self.axes + 1);
+        for &dilation in self.plan.dilations() {
+            channels.dilate(dilation);
+            for (index, kernel) in self.kernels.iter().enumerate() {
+                convolution.fill(0.0);
+                let Some(gains) = gains.next() else { return };
+                for (channel, &gain) in gains.iter().enumerate() {
+                    if gain != 0.0 {
+                        channels.add(channel, gain, dilation.step, *kernel, &mut convolution);
+                    }
+                }
+                let margin = if dilation.padded(index) {
+                    0
+                } else {
+                    dilation.margin()
+                };
+                with(dilation, &convolution[margin..self.length - margin]);
+            }
+        }
+    }
+
+    /// The same made of candle's own operations, for devices without a kernel of this project.
+    fn composed(&self, x: &Tensor, gains: &Tensor, biases: &Tensor) -> Result<Tensor> {
+        let batch = x.dim(0)?;
+        let axes = x.reshape((batch, self.length, self.axes))?;
+        let magnitude = axes.sqr()?.sum_keepdim(2)?.sqrt()?;
+        let channels = Tensor::cat(&[&axes, &magnitude], 2)?;
+        let mut features = Vec::new();
+        let (mut combination, mut feature) = (0, 0);
+        for dilation in self.plan.dilations() {
+            let margin = dilation.margin();
+            let padded = channels.pad_with_zeros(1, margin, margin)?;
+            let shifts = (0..REACH)
+                .map(|tap| padded.narrow(1, tap * dilation.step, self.length))
+                .collect::<Result<Vec<_>>>()?;
+            for (index, kernel) in self.kernels.iter().enumerate() {
+                let mut sum = shifts[0].zeros_like()?;
+                for (tap, shift) in shifts.iter().enumerate() {
+                    let weight = if kernel.contains(&tap) { 2.0 } else { -1.0 };
+                    sum = (sum + shift.affine(weight, 0.0)?)?;
+                }
+                let gain = gains.get(combination)?.unsqueeze(1)?;
+                let mut convolution = sum.broadcast_matmul(&gain)?.squeeze(2)?;
+                if !dilation.padded(index) {
+                    convolution = convolution.narrow(1, margin, self.length - 2 * margin)?;
+                }
+                for _ in 0..dilation.features {
+                    let above = convolution.broadcast_gt(&biases.narrow(0, feature, 1)?)?;
+                    features.push(above.to_dtype(x.dtype())?.mean_keepdim(1)?);
+                    feature += 1;
+                }
+                combination += 1;
+            }
+        }
+        Tensor::cat(&features, 1)
+    }
+}
+
+impl CustomOp3 for Transform {
+    fn name(&self) -> &'static str {
+        "minirocket"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        gains: &CpuStorage,
+        gains_layout: &Layout,
+        biases: &CpuStorage,
+        biases_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let (batch, width) = x_layout.shape().dims2()?;
+        let windows = contiguous(x, x_layout)?;
+        let gains = contiguous(gains, gains_layout)?;
+        let biases = contiguous(biases, biases_layout)?;
+        let mut features = Vec::with_capacity(batch * biases.len());
+        for window in windows.chunks_exact(width) {
+            let mut from = 0;
+            self.each_convolution(window, gains, |dilation, convolution| {
+                for &bias in &biases[from..from + dilation.features] {
+                    features.push(share_above(convolution, bias));
+                }
+                from += dilation.features;
+            });
+        }
+        Ok((CpuStorage::F32(features), (batch, biases.len()).into()))
+    }
+}
+
+/// The share of values above `bias`: the paper's "proportion of positive values".
+fn share_above(values: &[f32], bias: f32) -> f32 {
+    // Counted in f32, which uses whole vector registers and is exact below 2^24.
+    let above: f32 = values
+        .iter()
+        .map(|&value| if value > bias { 1.0 } else { 0.0 })
+        .sum();
+    above / values.len() as f32
+}
+
+// === impl WindowChannels ===
+
+impl WindowChannels {
+    fn new(window: &[f32], axes: usize) -> Self {
+        let mut planes: Vec<Vec<f32>> = (0..axes)
+            .map(|axis| window.iter().skip(axis).step_by(axes).copied().collect())
+            .collect();
+        let magnitude = |moment: &[f32]| moment.iter().map(|v| v * v).sum::<f32>().sqrt();
+        planes.push(window.chunks_exact(axes).map(magnitude).collect());
+        Self {
+            tripled: vec![Vec::new(); planes.len()],
+            base: vec![Vec::new(); planes.len()],
+            planes,
+        }
+    }
+
+    /// Computes `tripled` and `base` for a dilation.
+    fn dilate(&mut self, dilation: Dilation) {
+        let margin = dilation.margin();
+        let ready = self.tripled.iter_mut().zip(&mut self.base);
+        for (plane, (tripled, base)) in self.planes.iter().zip(ready) {
+            tripled.clear();
+            tripled.resize(margin, 0.0);
+            tripled.extend(plane.iter().map(|value| 3.0 * value));
+            tripled.resize(plane.len() + 2 * margin, 0.0);
+            base.clear();
+            base.resize(plane.len(), 0.0);
+            for tap in 0..REACH {
+                for (sum, value) in base.iter_mut().zip(&tripled[tap * dilation.step..]) {
+                    *sum -= value / 3.0;
+                }
+            }
+        }
+    }
+
+    /// Adds a channel's convolution, times `gain`.
+    fn add(&self, channel: usize, gain: f32, step: usize, kernel: [usize; 3], onto: &mut [f32]) {
+        let count = onto.len();
+        let base = &self.base[channel][..count];
+        let [a, b, c] = kernel.map(|tap| &self.tripled[channel][tap * step..][..count]);
+        for (i, sum) in onto.iter_mut().enumerate() {
+            *sum += gain * (base[i] + (a[i] + b[i] + c[i]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use candle_core::Device;
+    use rand::{Rng, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::ops::testing::values;
+
+    fn random(rng: &mut Pcg64, shape: &[usize]) -> Tensor {
+        let count = shape.iter().product();
+        let values: Vec<f32> = (0..count).map(|_| rng.random_range(-1.0..1.0)).collect();
+        Tensor::from_vec(values, shape, &Device::Cpu).unwrap()
+    }
+
+    #[test]
+    fn features_equal_those_of_the_composed_operations() {
+        let mut rng = Pcg64::seed_from_u64(3);
+        let (length, axes) = (40, 2);
+        let transform = Transform::new(length, axes, DilationPlan::new(length, 5));
+        let combinations = transform.plan.dilations().len() * KERNELS;
+        let x = random(&mut rng, &[3, length * axes]);
+        let gains = random(&mut rng, &[combinations, axes + 1]);
+        let biases = random(&mut rng, &[transform.features()]);
+        let ours = transform.run(&x, &gains, &biases).unwrap();
+        let theirs = transform.composed(&x, &gains, &biases).unwrap();
+        assert_eq!(ours.dims(), theirs.dims());
+        let (ours, theirs) = (values(&ours), values(&theirs));
+        let differing = ours
+            .iter()
+            .zip(&theirs)
+            .filter(|(a, b)| (*a - *b).abs() > 1e-5);
+        // Sums in another order may move a value across a bias, seldom.
+        assert!(differing.count() < ours.len() / 200);
+        let mean = ours.iter().sum::<f32>() / ours.len() as f32;
+        assert!((0.2..0.8).contains(&mean), "{mean}");
+    }
+
+    /// A window of one axis with a single 1 in the middle of 11 moments, dilation 1. Kernel [0, 1,
+    /// 2] has 2 at its first three taps and -1 at the other six; tap `t` of moment `m` reads moment
+    /// `m + t - 4`.
+    #[test]
+    fn a_feature_computed_by_hand() {
+        let mut window = [0.0; 11];
+        window[5] = 1.0;
+        let dilation = Dilation {
+            step: 1,
+            features: 1,
+            even_padded: true,
+        };
+        let mut channels = WindowChannels::new(&window, 1);
+        channels.dilate(dilation);
+        let mut convolution = vec![0.0; 11];
+        channels.add(0, 1.0, 1, [0, 1, 2], &mut convolution);
+        // Moment 9 reads the 1 at tap 0, moment 1 at tap 8.
+        let want = [0., -1., -1., -1., -1., -1., -1., 2., 2., 2., 0.];
+        assert_eq!(convolution, want);
+        assert!((share_above(&convolution, 0.5) - 3.0 / 11.0).abs() < 1e-6);
+        assert!((share_above(&convolution, -0.5) - 5.0 / 11.0).abs() < 1e-6);
+        assert_eq!(share_above(&convolution, 2.0), 0.0);
+    }
+}

@@ -1,0 +1,241 @@
+//! The header of an ONNX file: inputs, outputs, and the size of its weights.
+//!
+//! Only the fields below are decoded, with the numbers that `onnx.proto` gives them; other fields,
+//! such as the weights themselves, are skipped without being copied. onnxruntime checks the graph.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::Path;
+
+use prost::Message;
+
+use crate::error::ModelError;
+use crate::weights::mapped_file::FileBytes;
+
+/// The interface of a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GraphHeader {
+    pub(crate) inputs: Vec<GraphTensor>,
+    pub(crate) outputs: Vec<GraphTensor>,
+    /// Values in its weights.
+    pub(crate) parameters: u64,
+    /// Bytes of these values.
+    pub(crate) weight_bytes: u64,
+}
+
+/// An input or output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GraphTensor {
+    pub(crate) name: String,
+    pub(crate) element: ElementType,
+    /// Dimensions, `None` for one that is left open; no shape if the file has none.
+    pub(crate) shape: Option<Vec<Option<usize>>>,
+}
+
+/// Type of a tensor's values, as `TensorProto.DataType` numbers them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ElementType(i32);
+
+/// Names and bits of the types, by number.
+const ELEMENTS: [(&str, u64); 17] = [
+    ("UNDEFINED", 0),
+    ("FLOAT", 32),
+    ("UINT8", 8),
+    ("INT8", 8),
+    ("UINT16", 16),
+    ("INT16", 16),
+    ("INT32", 32),
+    ("INT64", 64),
+    ("STRING", 0),
+    ("BOOL", 8),
+    ("FLOAT16", 16),
+    ("DOUBLE", 64),
+    ("UINT32", 32),
+    ("UINT64", 64),
+    ("COMPLEX64", 64),
+    ("COMPLEX128", 128),
+    ("BFLOAT16", 16),
+];
+
+/// Types newer than [`ELEMENTS`] have 8 bits or fewer.
+const NEWER_BITS: u64 = 8;
+
+// === impl ElementType ===
+
+impl ElementType {
+    pub(crate) const FLOAT: Self = Self(1);
+    pub(crate) const INT64: Self = Self(7);
+
+    fn known(self) -> Option<(&'static str, u64)> {
+        let at = usize::try_from(self.0).ok()?;
+        ELEMENTS.get(at).copied()
+    }
+
+    fn bits(self) -> u64 {
+        self.known().map_or(NEWER_BITS, |(_, bits)| bits)
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.known() {
+            Some((name, _)) => f.write_str(name),
+            None => write!(f, "element type {}", self.0),
+        }
+    }
+}
+
+impl fmt::Display for GraphTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ", self.name)?;
+        let Some(shape) = &self.shape else {
+            return f.write_str("of unknown shape");
+        };
+        let sizes = shape.iter().map(|size| match size {
+            Some(size) => size.to_string(),
+            None => "?".to_owned(),
+        });
+        write!(f, "[{}]", sizes.collect::<Vec<_>>().join(", "))
+    }
+}
+
+// === impl GraphHeader ===
+
+impl GraphHeader {
+    pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Self, ModelError> {
+        let model = ModelProto::decode(bytes)
+            .map_err(|error| ModelError::weights(file, format!("not an ONNX file: {error}")))?;
+        let Some(graph) = model.graph else {
+            return Err(ModelError::weights(
+                file,
+                "not an ONNX file: it has no graph",
+            ));
+        };
+        let (mut parameters, mut bits) = (0u64, 0u64);
+        for weight in &graph.initializer {
+            if weight.data_location != 0 {
+                let reason = "has its values in another file: save the graph as one file";
+                return Err(ModelError::tensor(file, &weight.name, reason));
+            }
+            let sizes = weight.dims.iter().map(|&size| u64::try_from(size));
+            let count = sizes.fold(1, |all: u64, size| all.saturating_mul(size.unwrap_or(0)));
+            parameters = parameters.saturating_add(count);
+            bits = bits.saturating_add(count.saturating_mul(ElementType(weight.data_type).bits()));
+        }
+        // Before version 4 of the format, weights are listed among the inputs too.
+        let weights: HashSet<&str> = graph.initializer.iter().map(|w| w.name.as_str()).collect();
+        let inputs = graph.input.iter();
+        let inputs = inputs.filter(|input| !weights.contains(input.name.as_str()));
+        Ok(Self {
+            inputs: inputs
+                .map(|one| graph_tensor(file, one))
+                .collect::<Result<_, _>>()?,
+            outputs: graph
+                .output
+                .iter()
+                .map(|one| graph_tensor(file, one))
+                .collect::<Result<_, _>>()?,
+            parameters,
+            weight_bytes: bits.div_ceil(8),
+        })
+    }
+}
+
+/// Reads the header of a card's graph; its file is next to the card.
+pub(crate) fn read_header(card: &Path, weights: &str) -> Result<GraphHeader, ModelError> {
+    let file = card.with_file_name(weights);
+    let (bytes, before) = FileBytes::open(&file)?;
+    let header = GraphHeader::parse(&file, &bytes)?;
+    before.unchanged(&file)?;
+    Ok(header)
+}
+
+fn graph_tensor(file: &Path, info: &ValueInfoProto) -> Result<GraphTensor, ModelError> {
+    let of_tensor = info
+        .r#type
+        .as_ref()
+        .and_then(|kind| kind.tensor_type.as_ref());
+    let Some(kind) = of_tensor else {
+        let reason = "is no tensor: sequences, maps and optional values cannot be served";
+        return Err(ModelError::tensor(file, &info.name, reason));
+    };
+    // Some exporters write 0 or -1 for an open dimension.
+    let size = |dimension: &DimensionProto| {
+        let size = dimension.value.filter(|&size| size > 0)?;
+        usize::try_from(size).ok()
+    };
+    Ok(GraphTensor {
+        name: info.name.clone(),
+        element: ElementType(kind.elem_type),
+        shape: kind
+            .shape
+            .as_ref()
+            .map(|shape| shape.dim.iter().map(size).collect()),
+    })
+}
+
+// === onnx.proto ===
+
+#[derive(Clone, PartialEq, Message)]
+struct ModelProto {
+    #[prost(message, optional, tag = "7")]
+    graph: Option<GraphProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct GraphProto {
+    #[prost(message, repeated, tag = "5")]
+    initializer: Vec<TensorProto>,
+    #[prost(message, repeated, tag = "11")]
+    input: Vec<ValueInfoProto>,
+    #[prost(message, repeated, tag = "12")]
+    output: Vec<ValueInfoProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TensorProto {
+    #[prost(int64, repeated, tag = "1")]
+    dims: Vec<i64>,
+    #[prost(int32, tag = "2")]
+    data_type: i32,
+    #[prost(string, tag = "8")]
+    name: String,
+    /// 1: in another file.
+    #[prost(int32, tag = "14")]
+    data_location: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ValueInfoProto {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(message, optional, tag = "2")]
+    r#type: Option<TypeProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TypeProto {
+    #[prost(message, optional, tag = "1")]
+    tensor_type: Option<TensorTypeProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TensorTypeProto {
+    #[prost(int32, tag = "1")]
+    elem_type: i32,
+    #[prost(message, optional, tag = "2")]
+    shape: Option<ShapeProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ShapeProto {
+    #[prost(message, repeated, tag = "1")]
+    dim: Vec<DimensionProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DimensionProto {
+    /// `None` if the dimension has a name or nothing.
+    #[prost(int64, optional, tag = "1")]
+    value: Option<i64>,
+}

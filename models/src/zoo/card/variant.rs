@@ -1,0 +1,172 @@
+//! The card of a variant.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{StatedProfile, check_file_name, check_profile, read_toml};
+use crate::error::ModelError;
+use crate::networks::architecture::Architecture;
+use crate::networks::onnx;
+
+/// File name of a variant card.
+pub const VARIANT_CARD: &str = "model.toml";
+
+/// Most classes for which a recall is filled in; cards with more are refused.
+const CLASSES_MAX: usize = 1 << 16;
+
+/// `models/zoo/APP/VARIANT/model.toml`: one variant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VariantCard {
+    /// Name, equal to the folder's.
+    pub name: String,
+    /// Summary in one line.
+    pub summary: String,
+    /// Weights file, next to the card.
+    pub weights: String,
+    /// Trained values in the weights file; may be left out for an ONNX graph, whose file is
+    /// counted.
+    #[serde(default)]
+    pub parameters: u64,
+    /// Largest batch it may be given.
+    pub max_batch: usize,
+    /// Stages in the chain.
+    pub stages: usize,
+    /// Names of the application's inputs that it reads, in the application's order; all of them by
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Vec<String>>,
+    /// Architecture and hyper-parameters.
+    pub architecture: Architecture,
+    /// Exits, shallowest first; the last one is after all stages.
+    pub exits: Vec<ExitCard>,
+    /// Origin of the weights.
+    pub provenance: Provenance,
+}
+
+/// One exit of a variant, with its profile on the validation set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExitCard {
+    /// Name, unique within the variant.
+    pub name: String,
+    /// Stages that run before its head.
+    pub after_stage: usize,
+    /// Share of right answers.
+    pub accuracy: f64,
+    /// Recall per class. A card without it, as for public weights, is read as if every class had
+    /// the accuracy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recall: Vec<f64>,
+    /// Confusion matrix, rows by true class; empty if only accuracy and recall are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confusion: Vec<Vec<u64>>,
+}
+
+/// How to make the same weights again. Carries no date, so that a repeated run writes the same
+/// bytes. Public weights have no seed, steps and batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// Command line.
+    pub command: String,
+    /// Seed of the run.
+    #[serde(default)]
+    pub seed: u64,
+    /// Optimiser steps taken.
+    #[serde(default)]
+    pub steps: u64,
+    /// Inputs per step, each drawn afresh.
+    #[serde(default)]
+    pub batch: usize,
+    /// Origin of the data.
+    pub data: String,
+}
+
+// === impl VariantCard ===
+
+impl VariantCard {
+    /// Reads and checks a card.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not TOML, a field is unknown, missing or out of range, or the
+    /// card and the file of its ONNX graph do not fit each other.
+    pub fn read(file: &Path) -> Result<Self, ModelError> {
+        let mut card: Self = read_toml(file)?;
+        card.complete(file)?;
+        let classes = card.architecture.classes();
+        for exit in &mut card.exits {
+            if exit.recall.is_empty() && exit.confusion.is_empty() && classes <= CLASSES_MAX {
+                exit.recall = vec![exit.accuracy; classes];
+            }
+        }
+        card.check(file)?;
+        Ok(card)
+    }
+
+    /// Bytes of its weights, as they were trained.
+    pub fn weight_bytes(&self) -> u64 {
+        match &self.architecture {
+            Architecture::Onnx(spec) => spec.bytes,
+            // All other weights are f32.
+            _ => self.parameters.saturating_mul(size_of::<f32>() as u64),
+        }
+    }
+
+    /// Fills in fields from the file of an ONNX graph.
+    fn complete(&mut self, file: &Path) -> Result<(), ModelError> {
+        check_file_name(file, "weights", &self.weights)?;
+        let Architecture::Onnx(spec) = &mut self.architecture else {
+            return match self.parameters {
+                0 => Err(ModelError::field(file, "parameters", "missing")),
+                _ => Ok(()),
+            };
+        };
+        let header = onnx::read_header(file, &self.weights)?;
+        spec.complete(file, &header)?;
+        spec.check_batch(file, &header, self.max_batch)?;
+        if (self.stages, self.exits.len()) != (1, 1) {
+            let reason = "an ONNX graph is one stage with one exit";
+            return Err(ModelError::field(file, "stages", reason));
+        }
+        if self.parameters == 0 {
+            self.parameters = header.parameters;
+        }
+        if self.parameters != header.parameters {
+            let reason = format!("{}, the graph has {}", self.parameters, header.parameters);
+            return Err(ModelError::field(file, "parameters", reason));
+        }
+        Ok(())
+    }
+
+    fn check(&self, file: &Path) -> Result<(), ModelError> {
+        if self.max_batch == 0 {
+            return Err(ModelError::field(file, "max_batch", "must be at least 1"));
+        }
+        self.architecture.check().map_err(|bad| {
+            ModelError::field(file, format!("architecture.{}", bad.field), bad.reason)
+        })?;
+        let needed = self.architecture.exits();
+        let stages = needed.last().copied().unwrap_or_default();
+        if self.stages != stages {
+            let reason = format!("{}, the architecture has {stages}", self.stages);
+            return Err(ModelError::field(file, "stages", reason));
+        }
+        let found: Vec<usize> = self.exits.iter().map(|exit| exit.after_stage).collect();
+        if found != needed {
+            let reason = format!("after stages {found:?}, the architecture has {needed:?}");
+            return Err(ModelError::field(file, "exits", reason));
+        }
+        let classes = self.architecture.classes();
+        for (i, exit) in self.exits.iter().enumerate() {
+            let profile = StatedProfile {
+                accuracy: exit.accuracy,
+                recall: &exit.recall,
+                confusion: &exit.confusion,
+            };
+            check_profile(file, &format!("exits[{i}]"), &profile, classes)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! From the core's types to the contract's. Columns are copied into kept buffers.
+
+use switchyard_core::catalog as core;
+use switchyard_core::profile::{LoadRow, ProfileRow};
+use switchyard_core::window as from;
+
+use crate::bindings::exports::switchyard::policy::scheduling as raw;
+
+/// A catalog as policies are configured with it.
+pub(crate) fn catalog(catalog: &core::Catalog) -> raw::Catalog {
+    raw::Catalog {
+        generation: catalog.generation,
+        apps: catalog.apps.iter().map(app).collect(),
+        variants: catalog.variants.iter().map(variant).collect(),
+        kinds: catalog.kinds.clone(),
+        workers: catalog.workers.iter().map(worker).collect(),
+        percentile: catalog.profile.percentile(),
+        profile: catalog
+            .profile
+            .rows()
+            .map(|row| profile_row(&row))
+            .collect(),
+        loads: catalog.profile.loads().map(|row| load_row(&row)).collect(),
+    }
+}
+
+fn app(app: &core::App) -> raw::App {
+    raw::App {
+        name: app.name.clone(),
+        classes: app.classes.clone(),
+        slo: app.slo.0,
+        penalty: match app.penalty {
+            core::Penalty::Step => raw::Penalty::Step,
+            core::Penalty::Linear => raw::Penalty::Linear,
+            core::Penalty::Sigmoid => raw::Penalty::Sigmoid,
+        },
+        prior: app.prior.clone(),
+        frequencies: app.frequencies.clone(),
+        sneakpeek: app.sneakpeek.as_ref().map(|model| raw::SneakpeekModel {
+            neighbours: model.neighbours,
+            accuracy: model.accuracy,
+            recall: model.recall.clone(),
+        }),
+        drops_late: app.drops_late,
+    }
+}
+
+fn variant(variant: &core::Variant) -> raw::ModelVariant {
+    let exits = variant.exits.iter().map(|exit| raw::ModelExit {
+        name: exit.name.clone(),
+        after_stage: exit.after_stage,
+        accuracy: exit.accuracy,
+        recall: exit.recall.clone(),
+    });
+    raw::ModelVariant {
+        name: variant.name.clone(),
+        app: variant.app.0,
+        stages: variant.stages,
+        exits: exits.collect(),
+        memory_bytes: variant.memory_bytes,
+        max_batch: variant.max_batch,
+    }
+}
+
+fn worker(worker: &core::WorkerSpec) -> raw::Worker {
+    raw::Worker {
+        name: worker.name.clone(),
+        kind: worker.kind.0,
+        memory_bytes: worker.memory_bytes,
+        queue_max: worker.queue_max,
+        parked_max: worker.parked_max,
+    }
+}
+
+fn profile_row(row: &ProfileRow) -> raw::ProfileRow {
+    raw::ProfileRow {
+        kind: row.kind.0,
+        variant: row.variant.0,
+        from_stage: row.from_stage,
+        to_stage: row.to_stage,
+        exit: row.exit.map(|exit| exit.0),
+        batch: row.batch,
+        latency: row.latency.0,
+        energy_uj: row.energy_uj,
+    }
+}
+
+fn load_row(row: &LoadRow) -> raw::LoadRow {
+    raw::LoadRow {
+        kind: row.kind.0,
+        variant: row.variant.0,
+        latency: row.latency.0,
+    }
+}
+
+pub(crate) fn empty_window() -> raw::Window {
+    let mut empty = raw::Window {
+        id: 0,
+        now: 0,
+        because: raw::Causes::empty(),
+        requests: raw::Requests {
+            id: Vec::new(),
+            app: Vec::new(),
+            arrival: Vec::new(),
+            deadline: Vec::new(),
+            priority: Vec::new(),
+            min_accuracy: Vec::new(),
+            progress: Vec::new(),
+            evidence_index: Vec::new(),
+            evidence_counts: Vec::new(),
+        },
+        workers: raw::Workers {
+            busy_until: Vec::new(),
+            free_at: Vec::new(),
+            running_since: Vec::new(),
+            running_variant: Vec::new(),
+            queued: Vec::new(),
+            parked: Vec::new(),
+            free_memory: Vec::new(),
+            up: Vec::new(),
+        },
+        placed: raw::Placed {
+            id: Vec::new(),
+            app: Vec::new(),
+            arrival: Vec::new(),
+            deadline: Vec::new(),
+            worker: Vec::new(),
+            variant: Vec::new(),
+            batch: Vec::new(),
+            state: Vec::new(),
+        },
+        residents: Vec::new(),
+        arrival_rate: Vec::new(),
+        completions: Vec::new(),
+    };
+    window(&from::Window::default(), &mut empty);
+    empty
+}
+
+/// Writes a window into `to`.
+pub(crate) fn window(window: &from::Window, to: &mut raw::Window) {
+    to.id = window.id;
+    to.now = window.now.0;
+    to.because = causes(window.because);
+    requests(&window.requests, &mut to.requests);
+    workers(&window.workers, &mut to.workers);
+    placed(&window.placed, &mut to.placed);
+    refill(&mut to.residents, &window.residents, |resident| {
+        raw::Resident {
+            worker: resident.worker.0,
+            variant: resident.variant.0,
+        }
+    });
+    to.arrival_rate.clone_from(&window.arrival_rate);
+    refill(&mut to.completions, &window.completions, completion);
+}
+
+fn causes(because: from::Causes) -> raw::Causes {
+    let flags = [
+        (because.periodic, raw::Causes::PERIODIC),
+        (because.arrival, raw::Causes::ARRIVAL),
+        (because.worker_idle, raw::Causes::WORKER_IDLE),
+        (because.completion, raw::Causes::COMPLETION),
+        (because.evidence, raw::Causes::EVIDENCE),
+        (because.wake, raw::Causes::WAKE),
+        (because.changed, raw::Causes::CHANGED),
+    ];
+    let held = flags.into_iter().filter(|(holds, _)| *holds);
+    held.fold(raw::Causes::empty(), |all, (_, flag)| all | flag)
+}
+
+fn requests(requests: &from::Requests, to: &mut raw::Requests) {
+    to.id.clone_from(&requests.id);
+    to.app.clone_from(&requests.app);
+    to.arrival.clone_from(&requests.arrival);
+    to.deadline.clone_from(&requests.deadline);
+    to.priority.clone_from(&requests.priority);
+    to.min_accuracy.clone_from(&requests.min_accuracy);
+    to.evidence_index.clone_from(&requests.evidence_index);
+    to.evidence_counts.clone_from(&requests.evidence_counts);
+    refill(&mut to.progress, &requests.progress, |progress| {
+        raw::Progress {
+            index: progress.index,
+            worker: progress.worker.0,
+            variant: progress.variant.0,
+            stages_run: progress.stages_run,
+        }
+    });
+}
+
+fn workers(workers: &from::Workers, to: &mut raw::Workers) {
+    to.busy_until.clone_from(&workers.busy_until);
+    to.free_at.clone_from(&workers.free_at);
+    to.running_since.clone_from(&workers.running_since);
+    to.running_variant.clone_from(&workers.running_variant);
+    to.queued.clone_from(&workers.queued);
+    to.parked.clone_from(&workers.parked);
+    to.free_memory.clone_from(&workers.free_memory);
+    to.up.clone_from(&workers.up);
+}
+
+fn placed(placed: &from::Placed, to: &mut raw::Placed) {
+    to.id.clone_from(&placed.id);
+    to.app.clone_from(&placed.app);
+    to.arrival.clone_from(&placed.arrival);
+    to.deadline.clone_from(&placed.deadline);
+    to.worker.clone_from(&placed.worker);
+    to.variant.clone_from(&placed.variant);
+    to.batch.clone_from(&placed.batch);
+    to.state.clone_from(&placed.state);
+}
+
+fn completion(completion: &from::Completion) -> raw::Completion {
+    raw::Completion {
+        id: completion.id.0,
+        app: completion.app.0,
+        outcome: match completion.end {
+            from::End::InTime => raw::Outcome::InTime,
+            from::End::Late => raw::Outcome::Late,
+            from::End::Rejected => raw::Outcome::Rejected,
+            from::End::Dropped => raw::Outcome::Dropped,
+            from::End::Failed => raw::Outcome::Failed,
+            from::End::Cancelled => raw::Outcome::Cancelled,
+        },
+        variant: completion.variant.map(|variant| variant.0),
+        exit: completion.exit.map(|exit| exit.0),
+        latency: completion.latency.0,
+    }
+}
+
+fn refill<A, B>(to: &mut Vec<B>, from: &[A], convert: impl Fn(&A) -> B) {
+    to.clear();
+    to.extend(from.iter().map(convert));
+}
