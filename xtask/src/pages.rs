@@ -2,12 +2,15 @@
 //!
 //! A page marks such a part with `<!-- KIND: ARGUMENTS -->` and `<!-- /KIND -->`:
 //!
-//! - `settings: FILE STRUCT`: [`settings`], a table of a struct's fields from its documentation
+//! - `settings: FILE STRUCT`: [`settings`], a table of a struct of the configuration
+//! - `policy-settings: FILE STRUCT`: [`policy_settings`], a table of a policy's settings
 //!
 //! [`crates`] draws a picture: which crate links which. The contract needs no generator: its page
 //! includes the WIT.
 
 mod crates;
+mod docs;
+mod policy_settings;
 mod settings;
 
 use std::fs;
@@ -88,13 +91,12 @@ fn filled(folder: &Path, page: &str) -> Result<String> {
 }
 
 fn generate(folder: &Path, kind: &str, arguments: &str) -> Result<String> {
+    let (file, name) = arguments
+        .split_once(' ')
+        .with_context(|| format!("`{kind}:` takes a file and a struct"))?;
     match kind {
-        "settings" => {
-            let (file, name) = arguments
-                .split_once(' ')
-                .context("`settings:` takes a file and a struct")?;
-            settings::table(&folder.join(file), name)
-        }
+        "settings" => settings::table(&folder.join(file), name),
+        "policy-settings" => policy_settings::table(&folder.join(file), name),
         other => bail!("no part of a page is called `{other}`"),
     }
 }
@@ -110,7 +112,7 @@ struct Mark<'a> {
 }
 
 impl<'a> Mark<'a> {
-    const KINDS: [&'static str; 1] = ["settings"];
+    const KINDS: [&'static str; 2] = ["settings", "policy-settings"];
 
     /// The first mark with an end.
     fn find(text: &'a str) -> Option<Self> {

@@ -1,5 +1,5 @@
 //! The book in docs/, held to the program: links resolve, configurations and cards are read,
-//! every field of the contract and every setting of a policy has its row, and the tutorial's
+//! the contract has every definition, every setting of a policy has its row, and the tutorial's
 //! commands are run.
 
 // Links in the place of files, process groups.
@@ -13,7 +13,6 @@ mod binary;
 
 mod book {
     mod block;
-    mod contract;
     mod pages;
     mod policies;
     mod render;

@@ -8,7 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use syn::{Attribute, Expr, Field, Item, Lit, Meta};
+use syn::{Field, Item, Meta};
+
+use super::docs::docs;
 
 /// One setting.
 #[derive(Debug, PartialEq)]
@@ -44,8 +46,8 @@ pub(super) fn table(file: &Path, name: &str) -> Result<String> {
 fn render(settings: &[Setting]) -> String {
     let has_examples = settings.iter().any(|setting| setting.example.is_some());
     let mut text = match has_examples {
-        true => "| field | type | default | example | meaning |\n| --- | --- | --- | --- | --- |\n",
-        false => "| setting | type | default | meaning |\n| --- | --- | --- | --- |\n",
+        true => "| field | type | default | example | meaning |\n|---|---|---|---|---|\n",
+        false => "| setting | type | default | meaning |\n|---|---|---|---|\n",
     }
     .to_owned();
     for setting in settings {
@@ -102,22 +104,6 @@ fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()
-}
-
-fn docs(attributes: &[Attribute]) -> String {
-    let lines = attributes
-        .iter()
-        .filter_map(|attribute| match &attribute.meta {
-            Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-                Expr::Lit(literal) => match &literal.lit {
-                    Lit::Str(text) => Some(text.value().trim().to_owned()),
-                    _ => None,
-                },
-                _ => None,
-            },
-            _ => None,
-        });
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The name in `#[serde(rename = "name")]`.

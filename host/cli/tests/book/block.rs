@@ -24,7 +24,10 @@ pub(crate) fn page(path: &Path) -> String {
         let Some(include) = line.strip_prefix("{{#include ") else {
             return format!("{line}\n");
         };
-        let include = include.strip_suffix(":}}").unwrap();
+        // Others are sources inside fences.
+        let Some(include) = include.strip_suffix(":}}") else {
+            return format!("{line}\n");
+        };
         let (file, from) = include.rsplit_once(':').unwrap();
         let from: usize = from.parse().unwrap();
         let included = fs::read_to_string(folder.join(file)).unwrap();
