@@ -46,7 +46,10 @@ fn rows(source: &str, name: &str) -> Result<String> {
         };
         let (meaning, range) = documented(field).with_context(|| format!("`{setting}`"))?;
         let ty = type_name(&field.ty);
-        writeln!(text, "| `{setting}` | {ty} | {default} | {range} | {meaning} |")?;
+        writeln!(
+            text,
+            "| `{setting}` | {ty} | {default} | {range} | {meaning} |"
+        )?;
     }
     Ok(text)
 }

@@ -44,25 +44,13 @@ pub(super) fn table(file: &Path, name: &str) -> Result<String> {
 }
 
 fn render(settings: &[Setting]) -> String {
-    let has_examples = settings.iter().any(|setting| setting.example.is_some());
-    let mut text = match has_examples {
-        true => "| field | type | default | example | meaning |\n|---|---|---|---|---|\n",
-        false => "| setting | type | default | meaning |\n|---|---|---|---|\n",
-    }
-    .to_owned();
+    let mut text = "| field | type | default | meaning |\n|---|---|---|---|\n".to_owned();
     for setting in settings {
-        let example = match (has_examples, &setting.example) {
-            (true, example) => format!(" {} |", example.as_deref().unwrap_or("")),
-            (false, _) => String::new(),
-        };
         let Setting {
-            name,
-            ty,
-            default,
-            meaning,
-            ..
+            name, ty, meaning, ..
         } = setting;
-        writeln!(text, "| `{name}` | {ty} | {default} |{example} {meaning} |")
+        let default = setting.shown_default();
+        writeln!(text, "| `{name}` | {ty} | {default} | {meaning} |")
             .expect("a String takes every write");
     }
     text
@@ -97,6 +85,16 @@ impl Setting {
             example,
             name,
         })
+    }
+
+    /// With the example, unless the default is one itself.
+    fn shown_default(&self) -> String {
+        match &self.example {
+            Some(example) if !self.default.starts_with('`') => {
+                format!("{}; example {example}", self.default)
+            }
+            _ => self.default.clone(),
+        }
     }
 }
 
@@ -151,9 +149,26 @@ mod tests {
         );
         let text = render(&[found.unwrap()]);
         assert!(text.ends_with(
-            "| `budget_ms` | integer, ms, 1 to 60000 | `5` | `10` | Longest time that one call may \
-             take. Past it the call is cut. |\n"
+            "| `budget_ms` | integer, ms, 1 to 60000 | `5` | Longest time that one call may take. Past \
+             it the call is cut. |\n"
         ), "{text}");
+    }
+
+    #[test]
+    fn a_default_in_words_has_its_example() {
+        let found = setting(
+            "struct S {
+                /// Its name.
+                ///
+                /// String; required; example `\"heart\"`.
+                name: String,
+            }",
+        );
+        let text = render(&[found.unwrap()]);
+        assert!(
+            text.ends_with("| required; example `\"heart\"` | Its name. |\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -93,9 +93,16 @@ fn the_contract_page_has_every_definition_of_the_wit() {
         let inner = wit.lines().filter(|line| line.starts_with("    "));
         for line in inner.filter(|line| line.ends_with([';', '{', ','])) {
             let shown = line.trim().replace('<', "&lt;").replace('>', "&gt;");
-            assert!(page.contains(&shown), "contract.html lacks `{}`", line.trim());
+            assert!(
+                page.contains(&shown),
+                "contract.html lacks `{}`",
+                line.trim()
+            );
             definitions += 1;
         }
     }
-    assert!(definitions > 150, "only {definitions} definitions were found");
+    assert!(
+        definitions > 150,
+        "only {definitions} definitions were found"
+    );
 }
