@@ -22,8 +22,10 @@ struct Clone {
     ports: [String; 2],
     /// Folder with the program, first in the path.
     bin: PathBuf,
-    /// What a page's `serve` started.
+    /// Started by a page's `serve`.
     servers: Vec<Child>,
+    /// Standard output of the last `run`.
+    printed: String,
 }
 
 impl Clone {
@@ -32,6 +34,8 @@ impl Clone {
         let at = |path: &str| folder.path().join(path);
         symlink(root().join("models"), at("models")).unwrap();
         fs::create_dir_all(at("profiles")).unwrap();
+        let reference = "profiles/reference.json";
+        fs::copy(root().join(reference), at(reference)).unwrap();
         // Copies: the page writes beside them.
         fs::create_dir_all(at("target/policies")).unwrap();
         for entry in fs::read_dir(policy("fcfs").parent().unwrap()).unwrap() {
@@ -48,6 +52,7 @@ impl Clone {
             folder,
             ports,
             servers: Vec::new(),
+            printed: String::new(),
         }
     }
 
@@ -102,6 +107,14 @@ impl Clone {
                     output.status.success(),
                     "{at}: {}\n{out}\n{err}",
                     output.status
+                );
+                self.printed = out.into_owned();
+            }
+            "prints" => {
+                let printed = &self.printed;
+                assert!(
+                    printed.contains(&block.text),
+                    "{at}: the command printed:\n{printed}"
                 );
             }
             "serve" => {
@@ -164,6 +177,12 @@ fn the_tutorial_works_word_by_word() {
             clone.follow("tutorial.md", &block);
         }
     }
+    let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+    assert_eq!(
+        read(clone.folder.path().join("target/compare.svg")),
+        read(root().join("docs/figures/compare.svg")),
+        "docs/figures/compare.svg is not what the tutorial's command draws"
+    );
     let report = clone.folder.path().join("target/report/index.html");
     assert!(
         followed >= 3 && (report.is_file() == can_make),
