@@ -54,7 +54,7 @@ pub struct PoolConfig {
     /// Integer, 1 to 1000000; default `4096`; example `1024`.
     #[serde(default = "default_pending_max")]
     pub pending_max: usize,
-    /// Limit of faults, past which the policy is taken off.
+    /// Faults past which the policy is taken off.
     ///
     /// Table; default see below; example `{ faults = 3, windows = 50 }`.
     #[serde(default)]
@@ -75,17 +75,17 @@ pub struct PoolConfig {
     /// Integer; default `0`; example `7`.
     #[serde(default)]
     pub seed: u64,
-    /// Recording of every window and plan, for `switchyard replay`; see below.
+    /// Recording of every window and plan; see below.
     ///
     /// Table; default none: no recording; example `{ file = "main.rec", max_mb = 64 }`.
     #[serde(default)]
     pub record: Option<RecordConfig>,
-    /// Command that makes artifacts for the policy while it serves; see below.
+    /// Command that makes artifacts while the policy serves; see below.
     ///
     /// Table; default none; example `{ command = ["make-tables", "{load_rps}"] }`.
     #[serde(default)]
     pub prepare: Option<PrepareConfig>,
-    /// Candidate that gets the same windows; its plans are compared, not applied; see below.
+    /// Candidate that gets the same windows; see below.
     ///
     /// Table; default none; example `{ policy = "next" }`.
     #[serde(default)]
