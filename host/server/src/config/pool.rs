@@ -32,8 +32,8 @@ pub struct PoolConfig {
     ///
     /// String; required; example `"sneakpeek"`.
     pub policy: String,
-    /// Settings of the policy, listed in its README. Each overrides its field of `NAME.toml` next to
-    /// the policy.
+    /// Settings of the policy, listed in its README. Each overrides its field of `NAME.toml` next
+    /// to the policy.
     ///
     /// Table; default none; example `{ tau = 4 }`.
     #[serde(default)]
