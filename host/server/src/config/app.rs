@@ -24,9 +24,8 @@ pub struct AppConfig {
     ///
     /// Number, ms, at least 0.001; default from the card; example `150.0`.
     pub slo_ms: Option<f64>,
-    /// Loss of utility of a late answer. `"step"`: all of it. `"linear"`: in proportion, all of it
-    /// at twice the deadline. `"sigmoid"`: slowly at first, then fast, all of it at twice the
-    /// deadline.
+    /// Utility that a late answer loses. `"step"`: all. `"linear"`: in proportion, all at twice the
+    /// deadline. `"sigmoid"`: slowly, then fast, all at twice the deadline.
     ///
     /// `"step"`, `"linear"`, `"sigmoid"`; default from the card; example `"linear"`.
     pub penalty: Option<Penalty>,
@@ -37,13 +36,13 @@ pub struct AppConfig {
     /// `"card"`, `"jeffreys"`, `"weak"`, `"strong"`; default `"card"`; example `"weak"`.
     #[serde(default)]
     pub prior: PriorName,
-    /// Requests expected per window, for the strong prior, which requires it.
+    /// Requests expected per window; the strong prior requires it.
     ///
     /// Number, above 0; default only with `prior = "strong"`; example `12.0`.
     pub prior_requests: Option<f64>,
     /// Evidence of a request's class. `"neighbours"`: the labels of its nearest training points.
-    /// `"vote"`: the vote of a small classifier, which takes less time if there are many points. An
-    /// app without a classifier refuses `"vote"`; all shipped apps have one.
+    /// `"vote"`: the vote of a small classifier, faster with many points. An app without a
+    /// classifier refuses `"vote"`; all shipped apps have one.
     ///
     /// `"neighbours"`, `"vote"`; default `"neighbours"`; example `"vote"`.
     #[serde(default)]
@@ -52,8 +51,8 @@ pub struct AppConfig {
     ///
     /// Integer, at least 1; default from the card; example `3`.
     pub neighbours: Option<u32>,
-    /// Variants to serve. `NAME@f16`, `NAME@bf16` and `NAME@int8` are variants with weights in 16,
-    /// 16 and 8 bits: see [reduced precision](models.md#reduced-precision).
+    /// Variants to serve. `NAME@f16`, `NAME@bf16` and `NAME@int8` have weights in [reduced
+    /// precision](models.md#reduced-precision).
     ///
     /// List of strings; default all in the zoo; example `["cnn", "cnn@int8"]`.
     pub variants: Option<Vec<String>>,

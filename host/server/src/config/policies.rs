@@ -12,8 +12,8 @@ pub struct PoliciesConfig {
     ///
     /// Path; default `"policies"`; example `"target/policies"`.
     pub dir: PathBuf,
-    /// Folder for compiled code. Only this server may write to it: the server runs the code that it
-    /// finds there.
+    /// Folder for compiled code. Only this server may write to it, because the server runs that
+    /// code.
     ///
     /// Path; default none: each process compiles anew; example `"/var/cache/switchyard"`.
     pub cache: Option<PathBuf>,

@@ -27,19 +27,19 @@ pub struct PoolConfig {
     ///
     /// List of strings; required; example `["cpu-a"]`.
     pub workers: Vec<String>,
-    /// Policy of the pool: a name, for `NAME.wasm` in `policies.dir`, or a path that ends in
-    /// `.wasm`, whose folder is watched too.
+    /// Policy of the pool: a name, for `NAME.wasm` in `policies.dir`, or a path of a `.wasm`, whose
+    /// folder is watched too.
     ///
     /// String; required; example `"sneakpeek"`.
     pub policy: String,
-    /// Settings of the policy. A field here overrides the field of `NAME.toml` next to the policy.
-    /// Each policy's README lists its settings.
+    /// Settings of the policy, listed in its README. Each overrides its field of `NAME.toml` next
+    /// to the policy.
     ///
     /// Table; default none; example `{ tau = 4 }`.
     #[serde(default)]
     pub settings: Option<toml::Table>,
-    /// Longest time of one window call. A longer call is cut, the fallback serves the window, and
-    /// the policy is charged with a fault.
+    /// Longest time of one window call. A longer call is cut and is a fault; the fallback serves
+    /// the window.
     ///
     /// Integer, ms, 1 to 60000; default `5`; example `10`.
     #[serde(default = "default_window_budget_ms")]
@@ -54,13 +54,13 @@ pub struct PoolConfig {
     /// Integer, 1 to 1000000; default `4096`; example `1024`.
     #[serde(default = "default_pending_max")]
     pub pending_max: usize,
-    /// Limit of faults, past which the policy is taken off.
+    /// Faults past which the policy is taken off.
     ///
     /// Table; default see below; example `{ faults = 3, windows = 50 }`.
     #[serde(default)]
     pub fault_limit: FaultLimitConfig,
     /// Longest time past its deadline that a request stays pending while a worker is idle. Then the
-    /// fallback serves it, and the policy is charged with a fault.
+    /// fallback serves it, and it counts as a fault.
     ///
     /// Integer, ms, 1 to 3600000; default `1000`; example `500`.
     #[serde(default = "default_patience_ms")]
@@ -75,18 +75,17 @@ pub struct PoolConfig {
     /// Integer; default `0`; example `7`.
     #[serde(default)]
     pub seed: u64,
-    /// Recording of every window and plan, for `switchyard replay`; see below.
+    /// Recording of every window and plan; see below.
     ///
     /// Table; default none: no recording; example `{ file = "main.rec", max_mb = 64 }`.
     #[serde(default)]
     pub record: Option<RecordConfig>,
-    /// Command that makes artifacts for the policy while it serves; see below.
+    /// Command that makes artifacts while the policy serves; see below.
     ///
     /// Table; default none; example `{ command = ["make-tables", "{load_rps}"] }`.
     #[serde(default)]
     pub prepare: Option<PrepareConfig>,
-    /// Candidate that gets the same windows, and whose plans are compared and not applied; see
-    /// below.
+    /// Candidate that gets the same windows; see below.
     ///
     /// Table; default none; example `{ policy = "next" }`.
     #[serde(default)]
@@ -97,11 +96,11 @@ pub struct PoolConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShadowConfig {
-    /// Candidate: a name, or a path that ends in `.wasm`, as in `[[pool]]`.
+    /// Candidate: a name or a path, as in `[[pool]]`.
     ///
     /// String; required; example `"candidate"`.
     pub policy: String,
-    /// Settings of the candidate. A field here overrides the field of `NAME.toml` next to it.
+    /// Settings of the candidate. Each overrides its field of `NAME.toml` next to it.
     ///
     /// Table; default none; example `{ tau = 4 }`.
     #[serde(default)]
@@ -116,8 +115,8 @@ pub struct RecordConfig {
     ///
     /// Path; required; example `"/var/lib/switchyard/main.rec"`.
     pub file: PathBuf,
-    /// Size at which recording stops. The log says so, and `switchyard_recording_active` falls to
-    /// 0. To record again, move the file away and restart.
+    /// Size at which recording stops, with a log line and `switchyard_recording_active` at 0. To
+    /// record again, move the file away and restart.
     ///
     /// Integer, MiB, 1 to 1048576; default `256`; example `64`.
     #[serde(default = "default_record_max_mb")]

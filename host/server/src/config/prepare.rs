@@ -11,7 +11,7 @@ pub const PLACEHOLDERS: [&str; 5] = ["switchyard", "artifacts", "profile", "app"
 #[serde(expecting = "a table such as { command = [\"make-tables\", \"{load_rps}\"] }")]
 pub struct PrepareConfig {
     /// Program and arguments. `{switchyard}` is this program, `{artifacts}` the folder of the
-    /// policy's artifacts, `{profile}` the profile in use, `{app}` the app and `{load_rps}` the
+    /// policy's artifacts, `{profile}` the profile in use, `{app}` and `{load_rps}` the app and the
     /// load to prepare for.
     ///
     /// List of strings; required; example `["make-tables", "{load_rps}"]`.

@@ -9,13 +9,13 @@ use switchyard_profile::Percentile;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProfileConfig {
-    /// Profile, as `switchyard profile --out FILE` writes it. A profile of another machine or of
-    /// other models is an error.
+    /// Profile, written by `switchyard profile --out FILE`. One of another machine or other models
+    /// is an error.
     ///
     /// Path; default the one of this machine in `dir`; example `"profiles/here.json"`.
     pub file: Option<PathBuf>,
-    /// Folder of measured profiles, one file per machine. If no file fits, the server measures a
-    /// profile at start and keeps it here.
+    /// Folder of measured profiles, one file per machine. If none fits, the server measures at
+    /// start and keeps the profile here.
     ///
     /// Path; default `"profiles"`; example `"/var/lib/switchyard"`.
     pub dir: PathBuf,
@@ -29,8 +29,8 @@ pub struct ProfileConfig {
     pub measure_s: u64,
     /// Ratio of observed to profiled latency, either way, past which a batch counts as drifted
     /// (`switchyard_profile_drift_ratio`, `switchyard_profile_drift_episodes_total`, one log line a
-    /// minute). Compared is the median of the last 16 batches of the same worker, variant, stages,
-    /// exit and size. Differences below 50 us count as none.
+    /// minute). The observation is the median of the last 16 batches of the same worker, variant,
+    /// stages, exit and size. Differences below 50 us are ignored.
     ///
     /// Number, 1.05 to 100; default `1.5`; example `2.0`.
     pub drift_ratio: f64,

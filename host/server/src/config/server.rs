@@ -12,22 +12,19 @@ use crate::ingress::Limits;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
-    /// Address of the Open Inference Protocol over HTTP. Port 0 takes a free port, which the log
-    /// names.
+    /// Address of the Open Inference Protocol over HTTP. Port 0 takes a free port and logs it.
     ///
     /// Address; default `"0.0.0.0:8000"`; example `"127.0.0.1:9000"`.
     pub http: SocketAddr,
-    /// Address of metrics and status. It must be a loopback address, because requests to it need no
-    /// token.
+    /// Loopback address of metrics and status, which need no token.
     ///
     /// Address; default `"127.0.0.1:8002"`; example `"127.0.0.1:9002"`.
     pub admin: SocketAddr,
-    /// Threads that read requests and write answers. 0 takes half of the machine's cores, rounded
-    /// up.
+    /// Threads for requests and answers. 0: half of the machine's cores, rounded up.
     ///
     /// Integer, 0 to 1024; default `0`; example `2`.
     pub threads: usize,
-    /// Largest request body, as sent and after decompression. A larger one gets 413.
+    /// Largest request body, as sent and decompressed. A larger one gets 413.
     ///
     /// Integer, MiB, 1 to 4096; default `64`; example `16`.
     pub body_max_mb: usize,
@@ -35,7 +32,7 @@ pub struct ServerConfig {
     ///
     /// Integer, KiB, 8 to 1024; default `32`; example `16`.
     pub header_max_kb: usize,
-    /// Longest wait for the headers of the next request on a connection.
+    /// Longest wait on a connection for the headers of the next request.
     ///
     /// Integer, ms, 1 to 3600000; default `60000`; example `5000`.
     pub header_timeout_ms: u64,
@@ -43,16 +40,16 @@ pub struct ServerConfig {
     ///
     /// Integer, ms, 1 to 3600000; default `30000`; example `10000`.
     pub body_timeout_ms: u64,
-    /// Connections served at once. Further ones wait. While they wait, each answer closes its
-    /// connection (`Connection: close`), and idle connections are closed.
+    /// Connections served at once. Further ones wait. Meanwhile each answer closes its connection
+    /// (`Connection: close`), and idle connections are closed.
     ///
     /// Integer, 1 to 1000000; default `4096`; example `512`.
     pub connections_max: usize,
-    /// Rows that one request may carry.
+    /// Rows of one request.
     ///
     /// Integer, 1 to 65536; default `1024`; example `64`.
     pub rows_max: usize,
-    /// Requests that may wait for one pool's scheduler. A further one gets 429.
+    /// Requests waiting for one pool's scheduler. A further one gets 429.
     ///
     /// Integer, 1 to 1000000; default `4096`; example `1024`.
     pub inbox_max: usize,
@@ -60,9 +57,9 @@ pub struct ServerConfig {
     ///
     /// Integer, ms, 0 to 3600000; default `10000`; example `30000`.
     pub drain_timeout_ms: u64,
-    /// Library of onnxruntime, 1.17 or later. It is loaded if an app has a variant that is an [ONNX
-    /// graph](add-a-model.md#an-onnx-graph), by a program built with `--features ort`. Without the
-    /// library, such a configuration is refused.
+    /// Library of onnxruntime, 1.17 or later, for variants that are an [ONNX
+    /// graph](add-a-model.md#an-onnx-graph), in a program built with `--features ort`. Without the
+    /// library, their configuration is refused.
     ///
     /// Path; default the path in `ORT_DYLIB_PATH`, otherwise the system's library; example `"/opt/onnxruntime/libonnxruntime.so"`.
     pub onnxruntime: Option<PathBuf>,

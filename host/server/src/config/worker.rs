@@ -12,51 +12,51 @@ pub struct WorkerConfig {
     ///
     /// String; required; example `"cpu-a"`.
     pub name: String,
-    /// Device that computes: the processor, or an NVIDIA GPU, counted from 0. A GPU needs a program
-    /// built for it: see [GPUs](gpu.md).
+    /// Device that computes: the processor, or an NVIDIA GPU, counted from 0. A GPU needs [another
+    /// build](gpu.md).
     ///
     /// `"cpu"`, `"cuda:0"`; default `"cpu"`; example `"cpu"`.
     #[serde(default, deserialize_with = "device")]
     pub device: DeviceName,
     /// Threads that compute. Workers with the same device and threads are of one kind and share a
     /// profile. On a GPU, threads only assemble batches, and workers of the same GPU model are of
-    /// one kind. All workers together should not have more threads than the machine has cores.
+    /// one kind. All workers together should have no more threads than the machine has cores.
     ///
     /// Integer, 1 to 1024; default `1`; example `2`.
     #[serde(default = "default_threads")]
     pub threads: usize,
-    /// Processor cores of the threads, one each, in Linux's numbering. An empty list leaves the
-    /// choice to the system. A core that this process may not use (`taskset`, cpuset of a
-    /// container) is refused at the start. Two workers may share a core. Linux only.
+    /// Processor cores of the threads, one each, in Linux's numbering. With `[]` the system
+    /// chooses. A core that the process may not use (`taskset`, cpuset) is refused at the start.
+    /// Two workers may share a core. Linux only.
     ///
     /// List of integers, `threads` of them or none; default `[]`; example `[0]`.
     #[serde(default)]
     pub cores: Vec<usize>,
-    /// Budget for resident models and parked activations. A model larger than the budget never runs
-    /// here. The workers of a GPU must not have more together than the GPU has; the memory of a
-    /// running batch comes on top. Weights count in the precision of the variant; on a processor, 3
-    /// x 3 convolutions of 32 to 256 channels in 32 bits take up to 16/9 of that.
+    /// Budget for resident models and parked activations. A larger model never runs here. The
+    /// workers of a GPU must not have more together than the GPU has; a running batch takes memory
+    /// on top. Weights count in the precision of the variant; on a processor, 3 x 3 convolutions of
+    /// 32 to 256 channels in 32 bits take up to 16/9 of that.
     ///
     /// Integer, MiB, 1 to 16777216; default `512`; example `64`.
     #[serde(default = "default_memory_mb")]
     pub memory_mb: u64,
-    /// Variants that stay resident once loaded, as `app/variant`. They are loaded first, and must
-    /// fit in `memory_mb` together. Unloading their app frees them too.
+    /// Variants that stay resident, as `app/variant`. They are loaded first, and must fit in
+    /// `memory_mb` together. Unloading their app frees them too.
     ///
     /// List of strings; default `[]`; example `["heart/cnn"]`.
     #[serde(default)]
     pub pin: Vec<String>,
-    /// Power that the worker draws while it computes, the same for all workers of a kind. Energies
-    /// follow from it if the machine has no readable energy counters (RAPL for the CPU).
+    /// Power of the computing worker, the same for all workers of a kind. It gives energies if the
+    /// machine has no readable energy counters (RAPL for the CPU).
     ///
     /// Number, watts, above 0; default none; example `15.0`.
     pub power_w: Option<f64>,
-    /// Batches that may wait in the worker's queue. A plan that places more is refused.
+    /// Batches that may wait in the worker's queue. A plan with more is refused.
     ///
     /// Integer, 1 to 65536; default `8`; example `4`.
     #[serde(default = "default_queue_max")]
     pub queue_max: u32,
-    /// Partly run requests that may be parked on the worker. A plan that parks more is refused.
+    /// Partly run requests that may be parked on the worker. A plan with more is refused.
     ///
     /// Integer, 0 to 65536; default `64`; example `0`.
     #[serde(default = "default_parked_max")]
