@@ -9,7 +9,7 @@ use crate::Language;
 /// Path and contents.
 type Text = (&'static str, &'static str);
 
-/// Files of one example. Listed, not swept up: a folder also holds what building it left there.
+/// Files of one example. They are listed by name, because the folder also holds build outputs.
 macro_rules! example {
     ($folder:literal: $($file:literal),+ $(,)?) => {
         &[$((

@@ -1,4 +1,4 @@
-//! A decision as JSON, with names in the place of ids: what was seen, planned, and why.
+//! A decision as JSON, with names instead of ids: the window, the plan and its reasons.
 
 use serde_json::{Value, json};
 use switchyard_core::catalog::Catalog;
@@ -8,6 +8,9 @@ use switchyard_core::plan::{Dispatch, Plan};
 use switchyard_core::window::{Causes, IDLE, Window};
 
 use crate::reasons::{self, Why};
+
+/// The place at the end of any queue. JSON has `null` for it.
+const END: u32 = u32::MAX;
 
 /// The whole decision. Times are microseconds since the server began.
 pub(super) fn json(catalog: &Catalog, decision: &Decision) -> Value {
@@ -118,7 +121,7 @@ fn plan_json(catalog: &Catalog, plan: &Plan) -> Value {
         "revokes": plan.revokes.iter().map(|batch| batch.0).collect::<Vec<_>>(),
         "rejects": ids(&plan.rejects),
         "answers": ids(&plan.answers),
-        // Of rejects and answers; dispatches have theirs.
+        // Of rejects and answers. Dispatches have their own.
         "reasons": ended.collect::<Vec<_>>(),
         "routes": plan.routes.len(),
         "wake_us": plan.wake.map(|at| at.0),
@@ -134,7 +137,7 @@ fn dispatch_json(
     let exit = dispatch
         .exit
         .map(|exit| exit_name(catalog, dispatch.variant, exit));
-    // The profile row that was planned with.
+    // The row of the profile that the policy planned with.
     let kind = catalog.worker(dispatch.worker).map(|worker| worker.kind);
     let expected = kind.and_then(|kind| {
         catalog.profile.latency(
@@ -151,7 +154,7 @@ fn dispatch_json(
         "variant": variant_name(catalog, dispatch.variant),
         "exit": exit,
         "stages": [dispatch.from_stage, dispatch.to_stage],
-        "place": dispatch.place,
+        "place": (dispatch.place != END).then_some(dispatch.place),
         "requests": ids(members),
         "profiled_us": expected.map(|latency| latency.0),
         "reason": reason.map(|text| Why::of(text).json()),
