@@ -82,24 +82,25 @@ fn requests(catalog: &Catalog, window: &Window) -> Vec<Value> {
 
 fn workers(catalog: &Catalog, window: &Window) -> Vec<Value> {
     let w = &window.workers;
-    let running = |i: usize| match w.running_variant[i] {
-        IDLE => None,
-        variant => Some(variant_name(catalog, VariantId(variant))),
-    };
-    (0..w.busy_until.len())
-        .map(|i| {
-            json!({
-                "worker": worker_name(catalog, WorkerId(i as u32)),
-                "up": w.up[i] != 0,
-                "busy_until_us": w.busy_until[i],
-                "free_at_us": w.free_at[i],
-                "running": running(i),
-                "queued": w.queued[i],
-                "parked": w.parked[i],
-                "free_memory": w.free_memory[i],
-            })
+    let ids = (0..).map(WorkerId).take(w.busy_until.len());
+    ids.map(|worker| {
+        let i = worker.index();
+        let running = match w.running_variant[i] {
+            IDLE => None,
+            variant => Some(variant_name(catalog, VariantId(variant))),
+        };
+        json!({
+            "worker": worker_name(catalog, worker),
+            "up": w.up[i] != 0,
+            "busy_until_us": w.busy_until[i],
+            "free_at_us": w.free_at[i],
+            "running": running,
+            "queued": w.queued[i],
+            "parked": w.parked[i],
+            "free_memory": w.free_memory[i],
         })
-        .collect()
+    })
+    .collect()
 }
 
 fn plan_json(catalog: &Catalog, plan: &Plan) -> Value {
@@ -188,4 +189,28 @@ fn worker_name(catalog: &Catalog, id: WorkerId) -> String {
     catalog
         .worker(id)
         .map_or_else(|| id.0.to_string(), |worker| worker.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_queue_is_null() {
+        let catalog = Catalog::default();
+        let place = |place| {
+            let dispatch = Dispatch {
+                worker: WorkerId(0),
+                variant: VariantId(0),
+                from_stage: 0,
+                to_stage: 1,
+                exit: None,
+                place,
+                size: 0,
+            };
+            dispatch_json(&catalog, &dispatch, &[], None)["place"].clone()
+        };
+        assert_eq!(place(END), Value::Null);
+        assert_eq!(place(2), json!(2));
+    }
 }
