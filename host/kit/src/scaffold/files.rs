@@ -83,8 +83,8 @@ pub(super) fn of(language: Language) -> &'static [Text] {
 impl VendoredCrate {
     /// The sources and the files that their documentation includes, without the manifest.
     pub(super) fn files(&'static self) -> Vec<(PathBuf, &'static [u8])> {
-        let beside = self.files.iter();
-        let mut files: Vec<_> = beside
+        let included = self.files.iter();
+        let mut files: Vec<_> = included
             .map(|(path, text)| (PathBuf::from(path), text.as_bytes()))
             .collect();
         let mut folders = vec![&self.sources];

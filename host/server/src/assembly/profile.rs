@@ -245,7 +245,7 @@ impl MeasureWatch for Watcher<'_> {
         if let Some(unfinished) = self.unfinished
             && let Err(error) = unfinished.keep(measurement)
         {
-            tracing::warn!(%error, "an interruption would lose what was measured");
+            tracing::warn!(%error, "the unfinished measurement is not saved: an interruption loses it");
         }
     }
 

@@ -136,7 +136,7 @@ pub(super) fn describe() {
     describe_counter!(
         SHADOW_WINDOWS,
         Unit::Count,
-        "Windows put before the shadow, by what it would have done, or missed"
+        "Windows that the shadow planned, by result, or missed"
     );
     describe_histogram!(
         SHADOW_WINDOW_TIME,
