@@ -12,7 +12,6 @@
 //! This crate knows no server and runs no component.
 
 #![forbid(unsafe_code)]
-#![forbid(unsafe_code)]
 
 pub mod cargo;
 pub mod component;

@@ -47,8 +47,8 @@ fn main() {
     let extended = ("extended", TestBed::paper(), Kind::Extended);
     let batching = ("batching", TestBed::paper().with_batches(), Kind::Paper);
     let draw_ns = draw_ns(&TestBed::paper());
-    let rows = [paper, extended, batching].map(|(name, yard, kind)| {
-        let [native_us, wasm_us] = slot_us(&yard, kind);
+    let rows = [paper, extended, batching].map(|(name, bed, kind)| {
+        let [native_us, wasm_us] = slot_us(&bed, kind);
         (name, native_us, wasm_us)
     });
     if std::env::args().any(|arg| arg == "--json") {
@@ -79,9 +79,9 @@ fn json(draw_ns: f64, rows: &[(&str, f64, f64)]) -> serde_json::Value {
 }
 
 /// Nanoseconds of one draw over the lanes of the test bed.
-fn draw_ns(yard: &TestBed) -> f64 {
+fn draw_ns(bed: &TestBed) -> f64 {
     let mut plan = Plan::default();
-    yard.plan(&yard.models_of_instances(), &yard.proportional(), &mut plan);
+    bed.plan(&bed.models_of_instances(), &bed.proportional(), &mut plan);
     let route: &Route = &plan.routes[0];
     let drawn = LaneSampler::new(route).unwrap();
     let mut random = Pcg64::new(1, 2);
@@ -94,14 +94,14 @@ fn draw_ns(yard: &TestBed) -> f64 {
 }
 
 /// Microseconds of the window of a slot, natively and in wasm.
-fn slot_us(yard: &TestBed, kind: Kind) -> [f64; 2] {
-    let weights = weights(yard, kind);
+fn slot_us(bed: &TestBed, kind: Kind) -> [f64; 2] {
+    let weights = weights(bed, kind);
     put_artifact(WEIGHTS, weights.clone());
-    let catalog = yard.catalog();
+    let catalog = bed.catalog();
     let mut native = Native::<PpoRouter>::new("{}");
     native.configure(&catalog).unwrap();
     let (native, wasm) = (RefCell::new(native), RefCell::new(load(&catalog, &weights)));
-    let windows = RefCell::new(windows(yard));
+    let windows = RefCell::new(windows(bed));
     let (next, plan) = (RefCell::new(0), RefCell::new(Plan::default()));
     let window = |ask: &mut dyn FnMut(&Window, &mut Plan)| {
         let (mut windows, mut next) = (windows.borrow_mut(), next.borrow_mut());
@@ -127,8 +127,8 @@ fn slot_us(yard: &TestBed, kind: Kind) -> [f64; 2] {
 }
 
 /// A network of the size in the paper. Neighbouring weights differ.
-fn weights(yard: &TestBed, kind: Kind) -> Vec<u8> {
-    let meta = train::meta(yard, kind, &HIDDEN, WORKLOAD, 1, "by hand");
+fn weights(bed: &TestBed, kind: Kind) -> Vec<u8> {
+    let meta = train::meta(bed, kind, &HIDDEN, WORKLOAD, 1, "by hand");
     let number = |i: usize| (i * 37 % 101) as f32 / 505.0 - 0.1;
     let layers = meta.layers.windows(2).map(|shape| {
         let weights = (0..shape[0] * shape[1]).map(number).collect();
@@ -139,17 +139,17 @@ fn weights(yard: &TestBed, kind: Kind) -> Vec<u8> {
 }
 
 /// Windows of slots in a burst: busy instances, and 180 requests that ended since the last slot.
-fn windows(yard: &TestBed) -> Vec<Window> {
-    let scenario = yard.scenario("poisson:180".parse().unwrap(), Micros(u64::MAX));
+fn windows(bed: &TestBed) -> Vec<Window> {
+    let scenario = bed.scenario("poisson:180".parse().unwrap(), Micros(u64::MAX));
     let wants = WindowFields {
         placed: true,
         ..WindowFields::default()
     };
     let mut stepped = Stepped::try_new(&scenario, SLOT, wants, 1, ()).unwrap();
-    let models = yard.models_of_instances();
+    let models = bed.models_of_instances();
     let slot = |_| {
         let mut plan = Plan::default();
-        yard.plan(&models, &yard.proportional(), &mut plan);
+        bed.plan(&models, &bed.proportional(), &mut plan);
         stepped.step(&mut plan).unwrap();
         let mut window = stepped.window().clone();
         window.completions = (0..180)

@@ -42,7 +42,6 @@ mod host_state;
 mod interface;
 mod printed;
 mod registry;
-mod service_thread;
 mod truncate;
 mod usage;
 mod v0_1;

@@ -1,5 +1,6 @@
 //! Turns a file into a policy that is ready to serve: read, compile, describe, configure, try.
 
+mod compile_log;
 mod error;
 
 pub use error::{LoadCause, LoadError, LoadPhase};
@@ -209,8 +210,10 @@ impl Loader {
             WasmShape::Partial => return Err(LoadCause::Truncated { bytes: bytes.len() }),
             WasmShape::NotWasm => return Err(LoadCause::NotWasm),
         }
-        let component = Component::from_binary(self.engine.wasmtime(), bytes)
-            .map_err(|error| LoadCause::Invalid(format!("{error:#}")))?;
+        let component = compile_log::with_log(&version.file, bytes.len(), || {
+            Component::from_binary(self.engine.wasmtime(), bytes)
+        })
+        .map_err(|error| LoadCause::Invalid(format!("{error:#}")))?;
         if let Some(cache) = &self.cache {
             cache.keep(&self.engine, version.code, &component);
         }

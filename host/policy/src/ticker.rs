@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::service_thread::ServiceThread;
+use switchyard_threads::ServiceThread;
 
 /// Time between two epochs under a call. Shorter ones drift on a busy machine and gain nothing
 /// at budgets of milliseconds.
@@ -37,6 +37,8 @@ pub struct Ticker {
 }
 
 struct CallCounts {
+    /// Set once, when the ticker is dropped.
+    stopping: AtomicBool,
     /// Whether the thread sleeps until it is woken.
     asleep: AtomicBool,
     /// Time between two looks, in nanoseconds.
@@ -48,10 +50,9 @@ struct CallCounts {
 }
 
 /// The thread's side of a ticker.
-struct TickerThread<'a> {
-    counts: &'a CallCounts,
+struct TickerThread {
+    counts: Arc<CallCounts>,
     woken: Receiver<()>,
-    stop: &'a Receiver<()>,
 }
 
 /// A call whose deadline counts epochs. It ends when this is dropped.
@@ -67,23 +68,22 @@ impl Ticker {
     /// The system gives no thread.
     pub fn start(tick: impl Fn() + Send + 'static) -> std::io::Result<Self> {
         let counts = Arc::new(CallCounts {
+            stopping: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             watch_ns: AtomicU64::new(nanoseconds(WATCH_MAX)),
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         });
         let (wake, woken) = mpsc::sync_channel(1);
-        let thread = ServiceThread::spawn("epoch-ticker", {
+        let body = TickerThread {
+            counts: Arc::clone(&counts),
+            woken,
+        };
+        let thread = ServiceThread::spawn("epoch-ticker", move || body.run(tick))?;
+        let thread = thread.with_stop({
             let counts = Arc::clone(&counts);
-            move |stop| {
-                let thread = TickerThread {
-                    counts: &counts,
-                    woken,
-                    stop,
-                };
-                thread.run(tick);
-            }
-        })?;
+            move || counts.stopping.store(true, Ordering::SeqCst)
+        });
         Ok(Self {
             counts,
             wake,
@@ -116,7 +116,7 @@ impl Ticker {
 
 // === impl TickerThread ===
 
-impl TickerThread<'_> {
+impl TickerThread {
     fn run(&self, tick: impl Fn()) {
         raise_priority();
         while !self.is_stopped() {
@@ -128,7 +128,7 @@ impl TickerThread<'_> {
     /// Returns the number of calls that had begun once none has begun for [`IDLE_AFTER`] and none
     /// is under way.
     fn tick_until_idle(&self, tick: &impl Fn()) -> u64 {
-        let counts = self.counts;
+        let counts = &*self.counts;
         let mut now = Instant::now();
         let mut next = now + counts.watch();
         let mut seen = counts.begun.load(Ordering::SeqCst);
@@ -168,7 +168,7 @@ impl TickerThread<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.try_recv() != Err(TryRecvError::Empty)
+        self.counts.stopping.load(Ordering::SeqCst)
     }
 }
 

@@ -51,7 +51,7 @@ pub struct WireElements {
     pub bytes: Bytes,
 }
 
-/// Evaluates one expression with the vector inside, whatever its element type.
+/// Evaluates one expression with the vector inside, for any element type.
 macro_rules! with_elements {
     ($data:expr, $values:ident => $body:expr) => {
         match $data {

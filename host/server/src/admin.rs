@@ -24,7 +24,7 @@ use crate::telemetry::Registry;
 /// The media type of the Prometheus text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What the admin port looks at.
+/// The parts that the admin port reads.
 pub struct Admin {
     pools: Vec<AdminPool>,
     readiness: Arc<Readiness>,
@@ -38,9 +38,9 @@ pub struct AdminPool {
     pub pool: Arc<PoolHandle>,
     /// Its policies.
     pub policies: PoliciesHandle,
-    /// What came of changed weights.
+    /// The results of changed weights.
     pub reloads: ReloadLog,
-    /// What its shadow finds, if it has one.
+    /// The findings of its shadow, if it has one.
     pub shadow: Option<ShadowLog>,
 }
 
@@ -53,7 +53,7 @@ pub struct ServerStatus {
     pub now_us: u64,
     /// Every pool has its models and its policy.
     pub ready: bool,
-    /// Why not.
+    /// The reason if it is not ready.
     pub waits_for: Option<String>,
     /// Its pools.
     pub pools: Vec<PoolReport>,
@@ -67,7 +67,7 @@ pub struct PoolReport {
     pub driver: PoolStatus,
     /// Versions and swaps.
     pub policies: PoliciesStatus,
-    /// Changed weights and what came of them, oldest first.
+    /// Changed weights and their results, oldest first.
     pub reloads: Vec<Reload>,
     /// Its shadow, if it has one.
     pub shadow: Option<ShadowStatus>,
@@ -76,7 +76,7 @@ pub struct PoolReport {
 // === impl Admin ===
 
 impl Admin {
-    /// Looks at these pools.
+    /// Reads from these pools.
     pub fn new(
         pools: Vec<AdminPool>,
         readiness: Arc<Readiness>,
@@ -91,7 +91,7 @@ impl Admin {
         }
     }
 
-    /// Where metrics are registered.
+    /// The registry of the metrics.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
@@ -141,7 +141,7 @@ async fn status(State(admin): State<Arc<Admin>>) -> Response {
     Json(status).into_response()
 }
 
-/// A window of the first pool, which is the only one in most set-ups.
+/// A window of the first pool, which is the only pool in most configurations.
 async fn window(State(admin): State<Arc<Admin>>, Path(id): Path<u64>) -> Response {
     match admin.pools.first() {
         Some(pool) => decision_of(pool, id).await,
@@ -167,7 +167,7 @@ async fn decision_of(pool: &AdminPool, id: u64) -> Response {
     }
 }
 
-/// Asks a driver; none when it has ended.
+/// Asks a driver; `None` if it has ended.
 async fn ask<T: Send + 'static>(
     pool: &Arc<PoolHandle>,
     question: impl FnOnce(oneshot::Sender<T>) -> Message,

@@ -1,8 +1,8 @@
-//! What another policy would have done in a window that was decided, and what either plan is
-//! worth. Recorded windows are asked about by `switchyard replay`, live ones by a shadow.
+//! The plan of another policy for a window that was decided, and the worth of both plans.
+//! `switchyard replay` judges recorded windows, a shadow judges live ones.
 //!
-//! - [`outlook`]: what a plan makes of each request, if all goes as the profile says
-//! - [`difference`]: where two plans differ; [`json`]: for programs
+//! - `outlook`: the expected result of a plan for each request, by the profile
+//! - `difference`: the differences of two plans; `json`: the same for programs
 
 mod difference;
 mod json;
@@ -21,18 +21,18 @@ pub use self::json::Names;
 use self::outlook::Judge;
 pub use self::outlook::{Fate, Outlook, Worth};
 
-/// Windows that were put before a policy, counted.
+/// Counts of the windows that a policy was asked to plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Windows asked about.
     pub windows: u64,
-    /// The policy would have done the same.
+    /// The policy's plan was the same.
     pub identical: u64,
-    /// The policy would have planned otherwise.
+    /// The policy's plan was different, or it failed.
     pub different: u64,
-    /// Of the different ones: in nothing but the time at which the policy is to be asked again.
+    /// Of the different ones: only the wake time differs.
     pub wake_only: u64,
-    /// Of the different ones: the policy gave no plan, or none that could be applied.
+    /// Of the different ones: the policy gave no plan, or a plan that would be refused.
     pub failed: u64,
     /// Worth of the plans carried out, over the windows that differ.
     pub done: Worth,
@@ -43,7 +43,7 @@ pub struct Tally {
 // === impl Tally ===
 
 impl Tally {
-    /// Puts a decided window before a policy; none when it would have done the same.
+    /// Asks a policy to plan a decided window. `None`: its plan is the same.
     /// `shows_residents`: the window says which variants are resident.
     pub fn ask(
         &mut self,
@@ -75,7 +75,7 @@ impl Tally {
         Some(found)
     }
 
-    /// What both sides are worth where they differ.
+    /// The worth of both sides over the windows in which they differ.
     pub fn worth_json(&self, sides: [&str; 2]) -> Value {
         json::worths(sides, self.done, self.proposed)
     }

@@ -1,16 +1,20 @@
 //! Switchyard: an inference server whose scheduler is a WebAssembly policy.
 //!
 //! In data order:
-//! - [`config`]: one TOML file; [`assembly`]: zoo and profile make it the parts of pools
-//! - [`ingress`]: requests come in over HTTP; [`backend`]: and go to a pool, row by row
-//! - [`driver`]: a thread per pool that drives the scheduling core; [`evidence`]: counts
-//!   neighbours beside it; [`clock`]: its time
-//! - [`policies`]: hot reload, beside the driver; [`observed`]: what policies take
+//! - [`config`]: one TOML file; [`assembly`]: the parts of each pool, from zoo and profile
+//! - [`ingress`]: requests arrive over HTTP; [`backend`]: their rows go to a pool
+//! - [`driver`]: a thread per pool that drives the scheduling core; [`evidence`]: a thread that
+//!   counts neighbours; [`clock`]: the pool's time
+//! - [`policies`]: hot reload of policies; [`observed`]: the time of their window calls
+//! - [`reloads`]: hot reload of weights
 //! - [`prepare`]: a command that makes artifacts for loads that grow
-//! - [`recorder`]: windows and plans into a file, beside the driver; [`shadow`]: a candidate that
-//!   is asked and not obeyed; `judge`: what two plans are worth; `reasons`: why, as policies say
-//! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]
-//! - [`server`] joins them; [`shutdown`] says when to stop.
+//! - [`recorder`]: windows and plans in a file; [`shadow`]: a candidate whose plans are compared and
+//!   not applied; [`judge`]: the worth of two plans; [`reasons`]: the reasons that policies give
+//! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]: the models
+//!   and policies that the server waits for
+//! - [`server`]: starts and joins all parts; [`shutdown`]: the signals that stop it
+
+#![forbid(unsafe_code)]
 
 pub mod admin;
 pub mod assembly;

@@ -31,7 +31,7 @@ impl Observed {
         }
     }
 
-    /// One whose plans are not carried out: its windows are no load of the pool's.
+    /// Times a policy whose plans are not applied: its windows do not count as load of the pool.
     pub fn shadow(inner: Box<dyn Policy>, pool: &str, registry: &Registry) -> Self {
         let policy = inner.description().label();
         let labels = [("pool", pool), ("policy", policy.as_str())];

@@ -1,6 +1,6 @@
 //! Artifacts made while a pool serves: when an app's load exceeds every load prepared for, a
-//! configured command makes more (RAMSIS section 3: a load beyond all tables is served by the
-//! highest one until there is one for it).
+//! configured command makes more (RAMSIS section 3: until then the highest table serves a load
+//! beyond all tables).
 //!
 //! The server knows nothing of the artifacts. The command writes into the folder of the policy's
 //! artifacts; the policy watcher takes the change in like any other, with a trial before the swap.
@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use metrics::Counter;
 use switchyard_core::ids::AppId;
+use switchyard_threads::ServiceThread;
 use thiserror::Error;
 
 use self::command::{Ended, Template};
@@ -54,8 +54,10 @@ pub struct PreparerParts {
 
 /// Runs the command until dropped; a run under way is killed then.
 pub struct Preparer {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    // Dropped in this order: the channel closes, which ends the run and the thread, and the thread
+    // is joined.
+    _stop: Sender<()>,
+    _thread: ServiceThread,
 }
 
 /// Why a preparer could not be started.
@@ -112,25 +114,13 @@ impl Preparer {
             pool: Arc::clone(&pool),
         };
         let (stop, stopped) = bounded(0);
-        let thread = std::thread::Builder::new()
-            .name(format!("{}-prepare", pool.name()))
-            .spawn(move || preparing.run(&stopped))
+        let name = format!("{}-prepare", pool.name());
+        let thread = ServiceThread::spawn(name, move || preparing.run(&stopped))
             .map_err(PreparerError::Thread)?;
         Ok(Self {
-            stop: Some(stop),
-            thread: Some(thread),
+            _stop: stop,
+            _thread: thread,
         })
-    }
-}
-
-impl Drop for Preparer {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread that prepares artifacts panicked");
-        }
     }
 }
 

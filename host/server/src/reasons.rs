@@ -4,18 +4,18 @@ use serde_json::{Map, Value, json};
 use switchyard_core::ids::RequestId;
 use switchyard_core::plan::Plan;
 
-/// A reason as its policy wrote it, taken apart where it is a code and numbers.
+/// A reason as its policy wrote it, parsed if it is a code with numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Why<'a> {
     text: &'a str,
-    /// None: the text is words.
+    /// Code and numbers; `None` if the text is free.
     parts: Option<(&'a str, Vec<(&'a str, f64)>)>,
 }
 
 // === impl Why ===
 
 impl<'a> Why<'a> {
-    /// `code name=number name=number`, or any words.
+    /// Parses `code name=number name=number`, or takes any words.
     pub fn of(text: &'a str) -> Self {
         let mut words = text.split_ascii_whitespace();
         let code = words.next().filter(|code| is_name(code));
@@ -26,7 +26,7 @@ impl<'a> Why<'a> {
         }
     }
 
-    /// For people: `code, name number, name number`, or the words.
+    /// Text for people: `code, name number, name number`, or the words.
     pub fn words(&self) -> String {
         let Some((code, numbers)) = &self.parts else {
             return self.text.to_owned();
@@ -37,7 +37,7 @@ impl<'a> Why<'a> {
         numbers.fold((*code).to_owned(), |text, number| text + &number)
     }
 
-    /// For programs. A number that JSON does not have is null.
+    /// JSON for programs. NaN and infinity become null.
     pub fn json(&self) -> Value {
         let (code, numbers) = self.parts.clone().unzip();
         let numbers = numbers.into_iter().flatten();
@@ -58,13 +58,13 @@ fn number(word: &str) -> Option<(&str, f64)> {
     Some((name, value.parse().ok()?)).filter(|_| is_name(name))
 }
 
-/// What a plan says of its dispatch at this position.
+/// The reason that a plan gives for its dispatch at this position.
 pub fn of_dispatch(plan: &Plan, at: usize) -> Option<&str> {
     let found = plan.reasons.iter().find(|(about, _)| *about as usize == at);
     found.map(|(_, text)| text.as_str())
 }
 
-/// What a plan says of a request, whatever it does with it.
+/// The reason that a plan gives for its decision on a request.
 pub fn of_request(plan: &Plan, id: RequestId) -> Option<&str> {
     let dispatched = plan
         .batches()

@@ -1,7 +1,7 @@
-//! Hot reload of weights: a thread per pool that sees when the files of a variant change, reads
-//! them beside what serves, tries them, and has them run from the next batch on.
+//! Hot reload of weights: a thread per pool watches the files of its variants. It reads changed files
+//! while the old weights serve, tries the new weights, and has them run from the next batch on.
 //!
-//! What fails at any step leaves the old weights serving and says why. Batches that run keep the
+//! If any step fails, the old weights serve on and the log gives the reason. Batches that run keep the
 //! weights they began with; so do requests that are parked between two stages.
 
 mod watch;
@@ -17,16 +17,16 @@ use switchyard_policy::files::FileWatcher;
 use crate::driver::{Message, PoolHandle, PoolWeights};
 use crate::telemetry::{Registry, names};
 
-/// Reloads that are remembered.
+/// Reloads that are kept.
 const KEPT: usize = 64;
 
-/// What a pool's weights are followed with.
+/// The parts that a pool's weights are watched with.
 pub struct ReloadsParts {
     /// The pool.
     pub pool: Arc<PoolHandle>,
     /// Its weights.
     pub weights: PoolWeights,
-    /// The variants that are followed, with their folders.
+    /// The variants that are watched, with their folders.
     pub variants: Vec<FollowedVariant>,
     /// Where reloads are counted.
     pub registry: Registry,
@@ -35,7 +35,7 @@ pub struct ReloadsParts {
 /// A variant and its files.
 #[derive(Clone, Debug)]
 pub struct FollowedVariant {
-    /// Which one.
+    /// Its id.
     pub id: VariantId,
     /// `app/variant`.
     pub name: String,
@@ -43,34 +43,34 @@ pub struct FollowedVariant {
     pub dir: PathBuf,
 }
 
-/// Follows a pool's weights until dropped.
+/// Watches a pool's weights until dropped.
 pub struct Reloads {
     log: ReloadLog,
     _watcher: Option<FileWatcher>,
 }
 
-/// What came of the last reloads, oldest first. Clones see the same.
+/// The results of the last reloads, oldest first. Clones share the same list.
 #[derive(Clone, Default)]
 pub struct ReloadLog(Arc<Mutex<VecDeque<Reload>>>);
 
-/// Changed weights, and what came of them.
+/// One reload of changed weights, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reload {
     /// `app/variant`.
     pub variant: String,
-    /// Microseconds from the server's start to its end.
+    /// Microseconds from the server's start to the end of the reload.
     pub at_us: u64,
-    /// Microseconds that reading and trying took.
+    /// Duration of reading and trying, in microseconds.
     pub took_us: u64,
-    /// Why the old weights serve on; none when they do not.
+    /// The reason why the old weights serve on; `None` if the new ones serve.
     pub error: Option<String>,
 }
 
 // === impl Reloads ===
 
 impl Reloads {
-    /// Follows the files from now on. Where they cannot be followed the log says so, and a
-    /// change takes a restart: weights that are there are served all the same.
+    /// Watches the files from now on. If they cannot be watched, the log gives the reason, the weights
+    /// are served, and a change needs a restart.
     pub fn start(parts: ReloadsParts) -> Self {
         let log = ReloadLog::default();
         let pool = parts.pool.name().to_owned();
@@ -85,7 +85,7 @@ impl Reloads {
         };
         let watcher = watch::watch(&pool, dirs, move |variant| renewer.renew(variant));
         let watcher = watcher.inspect_err(|error| {
-            tracing::error!(pool, %error, "weights are not followed: changes take a restart");
+            tracing::error!(pool, %error, "weights are not watched: a change needs a restart");
         });
         Self {
             log,
@@ -93,7 +93,7 @@ impl Reloads {
         }
     }
 
-    /// What came of the last reloads.
+    /// The results of the last reloads.
     pub fn log(&self) -> &ReloadLog {
         &self.log
     }
@@ -102,7 +102,7 @@ impl Reloads {
 // === impl ReloadLog ===
 
 impl ReloadLog {
-    /// Oldest first.
+    /// The reloads, oldest first.
     pub fn entries(&self) -> Vec<Reload> {
         self.lock().iter().cloned().collect()
     }
@@ -116,7 +116,7 @@ impl ReloadLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Reload>> {
-        // Whole at every point where a panic could strike.
+        // The list is consistent wherever its thread may panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! A whole server: pools, policies, listeners, and the way down.
+//! A whole server: pools, policies, listeners, and the shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,9 +32,9 @@ use crate::telemetry::Registry;
 /// How often recorded samples are folded into histograms.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Everything that serves, before it does.
+/// A server before it serves.
 pub struct Server {
-    // Dropped first: whoever installs policies, then those they are installed in.
+    // Dropped in this order: the threads that send messages to the drivers, then the drivers.
     policies: Vec<Policies>,
     shadows: Vec<Option<Shadow>>,
     preparers: Vec<Option<Preparer>>,
@@ -54,7 +54,7 @@ pub struct Listeners {
 /// Why a server could not be started.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// Zoo or profile are at fault.
+    /// The zoo or the profile cannot be used.
     #[error(transparent)]
     Assembly(#[from] AssemblyError),
     /// A card names outputs that the server does not make.
@@ -63,7 +63,7 @@ pub enum StartError {
     /// A pool could not be started.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// There is no wasm engine.
+    /// The wasm engine cannot be made.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The folder for compiled policies cannot be used.
@@ -74,15 +74,15 @@ pub enum StartError {
     Policies {
         /// The pool.
         pool: String,
-        /// What is wrong.
+        /// The reason.
         error: PoliciesError,
     },
-    /// A pool's shadow cannot be had.
+    /// A pool's shadow cannot be started.
     #[error("pool {pool}: shadow: {error}")]
     Shadow {
         /// The pool.
         pool: String,
-        /// What is wrong.
+        /// The reason.
         error: ShadowError,
     },
     /// A pool's prepare command cannot be used.
@@ -90,7 +90,7 @@ pub enum StartError {
     Prepare {
         /// The pool.
         pool: String,
-        /// What is wrong.
+        /// The reason.
         error: PreparerError,
     },
     /// Metrics could not be set up.
@@ -103,7 +103,7 @@ pub enum StartError {
         field: &'static str,
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's reason.
         error: io::Error,
     },
 }
@@ -111,7 +111,7 @@ pub enum StartError {
 // === impl StartError ===
 
 impl StartError {
-    /// Whether nothing is wrong but that it was not to go on.
+    /// Whether the start was cancelled and did not fail.
     pub fn is_cancelled(&self) -> bool {
         matches!(
             self,
@@ -126,7 +126,7 @@ impl Server {
     /// Reads the zoo, reads or measures the profile, starts pools and policies.
     ///
     /// # Errors
-    /// Something that was configured cannot be had.
+    /// A part of the configuration cannot be used on this machine.
     pub fn start(config: Config) -> Result<Self, StartError> {
         Self::start_unless(config, &Cancel::default())
     }
@@ -214,13 +214,13 @@ impl Server {
         })
     }
 
-    /// The pools' policies, for whoever swaps them from inside the process.
+    /// The handles that swap the pools' policies from inside the process.
     pub fn policies(&self) -> Vec<PoliciesHandle> {
         self.policies.iter().map(|p| p.handle().clone()).collect()
     }
 
-    /// Serves until `shutdown` completes, then drains: readiness goes off, no request is taken
-    /// any more, what is inside is served for at most the drain timeout.
+    /// Serves until `shutdown` completes, then drains: readiness answers 503, new requests are refused,
+    /// and accepted ones are served for at most the drain timeout.
     pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) {
         let registry = self.admin.registry().clone();
         let upkeep = tokio::spawn(async move {
@@ -240,7 +240,7 @@ impl Server {
         tracing::info!(cut_connections = drained.cut_connections, empty, "drained");
         upkeep.abort();
         admin.abort();
-        // Joining threads blocks; nothing else runs on this runtime any more.
+        // Joining threads blocks. No other task runs on this runtime by now.
         drop(self.policies);
         drop(self.shadows);
         drop(self.preparers);
@@ -252,8 +252,7 @@ impl Server {
 // === impl Listeners ===
 
 impl Listeners {
-    /// Opens them. Before a server is started they keep its addresses: a client that connects
-    /// waits.
+    /// Opens the sockets. A client that connects before the server has started waits.
     ///
     /// # Errors
     /// An address cannot be listened on; names the field.
@@ -264,18 +263,18 @@ impl Listeners {
         })
     }
 
-    /// Where the protocol is spoken.
+    /// The address of the protocol.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not tell the address.
     pub fn http_addr(&self) -> io::Result<SocketAddr> {
         self.http.local_addr()
     }
 
-    /// Where metrics and status are.
+    /// The address of metrics and status.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not tell the address.
     pub fn admin_addr(&self) -> io::Result<SocketAddr> {
         self.admin.local_addr()
     }
@@ -320,7 +319,7 @@ fn preparer(
     Ok(Some(started))
 }
 
-/// A pool's shadow, if it is to have one.
+/// Starts the pool's shadow, if it is configured.
 fn shadow(
     engine: &PolicyEngine,
     config: &Config,
@@ -345,7 +344,7 @@ fn shadow(
     Ok(Some(started))
 }
 
-/// Connections that the kernel keeps for us until they are accepted; it resets those beyond.
+/// Connections that the kernel keeps until they are accepted; it resets further ones.
 const BACKLOG: u32 = 4_096;
 
 async fn bind(field: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
@@ -361,14 +360,14 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // As `TcpListener::bind` has it, but for the backlog.
+    // The steps of `TcpListener::bind`, with a longer backlog.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Drains every pool; false when one was not empty in time.
+/// Drains all pools. `false`: one was not empty at the deadline.
 async fn drain(pools: Vec<Arc<PoolHandle>>, deadline: Instant) -> bool {
     let mut waits = Vec::new();
     for pool in pools {

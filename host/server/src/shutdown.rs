@@ -1,21 +1,21 @@
-//! When to stop: SIGTERM or SIGINT.
+//! The signals that stop the process: SIGTERM and SIGINT.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Tells long work on another thread to stop. Clones are the same.
+/// Tells long work on another thread to stop. Clones share one flag.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 // === impl Cancel ===
 
 impl Cancel {
-    /// It should stop.
+    /// Asks the work to stop.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it should.
+    /// Whether the work should stop.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -42,11 +42,11 @@ pub fn signalled() -> std::io::Result<impl Future<Output = &'static str> + Send>
 /// Completes when the process is asked to stop.
 ///
 /// # Errors
-/// Never here; signals are listened for when first polled.
+/// Never on this system; the future listens for signals when it is first polled.
 #[cfg(not(unix))]
 pub fn signalled() -> std::io::Result<impl Future<Output = &'static str> + Send> {
     Ok(async {
-        // An error means that no signal can ever come.
+        // An error means that no signal can come.
         match tokio::signal::ctrl_c().await {
             Ok(()) => "ctrl-c",
             Err(_) => std::future::pending().await,

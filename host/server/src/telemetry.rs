@@ -1,4 +1,4 @@
-//! What an operator sees: logs on stderr, metrics by name.
+//! Logs on stderr, and metrics by name.
 
 mod log;
 pub(crate) mod names;

@@ -1,4 +1,4 @@
-//! What an operator reads when a configuration is refused: file, field, reason, way out.
+//! Refused configurations: the message names the file, the field, the reason and the remedy.
 
 #![allow(clippy::unwrap_used)]
 
@@ -30,7 +30,7 @@ workers = ["cpu-a", "cpu-b"]
 policy = "fcfs"
 "#;
 
-/// What is said when `from` is replaced by `to`.
+/// The message of the refusal if `from` is replaced by `to`.
 fn said(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     said_about(&GOOD.replacen(from, to, 1))

@@ -98,7 +98,7 @@ impl Params {
         self.compute_in(name, exact)
     }
 
-    /// The parameter `name` in f32, whatever type the network computes in.
+    /// The parameter `name` in f32, for any type that the network computes in.
     pub(crate) fn exact(
         &mut self,
         name: &str,
@@ -201,7 +201,7 @@ impl Params {
         }
     }
 
-    /// Drops the remaining tensors that the architecture does not need, whatever they hold.
+    /// Drops the remaining tensors that the architecture does not need.
     pub(crate) fn ignore(&mut self, unneeded: impl Fn(&str) -> bool) {
         if let ParamSource::File { tensors, .. } = &mut self.source {
             tensors.retain(|name, _| !unneeded(name));

@@ -28,7 +28,7 @@ pub(crate) enum ProductWeights {
 }
 
 /// All values one after the other, padded to whole blocks: a block's scale then spans neighbouring
-/// output channels of one input, whatever the shape.
+/// output channels of one input, for any shape.
 pub(crate) struct Int8Blocks {
     blocks: Arc<QTensor>,
     shape: Shape,

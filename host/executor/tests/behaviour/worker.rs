@@ -168,7 +168,7 @@ fn a_panic_fails_its_batch_and_nothing_else() {
 }
 
 #[test]
-fn a_panic_between_stages_frees_what_was_parked() {
+fn a_panic_between_stages_frees_parked_requests() {
     /// Panics in the second stage.
     struct LatePanic(CandleExecutor);
     impl Executor for LatePanic {

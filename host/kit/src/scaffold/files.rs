@@ -9,7 +9,7 @@ use crate::Language;
 /// Path and contents.
 type Text = (&'static str, &'static str);
 
-/// Files of one example. Listed, not swept up: a folder also holds what building it left there.
+/// Files of one example. They are listed by name, because the folder also holds build outputs.
 macro_rules! example {
     ($folder:literal: $($file:literal),+ $(,)?) => {
         &[$((
@@ -83,8 +83,8 @@ pub(super) fn of(language: Language) -> &'static [Text] {
 impl VendoredCrate {
     /// The sources and the files that their documentation includes, without the manifest.
     pub(super) fn files(&'static self) -> Vec<(PathBuf, &'static [u8])> {
-        let beside = self.files.iter();
-        let mut files: Vec<_> = beside
+        let included = self.files.iter();
+        let mut files: Vec<_> = included
             .map(|(path, text)| (PathBuf::from(path), text.as_bytes()))
             .collect();
         let mut folders = vec![&self.sources];

@@ -1,4 +1,4 @@
-//! Compares groups of files with what was reported last, and waits until they hold still.
+//! Compares groups of files with their last report, and waits until they hold still.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

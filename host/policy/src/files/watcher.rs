@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode, Event, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use switchyard_threads::ServiceThread;
 
 use super::groups::{FileChange, FileGroups};
 use super::settler::{Settler, WatchOptions};
-use crate::service_thread::ServiceThread;
 
 /// Watches groups of files until dropped.
 pub struct FileWatcher {
@@ -75,7 +75,7 @@ impl FileWatcher {
         }
         let settler = Settler::new(groups, options).map_err(|error| fail_all(error.to_string()))?;
         let debounce = options.debounce;
-        let thread = ServiceThread::spawn(thread, move |_stop| {
+        let thread = ServiceThread::spawn(thread, move || {
             report_changes(settler, debounce, &woken, report);
         })
         .map_err(|error| fail_all(error.to_string()))?;

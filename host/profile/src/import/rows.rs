@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_on_the_line_through_what_was_measured() {
+    fn gaps_are_on_the_line_through_the_measurements() {
         // 100 us and 50 us per request; batch 4 was measured above the line.
         let rows = vec![
             row("a", 1, 150),

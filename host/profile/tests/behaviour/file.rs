@@ -184,7 +184,7 @@ fn keys(value: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_published_schema_is_what_is_written() {
+fn written_files_match_the_published_schema() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles/schema-2.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut profile = profile();

@@ -1,4 +1,4 @@
-//! A decision as JSON, with names in the place of ids: what was seen, planned, and why.
+//! A decision as JSON, with names instead of ids: the window, the plan and its reasons.
 
 use serde_json::{Value, json};
 use switchyard_core::catalog::Catalog;
@@ -8,6 +8,9 @@ use switchyard_core::plan::{Dispatch, Plan};
 use switchyard_core::window::{Causes, IDLE, Window};
 
 use crate::reasons::{self, Why};
+
+/// The place at the end of any queue. JSON has `null` for it.
+const END: u32 = u32::MAX;
 
 /// The whole decision. Times are microseconds since the server began.
 pub(super) fn json(catalog: &Catalog, decision: &Decision) -> Value {
@@ -79,24 +82,25 @@ fn requests(catalog: &Catalog, window: &Window) -> Vec<Value> {
 
 fn workers(catalog: &Catalog, window: &Window) -> Vec<Value> {
     let w = &window.workers;
-    let running = |i: usize| match w.running_variant[i] {
-        IDLE => None,
-        variant => Some(variant_name(catalog, VariantId(variant))),
-    };
-    (0..w.busy_until.len())
-        .map(|i| {
-            json!({
-                "worker": worker_name(catalog, WorkerId(i as u32)),
-                "up": w.up[i] != 0,
-                "busy_until_us": w.busy_until[i],
-                "free_at_us": w.free_at[i],
-                "running": running(i),
-                "queued": w.queued[i],
-                "parked": w.parked[i],
-                "free_memory": w.free_memory[i],
-            })
+    let ids = (0..).map(WorkerId).take(w.busy_until.len());
+    ids.map(|worker| {
+        let i = worker.index();
+        let running = match w.running_variant[i] {
+            IDLE => None,
+            variant => Some(variant_name(catalog, VariantId(variant))),
+        };
+        json!({
+            "worker": worker_name(catalog, worker),
+            "up": w.up[i] != 0,
+            "busy_until_us": w.busy_until[i],
+            "free_at_us": w.free_at[i],
+            "running": running,
+            "queued": w.queued[i],
+            "parked": w.parked[i],
+            "free_memory": w.free_memory[i],
         })
-        .collect()
+    })
+    .collect()
 }
 
 fn plan_json(catalog: &Catalog, plan: &Plan) -> Value {
@@ -118,7 +122,7 @@ fn plan_json(catalog: &Catalog, plan: &Plan) -> Value {
         "revokes": plan.revokes.iter().map(|batch| batch.0).collect::<Vec<_>>(),
         "rejects": ids(&plan.rejects),
         "answers": ids(&plan.answers),
-        // Of rejects and answers; dispatches have theirs.
+        // Of rejects and answers. Dispatches have their own.
         "reasons": ended.collect::<Vec<_>>(),
         "routes": plan.routes.len(),
         "wake_us": plan.wake.map(|at| at.0),
@@ -134,7 +138,7 @@ fn dispatch_json(
     let exit = dispatch
         .exit
         .map(|exit| exit_name(catalog, dispatch.variant, exit));
-    // The profile row that was planned with.
+    // The row of the profile that the policy planned with.
     let kind = catalog.worker(dispatch.worker).map(|worker| worker.kind);
     let expected = kind.and_then(|kind| {
         catalog.profile.latency(
@@ -151,7 +155,7 @@ fn dispatch_json(
         "variant": variant_name(catalog, dispatch.variant),
         "exit": exit,
         "stages": [dispatch.from_stage, dispatch.to_stage],
-        "place": dispatch.place,
+        "place": (dispatch.place != END).then_some(dispatch.place),
         "requests": ids(members),
         "profiled_us": expected.map(|latency| latency.0),
         "reason": reason.map(|text| Why::of(text).json()),
@@ -185,4 +189,28 @@ fn worker_name(catalog: &Catalog, id: WorkerId) -> String {
     catalog
         .worker(id)
         .map_or_else(|| id.0.to_string(), |worker| worker.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_queue_is_null() {
+        let catalog = Catalog::default();
+        let place = |place| {
+            let dispatch = Dispatch {
+                worker: WorkerId(0),
+                variant: VariantId(0),
+                from_stage: 0,
+                to_stage: 1,
+                exit: None,
+                place,
+                size: 0,
+            };
+            dispatch_json(&catalog, &dispatch, &[], None)["place"].clone()
+        };
+        assert_eq!(place(END), Value::Null);
+        assert_eq!(place(2), json!(2));
+    }
 }

@@ -1,4 +1,4 @@
-//! What the workers of a configuration run on: cores, devices and their memory, kinds.
+//! The hardware of a configuration's workers: cores, devices and their memory, kinds.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,37 +12,37 @@ use crate::config::{Config, WorkerConfig};
 /// Why a worker cannot run here.
 #[derive(Debug, Error)]
 pub enum HardwareError {
-    /// It is to run on cores that this process has not.
+    /// It names cores that this process may not use.
     #[error("{config}: {field}: {reason}")]
     Cores {
         /// The configuration.
         config: PathBuf,
         /// The field, such as `worker[0].cores[1]`.
         field: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// Its device cannot be computed on.
+    /// Its device cannot be opened.
     #[error("worker {worker}: device: {error}")]
     Device {
         /// The worker.
         worker: String,
-        /// What is wrong.
+        /// The error of the device.
         error: DeviceError,
     },
-    /// Its device does not have what its workers are granted.
+    /// Its device has less memory than its workers are granted.
     #[error("worker {worker}: memory_mb: the workers of `{device}` have {error}")]
     Memory {
-        /// The worker with which it becomes too much.
+        /// The first worker whose budget exceeds the rest.
         worker: String,
         /// Its device.
         device: DeviceName,
-        /// What is wrong.
+        /// The memory that was granted, and that of the device.
         error: BudgetExceedsDevice,
     },
 }
 
-/// Opens what each worker computes on: a card once for each of its workers.
+/// Opens the device of each worker. A GPU is opened once for each of its workers.
 pub(super) fn open(workers: &[WorkerConfig]) -> Result<Vec<Device>, HardwareError> {
     let mut granted: BTreeMap<String, u64> = BTreeMap::new();
     let mut devices = Vec::with_capacity(workers.len());
@@ -93,7 +93,7 @@ pub(super) fn check_cores(config: &Config) -> Result<(), HardwareError> {
     Ok(())
 }
 
-/// What workers are alike in that share a profile.
+/// The kind of a worker. Workers of one kind share a profile.
 pub(super) fn kind_of(worker: &WorkerConfig) -> String {
     worker.device.kind(worker.threads)
 }

@@ -1,4 +1,4 @@
-//! The profile of this machine: read when it fits, measured and kept when it does not.
+//! The profile of this machine: read if it fits, otherwise measured and saved.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use switchyard_profile::{
     UnfinishedMeasurement,
 };
 
-use super::{AssemblyError, PoolPlan};
+use super::error::AssemblyError;
+use super::plan::PoolPlan;
 use crate::config::Config;
 use crate::shutdown::Cancel;
 
@@ -25,19 +26,18 @@ use crate::shutdown::Cancel;
 pub struct Measured {
     file: ProfileFile,
     percentile: Percentile,
-    /// Where it lies.
+    /// Its file.
     pub path: PathBuf,
 }
 
 // === impl Measured ===
 
 impl Measured {
-    /// The profile that a configuration asks for. Without one that was made on this machine
-    /// for these variants, a quick one is measured and kept; another machine's latencies are
-    /// never used.
+    /// The profile of a configuration. If no profile was made on this machine for these variants, a
+    /// quick one is measured and saved. Another machine's latencies are never used.
     ///
     /// # Errors
-    /// A file that was asked for by name cannot be used, or measuring failed.
+    /// The configured file cannot be used, or the measurement failed.
     pub fn obtain(config: &Config, pools: &[PoolPlan]) -> Result<Self, AssemblyError> {
         Self::obtain_unless(config, pools, &Cancel::default())
     }
@@ -80,7 +80,7 @@ impl Measured {
         measure(pools, &options, &mut measurement, None, cancel)?;
         let file = measurement.to_file(Provenance::now("switchyard serve", versions()), machine);
         if let Err(error) = file.save(&path) {
-            // Serving matters more than keeping it; the next start measures again.
+            // The server serves without the file; the next start measures again.
             tracing::warn!(%error, "the measured profile is not kept");
         } else {
             tracing::info!(file = %path.display(), "profile measured and kept");
@@ -101,7 +101,7 @@ impl Measured {
         }
     }
 
-    /// The same measurements, planned with at another percentile.
+    /// The same measurements at another percentile.
     pub fn at(&self, percentile: Percentile) -> Self {
         Self::elsewhere(self.file.clone(), percentile, &self.path)
     }
@@ -120,7 +120,7 @@ impl Measured {
         Ok(self.file.add_confusions(apps, variants, is_narrowed)?)
     }
 
-    /// What batches usually take: what observed latencies are compared with.
+    /// The median latencies of batches, which observed latencies are compared with.
     pub(super) fn medians(&self, pool: &PoolPlan) -> Result<Profile, AssemblyError> {
         Ok(table(&self.file, pool, Percentile::P50)?)
     }
@@ -144,7 +144,7 @@ fn table(
     declared.to_core(names, percentile)
 }
 
-/// The profile that was kept, if it fits; says why if it does not.
+/// The saved profile if it fits; otherwise logs the reason.
 fn kept(
     path: &Path,
     machine: &Machine,
@@ -170,7 +170,7 @@ fn kept(
     }
 }
 
-/// A progress bar on stderr over all pools, and a file to go on from.
+/// A progress bar on stderr over all pools, and the file from which a measurement can be resumed.
 struct Watcher<'a> {
     bar: ProgressBar,
     /// Position of the pool, and how many there are.
@@ -179,8 +179,8 @@ struct Watcher<'a> {
     cancel: &'a Cancel,
 }
 
-/// Measures every pool into `measurement`, all within the budget, with a progress bar on stderr;
-/// now and then into the file of an unfinished measurement too.
+/// Measures all pools into `measurement` within the budget, with a progress bar on stderr. Saves the
+/// unfinished measurement now and then, if it has a file.
 ///
 /// # Errors
 /// A variant cannot be loaded or run, or it was cancelled.
@@ -245,7 +245,7 @@ impl MeasureWatch for Watcher<'_> {
         if let Some(unfinished) = self.unfinished
             && let Err(error) = unfinished.keep(measurement)
         {
-            tracing::warn!(%error, "an interruption would lose what was measured");
+            tracing::warn!(%error, "the unfinished measurement is not saved: an interruption loses it");
         }
     }
 

@@ -1,4 +1,4 @@
-//! `[[app]]`: an application out of a zoo, and what the operator wants otherwise.
+//! `[[app]]`: an application of a zoo, and the operator's changes to its card.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use switchyard_core::catalog::Penalty;
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Prior};
 
-/// One application. What is not said here is as its card in the zoo says.
+/// One application. Settings that are absent here come from its card in the zoo.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppConfig {
@@ -64,7 +64,7 @@ pub struct AppConfig {
     pub late: Late,
 }
 
-/// What becomes of a request whose deadline has passed before it ran.
+/// The treatment of a request whose deadline has passed before it ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Late {
@@ -79,7 +79,7 @@ pub enum Late {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PriorName {
-    /// What the app's card says.
+    /// The prior of the app's card.
     #[default]
     Card,
     /// 0.5 per class.
@@ -90,7 +90,7 @@ pub enum PriorName {
     Strong,
 }
 
-/// What is counted as evidence of a request's class (SneakPeek section 4).
+/// The evidence of a request's class (SneakPeek section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvidenceName {
@@ -104,7 +104,7 @@ pub enum EvidenceName {
 // === impl AppConfig ===
 
 impl AppConfig {
-    /// As the zoo's manifest wants it.
+    /// The choice for the zoo's manifest.
     pub fn choice(&self) -> AppChoice {
         AppChoice {
             app: self.name.clone(),

@@ -1,4 +1,4 @@
-//! What serde cannot see: ranges, doubled names, references.
+//! Checks that serde does not make: ranges, doubled names, references.
 
 use std::ops::RangeInclusive;
 
@@ -147,7 +147,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Which cores there are is seen as it starts: a configuration may be read elsewhere.
+    /// The server compares the cores with those of the machine at its start: a configuration may be
+    /// read on another machine.
     fn cores(&self, i: usize, cores: &[usize], threads: usize) -> Result<(), ConfigError> {
         if !cores.is_empty() && cores.len() != threads {
             let count = cores.len();
@@ -184,7 +185,7 @@ impl Check<'_> {
         }
     }
 
-    /// Which variants there are is seen when the zoo is read.
+    /// Variants are compared with those of the zoo when the zoo is read.
     fn pins(&self, i: usize, pins: &[String]) -> Result<(), ConfigError> {
         for (j, pin) in pins.iter().enumerate() {
             let at = format!("worker[{i}].pin[{j}]");

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, by file and field.
+//! The errors of a configuration, by file and field.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         source: std::io::Error,
     },
     /// The file is not TOML.
@@ -23,7 +23,7 @@ pub enum ConfigError {
     Syntax {
         /// The file.
         file: PathBuf,
-        /// Where, and what is wrong there.
+        /// The position and the reason.
         reason: String,
     },
     /// A field is unknown, missing or of an impossible value.
@@ -33,7 +33,7 @@ pub enum ConfigError {
         file: PathBuf,
         /// The field, such as `pool[0].workers`.
         field: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -87,7 +87,7 @@ fn suggestion(message: &str) -> Option<String> {
     closest(unknown, known).map(str::to_owned)
 }
 
-/// The name most like `wanted`, if any is like it at all.
+/// The known name that is most similar to `wanted`, if any is similar enough.
 pub(super) fn closest<'a>(
     wanted: &str,
     known: impl IntoIterator<Item = &'a str>,

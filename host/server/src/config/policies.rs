@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// The folder of policies and what is kept of them.
+/// The folders of policies and of compiled code, and the length of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoliciesConfig {

@@ -92,7 +92,7 @@ pub struct PoolConfig {
     pub shadow: Option<ShadowConfig>,
 }
 
-/// A policy that is asked what it would do.
+/// A candidate that plans the same windows as the policy of the pool. Its plans are not applied.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShadowConfig {

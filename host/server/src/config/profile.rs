@@ -42,7 +42,7 @@ pub struct ProfileConfig {
 pub enum PercentileName {
     /// The median.
     P50,
-    /// What the papers plan with.
+    /// The percentile of the papers.
     #[default]
     P95,
     /// The tail.

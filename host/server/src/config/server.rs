@@ -1,4 +1,4 @@
-//! `[server]`: where it listens and what it bounds.
+//! `[server]`: listeners and limits.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -68,9 +68,9 @@ pub struct ServerConfig {
 // === impl ServerConfig ===
 
 impl ServerConfig {
-    /// Threads for HTTP, at least one. By default half the cores: beside them a pool schedules and
-    /// its workers compute, and on two cores one thread served more requests than two did
-    /// (`docs/performance.md`); on larger machines it was not measured.
+    /// Threads for HTTP, at least one. The default is half of the cores, because drivers and workers
+    /// need cores too. On two cores one thread served more requests than two
+    /// (`docs/performance.md`); machines with more cores were not measured.
     pub fn threads(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)),
@@ -99,7 +99,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// What the HTTP port bounds.
+    /// The limits of the HTTP port.
     pub fn limits(&self) -> Limits {
         Limits {
             max_body_bytes: self.body_max_mb << 20,

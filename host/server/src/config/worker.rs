@@ -1,4 +1,4 @@
-//! `[[worker]]`: something that runs one batch at a time.
+//! `[[worker]]`: a worker, which runs one batch at a time.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -71,8 +71,8 @@ impl WorkerConfig {
         self.memory_mb << 20
     }
 
-    /// What it has in common with workers of its kind, without a look at the machine: on a card,
-    /// the processor's threads make no difference.
+    /// Device and threads that workers of its kind share, known without opening the device. On a GPU
+    /// the number of threads makes no difference.
     pub fn kind(&self) -> (DeviceName, usize) {
         match self.device {
             DeviceName::Cpu => (self.device, self.threads),

@@ -8,29 +8,29 @@ use switchyard_core::time::Time;
 use super::outlook::{Judge, Outlook, Worth};
 use crate::reasons;
 
-/// A window on which the two do not agree.
+/// A window for which the two plans differ.
 pub struct Difference {
     /// Id of the window.
     pub window: u64,
-    /// When it was opened.
+    /// Time at which it was opened.
     pub now: Time,
     /// Requests that were pending.
     pub pending: usize,
-    /// Who decided.
+    /// The label of the policy that decided, or the fallback's.
     pub by: String,
-    /// Requests that fare otherwise.
+    /// Requests whose outlooks differ.
     pub requests: Vec<RequestDifference>,
-    /// What else is not the same.
+    /// The other parts of the plans that differ.
     pub besides: Vec<&'static str>,
-    /// Of what was done.
+    /// Worth of the plan that was carried out.
     pub done: Worth,
-    /// Of what the other policy would have done.
+    /// Worth of the other policy's plan.
     pub proposed: Worth,
-    /// Why the policy's plan is none.
+    /// The reason why the policy's plan cannot be used.
     pub failure: Option<String>,
 }
 
-/// A request that fares otherwise.
+/// A request whose outlooks differ.
 pub struct RequestDifference {
     /// The request.
     pub id: RequestId,
@@ -49,13 +49,13 @@ pub struct RequestDifference {
 // === impl Difference ===
 
 impl Difference {
-    /// Both do the same, and only want to be asked again at other times.
+    /// Whether only the wake times differ.
     pub fn is_wake_only(&self) -> bool {
         self.requests.is_empty() && self.besides == ["wake"] && self.failure.is_none()
     }
 }
 
-/// Whether both say the same, whatever reasons they give.
+/// Whether both plans are the same. Their reasons do not count.
 pub(super) fn agree(one: &Plan, other: &Plan) -> bool {
     differing_parts(one, other).is_empty()
 }
@@ -74,7 +74,7 @@ fn differing_parts(one: &Plan, other: &Plan) -> Vec<&'static str> {
     differ.map(|(part, _)| part).collect()
 }
 
-/// Looks at both plans; `proposed` is `None` where the policy gave none that could be applied.
+/// Compares both plans. `proposed` is an error if the policy's plan cannot be used.
 pub(super) fn difference(
     decision: &Decision,
     judge: &Judge<'_>,
@@ -104,7 +104,7 @@ pub(super) fn difference(
     let requests: Vec<_> = requests.collect();
     let mut besides = differing_parts(plan, planned);
     if !requests.is_empty() {
-        // These are what the requests show.
+        // The requests show the other parts.
         besides.retain(|part| ["revokes", "routes", "wake"].contains(part));
     }
     Difference {

@@ -1,5 +1,4 @@
-//! Differences as programs read them. `sides` are what the plan that was carried out and the
-//! other one are called.
+//! Differences as JSON. `sides` are the names of the plan that was carried out and of the other one.
 
 use serde_json::{Map, Value, json};
 use switchyard_core::catalog::Catalog;

@@ -1,4 +1,4 @@
-//! What a plan makes of the requests of its window, if everything goes as the profile says.
+//! The expected result of a plan for the requests of its window, by the profile.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use switchyard_core::plan::{Dispatch, Plan};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{PlacedState, Window};
 
-/// What becomes of one pending request.
+/// The expected result of one pending request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlook {
     /// Fate under the plan.
     pub fate: Fate,
-    /// When that is expected to be over.
+    /// Time at which it is expected to end.
     pub end: Option<Time>,
-    /// Expected accuracy times what lateness leaves of it (SneakPeek eq. 2); none where the
-    /// plan leaves it open.
+    /// Expected accuracy, less the loss by lateness (SneakPeek eq. 2); `None` if the plan does not
+    /// decide it.
     pub utility: Option<f64>,
 }
 
-/// What a plan does with one request.
+/// The decision of a plan on one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing.
+    /// It stays pending.
     Waits,
-    /// It runs, in a batch of so many as the dispatch says.
+    /// It runs in a batch of the dispatch's size.
     Runs(Dispatch),
     /// It is refused.
     Rejected,
@@ -37,13 +37,13 @@ pub enum Fate {
 /// Sums over a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Worth {
-    /// Of all utilities.
+    /// Sum of all utilities.
     pub utility: f64,
-    /// Requests that have one.
+    /// Requests with a utility.
     pub requests: u64,
 }
 
-/// Looks at plans for one window.
+/// Judges plans for one window.
 pub(super) struct Judge<'a> {
     catalog: &'a Catalog,
     window: &'a Window,
@@ -54,11 +54,11 @@ pub(super) struct Judge<'a> {
     thetas: Vec<Vec<f64>>,
 }
 
-/// Something in a worker's queue.
+/// An entry of a worker's queue.
 enum Queued {
-    /// Already there; with its name where the window tells.
+    /// A batch that waited before the plan, with its id if the window shows it.
     Before(Option<BatchId>),
-    /// Of the plan, by position.
+    /// A dispatch of the plan, by position.
     Planned(usize),
 }
 
@@ -131,7 +131,8 @@ impl<'a> Judge<'a> {
         Some(shares.map(|(theta, recall)| theta * recall).sum())
     }
 
-    /// Profiled: evidence must not judge itself by its own guess (SneakPeek section 5.3.1).
+    /// The profiled accuracy: evidence must not judge itself by its own guess (SneakPeek section
+    /// 5.3.1).
     fn evidence_accuracy(&self, at: usize) -> Option<f64> {
         Some(self.app(at)?.sneakpeek.as_ref()?.accuracy)
     }
@@ -144,8 +145,8 @@ impl<'a> Judge<'a> {
         Some(accuracy? * (1.0 - loss))
     }
 
-    /// When each dispatch is expected to end: behind what its worker has, in the places that
-    /// the plan asks for.
+    /// Time at which each dispatch is expected to end, after the batches before it in its worker's
+    /// queue.
     fn ends(&self, plan: &Plan) -> Vec<Option<Time>> {
         let mut queues = self.queues();
         for queue in &mut queues {
@@ -172,7 +173,7 @@ impl<'a> Judge<'a> {
         let at = worker.index();
         let mut end = Time(workers.busy_until[at]).max(self.window.now);
         let behind = Time(workers.free_at[at]).since(end);
-        // What each of those that wait takes is not in the window, only all of them together.
+        // The window has the time of all waiting batches together, not of each.
         let each = Micros(behind.0 / u64::from(workers.queued[at].max(1)));
         let mut loaded = Vec::new();
         for queued in queue {
@@ -191,7 +192,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Its run, and its load where its variant is not resident.
+    /// Time of its run, and of its load if its variant is not resident.
     fn takes(
         &self,
         worker: WorkerId,
@@ -219,7 +220,7 @@ impl<'a> Judge<'a> {
         Some(run + profile.load_time(kind, dispatch.variant))
     }
 
-    /// What waits on each worker, named where the window shows what is placed.
+    /// The batches that wait on each worker, with their ids if the window shows placed requests.
     fn queues(&self) -> Vec<Vec<Queued>> {
         let placed = &self.window.placed;
         let counts = self.window.workers.queued.iter();
@@ -239,7 +240,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The posterior of each request's classes (SneakPeek eq. 9); the prior's mean without evidence.
+/// The posterior of each request's classes (SneakPeek eq. 9); without evidence, the prior's mean.
 fn thetas(catalog: &Catalog, window: &Window) -> Vec<Vec<f64>> {
     let requests = &window.requests;
     let mut counts = requests.evidence_counts.as_slice();
@@ -262,7 +263,7 @@ fn thetas(catalog: &Catalog, window: &Window) -> Vec<Vec<f64>> {
 // === impl Worth ===
 
 impl Worth {
-    /// Of one plan.
+    /// The worth of one plan.
     pub fn of(outlooks: &[Outlook]) -> Self {
         let mut worth = Self::default();
         for utility in outlooks.iter().filter_map(|outlook| outlook.utility) {

@@ -1,11 +1,11 @@
-//! What came of swaps, for the log, the status and whoever asks.
+//! The results of swaps, for the log, the status and the callers.
 
 use std::collections::VecDeque;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use switchyard_core::time::{Micros, Time};
-use switchyard_policy::{Loaded, PolicyVersion};
+use switchyard_policy::{LoadReport, PolicyVersion};
 
 /// Swaps kept for the status.
 const SWAPS_KEPT: usize = 64;
@@ -24,12 +24,12 @@ pub enum SwapResult {
     Removed,
 }
 
-/// One attempt. Times in microseconds, 0 where a step was not reached.
+/// One attempt. Times are in microseconds; 0 if the step was not reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swap {
     /// How it ended.
     pub result: SwapResult,
-    /// When, in microseconds since the server began.
+    /// Time of the result, in microseconds since the server began.
     pub at_us: u64,
     /// The component's file.
     pub file: String,
@@ -37,9 +37,9 @@ pub struct Swap {
     pub policy: String,
     /// The first digits of its content hash.
     pub hash: String,
-    /// Time to compile it, or to find it compiled.
+    /// Time to compile it, or to find the compiled code.
     pub compile_us: u64,
-    /// It was found compiled.
+    /// Whether the compiled code was in the cache.
     pub cached: bool,
     /// Time to configure it.
     pub configure_us: u64,
@@ -64,13 +64,13 @@ pub struct Version {
     pub file: String,
 }
 
-/// What serves, what served and what was tried.
+/// The active version, the earlier ones and the latest attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoliciesStatus {
     /// The component that is followed.
     pub file: String,
-    /// The version installed last, also once it is taken off for its faults; none when its
-    /// file is gone.
+    /// The version installed last, even if it was taken off for its faults. `None` after its file
+    /// was removed.
     pub active: Option<Version>,
     /// Versions that a rollback can name, latest first.
     pub history: Vec<Version>,
@@ -95,8 +95,13 @@ impl SwapResult {
 // === impl Swap ===
 
 impl Swap {
-    pub(super) fn done(result: SwapResult, at: Time, loaded: &Loaded, switch: Micros) -> Self {
-        let (version, report) = (&loaded.version, &loaded.report);
+    pub(super) fn done(
+        result: SwapResult,
+        at: Time,
+        version: &PolicyVersion,
+        report: &LoadReport,
+        switch: Micros,
+    ) -> Self {
         Self {
             policy: version.label.clone(),
             hash: version.hash.to_string(),

@@ -3,19 +3,16 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use switchyard_core::catalog::Catalog;
-use switchyard_core::plan::Plan;
-use switchyard_core::policy::{Description, Policy, PolicyFault};
-use switchyard_core::window::Window;
 use switchyard_policy::PolicyVersion;
 use switchyard_policy::history::ContentHash;
 use switchyard_policy::loader::{LoadCause, LoadError, LoadPhase};
 use switchyard_policy::settings::{self, SettingsError};
 
-/// Reads a component and its settings; `over` goes before the file beside it, field by field.
+/// Reads a component and its settings. `over` overrides the settings file next to the component, field
+/// by field.
 ///
 /// # Errors
-/// One of the files cannot be read, or a setting is nothing that JSON can hold.
+/// One of the files cannot be read, or JSON cannot hold a setting.
 pub fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, LoadError> {
     let fail = |phase, cause| LoadError {
         file: file.to_owned(),
@@ -35,13 +32,13 @@ pub fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, LoadErro
 }
 
 fn settings(file: &Path, over: toml::Table) -> Result<String, SettingsError> {
-    let beside = settings::file_of(file);
+    let own_file = settings::file_of(file);
     let fail = |reason: String| SettingsError {
-        file: beside.clone(),
+        file: own_file.clone(),
         line: None,
         reason,
     };
-    let text = settings::read(&beside)?;
+    let text = settings::read(&own_file)?;
     let mut merged: Map<String, Value> =
         serde_json::from_str(&text).map_err(|e| fail(e.to_string()))?;
     let over = serde_json::to_value(over).map_err(|e| fail(e.to_string()))?;
@@ -49,25 +46,4 @@ fn settings(file: &Path, over: toml::Table) -> Result<String, SettingsError> {
         merged.extend(over);
     }
     Ok(Value::Object(merged).to_string())
-}
-
-/// Takes the place of a policy that was moved out of where it was loaded.
-pub(super) fn nobody() -> Box<dyn Policy> {
-    struct Nobody(Description);
-
-    impl Policy for Nobody {
-        fn description(&self) -> &Description {
-            &self.0
-        }
-
-        fn configure(&mut self, _catalog: &Catalog) -> Result<(), PolicyFault> {
-            Ok(())
-        }
-
-        fn schedule(&mut self, _window: &Window, _plan: &mut Plan) -> Result<(), PolicyFault> {
-            Ok(())
-        }
-    }
-
-    Box::new(Nobody(Description::default()))
 }

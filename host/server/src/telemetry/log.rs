@@ -13,9 +13,9 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging. `RUST_LOG` says what is logged; without it, `default` does.
+/// Starts logging. `RUST_LOG` is the filter; `default` is the filter if it is not set.
 ///
-/// Does nothing when the process logs already.
+/// Does nothing if the process has a logger already.
 pub fn init_log(format: LogFormat, default: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let builder = tracing_subscriber::fmt()

@@ -46,7 +46,7 @@ pub(super) const SECONDS: [&str; 4] = [
 /// Histograms of counts.
 pub(super) const COUNTS: [&str; 2] = [WINDOW_REQUESTS, BATCH_SIZE];
 
-/// Tells the current recorder what each metric means.
+/// Describes each metric to the current recorder.
 pub(super) fn describe() {
     describe_counter!(REQUESTS, Unit::Count, "Accepted requests by how they ended");
     describe_histogram!(REQUEST_LATENCY, Unit::Seconds, "From arrival to answer");
@@ -136,7 +136,7 @@ pub(super) fn describe() {
     describe_counter!(
         SHADOW_WINDOWS,
         Unit::Count,
-        "Windows put before the shadow, by what it would have done, or missed"
+        "Windows that the shadow planned, by result, or missed"
     );
     describe_histogram!(
         SHADOW_WINDOW_TIME,

@@ -49,12 +49,12 @@ struct WorkerMeters {
     load_errors: Counter,
 }
 
-/// A variant, as far as its memory goes.
+/// The memory and load times of a variant.
 struct VariantMemory {
     /// `app/variant`.
     name: String,
     bytes: u64,
-    /// Load time that policies are told, by worker.
+    /// Load time in the catalog, by worker.
     told: Vec<Micros>,
 }
 
@@ -120,12 +120,12 @@ impl PoolMeters {
         }
     }
 
-    /// A worker is done with a batch of so many requests.
+    /// A worker has finished a batch of this number of requests.
     pub(crate) fn finished(&self, requests: usize) {
         self.batch_size.record(requests as f64);
     }
 
-    /// A worker has made a variant resident, in this time.
+    /// A worker has made a variant resident; `took` is the load time, 0 if it was resident before.
     pub(crate) fn loaded(&self, worker: WorkerId, variant: VariantId, took: Micros) {
         let known = self.memory.get(variant.index());
         let (Some(meters), Some(known)) = (self.workers.get(worker.index()), known) else {
@@ -146,7 +146,7 @@ impl PoolMeters {
         }
     }
 
-    /// What a worker holds has changed.
+    /// The resident variants of a worker have changed.
     pub(crate) fn residency(&self, worker: WorkerId, holds: &Residency) {
         let Some(worker) = self.workers.get(worker.index()) else {
             return;
@@ -172,7 +172,7 @@ impl PoolMeters {
             .increment(1);
     }
 
-    /// Where requests are, and whether the books balance.
+    /// Requests by state, and the imbalance of the ledger.
     pub(crate) fn depth(&self, pending: usize, queued: usize, running: usize, imbalance: i64) {
         self.pending.set(pending as f64);
         self.queued.set(queued as f64);

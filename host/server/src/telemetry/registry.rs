@@ -1,5 +1,5 @@
-//! Where metrics are registered and rendered: a registry per server, not per process, so that
-//! two servers in one test do not add up.
+//! The registry of metrics. Each server has its own, so that the metrics of two servers in one test
+//! stay apart.
 
 use std::sync::Arc;
 

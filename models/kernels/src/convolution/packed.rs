@@ -1,4 +1,4 @@
-//! Packed weights of a convolution, whatever kernel multiplies them.
+//! Packed weights of a convolution, for any kernel.
 
 use super::dense::{DenseKernel, Words};
 use super::depthwise::DepthwiseKernel;

@@ -52,7 +52,7 @@ impl BertLinear {
         linear.map(Self).map_err(failed)
     }
 
-    /// Applied to the last dimension, whatever the others are.
+    /// Applied to the last dimension, for any other dimensions.
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let mut shape = x.dims().to_vec();
         let input = shape.pop().unwrap_or_default();

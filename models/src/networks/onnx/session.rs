@@ -134,8 +134,8 @@ impl GraphSession {
         })
     }
 
-    /// A session with the worker's threads. If another cannot be made, any idle session, whatever
-    /// its threads: a late answer is better than an error.
+    /// A session with the worker's threads. If another cannot be made, any idle session:
+    /// a late answer is better than an error.
     fn borrow(&self) -> BorrowedSession<'_> {
         let threads = rayon::current_num_threads();
         let mut idle = self.idle();

@@ -7,7 +7,7 @@ use super::*;
 
 /// One request of the app `three`, whose smallest variant knows its first class best, and
 /// one of `two`.
-fn yard() -> (Catalog, Window) {
+fn test_bed() -> (Catalog, Window) {
     let mut catalog = trial::catalog();
     catalog.variants[0].exits[0].recall = vec![1.0, 0.5, 0.0];
     let sights = WindowFields {
@@ -53,8 +53,8 @@ fn first(catalog: &Catalog, window: &Window, plan: &Plan, residents: bool) -> (u
 const EXPECTED: f64 = 0.807692;
 
 #[test]
-fn a_run_is_worth_what_its_evidence_lets_expect() {
-    let (catalog, mut window) = yard();
+fn a_run_is_worth_its_expected_accuracy_given_the_evidence() {
+    let (catalog, mut window) = test_bed();
     let planned = plan(&window, small(0));
     let seen = first(&catalog, &window, &planned, false);
     assert_eq!(seen, (1_250, EXPECTED));
@@ -67,7 +67,7 @@ fn a_run_is_worth_what_its_evidence_lets_expect() {
 
 #[test]
 fn lateness_takes_its_share() {
-    let (catalog, mut window) = yard();
+    let (catalog, mut window) = test_bed();
     window.requests.arrival[0] = window.now.0;
     window.requests.deadline[0] = window.now.0 + 1_000;
     let planned = plan(&window, small(0));
@@ -81,8 +81,8 @@ fn lateness_takes_its_share() {
 }
 
 #[test]
-fn a_batch_ends_behind_what_its_place_leaves_before_it() {
-    let (catalog, mut window) = yard();
+fn a_batch_ends_after_the_batches_before_its_place() {
+    let (catalog, mut window) = test_bed();
     window.workers.queued[1] = 2;
     window.workers.busy_until[1] = window.now.0 + 1_000;
     window.workers.free_at[1] = window.now.0 + 5_000;
@@ -96,7 +96,7 @@ fn a_batch_ends_behind_what_its_place_leaves_before_it() {
 
 #[test]
 fn a_variant_that_is_not_resident_is_loaded_once() {
-    let (catalog, mut window) = yard();
+    let (catalog, mut window) = test_bed();
     window.residents.clear();
     let planned = plan(&window, small(0));
     // 2 MiB take 2 ms.
@@ -109,8 +109,8 @@ fn a_variant_that_is_not_resident_is_loaded_once() {
 }
 
 #[test]
-fn what_does_not_run_is_worth_what_it_is() {
-    let (catalog, window) = yard();
+fn rejected_answered_and_parked_requests_have_their_worth() {
+    let (catalog, window) = test_bed();
     let id = RequestId(window.requests.id[0]);
     let mut planned = Plan::default();
     planned.rejects.push(id);

@@ -1,0 +1,51 @@
+//! The errors of an assembly.
+
+use std::path::PathBuf;
+
+use switchyard_executor::manifest::ManifestError;
+use switchyard_models::ModelError;
+use switchyard_profile::{MeasureError, ProfileError, ProfileFileError};
+use thiserror::Error;
+
+use super::hardware::HardwareError;
+
+/// Why a configuration cannot be served.
+#[derive(Debug, Error)]
+pub enum AssemblyError {
+    /// The zoo cannot be used.
+    #[error("app {app}: {error}; `switchyard train {app}` makes one")]
+    Zoo {
+        /// The app.
+        app: String,
+        /// The error in its folder.
+        error: Box<ModelError>,
+    },
+    /// The zoo has no such variant, or its card cannot be served.
+    #[error("{config}: {error}")]
+    Manifest {
+        /// The configuration.
+        config: PathBuf,
+        /// The field and the reason.
+        error: ManifestError,
+    },
+    /// A worker needs a core, a device or memory that this machine does not have.
+    #[error(transparent)]
+    Hardware(#[from] HardwareError),
+    /// A worker cannot keep its pinned variants.
+    #[error("worker {worker}: pin: {reason}")]
+    Pin {
+        /// The worker.
+        worker: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The configured profile cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The measured profile cannot be saved.
+    #[error(transparent)]
+    Keep(#[from] ProfileFileError),
+    /// The measurement failed or was cancelled.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+}

@@ -1,0 +1,171 @@
+//! A pool with its profile: the catalog, the executors and all other parts that a driver starts
+//! from.
+
+use std::sync::Arc;
+
+use switchyard_core::catalog::{Catalog, WorkerSpec};
+use switchyard_core::ids::{KindId, VariantId};
+use switchyard_executor::manifest::EvidenceChoice;
+use switchyard_executor::{CandleExecutor, ModelSource, Weights};
+use switchyard_policy::recording::Header;
+
+use super::error::AssemblyError;
+use super::hardware::{self, kind_of};
+use super::plan::PoolPlan;
+use super::profile::Measured;
+use crate::driver::{PoolExecutor, PoolParts, PoolWeights};
+use crate::evidence::{Counted, EvidenceModel, EvidenceModels};
+use crate::recorder::RecordOptions;
+
+impl PoolPlan {
+    /// Joins everything to the parts that a driver starts from.
+    ///
+    /// # Errors
+    /// The evidence model of an app cannot be read.
+    pub fn parts(
+        &self,
+        measured: &Measured,
+        inbox_max: usize,
+        drift_ratio: f64,
+    ) -> Result<PoolParts, AssemblyError> {
+        let catalog = Arc::new(self.catalog(measured)?);
+        let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
+        let weights = Weights::new(source);
+        let pinned = self.pinned()?;
+        let devices = hardware::open(&self.workers)?;
+        let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
+        let executors = workers
+            .zip(&devices)
+            .map(|(((worker, spec), pinned), device)| {
+                let budget = worker.memory_bytes();
+                let loads = (0..catalog.variants.len() as u32).map(VariantId);
+                let loads = loads.map(|variant| catalog.profile.load_time(spec.kind, variant));
+                let executor = CandleExecutor::new(Arc::clone(&weights), device.clone(), budget)
+                    .with_loads(loads.collect());
+                let pinned = pinned.iter().copied();
+                let executor = pinned.fold(executor, CandleExecutor::with_pinned);
+                PoolExecutor {
+                    executor: Box::new(executor),
+                    threads: worker.threads,
+                    cores: worker.cores.clone(),
+                }
+            });
+        Ok(PoolParts {
+            name: self.config.name.clone(),
+            scheduler: self.scheduler(),
+            executors: executors.collect(),
+            weights: PoolWeights::new(weights, devices),
+            pinned,
+            medians: measured.medians(self)?,
+            drift_ratio,
+            evidence: self.evidence()?,
+            inbox_max,
+            record: self.record(&catalog),
+            catalog,
+        })
+    }
+
+    /// The catalog that a policy chooses from.
+    ///
+    /// # Errors
+    /// The profile lacks a variant or a kind of worker of this pool.
+    pub fn catalog(&self, measured: &Measured) -> Result<Catalog, AssemblyError> {
+        let kinds: Vec<String> = self.kinds.iter().map(|kind| kind.name.clone()).collect();
+        let workers = self.workers.iter().map(|worker| {
+            let name = kind_of(worker);
+            let kind = kinds
+                .iter()
+                .position(|kind| *kind == name)
+                .unwrap_or_default();
+            WorkerSpec {
+                name: worker.name.clone(),
+                kind: KindId(kind as u32),
+                memory_bytes: worker.memory_bytes(),
+                queue_max: worker.queue_max,
+                parked_max: worker.parked_max,
+            }
+        });
+        let apps = self.manifest.apps.clone();
+        let mut variants = self.manifest.variants.clone();
+        measured.add_confusions(&apps, &mut variants)?;
+        Ok(Catalog {
+            generation: 1,
+            apps,
+            variants,
+            workers: workers.collect(),
+            profile: measured.table(self)?,
+            kinds,
+        })
+    }
+
+    /// File, size and header of the recording of its windows.
+    fn record(&self, catalog: &Catalog) -> Option<RecordOptions> {
+        let record = self.config.record.as_ref()?;
+        Some(RecordOptions {
+            file: record.file.clone(),
+            bytes_max: record.max_mb << 20,
+            header: self.header(catalog),
+        })
+    }
+
+    fn header(&self, catalog: &Catalog) -> Header {
+        Header::new(&self.config.name, catalog.clone())
+            .with_seed(self.config.seed)
+            .with_limits(&self.config.limits())
+    }
+
+    /// The variants that each worker never evicts.
+    fn pinned(&self) -> Result<Vec<Vec<VariantId>>, AssemblyError> {
+        let entries = self.manifest.source.entries();
+        let mut all = Vec::new();
+        for worker in &self.workers {
+            let refuse = |reason: String| AssemblyError::Pin {
+                worker: worker.name.clone(),
+                reason,
+            };
+            let mut pinned = Vec::new();
+            let mut bytes = 0;
+            for name in &worker.pin {
+                let at = entries.iter().position(|entry| entry.name == *name);
+                let Some(at) = at else {
+                    let known: Vec<_> = entries.iter().map(|e| e.name.as_str()).collect();
+                    let known = known.join(", ");
+                    let reason = format!("`{name}` is not served in its pool, which has: {known}");
+                    return Err(refuse(reason));
+                };
+                pinned.push(VariantId(at as u32));
+                bytes += entries[at].memory_bytes;
+            }
+            let budget = worker.memory_bytes();
+            if bytes > budget {
+                let reason = format!("takes {bytes} bytes in all, memory_mb is {budget} bytes");
+                return Err(refuse(reason));
+            }
+            all.push(pinned);
+        }
+        Ok(all)
+    }
+
+    fn evidence(&self) -> Result<EvidenceModels, AssemblyError> {
+        let choices = self.manifest.apps.iter().zip(&self.evidence);
+        self.zoo
+            .iter()
+            .zip(choices)
+            .map(|(app, (served, choice))| {
+                let model = app.sneakpeek().map_err(|error| AssemblyError::Zoo {
+                    app: app.card.name.clone(),
+                    error: Box::new(error),
+                })?;
+                let neighbours = served
+                    .sneakpeek
+                    .as_ref()
+                    .map_or(0, |model| model.neighbours);
+                let counted = match choice {
+                    EvidenceChoice::Vote => Counted::Vote,
+                    _ => Counted::Neighbours(neighbours as usize),
+                };
+                Ok(model.map(|model| EvidenceModel { model, counted }))
+            })
+            .collect()
+    }
+}
