@@ -1,8 +1,8 @@
-//! The book in docs/, held to the program: links resolve, configurations and cards are read,
+//! The book in docs/, checked against the program: links resolve, configurations and cards are read,
 //! every field of the contract and every setting of a policy has its row, and the tutorial's
 //! commands are run.
 
-// Links in the place of files, process groups.
+// Symbolic links and process groups.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]

@@ -22,7 +22,7 @@ struct Clone {
     ports: [String; 2],
     /// Folder with the program, first in the path.
     bin: PathBuf,
-    /// What a page's `serve` started.
+    /// Servers that the page's `serve` started.
     servers: Vec<Child>,
 }
 
@@ -32,7 +32,7 @@ impl Clone {
         let at = |path: &str| folder.path().join(path);
         symlink(root().join("models"), at("models")).unwrap();
         fs::create_dir_all(at("profiles")).unwrap();
-        // Copies: the page writes beside them.
+        // Copies, because the page writes into their folder.
         fs::create_dir_all(at("target/policies")).unwrap();
         for entry in fs::read_dir(policy("fcfs").parent().unwrap()).unwrap() {
             let file = entry.unwrap().path();
@@ -51,7 +51,7 @@ impl Clone {
         }
     }
 
-    /// With this clone's ports in the place of the page's.
+    /// Replaces the page's ports with this clone's.
     fn own(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (theirs, own) in PORTS.iter().zip(&self.ports) {
@@ -69,7 +69,7 @@ impl Clone {
         bash.args(["-euo", "pipefail", "-c", &self.own(script)])
             .current_dir(self.folder.path())
             .env("PATH", format!("{}:{path}", self.bin.display()))
-            // What this test was built with must not change what the page builds.
+            // The build options of this test must not change the page's builds.
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_TARGET_DIR")
             .env("RUST_LOG", "info");
@@ -107,7 +107,7 @@ impl Clone {
             "serve" => {
                 let mut serve = self.bash(&format!("exec {}", block.text));
                 let log = fs::File::create(self.folder.path().join("serve.log")).unwrap();
-                // Of a group of its own, so that it can be ended whatever bash made of it.
+                // A process group of its own ends together with the processes that bash starts.
                 serve.stderr(log).stdout(Stdio::null()).process_group(0);
                 self.servers.push(serve.spawn().unwrap());
             }
