@@ -101,7 +101,7 @@ class Client:
 
 
 def args_size(picture):
-    """Side of a picture of so many bytes."""
+    """Side of a square image of this size in bytes."""
     return round((len(picture) / 12) ** 0.5)
 
 

@@ -111,8 +111,8 @@ fn place(folder: &Path, package: &Package, artifacts: &[CargoArtifact]) -> Resul
     let module = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let component =
         component::encode(&module).with_context(|| format!("package `{name}` is not a policy"))?;
-    let imports =
-        component::imports(&component).with_context(|| format!("package `{name}` is not a policy"))?;
+    let imports = component::imports(&component)
+        .with_context(|| format!("package `{name}` is not a policy"))?;
     let file = folder.join(format!("{name}.wasm"));
     install::belongings(package.folder(), name, &file)?;
     install::write(&file, &component)?;

@@ -29,7 +29,11 @@ const COMPRESS: &str = "xz --lzma2=preset=6,dict=256MiB";
 ///
 /// # Errors
 /// A build fails, or the folder cannot be written.
-pub(super) fn make(workspace: &Workspace, toolkit: &Toolkit, options: &CudaOptions) -> Result<PathBuf> {
+pub(super) fn make(
+    workspace: &Workspace,
+    toolkit: &Toolkit,
+    options: &CudaOptions,
+) -> Result<PathBuf> {
     let pack = workspace.target("cuda/pack");
     if pack.exists() {
         fs::remove_dir_all(&pack).with_context(|| pack.display().to_string())?;

@@ -125,9 +125,8 @@ fn bring(workspace: &Workspace) -> Result<PathBuf> {
         let mut pip = Command::new("python3");
         pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]);
         pip.arg(&folder).args(PACKAGES);
-        shell::run(&mut pip).context(
-            "CUDA's compiler cannot be installed; CUDA_HOME names an existing one",
-        )?;
+        shell::run(&mut pip)
+            .context("CUDA's compiler cannot be installed; CUDA_HOME names an existing one")?;
     }
     let lib = home.join("lib");
     let files = fs::read_dir(&lib).with_context(|| format!("cannot read {}", lib.display()))?;

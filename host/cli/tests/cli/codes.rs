@@ -90,7 +90,8 @@ fn an_unknown_policy_is_answered_with_the_nearest_name() {
     let named = ["--policies", folder, "--policy", "sneakpek"];
     let said = complaint(&[&simulate[..], &named].concat(), 2);
     assert!(
-        said.contains("policy `sneakpek`: there is no ") && said.contains("did you mean `sneakpeek`?"),
+        said.contains("policy `sneakpek`: there is no ")
+            && said.contains("did you mean `sneakpeek`?"),
         "{said}"
     );
 }
@@ -111,7 +112,13 @@ fn an_output_that_cannot_be_written_is_refused_before_the_work() {
     for command in [
         &[&simulate[..], &long, &["--report"]].concat()[..],
         &["profile", "--out"],
-        &["prepare", "ppo-router", "--workload", "poisson:100", "--out"],
+        &[
+            "prepare",
+            "ppo-router",
+            "--workload",
+            "poisson:100",
+            "--out",
+        ],
         &["train", "heart", "--out"],
     ] {
         let path = match command[0] {
@@ -127,8 +134,17 @@ fn an_output_that_cannot_be_written_is_refused_before_the_work() {
 #[test]
 fn a_closed_pipe_ends_a_command_quietly() {
     for arguments in [
-        &["policy", "check", policy("fcfs").to_str().unwrap(), "--json"][..],
-        &["models", "--profile", "host/cli/tests/cli/fixtures/profile.json"],
+        &[
+            "policy",
+            "check",
+            policy("fcfs").to_str().unwrap(),
+            "--json",
+        ][..],
+        &[
+            "models",
+            "--profile",
+            "host/cli/tests/cli/fixtures/profile.json",
+        ],
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);

@@ -160,7 +160,13 @@ fn a_figure_has_a_line_or_a_bar_per_policy() {
     let bars = drawn("bars.svg", &[]);
     for figure in [&lines, &bars] {
         assert!(figure.starts_with("<svg xmlns=") && figure.contains("prefers-color-scheme: dark"));
-        for word in ["fcfs", "sneakpeek", "edf", "Accuracy", "not answered in time"] {
+        for word in [
+            "fcfs",
+            "sneakpeek",
+            "edf",
+            "Accuracy",
+            "not answered in time",
+        ] {
             assert!(figure.contains(word), "{word}");
         }
     }

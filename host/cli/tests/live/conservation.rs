@@ -129,7 +129,8 @@ async fn a_full_queue_sends_clients_away_and_those_who_leave_make_room() {
         tokio::spawn(async move { Client::connect(http).await.infer(beat(nth)).await })
     };
     let held: Vec<_> = (0..3).map(ask).collect();
-    test_bed.until("a full queue", |pool| pool.driver.pending == 3)
+    test_bed
+        .until("a full queue", |pool| pool.driver.pending == 3)
         .await;
     let mut client = test_bed.client().await;
     for nth in 0..5 {

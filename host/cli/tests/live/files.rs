@@ -24,13 +24,15 @@ async fn without_its_file_a_policy_serves_no_more() {
     assert_eq!(last.file, test_bed.policy.display().to_string());
     let removed = [("result", "removed")];
     assert_eq!(
-        test_bed.metrics()
+        test_bed
+            .metrics()
             .await
             .sum("switchyard_policy_swaps_total", &removed),
         1
     );
     assert_eq!(
-        test_bed.logged("policy file removed: the fallback serves")
+        test_bed
+            .logged("policy file removed: the fallback serves")
             .len(),
         1
     );
@@ -90,7 +92,9 @@ async fn an_incomplete_component_replaces_nothing() {
     let tally = load.stop().await;
     assert_eq!(tally.by("fcfs@"), tally.sent, "{tally:?}");
     assert_eq!(
-        test_bed.logged("policy refused: the old one serves on").len(),
+        test_bed
+            .logged("policy refused: the old one serves on")
+            .len(),
         files.len()
     );
     test_bed.settled().await;

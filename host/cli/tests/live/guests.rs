@@ -124,10 +124,11 @@ async fn a_policy_that_fails_its_windows_is_taken_off_and_the_fallback_serves() 
         assert_eq!(swaps[0].result, SwapResult::Switched, "{name}: {swaps:?}");
 
         let load = Load::start(test_bed.http, 2);
-        test_bed.until("a policy taken off", |pool| {
-            pool.driver.policy.starts_with(FALLBACK)
-        })
-        .await;
+        test_bed
+            .until("a policy taken off", |pool| {
+                pool.driver.policy.starts_with(FALLBACK)
+            })
+            .await;
         load.answered_by(FALLBACK, 5).await;
         let pool = test_bed.pool().await;
         // The limit, and no window more.
@@ -218,10 +219,11 @@ async fn a_policy_that_never_decides_starves_no_request() {
     test_bed.replace(&guest("chatters"));
     assert_eq!(test_bed.swap_number(2).await.result, SwapResult::Switched);
     load.answered_by(FALLBACK, 2).await;
-    test_bed.until("a policy taken off", |pool| {
-        pool.driver.policy.starts_with("fcfs@")
-    })
-    .await;
+    test_bed
+        .until("a policy taken off", |pool| {
+            pool.driver.policy.starts_with("fcfs@")
+        })
+        .await;
     load.answered_by("fcfs@", 5).await;
     load.stop().await;
     let pool = test_bed.settled().await;

@@ -188,7 +188,9 @@ async fn weights_that_are_no_good_are_refused_and_the_old_ones_serve_on() {
         cases as i64
     );
     assert_eq!(
-        test_bed.logged("weights refused: the old ones serve on").len(),
+        test_bed
+            .logged("weights refused: the old ones serve on")
+            .len(),
         cases
     );
     load.stop().await;
@@ -248,10 +250,11 @@ async fn an_app_goes_and_comes_back_and_each_request_has_one_answer() {
             workers.all(|worker| worker.resident.is_empty())
         };
         test_bed.until("freed memory", gone).await;
-        test_bed.until("an unloaded app", |pool| {
-            pool.driver.apps[APP] == "UNAVAILABLE"
-        })
-        .await;
+        test_bed
+            .until("an unloaded app", |pool| {
+                pool.driver.apps[APP] == "UNAVAILABLE"
+            })
+            .await;
         assert!(
             states(&test_bed)
                 .await
@@ -264,7 +267,8 @@ async fn an_app_goes_and_comes_back_and_each_request_has_one_answer() {
         assert!(states(&test_bed).await.iter().all(|state| state == "READY"));
         let ready = get(test_bed.http, &format!("/v2/models/{APP}/ready")).await;
         assert_eq!(ready.status, 200, "{}", ready.text);
-        test_bed.until("resident models", |pool| pinned(pool) == 2)
+        test_bed
+            .until("resident models", |pool| pinned(pool) == 2)
             .await;
     }
     stopping.store(true, Ordering::Relaxed);

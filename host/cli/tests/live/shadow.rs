@@ -15,7 +15,11 @@ fn shadow(file: &Path) -> String {
 }
 
 /// Waits for the shadow to be as wanted.
-async fn until(test_bed: &TestBed, what: &str, wanted: impl Fn(&ShadowStatus) -> bool) -> ShadowStatus {
+async fn until(
+    test_bed: &TestBed,
+    what: &str,
+    wanted: impl Fn(&ShadowStatus) -> bool,
+) -> ShadowStatus {
     let is_there = |shadow: &Option<ShadowStatus>| shadow.as_ref().is_some_and(&wanted);
     let pool = test_bed.until(what, |pool| is_there(&pool.shadow)).await;
     pool.shadow.unwrap()

@@ -4,7 +4,7 @@ use switchyard_core::catalog::WorkerSpec;
 use switchyard_server::config::{PoolConfig, WorkerConfig};
 
 /// Sets the bounds of queues and parking to those of the pool's configured workers, round-robin.
-fn bound(workers: &mut [WorkerSpec], pool: &PoolConfig, configured: &[WorkerConfig]) {
+pub(super) fn bound(workers: &mut [WorkerSpec], pool: &PoolConfig, configured: &[WorkerConfig]) {
     let of_pool = |name: &String| configured.iter().find(|worker| worker.name == *name);
     let known: Vec<&WorkerConfig> = pool.workers.iter().filter_map(of_pool).collect();
     for (worker, of) in workers.iter_mut().zip(known.iter().cycle()) {
