@@ -20,8 +20,8 @@ use super::print;
   switchyard models --profile profiles/here.json --markdown docs/models.md
   switchyard models --profile profiles/here.json --json
 
-The table has parameters, accuracy and recall of each exit, latency by batch, load time, memory, and
-the cost of running a variant stage by stage, marked `~` if it is within the noise.
+The table has parameters, accuracy and recall of each exit, latency by batch, load time, memory,
+and the cost of running a variant stage by stage, marked `~` if it is within the noise.
 
 In an existing page, only the part between its two marks is replaced.")]
 pub(super) struct ModelsArgs {

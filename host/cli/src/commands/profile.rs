@@ -37,9 +37,9 @@ const LATENCIES_MIN: f64 = 0.5;
   switchyard profile import ramsis/profiles --out profiles/ramsis.json
 
 Measures every variant of every app on every kind of worker in the configuration, through the
-executor that serves. Other work on the machine makes the latencies longer. Accuracies are measured on
-part of each app's validation set and compared with the card; for an app without a data generator the
-profile has the card's values, marked as such.
+executor that serves. Other work on the machine makes the latencies longer. Accuracies are
+measured on part of each app's validation set and compared with the card; for an app without a
+data generator the profile has the card's values, marked as such.
 
 The same command continues an interrupted run, from FILE.unfinished.
 

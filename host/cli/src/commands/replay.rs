@@ -27,7 +27,7 @@ use super::simulate::named::Named;
   switchyard replay main.rec --policy fcfs
   switchyard replay main.rec --policy my-policy.wasm --settings 'tau = 6' --limit 3
   switchyard replay main.rec --policy sneakpeek --json > differences.json
-  switchyard replay main.rec --policy my-policy --window 17 \
+  switchyard replay main.rec --policy my-policy --window 17 \\
       --test tests/window_17.rs --type my_policy::MyPolicy
   switchyard replay main.rec --arrivals arrivals.json
   switchyard simulate --policy sneakpeek --workload trace:arrivals.json \\
@@ -35,18 +35,18 @@ use super::simulate::named::Named;
 
 A recording comes from `record` in a [[pool]] of the configuration, or from `switchyard simulate
 --record`. A policy is NAME (NAME.wasm in the folder of policies), a path that ends in .wasm, or
-`edf`, the native fallback; settings may follow as a TOML table, 'sneakpeek{tau = 6}'. It gets every
-window in order, on fuel, with the recorded catalog, seed and limits. The recorded policy, identified
-by its content, also gets the recorded settings unless others are given: then every plan should be
-the recorded one.
+`edf`, the native fallback; settings may follow as a TOML table, 'sneakpeek{tau = 6}'. It gets
+every window in order, on fuel, with the recorded catalog, seed and limits. The recorded policy,
+identified by its content, also gets the recorded settings unless others are given: then every
+plan should be the recorded one.
 
 The policy's plan is compared and not carried out: the next window is again the recorded one. The
 utility of a request is its expected accuracy, reduced by the penalty for its expected lateness,
-both from profile and evidence; a request that a plan leaves waiting has none yet. The summary counts
-each request once, in the first window in which the two plans treat it differently.
+both from profile and evidence; a request that a plan leaves waiting has none yet. The summary
+counts each request once, in the first window in which the two plans treat it differently.
 
---window makes a unit test of one window: FILE.rs, which runs with `cargo test`, and FILE.json next
-to it. The test gives the policy no memory of earlier windows.
+--window makes a unit test of one window: FILE.rs, which runs with `cargo test`, and FILE.json
+next to it. The test gives the policy no memory of earlier windows.
 
 Exit codes: 0 done, 2 the recording or the policy cannot be used.")]
 pub(super) struct ReplayArgs {

@@ -19,8 +19,9 @@ use switchyard_server::shutdown::{self, Cancel};
   switchyard serve --config switchyard.toml
   switchyard serve --policies target/policies --zoo models/zoo --http 127.0.0.1:9000
 
-The server binds its addresses first, then reads models and profile; if no profile of this machine
-fits, it measures one. On SIGTERM or SIGINT it answers the accepted requests and stops.")]
+The server binds its addresses first, then reads models and profile; if no profile of this
+machine fits, it measures one. On SIGTERM or SIGINT it answers the accepted requests and
+stops.")]
 pub(super) struct ServeArgs {
     /// Configuration file [default: the shipped demo configuration]
     #[arg(long, value_name = "FILE")]

@@ -19,7 +19,8 @@ A folder with Cargo.toml is built by cargo, with pyproject.toml by pip and compo
 package.json by npm and componentize-js, with policy.c by clang. The project's NAME.toml and the
 files in its folder weights are copied next to the component.
 
-Exit codes: 0 built, 1 the build failed or the component is not a policy, 2 DIR has no project.")]
+Exit codes: 0 built, 1 the build failed or the component is not a policy, 2 DIR has no
+project.")]
 pub(super) struct BuildArgs {
     /// The project's folder
     #[arg(value_name = "DIR", default_value = ".")]

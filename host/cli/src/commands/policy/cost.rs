@@ -38,8 +38,8 @@ const MEMORY_BYTES: usize = 256 << 20;
   switchyard policy cost Rust=r/build/p.wasm C=c/build/p.wasm --markdown docs/languages.md
 
 Every component must pass `policy check`; its windows are measured. Times belong to this machine
-and this run: compare the rows of one run. In an existing page, only the part between its two marks
-is replaced.
+and this run: compare the rows of one run. In an existing page, only the part between its two
+marks is replaced.
 
 Exit codes: 0 measured, 1 a component fails the check, 2 a file cannot be read.")]
 pub(super) struct CostArgs {

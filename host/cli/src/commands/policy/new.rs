@@ -14,8 +14,8 @@ use crate::commands::print;
   switchyard policy new my-policy
   switchyard policy new my-policy --lang python --dir ~/policies/my-policy
 
-The project stands alone: it contains the contract, and in Rust the SDK. Its README.md describes the
-files and the next steps.
+The project stands alone: it contains the contract, and in Rust the SDK. Its README.md describes
+the files and the next steps.
 
 Exit codes: 0 made, 2 the name is not valid for a policy, or the folder is not empty.")]
 pub(super) struct NewArgs {

@@ -28,18 +28,19 @@ use crate::commands::print;
   switchyard prepare ramsis --profile profiles/ramsis.json --slo-ms 150 --workers 60 \\
       --loads 2000 --objective decision --grid md --json --out /tmp/tables
 
-FILE is a profile of `switchyard profile`, or any layout that `switchyard profile import` takes. Of
-the RAMSIS artifact's summary, the variants in its `pareto` list are used unless --variants names
-others.
+FILE is a profile of `switchyard profile`, or any layout that `switchyard profile import` takes.
+Of the RAMSIS artifact's summary, the variants in its `pareto` list are used unless --variants
+names others.
 
-An existing table that was made from the same inputs is kept, so that the same command continues an
-interrupted run.
+An existing table that was made from the same inputs is kept, so that the same command continues
+an interrupted run.
 
-Each table promises an accuracy per request in time and a share of late requests. A note names loads
-that the workers cannot serve and deadlines that no variant meets; their tables are made as well.
+Each table promises an accuracy per request in time and a share of late requests. A note names
+loads that the workers cannot serve and deadlines that no variant meets; their tables are made
+as well.
 
-Exit codes: 0 done, 1 a table could not be computed, 2 the profile, an option or the folder cannot
-be used.")]
+Exit codes: 0 done, 1 a table could not be computed, 2 the profile, an option or the folder
+cannot be used.")]
 pub(super) struct RamsisArgs {
     /// Accuracies and latencies of the variants
     #[arg(long, value_name = "FILE")]

@@ -28,8 +28,8 @@ A server runs it when the load grows, configured as
   command = [\"{switchyard}\", \"prepare\", \"ramsis-table\", \"--profile\", \"{profile}\",
       \"--sets\", \"{artifacts}\", \"--app\", \"{app}\", \"--load\", \"{load_rps}\"]
 
-Sets of other apps and sets with a table for that load or a higher one stay as they are. Tables stop
-at the capacity of the workers. Tables of another profile are made again.
+Sets of other apps and sets with a table for that load or a higher one stay as they are. Tables
+stop at the capacity of the workers. Tables of another profile are made again.
 
 Exit codes: 0 done, 1 a table could not be computed, 2 the profile or a set cannot be used.")]
 pub(super) struct RamsisTableArgs {

@@ -28,9 +28,9 @@ use switchyard_server::assembly::{Measured as MeasuredProfile, PoolPlan};
   switchyard simulate --profile profiles/ramsis.json --workers 60 --workload poisson:2000 \\
       --policy 'selection{algorithm = \"model-switching\", responses = \"image\"}'
 
-Writes DIR/responses.json: for each variant, number of workers and load, the 99th percentile of the
-time from arrival to answer if that variant answers all requests. Service times are the profile's
-95th percentiles, arrivals are Poisson; the same command writes the same file.
+Writes DIR/responses.json: for each variant, number of workers and load, the 99th percentile of
+the time from arrival to answer if that variant answers all requests. Service times are the
+profile's 95th percentiles, arrivals are Poisson; the same command writes the same file.
 
 Exit codes: 0 done, 2 the profile or an option cannot be used.")]
 pub(super) struct SelectionArgs {

@@ -24,13 +24,13 @@ use crate::commands::print;
   switchyard simulate --profile profiles/ramsis.json --workers 60 --policy edf \\
       --workload poisson:2000
 
-Recognised are the folder of the public RAMSIS artifact (MODEL/MODEL_bsize-B_profile.json, each a
-list of seconds, with a table of accuracies in it or one folder up: accuracy.csv, accuracy.json or
-the artifact's own image_models.py), a summary of it in one file, and comma-separated values with a
-line per variant and batch. profiles/README.md has the columns.
+Recognised are the folder of the public RAMSIS artifact (MODEL/MODEL_bsize-B_profile.json, each
+a list of seconds, with a table of accuracies in it or in a folder above it: accuracy.csv,
+accuracy.json or the artifact's own image_models.py), a summary of it in one file, and
+comma-separated values with a line per variant and batch. profiles/README.md has the columns.
 
-An imported profile brings its own apps, so that `simulate` needs no configuration. A server cannot
-serve from it.
+An imported profile brings its own apps, so that `simulate` needs no configuration. A server
+cannot serve from it.
 
 Exit codes: 0 done, 2 a file cannot be read; the message names file, line and field.")]
 pub(super) struct ImportArgs {

@@ -231,7 +231,7 @@ mod tests {
         named.workload = "fall=poisson:5".parse().unwrap();
         assert_eq!(
             named.validate().unwrap_err().to_string(),
-            "workload: there is no app `fall`; there are heart"
+            "workload: unknown app `fall`; the catalog has heart"
         );
     }
 

@@ -23,7 +23,7 @@ const SEEDS_MIN: u64 = 3;
       --profile profiles/here.json
   switchyard simulate --policy sneakpeek --policy edf --workload window:12x100ms \\
       --profile profiles/here.json --seeds 5 --sweep load=0.5:1.5:0.25 --json out.json
-  switchyard simulate --policy fcfs --policy edf --workload gamma:400,0.5 \
+  switchyard simulate --policy fcfs --policy edf --workload gamma:400,0.5 \\
       --profile profiles/here.json --sweep load=0.5:2:0.25 --seeds 5 --report target/report
   switchyard simulate --policy my-policy.wasm --workload trace:day.json \\
       --profile profiles/here.json --workers 4 --service percentiles
@@ -31,15 +31,15 @@ const SEEDS_MIN: u64 = 3;
       --profile profiles/here.json --seeds 10 --against fcfs
   switchyard simulate --policy sneakpeek --workload poisson:400 \\
       --profile profiles/here.json --seconds 10 --record windows.rec
-  switchyard simulate --policy fcfs --policy sneakpeek --policy stability \
-      --workload poisson:400 --profile profiles/reference.json --sweep load=0.5:2:0.25 \
+  switchyard simulate --policy fcfs --policy sneakpeek --policy stability \\
+      --workload poisson:400 --profile profiles/reference.json --sweep load=0.5:2:0.25 \\
       --plot docs/figures/compare.svg
 
 A policy is NAME (NAME.wasm in the folder of policies), a path that ends in .wasm, or `edf`, the
-native fallback. A name for the results may go before it, and settings may follow as a TOML table:
-'oblivious=sneakpeek{data_aware = false, short_circuit = false}'. Components run on fuel, so that an
-endless loop is cut at the same instruction in every run: the same command gives the same figures on
-every machine.
+native fallback. A name for the results may go before it, and settings may follow as a TOML
+table: 'oblivious=sneakpeek{data_aware = false, short_circuit = false}'. Components run on fuel,
+so that an endless loop is cut at the same instruction in every run: the same command gives the
+same figures on every machine.
 
 Workloads: poisson:RATE, gamma:RATE,SHAPE, erlang:RATE,STAGES, periodic:RATE,
 mmpp:RATE,RATE,LEAVE,LEAVE, phases:RATExLENGTH,..., window:COUNTxLENGTH, burst:RATE,SIZExEVERY,
