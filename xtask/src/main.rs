@@ -10,6 +10,8 @@
 //!
 //! Below them: [`workspace`], the packages as cargo lists them. Progress goes to stderr, results to stdout.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod cuda;
 mod files;

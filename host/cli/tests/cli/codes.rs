@@ -87,8 +87,9 @@ fn an_unknown_policy_is_answered_with_the_nearest_name() {
     let folder = fcfs.parent().unwrap().to_str().unwrap();
     let profile = "tests/paper/sneakpeek/profile.json";
     let simulate = ["simulate", "--profile", profile, "--workload", "poisson:1"];
+    let config = ["--config", "tests/paper/sneakpeek/test-bed.toml"];
     let named = ["--policies", folder, "--policy", "sneakpek"];
-    let said = complaint(&[&simulate[..], &named].concat(), 2);
+    let said = complaint(&[&simulate[..], &config, &named].concat(), 2);
     assert!(
         said.contains("policy `sneakpek`: there is no ")
             && said.contains("did you mean `sneakpeek`?"),

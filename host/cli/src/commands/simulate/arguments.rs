@@ -50,7 +50,7 @@ workers, apps (the pool's first N, then copies such as heart-2), k (neighbours o
 evidence (its accuracy), penalty or prior; values are A,B,C or FROM:TO:STEP.
 
 Exit codes: 0 done, 2 a policy, workload, profile or parameter cannot be used.")]
-pub(in crate::commands) struct SimulateArgs {
+pub(crate) struct SimulateArgs {
     /// A policy, [NAME=]POLICY[{SETTINGS}]; repeat the option for more
     #[arg(long = "policy", value_name = "P", required = true)]
     pub(super) policies: Vec<Named>,

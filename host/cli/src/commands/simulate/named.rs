@@ -9,17 +9,17 @@ use crate::commands::failure::Failure;
 use crate::commands::nearest::nearest;
 
 /// Name of the native fallback.
-pub(in crate::commands) const FALLBACK: &str = "edf";
+pub(crate) const FALLBACK: &str = "edf";
 
 /// A policy, as typed: `[NAME=]POLICY[{SETTINGS}]`.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::commands) struct Named {
+pub(crate) struct Named {
     /// Its name in results.
-    pub(in crate::commands) name: String,
+    pub(crate) name: String,
     /// Name or path of a component, [`FALLBACK`], or an oracle's ([`Goal::name`]).
-    pub(in crate::commands) policy: String,
+    pub(crate) policy: String,
     /// Replace the settings in `NAME.toml` next to the component, field by field.
-    pub(in crate::commands) settings: toml::Table,
+    pub(crate) settings: toml::Table,
 }
 
 // === impl Named ===
@@ -58,7 +58,7 @@ impl Named {
     ///
     /// # Errors
     /// The folder has no component of this name; the message names the most similar one.
-    pub(in crate::commands) fn found_in(&self, policies: &Path) -> Result<PathBuf, Failure> {
+    pub(crate) fn found_in(&self, policies: &Path) -> Result<PathBuf, Failure> {
         let name = &self.policy;
         if name.ends_with(".wasm") {
             return Ok(PathBuf::from(name));
