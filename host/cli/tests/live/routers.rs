@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use ppo_router_net::{Kind, Network};
-use ppo_router_train::{Model, TestBed, train};
+use ppo_router_train::{Model, TestBed as RouterTestBed, train};
 use switchyard_core::guard::HOST_LABEL;
 use switchyard_server::policies::SwapResult;
 
@@ -31,10 +31,10 @@ fn weights(chosen: usize) -> Vec<u8> {
         instances: 1,
         service_us: vec![(1, 1_000)],
     };
-    let test_bed = TestBed {
+    let test_bed = RouterTestBed {
         models: VARIANTS.map(model).to_vec(),
         slot_us: 20_000,
-        ..TestBed::paper()
+        ..RouterTestBed::paper()
     };
     let meta = train::meta(&test_bed, Kind::Extended, &[], "poisson:100", 1, "by hand");
     let numbers = vec![0.0; meta.layout.width() * VARIANTS.len()];
@@ -53,9 +53,9 @@ fn poisoned(mut weights: Vec<u8>) -> Vec<u8> {
 
 /// Atomically: written under another name, then renamed.
 fn replace(test_bed: &TestBed, weights: &[u8]) {
-    let beside = test_bed.policy.with_extension("part");
-    fs::write(&beside, weights).unwrap();
-    fs::rename(&beside, test_bed.policy.with_extension("").join(WEIGHTS)).unwrap();
+    let part = test_bed.policy.with_extension("part");
+    fs::write(&part, weights).unwrap();
+    fs::rename(&part, test_bed.policy.with_extension("").join(WEIGHTS)).unwrap();
 }
 
 /// Requests that the host drew by the router's distribution, and those that the router placed itself
