@@ -10,7 +10,7 @@ use std::process::Command;
 
 const PACKAGES: [&str; 2] = ["tritonclient[http]==2.73.0", "kserve==0.21.0"];
 
-/// Holds a server at `address` that serves `app` to what the clients expect.
+/// Drives a server at `address` that serves `app` with the clients, and checks their answers.
 pub(crate) async fn drive(address: SocketAddr, app: &'static str) {
     let driving = tokio::task::spawn_blocking(move || drive_blocking(address, app));
     if let Err(panicked) = driving.await {

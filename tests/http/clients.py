@@ -15,7 +15,7 @@ import tritonclient.http as triton
 from kserve import InferenceRESTClient, InferInput, InferRequest, RESTConfig
 from tritonclient.utils import InferenceServerException
 
-# What an answer from evidence alone says in the place of the variant.
+# The variant's name in an answer from evidence alone.
 SHORT_CIRCUIT = "sneakpeek"
 
 
@@ -317,7 +317,7 @@ def an_app_is_unloaded_and_loaded_again(client, metadata):
     assert states() == {"READY"}
     check_outputs(metadata, infer(), 1)
     client.load_model(app)
-    assert client.is_model_ready(app), "a load of what is there changes nothing"
+    assert client.is_model_ready(app), "loading a loaded model changes nothing"
 
 
 def a_body_of_100_megabytes_is_refused(client, metadata):
@@ -371,7 +371,7 @@ def kserve_request(metadata, rows, binary):
 
 def check_kserve_answer(metadata, answer, rows):
     assert answer.model_name == metadata["name"]
-    # InferResponse.from_bytes (kserve 0.21) leaves model_version out of what it builds.
+    # InferResponse.from_bytes (kserve 0.21) builds a response without model_version.
     check_variants(metadata, answer.parameters["variant"])
     assert [o.name for o in answer.outputs] == [t["name"] for t in metadata["outputs"]]
     for output in answer.outputs:

@@ -1,7 +1,7 @@
 //! The benches, and the page their tables are kept on.
 //!
-//! `docs/performance.md` is prose by hand with a marked place for each table; running a bench
-//! writes what it printed, the machine and the moment between its marks. [`guard`] counts
+//! `docs/performance.md` is handwritten, with a marked part for each table; a bench writes its output,
+//! the machine and the date between its marks. [`guard`] counts
 //! instructions, which are the same on a busy machine, and is part of the suite.
 
 mod guard;
@@ -39,7 +39,7 @@ pub(crate) struct BenchArgs {
     /// With --guard: write the counts found into tests/instructions.toml
     #[arg(long, requires = "guard")]
     update: bool,
-    /// Cargo profile; `dev` compiles sooner and is not what is shipped
+    /// Cargo profile; `dev` compiles sooner but is slower than the shipped program
     #[arg(long, default_value = "bench")]
     profile: String,
 }
@@ -74,7 +74,7 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<()> {
     let wanted =
         |bench: &&str| args.names.is_empty() || args.names.iter().any(|name| name == bench);
     let wanted: Vec<_> = BENCHES.into_iter().filter(wanted).collect();
-    // At once: nothing that one of them leaves running then competes with the compiler.
+    // All at once, so that a process that a bench leaves running does not compete with the compiler.
     let mut build = cargo_bench(workspace, args);
     build.args(wanted.iter().flat_map(|bench| ["--bench", bench]));
     shell::run(build.arg("--no-run"))?;
@@ -99,8 +99,8 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<()> {
     Ok(())
 }
 
-/// Over the whole workspace: a package by itself would be built with other features of its
-/// dependencies, and those with it.
+/// Over the whole workspace: a single package selects other features of its dependencies, which would
+/// be built again.
 fn cargo_bench(workspace: &Workspace, args: &BenchArgs) -> Command {
     let mut command = cargo::host(&workspace.root);
     command.args(["bench", "--workspace"]);

@@ -1,12 +1,13 @@
-//! Programs for NVIDIA's cards: built here, run where there is a card.
+//! Programs for NVIDIA GPUs: built here, run on a machine with a GPU.
 //!
 //! - [`toolkit`]: CUDA's compiler and libraries, the machine's own or brought into `target/cuda`
-//! - [`pack`]: a folder with everything that a machine with a card needs, which may have neither
-//!   cargo nor a network: `bash target/cuda/pack/run.sh`
+//! - [`options`]: the profile and the compute capability
+//! - [`pack`]: a folder for a machine with a GPU, which may have neither cargo nor a network: `bash
+//!   target/cuda/pack/run.sh`
 //!
-//! `test` and `bench` pack and run that same script on this machine, so that there is one way to run
-//! them. docs/gpu.md is the page for people.
+//! `test` and `bench` pack and run the same script on this machine. The page is docs/gpu.md.
 
+mod options;
 mod pack;
 mod toolkit;
 
@@ -16,6 +17,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use switchyard_kit::{cargo, shell};
 
+use self::options::CudaOptions;
 use self::toolkit::Toolkit;
 use crate::workspace::Workspace;
 
@@ -24,36 +26,31 @@ use crate::workspace::Workspace;
 pub(crate) struct CudaArgs {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Cargo profile; `dev` compiles sooner and serves slower
-    #[arg(long, default_value = "release", global = true)]
-    profile: String,
-    /// Compute capability of the card, without the point: 90 is Hopper, 89 Ada, 80 Ampere
-    #[arg(long, default_value_t = 90, global = true, value_parser = clap::value_parser!(u32).range(50..=999))]
-    compute_cap: u32,
+    #[command(flatten)]
+    options: CudaOptions,
 }
 
 #[derive(Subcommand)]
 enum Action {
-    /// Bring the toolkit where the machine has none, and build `switchyard` for cards (the default)
+    /// Install the toolkit if the machine has none, and build `switchyard` for GPUs (the default)
     Build,
-    /// Build, and put everything a machine with a card needs into target/cuda/pack
+    /// Build, and put programs, policies, models and scripts into target/cuda/pack
     Pack,
-    /// Pack, and run the tests that need a card on this machine
+    /// Pack, and run the tests that need a GPU on this machine
     Test,
     /// Pack, and run tests and measurements on this machine; results go to target/cuda/results
     Bench,
 }
 
-/// Builds for cards, packs, tests or measures.
+/// Builds for GPUs, packs, tests or measures.
 ///
 /// # Errors
-/// The toolkit cannot be brought, something does not build, or what was run fails: also when there
-/// is no card.
+/// The toolkit cannot be installed, a build fails, or the script fails, also for lack of a GPU.
 pub(crate) fn run(workspace: &Workspace, args: &CudaArgs) -> Result<()> {
     let toolkit = Toolkit::ready(workspace)?;
     let action = args.action.as_ref().unwrap_or(&Action::Build);
     if let Action::Build = action {
-        let mut build = command(workspace, &toolkit, args, "build");
+        let mut build = args.options.command(workspace, &toolkit, "build");
         build.args(["--package", "switchyard", "--bin", "switchyard"]);
         eprintln!("== {}", shell::line(&build));
         let artifacts = cargo::build(&mut build)?;
@@ -63,7 +60,7 @@ pub(crate) fn run(workspace: &Workspace, args: &CudaArgs) -> Result<()> {
         println!("run it with LD_LIBRARY_PATH={}", toolkit.libraries());
         return Ok(());
     }
-    let script = pack::make(workspace, &toolkit, args)?;
+    let script = pack::make(workspace, &toolkit, &args.options)?;
     let only = match action {
         Action::Test => Some("tests"),
         Action::Bench => None,
@@ -74,18 +71,9 @@ pub(crate) fn run(workspace: &Workspace, args: &CudaArgs) -> Result<()> {
     };
     let mut run = Command::new("bash");
     run.arg(&script).current_dir(&workspace.root);
-    run.env("CARDS_LIB", toolkit.home.join("lib"));
+    run.env("GPU_LIB", toolkit.home.join("lib"));
     run.arg(workspace.target("cuda/results"));
     run.args(only);
     cargo::forget_outer_cargo(&mut run);
     shell::run(&mut run)
-}
-
-/// A cargo command with the feature, the toolkit and the profile.
-fn command(workspace: &Workspace, toolkit: &Toolkit, args: &CudaArgs, verb: &str) -> Command {
-    let mut command = cargo::host(&workspace.root);
-    command.args([verb, "--profile", &args.profile]);
-    command.args(["--features", "cuda,nvml"]);
-    toolkit.apply(&mut command, args.compute_cap);
-    command
 }

@@ -1,4 +1,4 @@
-//! The demo and the server: built, then this process becomes them.
+//! The demo and the server: builds them, then replaces this process by them.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -24,7 +24,7 @@ pub(crate) struct LaunchArgs {
 /// Drives the server for a few seconds, swaps its policy, prints the table.
 ///
 /// # Errors
-/// When something does not build; the demo's own exit code is passed on.
+/// A build fails; the demo's exit code is passed on.
 pub(crate) fn demo(workspace: &Workspace, args: &LaunchArgs) -> Result<()> {
     let mut command = prepare(workspace, &args.profile)?;
     become_program(command.args(demo_arguments()).args(&args.args))
@@ -33,13 +33,13 @@ pub(crate) fn demo(workspace: &Workspace, args: &LaunchArgs) -> Result<()> {
 /// Leaves the server running in the foreground, on the shipped demo configuration.
 ///
 /// # Errors
-/// When something does not build; the server's own exit code is passed on.
+/// A build fails; the server's exit code is passed on.
 pub(crate) fn serve(workspace: &Workspace, args: &LaunchArgs) -> Result<()> {
     let mut command = prepare(workspace, &args.profile)?;
     become_program(command.arg("serve").args(&args.args))
 }
 
-/// The demo on what this repository ships, seen from its root.
+/// Arguments of the demo with the shipped policies and models, from the root.
 pub(crate) fn demo_arguments() -> [&'static str; 5] {
     [
         "demo",
@@ -82,7 +82,7 @@ fn become_program(command: &mut Command) -> Result<()> {
     Err(anyhow::Error::new(error).context(format!("cannot start `{}`", shell::line(command))))
 }
 
-/// Runs the program to its end: there is no replacing a process here.
+/// Runs the program to its end: this system cannot replace a process.
 #[cfg(not(unix))]
 fn become_program(command: &mut Command) -> Result<()> {
     cargo::forget_outer_cargo(command);

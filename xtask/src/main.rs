@@ -1,14 +1,16 @@
-//! The build house: everything a person or a CI runner does with this repository.
+//! The task runner: build, test, measure and start this repository, by hand or in CI.
 //!
 //! - [`plugins`]: policies to WebAssembly components; the compiler and the encoder are those of
 //!   `switchyard_kit`, which the `switchyard` command has too.
-//! - [`suite`]: everything that must pass, [`tidy`] among it.
+//! - [`suite`]: all checks, with [`tidy`].
 //! - [`launch`]: the demo and the server, built and started.
-//! - [`mod@bench`]: the benches, their page, and instructions that are counted.
-//! - [`paper`]: the papers' figures, published beside measured.
-//! - [`cuda`]: the same program for NVIDIA's cards, and what a machine with one runs.
+//! - [`mod@bench`]: the benches, their page, and counted instructions.
+//! - [`paper`]: the papers' figures, published and measured values.
+//! - [`cuda`]: the program for NVIDIA GPUs, and its tests.
 //!
-//! Below them: [`workspace`] (what cargo knows). Progress goes to stderr, results to stdout.
+//! Below them: [`workspace`], the packages as cargo lists them. Progress goes to stderr, results to stdout.
+
+#![forbid(unsafe_code)]
 
 #![forbid(unsafe_code)]
 
@@ -47,17 +49,17 @@ enum Command {
     Demo(LaunchArgs),
     /// Build everything and leave the server running on the shipped demo configuration
     Serve(LaunchArgs),
-    /// Everything that must pass: format, lints, components, tests, docs, licences, a demo run
+    /// Run all checks: format, lints, components, tests, docs, licences, a demo run
     Test,
     /// Write the generated parts of pages anew: settings, contract, crates
     Pages,
     /// Check the rules of the house: files, modules, words, spelling, generated pages
     Tidy,
-    /// Run figures of the papers; print what was published beside what is measured here
+    /// Run figures of the papers; print published and measured values
     Paper(PaperArgs),
     /// Run the benches; put their tables into docs/performance.md
     Bench(BenchArgs),
-    /// Build for NVIDIA's cards; bring CUDA's compiler where the machine has none
+    /// Build for NVIDIA GPUs; install CUDA's compiler if the machine has none
     Cuda(CudaArgs),
     /// Build every policy component into target/policies
     Plugins {

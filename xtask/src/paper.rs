@@ -1,12 +1,12 @@
-//! The papers' figures: what each says beside what is measured here.
+//! The papers' figures: published and measured values.
 //!
-//! - [`figure`]: the files below `tests/paper`, one a figure
-//! - [`formula`]: what a claim measures
-//! - [`curves`]: learning curves that were recorded
-//! - [`program`]: what figures run
-//! - [`results`]: what a simulation or another program of this repository came to
+//! - [`figure`]: the files below `tests/paper`, one per figure
+//! - [`formula`]: the value that a claim measures
+//! - [`curves`]: recorded learning curves
+//! - [`program`]: the programs that figures run
+//! - [`results`]: the results of a simulation or another program of this repository
 //! - [`verdict`]: whether a claim holds
-//! - [`show`]: the page a person reads
+//! - [`show`]: a figure as text
 
 mod curves;
 mod figure;
@@ -36,7 +36,7 @@ const FOLDER: &str = "tests/paper";
 /// Options of `paper`.
 #[derive(Args)]
 pub(crate) struct PaperArgs {
-    /// Figures, such as `sneakpeek/fig05` or `sneakpeek` for all of a paper; all without any
+    /// Figures, such as `sneakpeek/fig05`, or `sneakpeek` for all of a paper [default: all]
     names: Vec<String>,
     /// Cargo profile of the host; `dev` compiles sooner and simulates slower
     #[arg(long, default_value = "release")]
@@ -44,17 +44,17 @@ pub(crate) struct PaperArgs {
     /// Only claims, no tables
     #[arg(long)]
     claims: bool,
-    /// A `switchyard` that is built already; nothing of the host is built, and figures that are
-    /// benchmarks are skipped
+    /// An existing `switchyard` to use instead of building it; figures that are benchmarks are
+    /// skipped
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     binary: Option<PathBuf>,
 }
 
-/// Runs figures and prints what was published beside what was measured.
+/// Runs figures and prints published and measured values.
 ///
 /// # Errors
-/// A figure cannot be read or run; or a claim does not hold and its file does not say so, or
-/// holds although its file says that it does not.
+/// A figure cannot be read or run, or a claim differs from its file: it fails without a reason in the
+/// file, or holds although the file has a reason.
 pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
     let mut figures = select(&workspace.root.join(FOLDER), &args.names)?;
     let binary = args.binary.as_deref().map(fs::canonicalize).transpose();
@@ -71,8 +71,8 @@ pub(crate) fn run(workspace: &Workspace, args: &PaperArgs) -> Result<()> {
     judge(workspace, &program, figures, !args.claims)
 }
 
-/// Runs every figure that comes out the same on every machine and is not slow, with a program that
-/// is built already, policies too.
+/// Runs every figure that is deterministic and not slow, with an existing program and existing
+/// policies.
 ///
 /// # Errors
 /// As [`run`].

@@ -47,10 +47,10 @@ pub(crate) fn guests(workspace: &Workspace) -> PathBuf {
 /// Builds every policy, and the tests' guests when asked, and puts them in their folders.
 ///
 /// # Errors
-/// When no wasm toolchain can be had, a package does not compile, or a module is no policy.
+/// No wasm toolchain is available, a package does not compile, or a module is not a policy.
 pub(crate) fn build(workspace: &Workspace, with: Guests) -> Result<Vec<Built>> {
     let mut shipped = workspace.components_in("plugins");
-    // What `policy new` makes projects from is built by `policy build`, and not shipped.
+    // The templates of `policy new` are built by `policy build` and not shipped.
     let examples = workspace.root.join("plugins/examples");
     shipped.retain(|package| !package.manifest_path.starts_with(&examples));
     let mut groups = vec![(policies(workspace), shipped)];
@@ -77,7 +77,7 @@ pub(crate) fn build(workspace: &Workspace, with: Guests) -> Result<Vec<Built>> {
             }
         }
     }
-    // The good ones are in place by now: one broken policy does not hold up work on another.
+    // The other components are written by now: one broken policy does not block work on another.
     if !failures.is_empty() {
         bail!(
             "{} of {} components failed:\n{}",
@@ -103,16 +103,16 @@ fn compile(
     cargo::build(&mut command)
 }
 
-/// One package's module becomes `folder/NAME.wasm`, with what belongs to it beside it.
+/// Writes one package's component to `folder/NAME.wasm`, with its settings and artifacts.
 fn place(folder: &Path, package: &Package, artifacts: &[CargoArtifact]) -> Result<Built> {
     let name = &package.name;
     let path = cargo::module(artifacts, &package.manifest_path)
         .with_context(|| format!("cargo named no .wasm file for package `{name}`"))?;
     let module = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let component =
-        component::encode(&module).with_context(|| format!("package `{name}` is no policy"))?;
-    let imports =
-        component::imports(&component).with_context(|| format!("package `{name}` is no policy"))?;
+        component::encode(&module).with_context(|| format!("package `{name}` is not a policy"))?;
+    let imports = component::imports(&component)
+        .with_context(|| format!("package `{name}` is not a policy"))?;
     let file = folder.join(format!("{name}.wasm"));
     install::belongings(package.folder(), name, &file)?;
     install::write(&file, &component)?;
@@ -123,7 +123,7 @@ fn place(folder: &Path, package: &Package, artifacts: &[CargoArtifact]) -> Resul
     })
 }
 
-/// The components as a table: name, size, what they ask of the host.
+/// The components as a table: name, size, imports.
 pub(crate) fn table(built: &[Built]) -> String {
     let width = built
         .iter()

@@ -1,4 +1,4 @@
-//! Everything that must pass, in the order in which a failure is cheapest to find.
+//! All checks, cheapest first.
 //!
 //! The host is built in the `dev` profile throughout, with the whole workspace's features, so
 //! that every dependency is compiled once.
@@ -16,7 +16,7 @@ use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
 use crate::{bench, paper, tidy};
 
-/// What became of a step that did not fail.
+/// The outcome of a step that did not fail.
 enum Outcome {
     Passed,
     /// Not run, for the reason given.
@@ -97,7 +97,7 @@ fn build_components(workspace: &Workspace) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The advisory database is left out: it is fetched from a place that CI cannot reach.
+/// Without the advisory database, which CI cannot reach.
 fn deny(workspace: &Workspace) -> Result<Outcome> {
     if shell::answer(&mut cargo(workspace, &["deny", "--version"])).is_none() {
         return Ok(Outcome::Skipped("cargo-deny is not installed".to_owned()));
@@ -119,7 +119,7 @@ fn host(workspace: &Workspace) -> Result<OsString> {
     cargo::program(&artifacts, &workspace.root.join("host/cli"), "switchyard")
 }
 
-/// What every request and window costs, counted.
+/// Counts the instructions of a request and a window.
 fn instructions(workspace: &Workspace) -> Result<Outcome> {
     Ok(match bench::check(workspace)? {
         Verdict::Held => Outcome::Passed,
@@ -127,7 +127,7 @@ fn instructions(workspace: &Workspace) -> Result<Outcome> {
     })
 }
 
-/// What the papers claim, where simulation tells: the same on every machine.
+/// The papers' claims that simulation checks: the same on every machine.
 fn claims(workspace: &Workspace) -> Result<Outcome> {
     paper::check(workspace, host(workspace)?).map(|()| Outcome::Passed)
 }
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_counts_what_ran_and_names_what_did_not() {
+    fn the_summary_counts_steps_and_names_skipped_ones() {
         let mut runner = Runner::new();
         runner.step("one", || Ok(Outcome::Passed)).unwrap();
         runner

@@ -1,4 +1,4 @@
-//! What cargo knows about this repository.
+//! The packages of this repository, from cargo.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ impl Workspace {
         path.to_string_lossy().replace('\\', "/")
     }
 
-    /// `target/` of the root, whatever `CARGO_TARGET_DIR` says: components lie at a fixed place.
+    /// `target/` of the root, also if `CARGO_TARGET_DIR` is set: components have a fixed place.
     pub(crate) fn target(&self, below: &str) -> PathBuf {
         self.root.join("target").join(below)
     }
@@ -145,17 +145,17 @@ mod tests {
     use super::*;
 
     const METADATA: &str = r#"{
-        "workspace_root": "/yard",
+        "workspace_root": "/repo",
         "packages": [
-            {"name": "sneakpeek", "manifest_path": "/yard/plugins/sneakpeek/Cargo.toml",
+            {"name": "sneakpeek", "manifest_path": "/repo/plugins/sneakpeek/Cargo.toml",
              "targets": [{"crate_types": ["cdylib", "rlib"]}]},
-            {"name": "fcfs", "manifest_path": "/yard/plugins/fcfs/Cargo.toml",
+            {"name": "fcfs", "manifest_path": "/repo/plugins/fcfs/Cargo.toml",
              "targets": [{"crate_types": ["bin"]}, {"crate_types": ["cdylib"]}]},
-            {"name": "switchyard-sdk", "manifest_path": "/yard/plugins/sdk/Cargo.toml",
+            {"name": "switchyard-sdk", "manifest_path": "/repo/plugins/sdk/Cargo.toml",
              "targets": [{"crate_types": ["lib"]}]},
-            {"name": "loops", "manifest_path": "/yard/tests/guests/loops/Cargo.toml",
+            {"name": "loops", "manifest_path": "/repo/tests/guests/loops/Cargo.toml",
              "targets": [{"crate_types": ["cdylib"]}]},
-            {"name": "odd", "manifest_path": "/yard/plugins-old/odd/Cargo.toml",
+            {"name": "odd", "manifest_path": "/repo/plugins-old/odd/Cargo.toml",
              "targets": [{"crate_types": ["cdylib"]}]}
         ]
     }"#;
@@ -178,7 +178,7 @@ mod tests {
     fn a_package_knows_its_folder() {
         let workspace = Workspace::parse(METADATA.as_bytes()).unwrap();
         let guests = workspace.components_in("tests/guests");
-        assert_eq!(guests[0].folder(), Path::new("/yard/tests/guests/loops"));
+        assert_eq!(guests[0].folder(), Path::new("/repo/tests/guests/loops"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the server takes beside the work: time to start, memory, and time while nothing happens.
+//! The server's overhead: time to start, memory, and CPU time while idle.
 //!
 //! ```text
 //! cargo xtask plugins --with-guests
@@ -131,7 +131,7 @@ fn pending(folder: &Path) {
     );
 }
 
-/// One request on each of so many new connections.
+/// One request on each of `count` new connections.
 fn ask_on(server: &Contender, count: usize) -> Vec<TcpStream> {
     let (_, body) = Body::Json.bytes();
     let head = format!(
@@ -154,7 +154,7 @@ fn answered(stream: &mut TcpStream) {
     assert!(buffer[..read].starts_with(b"HTTP/1.1 200"), "no answer");
 }
 
-/// Steady load, and what is resident in each tenth of it.
+/// Steady load, with the resident memory in each tenth of it.
 fn soaked(folder: &Path, seconds: u64) {
     let server = server(folder, ServerOptions::policy("sneakpeek"));
     wait_until_ready(&server);

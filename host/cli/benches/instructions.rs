@@ -1,7 +1,7 @@
 //! Work that is counted in instructions, not timed: the same number on a busy machine.
 //!
-//! `cargo xtask bench --guard` runs each case under callgrind and compares with what is kept in
-//! `tests/instructions.toml`. By itself: `instructions CASE CALLS`, or nothing for the names.
+//! `cargo xtask bench --guard` runs each case under callgrind and compares the counts with
+//! `tests/instructions.toml`. Alone: `instructions CASE CALLS`, or nothing for the names.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -16,7 +16,7 @@ mod load;
 mod model;
 #[path = "../../policy/benches/common/test_bed.rs"]
 #[allow(dead_code)]
-mod yard;
+mod test_bed;
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -34,10 +34,10 @@ use switchyard_policy::loader::PolicyTrial;
 use switchyard_policy::{EngineOptions, Loader, LoaderOptions, PolicyEngine};
 use switchyard_server::ingress::{AppInfo, Datatype, TensorSpec, parse};
 
-/// What is done once per call.
+/// The work of one call.
 type Work = Box<dyn FnMut()>;
 
-/// A name, and what prepares the work.
+/// A name and the preparation of the work.
 type Case = (&'static str, fn() -> Work);
 
 /// Stands in `tests/instructions.toml` by these names.
@@ -68,7 +68,7 @@ fn main() {
     let calls: u32 = args.next().map_or(1, |calls| calls.parse().unwrap());
     let (_, prepare) = CASES.iter().find(|(case, _)| *case == name).unwrap();
     let mut work = prepare();
-    // What only the first calls do, such as growing buffers.
+    // The first calls also grow buffers.
     for _ in 0..8 {
         work();
     }
@@ -88,14 +88,14 @@ fn counted(work: &mut Work, calls: u32) {
 fn window(policy: &str, pending: usize) -> Work {
     let engine = PolicyEngine::deterministic(&EngineOptions::default()).unwrap();
     let loader = Loader::new(engine, LoaderOptions::default()).unwrap();
-    let catalog = yard::catalog();
+    let catalog = test_bed::catalog();
     let trial = PolicyTrial {
         catalog: &catalog,
         windows: &[],
     };
     let file = policies().join(format!("{policy}.wasm"));
     let mut loaded = loader.load(&file, trial).unwrap().policy;
-    let window = yard::window(pending, loaded.description().wants);
+    let window = test_bed::window(pending, loaded.description().wants);
     let mut plan = Plan::default();
     Box::new(move || {
         plan.clear();
@@ -116,7 +116,7 @@ fn policies() -> PathBuf {
 /// places them all, its batches and replies.
 fn plan(arrivals: u64) -> Work {
     let config = SchedulerConfig::default();
-    let mut scheduler = Scheduler::try_new(Arc::new(yard::catalog()), config).unwrap();
+    let mut scheduler = Scheduler::try_new(Arc::new(test_bed::catalog()), config).unwrap();
     let (mut now, mut next) = (Time(1_000), 0);
     Box::new(move || {
         for _ in 0..arrivals {

@@ -1,6 +1,6 @@
-//! The HTTP path raced against what cannot be beaten and what one would write by hand, in one
-//! run: a hyper server with a canned answer, an axum server that runs the same model inline, and
-//! this server with a wasm policy, with a larger one, and with none.
+//! The HTTP path against a lower bound and a handwritten server, in one run: a hyper server with a
+//! canned answer, an axum server that runs the same model inline, and this server with a wasm policy,
+//! with a larger one, and with none.
 //!
 //! ```text
 //! cargo xtask plugins
@@ -9,10 +9,10 @@
 //! ```
 //!
 //! A multi-layer perceptron of 187-128-7, batch-1 requests from `wrk` on one thread. Contenders
-//! take turns, and what is printed are medians over the rounds and ratios of medians: these
-//! machines are shared. The peers of `tests/peers` that have been built take part, started and
+//! alternate; the table has medians over the rounds and ratios of medians, because the machines are
+//! shared. The peers of `tests/peers` that have been built take part, started and
 //! stopped here; `--peer NAME=URL` races another server that serves `mlp` already. Before the start
-//! everybody but the canned answer must give the model's own probabilities.
+//! every contender but the canned answer must give the model's own probabilities.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -45,7 +45,7 @@ use table::Entry;
 /// Connections kept busy at once.
 const CONCURRENCIES: [usize; 2] = [16, 64];
 
-/// Part of a run's time that may be stolen by whoever else is on the machine's host.
+/// Most steal time of a run, as a share.
 const STOLEN_MAX: f64 = 0.05;
 /// Times that a run is tried before the least disturbed one counts.
 const ATTEMPTS: usize = 3;

@@ -3,34 +3,34 @@
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
 mod demo;
+mod failure;
 #[cfg(test)]
 mod help;
 mod models;
+mod nearest;
+mod noise;
+mod numbers;
+mod output;
 mod page;
 mod policy;
 mod prepare;
+mod print;
 mod profile;
 mod replay;
 mod serve;
+mod shipped;
 mod simulate;
 mod train;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-use switchyard_server::config::Config;
 use switchyard_server::telemetry::{LogFormat, init_log};
+
+pub(crate) use self::shipped::SHIPPED;
 
 /// The log filter if `RUST_LOG` is not set.
 const LOG_DEFAULT: &str = "info";
-
-/// The configuration that `serve` uses by default: the file at the root of the repository.
-pub(crate) const SHIPPED: &str = include_str!("../../../switchyard.toml");
-
-/// Name of [`SHIPPED`] in messages.
-const SHIPPED_NAME: &str = "the shipped demo configuration";
 
 /// An inference server whose scheduler is a WebAssembly policy.
 #[derive(Debug, Parser)]
@@ -47,7 +47,7 @@ const SHIPPED_NAME: &str = "the shipped demo configuration";
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a check failed, 2 bad
 usage or bad input.")]
 pub(crate) struct Cli {
-    /// How log lines look; what is logged is up to RUST_LOG
+    /// Format of log lines; RUST_LOG selects them
     #[arg(long, global = true, value_enum, default_value_t)]
     log: LogFormat,
     #[command(subcommand)]
@@ -65,15 +65,6 @@ enum Command {
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
     Prepare(prepare::PrepareArgs),
-}
-
-/// Why a command ended before its work was done.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// A check failed: exit code 1.
-    Check(String),
-    /// Bad usage or bad input: exit code 2.
-    Input(String),
 }
 
 // === impl Cli ===
@@ -98,46 +89,5 @@ impl Cli {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => failure.report(),
         }
-    }
-}
-
-/// Reads a configuration; without a file the shipped one, whose paths are relative to the current
-/// folder.
-fn read_config(file: Option<&Path>) -> Result<Config, Failure> {
-    match file {
-        Some(file) => Config::read(file),
-        None => Config::parse(SHIPPED, Path::new(SHIPPED_NAME), Path::new("")),
-    }
-    .map_err(Failure::input)
-}
-
-// === impl Failure ===
-
-impl Failure {
-    /// Something that was given cannot be used.
-    pub(crate) fn input(error: impl std::fmt::Display) -> Self {
-        Self::Input(error.to_string())
-    }
-
-    /// Something did not come out as it must.
-    pub(crate) fn check(error: impl std::fmt::Display) -> Self {
-        Self::Check(error.to_string())
-    }
-
-    fn report(self) -> ExitCode {
-        let (text, code) = match self {
-            Self::Check(text) => (text, 1),
-            Self::Input(text) => (text, 2),
-        };
-        eprintln!("error: {text}");
-        ExitCode::from(code)
-    }
-}
-
-/// A command-line value that must be positive.
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(value) if value > 0.0 && f64::is_finite(value) => Ok(value),
-        _ => Err("must be a positive number".to_owned()),
     }
 }

@@ -2,7 +2,7 @@
 //! the contract has every definition, every setting of a policy has its row, and the tutorial's
 //! commands are run.
 
-// Links in the place of files, process groups.
+// Symbolic links and process groups.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]

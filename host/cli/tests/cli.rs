@@ -1,5 +1,5 @@
-//! The program as people and scripts see it: help, exit codes, what it prints, and that the
-//! documentation of its configuration is true.
+//! The program as a user and a script see it: exit codes, output, errors, and the documentation of
+//! its configuration.
 
 #![allow(clippy::unwrap_used)]
 

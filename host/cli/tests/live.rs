@@ -1,7 +1,7 @@
 //! The whole server, proved through its public surface: real HTTP, real models, real
 //! components, and where it says so the real binary.
 
-// Signals, and links in the place of files.
+// Signals and symbolic links.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]
@@ -18,7 +18,7 @@ mod live {
     pub(crate) mod load;
     pub(crate) mod logs;
     pub(crate) mod metrics;
-    pub(crate) mod yard;
+    pub(crate) mod test_bed;
 
     mod conservation;
     mod drift;

@@ -1,8 +1,8 @@
 //! From `policy new` to answers, in every language whose tools can be had.
 //!
-//! C is tried where its compiler is. Rust, Python and JavaScript take packages from crates.io, PyPI
-//! and npm, and minutes, so they are tried where `SWITCHYARD_KIT_FETCH` is set, and so is whether
-//! all languages decide alike. What is not tried says why.
+//! C is tested if its compiler is installed. Rust, Python and JavaScript take packages from crates.io, PyPI
+//! and npm, and minutes, so they are tested if `SWITCHYARD_KIT_FETCH` is set, together with the
+//! equality of all languages' decisions. A skipped test prints the reason.
 
 #![allow(clippy::unwrap_used)]
 
@@ -56,7 +56,7 @@ impl Kit {
         ];
         succeeds(&switchyard(&new));
         let mut build = command();
-        // What the shipped policies were built from is not built again.
+        // Reuses the build of the shipped policies.
         let target = binary::root().join("target/wasm");
         build.env("CARGO_TARGET_DIR", target);
         build.args(["policy", "build", dir, "--json"]).args(more);
@@ -161,7 +161,7 @@ fn recording() -> &'static (PathBuf, u64) {
     })
 }
 
-/// Whether to try what is fetched first.
+/// Whether to run tests that fetch packages.
 fn fetches(what: &str) -> bool {
     let asked = std::env::var_os("SWITCHYARD_KIT_FETCH").is_some();
     if !asked {
@@ -215,7 +215,7 @@ fn c_from_nothing_to_the_same_answers() {
 }
 
 #[test]
-fn what_c_prints_goes_to_the_log_of_an_empty_world() {
+fn output_of_a_c_policy_goes_to_the_log_of_an_empty_world() {
     if !has_c() {
         return;
     }

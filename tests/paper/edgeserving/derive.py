@@ -26,7 +26,7 @@ BATCH_MAX = 10
 # Mean time of one block, and of everything that is no block in times of one.
 BLOCK_US = 395
 REST_BLOCKS = 26 / 7
-# What ten requests take more than one does, as a share.
+# Extra time of ten requests over one, as a share.
 BATCH_GROWTH = 0.32
 # Standard deviation of a latency as a share of its mean, and the normal quantiles.
 SPREAD = 0.03

@@ -26,9 +26,9 @@ SLICES_MS = {
 }
 # Declared, not measured and not published: watts while a processor works.
 POWER_W = {"cpu": 4.0, "gpu": 2.0, "dsp": 0.5}
-# The SLO is so many times the latency on the best processor.
+# The SLO as a multiple of the latency on the best processor.
 SLO_FACTOR = 10
-# Table 2's numbers are lost in the text: rebuilt from what it says of them. Two types in 1 and 2,
+# Table 2's numbers are lost in the text: rebuilt from its statements about them. Two types in 1 and 2,
 # three in 3 and 4, four in 5 and 6, six in 7 to 9; 7 and 8 are the published sample. Shares of the
 # requests by model.
 SCENARIOS = {

@@ -38,7 +38,7 @@ def profile():
     }
     for variant, model in MODELS.items():
         of = {"app": APP, "variant": variant}
-        # Who serves what is up to the policy; deploying it is not part of the experiment.
+        # The policy assigns requests; its deployment is not part of the experiment.
         held = {"memory_bytes": 0, "load_us": 0, "stages": 1}
         cells["models"].append({"kind": KIND, **of, **held})
         known = {"source": "imported", "samples": 0, "accuracy": model["accuracy"] / 100}
@@ -59,7 +59,7 @@ def text(cells):
     made = {
         "date": "2026-11-21T00:00:00Z",
         "command": "python3 tests/paper/ppo-router/derive.py",
-        "notes": ["follows from what the PPO router's paper publishes; not measured"],
+        "notes": ["derived from the PPO router's paper; not measured"],
     }
     machine = {"cpu": "elsewhere (derived)", "cores": 0, "arch": "elsewhere", "os": "elsewhere"}
     parts = ['"schema": 2', f'"made": {line(made)}', f'"machine": {line(machine)}']

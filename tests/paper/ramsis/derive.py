@@ -12,12 +12,12 @@ HERE = pathlib.Path(__file__).parent
 SOURCE = HERE.parent / "sneakpeek" / "profile.json"
 
 APP = "heart"
-# Times the measured latencies: the models then take what the paper's take.
+# Factor on the measured latencies, which then equal the paper's.
 SCALE = 50
 SLO_US = 150_000
 BATCH_MAX = 32
 
-# Of the trace: intervals of so many seconds, mean load, amplitude of the day, and a spike.
+# The trace: length of an interval in seconds, mean load, amplitude of the day, and a spike.
 INTERVAL_S, INTERVALS = 4, 24
 MEAN_QPS, SWING, SPIKE = 900, 0.42, 1.25
 
@@ -76,7 +76,7 @@ def trace():
     qps = []
     for at in range(INTERVALS):
         day = 1 - SWING * math.cos(2 * math.pi * at / INTERVALS)
-        # What differs from interval to interval, without a random number.
+        # Varies the intervals without a random number.
         ripple = 1 + 0.05 * math.sin(2.4 * at)
         spike = SPIKE if at == 16 else 1
         qps.append(round(MEAN_QPS * day * ripple * spike))

@@ -1,4 +1,4 @@
-"""mlserver with the model that everybody races with: `python serve.py PORT ZOO`.
+"""mlserver with the model of the race: `python serve.py PORT ZOO`.
 
 Needs `pip install mlserver==1.7.1 safetensors numpy` in an environment of its own. It has no binary
 tensor data: in that part of the race it refuses every request.

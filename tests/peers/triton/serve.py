@@ -1,4 +1,4 @@
-"""Real Triton with the model that everybody races with: `python serve.py PORT ZOO`.
+"""Real Triton with the model of the race: `python serve.py PORT ZOO`.
 
 Needs `pip install nvidia-pytriton==0.7.0 safetensors numpy` in an environment of its own, and that
 Python's `lib` folder in LD_LIBRARY_PATH.

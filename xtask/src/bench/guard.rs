@@ -1,7 +1,7 @@
-//! Instructions of the calls that every request or window pays for, counted by callgrind and
-//! held against what is kept in `tests/instructions.toml`.
+//! Instructions of the calls that every request or window needs, counted by callgrind and compared
+//! with `tests/instructions.toml`.
 //!
-//! Counts are those of one compiler and of the dev profile, which is what the suite builds.
+//! Counts belong to one compiler and to the dev profile, which the suite builds.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,13 +16,13 @@ use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
 use switchyard_kit::{cargo, shell};
 
-/// Calls counted of each case; what the first ones do beside is left out by the bench.
+/// Counted calls of each case. The bench makes uncounted calls first.
 const CALLS: u64 = 32;
 
 /// The counts to hold.
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
 struct Kept {
-    /// What compiled it, as `rustc --version` says.
+    /// The compiler, as `rustc --version` prints it.
     rustc: String,
     /// How far above its count a case may come, in percent.
     tolerance_percent: u64,
@@ -55,7 +55,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let program = build(workspace)?;
     let found = match count_all(workspace, &program) {
         Ok(found) => found,
-        // What callgrind does not know is no regression: a processor newer than it, say.
+        // An error of callgrind is no regression: it may not know a new processor.
         Err(error) => {
             let reason = format!("callgrind does not run it here: {error:#}");
             return Ok(Verdict::Skipped(reason));
@@ -67,7 +67,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         return Ok(Verdict::Held);
     }
     bail!(
-        "{}; where that is meant: cargo xtask bench --guard --update",
+        "{}; if that is intended: cargo xtask bench --guard --update",
         broken.join("; ")
     )
 }
@@ -121,7 +121,7 @@ fn count_all(workspace: &Workspace, program: &OsString) -> Result<BTreeMap<Strin
         .collect()
 }
 
-/// `--tests` selects what the tests were built with, so that no dependency is built again.
+/// `--tests` selects the features of the tests, so that no dependency is built again.
 fn build(workspace: &Workspace) -> Result<OsString> {
     let mut command = cargo::host(&workspace.root);
     command.args([
@@ -163,11 +163,11 @@ fn collected(report: &str) -> Option<u64> {
         .rev()
         .find(|line| line.contains("Collected :"))?;
     let count = line.rsplit(':').next()?.trim().parse().ok()?;
-    // None at all: the function was not found, and nothing was counted.
+    // 0: callgrind did not find the function.
     (count > 0).then_some(count)
 }
 
-/// What takes more than it may, and cases that are on one side only.
+/// Cases above their limit, and cases without a counterpart.
 fn beyond(kept: &Kept, found: &BTreeMap<String, u64>) -> Vec<String> {
     let mut broken = Vec::new();
     for (case, &count) in found {

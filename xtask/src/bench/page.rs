@@ -1,4 +1,4 @@
-//! A page with a marked place for each bench.
+//! A page with a marked part for each bench.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Page {
         Ok(Self { file, text })
     }
 
-    /// Replaces what is between the marks of `name`.
+    /// Replaces the part between the marks of `name`.
     ///
     /// # Errors
     /// The page has no such marks.
@@ -56,7 +56,7 @@ fn between(text: &str, name: &str) -> Option<std::ops::Range<usize>> {
     Some(from..to)
 }
 
-/// A Markdown table stays one; anything else keeps its columns in a block.
+/// A Markdown table stays as it is; other text goes into a code block.
 fn block(printed: &str) -> String {
     let printed = printed.trim_end();
     if printed.lines().all(|line| line.starts_with('|')) {
@@ -66,7 +66,7 @@ fn block(printed: &str) -> String {
     }
 }
 
-/// What ran where and when.
+/// Command, date, machine and compiler of a run.
 fn about(command: &str) -> String {
     let of = |program: &str, args: &[&str]| shell::answer(Command::new(program).args(args));
     let unknown = || "unknown".to_owned();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_keeps_its_columns() {
+    fn text_that_is_not_a_table_keeps_its_columns() {
         assert_eq!(block("a  b\n1  2\n"), "```\na  b\n1  2\n```");
     }
 

@@ -1,7 +1,7 @@
-//! What a machine with a card is given: programs, policies, models, scripts.
+//! The folder for a machine with a GPU: programs, policies, models, scripts.
 //!
 //! Such a machine may have no cargo and no network, and take a folder of limited size: programs are
-//! stripped and compressed, and the libraries of CUDA are left out, which a machine with a card has.
+//! stripped and compressed, and the libraries of CUDA are omitted, which a machine with a GPU has.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,34 +11,38 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use switchyard_kit::{cargo, shell};
 
+use super::options::CudaOptions;
 use super::toolkit::Toolkit;
-use super::{CudaArgs, command};
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
 
 /// Scripts and data that are tracked.
-const SCRIPTS: &str = "tests/cards";
+const SCRIPTS: &str = "tests/gpu";
 
 /// Where the programs are, compressed.
 const PROGRAMS: &str = "programs.tar.xz";
 
-/// Looks back further than one program is long, to find in one what stands in the other.
+/// The dictionary is longer than one program, so that the second one repeats parts of the first.
 const COMPRESS: &str = "xz --lzma2=preset=6,dict=256MiB";
 
-/// Builds everything and fills `target/cuda/pack`; the script to be run.
+/// Builds programs and policies and fills `target/cuda/pack`. Returns the path of the script.
 ///
 /// # Errors
-/// Something does not build, or the folder cannot be written.
-pub(super) fn make(workspace: &Workspace, toolkit: &Toolkit, args: &CudaArgs) -> Result<PathBuf> {
+/// A build fails, or the folder cannot be written.
+pub(super) fn make(
+    workspace: &Workspace,
+    toolkit: &Toolkit,
+    options: &CudaOptions,
+) -> Result<PathBuf> {
     let pack = workspace.target("cuda/pack");
     if pack.exists() {
         fs::remove_dir_all(&pack).with_context(|| pack.display().to_string())?;
     }
     fs::create_dir_all(&pack).with_context(|| pack.display().to_string())?;
     plugins::build(workspace, Guests::Leave)?;
-    // Both in one call: apart they would choose other features of what they share, and NVIDIA's
-    // compiler would run twice, for minutes.
-    let mut build = command(workspace, toolkit, args, "build");
+    // Both in one call: two calls select different features of shared packages, and NVIDIA's compiler
+    // would run twice, for minutes.
+    let mut build = options.command(workspace, toolkit, "build");
     build.args(["--package", "switchyard", "--bin", "switchyard"]);
     build.args(["--package", "switchyard-executor", "--test", "gpu"]);
     eprintln!("== {}", shell::line(&build));

@@ -1,9 +1,9 @@
-//! CUDA's compiler and libraries, from PyPI where the machine has none.
+//! CUDA's compiler and libraries, from PyPI if the machine has none.
 //!
-//! The packages are NVIDIA's own. They bring libraries by their versioned names only, and not the
-//! driver's, which comes with a card; so links without a version are made beside them, and a stub
-//! stands in for the driver. It has every name that cudarc may ask for and answers each with "no
-//! device", so that what is built here also starts here, and says that there is no card.
+//! The packages are NVIDIA's own. Their libraries have versioned names only, and the driver's library,
+//! which comes with a GPU, is missing. So this module adds links without a version, and a stub of the
+//! driver. The stub has every name that cudarc may load and answers each call with "no device": a
+//! program built here also starts here, and reports that there is no GPU.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -18,7 +18,7 @@ use switchyard_kit::{cargo, shell};
 
 use crate::workspace::Workspace;
 
-/// Of one minor version: what it compiles, drivers of the 580 series and later take.
+/// All of one minor version, whose code runs on drivers of the 580 series and later.
 const PACKAGES: [&str; 8] = [
     "nvidia-cuda-nvcc==13.0.*",
     "nvidia-nvvm==13.0.*",
@@ -33,7 +33,7 @@ const PACKAGES: [&str; 8] = [
 /// Libraries that are linked.
 const LIBRARIES: [&str; 5] = ["cublas", "cublasLt", "cudart", "curand", "nvrtc"];
 
-/// What the stub says by itself: 100 is "no device".
+/// The stub's own functions; 100 is "no device".
 const STUB: &str = r#"/* Written by `cargo xtask cuda`: stands in for the driver where there is none. */
 int cuGetErrorName(int error, const char **text) {
     *text = error == 100 ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_UNKNOWN";
@@ -46,7 +46,7 @@ int cuGetErrorString(int error, const char **text) {
 }
 "#;
 
-/// A toolkit that can be built with.
+/// A CUDA toolkit.
 pub(crate) struct Toolkit {
     /// With `bin/nvcc`.
     pub(crate) home: PathBuf,
@@ -57,10 +57,10 @@ pub(crate) struct Toolkit {
 // === impl Toolkit ===
 
 impl Toolkit {
-    /// The one that `CUDA_HOME` names, else the one in `target/cuda`, brought when it is not there.
+    /// The toolkit at `CUDA_HOME`, otherwise the one in `target/cuda`, installed if it is missing.
     ///
     /// # Errors
-    /// `CUDA_HOME` names none, or it cannot be brought: no Python, no network, no C compiler.
+    /// `CUDA_HOME` has no toolkit, or it cannot be installed: no Python, no network, no C compiler.
     pub(crate) fn ready(workspace: &Workspace) -> Result<Self> {
         let stub = workspace.target("cuda/stub");
         let home = match env::var_os("CUDA_HOME") {
@@ -74,7 +74,7 @@ impl Toolkit {
         Ok(Self { home, stub })
     }
 
-    /// Lets a command build with it, for cards of a compute capability.
+    /// Lets a command build with it, for GPUs of a compute capability.
     pub(crate) fn apply(&self, command: &mut Command, compute_cap: u32) {
         for name in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"] {
             command.env(name, &self.home);
@@ -102,7 +102,7 @@ impl Toolkit {
     }
 }
 
-/// `first`, then what a variable of the environment holds.
+/// `first`, then the value of an environment variable.
 fn before(name: &str, first: &str) -> String {
     match env::var(name) {
         Ok(rest) if !rest.is_empty() => format!("{first}:{rest}"),
@@ -116,18 +116,17 @@ fn has_driver() -> bool {
         .is_some_and(|libraries| libraries.contains("libcuda.so.1"))
 }
 
-/// The toolkit in `target/cuda`, from PyPI when it is not there.
+/// The toolkit in `target/cuda`, from PyPI if it is missing.
 fn bring(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target("cuda/toolkit");
     let home = folder.join("nvidia/cu13");
     if !home.join("bin/nvcc").is_file() {
-        eprintln!("no CUDA_HOME: bringing CUDA's compiler from PyPI, about 1.2 GB");
+        eprintln!("no CUDA_HOME: installing CUDA's compiler from PyPI, about 1.2 GB");
         let mut pip = Command::new("python3");
         pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]);
         pip.arg(&folder).args(PACKAGES);
-        shell::run(&mut pip).context(
-            "CUDA's compiler cannot be brought; where there is one, say so with CUDA_HOME",
-        )?;
+        shell::run(&mut pip)
+            .context("CUDA's compiler cannot be installed; CUDA_HOME names an existing one")?;
     }
     let lib = home.join("lib");
     let files = fs::read_dir(&lib).with_context(|| format!("cannot read {}", lib.display()))?;
@@ -143,7 +142,7 @@ fn bring(workspace: &Workspace) -> Result<PathBuf> {
     Ok(home)
 }
 
-/// `libcublas.so` for `libcublas.so.13`; none for what is not linked.
+/// `libcublas.so` for `libcublas.so.13`; none for a library that is not linked.
 fn unversioned(name: &str) -> Option<String> {
     let (stem, version) = name.strip_prefix("lib")?.split_once(".so.")?;
     let is_version = version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -173,7 +172,7 @@ fn make_stub(workspace: &Workspace, folder: &Path) -> Result<()> {
 fn stub(calls: &BTreeSet<String>) -> String {
     let mut text = STUB.to_owned();
     for call in calls {
-        // Those two say in words what the others answer.
+        // These two are in the fixed part.
         if !["cuGetErrorName", "cuGetErrorString"].contains(&call.as_str()) {
             let _ = writeln!(text, "int {call}(void) {{ return 100; }}");
         }
@@ -231,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_linked_gets_a_name_without_a_version() {
+    fn only_linked_libraries_get_a_name_without_a_version() {
         assert_eq!(
             unversioned("libcublas.so.13").as_deref(),
             Some("libcublas.so")

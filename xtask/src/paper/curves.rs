@@ -1,5 +1,5 @@
-//! Learning curves that were recorded: figures about the course of a training, which no suite can
-//! repeat. Their files say by which command they were made.
+//! Recorded learning curves: figures about the course of a training, which is too long for a suite.
+//! Their files name the command that made them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,16 +14,16 @@ use super::results::{Estimate, Results};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Curves {
-    /// Column by which the points are told, such as `slots`.
+    /// Column with the points, such as `slots`.
     pub(crate) by: String,
-    /// Its values that are looked at.
+    /// Its values that are compared.
     pub(crate) at: Vec<u64>,
     /// By name, the curves of one kind of training from different seeds: comma-separated, with a
     /// head line.
     pub(crate) of: BTreeMap<String, Vec<PathBuf>>,
 }
 
-/// The lines of one file that have a number in the column asked for.
+/// The lines of one file.
 struct Curve {
     columns: Vec<String>,
     lines: Vec<Vec<Option<f64>>>,
@@ -42,7 +42,7 @@ impl Curves {
         }
     }
 
-    /// Every column as a metric: its mean over the seeds, give or take their standard deviation.
+    /// Every column as a metric: its mean over the seeds, with their standard deviation.
     pub(crate) fn results(&self, folder: &Path) -> Result<Results> {
         let mut read = BTreeMap::new();
         for (name, files) in &self.of {
@@ -71,7 +71,7 @@ impl Curves {
                 }
             }
         }
-        // A column that only some of the curves have there would be a mean of other seeds.
+        // A column that some curves lack at this point would be a mean over other seeds.
         columns.retain(|_, values| values.len() == curves.len());
         let estimate = |(name, values): (String, Vec<f64>)| (name, spread(&values));
         Ok(columns.into_iter().map(estimate).collect())
@@ -117,7 +117,7 @@ impl Curve {
     }
 }
 
-/// Mean and standard deviation, which a single value has not.
+/// Mean and standard deviation; a single value has none.
 fn spread(values: &[f64]) -> Estimate {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn missing_columns_and_files_are_named() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("1.csv"), "slots,goodput\n10,0.5\n").unwrap();
         fs::write(folder.path().join("2.csv"), "slots,goodput\n10\n").unwrap();

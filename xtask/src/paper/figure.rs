@@ -1,4 +1,4 @@
-//! One figure of a paper: what to run, what was published, what is claimed.
+//! One figure of a paper: its command, the published values, the claims.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ pub(crate) struct Figure {
     pub(crate) name: String,
     pub(crate) file: PathBuf,
     pub(crate) title: String,
-    /// How the set-up follows the paper, and where it cannot.
+    /// The set-up, and its differences from the paper.
     pub(crate) setup: String,
     /// Takes too long for the suite.
     pub(crate) slow: bool,
     /// Files without which it cannot be run, from the repository's root.
     pub(crate) needs: Vec<PathBuf>,
-    /// What is run before it.
+    /// Commands that run before it.
     pub(crate) prepare: Vec<Prepare>,
     pub(crate) source: Source,
     /// Metrics of the table.
@@ -38,18 +38,17 @@ pub(crate) enum Source {
     Curves(Curves),
 }
 
-/// A command of `switchyard` that makes a file or a folder. Whether it has to be made again is
-/// the command's to know.
+/// A command of `switchyard` that makes a file or a folder, and keeps it if it is current.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Prepare {
     /// Such as `prepare ramsis` or `profile import`.
     pub(crate) command: String,
-    /// What follows; paths are from the repository's root.
+    /// Its arguments; paths are relative to the repository's root.
     pub(crate) args: Vec<String>,
-    /// Where it goes (`--out`), below `target`.
+    /// Its `--out`, below `target`.
     pub(crate) out: PathBuf,
-    /// Under this name what the tables promise stands beside the policies; asked with `--json`.
+    /// Name of the tables' promises in the results, read with `--json`.
     pub(crate) results: Option<String>,
 }
 
@@ -69,13 +68,13 @@ pub(crate) struct Simulate {
     pub(crate) seeds: u64,
     pub(crate) workers: Option<u32>,
     pub(crate) service: Option<String>,
-    /// Claims are about how long windows take, which is this machine's: not for the suite.
+    /// Claims are about window times on this machine, so the suite skips them.
     #[serde(default)]
     pub(crate) timed: bool,
 }
 
-/// Runs for values that no sweep can vary: where workload or policies say `{name}`, each value
-/// stands in turn, and the point is `name=value`.
+/// Runs for values that a sweep cannot vary: each value in turn replaces `{name}` in workload and
+/// policies, and the point is `name=value`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Each {
@@ -83,7 +82,7 @@ pub(crate) struct Each {
     pub(crate) values: Vec<String>,
 }
 
-/// What differs between the runs of [`Each`].
+/// Options that differ between the runs of [`Each`].
 #[derive(Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) workload: String,
@@ -97,7 +96,7 @@ pub(crate) struct Bench {
     pub(crate) name: String,
 }
 
-/// Something that a paper says.
+/// A statement of a paper.
 #[derive(Debug)]
 pub(crate) struct Claim {
     /// In words.
@@ -165,7 +164,7 @@ impl Figure {
     /// Reads the file of one figure.
     ///
     /// # Errors
-    /// It cannot be read, is no TOML, or a field of it does not do; all name the file.
+    /// The file cannot be read or is not valid; the error names it.
     pub(crate) fn read(name: &str, file: &Path) -> Result<Self> {
         let text =
             fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -203,7 +202,7 @@ impl Figure {
 }
 
 impl Figure {
-    /// The first of the files it needs that is not there.
+    /// The first needed file that is missing.
     pub(crate) fn lacks(&self, root: &Path) -> Option<&Path> {
         let needs = self.needs.iter().map(PathBuf::as_path);
         needs.into_iter().find(|file| !root.join(file).exists())
@@ -242,7 +241,7 @@ impl Simulate {
                 .collect(),
         };
         match &self.each {
-            // No text has it: nothing is replaced.
+            // The pattern occurs in no text, so nothing is replaced.
             None => vec![(String::new(), options("\0", ""))],
             Some(Each { name, values }) => values
                 .iter()
@@ -373,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_figure_needs_is_looked_for_from_the_root() {
+    fn needed_files_are_relative_to_the_root() {
         let needs = "needs = [\"Cargo.toml\", \"../shared/none.json\"]";
         let figure = parse(&format!("slow = true\n{needs}\n{SIMULATE}")).unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! What a claim measures: `utility(sneakpeek) / utility(lo-edf)`.
+//! The value that a claim measures: `utility(sneakpeek) / utility(lo-edf)`.
 //!
 //! ```text
 //! FORMULA = CHANGE | "mean(" CHANGE ")"
@@ -13,12 +13,12 @@ use std::str::FromStr;
 
 use super::results::Results;
 
-/// One term, or two and what is between them.
+/// One term, or two with an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Formula {
     left: Term,
     right: Option<(Operator, Term)>,
-    /// The mean over the points is what counts.
+    /// Take the mean over the points.
     is_mean: bool,
 }
 
@@ -44,7 +44,7 @@ impl FromStr for Formula {
     fn from_str(text: &str) -> Result<Self, String> {
         let (text, is_mean) = match text.trim().strip_prefix("mean(") {
             None => (text, false),
-            // `mean(a)` by itself is a metric of that name.
+            // `mean(a)` alone is a metric of that name.
             Some(inside) if !inside.contains('(') => (text, false),
             Some(inside) => match inside.strip_suffix(')') {
                 Some(inside) => (inside, true),
@@ -109,7 +109,7 @@ impl Formula {
 // === impl Term ===
 
 impl Term {
-    /// The term that a text begins with, and what follows it.
+    /// The term at the start of a text, and the rest of the text.
     fn take(text: &str) -> Result<(Self, &str), String> {
         let wrong = || format!("`{text}`: must be METRIC(POLICY) or METRIC(POLICY@POINT)");
         let (metric, rest) = text.split_once('(').ok_or_else(wrong)?;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_part() {
         for (text, word) in [
             ("utility", "METRIC(POLICY)"),
             ("utility()", "METRIC(POLICY)"),

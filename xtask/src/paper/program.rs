@@ -36,7 +36,7 @@ impl<'a> Program<'a> {
         })
     }
 
-    /// One that is built already.
+    /// An existing program.
     pub(crate) fn built(workspace: &'a Workspace, file: OsString) -> Self {
         Self {
             workspace,
@@ -45,7 +45,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Runs a figure, and before it what it is to be prepared with.
+    /// Runs a figure after its preparations.
     pub(crate) fn run(&self, figure: &Figure) -> Result<Results> {
         let mut promised = Vec::new();
         for prepare in &figure.prepare {
@@ -90,7 +90,7 @@ impl<'a> Program<'a> {
         Results::parse(&self.output(figure, command)?).with_context(|| format!("`{typed}`"))
     }
 
-    /// What a command of a figure writes to stdout.
+    /// The stdout of a figure's command.
     fn output(&self, figure: &Figure, mut command: Command) -> Result<String> {
         command
             .current_dir(&self.workspace.root)
@@ -119,7 +119,7 @@ impl<'a> Program<'a> {
         command
     }
 
-    /// A path as a person at the root would type it.
+    /// A path relative to the root, if it is below it.
     fn typed(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(&self.workspace.root) {
             Ok(relative) => relative.to_owned(),
@@ -129,14 +129,14 @@ impl<'a> Program<'a> {
 
     fn simulate(&self, simulate: &Simulate, options: &Options, file: &Path) -> Command {
         let folder = file.parent().unwrap_or(&self.workspace.root);
-        let beside = |path: &Path| self.typed(&folder.join(path));
+        let near = |path: &Path| self.typed(&folder.join(path));
         let mut command = Command::new(&self.file);
         command.arg("simulate");
         command
             .arg("--policies")
             .arg(plugins::policies(self.workspace));
-        command.arg("--config").arg(beside(&simulate.config));
-        command.arg("--profile").arg(beside(&simulate.profile));
+        command.arg("--config").arg(near(&simulate.config));
+        command.arg("--profile").arg(near(&simulate.profile));
         command.args(["--workload", &options.workload]);
         command.args(["--seconds", &simulate.seconds.to_string()]);
         command.args(["--seeds", &simulate.seeds.to_string()]);
@@ -158,7 +158,7 @@ impl<'a> Program<'a> {
 
     fn bench(&self, bench: &Bench) -> Command {
         let mut command = cargo::host(&self.workspace.root);
-        // `release` is what `bench` is without being told.
+        // `bench` builds with the release profile's settings.
         let profile = match self.profile {
             "release" => "bench",
             other => other,
@@ -174,9 +174,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_prepared_lies_below_target() {
+    fn prepared_files_lie_below_target() {
         let workspace = Workspace::load().unwrap();
-        let program = Program::built(&workspace, "yard".into());
+        let program = Program::built(&workspace, "switchyard".into());
         let prepare = Prepare {
             command: "prepare ramsis".to_owned(),
             args: vec!["--workers".to_owned(), "60".to_owned()],
@@ -185,7 +185,7 @@ mod tests {
         };
         let line = shell::line(&program.prepare(&prepare));
         let expected =
-            "yard prepare ramsis --workers 60 --out target/policies/ramsis/image-60 --json";
+            "switchyard prepare ramsis --workers 60 --out target/policies/ramsis/image-60 --json";
         assert_eq!(line, expected);
     }
 }

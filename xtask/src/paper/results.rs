@@ -1,4 +1,4 @@
-//! What a figure's program came to.
+//! Results of a figure's program.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) struct Results {
 #[derive(Debug, Deserialize)]
 struct Simulated {
     runs: Vec<Run>,
-    /// What windows took on this machine.
+    /// Window times on this machine.
     #[serde(default)]
     scheduling: Vec<Scheduling>,
 }
@@ -36,7 +36,7 @@ struct Run {
     estimates: BTreeMap<String, Estimate>,
 }
 
-/// What tables promise; the part of `prepare ramsis --json` that claims are about.
+/// Promises of tables; the part of `prepare ramsis --json` that claims are about.
 #[derive(Debug, Deserialize)]
 struct Promises {
     tables: Vec<Promise>,
@@ -63,7 +63,7 @@ pub(crate) const WINDOW_METRICS: [&str; 3] = ["window_mean_us", "window_p50_us",
 // === impl Results ===
 
 impl Results {
-    /// Reads what `--json` writes.
+    /// Reads the output of `--json`.
     pub(crate) fn parse(json: &str) -> Result<Self> {
         let read: Simulated = serde_json::from_str(json).context("unexpected JSON")?;
         let Simulated {
@@ -90,8 +90,7 @@ impl Results {
         Ok(Self { runs })
     }
 
-    /// What `prepare --json` says of its tables, as runs of a policy at the points
-    /// `load=LOAD`.
+    /// The tables of `prepare --json`, as runs of a policy at the points `load=LOAD`.
     pub(crate) fn of_tables(json: &str, policy: &str) -> Result<Self> {
         let promises: Promises = serde_json::from_str(json).context("unexpected JSON")?;
         let runs = promises.tables.iter().map(|table| Run {
@@ -113,7 +112,7 @@ impl Results {
         })
     }
 
-    /// The same runs, which are of no point, at this one.
+    /// The same runs, moved to this point.
     pub(crate) fn at(mut self, point: &str) -> Self {
         for run in &mut self.runs {
             point.clone_into(&mut run.point);
@@ -135,8 +134,7 @@ impl Results {
         self.runs.extend(more.runs);
     }
 
-    /// Adds runs at points that are there already, each behind those of its point; others are
-    /// left out.
+    /// Adds runs at existing points, each after the runs of its point; drops the others.
     pub(crate) fn join(&mut self, more: Self) {
         for run in more.runs {
             let last = self.runs.iter().rposition(|at| at.point == run.point);
@@ -160,7 +158,7 @@ impl Results {
             .map(|run| (run.point.as_str(), run.policy.as_str(), &run.estimates))
     }
 
-    /// One mean, or what it lacks.
+    /// One mean, or the reason why it is missing.
     pub(crate) fn mean(&self, point: &str, policy: &str, metric: &str) -> Result<f64, String> {
         let at: Vec<&Run> = self.runs.iter().filter(|run| run.point == point).collect();
         if at.is_empty() {
@@ -200,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tables_promise_stands_beside_the_runs_of_their_load() {
+    fn promises_of_tables_join_the_runs_of_their_load() {
         let mut results = run("ramsis", 0.8).at("load=400");
         results.append(run("ramsis", 0.7).at("load=800"));
         let table = |load| {

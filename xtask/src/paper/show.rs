@@ -1,4 +1,4 @@
-//! A figure as a person reads it.
+//! A figure as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::verdict::Verdict;
 /// Width of text and tables.
 const WIDTH: u16 = 110;
 
-/// Title, set-up, the table where it is asked for, and the claims.
+/// Title, claims, and optionally set-up and table.
 pub(crate) fn figure(
     figure: &Figure,
     results: &Results,
@@ -89,7 +89,7 @@ fn bound(bound: Bound) -> String {
     }
 }
 
-/// Three digits after the point, more for what would be 0.
+/// Three digits after the point, more for values close to 0.
 fn number(value: f64) -> String {
     if value != 0.0 && value.abs() < 0.01 {
         format!("{value:.5}")
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_what_matters() {
+    fn numbers_keep_their_significant_digits() {
         assert_eq!(number(0.0), "0.000");
         assert_eq!(number(0.00123), "0.00123");
         assert_eq!(number(1.5), "1.500");

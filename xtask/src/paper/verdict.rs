@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use super::figure::Claim;
 use super::results::Results;
 
-/// A claim and what was measured.
+/// A claim and its measured value.
 #[derive(Debug)]
 pub(crate) struct Verdict<'a> {
     pub(crate) claim: &'a Claim,
@@ -20,7 +20,7 @@ impl<'a> Verdict<'a> {
     /// Measures a claim.
     ///
     /// # Errors
-    /// The results lack what it asks for.
+    /// The results lack a value of the claim.
     pub(crate) fn of(claim: &'a Claim, results: &Results) -> Result<Self> {
         let context = || format!("claim `{}`", claim.says);
         let values = claim.measure.values(results);
@@ -34,7 +34,7 @@ impl<'a> Verdict<'a> {
         })
     }
 
-    /// It came out other than its file says.
+    /// Whether the outcome differs from the claim's file.
     pub(crate) fn is_surprise(&self) -> bool {
         self.holds == self.claim.departs.is_some()
     }

@@ -1,4 +1,4 @@
-//! The modules of each crate: which imports which, and what they make public.
+//! The modules of each crate: their imports and public types.
 //!
 //! - [`tree`]: a crate's files as modules, with their definitions and uses
 //! - [`circles`]: modules that import each other

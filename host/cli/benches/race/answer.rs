@@ -1,4 +1,4 @@
-//! Whether contenders do the same work: what each answers to the race's request.
+//! Whether contenders do the same work: the answer of each to the race's request.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

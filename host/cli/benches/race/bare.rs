@@ -93,7 +93,7 @@ struct Size {
     binary_data_size: usize,
 }
 
-/// What one would write by hand: parse, run the model on this thread, answer.
+/// A handwritten server: parse, run the model on this thread, answer.
 async fn inline(listener: TcpListener, zoo: &Path) {
     let loaded = switchyard_models::load_variant(&variant(zoo), &Device::Cpu).unwrap();
     let app = Router::new()

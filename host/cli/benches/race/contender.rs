@@ -20,7 +20,7 @@ pub(crate) struct Contender {
     pub(crate) url: String,
     /// Whether it takes tensors as bytes after the JSON.
     pub(crate) takes_binary: bool,
-    /// What it calls its tensors.
+    /// Names of its tensors.
     pub(crate) names: Names,
     process: Option<Process>,
 }
@@ -53,7 +53,7 @@ fn bare(name: &str, zoo: &Path) -> Contender {
     Contender::start(name, port, &mut command)
 }
 
-/// What the server runs.
+/// The server's policy and settings.
 pub(crate) struct ServerOptions<'a> {
     /// Name and the folder that it is in; none: the component is not there, so that the native
     /// fallback serves.
@@ -119,12 +119,12 @@ fn components(variable: &str, folder: &str) -> PathBuf {
     )
 }
 
-/// One that nobody listens on at this moment.
+/// A port without a listener.
 fn free_port() -> u16 {
     free_ports(1)
 }
 
-/// The first of so many in a row that nobody listens on at this moment.
+/// The first of `count` consecutive ports without a listener.
 pub(crate) fn free_ports(count: u16) -> u16 {
     loop {
         let first = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -190,7 +190,7 @@ impl Contender {
         }
     }
 
-    /// A server that somebody else has started.
+    /// A server that runs already.
     pub(crate) fn elsewhere(name: &str, url: &str) -> Self {
         Self {
             name: name.to_owned(),

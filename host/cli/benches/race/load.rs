@@ -1,4 +1,4 @@
-//! What clients send: `wrk`, which posts one body over and over.
+//! The load: `wrk`, which posts one body repeatedly.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ pub(crate) struct Load {
     took: Duration,
 }
 
-/// What one run showed.
+/// Results of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) per_s: f64,
@@ -34,8 +34,7 @@ pub(crate) struct Run {
     pub(crate) cpu_us: Option<f64>,
     /// Answers other than 200.
     pub(crate) refused: u64,
-    /// The part of the machine's time that its host took meanwhile, from 0 to 1, where somebody
-    /// looked.
+    /// Steal time as a share of the machine's time, 0 to 1; 0 if it was not measured.
     pub(crate) stolen: f64,
 }
 

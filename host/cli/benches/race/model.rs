@@ -1,4 +1,4 @@
-//! The model that everybody serves: an MLP of 187-128-7 with drawn weights.
+//! The model of the race: an MLP of 187-128-7 with drawn weights.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,10 +7,10 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use safetensors::tensor::{Dtype, TensorView};
 
-/// What clients call it.
+/// Its name in requests.
 pub(crate) const APP: &str = "mlp";
 
-/// What a server calls its input and its output.
+/// A server's names of input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
     pub(crate) input: &'static str,

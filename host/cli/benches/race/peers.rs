@@ -6,13 +6,13 @@ use std::process::Command;
 use super::contender::{Contender, free_ports};
 use super::model::{NAMES, Names};
 
-/// What furnace puts together at most, as in its own benchmarks.
+/// Largest batch of furnace, as in its own benchmarks.
 const FURNACE_BATCH: &str = "64";
 
 /// One that can be built for the race.
 struct Peer {
     name: &'static str,
-    /// Names the program in the place of `target/...`.
+    /// Environment variable with another path of the program.
     variable: &'static str,
     program: &'static str,
     takes_binary: bool,
@@ -26,7 +26,7 @@ const PEERS: [Peer; 3] = [
         variable: "SWITCHYARD_FURNACE",
         program: "target/peers/release/race-furnace",
         takes_binary: true,
-        // Whatever the model says: a model of one tensor in and one out has these names there.
+        // furnace ignores the model's own names if it has one input and one output.
         names: Names {
             input: "input",
             output: "output",
@@ -80,8 +80,8 @@ fn furnace(program: &Path, _: &Peer, port: u16, zoo: &Path) -> Command {
     command
 }
 
-/// `serve.py` beside the peer's description. Triton starts Pythons of its own, which look for
-/// their library where the loader does.
+/// `serve.py` next to the peer's description. Triton starts Python processes, which find their
+/// library through the loader.
 fn python(program: &Path, peer: &Peer, port: u16, zoo: &Path) -> Command {
     let script = root().join("tests/peers").join(peer.name).join("serve.py");
     let mut command = Command::new(program);
@@ -90,7 +90,7 @@ fn python(program: &Path, peer: &Peer, port: u16, zoo: &Path) -> Command {
     let output = Command::new(program).args(["-c", libdir]).output().unwrap();
     let libdir = String::from_utf8(output.stdout).unwrap();
     command.env("LD_LIBRARY_PATH", libdir.trim());
-    // What they log per model and request belongs to neither the table nor the measurement.
+    // They log every model and request, which would disturb table and measurement.
     command.stderr(std::process::Stdio::null());
     command
 }

@@ -11,7 +11,7 @@ const STOP_MAX: Duration = Duration::from_secs(15);
 /// A server that ends with this, and all that it has started.
 pub(crate) struct Process(Child);
 
-/// What `/proc/PID/stat` says of one process.
+/// Fields of `/proc/PID/stat`.
 struct Stat {
     parent: u32,
     cpu: Duration,
@@ -20,7 +20,7 @@ struct Stat {
 // === impl Process ===
 
 impl Process {
-    /// Starts it; what it prints on stdout is dropped: the bench's own is a table.
+    /// Starts it without its stdout, because the bench prints a table there.
     pub(crate) fn start(command: &mut Command) -> std::io::Result<Self> {
         let command = command.stdin(Stdio::null()).stdout(Stdio::null());
         command.spawn().map(Self)
@@ -31,7 +31,7 @@ impl Process {
         !matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// CPU time that it and what it started have taken so far.
+    /// CPU time of the process and its descendants so far.
     pub(crate) fn cpu(&self) -> Duration {
         let tree = self.tree().into_iter();
         tree.filter_map(|pid| Some(Stat::of(pid)?.cpu)).sum()

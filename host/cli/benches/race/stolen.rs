@@ -1,4 +1,4 @@
-//! Time that a virtual machine was ready to run and its host ran somebody else.
+//! Steal time: a virtual machine was ready to run, and its host ran another one.
 
 /// So far, on all cores, in clock ticks; none where the system does not tell.
 #[derive(Clone, Copy)]

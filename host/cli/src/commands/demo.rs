@@ -1,4 +1,4 @@
-//! `switchyard demo`: a server of its own, driven with real requests while policies are swapped.
+//! `switchyard demo`: real requests to its own server while policies are swapped.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,9 @@ use clap::Args;
 use switchyard_executor::DeviceName;
 use switchyard_executor::candle_threads::configure_candle;
 
-use super::Failure;
+use super::failure::Failure;
+use super::numbers::positive;
+use super::print;
 use crate::demo::{DemoError, DemoOptions, DemoReport};
 
 /// Threads of each of the demo's workers.
@@ -18,7 +20,7 @@ const WORKER_THREADS: usize = 1;
   switchyard demo --policies target/policies --zoo models/zoo
   switchyard demo --seconds 10 --load 1.2 --json
 
-Ends with exit code 1 when a request was lost or a policy served less well than fcfs.")]
+Exit code 1 if a request is lost or a policy has less utility than fcfs.")]
 pub(super) struct DemoArgs {
     /// Folder of policies
     #[arg(long, value_name = "DIR", default_value = "target/policies")]
@@ -26,17 +28,17 @@ pub(super) struct DemoArgs {
     /// Folder of models
     #[arg(long, value_name = "DIR", default_value = "models/zoo")]
     zoo: PathBuf,
-    /// Folder where this machine's latencies are kept
+    /// Folder of this machine's profiles
     #[arg(long, value_name = "DIR", default_value = "profiles")]
     profiles: PathBuf,
-    /// What its workers compute on: cpu or cuda:0
+    /// Device of the workers: cpu or cuda:0
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: DeviceName,
-    /// How long each policy serves in each of the two rounds
-    #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = super::positive)]
+    /// Seconds for which each policy serves in each of the two rounds
+    #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = positive)]
     seconds: f64,
-    /// Offered load, as a share of what the most accurate variants sustain on all workers
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = super::positive)]
+    /// Offered load, as a share of the capacity of all workers with the most accurate variants
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = positive)]
     load: f64,
     /// Seed of arrivals and inputs
     #[arg(long, default_value_t = 1)]
@@ -49,7 +51,7 @@ pub(super) struct DemoArgs {
     json: bool,
 }
 
-/// Runs and prints; fails when the demo does not show what it should.
+/// Runs and prints; an error if the demo fails.
 pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     configure_candle(WORKER_THREADS);
     let options = DemoOptions {
@@ -78,11 +80,8 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
 }
 
 fn print(report: &DemoReport, json: bool) -> Result<(), Failure> {
-    if json {
-        let text = serde_json::to_string_pretty(report).map_err(Failure::check)?;
-        println!("{text}");
-    } else {
-        println!("{report}");
+    match json {
+        true => print::json(report),
+        false => print::line(report),
     }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Every command says what it does, with examples, and says the same tomorrow.
+//! Every command's help: examples, an explanation of each option, and snapshots.
 
 use clap::{Command, CommandFactory};
 use insta::assert_snapshot;

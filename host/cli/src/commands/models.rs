@@ -1,4 +1,4 @@
-//! `switchyard models`: what a profile says of every variant, as a table and as a page.
+//! `switchyard models`: the variants of a profile, as a table and as a page.
 
 mod page;
 mod sheet;
@@ -8,22 +8,24 @@ use std::path::PathBuf;
 use clap::Args;
 use switchyard_profile::ProfileFile;
 
-use self::sheet::Sheet;
-use super::Failure;
+use self::sheet::{NOISE_NOTE, Sheet};
+use super::failure::Failure;
+use super::output::{Folders, check_file};
+use super::print;
 
-/// Show what every variant can do and takes, as a profile has it
+/// Show accuracy, latency and memory of every variant in a profile
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   switchyard models --profile profiles/here.json
   switchyard models --profile profiles/here.json --markdown docs/models.md
   switchyard models --profile profiles/here.json --json
 
-Everything comes from the profile: parameters, accuracy and recall spread per exit, latency by
-batch, load time, memory, and what cutting a variant into its stages costs.
+The table has parameters, accuracy and recall of each exit, latency by batch, load time, memory,
+and the cost of running a variant stage by stage, marked `~` if it is within the noise.
 
-In a page that is there already, only what stands between its two marks is written anew.")]
+In an existing page, only the part between its two marks is replaced.")]
 pub(super) struct ModelsArgs {
-    /// A profile, as `switchyard profile` writes it
+    /// A profile of `switchyard profile`
     #[arg(long, value_name = "FILE")]
     profile: PathBuf,
     /// Write the tables into this page
@@ -37,17 +39,18 @@ pub(super) struct ModelsArgs {
 /// Reads, prints and writes.
 pub(super) fn run(args: &ModelsArgs) -> Result<(), Failure> {
     let file = ProfileFile::load(&args.profile).map_err(Failure::input)?;
+    if let Some(page) = &args.markdown {
+        check_file("--markdown", page, Folders::Made)?;
+    }
     let sheet = Sheet::new(&file);
-    if args.json {
-        let json = serde_json::to_string_pretty(&sheet).map_err(Failure::check)?;
-        println!("{json}");
-    } else {
-        println!("{}", sheet.table().trim_fmt());
+    match args.json {
+        true => print::json(&sheet)?,
+        false => print::line(format_args!("{}\n\n{NOISE_NOTE}", sheet.table().trim_fmt()))?,
     }
     if let Some(page) = &args.markdown {
         page::write(page, &sheet).map_err(Failure::input)?;
         if !args.json {
-            println!("\nwritten to {}", page.display());
+            print::line(format_args!("\nwritten to {}", page.display()))?;
         }
     }
     Ok(())

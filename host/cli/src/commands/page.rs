@@ -1,17 +1,17 @@
-//! Pages of documentation in which a part between two marks is written by a command.
+//! Pages of documentation with a part between two marks that a command writes.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
 const END: &str = "<!-- end -->";
 
-/// The mark that a part begins with, which names the command that writes it.
+/// The first mark of a part; it names the command that writes the part.
 pub(super) fn begin(command: &str) -> String {
     format!("<!-- begin: written by `{command}`, do not edit -->")
 }
 
-/// Writes a section between the marks of a page; what people wrote around them stays. A page that
-/// is not there yet begins with `title`.
+/// Writes a section between the marks of a page and leaves the rest as it is. A new page begins with
+/// `title`.
 pub(super) fn write(page: &Path, title: &str, begin: &str, section: &str) -> Result<(), String> {
     let named = |error: std::io::Error| format!("{}: {error}", page.display());
     let old = match std::fs::read_to_string(page) {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_wrote_stays() {
+    fn text_around_the_marks_stays() {
         let begin = begin("a command");
         let page = format!("# Mine\n\nBefore.\n\n{begin}\nold\n{END}\n\nAfter.\n");
         let once = replaced(&page, &begin, "new\n");

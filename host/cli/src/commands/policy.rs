@@ -1,4 +1,4 @@
-//! `switchyard policy`: what is done with a policy outside a server.
+//! `switchyard policy`: make, build, check and measure policies.
 
 mod build;
 mod check;
@@ -8,9 +8,9 @@ mod report;
 
 use clap::{Args, Subcommand};
 
-use super::Failure;
+use super::failure::Failure;
 
-/// Work on policies
+/// Make, build, check and measure policies
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "Examples:
@@ -31,7 +31,7 @@ enum PolicyCommand {
     Cost(cost::CostArgs),
 }
 
-/// Does what is asked for.
+/// Runs the subcommand.
 pub(super) fn run(args: &PolicyArgs) -> Result<(), Failure> {
     match &args.command {
         PolicyCommand::New(args) => new::run(args),

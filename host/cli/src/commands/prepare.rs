@@ -1,4 +1,4 @@
-//! `switchyard prepare`: what a policy needs made before it serves.
+//! `switchyard prepare`: the artifacts that a policy needs before it serves.
 
 mod ppo_router;
 mod profiled;
@@ -8,9 +8,9 @@ mod selection;
 
 use clap::{Args, Subcommand};
 
-use super::Failure;
+use super::failure::Failure;
 
-/// Make what a policy needs before it serves: tables, measurements, weights
+/// Make the artifacts of a policy: tables, measurements, weights
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "Examples:
@@ -32,7 +32,7 @@ enum PrepareCommand {
     Selection(selection::SelectionArgs),
 }
 
-/// Does what is asked for.
+/// Runs the subcommand.
 pub(super) fn run(args: &PrepareArgs) -> Result<(), Failure> {
     match &args.command {
         PrepareCommand::PpoRouter(args) => ppo_router::run(args),

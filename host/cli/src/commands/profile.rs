@@ -1,4 +1,4 @@
-//! `switchyard profile`: measure what every variant takes on this machine.
+//! `switchyard profile`: measure latency, memory and accuracy of every variant on this machine.
 
 mod accuracy;
 mod between;
@@ -18,12 +18,13 @@ use switchyard_profile::{
 
 use self::accuracy::Accuracies;
 use self::table::Measurements;
-use super::{Failure, read_config};
+use super::failure::Failure;
+use super::output::{Folders, check_file};
+use super::shipped::read_config;
 use switchyard_server::assembly::{PoolPlan, measure};
 use switchyard_server::shutdown::{self, Cancel};
 
-/// Latencies get this part of the budget in any case; what validation takes of it beyond the rest
-/// is exceeded.
+/// Least share of the budget for latencies. Longer validation exceeds the budget.
 const LATENCIES_MIN: f64 = 0.5;
 
 /// Measure latencies, load times, memory and accuracy on this machine
@@ -35,42 +36,40 @@ const LATENCIES_MIN: f64 = 0.5;
   switchyard profile --out /tmp/profile.json --zoo models/zoo --json
   switchyard profile import ramsis/profiles --out profiles/ramsis.json
 
-Measures every variant of every app on every kind of worker that the configuration has, through
-the executor that serves. Latencies come from this machine alone; run nothing beside it.
-Accuracies are measured again on a part of each app's validation set and compared with the
-card's; where the set cannot be made, they are the card's, and the file says so.
+Measures every variant of every app on every kind of worker in the configuration, through the
+executor that serves. Other work on the machine makes the latencies longer. Accuracies are
+measured on part of each app's validation set and compared with the card; for an app without a
+data generator the profile has the card's values, marked as such.
 
-Interrupted, it goes on where it stopped when the same command is given again: what was measured
-is kept in FILE.unfinished meanwhile.
+The same command continues an interrupted run, from FILE.unfinished.
 
-Exit codes: 0 done, 1 an accuracy is not what the card says or it was interrupted, 2 the
+Exit codes: 0 done, 1 an accuracy differs from the card or the run was interrupted, 2 the
 configuration, the zoo or the output cannot be used.")]
 pub(super) struct ProfileArgs {
     #[command(subcommand)]
     command: Option<ProfileCommand>,
-    /// Where the profile goes, as profile.file names it
+    /// File of the profile, as profile.file names it
     #[arg(long, value_name = "FILE", required = true)]
     out: Option<PathBuf>,
-    /// Configuration file; without one, the shipped demo configuration
+    /// Configuration file [default: the shipped demo configuration]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder of models, in the place of every app's zoo
+    /// Folder of models; overrides every app's zoo
     #[arg(long, value_name = "DIR")]
     zoo: Option<PathBuf>,
-    /// Time for everything, such as 90s or 8m; latencies get at least half of it
+    /// Time for all measurements, such as 90s or 8m; latencies get at least half of it
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = budget)]
     budget: Duration,
-    /// The same in seconds
+    /// The same budget in seconds
     #[arg(long, value_name = "N", conflicts_with = "budget", value_parser = clap::value_parser!(u64).range(1..=36_000))]
     seconds: Option<u64>,
-    /// Batch sizes, such as 1,2,3,4,10; those above a variant's largest are left out, its largest is
-    /// always added
+    /// Batch sizes, such as 1,2,3,4,10, up to each variant's largest, which is always added
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32], value_parser = clap::value_parser!(u32).range(1..))]
     batches: Vec<u32>,
-    /// Validation inputs per class that accuracies are measured on; 0: none
+    /// Validation inputs per class for accuracies; 0: the cards' accuracies
     #[arg(long, value_name = "N", default_value_t = 100)]
     accuracy: usize,
-    /// Forget what an interrupted run has measured
+    /// Discard the measurements of an interrupted run
     #[arg(long)]
     fresh: bool,
     /// Print JSON
@@ -89,6 +88,7 @@ pub(super) fn run(args: &ProfileArgs) -> Result<(), Failure> {
         return import::run(args);
     }
     let out = args.out.clone().unwrap_or_default();
+    check_file("--out", &out, Folders::Made)?;
     let mut config = read_config(args.config.as_deref())?;
     if let Some(zoo) = &args.zoo {
         for app in &mut config.apps {
@@ -131,7 +131,7 @@ impl ProfileArgs {
         self.seconds.map_or(self.budget, Duration::from_secs)
     }
 
-    /// As it can be typed again.
+    /// The command line, to be typed again.
     fn command_line(&self) -> String {
         let mut words = match self.seconds {
             Some(seconds) => format!("switchyard profile --seconds {seconds}"),
@@ -165,7 +165,7 @@ impl ProfileArgs {
         }
     }
 
-    /// What an interrupted run of the same command has measured.
+    /// The measurements of an interrupted run of the same command.
     fn kept(&self, unfinished: &UnfinishedMeasurement) -> Measurement {
         if self.fresh {
             return Measurement::default();
@@ -174,13 +174,13 @@ impl ProfileArgs {
             Ok(None) => Measurement::default(),
             Ok(Some(kept)) => {
                 let (cells, file) = (kept.cells(), unfinished.path().display());
-                tracing::info!(%file, cells, "going on where it was interrupted");
+                tracing::info!(%file, cells, "continuing an interrupted run");
                 kept
             }
             Err(reason) => {
                 tracing::warn!(
                     reason,
-                    "what was measured before does not fit: starting anew"
+                    "measurements of another command or machine are discarded"
                 );
                 Measurement::default()
             }
@@ -204,17 +204,14 @@ impl ProfileArgs {
         let measured = measure(plans, &options, &mut measurement, Some(unfinished), cancel);
         measured.map_err(|error| {
             if cancel.is_cancelled() {
-                Failure::check(format!(
-                    "{error}; the same command goes on where it stopped"
-                ))
+                Failure::check(format!("{error}; the same command continues"))
             } else {
                 Failure::input(error)
             }
         })?;
         let mut made = Provenance::now(self.command_line(), versions());
         if self.accuracy == 0 {
-            made.notes
-                .push("accuracies are as the cards say".to_owned());
+            made.notes.push("accuracies are the cards'".to_owned());
         }
         Ok(measurement.to_file(made, Machine::detect()))
     }
@@ -247,7 +244,7 @@ fn cancelled_by_signals() -> std::io::Result<Cancel> {
     Ok(cancel)
 }
 
-/// As shells have it for SIGINT.
+/// Exit code after SIGINT, as shells report it.
 const INTERRUPTED: i32 = 130;
 
 /// A time such as `90s` or `8m`.

@@ -1,48 +1,52 @@
-//! `switchyard replay`: recorded windows before another policy.
+//! `switchyard replay`: recorded windows, decided by another policy.
 
 mod arrivals;
 mod case;
 mod challenger;
 mod engine;
+mod frames;
 mod output;
+mod requests;
+mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use switchyard_policy::recording::{CutOff, Frame, Reader};
 
 use self::challenger::Challenger;
 use self::engine::Engine;
-use super::simulate::contenders::Named;
-use super::{Failure, read_config};
+use self::frames::for_each_frame;
+use super::failure::Failure;
+use super::output::{Folders, check_file};
+use super::shipped::read_config;
+use super::simulate::named::Named;
 
-/// Put recorded windows before a policy and show how its plans differ from the recorded ones
+/// Run a policy on recorded windows and show the differences between its plans and the recorded ones
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   switchyard replay main.rec --policy fcfs
   switchyard replay main.rec --policy my-policy.wasm --settings 'tau = 6' --limit 3
   switchyard replay main.rec --policy sneakpeek --json > differences.json
-  switchyard replay main.rec --policy my-policy --window 17 \
+  switchyard replay main.rec --policy my-policy --window 17 \\
       --test tests/window_17.rs --type my_policy::MyPolicy
   switchyard replay main.rec --arrivals arrivals.json
   switchyard simulate --policy sneakpeek --workload trace:arrivals.json \\
       --profile profiles/here.json
 
 A recording comes from `record` in a [[pool]] of the configuration, or from `switchyard simulate
---record`. A policy is NAME, for NAME.wasm in the folder of policies, a path that ends in .wasm, or
-`edf`, the native fallback; settings may follow as a TOML table, 'sneakpeek{tau = 6}'. It is given
-every window in order, on fuel, with the recorded catalog, seed and limits. The policy that was
-recorded, by its content, also gets the recorded settings unless there are others: then every plan
-should be the recorded one.
+--record`. A policy is NAME (NAME.wasm in the folder of policies), a path that ends in .wasm, or
+`edf`, the native fallback; settings may follow as a TOML table, 'sneakpeek{tau = 6}'. It gets
+every window in order, on fuel, with the recorded catalog, seed and limits. The recorded policy,
+identified by its content, also gets the recorded settings unless others are given: then every
+plan should be the recorded one.
 
-Each window is a question of its own: what the policy would do is compared, not done, and the next
-window is the recorded one again. A request's utility is the accuracy expected from its evidence
-times what its lateness leaves of it when the plan is carried out as the profile says; requests
-that a plan leaves waiting have none yet.
+The policy's plan is compared and not carried out: the next window is again the recorded one. The
+utility of a request is its expected accuracy, reduced by the penalty for its expected lateness,
+both from profile and evidence; a request that a plan leaves waiting has none yet. The summary
+counts each request once, in the first window in which the two plans treat it differently.
 
---window makes a unit test of one window: FILE.rs, which runs with `cargo test`, and FILE.json beside
-it. A policy with a memory is asked without it there.
+--window makes a unit test of one window: FILE.rs, which runs with `cargo test`, and FILE.json
+next to it. The test gives the policy no memory of earlier windows.
 
 Exit codes: 0 done, 2 the recording or the policy cannot be used.")]
 pub(super) struct ReplayArgs {
@@ -52,40 +56,45 @@ pub(super) struct ReplayArgs {
     /// The policy, POLICY[{SETTINGS}]
     #[arg(long, value_name = "P", required_unless_present = "arrivals")]
     policy: Option<Named>,
-    /// The policy's settings, as TOML, field by field before those in NAME.toml beside it
+    /// The policy's settings, as TOML; override those in NAME.toml, field by field
     #[arg(long, value_name = "TOML", requires = "policy")]
     settings: Option<String>,
-    /// Configuration that says where policies are; without one, the shipped demo configuration
+    /// Configuration with the folder of policies [default: the shipped demo configuration]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder of policies, in the place of policies.dir
+    /// Folder of policies; overrides policies.dir
     #[arg(long = "policies", value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Windows that differ to show; all are counted
+    /// Most differing windows to show; all are counted
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print JSON
     #[arg(long, requires = "policy")]
     json: bool,
-    /// A window that becomes a unit test; needs --test and --type
+    /// Make a unit test of this window; needs --test and --type
     #[arg(long, value_name = "N", requires_all = ["policy", "test", "of"])]
     window: Option<u64>,
-    /// The run of the recording that it is in
+    /// The window's run in the recording
     #[arg(long, value_name = "N", default_value_t = 1, requires = "window")]
     run: u64,
-    /// Write the test, with the window beside it as JSON
+    /// File of the test; the window is written next to it as JSON
     #[arg(long, value_name = "FILE.rs", requires = "window")]
     test: Option<PathBuf>,
     /// The type that implements the policy, such as my_policy::MyPolicy
     #[arg(long = "type", id = "of", value_name = "PATH", requires = "window")]
     of: Option<String>,
-    /// Write the requests that the windows show, as a trace for `simulate`
+    /// Write the requests of the windows, as a trace for `simulate`
     #[arg(long, value_name = "FILE")]
     arrivals: Option<PathBuf>,
 }
 
 /// Replays and prints.
 pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    for (option, file) in [("--arrivals", &args.arrivals), ("--test", &args.test)] {
+        if let Some(file) = file {
+            check_file(option, file, Folders::Exist)?;
+        }
+    }
     if let Some(file) = &args.arrivals {
         arrivals::write(&args.trace, file)?;
     }
@@ -114,38 +123,4 @@ pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         kept.write(file, of, &args.trace)?;
     }
     output::print(&args.trace, &outcome, args.json)
-}
-
-/// Reads a recording to its end, with a bar; says what is missing there.
-fn for_each_frame(
-    trace: &Path,
-    mut take: impl FnMut(Frame) -> Result<(), Failure>,
-) -> Result<Option<CutOff>, Failure> {
-    let mut reader = Reader::open(trace).map_err(Failure::input)?;
-    let length = std::fs::metadata(trace).map_or(0, |file| file.len());
-    let bar = ProgressBar::new(length).with_style(style());
-    let mut offset = 0;
-    while let Some(frame) = reader.next() {
-        let frame = frame.map_err(Failure::input)?;
-        if reader.offset() > offset {
-            offset = reader.offset();
-            bar.set_position(offset);
-        }
-        take(frame)?;
-    }
-    bar.finish_and_clear();
-    let cut_off = reader.cut_off();
-    if let Some(cut_off) = cut_off {
-        let file = trace.display();
-        eprintln!(
-            "{file}: the last block, at byte {}, is not whole: its {} bytes are left out",
-            cut_off.offset, cut_off.bytes
-        );
-    }
-    Ok(cut_off)
-}
-
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("replaying {wide_bar} {bytes}/{total_bytes} {eta}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
 }

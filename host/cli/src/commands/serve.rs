@@ -1,4 +1,4 @@
-//! `switchyard serve`: run the server until it is told to stop.
+//! `switchyard serve`: run the server until a signal stops it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use switchyard_executor::candle_threads::{candle_misfit, configure_candle};
 
-use super::{Failure, read_config};
+use super::failure::Failure;
+use super::shipped::read_config;
 use switchyard_server::config::Config;
 use switchyard_server::server::{Listeners, Server};
 use switchyard_server::shutdown::{self, Cancel};
@@ -18,22 +19,23 @@ use switchyard_server::shutdown::{self, Cancel};
   switchyard serve --config switchyard.toml
   switchyard serve --policies target/policies --zoo models/zoo --http 127.0.0.1:9000
 
-Its addresses are taken first, then models and profile are read; where no profile of this machine
-fits, one is measured. Stops on SIGTERM or SIGINT, once the requests it has taken are served.")]
+The server binds its addresses first, then reads models and profile; if no profile of this
+machine fits, it measures one. On SIGTERM or SIGINT it answers the accepted requests and
+stops.")]
 pub(super) struct ServeArgs {
-    /// Configuration file; without one, the shipped demo configuration
+    /// Configuration file [default: the shipped demo configuration]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder of policies, in the place of policies.dir
+    /// Folder of policies; overrides policies.dir
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
-    /// Folder of models, in the place of every app's zoo
+    /// Folder of models; overrides every app's zoo
     #[arg(long, value_name = "DIR")]
     zoo: Option<PathBuf>,
-    /// Address of the inference port, in the place of server.http; port 0: a free one
+    /// Address of the inference port; overrides server.http; port 0: a free port
     #[arg(long, value_name = "ADDR")]
     http: Option<SocketAddr>,
-    /// Address of the admin port, in the place of server.admin
+    /// Address of the admin port; overrides server.admin
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
 }
@@ -76,7 +78,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), Failure> {
 
 async fn serve(config: Config) -> Result<(), Failure> {
     let mut signalled = Box::pin(shutdown::signalled().map_err(Failure::input)?);
-    // First of all: a start may measure for a while, only to find that its port is taken.
+    // Before the start, which may measure for a while, so that a taken port is reported at once.
     let listeners = Listeners::bind(&config.server)
         .await
         .map_err(Failure::input)?;

@@ -8,7 +8,9 @@ use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
 use switchyard_training::train::{APPS, TrainOptions, TrainReport, train};
 
-use super::Failure;
+use super::failure::Failure;
+use super::output::check_folder;
+use super::print;
 
 /// Make an app's data, train its variants, write weights and model cards
 #[derive(Debug, Args)]
@@ -21,32 +23,33 @@ pub(super) struct TrainArgs {
     /// The app
     #[arg(value_parser = PossibleValuesParser::new(APPS))]
     app: String,
-    /// Folder of the app in a zoo; its last part must be the app's name [default: models/zoo/APP]
+    /// Folder of the app in a zoo, which must be named after the app [default: models/zoo/APP]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Seed of weights and data
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Seconds in the place of minutes, poor models in the place of good ones
+    /// Train for seconds instead of minutes; the models are poor
     #[arg(long)]
     quick: bool,
-    /// Train only this variant, or `sneakpeek` for the evidence; may be given again
+    /// Train only this variant, or `sneakpeek` for the evidence; repeat the option for more
     #[arg(long = "variant", value_name = "NAME")]
     variants: Vec<String>,
 }
 
-/// Trains and prints what came of it.
+/// Trains and prints a table of the variants.
 pub(super) fn run(args: &TrainArgs) -> Result<(), Failure> {
     let app = args.app.as_str();
     let default = || PathBuf::from("models/zoo").join(app);
     let out = args.out.clone().unwrap_or_else(default);
     if out.file_name().is_none_or(|name| name != app) {
-        // Found out now, not by whoever opens the zoo after minutes of training.
+        // A zoo with another name would be refused only after minutes of training.
         let out = out.display();
         return Err(Failure::input(format!(
             "--out: {out}: its last part must be `{app}`"
         )));
     }
+    check_folder("--out", &out)?;
     let options = TrainOptions {
         out: out.clone(),
         seed: args.seed,
@@ -58,9 +61,8 @@ pub(super) fn run(args: &TrainArgs) -> Result<(), Failure> {
     let bar = ProgressBar::new(0).with_style(style);
     let report = train(app, &options, &bar).map_err(Failure::input)?;
     bar.finish_and_clear();
-    println!("{}", table(&report));
-    println!("written to {}", out.display());
-    Ok(())
+    print::line(table(&report))?;
+    print::line(format_args!("written to {}", out.display()))
 }
 
 fn table(report: &TrainReport) -> Table {

@@ -1,5 +1,4 @@
-//! The server, as its own process: found through its log, asked through its admin port,
-//! stopped by the signal that an operator would send.
+//! The server process: its log names the ports, its admin port gives the status, a signal stops it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,19 +13,19 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::DemoError;
+use super::error::DemoError;
 use switchyard_server::admin::ServerStatus;
 
-/// How long it may take to listen, then to be ready, and to stop.
+/// Longest time to listen, to become ready, and to stop.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often a status that is waited for is looked at.
+/// Time between two looks at the status.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A running server.
 pub(super) struct ServerProcess {
     child: Child,
-    /// Where requests go.
+    /// Address for requests.
     pub(super) http: SocketAddr,
     admin: SocketAddr,
 }
@@ -34,7 +33,7 @@ pub(super) struct ServerProcess {
 // === impl ServerProcess ===
 
 impl ServerProcess {
-    /// Starts this very program as a server; its log lines go to `tell`.
+    /// Starts this program as a server; its log lines go to `tell`.
     pub(super) async fn start(
         config: &Path,
         tell: impl Fn(&str) + Send + 'static,
@@ -63,24 +62,24 @@ impl ServerProcess {
         Ok(Self { child, http, admin })
     }
 
-    /// What the admin port says.
+    /// The status, from the admin port.
     pub(super) async fn status(&self) -> Result<ServerStatus, DemoError> {
         let client = Client::builder(TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
         let uri = format!("http://{}/admin/v1/status", self.admin);
-        let uri = uri.parse().map_err(failed("has an odd address"))?;
+        let uri = uri.parse().map_err(failed("has an invalid address"))?;
         let response = client
             .get(uri)
             .await
-            .map_err(failed("does not say how it is"))?;
+            .map_err(failed("does not give its status"))?;
         let body = response.into_body().collect().await;
-        let body = body.map_err(failed("does not say how it is"))?.to_bytes();
-        serde_json::from_slice(&body).map_err(failed("says what cannot be read"))
+        let body = body.map_err(failed("does not give its status"))?.to_bytes();
+        serde_json::from_slice(&body).map_err(failed("gave an unreadable status"))
     }
 
-    /// Waits until the status is as wanted.
+    /// Waits for a status; `step` names it in the error.
     pub(super) async fn until(
         &self,
-        what: &str,
+        step: &str,
         wanted: impl Fn(&ServerStatus) -> bool,
     ) -> Result<ServerStatus, DemoError> {
         let began = Instant::now();
@@ -90,13 +89,13 @@ impl ServerProcess {
                 return Ok(status);
             }
             if began.elapsed() > PATIENCE {
-                return Err(DemoError::Server(format!("did not {what} in time")));
+                return Err(DemoError::Server(format!("did not {step} in time")));
             }
             sleep(POLL).await;
         }
     }
 
-    /// Asks it to stop, and waits until it has drained and is gone.
+    /// Sends SIGTERM and waits for the process to drain and end.
     pub(super) async fn stop(mut self) -> Result<ExitStatus, DemoError> {
         #[cfg(unix)]
         if let Some(pid) = self
@@ -105,12 +104,12 @@ impl ServerProcess {
             .and_then(|pid| rustix::process::Pid::from_raw(pid as i32))
         {
             rustix::process::kill_process(pid, rustix::process::Signal::TERM)
-                .map_err(failed("cannot be told to stop"))?;
+                .map_err(failed("cannot be stopped"))?;
         }
         #[cfg(not(unix))]
         self.child
             .start_kill()
-            .map_err(failed("cannot be told to stop"))?;
+            .map_err(failed("cannot be stopped"))?;
         let stopped = timeout(PATIENCE, self.child.wait()).await;
         stopped
             .map_err(|_| DemoError::Server("did not stop in time".to_owned()))?
@@ -136,10 +135,10 @@ async fn listening(
     Err(DemoError::Server(format!("ended: {last}")))
 }
 
-/// A log line in words: message first, then its fields.
+/// A log line as text: the message, then its fields.
 fn readable(line: &str) -> String {
     let Ok(Value::Object(entry)) = serde_json::from_str(line) else {
-        // Not a log line: said before logging began, or by a panic.
+        // Not a log line: printed before logging began, or by a panic.
         return line.to_owned();
     };
     let level = entry
@@ -164,8 +163,8 @@ fn readable(line: &str) -> String {
     words.join(" ")
 }
 
-fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> DemoError {
-    move |error| DemoError::Server(format!("{what}: {error}"))
+fn failed<E: std::fmt::Display>(step: &'static str) -> impl Fn(E) -> DemoError {
+    move |error| DemoError::Server(format!("{step}: {error}"))
 }
 
 #[cfg(test)]
@@ -173,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_lines_are_put_in_words() {
+    fn log_lines_become_text() {
         let line = r#"{"timestamp":"t","level":"INFO","fields":{"message":"listening","http":"127.0.0.1:1","n":3},"target":"x"}"#;
         assert_eq!(readable(line), "INFO listening http=127.0.0.1:1 n=3");
         assert_eq!(readable("error: no"), "error: no");

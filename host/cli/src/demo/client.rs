@@ -1,5 +1,4 @@
-//! Sends requests when they are due, whatever became of earlier ones, and remembers how each
-//! ended.
+//! Sends requests when they are due, without waiting for earlier ones, and records each outcome.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,8 +24,8 @@ const JSON_LENGTH: &str = "inference-header-content-length";
 /// After this long without an answer a request counts as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Requests on their way at once. Those behind them wait here, and the server is charged for it:
-/// latency counts from when they were due. Fewer than the files that a process may open everywhere.
+/// Most requests in flight. Further ones wait here, which counts as latency, because it begins when a
+/// request is due. Below the limit of open files of every system.
 const CONNECTIONS_MAX: usize = 768;
 
 /// Sends to the apps of one server. Clones share connections.
@@ -40,7 +39,7 @@ pub(super) struct Client {
     in_flight: Arc<AtomicU64>,
 }
 
-/// The part of an answer that is looked at.
+/// The fields of an answer that the demo reads.
 #[derive(Deserialize)]
 struct Reply {
     model_version: String,
@@ -95,7 +94,7 @@ impl Client {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Requests that wait for their end.
+    /// Requests without an outcome.
     pub(super) fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -108,8 +107,8 @@ impl Client {
         tokio::spawn(async move {
             let (app, deadline) = (request.app, request.deadline);
             let exchange = async {
-                // Never closed, so that there is always a turn.
-                let _turn = client.connections.acquire().await;
+                // The semaphore is never closed, so the permit always comes.
+                let _permit = client.connections.acquire().await;
                 client.exchange(request).await
             };
             let end = match timeout(PATIENCE, exchange).await {
@@ -117,10 +116,10 @@ impl Client {
                 Err(_) => End::Lost(format!("no answer within {} s", PATIENCE.as_secs())),
             };
             client.in_flight.fetch_sub(1, Ordering::Relaxed);
-            // An error means that nobody counts any more.
+            // An error means that the receiver is gone.
             let _ = outcomes.send(Outcome {
                 app,
-                // From when it was due: a late send is the server's loss too, if it held us up.
+                // From the due time: a server that delays the client is charged for it.
                 latency: due.elapsed(),
                 deadline,
                 end,
@@ -151,7 +150,7 @@ impl Client {
     }
 }
 
-/// An error with all its causes: hyper's own words name only the step.
+/// An error with all its causes: hyper's own message names only the step.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let words: Vec<String> = causes.map(ToString::to_string).collect();
@@ -167,7 +166,7 @@ fn end_of(app: &str, status: StatusCode, body: &[u8], label: usize) -> End {
         let status = status.as_u16();
         return End::Refused { status, error };
     }
-    // An answer that cannot be read is none.
+    // An unreadable answer counts as lost.
     let reply: Reply = match serde_json::from_slice(body) {
         Ok(reply) => reply,
         Err(error) => return End::Lost(format!("unreadable answer: {error}")),
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told_apart() {
+    fn refused_and_lost_requests_are_distinguished() {
         let refused = end(429, r#"{"error": "full"}"#);
         assert!(matches!(refused, End::Refused { status: 429, error } if error == "full"));
         assert!(matches!(end(200, "{}"), End::Lost(_)));

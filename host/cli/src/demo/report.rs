@@ -1,4 +1,4 @@
-//! What the demo showed, for people and for programs.
+//! The demo's results, as text and as JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use serde::Serialize;
 use super::score::{Score, Scores};
 use super::simulated::Simulated;
 
-/// A policy may be so much worse than the first: where there is time for everybody, all are alike.
+/// Most utility that a policy may lose against the first one. Without overload all are alike.
 const ALIKE: f64 = 0.01;
 
-/// The least number of swaps that shows anything.
+/// Least number of swaps.
 const SWAPS_MIN: usize = 2;
 
 /// Kinds of answers shown per policy.
 const RAN_SHOWN: usize = 4;
 
-/// Everything the demo found out.
+/// The demo's results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct DemoReport {
-    /// Offered load, as a share of what the most accurate variants sustain on all workers.
+    /// Offered load, as a share of the capacity of all workers with the most accurate variants.
     pub(crate) load: f64,
     /// The same in requests per second.
     pub(crate) rate_per_s: f64,
@@ -44,7 +44,7 @@ pub(crate) struct DemoReport {
     pub(crate) drained: bool,
 }
 
-/// What one policy made of the arrivals.
+/// Results of one policy.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     /// Its file's name.
@@ -55,7 +55,7 @@ pub(crate) struct Row {
     pub(crate) goodput_per_s: f64,
     /// Share of answers with the right label.
     pub(crate) accuracy: f64,
-    /// Right answers, less what they lost by lateness, per request (SneakPeek eq. 2).
+    /// Mean utility of a request: right answers, reduced by their lateness (SneakPeek eq. 2).
     pub(crate) utility: f64,
     /// Share of requests not answered in time.
     pub(crate) violations: f64,
@@ -67,17 +67,17 @@ pub(crate) struct Row {
     pub p99_ms: f64,
     /// Requests that got no answer.
     pub(crate) lost: u64,
-    /// What the simulator says of the same arrivals.
+    /// The same arrivals, simulated.
     pub(crate) simulated: Simulated,
     /// The same app by app.
     pub(crate) apps: Vec<AppRow>,
-    /// Share of answers by what ran: `app/variant:exit`, or `app/evidence`.
+    /// Share of answers by `app/variant:exit`, or `app/evidence`.
     pub(crate) ran: Vec<(String, f64)>,
-    /// Share of answers by who decided.
+    /// Share of answers by policy.
     pub(crate) decided: Vec<(String, f64)>,
 }
 
-/// What one policy made of the requests for one app.
+/// Results of one policy for one app.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct AppRow {
     /// Its name.
@@ -86,13 +86,13 @@ pub(crate) struct AppRow {
     pub(crate) requests: u64,
     /// Share of answers with the right label.
     pub(crate) accuracy: f64,
-    /// Right answers, less what they lost by lateness, per request.
+    /// Mean utility of a request: right answers, reduced by their lateness.
     pub(crate) utility: f64,
     /// Share of requests not answered in time.
     pub(crate) violations: f64,
     /// 95th percentile of latency in milliseconds.
     pub p95_ms: f64,
-    /// Share of answers by what ran.
+    /// Share of answers by variant and exit.
     pub(crate) ran: Vec<(String, f64)>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct SwapRow {
     pub(crate) compile_us: u64,
     /// Time to try it on recorded windows.
     pub(crate) validate_us: u64,
-    /// Time in which the driver did nothing else.
+    /// Time for which the driver paused.
     pub(crate) switch_us: u64,
     /// Requests that were in flight or came between the new file and the switch.
     pub(crate) meanwhile: u64,
@@ -176,7 +176,7 @@ impl AppRow {
 // === impl DemoReport ===
 
 impl DemoReport {
-    /// What did not come out as it must; empty when the demo went well.
+    /// The failed expectations; empty if the demo went well.
     pub(crate) fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
         if self.lost > 0 || self.imbalance != 0 {
@@ -192,10 +192,13 @@ impl DemoReport {
             failures.push(format!("one of them with: {error}"));
         }
         if self.swaps.len() < SWAPS_MIN {
-            failures.push(format!("{} swaps, wanted {SWAPS_MIN}", self.swaps.len()));
+            failures.push(format!(
+                "{} swaps, at least {SWAPS_MIN} expected",
+                self.swaps.len()
+            ));
         }
         if !self.drained {
-            failures.push("the server did not stop as it should".to_owned());
+            failures.push("the server did not stop cleanly".to_owned());
         }
         if let Some((first, others)) = self.policies.split_first() {
             for other in others
@@ -307,8 +310,8 @@ impl fmt::Display for DemoReport {
         let compared: u64 = self.policies.iter().map(|row| row.requests).sum();
         write!(
             f,
-            "{:.0} requests/s in calm and busy stretches, {:.0} % of what the most \
-             accurate variants sustain; {} swaps under load; {} of {} requests lost",
+            "{:.0} requests/s in calm and busy stretches, {:.0} % of the capacity with the \
+             most accurate variants; {} swaps under load; {} of {} requests lost",
             self.rate_per_s,
             self.load * 100.0,
             self.swaps.len(),
@@ -403,13 +406,13 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_are_for_people() {
+    fn tables_have_a_row_per_policy() {
         insta::assert_snapshot!(report().to_string());
         assert_eq!(report().failures(), Vec::<String>::new());
     }
 
     #[test]
-    fn what_went_wrong_is_said() {
+    fn failures_are_named() {
         let mut bad = report();
         bad.lost = 2;
         bad.refused = 1;

@@ -1,5 +1,5 @@
-//! The demo's course: rounds of phases, one policy each, on the same arrivals; between phases
-//! the policy's file is replaced while requests keep coming.
+//! Rounds of phases, one policy each, on the same arrivals. Between phases the policy's file is
+//! replaced while requests continue to arrive.
 
 use std::time::Duration;
 
@@ -9,16 +9,17 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::child::ServerProcess;
 use super::client::Client;
+use super::error::DemoError;
+use super::options::DemoOptions;
 use super::report::{DemoReport, Row, SwapRow};
 use super::score::{Outcome, Score, Scores};
 use super::simulated::Simulated;
 use super::stage::{Stage, StageApp};
 use super::workload::{Asked, Request, Workload};
-use super::{DemoError, DemoOptions};
 use switchyard_server::admin::ServerStatus;
 use switchyard_server::policies::{Swap, SwapResult};
 
-/// Requests come for so long before and after a swap.
+/// Time before and after a swap in which requests arrive.
 const AROUND_SWAP: Duration = Duration::from_millis(250);
 
 /// Added to the seed for requests that are sent but not compared.
@@ -27,8 +28,8 @@ const BETWEEN: u64 = 0x5eed;
 /// Runs the demo; progress goes to stderr.
 ///
 /// # Errors
-/// Models, policies or profile cannot be used, or the server does not do its part. That a
-/// policy did badly is no error: see [`DemoReport::failures`].
+/// Models, policies or profile cannot be used, or the server fails. Bad results of a policy are no
+/// error: see [`DemoReport::failures`].
 pub(crate) fn run(options: &DemoOptions) -> Result<DemoReport, DemoError> {
     let stage = Stage::set(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -44,7 +45,7 @@ async fn show(options: &DemoOptions, stage: Stage) -> Result<DemoReport, DemoErr
     let first = options
         .names
         .first()
-        .ok_or_else(|| DemoError::Input("there is no policy to show".to_owned()))?;
+        .ok_or_else(|| DemoError::Input("no policy to show".to_owned()))?;
     stage.play(first)?;
     let (config, log) = (stage.config(), bar.clone());
     let server = ServerProcess::start(&config, move |line| {
@@ -80,7 +81,7 @@ async fn show(options: &DemoOptions, stage: Stage) -> Result<DemoReport, DemoErr
     show.end(options, simulated).await
 }
 
-/// What the simulator makes of the phase under each policy.
+/// The phase under each policy, simulated.
 fn simulated(options: &DemoOptions, show: &Show) -> Result<Vec<Simulated>, DemoError> {
     let length = Duration::from_secs_f64(options.phase_s);
     let stage = &show.stage;
@@ -91,8 +92,8 @@ fn simulated(options: &DemoOptions, show: &Show) -> Result<Vec<Simulated>, DemoE
     options.names.iter().map(of).collect()
 }
 
-/// Requests for all apps. Each is given the same share of the machine: as many requests as its most
-/// accurate variant sustains on that share, times the load.
+/// Requests for all apps. Each app gets the same share of the machine; its rate is the capacity of its
+/// most accurate variant on that share, times the load.
 fn workload(apps: &[StageApp], seed: u64, load: f64) -> Result<Workload, DemoError> {
     let share = load / apps.len().max(1) as f64;
     let asked = apps
@@ -102,8 +103,8 @@ fn workload(apps: &[StageApp], seed: u64, load: f64) -> Result<Workload, DemoErr
     Ok(Workload::new(seed, asked))
 }
 
-/// Mean over the apps of what their most accurate variants sustain alone, per second: what all of
-/// them sustain together on equal shares.
+/// Capacity in requests per second of all apps together, on equal shares of the machine: the mean of
+/// the capacities of their most accurate variants.
 fn mean_capacity(apps: &[StageApp]) -> f64 {
     let sum: f64 = apps.iter().map(|app| app.capacity_per_s).sum();
     sum / apps.len().max(1) as f64
@@ -116,14 +117,14 @@ struct Show {
     server: ServerProcess,
     client: Client,
     bar: ProgressBar,
-    /// What every phase is made of.
+    /// The requests of every phase.
     phase: Vec<Request>,
-    /// What comes between phases.
+    /// The requests between phases.
     between: Workload,
-    /// Name of the policy whose file lies there.
+    /// Name of the active policy.
     serving: String,
     scores: Vec<Scores>,
-    /// Of what is not compared.
+    /// Of the requests between phases.
     other: Score,
     swaps: Vec<SwapRow>,
 }
@@ -131,7 +132,7 @@ struct Show {
 // === impl Show ===
 
 impl Show {
-    /// Replaces the policy's file while requests keep coming, and waits until it serves.
+    /// Replaces the policy's file while requests arrive, and waits until the new policy serves.
     async fn swap_to(&mut self, name: &str) -> Result<(), DemoError> {
         let (outcomes, received) = unbounded_channel();
         let swapping = Self::change(&self.stage, &self.server, &self.client, &self.serving, name);
@@ -155,7 +156,7 @@ impl Show {
         Ok(())
     }
 
-    /// The change itself; none when the policy serves already.
+    /// The swap; none if the policy serves already.
     async fn change(
         stage: &Stage,
         server: &ServerProcess,
@@ -188,7 +189,7 @@ impl Show {
                 let reason = swap.error.as_deref().unwrap_or("no reason given");
                 Err(DemoError::Server(format!("refused {new}: {reason}")))
             }
-            None => Err(DemoError::Server("tells of no swap".to_owned())),
+            None => Err(DemoError::Server("reports no swap".to_owned())),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What came of requests: counted, and weighed as the SneakPeek paper weighs them.
+//! Outcomes of requests, and their utility as in the SneakPeek paper.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +15,11 @@ pub(super) struct Outcome {
     pub(super) latency: Duration,
     /// Its deadline, from when it was due.
     pub(super) deadline: Duration,
-    /// What came back.
+    /// The reply.
     pub(super) end: End,
 }
 
-/// What came back.
+/// The reply to a request.
 #[derive(Clone, Debug)]
 pub(super) enum End {
     /// An answer.
@@ -28,10 +28,10 @@ pub(super) enum End {
     Refused {
         /// The HTTP status.
         status: u16,
-        /// What the server said.
+        /// The server's message.
         error: String,
     },
-    /// Nothing: the request was lost.
+    /// No reply: the request was lost.
     Lost(String),
 }
 
@@ -40,7 +40,7 @@ pub(super) enum End {
 pub(super) struct Answered {
     /// The label was the right one.
     pub(super) right: bool,
-    /// Who decided.
+    /// The policy that decided.
     pub(super) policy: String,
     /// `app/variant:exit` that ran, or `app/evidence`.
     pub(super) ran: String,
@@ -59,7 +59,7 @@ pub(super) struct Score {
     latencies: Vec<Duration>,
     policies: BTreeMap<String, u64>,
     ran: BTreeMap<String, u64>,
-    /// One of the errors, for whoever looks for the reason.
+    /// One of the errors.
     pub(super) error: Option<String>,
 }
 
@@ -134,7 +134,7 @@ impl Score {
         share(self.requests - self.in_time, self.requests)
     }
 
-    /// Mean over requests of right answers' worth (eq. 2 with the accuracy that was had).
+    /// Mean utility of the requests (eq. 2 with the measured accuracy).
     pub(super) fn utility(&self) -> f64 {
         self.utility / self.requests.max(1) as f64
     }
@@ -152,12 +152,12 @@ impl Score {
         })
     }
 
-    /// Shares of answers by what ran, largest first.
+    /// Shares of answers by variant and exit, largest first.
     pub(super) fn ran(&self) -> Vec<(String, f64)> {
         shares(&self.ran, self.answered)
     }
 
-    /// Shares of answers by who decided, largest first.
+    /// Shares of answers by policy, largest first.
     pub(super) fn policies(&self) -> Vec<(String, f64)> {
         shares(&self.policies, self.answered)
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn worth_is_accuracy_less_lateness() {
+    fn utility_is_accuracy_less_lateness() {
         let mut score = Score::default();
         // In time and right: 1. Late by a quarter and right: 0.75. Wrong: 0. Refused: 0.
         for outcome in [

@@ -1,4 +1,4 @@
-//! The same arrivals in virtual time: what the simulator says of the server that is shown.
+//! The same arrivals in virtual time, on a simulated copy of the server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,12 +15,11 @@ use switchyard_profile::Percentile;
 use switchyard_sim::workload::{Apps, Arrivals, Deadline, Recorded, RequestStream, Trace};
 use switchyard_sim::{Contender, Quantile, Scenario, ServiceTimes, Workload, run};
 
-use super::DemoError;
-use super::stage::input;
+use super::error::DemoError;
 use super::workload::Request;
 use switchyard_server::assembly::{Measured, PoolPlan};
 
-/// The pool that serves, as the simulator needs it.
+/// The server's pool for the simulator.
 pub(super) struct Twin {
     catalog: Arc<Catalog>,
     class_mixes: Vec<Vec<f64>>,
@@ -29,14 +28,14 @@ pub(super) struct Twin {
     service: ServiceTimes,
 }
 
-/// What the simulator says of one policy on the phase's arrivals.
+/// Results of one policy on the phase's arrivals, simulated.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Simulated {
     /// Answers in time per second.
     pub(crate) goodput_per_s: f64,
     /// Share of right answers, drawn from the confusion matrices.
     pub(crate) accuracy: f64,
-    /// Right answers, less what they lost by lateness, per request.
+    /// Mean utility of a request: right answers, reduced by their lateness.
     pub(crate) utility: f64,
     /// Share of requests not answered in time.
     pub(crate) violations: f64,
@@ -51,11 +50,12 @@ pub(crate) struct Simulated {
 // === impl Twin ===
 
 impl Twin {
-    /// The pool's own catalog and scheduler; batches take what was measured, between its
-    /// percentiles.
+    /// The pool's catalog and scheduler. Service times are drawn between the measured percentiles.
     pub(super) fn new(plan: &PoolPlan, measured: &Measured) -> Result<Self, DemoError> {
         let quantile = |percentile: Percentile| {
-            let catalog = plan.catalog(&measured.at(percentile)).map_err(input)?;
+            let catalog = plan
+                .catalog(&measured.at(percentile))
+                .map_err(DemoError::input)?;
             Ok(Quantile {
                 quantile: percentile.share(),
                 profile: catalog.profile,
@@ -64,7 +64,7 @@ impl Twin {
         let quantiles = [Percentile::P50, Percentile::P95, Percentile::P99].map(quantile);
         let quantiles = quantiles.into_iter().collect::<Result<_, DemoError>>()?;
         Ok(Self {
-            catalog: Arc::new(plan.catalog(measured).map_err(input)?),
+            catalog: Arc::new(plan.catalog(measured).map_err(DemoError::input)?),
             class_mixes: plan.class_mixes(),
             scheduler: SchedulerConfig {
                 history: 1,
@@ -94,7 +94,7 @@ impl Twin {
             ..Scenario::new(Arc::clone(&self.catalog), self.workload(phase))
         };
         let contender = self.contender(policy)?;
-        let report = run(&scenario, &contender, seed).map_err(input)?;
+        let report = run(&scenario, &contender, seed).map_err(DemoError::input)?;
         let total = report.total;
         Ok(Simulated {
             goodput_per_s: total.in_time as f64 / length.as_secs_f64().max(f64::MIN_POSITIVE),
@@ -128,15 +128,16 @@ impl Twin {
         }
     }
 
-    /// The component on fuel, loaded once to be sure.
+    /// The component, on fuel.
     fn contender(&self, policy: &Path) -> Result<Contender, DemoError> {
-        let engine = PolicyEngine::deterministic(&EngineOptions::default()).map_err(input)?;
+        let engine =
+            PolicyEngine::deterministic(&EngineOptions::default()).map_err(DemoError::input)?;
         let options = LoaderOptions {
             cache_dir: None,
             limits: self.limits.clone(),
             seed: 0,
         };
-        let loader = Loader::new(engine, options).map_err(input)?;
+        let loader = Loader::new(engine, options).map_err(DemoError::input)?;
         let policy = policy.to_owned();
         let name = policy.file_stem().unwrap_or_default().to_string_lossy();
         Ok(Contender {

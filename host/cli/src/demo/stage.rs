@@ -1,5 +1,5 @@
-//! What the server is started from: a folder with the policy file that is replaced, and a
-//! configuration that differs from the shipped one in its addresses and folders only.
+//! The server's folder: the policy file that is replaced, and a configuration that differs from the
+//! shipped one only in addresses, folders and device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,59 +11,60 @@ use switchyard_models::zoo::ZooApp;
 use tempfile::TempDir;
 use toml::{Table, Value};
 
+use super::error::DemoError;
+use super::options::DemoOptions;
 use super::simulated::Twin;
-use super::{DemoError, DemoOptions};
 use crate::commands::SHIPPED;
 use switchyard_server::assembly::{Measured, PoolPlan};
 use switchyard_server::config::Config;
 
-/// Name of the policy that the pool follows; its file is replaced.
+/// Name of the pool's policy, whose file is replaced.
 const LIVE: &str = "live";
 
-/// Everything that is ready before the server starts. Removed with it.
+/// The server's files. They are removed when this is dropped.
 pub(super) struct Stage {
     folder: TempDir,
     policies: PathBuf,
-    /// The apps that are asked.
+    /// The apps that get requests.
     pub(super) apps: Vec<StageApp>,
     /// The same pool for the simulator.
     pub(super) twin: Twin,
 }
 
-/// An app that is asked.
+/// An app that gets requests.
 pub(super) struct StageApp {
-    /// As the zoo has it.
+    /// Its card and weights.
     pub(super) zoo: ZooApp,
-    /// Its deadline where a request names none.
+    /// Its deadline if a request names none.
     pub(super) slo: Duration,
-    /// What it loses by being late.
+    /// Its penalty for late answers.
     pub(super) penalty: Penalty,
-    /// What its most accurate variant sustains on all workers, per second.
+    /// Requests per second that its most accurate variant sustains on all workers.
     pub(super) capacity_per_s: f64,
 }
 
 // === impl Stage ===
 
 impl Stage {
-    /// Reads zoo and profile, measuring the machine when no profile of it is kept, and writes
-    /// what the server starts from.
+    /// Reads zoo and profile, measures the machine if it has no profile, and writes the server's
+    /// configuration.
     pub(super) fn set(options: &DemoOptions) -> Result<Self, DemoError> {
-        let folder = tempfile::tempdir().map_err(input)?;
+        let folder = tempfile::tempdir().map_err(DemoError::input)?;
         let text = configuration(options, folder.path())?;
         let file = folder.path().join("switchyard.toml");
-        fs::write(&file, &text).map_err(input)?;
-        let config = Config::read(&file).map_err(input)?;
-        let plans = PoolPlan::all(&config).map_err(input)?;
-        let measured = Measured::obtain(&config, &plans).map_err(input)?;
+        fs::write(&file, &text).map_err(DemoError::input)?;
+        let config = Config::read(&file).map_err(DemoError::input)?;
+        let plans = PoolPlan::all(&config).map_err(DemoError::input)?;
+        let measured = Measured::obtain(&config, &plans).map_err(DemoError::input)?;
         let plan = plans
             .first()
-            .ok_or_else(|| input("the demo configuration has no pool"))?;
-        let catalog = plan.catalog(&measured).map_err(input)?;
+            .ok_or_else(|| DemoError::input("the demo configuration has no pool"))?;
+        let catalog = plan.catalog(&measured).map_err(DemoError::input)?;
         let apps = (0..).map(AppId).zip(&catalog.apps).zip(plan.apps());
         let apps = apps.map(|((id, app), zoo)| {
             let rate = capacity(&catalog, id).ok_or_else(|| {
                 let name = &app.name;
-                input(format!(
+                DemoError::input(format!(
                     "no worker runs the most accurate variant of app {name}"
                 ))
             })?;
@@ -76,7 +77,7 @@ impl Stage {
         });
         let apps = apps.collect::<Result<_, DemoError>>()?;
         let live = folder.path().join("policies");
-        fs::create_dir(&live).map_err(input)?;
+        fs::create_dir(&live).map_err(DemoError::input)?;
         let stage = Self {
             apps,
             twin: Twin::new(plan, &measured)?,
@@ -100,24 +101,24 @@ impl Stage {
         self.folder.path().join("switchyard.toml")
     }
 
-    /// Puts a policy in the place of the live one, as an operator would: its settings first,
-    /// then the component, whole.
+    /// Replaces the live policy as an operator does: its settings first, then the component by an
+    /// atomic rename.
     pub(super) fn play(&self, name: &str) -> Result<(), DemoError> {
         let settings = self.live("toml");
         match fs::copy(self.source(name, "toml"), &settings) {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                // Those of the policy before are not for this one.
+                // The settings of the previous policy do not fit this one.
                 let _ = fs::remove_file(&settings);
             }
-            Err(error) => return Err(input(error)),
+            Err(error) => return Err(DemoError::input(error)),
         }
         let fresh = self.live("wasm.new");
-        fs::copy(self.source(name, "wasm"), &fresh).map_err(input)?;
-        fs::rename(&fresh, self.live("wasm")).map_err(input)
+        fs::copy(self.source(name, "wasm"), &fresh).map_err(DemoError::input)?;
+        fs::rename(&fresh, self.live("wasm")).map_err(DemoError::input)
     }
 
-    /// The file of a policy that is shown.
+    /// The file of a policy.
     pub(super) fn component(&self, name: &str) -> PathBuf {
         self.source(name, "wasm")
     }
@@ -137,10 +138,10 @@ impl Stage {
 /// The shipped configuration on free ports, with these folders.
 fn configuration(options: &DemoOptions, folder: &Path) -> Result<String, DemoError> {
     let absolute = |path: &Path| {
-        let path = std::path::absolute(path).map_err(input)?;
+        let path = std::path::absolute(path).map_err(DemoError::input)?;
         Ok::<_, DemoError>(Value::String(path.to_string_lossy().into_owned()))
     };
-    let mut config: Table = SHIPPED.parse().map_err(input)?;
+    let mut config: Table = SHIPPED.parse().map_err(DemoError::input)?;
     let table = |config: &mut Table, name: &str, field: &str, value: Value| {
         let section = config
             .entry(name)
@@ -179,7 +180,7 @@ fn configuration(options: &DemoOptions, folder: &Path) -> Result<String, DemoErr
     table(&mut config, "profile", "dir", absolute(&options.profiles)?);
     let device = Value::String(options.device.to_string());
     table(&mut config, "worker", "device", device);
-    toml::to_string(&config).map_err(input)
+    toml::to_string(&config).map_err(DemoError::input)
 }
 
 /// Requests per second that all workers together sustain with an app's most accurate variant at
@@ -201,8 +202,4 @@ fn capacity(catalog: &Catalog, app: AppId) -> Option<f64> {
     });
     let rate: f64 = rate.sum();
     (rate > 0.0).then_some(rate)
-}
-
-pub(super) fn input(error: impl std::fmt::Display) -> DemoError {
-    DemoError::Input(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! When requests come and what is in them: a function of the seed.
+//! Arrival times and contents of requests: a function of the seed.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use switchyard_models::zoo::ZooApp;
 use switchyard_training::data::{Generator, Mix};
 use switchyard_training::train::recipe;
 
-/// Calm and busy stretches take turns, each this long.
+/// Length of the alternating calm and busy stretches.
 const STRETCH: Duration = Duration::from_millis(500);
 
-/// Rates of the two, relative to the mean.
+/// Their rates, relative to the mean.
 const CALM: f64 = 0.6;
 const BUSY: f64 = 1.4;
 
-/// Inputs of more numbers are always sent as binary tensors: nobody writes pictures as text.
+/// Longest input that may be sent as JSON; longer ones are always binary tensors.
 const JSON_MAX: usize = 1_024;
 
 /// Deadlines relative to the app's SLO; none: the request names no deadline.
@@ -42,7 +42,7 @@ pub(super) struct Request {
     pub(super) deadline: Duration,
 }
 
-/// An app that is asked, and how often.
+/// An app with its rate of requests.
 #[derive(Clone)]
 pub(super) struct Asked {
     inputs: Vec<TensorCard>,
@@ -70,8 +70,9 @@ impl Asked {
         slo: Duration,
     ) -> Result<Self, String> {
         let name = &app.card.name;
-        let recipe = recipe(name)
-            .ok_or_else(|| format!("app {name}: its inputs cannot be made, so not shown either"))?;
+        let recipe = recipe(name).ok_or_else(|| {
+            format!("app {name}: its inputs cannot be made, so the demo cannot show it")
+        })?;
         let mix = Mix::try_new(&app.card.workload_mix)
             .map_err(|error| format!("app {name}, workload_mix: {error}"))?;
         Ok(Self {

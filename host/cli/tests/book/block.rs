@@ -8,7 +8,7 @@ use std::path::Path;
 pub(crate) struct Block {
     /// `toml`, `sh`, `rust`; may be empty.
     pub(crate) language: String,
-    /// What `<!-- ... -->` on the line before says.
+    /// The text of `<!-- ... -->` on the line before.
     pub(crate) mark: Option<String>,
     pub(crate) text: String,
     /// Of the opening fence, from 1.

@@ -39,7 +39,7 @@ fn links(page: &str) -> Vec<String> {
     targets.map(str::to_owned).collect()
 }
 
-/// What GitHub and mdBook make of a heading.
+/// The anchor that GitHub and mdBook give a heading.
 fn slug(heading: &str) -> String {
     let lower = heading.to_lowercase();
     let kept = lower

@@ -22,7 +22,7 @@ struct Clone {
     ports: [String; 2],
     /// Folder with the program, first in the path.
     bin: PathBuf,
-    /// Started by a page's `serve`.
+    /// Servers that the page's `serve` started.
     servers: Vec<Child>,
     /// Standard output of the last `run`.
     printed: String,
@@ -36,7 +36,7 @@ impl Clone {
         fs::create_dir_all(at("profiles")).unwrap();
         let reference = "profiles/reference.json";
         fs::copy(root().join(reference), at(reference)).unwrap();
-        // Copies: the page writes beside them.
+        // Copies, because the page writes into their folder.
         fs::create_dir_all(at("target/policies")).unwrap();
         for entry in fs::read_dir(policy("fcfs").parent().unwrap()).unwrap() {
             let file = entry.unwrap().path();
@@ -56,7 +56,7 @@ impl Clone {
         }
     }
 
-    /// With this clone's ports in the place of the page's.
+    /// Replaces the page's ports with this clone's.
     fn own(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (theirs, own) in PORTS.iter().zip(&self.ports) {
@@ -74,7 +74,7 @@ impl Clone {
         bash.args(["-euo", "pipefail", "-c", &self.own(script)])
             .current_dir(self.folder.path())
             .env("PATH", format!("{}:{path}", self.bin.display()))
-            // What this test was built with must not change what the page builds.
+            // The build options of this test must not change the page's builds.
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_TARGET_DIR")
             .env("RUST_LOG", "info");
@@ -120,7 +120,7 @@ impl Clone {
             "serve" => {
                 let mut serve = self.bash(&format!("exec {}", block.text));
                 let log = fs::File::create(self.folder.path().join("serve.log")).unwrap();
-                // Of a group of its own, so that it can be ended whatever bash made of it.
+                // A process group of its own ends together with the processes that bash starts.
                 serve.stderr(log).stdout(Stdio::null()).process_group(0);
                 self.servers.push(serve.spawn().unwrap());
             }

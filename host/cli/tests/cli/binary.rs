@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What a run came to.
+/// Exit code and output of a run.
 pub(super) struct Ran {
     pub(super) code: Option<i32>,
     pub(super) stdout: String,

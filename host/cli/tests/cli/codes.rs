@@ -1,8 +1,8 @@
-//! Exit codes, and what is said with them: 0 done, 1 a check failed, 2 bad usage or bad input.
+//! Exit codes with their messages: 0 done, 1 a check failed, 2 bad usage or bad input.
 
-use super::binary::{guest, policy, switchyard};
+use super::binary::{command, guest, policy, switchyard};
 
-/// Runs, and returns what it complained about.
+/// Runs a command that fails; its stderr.
 fn complaint(arguments: &[&str], code: i32) -> String {
     let ran = switchyard(arguments);
     assert_eq!(
@@ -61,9 +61,9 @@ fn bad_usage_is_2() {
 
 #[test]
 fn bad_input_is_2_and_named() {
-    let said = complaint(&["serve", "--config", "/nowhere/yard.toml"], 2);
+    let said = complaint(&["serve", "--config", "/nowhere/test-bed.toml"], 2);
     assert!(
-        said.contains("/nowhere/yard.toml: cannot be read"),
+        said.contains("/nowhere/test-bed.toml: cannot be read"),
         "{said}"
     );
     let said = complaint(&["policy", "check", "/nowhere/x.wasm"], 2);
@@ -82,7 +82,81 @@ fn bad_input_is_2_and_named() {
 }
 
 #[test]
-fn training_what_there_is_not_fails_before_it_begins() {
+fn an_unknown_policy_is_answered_with_the_nearest_name() {
+    let fcfs = policy("fcfs");
+    let folder = fcfs.parent().unwrap().to_str().unwrap();
+    let profile = "tests/paper/sneakpeek/profile.json";
+    let simulate = ["simulate", "--profile", profile, "--workload", "poisson:1"];
+    let config = ["--config", "tests/paper/sneakpeek/test-bed.toml"];
+    let named = ["--policies", folder, "--policy", "sneakpek"];
+    let said = complaint(&[&simulate[..], &config, &named].concat(), 2);
+    assert!(
+        said.contains("policy `sneakpek`: there is no ")
+            && said.contains("did you mean `sneakpeek`?"),
+        "{said}"
+    );
+}
+
+/// The work behind these outputs takes seconds to hours; the refusal does not.
+#[test]
+fn an_output_that_cannot_be_written_is_refused_before_the_work() {
+    let profile = "tests/paper/sneakpeek/profile.json";
+    let simulate = ["simulate", "--profile", profile, "--policy", "edf"];
+    let long = ["--workload", "poisson:100000", "--seconds", "100000"];
+    for option in ["--json", "--plot", "--record"] {
+        let file = "/nowhere/x";
+        let said = complaint(&[&simulate[..], &long, &[option, file]].concat(), 2);
+        let expected = format!("error: {option}: {file}: cannot be written: ");
+        assert!(said.contains(&expected), "{said}");
+    }
+    let below_a_file = "Cargo.toml/x";
+    for command in [
+        &[&simulate[..], &long, &["--report"]].concat()[..],
+        &["profile", "--out"],
+        &[
+            "prepare",
+            "ppo-router",
+            "--workload",
+            "poisson:100",
+            "--out",
+        ],
+        &["train", "heart", "--out"],
+    ] {
+        let path = match command[0] {
+            "train" => "Cargo.toml/heart",
+            _ => below_a_file,
+        };
+        let said = complaint(&[command, &[path]].concat(), 2);
+        assert!(said.contains(": cannot be written: "), "{said}");
+    }
+}
+
+/// As `head` does, which has read its lines.
+#[test]
+fn a_closed_pipe_ends_a_command_quietly() {
+    for arguments in [
+        &[
+            "policy",
+            "check",
+            policy("fcfs").to_str().unwrap(),
+            "--json",
+        ][..],
+        &[
+            "models",
+            "--profile",
+            "host/cli/tests/cli/fixtures/profile.json",
+        ],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = command().args(arguments).stdout(writer).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!((ran.status.code(), said.as_str()), (Some(141), ""));
+    }
+}
+
+#[test]
+fn training_an_unknown_app_fails_before_it_begins() {
     let folder = tempfile::tempdir().unwrap();
     let elsewhere = folder.path().join("elsewhere");
     let out = elsewhere.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! docs/configuration.md and the example at the root, held to what the program reads.
+//! docs/configuration.md and the example at the root, checked against the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -57,7 +57,7 @@ fn documented() -> BTreeMap<String, Vec<Row>> {
     sections
 }
 
-/// What stands between backticks, if that is all there is.
+/// The text of a cell that is one span of code.
 fn quoted(cell: &str) -> Option<&str> {
     let cell = cell.trim_start_matches("| ").trim();
     let inner = cell.strip_prefix('`')?.strip_suffix('`')?;
@@ -170,7 +170,7 @@ fn documented_defaults_are_the_real_ones() {
 }
 
 #[test]
-fn what_is_documented_as_required_is() {
+fn fields_documented_as_required_are_required() {
     for (section, rows) in documented() {
         for Row { field, default, .. } in rows {
             // As a comment, the line is gone.
@@ -247,7 +247,7 @@ fn the_shipped_configuration_fits_the_zoo() {
 }
 
 #[test]
-fn what_the_example_comments_out_can_be_used() {
+fn commented_lines_of_the_example_are_valid() {
     let text = fs::read_to_string(root().join("switchyard.toml")).unwrap();
     let mut used = 0;
     let lines = text.lines().map(|line| match line.strip_prefix("# ") {

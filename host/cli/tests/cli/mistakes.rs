@@ -1,5 +1,5 @@
-//! What `policy check` tells the author of each common mistake: which window, which field, what
-//! to change.
+//! The messages of `policy check` for common mistakes: the window, the field, the change that
+//! helps.
 
 use std::fs;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn without_a_mistake_it_passes() {
 }
 
 #[test]
-fn every_mistake_is_told_what_to_change() {
+fn every_mistake_gets_advice() {
     let mut all = String::new();
     for (mistake, words) in MISTAKES {
         let more = match mistake {
@@ -99,7 +99,7 @@ fn the_book_has_every_mistake() {
 }
 
 #[test]
-fn an_import_that_nobody_has_is_refused_with_what_to_do() {
+fn an_unknown_import_is_refused_with_advice() {
     let ran = check(Path::new(&guest("imports-other")), &PATIENT);
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     assert_snapshot!("imports", verdict(&ran));

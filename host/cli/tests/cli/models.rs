@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::binary::switchyard;
 
 /// Two apps on one kind, with exits, stages, a card's accuracies, and gaps.
-const PROFILE: &str = "host/server/tests/cli/fixtures/profile.json";
+const PROFILE: &str = "host/cli/tests/cli/fixtures/profile.json";
 
 #[test]
 fn the_page_follows_from_the_profile() {
@@ -28,7 +28,7 @@ fn the_page_follows_from_the_profile() {
     let table = ran.stdout.replace(page.to_str().unwrap(), "PAGE");
     assert_snapshot!("models_table", table);
 
-    // Again, around what somebody has written meanwhile.
+    // Handwritten text around the marks stays.
     let edited = written.replace("# Models\n", "# Models\n\nMine.\n") + "\nMine too.\n";
     fs::write(&page, edited.replace("sliced, 1", "gone")).unwrap();
     assert_eq!(switchyard(&arguments).code, Some(0));
@@ -66,4 +66,5 @@ fn programs_get_json() {
     assert_eq!(resnet["exits"].as_array().unwrap().len(), 2);
     assert_eq!(resnet["exits"][1]["recall_min"], 0.6);
     assert_eq!(resnet["slicing"][0]["ratio"], 1.06);
+    assert_eq!(resnet["slicing"][0]["is_noise"], true, "{resnet:#}");
 }

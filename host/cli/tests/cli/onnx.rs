@@ -29,7 +29,7 @@ apps = ["pulse"]
 workers = ["cpu"]
 policy = "fcfs"
 "#;
-    let file = folder.path().join("yard.toml");
+    let file = folder.path().join("test-bed.toml");
     fs::write(&file, config).unwrap();
     let ran = switchyard(&["serve", "--config", file.to_str().unwrap()]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);

@@ -1,4 +1,4 @@
-//! `policy check`: what ships passes, and what misbehaves is told what it did.
+//! `policy check`: shipped policies pass, and misbehaving guests get the reason.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn checked_json(file: &Path) -> (Option<i32>, Value) {
     )
 }
 
-/// Without what differs from machine to machine and from build to build.
+/// Without the parts that depend on machine and build.
 pub(super) fn redacted(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_inclusive([' ', '\n']) {
@@ -82,9 +82,9 @@ fn json_says_the_same() {
     assert!((1 << 16..64 << 20).contains(&peak), "{peak} bytes");
 }
 
-/// One snapshot for all of them: what each is told.
+/// One snapshot with the message of each guest.
 #[test]
-fn every_guest_is_told_what_it_did() {
+fn every_guest_gets_its_reason() {
     let mut names: Vec<String> = fs::read_dir(guests())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -143,7 +143,7 @@ fn settings_and_artifacts_beside_the_file_are_used() {
 }
 
 #[test]
-fn what_is_no_component_is_told_what_it_is() {
+fn a_file_that_is_not_a_component_is_identified() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.wasm");
     fs::write(&file, "not wasm at all").unwrap();

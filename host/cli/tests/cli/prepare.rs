@@ -15,8 +15,8 @@ fn ramsis(profile: &Path, out: &Path, more: &[&str]) -> Ran {
     switchyard(&arguments)
 }
 
-/// A summary as the artifact's, with a variant that its selection leaves out and a batch that
-/// nobody measured.
+/// A summary as the artifact's, with a variant that its selection omits and a batch without
+/// measurements.
 fn summary(folder: &Path) -> std::path::PathBuf {
     let ms = |ms: &[(&str, f64)]| {
         let batches = ms
@@ -44,7 +44,7 @@ fn parsed(ran: &Ran) -> Value {
 }
 
 #[test]
-fn tables_of_the_artifacts_summary_say_what_they_promise() {
+fn tables_of_the_artifacts_summary_promise_accuracies() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("tables");
     let profile = summary(folder.path());
@@ -77,7 +77,7 @@ fn tables_of_the_artifacts_summary_say_what_they_promise() {
     let index: Value = serde_json::from_str(&index).unwrap();
     assert_eq!(index["objective"], "query");
 
-    // What is there is kept, down to the seconds that it took.
+    // An existing table is kept, also its preparation time.
     assert_eq!(parsed(&ramsis(&profile, &out, &more)), made);
 
     let named = [&more[..], &["--variants", "left-out,large"]].concat();
@@ -98,7 +98,7 @@ fn a_profile_of_ours_needs_an_app_where_it_has_several() {
     assert_eq!(ran.code, Some(2));
     assert!(
         ran.stderr
-            .contains("fall, heart, voice: say which with `--app`"),
+            .contains("fall, heart, voice: choose one with `--app`"),
         "{}",
         ran.stderr
     );
@@ -113,14 +113,14 @@ fn a_profile_of_ours_needs_an_app_where_it_has_several() {
     let ran = ramsis(&profile, folder.path(), &unknown);
     assert_eq!(ran.code, Some(2));
     assert!(
-        ran.stderr.contains("`--variants`: lstm is none of cnn"),
+        ran.stderr.contains("`--variants`: lstm is not one of cnn"),
         "{}",
         ran.stderr
     );
 }
 
 #[test]
-fn what_cannot_be_served_is_said_and_prepared_all_the_same() {
+fn loads_beyond_the_capacity_get_a_note_and_a_table() {
     let folder = tempfile::tempdir().unwrap();
     let profile = summary(folder.path());
     let more = ["--slo-ms", "10", "--workers", "4", "--loads", "20,9000"];
@@ -139,7 +139,7 @@ fn what_cannot_be_served_is_said_and_prepared_all_the_same() {
 }
 
 #[test]
-fn what_is_at_fault_is_named() {
+fn unusable_options_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let profile = summary(folder.path());
     let of = |more: &[&str]| {

@@ -1,5 +1,5 @@
-//! `profile`: measures the shipped models, and holds their cards to what they say; goes on where
-//! it was interrupted; imports what others measured.
+//! `profile`: measures the shipped models, compares them with their cards, continues an interrupted
+//! run, and imports other measurements.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn shipped_models_are_measured_and_as_good_as_their_cards_say() {
     );
 
     assert!(file.made.versions.contains_key("candle"), "{:?}", file.made);
-    // The binary's allocator counts: what a batch takes is known.
+    // The binary's allocator counts the memory of a batch.
     for model in &file.models {
         assert!(
             model.activation_bytes.is_some_and(|bytes| bytes > 0),
@@ -46,7 +46,7 @@ fn shipped_models_are_measured_and_as_good_as_their_cards_say() {
         );
         assert!(model.parameters.is_some_and(|count| count > 0), "{model:?}");
     }
-    // Whatever has stages is measured cut, at every batch size; nothing else is.
+    // Exactly the variants with stages are measured sliced, at every batch size.
     for model in &file.models {
         let cells = file
             .slicing
@@ -254,7 +254,7 @@ fn an_imported_profile_can_be_simulated_but_not_served() {
 #[test]
 fn a_configuration_chooses_among_the_apps_of_a_profile() {
     let folder = tempfile::tempdir().unwrap();
-    let yard = folder.path().join("yard.toml");
+    let test_bed = folder.path().join("test-bed.toml");
     let text = r#"
         app = [{ name = "resnet50", slo_ms = 20.0 }]
         worker = [{ name = "first" }, { name = "second" }]
@@ -264,7 +264,7 @@ fn a_configuration_chooses_among_the_apps_of_a_profile() {
         workers = ["first", "second"]
         policy = "stability"
     "#;
-    fs::write(&yard, text).unwrap();
+    fs::write(&test_bed, text).unwrap();
     let profile = root().join("tests/paper/edgeserving/profile.json");
     let simulated = switchyard(&[
         "simulate",
@@ -275,7 +275,7 @@ fn a_configuration_chooses_among_the_apps_of_a_profile() {
         "--seconds",
         "5",
         "--config",
-        yard.to_str().unwrap(),
+        test_bed.to_str().unwrap(),
         "--profile",
         profile.to_str().unwrap(),
         "--json",

@@ -1,5 +1,5 @@
-//! `replay`: the recorded policy does what it did, another one is told apart request by
-//! request, and what cannot be replayed is named.
+//! `replay`: the recorded policy repeats its plans, another policy's differences are listed, and
+//! unusable recordings are named.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn simulated(folder: &Path, policy: &str, more: &[&str]) -> PathBuf {
     let file = folder.join(format!("{policy}.rec"));
     let (folder, fixed) = (
         policies(),
-        // So many that requests wait together on any machine: the profile is measured.
+        // A load at which requests wait together on every machine: the profile is measured.
         ["--workload", "gamma:1500,0.5", "--seconds", "2"],
     );
     let words = ["simulate", "--policy", policy, "--policies", &folder];
@@ -65,7 +65,7 @@ fn recorded() -> (TempDir, PathBuf) {
     let header = Header {
         made_by: "test".to_owned(),
         policy: Some(PolicyRecord::native(policy.description())),
-        ..Header::new("yard", catalog.clone())
+        ..Header::new("main", catalog.clone())
     };
     let mut frames = vec![Frame::Start(Box::new(header))];
     let cases = trial::made_windows(&catalog, WindowFields::default());
@@ -86,7 +86,7 @@ fn recorded() -> (TempDir, PathBuf) {
     };
     frames.extend([Frame::Gap(3), Frame::Decision(Arc::new(rescue))]);
     let folder = TempDir::new().unwrap();
-    let file = folder.path().join("yard.rec");
+    let file = folder.path().join("main.rec");
     let mut writer = Writer::create(&file).unwrap();
     for frame in &frames {
         writer.write(frame).unwrap();
@@ -95,13 +95,13 @@ fn recorded() -> (TempDir, PathBuf) {
     (folder, file)
 }
 
-/// What was said of a file, wherever that is.
+/// The output without the file's folder.
 fn said(file: &Path, text: &str) -> String {
-    text.replace(file.to_str().unwrap(), "yard.rec")
+    text.replace(file.to_str().unwrap(), "main.rec")
 }
 
 #[test]
-fn the_recorded_policy_does_what_it_did() {
+fn the_recorded_policy_repeats_its_plans() {
     let folder = TempDir::new().unwrap();
     for policy in ["fcfs", "sneakpeek", "edf"] {
         let file = simulated(folder.path(), policy, &["--seed", "5"]);
@@ -124,6 +124,12 @@ fn another_policy_or_other_settings_are_told_apart() {
     let set = replayed(&file, &settings);
     for found in [&other, &set] {
         assert_eq!(found["is_recorded"], false);
+        // Each request counts once, however many windows show it.
+        let requests = &found["requests"];
+        let parts = ["both_decide", "replayed_first", "replayed_waits"];
+        let parts: u64 = parts.iter().map(|part| count(requests, part)).sum();
+        assert_eq!(parts, count(requests, "different"), "{requests}");
+        assert!(parts > 0 && parts <= count(requests, "all"), "{requests}");
         assert!(count(found, "different") > 2, "{found:#}");
         let sum = count(found, "identical") + count(found, "different");
         assert_eq!(sum, count(found, "windows"));
@@ -135,7 +141,7 @@ fn another_policy_or_other_settings_are_told_apart() {
         let requests = difference["requests"].as_array().unwrap();
         assert!(!requests.is_empty());
         assert!(requests.iter().all(|r| r["recorded"] != r["replayed"]));
-        // Why, in the words of either.
+        // With the reasons of either policy.
         let runs = |r: &&Value| r["replayed"]["fate"] == "runs";
         for request in requests.iter().filter(runs) {
             let reason = &request["replayed"]["reason"];
@@ -148,7 +154,7 @@ fn another_policy_or_other_settings_are_told_apart() {
             assert!(numbers["groups"].is_number(), "{request}");
         }
     }
-    // What fcfs does not want to see, sneakpeek does not find in its recording.
+    // A recording of fcfs lacks window fields that sneakpeek asks for.
     let file = simulated(folder.path(), "fcfs", &[]);
     let blind = replayed(&file, &["--policy", "sneakpeek"]);
     assert!(
@@ -168,7 +174,7 @@ fn differences_are_explained_window_by_window() {
     assert_snapshot!("replayed_by_itself", said(&file, &ran.stdout));
 }
 
-/// The requests that windows showed, as arrivals for anybody.
+/// The requests of the windows become a workload.
 #[test]
 fn recorded_arrivals_are_a_workload() {
     let folder = TempDir::new().unwrap();
@@ -199,21 +205,21 @@ fn recorded_arrivals_are_a_workload() {
 }
 
 #[test]
-fn a_recording_that_a_crash_cut_off_is_replayed_and_said_to_be() {
+fn a_recording_that_a_crash_cut_off_is_replayed_with_a_note() {
     let (_folder, file) = recorded();
     let whole = fs::read(&file).unwrap();
     fs::write(&file, [&whole[..], b"SWBK1234"].concat()).unwrap();
     let ran = replay(&file, &["--policy", "edf"]);
     assert_eq!(ran.code, Some(0));
     let says = format!(
-        "the last block, at byte {}, is not whole: its 8 bytes",
+        "the last block, at byte {}, is not complete: its 8 bytes",
         whole.len()
     );
     assert!(ran.stderr.contains(&says), "{}", ran.stderr);
 }
 
 #[test]
-fn what_cannot_be_replayed_is_named() {
+fn unusable_recordings_are_named() {
     let (folder, file) = recorded();
     let complaint = |file: &Path, more: &[&str]| {
         let ran = replay(file, more);

@@ -1,4 +1,4 @@
-//! `simulate`: the same command says the same, and what cannot be simulated is named.
+//! `simulate`: the same command gives the same results, and unusable input is named.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::binary::{policy, switchyard};
 
-/// A profile of the shipped models, measured once: what it says is of no matter here.
+/// A profile of the shipped models, measured once; its values do not matter here.
 pub(super) fn profile() -> &'static str {
     static FILE: OnceLock<String> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -114,7 +114,7 @@ fn a_sweep_has_a_run_per_policy_and_value() {
 }
 
 #[test]
-fn a_report_is_one_page_that_names_everybody() {
+fn a_report_is_one_page_that_names_every_policy() {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("new/report");
     let fixed = ["--workload", "poisson:900", "--seconds", "2", "--report"];
@@ -127,8 +127,55 @@ fn a_report_is_one_page_that_names_everybody() {
     assert!(page.contains("<svg") && !page.contains("src="));
 }
 
+/// On a profile from a file: the same figure on every machine.
 #[test]
-fn what_cannot_be_simulated_is_named() {
+fn a_figure_has_a_line_or_a_bar_per_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let components = policy("fcfs");
+    let components = components.parent().unwrap().to_str().unwrap();
+    let drawn = |name: &str, more: &[&str]| {
+        let file = folder.path().join(name);
+        let fixed = [
+            "simulate",
+            "--config",
+            "tests/paper/sneakpeek/test-bed.toml",
+            "--profile",
+            "tests/paper/sneakpeek/profile.json",
+            "--policies",
+            components,
+            "--workload",
+            "poisson:600",
+            "--seconds",
+            "2",
+            "--plot",
+            file.to_str().unwrap(),
+        ];
+        let ran = switchyard(&[&fixed[..], &POLICIES[..], more].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        std::fs::read_to_string(&file).unwrap()
+    };
+    let sweep = ["--sweep", "load=0.5:2:0.5", "--seeds", "2"];
+    let lines = drawn("lines.svg", &sweep);
+    assert_eq!(lines, drawn("again.svg", &sweep), "the same bytes");
+    let bars = drawn("bars.svg", &[]);
+    for figure in [&lines, &bars] {
+        assert!(figure.starts_with("<svg xmlns=") && figure.contains("prefers-color-scheme: dark"));
+        for word in [
+            "fcfs",
+            "sneakpeek",
+            "edf",
+            "Accuracy",
+            "not answered in time",
+        ] {
+            assert!(figure.contains(word), "{word}");
+        }
+    }
+    assert!(lines.contains(">2.0</text>") && lines.contains("class=\"line"));
+    assert!(bars.contains("class=\"fill\"") && !bars.contains("class=\"line\""));
+}
+
+#[test]
+fn unusable_input_of_a_simulation_is_named() {
     let complaint = |arguments: &[&str]| {
         let ran = switchyard(&[&["simulate"][..], arguments].concat());
         assert_eq!(ran.code, Some(2), "{arguments:?}\n{}", ran.stderr);
@@ -188,15 +235,15 @@ fn differences_are_told_from_noise() {
 
 /// On a profile that is the same on every machine: exits trade accuracy for latency.
 #[test]
-fn a_difference_is_better_or_worse_by_what_its_metric_means() {
+fn a_difference_is_better_or_worse_by_its_metric() {
     let paper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/paper/edgeserving");
-    let (yard, measured) = (paper.join("yard.toml"), paper.join("profile.json"));
+    let (test_bed, measured) = (paper.join("test-bed.toml"), paper.join("profile.json"));
     let stability = policy("stability");
     let folder = stability.parent().unwrap().to_str().unwrap();
     let ran = switchyard(&[
         "simulate",
         "--config",
-        yard.to_str().unwrap(),
+        test_bed.to_str().unwrap(),
         "--profile",
         measured.to_str().unwrap(),
         "--policies",

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::fixture::fixture;
-use super::yard::{PATIENCE, Setup};
+use super::test_bed::{PATIENCE, Setup};
 
 /// A running `switchyard serve`, killed when dropped.
 pub(crate) struct Process {
@@ -148,7 +148,7 @@ impl Process {
         status
     }
 
-    /// What it printed to stdout; after its end.
+    /// Its stdout, after its end.
     pub(crate) fn printed(&mut self) -> String {
         std::io::read_to_string(self.child.stdout.take().unwrap()).unwrap()
     }

@@ -92,7 +92,7 @@ impl Answer {
             .to_owned()
     }
 
-    /// What an error says.
+    /// The message of an error.
     pub(crate) fn error(&self) -> String {
         self.json()["error"].as_str().unwrap().to_owned()
     }

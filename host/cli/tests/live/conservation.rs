@@ -1,4 +1,4 @@
-//! Every call ends once, whatever clients do, and the books say so.
+//! Every call ends once for every behaviour of clients, and the ledger agrees.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,20 +11,20 @@ use tokio::net::TcpStream;
 use super::client::{Answer, Client};
 use super::fixture::{APP, beat, beats, guest, policy};
 use super::load::Load;
-use super::yard::{Setup, Yard};
+use super::test_bed::{Setup, TestBed};
 
 const ANSWERED: [&str; 4] = ["in_time", "late", "short_circuit", "short_circuit_late"];
 
-/// The policy decides nothing, and nobody is impatient: what is accepted stays.
-async fn holding(pool: &'static str, lines: &str) -> Yard {
+/// The policy decides nothing and no request times out: accepted requests stay.
+async fn holding(pool: &'static str, lines: &str) -> TestBed {
     let setup = Setup::new(pool)
         .policy(guest("chatters"))
         .app("slo_ms = 3600000");
     setup.lines(lines).start().await
 }
 
-async fn ended(yard: &Yard, outcomes: &[&str]) -> i64 {
-    let metrics = yard.metrics().await;
+async fn ended(test_bed: &TestBed, outcomes: &[&str]) -> i64 {
+    let metrics = test_bed.metrics().await;
     let ended = |outcome: &&str| {
         let labels = [("app", APP), ("outcome", *outcome)];
         metrics.sum("switchyard_requests_total", &labels)
@@ -46,14 +46,14 @@ fn kind(nth: u64) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_counters_add_up_to_what_was_sent() {
+async fn the_counters_add_up_to_the_sent_requests() {
     let setup = Setup::new("books")
         .policy(policy("fcfs"))
         .lines("pending_max = 4");
-    let yard = setup.start().await;
+    let test_bed = setup.start().await;
     let (connections, each) = (24, 18);
     let clients = (0..connections).map(|c| {
-        let http = yard.http;
+        let http = test_bed.http;
         tokio::spawn(async move {
             let mut client = Client::connect(http).await;
             let mut answers = Vec::new();
@@ -75,10 +75,10 @@ async fn the_counters_add_up_to_what_was_sent() {
     let sent = (connections * each) as i64;
     assert_eq!(by_status.values().sum::<i64>(), sent);
 
-    let pool = yard.settled().await;
-    let metrics = yard.metrics().await;
-    assert_eq!(ended(&yard, &ANSWERED).await, of(200));
-    assert_eq!(ended(&yard, &["queue_full"]).await, of(429));
+    let pool = test_bed.settled().await;
+    let metrics = test_bed.metrics().await;
+    assert_eq!(ended(&test_bed, &ANSWERED).await, of(200));
+    assert_eq!(ended(&test_bed, &["queue_full"]).await, of(429));
     assert_eq!(
         metrics.sum("switchyard_requests_total", &[]),
         of(200) + of(429)
@@ -95,7 +95,7 @@ async fn the_counters_add_up_to_what_was_sent() {
     let answered = metrics.sum("switchyard_variant_requests_total", &[("app", APP)]);
     assert_eq!(answered, of(200), "none was short-circuited");
     assert_eq!(metrics.sum("switchyard_queue_depth", &[]), 0);
-    yard.stop().await;
+    test_bed.stop().await;
 }
 
 fn check(kind: u64, answer: &Answer) {
@@ -123,15 +123,16 @@ fn check(kind: u64, answer: &Answer) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_queue_sends_clients_away_and_those_who_leave_make_room() {
-    let yard = holding("full", "pending_max = 3").await;
+    let test_bed = holding("full", "pending_max = 3").await;
     let ask = |nth| {
-        let http = yard.http;
+        let http = test_bed.http;
         tokio::spawn(async move { Client::connect(http).await.infer(beat(nth)).await })
     };
     let held: Vec<_> = (0..3).map(ask).collect();
-    yard.until("a full queue", |pool| pool.driver.pending == 3)
+    test_bed
+        .until("a full queue", |pool| pool.driver.pending == 3)
         .await;
-    let mut client = yard.client().await;
+    let mut client = test_bed.client().await;
     for nth in 0..5 {
         let answer = client.infer(beat(nth)).await;
         assert_eq!(answer.status, 429, "{answer:?}");
@@ -141,7 +142,7 @@ async fn a_full_queue_sends_clients_away_and_those_who_leave_make_room() {
     // A call of many rows is refused whole, and its other rows are not left inside.
     let answer = client.infer(beats(0, 7, &json!({}))).await;
     assert_eq!(answer.status, 429, "{answer:?}");
-    let pool = yard
+    let pool = test_bed
         .until("only what is held", |pool| pool.driver.live == 3)
         .await;
     assert_eq!(pool.driver.accepted, 3 + 5 + 7);
@@ -149,16 +150,16 @@ async fn a_full_queue_sends_clients_away_and_those_who_leave_make_room() {
     for client in &held {
         client.abort();
     }
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert_eq!(pool.driver.outcomes.get("cancelled"), Some(&3), "{pool:#?}");
-    let refused = ended(&yard, &["queue_full"]).await;
+    let refused = ended(&test_bed, &["queue_full"]).await;
     assert_eq!(refused, 5 + 7, "{pool:#?}");
 
     // There is room again, and it is used.
-    yard.replace(&policy("fcfs"));
-    yard.swap_number(2).await;
+    test_bed.replace(&policy("fcfs"));
+    test_bed.swap_number(2).await;
     assert!(client.infer(beat(9)).await.policy().starts_with("fcfs@"));
-    yard.stop().await;
+    test_bed.stop().await;
 }
 
 /// Sends a request, or a part of it, and is gone.
@@ -182,22 +183,22 @@ async fn leave(http: SocketAddr, nth: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_go_away_take_nothing_from_those_who_stay() {
-    let yard = Setup::new("leaving")
+    let test_bed = Setup::new("leaving")
         .policy(policy("sneakpeek"))
         .start()
         .await;
-    let load = Load::start(yard.http, 2);
+    let load = Load::start(test_bed.http, 2);
     load.answered_by("sneakpeek@", 5).await;
     let gone = 90;
     for leaver in (0..gone)
-        .map(|nth| tokio::spawn(leave(yard.http, nth)))
+        .map(|nth| tokio::spawn(leave(test_bed.http, nth)))
         .collect::<Vec<_>>()
     {
         leaver.await.unwrap();
     }
     load.answered_by("sneakpeek@", 20).await;
     let tally = load.stop().await;
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     let driver = &pool.driver;
     assert!(driver.accepted >= tally.sent, "{driver:#?}");
     // A third never sent all of its body.
@@ -205,11 +206,11 @@ async fn clients_that_go_away_take_nothing_from_those_who_stay() {
         driver.accepted <= tally.sent + gone - gone / 3,
         "{driver:#?}"
     );
-    let cancelled = ended(&yard, &["cancelled"]).await as u64;
-    let answered = ended(&yard, &ANSWERED).await as u64;
+    let cancelled = ended(&test_bed, &["cancelled"]).await as u64;
+    let answered = ended(&test_bed, &ANSWERED).await as u64;
     assert_eq!(answered + cancelled, driver.accepted, "{driver:#?}");
     assert!(answered >= tally.sent, "{driver:#?}");
-    yard.stop().await;
+    test_bed.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -217,8 +218,8 @@ async fn an_app_that_drops_tells_the_late_ones() {
     let setup = Setup::new("dropping")
         .policy(policy("fcfs"))
         .app("late = \"drop\"");
-    let yard = setup.start().await;
-    let mut client = yard.client().await;
+    let test_bed = setup.start().await;
+    let mut client = test_bed.client().await;
     for nth in 0..4 {
         let answer = client.infer(beats(nth, 1, &json!({"timeout": 1}))).await;
         assert_eq!(answer.status, 504, "{answer:?}");
@@ -232,15 +233,15 @@ async fn an_app_that_drops_tells_the_late_ones() {
             "{answer:?}"
         );
     }
-    yard.settled().await;
-    assert_eq!(ended(&yard, &["dropped_pending"]).await, 4);
-    assert_eq!(ended(&yard, &["in_time"]).await, 4);
-    let missed = yard
+    test_bed.settled().await;
+    assert_eq!(ended(&test_bed, &["dropped_pending"]).await, 4);
+    assert_eq!(ended(&test_bed, &["in_time"]).await, 4);
+    let missed = test_bed
         .metrics()
         .await
         .sum("switchyard_deadline_missed_total", &[("app", APP)]);
     assert_eq!(missed, 4);
-    yard.stop().await;
+    test_bed.stop().await;
 }
 
 /// A policy that keeps the scheduler busy makes calls queue before it; that queue is bounded too.
@@ -248,9 +249,9 @@ async fn an_app_that_drops_tells_the_late_ones() {
 async fn a_busy_scheduler_sends_clients_away_before_it_has_seen_them() {
     let lines = "window_budget_ms = 1000\nfault_limit = { faults = 2, windows = 100 }";
     let setup = Setup::new("inbox").policy(guest("loops")).lines(lines);
-    let yard = setup.server("inbox_max = 2").start().await;
+    let test_bed = setup.server("inbox_max = 2").start().await;
     let ask = |nth| {
-        let http = yard.http;
+        let http = test_bed.http;
         tokio::spawn(async move { Client::connect(http).await.infer(beat(nth)).await })
     };
     let mut away = 0;
@@ -265,12 +266,12 @@ async fn a_busy_scheduler_sends_clients_away_before_it_has_seen_them() {
             assert_eq!(answer.status, 200, "{answer:?}");
         }
     }
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert!(away > 0, "{pool:#?}");
-    let metrics = yard.metrics().await;
+    let metrics = test_bed.metrics().await;
     let full = metrics.sum("switchyard_inbox_full_total", &[("pool", "inbox")]);
     assert_eq!(full, away);
     assert_eq!(pool.driver.accepted as i64, sent as i64 - away);
-    assert_eq!(ended(&yard, &ANSWERED).await, sent as i64 - away);
-    yard.stop().await;
+    assert_eq!(ended(&test_bed, &ANSWERED).await, sent as i64 - away);
+    test_bed.stop().await;
 }

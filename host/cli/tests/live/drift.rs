@@ -4,12 +4,12 @@ use serde_json::json;
 use switchyard_profile::{Machine, ProfileFile};
 
 use super::fixture::{beats, fixture};
-use super::yard::Setup;
+use super::test_bed::Setup;
 
 const RATIO: &str = "switchyard_profile_drift_ratio";
 const EPISODES: &str = "switchyard_profile_drift_episodes_total";
 
-/// As many as a median is taken of, whatever size their batches have.
+/// Enough requests for a median at every batch size.
 const REQUESTS: u64 = 40;
 
 /// Rows of each: enough that a batch of them takes noticeably long on the fastest machine.
@@ -27,15 +27,15 @@ async fn latencies_that_left_the_profile_are_told_of_once() {
     let file = folder.path().join("fast.json");
     profile.save(&file).unwrap();
     let lines = format!("file = \"{}\"\ndrift_ratio = 1.5", file.display());
-    let yard = Setup::new("drifting").profile(&lines).start().await;
+    let test_bed = Setup::new("drifting").profile(&lines).start().await;
 
-    let mut client = yard.client().await;
+    let mut client = test_bed.client().await;
     for nth in 0..REQUESTS {
         let answer = client.infer(beats(nth, ROWS, &json!({}))).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
-    yard.settled().await;
-    let warned = yard.logged("latency drifts from the profile");
+    test_bed.settled().await;
+    let warned = test_bed.logged("latency drifts from the profile");
     // Requests one by one end on one worker and variant, or their rows are spread over two.
     assert!((1..=2).contains(&warned.len()), "{warned:?}");
     for warning in &warned {
@@ -45,9 +45,9 @@ async fn latencies_that_left_the_profile_are_told_of_once() {
         let worker = warning["worker"].as_str().unwrap();
         let variant = warning["variant"].as_str().unwrap();
         let labels = [("worker", worker), ("app", "heart"), ("variant", variant)];
-        let metrics = yard.metrics().await;
+        let metrics = test_bed.metrics().await;
         assert_eq!(metrics.sum(EPISODES, &labels), 1);
         assert!(metrics.sum(RATIO, &labels) > 50, "{metrics:?}");
     }
-    yard.stop().await;
+    test_bed.stop().await;
 }

@@ -5,50 +5,52 @@ use std::fs;
 use super::client::get;
 use super::fixture::{beat, guest, policy};
 use super::load::Load;
-use super::yard::{FALLBACK, Setup};
+use super::test_bed::{FALLBACK, Setup};
 use switchyard_server::policies::SwapResult;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_its_file_a_policy_serves_no_more() {
-    let yard = Setup::new("removed").policy(policy("fcfs")).start().await;
-    let load = Load::start(yard.http, 2);
+    let test_bed = Setup::new("removed").policy(policy("fcfs")).start().await;
+    let load = Load::start(test_bed.http, 2);
     load.answered_by("fcfs@", 10).await;
 
-    fs::remove_file(&yard.policy).unwrap();
+    fs::remove_file(&test_bed.policy).unwrap();
     load.answered_by(FALLBACK, 10).await;
-    let pool = yard.pool().await;
+    let pool = test_bed.pool().await;
     assert!(pool.driver.policy.starts_with(FALLBACK), "{pool:#?}");
     assert_eq!(pool.policies.active, None);
     let last = pool.policies.swaps.back().unwrap();
     assert_eq!(last.result, SwapResult::Removed);
-    assert_eq!(last.file, yard.policy.display().to_string());
+    assert_eq!(last.file, test_bed.policy.display().to_string());
     let removed = [("result", "removed")];
     assert_eq!(
-        yard.metrics()
+        test_bed
+            .metrics()
             .await
             .sum("switchyard_policy_swaps_total", &removed),
         1
     );
     assert_eq!(
-        yard.logged("policy file removed: the fallback serves")
+        test_bed
+            .logged("policy file removed: the fallback serves")
             .len(),
         1
     );
     assert_eq!(
-        get(yard.http, "/v2/health/ready").await.status,
+        get(test_bed.http, "/v2/health/ready").await.status,
         200,
         "it serves"
     );
 
-    yard.replace(&policy("sneakpeek"));
+    test_bed.replace(&policy("sneakpeek"));
     load.answered_by("sneakpeek@", 10).await;
     load.stop().await;
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_whole_policy_replaces_nothing() {
+async fn an_incomplete_component_replaces_nothing() {
     let fcfs = policy("fcfs");
     let cut = &fcfs[..fcfs.len() / 2];
     let core_module = b"\0asm\x01\0\0\0".as_slice();
@@ -72,17 +74,17 @@ async fn what_is_no_whole_policy_replaces_nothing() {
             "contract: it does not export",
         ),
     ];
-    let yard = Setup::new("no-policy").policy(fcfs.clone()).start().await;
-    let load = Load::start(yard.http, 2);
+    let test_bed = Setup::new("no-policy").policy(fcfs.clone()).start().await;
+    let load = Load::start(test_bed.http, 2);
     load.answered_by("fcfs@", 10).await;
     for (count, (what, bytes, words)) in (2..).zip(files) {
-        yard.overwrite(bytes);
-        let swap = yard.swap_number(count).await;
+        test_bed.overwrite(bytes);
+        let swap = test_bed.swap_number(count).await;
         assert_eq!(swap.result, SwapResult::Refused, "{what}: {swap:?}");
         let reason = swap.error.unwrap();
         assert!(reason.contains(words), "{what}: {reason}");
         assert!(
-            reason.contains(&*yard.policy.to_string_lossy()),
+            reason.contains(&*test_bed.policy.to_string_lossy()),
             "{what}: {reason}"
         );
         load.answered_by("fcfs@", 5).await;
@@ -90,22 +92,24 @@ async fn what_is_no_whole_policy_replaces_nothing() {
     let tally = load.stop().await;
     assert_eq!(tally.by("fcfs@"), tally.sent, "{tally:?}");
     assert_eq!(
-        yard.logged("policy refused: the old one serves on").len(),
+        test_bed
+            .logged("policy refused: the old one serves on")
+            .len(),
         files.len()
     );
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_a_policy_says_so_serves_and_takes_one_when_it_comes() {
-    let yard = Setup::new("none-yet").start_unready().await;
-    let swap = yard.swap_number(1).await;
+    let test_bed = Setup::new("none-yet").start_unready().await;
+    let swap = test_bed.swap_number(1).await;
     assert_eq!(swap.result, SwapResult::Refused);
     let waits = |status: &switchyard_server::admin::ServerStatus| status.waits_for.clone().unwrap();
-    let give_up = std::time::Instant::now() + super::yard::PATIENCE;
+    let give_up = std::time::Instant::now() + super::test_bed::PATIENCE;
     let reason = loop {
-        let reason = waits(&yard.status().await);
+        let reason = waits(&test_bed.status().await);
         if reason.contains("no policy") {
             break reason;
         }
@@ -113,16 +117,16 @@ async fn a_server_without_a_policy_says_so_serves_and_takes_one_when_it_comes() 
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     };
     assert!(reason.contains("active.wasm"), "{reason}");
-    let ready = get(yard.http, "/v2/health/ready").await;
+    let ready = get(test_bed.http, "/v2/health/ready").await;
     assert_eq!(ready.status, 503);
     assert!(ready.error().contains("no policy"), "{ready:?}");
-    let mut client = yard.client().await;
+    let mut client = test_bed.client().await;
     assert!(client.infer(beat(0)).await.policy().starts_with(FALLBACK));
 
-    yard.overwrite(&policy("fcfs"));
-    assert_eq!(yard.swap_number(2).await.result, SwapResult::Switched);
-    assert_eq!(get(yard.http, "/v2/health/ready").await.status, 200);
+    test_bed.overwrite(&policy("fcfs"));
+    assert_eq!(test_bed.swap_number(2).await.result, SwapResult::Switched);
+    assert_eq!(get(test_bed.http, "/v2/health/ready").await.status, 200);
     assert!(client.infer(beat(1)).await.policy().starts_with("fcfs@"));
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }

@@ -1,5 +1,4 @@
-//! What every test needs and none should make twice: a quickly trained zoo, a profile of this
-//! machine, components, inputs.
+//! Shared by all tests: a quickly trained zoo, a profile of this machine, components, inputs.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +11,7 @@ use switchyard_training::data::{Generator, Mix};
 use switchyard_training::heart::{Heart, SAMPLES, workload_mix};
 
 use super::binary::switchyard;
-use super::yard::Setup;
+use super::test_bed::Setup;
 
 /// The app that the zoo holds.
 pub(crate) const APP: &str = "heart";
@@ -23,7 +22,7 @@ pub(crate) struct Fixture {
     pub(crate) profiles: PathBuf,
 }
 
-/// The folders, made by whoever asks first.
+/// The folders, made by the first caller.
 pub(crate) fn fixture() -> &'static Fixture {
     static FIXTURE: OnceLock<Fixture> = OnceLock::new();
     FIXTURE.get_or_init(make)
@@ -79,7 +78,7 @@ fn fingerprint(folder: &Path) -> u64 {
 /// A small variant, one of several exits, and evidence; poor ones, in seconds.
 fn train(out: &Path) {
     let mut command = switchyard();
-    // What suits training, as the models' documentation has it.
+    // As the models' documentation recommends for training.
     command.env("CANDLE_NUM_THREADS", "1");
     command
         .args(["train", "heart", "--quick", "--out"])
@@ -91,7 +90,7 @@ fn train(out: &Path) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Measures once what each server would otherwise measure at its start.
+/// Measures the profile once, which each server would otherwise measure at its start.
 fn measure(fixture: &Fixture) {
     let config = Setup::new("measuring").config_in(fixture, Path::new("."));
     let plans = PoolPlan::all(&config).unwrap();

@@ -3,7 +3,7 @@
 use super::client::Answer;
 use super::fixture::{beat, guest, policy};
 use super::load::Load;
-use super::yard::{FALLBACK, Setup};
+use super::test_bed::{FALLBACK, Setup};
 use switchyard_server::policies::SwapResult;
 
 /// Guests that no trial lets through, with the phase that finds them, words of the reason, and
@@ -57,22 +57,22 @@ const FAULTY: [(&str, &str, &str); 8] = [
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_misbehaving_replacement_is_refused_and_the_old_policy_serves_on() {
-    let yard = Setup::new("refusals").policy(policy("fcfs")).start().await;
-    let load = Load::start(yard.http, 3);
+    let test_bed = Setup::new("refusals").policy(policy("fcfs")).start().await;
+    let load = Load::start(test_bed.http, 3);
     load.answered_by("fcfs@", 10).await;
     for (count, (name, phase, words, kind)) in (2..).zip(REFUSED) {
         let fault = kind.map_or(("kind", "none"), |kind| ("kind", kind));
-        let before = yard
+        let before = test_bed
             .metrics()
             .await
             .sum("switchyard_policy_faults_total", &[fault]);
-        yard.replace(&guest(name));
-        let swap = yard.swap_number(count).await;
+        test_bed.replace(&guest(name));
+        let swap = test_bed.swap_number(count).await;
         assert_eq!(swap.result, SwapResult::Refused, "{name}: {swap:?}");
         let reason = swap.error.unwrap();
         assert!(reason.contains(words), "{name}: {reason}");
         assert!(reason.contains(&format!("{phase}: ")), "{name}: {reason}");
-        let after = yard
+        let after = test_bed
             .metrics()
             .await
             .sum("switchyard_policy_faults_total", &[fault]);
@@ -85,7 +85,7 @@ async fn a_misbehaving_replacement_is_refused_and_the_old_policy_serves_on() {
     }
     let tally = load.stop().await;
     assert_eq!(tally.by("fcfs@"), tally.sent, "{tally:?}");
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert!(
         pool.policies
             .active
@@ -96,17 +96,17 @@ async fn a_misbehaving_replacement_is_refused_and_the_old_policy_serves_on() {
     );
     assert_eq!(pool.driver.accepted, tally.sent);
     let refused = [("result", "refused")];
-    let refused = yard
+    let refused = test_bed
         .metrics()
         .await
         .sum("switchyard_policy_swaps_total", &refused);
     assert_eq!(refused, REFUSED.len() as i64);
     assert_eq!(pool.policies.swaps.len(), REFUSED.len() + 1);
-    let logged = yard.logged("policy refused: the old one serves on");
+    let logged = test_bed.logged("policy refused: the old one serves on");
     for (line, (_, _, words, _)) in logged.iter().zip(REFUSED) {
         assert!(line["error"].as_str().unwrap().contains(words), "{line}");
     }
-    yard.stop().await;
+    test_bed.stop().await;
 }
 
 /// At the start there are no recorded windows to try a policy on.
@@ -115,21 +115,22 @@ async fn a_policy_that_fails_its_windows_is_taken_off_and_the_fallback_serves() 
     for (name, kind, words) in FAULTY {
         // Memory runs out before time does, also where it is slow to be had.
         let lines = "window_budget_ms = 300\npolicy_memory_mb = 4";
-        let yard = Setup::new("faults")
+        let test_bed = Setup::new("faults")
             .policy(guest(name))
             .lines(lines)
             .start()
             .await;
-        let swaps = yard.pool().await.policies.swaps;
+        let swaps = test_bed.pool().await.policies.swaps;
         assert_eq!(swaps[0].result, SwapResult::Switched, "{name}: {swaps:?}");
 
-        let load = Load::start(yard.http, 2);
-        yard.until("a policy taken off", |pool| {
-            pool.driver.policy.starts_with(FALLBACK)
-        })
-        .await;
+        let load = Load::start(test_bed.http, 2);
+        test_bed
+            .until("a policy taken off", |pool| {
+                pool.driver.policy.starts_with(FALLBACK)
+            })
+            .await;
         load.answered_by(FALLBACK, 5).await;
-        let pool = yard.pool().await;
+        let pool = test_bed.pool().await;
         // The limit, and no window more.
         assert_eq!(pool.driver.faults.get(kind), Some(&5), "{name}: {pool:#?}");
         assert_eq!(pool.driver.faults.len(), 1, "{name}: {pool:#?}");
@@ -138,12 +139,12 @@ async fn a_policy_that_fails_its_windows_is_taken_off_and_the_fallback_serves() 
             last.contains(name) && last.contains(words),
             "{name}: {last}"
         );
-        let faults = yard
+        let faults = test_bed
             .metrics()
             .await
             .sum("switchyard_policy_faults_total", &[("kind", kind)]);
         assert_eq!(faults, 5, "{name}");
-        let logged = yard.logged("policy fault");
+        let logged = test_bed.logged("policy fault");
         let ours: Vec<_> = logged
             .iter()
             .filter(|line| {
@@ -162,8 +163,8 @@ async fn a_policy_that_fails_its_windows_is_taken_off_and_the_fallback_serves() 
             ours[0]
         );
 
-        // Somebody acts: the next component is taken like any other.
-        yard.replace(&policy("fcfs"));
+        // A new component is loaded as usual.
+        test_bed.replace(&policy("fcfs"));
         load.answered_by("fcfs@", 5).await;
         let tally = load.stop().await;
         assert_eq!(
@@ -171,8 +172,8 @@ async fn a_policy_that_fails_its_windows_is_taken_off_and_the_fallback_serves() 
             tally.sent,
             "{name}: {tally:?}"
         );
-        yard.settled().await;
-        yard.stop().await;
+        test_bed.settled().await;
+        test_bed.stop().await;
     }
 }
 
@@ -181,12 +182,12 @@ async fn a_policy_that_fails_its_windows_is_taken_off_and_the_fallback_serves() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_good_version_serves_for_one_that_fails() {
     for name in ["unknown-worker", "doubled"] {
-        let yard = Setup::new("last-good").policy(policy("fcfs")).start().await;
-        yard.replace(&guest(name));
-        let swap = yard.swap_number(2).await;
+        let test_bed = Setup::new("last-good").policy(policy("fcfs")).start().await;
+        test_bed.replace(&guest(name));
+        let swap = test_bed.swap_number(2).await;
         assert_eq!(swap.result, SwapResult::Switched, "{name}: {swap:?}");
-        let load = Load::start(yard.http, 2);
-        let off = yard.until("a policy taken off", |pool| {
+        let load = Load::start(test_bed.http, 2);
+        let off = test_bed.until("a policy taken off", |pool| {
             pool.driver.policy.starts_with("fcfs@")
         });
         assert_eq!(off.await.driver.faults.get("refused"), Some(&5), "{name}");
@@ -199,36 +200,37 @@ async fn the_last_good_version_serves_for_one_that_fails() {
             tally.sent,
             "{name}: {tally:?}"
         );
-        yard.settled().await;
-        yard.stop().await;
+        test_bed.settled().await;
+        test_bed.stop().await;
     }
 }
 
-/// Its plans are valid, and empty: no check refuses it, but nobody waits for ever.
+/// Its plans are valid and empty: no check refuses them, and the fallback serves the requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_that_never_decides_starves_nobody() {
+async fn a_policy_that_never_decides_starves_no_request() {
     let setup = Setup::new("starving").policy(policy("fcfs"));
-    let yard = setup
+    let test_bed = setup
         .app("slo_ms = 20")
         .lines("patience_ms = 30")
         .start()
         .await;
-    let load = Load::start(yard.http, 2);
+    let load = Load::start(test_bed.http, 2);
     load.answered_by("fcfs@", 10).await;
-    yard.replace(&guest("chatters"));
-    assert_eq!(yard.swap_number(2).await.result, SwapResult::Switched);
+    test_bed.replace(&guest("chatters"));
+    assert_eq!(test_bed.swap_number(2).await.result, SwapResult::Switched);
     load.answered_by(FALLBACK, 2).await;
-    yard.until("a policy taken off", |pool| {
-        pool.driver.policy.starts_with("fcfs@")
-    })
-    .await;
+    test_bed
+        .until("a policy taken off", |pool| {
+            pool.driver.policy.starts_with("fcfs@")
+        })
+        .await;
     load.answered_by("fcfs@", 5).await;
     load.stop().await;
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert_eq!(pool.driver.faults.get("starved"), Some(&5), "{pool:#?}");
     let last = pool.driver.last_fault.unwrap();
     assert!(last.contains("waits past its deadline"), "{last}");
-    yard.stop().await;
+    test_bed.stop().await;
 }
 
 /// Random plans may be valid ones, and a valid plan may refuse a request. But each request has
@@ -237,10 +239,10 @@ async fn a_policy_that_never_decides_starves_nobody() {
 async fn nonsense_loses_no_request() {
     let setup = Setup::new("nonsense").policy(guest("garbage"));
     let lines = "patience_ms = 50\nfault_limit = { faults = 1000, windows = 1000 }";
-    let yard = setup.app("slo_ms = 50").lines(lines).start().await;
+    let test_bed = setup.app("slo_ms = 50").lines(lines).start().await;
     let mut answers: Vec<Answer> = Vec::new();
     let clients = (0..4).map(|c| {
-        let http = yard.http;
+        let http = test_bed.http;
         tokio::spawn(async move {
             let mut client = super::client::Client::connect(http).await;
             let mut answers = Vec::new();
@@ -259,7 +261,7 @@ async fn nonsense_loses_no_request() {
         assert_eq!(other.status, 503, "{other:?}");
         assert!(other.error().contains("policy"), "{other:?}");
     }
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert_eq!(pool.driver.accepted, 160);
     let outcome = |name: &str| pool.driver.outcomes.get(name).copied().unwrap_or(0);
     let ours = ["in_time", "late", "short_circuit", "short_circuit_late"].map(outcome);
@@ -276,5 +278,5 @@ async fn nonsense_loses_no_request() {
             .is_some_and(|count| *count > 0),
         "{pool:#?}"
     );
-    yard.stop().await;
+    test_bed.stop().await;
 }

@@ -1,6 +1,5 @@
-//! Workers of unlike kinds: a fast one that holds a network as it was trained, and a small one into
-//! whose memory only the same network in 8 bits fits. MAEL places by what the profile measured of
-//! each kind.
+//! Workers of two kinds: a fast one that holds a network at full precision, and a small one whose
+//! memory fits only the same network in 8 bits. MAEL places by the profile of each kind.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +10,7 @@ use tempfile::TempDir;
 
 use super::client::{Client, get};
 use super::fixture::policy;
-use super::yard::{Setup, Yard};
+use super::test_bed::{Setup, TestBed};
 
 const FULL: &str = "resnet56";
 const NARROW: &str = "resnet56@int8";
@@ -79,9 +78,9 @@ async fn infer(client: &mut Client, nth: u64) -> Value {
 }
 
 /// The workers and variants that the window of an answer placed requests on.
-async fn placed(yard: &Yard, answer: &Value) -> Vec<(String, String)> {
+async fn placed(test_bed: &TestBed, answer: &Value) -> Vec<(String, String)> {
     let path = format!("/admin/v1/windows/{}", answer["window"]);
-    let window = get(yard.admin, &path).await.json();
+    let window = get(test_bed.admin, &path).await.json();
     let batches = window["plan"]["dispatches"].as_array().unwrap().clone();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let batches = batches.iter();
@@ -90,7 +89,7 @@ async fn placed(yard: &Yard, answer: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What policies are told that one request takes, in microseconds.
+/// Latency of one request in the catalog, in microseconds.
 fn told_us(profile: &ProfileFile, kind: &str, variant: &str) -> u64 {
     let is_whole = |cell: &&switchyard_profile::LatencyCell| {
         (&*cell.kind, &*cell.variant, cell.batch) == (kind, variant, 1)
@@ -100,11 +99,11 @@ fn told_us(profile: &ProfileFile, kind: &str, variant: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_go_where_the_profile_says_and_as_what_fits_there() {
+async fn requests_go_to_the_fastest_worker_as_the_variant_that_fits() {
     let (profiles, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let setup = Setup::new("kinds").policy(policy("mael"));
     let text = config(folder.path(), profiles.path());
-    let yard = setup.start_with(&text, folder).await;
+    let test_bed = setup.start_with(&text, folder).await;
 
     let measured = profiles.path().join(Machine::detect().file_name());
     let measured = ProfileFile::load(&measured).unwrap();
@@ -114,23 +113,23 @@ async fn requests_go_where_the_profile_says_and_as_what_fits_there() {
     };
     assert!(bytes(FULL) > 1 << 20 && bytes(NARROW) <= 1 << 20);
 
-    // Alone, on idle workers. Both are as accurate as far as anybody knows: the faster one is it.
+    // One request on idle workers. Both variants have the same accuracy, so the faster one serves.
     let large = [FULL, NARROW].map(|variant| told_us(&measured, "cpu-2t", variant));
     let large = large.into_iter().min().unwrap();
     let best = match told_us(&measured, "cpu-1t", NARROW) < large {
         true => "small",
         false => "large",
     };
-    let mut client = yard.client().await;
+    let mut client = test_bed.client().await;
     for nth in 0..EACH {
         let answer = infer(&mut client, nth).await;
-        let placed = placed(&yard, &answer).await;
+        let placed = placed(&test_bed, &answer).await;
         assert_eq!(placed[0].0, best, "{placed:?}, {large} us on the large one");
     }
 
-    // Many at a time: both are used, each for what it can hold.
+    // Under load both workers serve, each the variant that fits.
     let clients = (0..CLIENTS).map(|_| {
-        let http = yard.http;
+        let http = test_bed.http;
         tokio::spawn(async move {
             let mut client = Client::connect(http).await;
             let mut answers = Vec::new();
@@ -143,7 +142,7 @@ async fn requests_go_where_the_profile_says_and_as_what_fits_there() {
     let mut used = BTreeSet::new();
     for client in clients.collect::<Vec<_>>() {
         for answer in client.await.unwrap() {
-            used.extend(placed(&yard, &answer).await);
+            used.extend(placed(&test_bed, &answer).await);
         }
     }
     let workers: BTreeSet<&str> = used.iter().map(|(worker, _)| worker.as_str()).collect();
@@ -157,6 +156,6 @@ async fn requests_go_where_the_profile_says_and_as_what_fits_there() {
     let answer = client.send("POST", &path, picture(1)).await.unwrap();
     assert_eq!(answer.json()["model_version"], NARROW, "{}", answer.text);
 
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }

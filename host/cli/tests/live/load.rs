@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::client::Client;
 use super::fixture::beat;
-use super::yard::PATIENCE;
+use super::test_bed::PATIENCE;
 
 /// Connections that each send their next request when they have the answer to the last.
 pub(crate) struct Load {
@@ -19,13 +19,13 @@ pub(crate) struct Load {
     connections: Vec<JoinHandle<()>>,
 }
 
-/// What came of the requests.
+/// Outcomes of the requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) sent: u64,
-    /// Answers with status 200, by who decided.
+    /// Answers with status 200, by deciding policy.
     pub(crate) by_policy: BTreeMap<String, u64>,
-    /// What was not answered with 200, in words.
+    /// Errors of the other requests.
     pub(crate) failed: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl Load {
     }
 }
 
-/// One request; the label of who decided, or what went wrong.
+/// One request; the label of the deciding policy, or the error.
 async fn one(client: &mut Client, nth: u64) -> Result<String, String> {
     let path = "/v2/models/heart/infer";
     let answer = client.send("POST", path, beat(nth)).await?;

@@ -20,7 +20,7 @@ impl Write for Sink {
     }
 }
 
-/// Starts keeping what is logged.
+/// Starts capturing log lines.
 pub(crate) fn capture() {
     static CAPTURING: OnceLock<()> = OnceLock::new();
     CAPTURING.get_or_init(|| {

@@ -1,6 +1,6 @@
 //! The Prometheus text format, as far as tests read it.
 
-/// What `/metrics` said.
+/// A reply of `/metrics`.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     samples: Vec<(String, String, f64)>,

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::client::{Client, get};
 use super::fixture::{APP, beat, fixture, policy};
 use super::load::Load;
-use super::yard::{Setup, Yard};
+use super::test_bed::{Setup, TestBed};
 
 /// The variant whose files are changed.
 const VARIANT: &str = "cnn-small";
@@ -71,30 +71,30 @@ fn scaled(weights: &[u8], factor: f32) -> Vec<u8> {
     head.iter().copied().chain(numbers).collect()
 }
 
-/// What the variant says of the first beat.
-async fn answer(yard: &Yard) -> Value {
+/// The variant's answer to the first beat.
+async fn answer(test_bed: &TestBed) -> Value {
     let path = format!("/v2/models/{APP}/versions/{VARIANT}/infer");
-    let mut client = yard.client().await;
+    let mut client = test_bed.client().await;
     let answer = client.send("POST", &path, beat(0)).await.unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.json()["outputs"].clone()
 }
 
 /// Waits for the reload after `known` others.
-async fn next_reload(yard: &Yard, known: usize) -> Reload {
-    let pool = yard
+async fn next_reload(test_bed: &TestBed, known: usize) -> Reload {
+    let pool = test_bed
         .until("a reload", |pool| pool.reloads.len() > known)
         .await;
     pool.reloads[known].clone()
 }
 
-async fn post(yard: &Yard, path: &str) -> super::client::Answer {
-    let mut client = yard.client().await;
+async fn post(test_bed: &TestBed, path: &str) -> super::client::Answer {
+    let mut client = test_bed.client().await;
     client.send("POST", path, String::new()).await.unwrap()
 }
 
-async fn states(yard: &Yard) -> Vec<String> {
-    let index = post(yard, "/v2/repository/index").await.json();
+async fn states(test_bed: &TestBed) -> Vec<String> {
+    let index = post(test_bed, "/v2/repository/index").await.json();
     let entries = index.as_array().unwrap().iter();
     let states = entries.map(|entry| entry["state"].as_str().unwrap().to_owned());
     states.collect()
@@ -104,42 +104,42 @@ async fn states(yard: &Yard) -> Vec<String> {
 async fn weights_that_change_serve_without_a_request_lost() {
     let zoo = OwnZoo::new();
     let setup = Setup::new("reloads").policy(policy("fcfs"));
-    let yard = setup.zoo(zoo.folder.path()).start().await;
-    let old = answer(&yard).await;
-    let load = Load::start(yard.http, 3);
+    let test_bed = setup.zoo(zoo.folder.path()).start().await;
+    let old = answer(&test_bed).await;
+    let load = Load::start(test_bed.http, 3);
     load.answered_by("fcfs@", 20).await;
 
     let weights = fs::read(zoo.weights()).unwrap();
     zoo.replace("weights.safetensors", &scaled(&weights, 0.5));
-    let reload = next_reload(&yard, 0).await;
+    let reload = next_reload(&test_bed, 0).await;
     assert_eq!(reload.error, None);
     assert_eq!(reload.variant, format!("{APP}/{VARIANT}"));
     load.answered_by("fcfs@", 20).await;
-    let new = answer(&yard).await;
+    let new = answer(&test_bed).await;
     assert_ne!(new, old, "the old weights still answer");
 
     zoo.replace("weights.safetensors", &weights);
-    assert_eq!(next_reload(&yard, 1).await.error, None);
-    assert_eq!(answer(&yard).await, old);
+    assert_eq!(next_reload(&test_bed, 1).await.error, None);
+    assert_eq!(answer(&test_bed).await, old);
     load.answered_by("fcfs@", 20).await;
     load.stop().await;
     let switched = [("result", "switched")];
-    let metrics = yard.metrics().await;
+    let metrics = test_bed.metrics().await;
     assert_eq!(
         metrics.sum("switchyard_model_cache_reloads_total", &switched),
         2
     );
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn weights_that_are_no_good_are_refused_and_the_old_ones_serve_on() {
     let zoo = OwnZoo::new();
     let setup = Setup::new("no-good").policy(policy("fcfs"));
-    let yard = setup.zoo(zoo.folder.path()).start().await;
-    let old = answer(&yard).await;
-    let load = Load::start(yard.http, 2);
+    let test_bed = setup.zoo(zoo.folder.path()).start().await;
+    let old = answer(&test_bed).await;
+    let load = Load::start(test_bed.http, 2);
 
     let weights = fs::read(zoo.weights()).unwrap();
     let card = fs::read_to_string(zoo.file("model.toml")).unwrap();
@@ -170,43 +170,45 @@ async fn weights_that_are_no_good_are_refused_and_the_old_ones_serve_on() {
     for (count, (what, name, bytes, said)) in broken.into_iter().enumerate() {
         if name == "model.toml" {
             zoo.replace("weights.safetensors", &weights);
-            assert_eq!(next_reload(&yard, count).await.error, None);
+            assert_eq!(next_reload(&test_bed, count).await.error, None);
         }
-        let known = yard.pool().await.reloads.len();
+        let known = test_bed.pool().await.reloads.len();
         zoo.replace(name, &bytes);
-        let error = next_reload(&yard, known).await.error;
+        let error = next_reload(&test_bed, known).await.error;
         let error = error.unwrap_or_else(|| panic!("{what}: taken"));
         assert!(error.contains(said), "{what}: {error}");
         assert!(error.contains(name), "{what}: {error}");
-        assert_eq!(answer(&yard).await, old, "{what}");
+        assert_eq!(answer(&test_bed).await, old, "{what}");
         load.answered_by("fcfs@", 5).await;
     }
     let refused = [("result", "refused")];
-    let metrics = yard.metrics().await;
+    let metrics = test_bed.metrics().await;
     assert_eq!(
         metrics.sum("switchyard_model_cache_reloads_total", &refused),
         cases as i64
     );
     assert_eq!(
-        yard.logged("weights refused: the old ones serve on").len(),
+        test_bed
+            .logged("weights refused: the old ones serve on")
+            .len(),
         cases
     );
     load.stop().await;
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_app_goes_and_comes_back_and_each_request_has_one_answer() {
     let setup = Setup::new("unloads").policy(policy("fcfs"));
-    let yard = setup
+    let test_bed = setup
         .worker(&format!("pin = [\"{APP}/{VARIANT}\"]"))
         .start()
         .await;
     let stopping = Arc::new(AtomicBool::new(false));
     let mut clients = Vec::new();
     for first in 0..3_u64 {
-        let (address, stopping) = (yard.http, Arc::clone(&stopping));
+        let (address, stopping) = (test_bed.http, Arc::clone(&stopping));
         clients.push(tokio::spawn(async move {
             let mut client = Client::connect(address).await;
             let (mut served, mut refused) = (0_u64, 0_u64);
@@ -233,38 +235,40 @@ async fn an_app_goes_and_comes_back_and_each_request_has_one_answer() {
         let resident = pool.driver.workers.iter().map(|worker| &worker.resident);
         resident.flatten().filter(|held| held.pinned).count()
     };
-    let resident = yard
+    let resident = test_bed
         .until("resident models", |pool| pinned(pool) == 2)
         .await;
     assert!(resident.driver.workers[0].resident[0].bytes > 0);
     let unload = format!("/v2/repository/models/{APP}/unload");
     let reload = format!("/v2/repository/models/{APP}/load");
     for _ in 0..3 {
-        assert_eq!(post(&yard, &unload).await.status, 200);
-        let ready = get(yard.http, &format!("/v2/models/{APP}/ready")).await;
+        assert_eq!(post(&test_bed, &unload).await.status, 200);
+        let ready = get(test_bed.http, &format!("/v2/models/{APP}/ready")).await;
         assert_eq!(ready.status, 503, "{}", ready.text);
         let gone = |pool: &switchyard_server::admin::PoolReport| {
             let mut workers = pool.driver.workers.iter();
             workers.all(|worker| worker.resident.is_empty())
         };
-        yard.until("freed memory", gone).await;
-        yard.until("an unloaded app", |pool| {
-            pool.driver.apps[APP] == "UNAVAILABLE"
-        })
-        .await;
+        test_bed.until("freed memory", gone).await;
+        test_bed
+            .until("an unloaded app", |pool| {
+                pool.driver.apps[APP] == "UNAVAILABLE"
+            })
+            .await;
         assert!(
-            states(&yard)
+            states(&test_bed)
                 .await
                 .iter()
                 .all(|state| state == "UNAVAILABLE")
         );
-        assert_eq!(get(yard.http, "/v2/health/ready").await.status, 200);
-        let answer = post(&yard, &reload).await;
+        assert_eq!(get(test_bed.http, "/v2/health/ready").await.status, 200);
+        let answer = post(&test_bed, &reload).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
-        assert!(states(&yard).await.iter().all(|state| state == "READY"));
-        let ready = get(yard.http, &format!("/v2/models/{APP}/ready")).await;
+        assert!(states(&test_bed).await.iter().all(|state| state == "READY"));
+        let ready = get(test_bed.http, &format!("/v2/models/{APP}/ready")).await;
         assert_eq!(ready.status, 200, "{}", ready.text);
-        yard.until("resident models", |pool| pinned(pool) == 2)
+        test_bed
+            .until("resident models", |pool| pinned(pool) == 2)
             .await;
     }
     stopping.store(true, Ordering::Relaxed);
@@ -278,16 +282,16 @@ async fn an_app_goes_and_comes_back_and_each_request_has_one_answer() {
         served > 0 && refused > 0,
         "{served} served, {refused} refused"
     );
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert_eq!(
         pool.driver.ended, served,
         "what was refused was not accepted"
     );
-    let metrics = yard.metrics().await;
+    let metrics = test_bed.metrics().await;
     assert!(metrics.sum("switchyard_model_cache_hits_total", &[]) > 0);
     assert!(metrics.sum("switchyard_model_cache_loads_total", &[]) >= 8);
     assert!(metrics.sum("switchyard_model_cache_resident_bytes", &[]) > 0);
-    let unknown = post(&yard, "/v2/repository/models/liver/load").await;
+    let unknown = post(&test_bed, "/v2/repository/models/liver/load").await;
     assert_eq!(unknown.status, 404, "{}", json!(unknown.text));
-    yard.stop().await;
+    test_bed.stop().await;
 }

@@ -9,9 +9,9 @@ use ramsis_prepare::{Generator, Loads, Model, Spec, prepare};
 
 use super::fixture::policy;
 use super::load::Load;
-use super::yard::{Setup, Yard};
+use super::test_bed::{Setup, TestBed};
 
-/// A set for a load of one request per second, beside the policy.
+/// A set for a load of one request per second, in the policy's folder.
 fn prepared(folder: &Path) {
     // Not this machine's latencies: the server makes the table anew with its own.
     let model = |name: &str, accuracy, one_us: u64| Model {
@@ -32,8 +32,8 @@ fn prepared(folder: &Path) {
     prepare(&generator, &loads, &folder.join("set"), &|_| {}, &never).unwrap();
 }
 
-fn set(yard: &Yard) -> Set {
-    let folder = yard.policy.with_extension("").join("set");
+fn set(test_bed: &TestBed) -> Set {
+    let folder = test_bed.policy.with_extension("").join("set");
     Set::parse(&fs::read_to_string(folder.join(INDEX_FILE)).unwrap()).unwrap()
 }
 
@@ -54,23 +54,23 @@ async fn a_load_beyond_all_tables_gets_one_while_it_is_served() {
         "{load_rps}",
     ];
     let lines = format!("settings = {{ tables = \"set\" }}\n[pool.prepare]\ncommand = {command:?}");
-    let yard = setup.lines(&lines).start_beside(prepared).await;
-    assert_eq!(set(&yard).tables.len(), 1);
-    let load = Load::start(yard.http, 2);
+    let test_bed = setup.lines(&lines).start_with_artifacts(prepared).await;
+    assert_eq!(set(&test_bed).tables.len(), 1);
+    let load = Load::start(test_bed.http, 2);
     load.answered_by("ramsis@", 20).await;
     // The watcher sees the table, and the same policy comes again with it.
-    let pool = yard
+    let pool = test_bed
         .until("a second version", |pool| pool.policies.swaps.len() >= 2)
         .await;
     assert!(pool.policies.swaps.iter().all(|swap| swap.error.is_none()));
-    let found = set(&yard);
+    let found = set(&test_bed);
     assert!(found.tables.len() >= 2, "{found:#?}");
     assert!(found.tables.last().unwrap().load_rps > 1.0);
     load.answered_by("ramsis@", 20).await;
     let tally = load.stop().await;
     assert!(tally.failed.is_empty(), "{tally:?}");
-    let made = yard.metrics().await;
+    let made = test_bed.metrics().await;
     assert!(made.sum("switchyard_prepare_runs_total", &[("result", "succeeded")]) >= 1);
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }

@@ -14,7 +14,7 @@ use super::binary::{Process, serve_file};
 use super::client::{Answer, Client, get};
 use super::fixture::{APP, beat, beats, fixture, guest, policy};
 use super::load::Load;
-use super::yard::{FALLBACK, PATIENCE, Setup};
+use super::test_bed::{FALLBACK, PATIENCE, Setup};
 
 type Asked = JoinHandle<Result<Answer, String>>;
 
@@ -70,7 +70,7 @@ fn holding(slo_ms: u32) -> Setup {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigterm_lets_what_is_in_flight_end_and_exits_with_0() {
+async fn sigterm_lets_requests_in_flight_end_and_exits_with_0() {
     let mut process = started(holding(3_000)).await;
     policy_serves(&process).await;
     let asked = taken_in(&process, 6).await;
@@ -146,7 +146,7 @@ async fn the_binary_swaps_its_policy_and_logs_how_long_it_took() {
     for time in ["compile_us", "validate_us", "switch_us"] {
         assert!(swaps[1][time].is_u64(), "{time}: {}", swaps[1]);
     }
-    // The way from an answer to the decision behind it, and what the policy saw of the request.
+    // From an answer to its decision, with the request as the policy saw it.
     let mut client = Client::connect(process.http).await;
     let wishes = json!({"timeout": 60_000_000, "priority": 3, "min_accuracy": 0.25});
     let answer = client.infer(beats(5, 1, &wishes)).await.json();
@@ -182,7 +182,7 @@ async fn the_clients_from_pypi_are_content() {
     crate::pypi::drive(process.http, APP).await;
 }
 
-/// What `serve` says about a configuration that it refuses.
+/// The error of `serve` for a refused configuration.
 fn refused(text: &str) -> String {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("switchyard.toml");
@@ -229,7 +229,7 @@ fn sigterm_ends_a_start_that_measures() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said_with_exit_code_2() {
+fn an_unusable_configuration_ends_with_exit_code_2() {
     let folder = TempDir::new().unwrap();
     let good = Setup::new("bad").toml(fixture(), folder.path());
 

@@ -1,5 +1,5 @@
-//! What a live server records: the same policy decides the same on it, and the simulator, given
-//! the same arrivals and a profile of this machine, fares as the server did.
+//! A recording of a live server: the same policy repeats its decisions, and the simulator, with the
+//! same arrivals and a profile of this machine, has the server's results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,10 +17,10 @@ use super::binary::switchyard;
 use super::client::Client;
 use super::fixture::{beat, fixture, policy};
 use super::load::Load;
-use super::yard::Setup;
+use super::test_bed::Setup;
 
-/// Requests of the trace that is replayed, and how fast they come: far less than two workers
-/// can do, so that what is compared is not who gives in first.
+/// Requests of the replayed trace, and their rate: far below the capacity of two workers, so that
+/// the comparison does not depend on the moment of overload.
 const REQUESTS: usize = 240;
 const RATE: f64 = 40.0;
 
@@ -32,14 +32,14 @@ const TRIES: usize = 3;
 /// and by the time that threads take to wake each other, which is not simulated; 95th percentiles
 /// by a third of the deadline of 150 ms; violations and goodput by a share of the requests. All of
 /// them are wider by as much as the machine is [busy](Probe) meanwhile: the simulator has its
-/// workers to itself. On two cores with five compilers beside, medians were apart by factors of
-/// 1.6 to 6, and 95th percentiles by 13 to 130 ms.
+/// workers to itself. On two cores with five compilers running, medians differed by factors of 1.6
+/// to 6, and 95th percentiles by 13 to 130 ms.
 const P50_RATIO: f64 = 2.5;
 const WAKING_MS: f64 = 1.0;
 const P95_MS: f64 = 50.0;
 const SHARE: f64 = 0.05;
 
-/// What requests came to, live or simulated.
+/// Results of the requests, live or simulated.
 #[derive(Debug)]
 struct Fared {
     answered: usize,
@@ -131,21 +131,21 @@ async fn the_same_policy_decides_the_same_on_recorded_windows() {
     for (name, settings) in settings {
         let file = folder.path().join(name).with_extension("rec");
         let component = policy(name);
-        let yard = Setup::new("recorded")
+        let test_bed = Setup::new("recorded")
             .policy(component.clone())
             .lines(&format!("{}\nsettings = {settings}", recording(&file)))
             .start()
             .await;
-        let load = Load::start(yard.http, 6);
+        let load = Load::start(test_bed.http, 6);
         load.answered_by(name, 100).await;
-        yard.replace(&component);
-        yard.swap_number(2).await;
+        test_bed.replace(&component);
+        test_bed.swap_number(2).await;
         load.answered_by(name, 100).await;
         let tally = load.stop().await;
-        yard.settled().await;
-        let metrics = yard.metrics().await;
+        test_bed.settled().await;
+        let metrics = test_bed.metrics().await;
         assert_eq!(metrics.sum("switchyard_recording_active", &[]), 1);
-        yard.stop().await;
+        test_bed.stop().await;
 
         let wasm = folder.path().join(name).with_extension("wasm");
         std::fs::write(&wasm, &component).unwrap();
@@ -170,11 +170,11 @@ async fn a_server_goes_on_with_the_recording_of_the_one_before() {
     std::fs::write(&wasm, policy("fcfs")).unwrap();
     for run in 1..=2 {
         let setup = Setup::new("again").policy(policy("fcfs"));
-        let yard = setup.lines(&recording(&file)).start().await;
-        let load = Load::start(yard.http, 2);
+        let test_bed = setup.lines(&recording(&file)).start().await;
+        let load = Load::start(test_bed.http, 2);
         load.answered_by("fcfs", 20).await;
         load.stop().await;
-        yard.stop().await;
+        test_bed.stop().await;
         let found = replayed(&file, &wasm);
         assert_eq!(found["runs"], run);
         assert_identical(&found);
@@ -244,14 +244,14 @@ async fn both(name: &str, folder: &Path) -> (Fared, Fared) {
     let measure = ["--out", &profile, "--seconds", "6", "--accuracy", "0"];
     run(&[&["profile", "--config", &config][..], &measure].concat());
 
-    let yard = setup
+    let test_bed = setup
         .lines(&recording(file.as_ref()))
         .profile(&format!("file = \"{profile}\""))
         .start()
         .await;
-    let live = serve_trace(yard.http).await;
-    yard.settled().await;
-    yard.stop().await;
+    let live = serve_trace(test_bed.http).await;
+    test_bed.settled().await;
+    test_bed.stop().await;
     assert_identical(&replayed(file.as_ref(), &wasm));
 
     run(&["replay", &file, "--arrivals", &arrivals]);
@@ -263,7 +263,7 @@ async fn both(name: &str, folder: &Path) -> (Fared, Fared) {
     (live, simulated(&serde_json::from_str(&said).unwrap()))
 }
 
-/// Sends each request at its time, whatever became of the ones before.
+/// Sends each request at its time, without waiting for earlier ones.
 async fn serve_trace(http: std::net::SocketAddr) -> Fared {
     let mut random = Pcg64::seed_from_u64(20);
     let mut gap = || -(1.0 - random.random::<f64>()).ln() / RATE;

@@ -6,24 +6,24 @@ use std::path::Path;
 use std::time::Instant;
 
 use ppo_router_net::{Kind, Network};
-use ppo_router_train::{Model, TestBed, train};
+use ppo_router_train::{Model, TestBed as RouterTestBed, train};
 use switchyard_core::guard::HOST_LABEL;
 use switchyard_server::policies::SwapResult;
 
 use super::client::Client;
 use super::fixture::{beat, policy};
 use super::load::{Load, Tally};
-use super::yard::{PATIENCE, Setup, Yard};
+use super::test_bed::{PATIENCE, Setup, TestBed};
 
 const WEIGHTS: &str = "default/policy.safetensors";
 
-/// By position, what the two instances of the pool serve.
+/// Variants of the pool's two instances, by position.
 const VARIANTS: [&str; 2] = ["resnet", "cnn-small"];
 
 /// Biases whose softmax leaves the other instance less than one request in 10^30.
 const ALL: f32 = 70.0;
 
-/// Weights by which one of the instances gets every arrival, whatever is observed.
+/// Weights that give every arrival to one instance, for every observation.
 fn weights(chosen: usize) -> Vec<u8> {
     let model = |variant: &str| Model {
         variant: variant.to_owned(),
@@ -31,12 +31,12 @@ fn weights(chosen: usize) -> Vec<u8> {
         instances: 1,
         service_us: vec![(1, 1_000)],
     };
-    let yard = TestBed {
+    let test_bed = RouterTestBed {
         models: VARIANTS.map(model).to_vec(),
         slot_us: 20_000,
-        ..TestBed::paper()
+        ..RouterTestBed::paper()
     };
-    let meta = train::meta(&yard, Kind::Extended, &[], "poisson:100", 1, "by hand");
+    let meta = train::meta(&test_bed, Kind::Extended, &[], "poisson:100", 1, "by hand");
     let numbers = vec![0.0; meta.layout.width() * VARIANTS.len()];
     let mut biases = vec![0.0; VARIANTS.len()];
     biases[chosen] = ALL;
@@ -51,15 +51,15 @@ fn poisoned(mut weights: Vec<u8>) -> Vec<u8> {
     weights
 }
 
-/// Whole at once: written where nobody looks, then renamed.
-fn replace(yard: &Yard, weights: &[u8]) {
-    let beside = yard.policy.with_extension("part");
-    fs::write(&beside, weights).unwrap();
-    fs::rename(&beside, yard.policy.with_extension("").join(WEIGHTS)).unwrap();
+/// Atomically: written under another name, then renamed.
+fn replace(test_bed: &TestBed, weights: &[u8]) {
+    let part = test_bed.policy.with_extension("part");
+    fs::write(&part, weights).unwrap();
+    fs::rename(&part, test_bed.policy.with_extension("").join(WEIGHTS)).unwrap();
 }
 
-/// What the host drew by the router's distribution, and what the router placed itself because it was
-/// pending when it came.
+/// Requests that the host drew by the router's distribution, and those that the router placed itself
+/// because they were pending when it became active.
 fn routed(tally: &Tally) -> u64 {
     tally.by(HOST_LABEL) + tally.by("ppo-router@")
 }
@@ -74,8 +74,8 @@ async fn variant(client: &mut Client, nth: u64) -> String {
 }
 
 /// Waits for the first answer of a variant, after which all are its.
-async fn all_answered_by(yard: &Yard, expected: &str) {
-    let mut client = yard.client().await;
+async fn all_answered_by(test_bed: &TestBed, expected: &str) {
+    let mut client = test_bed.client().await;
     let give_up = Instant::now() + PATIENCE;
     while variant(&mut client, 0).await != expected {
         assert!(Instant::now() < give_up, "waited for {expected}");
@@ -93,24 +93,24 @@ async fn new_weights_are_taken_into_service_and_no_request_is_lost() {
         fs::write(file, weights(0)).unwrap();
     };
     let setup = Setup::new("router").policy(policy("ppo-router"));
-    let yard = setup.start_beside(furnish).await;
-    let load = Load::start(yard.http, 4);
+    let test_bed = setup.start_with_artifacts(furnish).await;
+    let load = Load::start(test_bed.http, 4);
     load.answered_by(HOST_LABEL, 20).await;
-    all_answered_by(&yard, VARIANTS[0]).await;
+    all_answered_by(&test_bed, VARIANTS[0]).await;
 
     let mut swaps = 1;
     for chosen in [1, 0, 1] {
-        replace(&yard, &weights(chosen));
+        replace(&test_bed, &weights(chosen));
         swaps += 1;
-        let swap = yard.swap_number(swaps).await;
+        let swap = test_bed.swap_number(swaps).await;
         assert_eq!(swap.result, SwapResult::Switched, "{swap:?}");
         load.answered_by(HOST_LABEL, 20).await;
-        all_answered_by(&yard, VARIANTS[chosen]).await;
+        all_answered_by(&test_bed, VARIANTS[chosen]).await;
     }
 
     let tally = load.stop().await;
     assert_eq!(routed(&tally), tally.sent, "nobody else decided: {tally:?}");
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert_eq!(pool.driver.faults.len(), 0, "{:?}", pool.driver.last_fault);
     assert_eq!(
         pool.policies.swaps.len(),
@@ -118,7 +118,7 @@ async fn new_weights_are_taken_into_service_and_no_request_is_lost() {
         "{:#?}",
         pool.policies.swaps
     );
-    yard.stop().await;
+    test_bed.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,10 +129,10 @@ async fn weights_that_are_no_good_are_refused_by_name_and_the_old_ones_serve_on(
         fs::write(file, weights(1)).unwrap();
     };
     let setup = Setup::new("poisoned").policy(policy("ppo-router"));
-    let yard = setup.start_beside(furnish).await;
-    let load = Load::start(yard.http, 2);
+    let test_bed = setup.start_with_artifacts(furnish).await;
+    let load = Load::start(test_bed.http, 2);
     load.answered_by(HOST_LABEL, 10).await;
-    all_answered_by(&yard, VARIANTS[1]).await;
+    all_answered_by(&test_bed, VARIANTS[1]).await;
 
     // Each of them would send everything to the other instance.
     let other = weights(0);
@@ -147,9 +147,9 @@ async fn weights_that_are_no_good_are_refused_by_name_and_the_old_ones_serve_on(
     ];
     let mut swaps = 1;
     for (file, words) in files {
-        replace(&yard, &file);
+        replace(&test_bed, &file);
         swaps += 1;
-        let swap = yard.swap_number(swaps).await;
+        let swap = test_bed.swap_number(swaps).await;
         assert_eq!(swap.result, SwapResult::Refused, "{words}: {swap:?}");
         let reason = swap.error.unwrap();
         assert!(
@@ -158,17 +158,17 @@ async fn weights_that_are_no_good_are_refused_by_name_and_the_old_ones_serve_on(
         );
         assert!(reason.contains(words), "{words}: {reason}");
         load.answered_by(HOST_LABEL, 10).await;
-        all_answered_by(&yard, VARIANTS[1]).await;
+        all_answered_by(&test_bed, VARIANTS[1]).await;
     }
-    replace(&yard, &other);
-    let swap = yard.swap_number(swaps + 1).await;
+    replace(&test_bed, &other);
+    let swap = test_bed.swap_number(swaps + 1).await;
     assert_eq!(swap.result, SwapResult::Switched, "{swap:?}");
-    all_answered_by(&yard, VARIANTS[0]).await;
+    all_answered_by(&test_bed, VARIANTS[0]).await;
 
     let tally = load.stop().await;
     assert_eq!(routed(&tally), tally.sent, "{tally:?}");
-    let refused = yard.logged("policy refused: the old one serves on");
+    let refused = test_bed.logged("policy refused: the old one serves on");
     assert_eq!(refused.len(), 3, "{refused:?}");
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }

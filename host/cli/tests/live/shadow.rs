@@ -1,4 +1,4 @@
-//! A shadow sees what the pool's policy sees, is compared with it, and changes nothing.
+//! A shadow sees the windows of the pool's policy, is compared with it, and changes nothing.
 
 use std::fs;
 use std::path::Path;
@@ -8,16 +8,20 @@ use tempfile::TempDir;
 
 use super::fixture::{guest, policy};
 use super::load::Load;
-use super::yard::{Setup, Yard};
+use super::test_bed::{Setup, TestBed};
 
 fn shadow(file: &Path) -> String {
     format!("shadow = {{ policy = \"{}\" }}", file.display())
 }
 
 /// Waits for the shadow to be as wanted.
-async fn until(yard: &Yard, what: &str, wanted: impl Fn(&ShadowStatus) -> bool) -> ShadowStatus {
+async fn until(
+    test_bed: &TestBed,
+    what: &str,
+    wanted: impl Fn(&ShadowStatus) -> bool,
+) -> ShadowStatus {
     let is_there = |shadow: &Option<ShadowStatus>| shadow.as_ref().is_some_and(&wanted);
-    let pool = yard.until(what, |pool| is_there(&pool.shadow)).await;
+    let pool = test_bed.until(what, |pool| is_there(&pool.shadow)).await;
     pool.shadow.unwrap()
 }
 
@@ -27,19 +31,19 @@ async fn a_shadow_of_the_same_policy_would_do_the_same() {
     let file = folder.path().join("candidate.wasm");
     fs::write(&file, policy("fcfs")).unwrap();
     let setup = Setup::new("twin").policy(policy("fcfs"));
-    let yard = setup.lines(&shadow(&file)).start().await;
-    let load = Load::start(yard.http, 2);
+    let test_bed = setup.lines(&shadow(&file)).start().await;
+    let load = Load::start(test_bed.http, 2);
     load.answered_by("fcfs@", 50).await;
-    let found = until(&yard, "windows", |shadow| shadow.windows >= 50).await;
+    let found = until(&test_bed, "windows", |shadow| shadow.windows >= 50).await;
     load.stop().await;
     assert_eq!(found.identical, found.windows, "{found:#?}");
     assert!(found.differences.is_empty());
     assert!(found.policy.unwrap().starts_with("fcfs@"));
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }
 
-/// It also sees what it asks for and the active policy does not: evidence.
+/// It also gets evidence, which it asks for and the active policy does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shadow_is_compared_and_not_obeyed() {
     let folder = TempDir::new().unwrap();
@@ -52,9 +56,9 @@ async fn a_shadow_is_compared_and_not_obeyed() {
         recorded.display()
     );
     let setup = Setup::new("shadowed").policy(policy("fcfs"));
-    let yard = setup.lines(&lines).start().await;
-    let load = Load::start(yard.http, 4);
-    let found = until(&yard, "a difference", |shadow| {
+    let test_bed = setup.lines(&lines).start().await;
+    let load = Load::start(test_bed.http, 4);
+    let found = until(&test_bed, "a difference", |shadow| {
         shadow.windows >= 100 && !shadow.differences.is_empty()
     })
     .await;
@@ -68,25 +72,25 @@ async fn a_shadow_is_compared_and_not_obeyed() {
     // Every answer is by the active policy.
     let mut by = tally.by_policy.keys();
     assert!(by.all(|by| by.starts_with("fcfs@")), "{tally:?}");
-    let counted = yard.metrics().await;
+    let counted = test_bed.metrics().await;
     let different = [("result", "different")];
     assert!(counted.sum("switchyard_shadow_windows_total", &different) > 0);
 
     // A version that is no policy changes nothing; one that traps is counted; none at all is said.
     fs::write(&file, b"\0asm\x0d\0\x01\0 no").unwrap();
-    let refused = until(&yard, "a refusal", |shadow| shadow.error.is_some()).await;
+    let refused = until(&test_bed, "a refusal", |shadow| shadow.error.is_some()).await;
     assert_eq!(refused.policy, found.policy);
     fs::write(&file, guest("traps")).unwrap();
-    let load = Load::start(yard.http, 2);
-    let trapped = until(&yard, "traps", |shadow| shadow.failed >= 5).await;
+    let load = Load::start(test_bed.http, 2);
+    let trapped = until(&test_bed, "traps", |shadow| shadow.failed >= 5).await;
     assert_eq!(trapped.windows, trapped.failed);
     fs::remove_file(&file).unwrap();
-    until(&yard, "nobody", |shadow| shadow.policy.is_none()).await;
+    until(&test_bed, "nobody", |shadow| shadow.policy.is_none()).await;
     load.answered_by("fcfs@", 20).await;
     load.stop().await;
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert!(pool.driver.faults.is_empty(), "{pool:#?}");
-    yard.stop().await;
+    test_bed.stop().await;
 
     // The windows that were recorded meanwhile show more than fcfs wants, and it is not shown it.
     let wasm = folder.path().join("fcfs.wasm");
@@ -103,23 +107,23 @@ async fn a_shadow_is_compared_and_not_obeyed() {
 
 /// It takes half a second for every window, and the pool serves as if it were not there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_waits_for_a_shadow() {
+async fn no_request_waits_for_a_shadow() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("candidate.wasm");
     fs::write(&file, guest("loops")).unwrap();
     let setup = Setup::new("slow-shadow").policy(policy("fcfs"));
-    let yard = setup.lines(&shadow(&file)).start().await;
-    let load = Load::start(yard.http, 2);
-    until(&yard, "a first window", |shadow| shadow.failed >= 1).await;
+    let test_bed = setup.lines(&shadow(&file)).start().await;
+    let load = Load::start(test_bed.http, 2);
+    until(&test_bed, "a first window", |shadow| shadow.failed >= 1).await;
     // More windows than can wait for it.
     load.answered_by("fcfs@", 600).await;
     let tally = load.stop().await;
     assert!(tally.failed.is_empty(), "{tally:?}");
-    let counted = yard.metrics().await;
+    let counted = test_bed.metrics().await;
     let missed = [("result", "missed")];
     assert!(counted.sum("switchyard_shadow_windows_total", &missed) > 0);
-    let found = yard.pool().await.shadow.unwrap();
+    let found = test_bed.pool().await.shadow.unwrap();
     assert_eq!(found.failed, found.windows);
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::client::Client;
 use super::fixture::{beat, policy};
-use super::yard::{Setup, Yard};
+use super::test_bed::{Setup, TestBed};
 
 /// Requests of the short model that are measured in a round, and rounds.
 const SHORT: usize = 20;
@@ -23,7 +23,7 @@ const INPUTS: u64 = 4;
 const TRIES: usize = 5;
 /// At worst the short model waits for a whole run of the long one, or for a slice of it.
 const SHARE: f64 = 0.8;
-/// Of the waits, the one that so many are below: farther out they are the machine's.
+/// Quantile of the waits that is compared; longer waits come from the machine.
 const HIGH: f64 = 0.8;
 
 /// One worker, both models as shipped.
@@ -75,8 +75,8 @@ fn picture(nth: u64) -> String {
 }
 
 /// Asks for the long model again and again; its answers by input, all of them the same each time.
-fn long_runs(yard: &Yard, stopping: &Arc<AtomicBool>) -> JoinHandle<Vec<Value>> {
-    let (http, stopping) = (yard.http, Arc::clone(stopping));
+fn long_runs(test_bed: &TestBed, stopping: &Arc<AtomicBool>) -> JoinHandle<Vec<Value>> {
+    let (http, stopping) = (test_bed.http, Arc::clone(stopping));
     tokio::spawn(async move {
         let mut client = Client::connect(http).await;
         let mut answers = Vec::<Value>::new();
@@ -115,24 +115,23 @@ fn high(mut values: Vec<f64>) -> f64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn short_requests_pass_long_ones_that_run_in_slices() {
     let profiles = TempDir::new().unwrap();
-    let mut yards = Vec::new();
+    let mut test_beds = Vec::new();
     for algorithm in ["slo-mael", "pslo-mael"] {
         let folder = TempDir::new().unwrap();
         let setup = Setup::new("sliced").policy(policy("mael"));
         // One profile for both, which the first of them measures.
         let text = config(folder.path(), profiles.path(), algorithm);
-        yards.push(setup.start_with(&text, folder).await);
+        test_beds.push(setup.start_with(&text, folder).await);
     }
     let mut shares = Vec::new();
     for _ in 0..TRIES {
         let (mut answers, mut waits) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
-        // In turn: they must not slow each other down, and what slows one of them down for longer
-        // does so to both.
+        // Alternately: they must not slow each other down, and a longer disturbance hits both.
         for round in 0..2 * ROUNDS {
             let at = round % 2;
             let stopping = Arc::new(AtomicBool::new(false));
-            let long = long_runs(&yards[at], &stopping);
-            let mut client = yards[at].client().await;
+            let long = long_runs(&test_beds[at], &stopping);
+            let mut client = test_beds[at].client().await;
             for nth in 0..SHORT {
                 waits[at].push(waits_us(&mut client, nth as u64).await);
             }
@@ -150,8 +149,8 @@ async fn short_requests_pass_long_ones_that_run_in_slices() {
         shares.last().is_some_and(|&share| share < SHARE),
         "{shares:?}"
     );
-    for yard in yards {
-        yard.settled().await;
-        yard.stop().await;
+    for test_bed in test_beds {
+        test_bed.settled().await;
+        test_bed.stop().await;
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::fixture::policy;
 use super::load::Load;
-use super::yard::{Setup, Yard};
+use super::test_bed::{Setup, TestBed};
 use switchyard_server::policies::SwapResult;
 use tempfile::TempDir;
 
-/// The ways in which people put a file in the place of another.
+/// Ways to replace a file.
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// Written beside it, then renamed.
+    /// Written under another name, then renamed.
     Rename,
     /// Written over it.
     Overwrite,
@@ -27,12 +27,12 @@ enum How {
 const WAYS: [How; 4] = [How::Rename, How::Overwrite, How::Slowly, How::Relink];
 
 impl How {
-    async fn put(self, yard: &Yard, component: &[u8]) {
+    async fn put(self, test_bed: &TestBed, component: &[u8]) {
         match self {
-            Self::Rename => yard.replace(component),
-            Self::Overwrite => yard.overwrite(component),
-            Self::Slowly => slowly(&yard.policy, component).await,
-            Self::Relink => relink(&yard.policy, component),
+            Self::Rename => test_bed.replace(component),
+            Self::Overwrite => test_bed.overwrite(component),
+            Self::Slowly => slowly(&test_bed.policy, component).await,
+            Self::Relink => relink(&test_bed.policy, component),
         }
     }
 }
@@ -48,7 +48,7 @@ async fn slowly(file: &Path, component: &[u8]) {
     }
 }
 
-/// Each version in a folder of its own, which nobody watches.
+/// Each version in its own folder, which the server does not watch.
 fn relink(file: &Path, component: &[u8]) {
     let folder = TempDir::new_in(file.parent().unwrap()).unwrap().keep();
     let target = folder.join("version.wasm");
@@ -62,19 +62,19 @@ fn relink(file: &Path, component: &[u8]) {
 async fn a_policy_is_replaced_under_load_and_every_request_is_answered_once() {
     let labels = ["fcfs@", "sneakpeek@"];
     let components = [policy("fcfs"), policy("sneakpeek")];
-    let yard = Setup::new("swaps")
+    let test_bed = Setup::new("swaps")
         .policy(components[0].clone())
         .start()
         .await;
-    let load = Load::start(yard.http, 4);
+    let load = Load::start(test_bed.http, 4);
     load.answered_by(labels[0], 20).await;
 
     let mut swaps = 1;
     for way in WAYS {
         for next in [1, 0] {
-            way.put(&yard, &components[next]).await;
+            way.put(&test_bed, &components[next]).await;
             swaps += 1;
-            let swap = yard.swap_number(swaps).await;
+            let swap = test_bed.swap_number(swaps).await;
             assert_eq!(swap.result, SwapResult::Switched, "{way:?}: {swap:?}");
             assert!(swap.policy.starts_with(labels[next]), "{way:?}: {swap:?}");
             assert!(swap.compile_us > 0 && swap.validate_us > 0, "{swap:?}");
@@ -86,7 +86,7 @@ async fn a_policy_is_replaced_under_load_and_every_request_is_answered_once() {
     let both = tally.by(labels[0]) + tally.by(labels[1]);
     assert_eq!(both, tally.sent, "nobody else decided: {tally:?}");
 
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert_eq!(pool.driver.accepted, tally.sent);
     assert_eq!(pool.driver.faults.len(), 0, "{:?}", pool.driver.last_fault);
     assert_eq!(
@@ -105,7 +105,7 @@ async fn a_policy_is_replaced_under_load_and_every_request_is_answered_once() {
         .collect();
     assert_eq!(history.len(), 2, "{history:?}");
 
-    let metrics = yard.metrics().await;
+    let metrics = test_bed.metrics().await;
     let switched = metrics.sum("switchyard_policy_swaps_total", &[("result", "switched")]);
     assert_eq!(switched, swaps as i64);
     assert_eq!(
@@ -117,7 +117,7 @@ async fn a_policy_is_replaced_under_load_and_every_request_is_answered_once() {
         let windows = metrics.sum_like(name, "policy", label);
         assert!(windows > 0, "{label}: {metrics:?}");
     }
-    let logged = yard.logged("policy switched");
+    let logged = test_bed.logged("policy switched");
     assert_eq!(logged.len(), swaps);
     for (line, swap) in logged.iter().zip(&pool.policies.swaps) {
         assert_eq!(line["policy"], *swap.policy);
@@ -125,26 +125,26 @@ async fn a_policy_is_replaced_under_load_and_every_request_is_answered_once() {
         assert_eq!(line["validate_us"], swap.validate_us);
         assert_eq!(line["switch_us"], swap.switch_us);
     }
-    yard.stop().await;
+    test_bed.stop().await;
 }
 
-/// Settings are part of a policy: a change of the file beside it is a new version.
+/// Settings are part of a policy: a change of `NAME.toml` is a new version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settings_beside_the_component_are_followed() {
-    let yard = Setup::new("settings").policy(policy("fcfs")).start().await;
-    let load = Load::start(yard.http, 2);
+async fn settings_next_to_the_component_are_followed() {
+    let test_bed = Setup::new("settings").policy(policy("fcfs")).start().await;
+    let load = Load::start(test_bed.http, 2);
     load.answered_by("fcfs@", 5).await;
 
-    let settings = yard.policy.with_extension("toml");
+    let settings = test_bed.policy.with_extension("toml");
     fs::write(&settings, "[variants]\nheart = \"cnn-small\"\n").unwrap();
-    let swap = yard.swap_number(2).await;
+    let swap = test_bed.swap_number(2).await;
     assert_eq!(swap.result, SwapResult::Switched, "{swap:?}");
-    let mut client = yard.client().await;
+    let mut client = test_bed.client().await;
     let answer = client.infer(super::fixture::beat(0)).await.json();
     assert_eq!(answer["model_version"], "cnn-small");
 
     fs::write(&settings, "[variants]\nhaert = \"cnn-small\"\n").unwrap();
-    let swap = yard.swap_number(3).await;
+    let swap = test_bed.swap_number(3).await;
     assert_eq!(swap.result, SwapResult::Refused, "{swap:?}");
     let reason = swap.error.unwrap();
     assert!(
@@ -158,27 +158,27 @@ async fn settings_beside_the_component_are_followed() {
     );
 
     load.stop().await;
-    yard.settled().await;
-    yard.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_served_before_can_be_had_back() {
-    let yard = Setup::new("rollback").policy(policy("fcfs")).start().await;
-    let load = Load::start(yard.http, 2);
+    let test_bed = Setup::new("rollback").policy(policy("fcfs")).start().await;
+    let load = Load::start(test_bed.http, 2);
     load.answered_by("fcfs@", 5).await;
-    yard.replace(&policy("sneakpeek"));
+    test_bed.replace(&policy("sneakpeek"));
     load.answered_by("sneakpeek@", 5).await;
-    let later = yard.pool().await.policies.active.unwrap();
+    let later = test_bed.pool().await.policies.active.unwrap();
 
-    let swap = yard.policies.rollback(None).await.unwrap();
+    let swap = test_bed.policies.rollback(None).await.unwrap();
     assert_eq!(swap.result, SwapResult::RolledBack);
     load.answered_by("fcfs@", 5).await;
     let digits = later.hash[..8].to_owned();
-    let swap = yard.policies.rollback(Some(digits)).await.unwrap();
+    let swap = test_bed.policies.rollback(Some(digits)).await.unwrap();
     assert!(swap.policy.starts_with("sneakpeek@"), "{swap:?}");
     load.answered_by("sneakpeek@", 5).await;
-    let refused = yard.policies.rollback(Some("xyz".to_owned())).await;
+    let refused = test_bed.policies.rollback(Some("xyz".to_owned())).await;
     let reason = refused.unwrap_err().to_string();
     assert!(
         reason.contains("no single hash begins with `xyz`"),
@@ -187,35 +187,35 @@ async fn a_version_that_served_before_can_be_had_back() {
     load.answered_by("sneakpeek@", 5).await;
 
     load.stop().await;
-    let pool = yard.settled().await;
+    let pool = test_bed.settled().await;
     assert_eq!(pool.policies.active, Some(later));
     let rolled_back = [("result", "rolled_back")];
-    let metrics = yard.metrics().await;
+    let metrics = test_bed.metrics().await;
     let swaps = metrics.sum("switchyard_policy_swaps_total", &rolled_back);
     assert_eq!(swaps, 2);
-    yard.stop().await;
+    test_bed.stop().await;
 }
 
 /// Also by the next process: the code is kept in a folder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_compiled_before_is_not_compiled_again() {
+async fn a_compiled_component_is_not_compiled_again() {
     let cache = TempDir::new().unwrap();
     let lines = format!("cache = \"{}\"", cache.path().display());
     let setup = Setup::new("cached").policy(policy("fcfs"));
     let setup = setup.policies(&lines);
-    let yard = setup.clone().start().await;
-    assert!(!yard.swap_number(1).await.cached);
-    yard.replace(&policy("sneakpeek"));
-    assert!(!yard.swap_number(2).await.cached);
-    yard.replace(&policy("fcfs"));
-    assert!(yard.swap_number(3).await.cached);
-    let answer = yard.client().await.infer(super::fixture::beat(0)).await;
+    let test_bed = setup.clone().start().await;
+    assert!(!test_bed.swap_number(1).await.cached);
+    test_bed.replace(&policy("sneakpeek"));
+    assert!(!test_bed.swap_number(2).await.cached);
+    test_bed.replace(&policy("fcfs"));
+    assert!(test_bed.swap_number(3).await.cached);
+    let answer = test_bed.client().await.infer(super::fixture::beat(0)).await;
     assert!(answer.policy().starts_with("fcfs@"), "{answer:?}");
-    yard.stop().await;
+    test_bed.stop().await;
 
-    let yard = setup.start().await;
-    assert!(yard.swap_number(1).await.cached);
-    let answer = yard.client().await.infer(super::fixture::beat(0)).await;
+    let test_bed = setup.start().await;
+    assert!(test_bed.swap_number(1).await.cached);
+    let answer = test_bed.client().await.infer(super::fixture::beat(0)).await;
     assert!(answer.policy().starts_with("fcfs@"), "{answer:?}");
-    yard.stop().await;
+    test_bed.stop().await;
 }

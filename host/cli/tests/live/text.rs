@@ -154,7 +154,7 @@ async fn texts_are_classified_and_embedded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_text_is_refused() {
+async fn requests_without_text_are_refused() {
     let texts = Texts::start().await;
     let mut client = texts.client().await;
     for (sent, named) in [

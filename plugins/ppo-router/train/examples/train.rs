@@ -27,7 +27,7 @@ fn main() {
         Some("extended") => Kind::Extended,
         _ => Kind::Paper,
     };
-    let mut test_bed = match after("--yard", 1) {
+    let mut test_bed = match after("--test-bed", 1).or_else(|| after("--yard", 1)) {
         Some(file) => serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap(),
         None => TestBed::paper(),
     };

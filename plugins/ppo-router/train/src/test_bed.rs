@@ -57,7 +57,7 @@ pub struct Model {
 
 /// An invalid test bed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("yard: {field}: {reason}")]
+#[error("test bed: {field}: {reason}")]
 pub struct TestBedError {
     /// The field at fault.
     pub field: String,

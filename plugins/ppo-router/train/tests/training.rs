@@ -110,11 +110,11 @@ fn invalid_options_are_refused_by_field() {
         ("settings: slots", &|o| o.settings.slots = 1),
         ("settings: sigma", &|o| o.settings.sigma.1 = 0.0),
         ("mmpp", &|o| o.workload = "mmpp:1".to_owned()),
-        ("yard: capacity", &|o| o.test_bed.capacity = 1),
-        ("yard: models[1].accuracy", &|o| {
+        ("test bed: capacity", &|o| o.test_bed.capacity = 1),
+        ("test bed: models[1].accuracy", &|o| {
             o.test_bed.models[1].accuracy = 1.5;
         }),
-        ("yard: models[0].service_us", &|o| {
+        ("test bed: models[0].service_us", &|o| {
             o.test_bed.models[0].service_us = vec![(2, 10)];
         }),
     ];

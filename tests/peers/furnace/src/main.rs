@@ -1,4 +1,4 @@
-//! furnace-server with the model that everybody races with: `race-furnace PORT ZOO [BATCH]`.
+//! furnace-server with the model of the race: `race-furnace PORT ZOO [BATCH]`.
 
 use std::fmt;
 use std::path::Path;

@@ -69,7 +69,7 @@ fn arrows(own: &Crate) -> Arrows {
     arrows
 }
 
-/// The module that defines what a path names, seen from `place`; none outside of the crate.
+/// The module that defines the item of a path, seen from `place`; none outside of the crate.
 fn resolve(own: &Crate, place: &[String], path: &[String], depth: usize) -> Option<ModulePath> {
     // Names that stand for each other in a ring do not compile; a bound keeps this one finite.
     if depth > 16 {

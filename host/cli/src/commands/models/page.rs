@@ -1,18 +1,19 @@
-//! The page of models: prose that people write, and a part between two marks that this writes.
+//! The page of models: handwritten text, and a generated part between two marks.
 
 use std::path::Path;
 
 use super::sheet::{AppSheet, SHOWN, Sheet};
+use crate::commands::noise::NOISE_MARK;
 use crate::commands::page;
 
-/// Who writes the part between the marks.
+/// The command that writes the part between the marks.
 const COMMAND: &str = "switchyard models --markdown";
 
-/// What a page begins with that is not there yet.
+/// Head of a new page.
 const TITLE: &str = "# Models\n\n\
-    What every variant can do and what it takes, measured. Policies choose among these rows.\n";
+    Measured accuracy, latency and memory of every variant. Policies choose among these rows.\n";
 
-/// Writes the tables into the page; what people wrote around them stays.
+/// Writes the tables into the page and leaves the rest of it as it is.
 pub(super) fn write(page: &Path, sheet: &Sheet) -> Result<(), String> {
     page::write(page, TITLE, &page::begin(COMMAND), &section(sheet))
 }
@@ -46,14 +47,14 @@ fn legend() -> String {
     let batches = SHOWN.map(|batch| batch.to_string()).join(", ");
     format!(
         "
-- `accuracy` is on the app's validation set, `on the mix` on the class mix that its clients are
-  said to send; `recall` is the least and the most of any class. `*`: as the card or an imported
-  table says, not measured here.
-- `p50 ms` is the median of a batch of {batches} through all stages up to the exit.
-- `MiB` is weights + what the largest batch takes beside them, inputs left out, as the allocator
-  counted it.
-- `sliced, 1`: all stages one by one, activations parked between them, over all in one go, for a
-  batch of 1; `us a cut` is the difference by cuts. Below 1 is noise.
+- `accuracy`: on the app's validation set. `on the mix`: on the class mix that the app's card
+  expects from its clients. `recall`: the lowest and the highest of any class. `*`: from the card or
+  an imported table, not measured here.
+- `p50 ms`: median latency of a batch of {batches} through all stages up to the exit.
+- `MiB`: weights + memory of the largest batch without its inputs, as the allocator counts.
+- `sliced, 1`: time of a batch of 1 stage by stage, with activations parked between stages, divided
+  by its time in one run. `us per cut`: the difference, divided by the number of cuts. `{NOISE_MARK}`:
+  within the noise, at most the spread of the whole run from p50 to p95.
 "
     )
 }

@@ -1,4 +1,4 @@
-//! A profile, arranged by app, variant and exit.
+//! A profile by app, variant and exit.
 
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
@@ -6,13 +6,19 @@ use switchyard_profile::{
     AccuracyCell, AccuracySource, LatencyCell, Machine, ModelCell, ProfileFile, Provenance,
 };
 
-/// Batches that are shown.
+use crate::commands::noise::{is_noise, noise_mark};
+
+/// Batch sizes in the tables.
 pub(super) const SHOWN: [u32; 3] = [1, 8, 32];
 
-/// What stands where there is no figure.
+/// Explains the mark of noise below the table.
+pub(super) const NOISE_NOTE: &str =
+    "~: within the noise, at most the whole batch's spread from p50 to p95";
+
+/// A cell without a value.
 const NONE: &str = "-";
 
-/// Everything that is shown, in the order of the profile.
+/// The tables' data, in the order of the profile.
 #[derive(Debug, Serialize)]
 pub(super) struct Sheet {
     pub(super) made: Provenance,
@@ -36,18 +42,20 @@ pub(super) struct VariantSheet {
     pub(super) stages: Option<u32>,
     pub(super) load_ms: f64,
     pub(super) weights_mib: f64,
-    /// What the largest batch takes beside the weights.
+    /// Memory of the largest batch, in addition to the weights.
     pub(super) batch_mib: Option<f64>,
     pub(super) slicing: Vec<Slicing>,
     pub(super) exits: Vec<ExitSheet>,
 }
 
-/// What cutting a variant into all its stages costs.
+/// The cost of cutting a variant into all its stages.
 #[derive(Debug, Serialize)]
 pub(super) struct Slicing {
     pub(super) batch: u32,
     pub(super) ratio: f64,
     pub(super) cut_us: f64,
+    /// The cost is within the noise.
+    pub(super) is_noise: bool,
 }
 
 /// One exit.
@@ -87,7 +95,7 @@ impl Sheet {
         }
     }
 
-    /// Names of the columns, without the app's.
+    /// Headings of the columns, without worker kind and app.
     pub(super) fn header() -> Vec<String> {
         let before = [
             "variant",
@@ -99,7 +107,7 @@ impl Sheet {
             "recall",
         ];
         let batches = SHOWN.map(|batch| format!("p50 ms, {batch}"));
-        let after = ["load ms", "MiB", "sliced, 1", "us a cut"];
+        let after = ["load ms", "MiB", "sliced, 1", "us per cut"];
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let (before, after): (Vec<String>, Vec<String>) = (words(&before), words(&after));
         [before, batches.to_vec(), after].concat()
@@ -147,13 +155,14 @@ impl VariantSheet {
                     batch: cell.batch,
                     ratio: cell.ratio,
                     cut_us: cell.cut_us,
+                    is_noise: is_noise(&file.latencies, cell),
                 })
                 .collect(),
             exits: exits(file, model),
         }
     }
 
-    /// A row per exit; what is the variant's own stands in the first.
+    /// A row per exit. The first one has the variant's own cells.
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
         let slicing = self
             .slicing
@@ -163,6 +172,9 @@ impl VariantSheet {
             Some(batch) => format!("{:.2} + {batch:.2}", self.weights_mib),
             None => format!("{:.2}", self.weights_mib),
         };
+        let cut = slicing.map_or(NONE.to_owned(), |slicing| {
+            format!("{:.0}{}", slicing.cut_us, noise_mark(slicing.is_noise))
+        });
         let row = |(i, exit): (usize, &ExitSheet)| {
             let own = |cell: String| if i == 0 { cell } else { String::new() };
             let mut cells = vec![
@@ -177,7 +189,7 @@ impl VariantSheet {
                 own(format!("{:.1}", self.load_ms)),
                 own(memory.clone()),
                 own(shown(slicing.map(|slicing| slicing.ratio), 3)),
-                own(shown(slicing.map(|slicing| slicing.cut_us), 0)),
+                own(cut.clone()),
             ]);
             cells
         };
@@ -207,7 +219,7 @@ impl ExitSheet {
     }
 }
 
-/// The exits that whole runs were measured to, shallowest first.
+/// The exits with a measurement from the first stage on, shallowest first.
 fn exits(file: &ProfileFile, model: &ModelCell) -> Vec<ExitSheet> {
     let whole: Vec<&LatencyCell> = file
         .latencies
@@ -249,7 +261,7 @@ fn shown(number: Option<f64>, digits: usize) -> String {
     number.map_or(NONE.to_owned(), |number| format!("{number:.digits$}"))
 }
 
-/// With a comma after every three digits.
+/// With a comma between groups of three digits.
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

@@ -6,7 +6,8 @@ use clap::Args;
 use serde::Serialize;
 use switchyard_kit::project::{self, BuildOptions, BuiltPolicy};
 
-use crate::commands::Failure;
+use crate::commands::failure::Failure;
+use crate::commands::print;
 
 /// Build a policy's project into a component, with its language's own tools
 #[derive(Debug, Args)]
@@ -16,18 +17,19 @@ use crate::commands::Failure;
 
 A folder with Cargo.toml is built by cargo, with pyproject.toml by pip and componentize-py, with
 package.json by npm and componentize-js, with policy.c by clang. The project's NAME.toml and the
-files in its folder weights are put beside the component.
+files in its folder weights are copied next to the component.
 
-Exit codes: 0 built, 1 the build failed or made no policy, 2 there is no project.")]
+Exit codes: 0 built, 1 the build failed or the component is not a policy, 2 DIR has no
+project.")]
 pub(super) struct BuildArgs {
     /// The project's folder
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Where the component goes; else DIR/build/NAME.wasm
+    /// File of the component [default: DIR/build/NAME.wasm]
     #[arg(long, value_name = "FILE.wasm")]
     out: Option<PathBuf>,
-    /// Leave in what Python and JavaScript ask of an operating system: it gets them an empty world,
-    /// in which what they print goes to the log
+    /// Keep the WASI imports of Python and JavaScript; the host answers them with an empty world and
+    /// logs printed text
     #[arg(long)]
     wasi: bool,
     /// Print JSON
@@ -35,7 +37,7 @@ pub(super) struct BuildArgs {
     json: bool,
 }
 
-/// What was built, for programs.
+/// The component and its imports, as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
     file: &'a PathBuf,
@@ -44,11 +46,11 @@ struct Report<'a> {
     imports: &'a [String],
 }
 
-/// Builds and says what came out.
+/// Builds and prints the component's size and imports.
 pub(super) fn run(args: &BuildArgs) -> Result<(), Failure> {
     if !args.dir.is_dir() {
         return Err(Failure::input(format!(
-            "{} is no folder",
+            "{}: is not a folder",
             args.dir.display()
         )));
     }
@@ -71,17 +73,17 @@ pub(super) fn run(args: &BuildArgs) -> Result<(), Failure> {
             bytes: *size_bytes,
             imports,
         };
-        let json = serde_json::to_string_pretty(&report).map_err(Failure::check)?;
-        println!("{json}");
-        return Ok(());
+        return print::json(&report);
     }
     let kib = *size_bytes as f64 / 1_024.0;
-    println!("{}: {kib:.1} KiB, from {language}", file.display());
+    print::line(format_args!(
+        "{}: {kib:.1} KiB, from {language}",
+        file.display()
+    ))?;
     if imports.is_empty() {
-        println!("imports nothing");
+        return print::line("imports nothing");
     }
-    for import in imports {
-        println!("imports {import}");
-    }
-    Ok(())
+    imports
+        .iter()
+        .try_for_each(|import| print::line(format_args!("imports {import}")))
 }

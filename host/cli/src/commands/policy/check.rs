@@ -1,4 +1,4 @@
-//! `switchyard policy check`: load a component, examine it, print what it does and may do.
+//! `switchyard policy check`: load a component, examine it, print the verdict.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,27 +12,26 @@ use switchyard_policy::{
 };
 
 use super::report::{About, Allowance, Report};
-use crate::commands::Failure;
+use crate::commands::failure::Failure;
 
-/// Load a component, try it on windows of every shape, say what it may and may not do
+/// Load a component, run it on windows of every shape, print its abilities and limits
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   switchyard policy check target/policies/sneakpeek.wasm
   switchyard policy check my-policy.wasm --budget-ms 20 --json
 
-The policy is configured with a small catalog that is built in, with the settings in NAME.toml
-beside NAME.wasm, and with the artifacts in the folder NAME. It runs under the same limits as
-in a server.
+The policy is configured with a small built-in catalog, with the settings in NAME.toml next to
+NAME.wasm, and with the artifacts in the folder NAME. The limits are those of a server.
 
 Exit codes: 0 it passes, 1 it fails, with the reasons, 2 the file cannot be read.")]
 pub(super) struct CheckArgs {
     /// The component
     #[arg(value_name = "FILE.wasm")]
     file: PathBuf,
-    /// Longest time that one window may take, as pool.window_budget_ms
+    /// Longest time of one window, as pool.window_budget_ms
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     budget_ms: u64,
-    /// Memory that it may have in MiB, as pool.policy_memory_mb
+    /// Most memory in MiB, as pool.policy_memory_mb
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     memory_mb: u32,
     /// Print JSON
@@ -40,14 +39,14 @@ pub(super) struct CheckArgs {
     json: bool,
 }
 
-/// Checks and prints; fails when the policy does.
+/// Checks and prints; an error if the policy fails.
 pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let limits = Limits {
         window_budget: Duration::from_millis(args.budget_ms),
         memory_bytes: (args.memory_mb as usize) << 20,
         ..Limits::default()
     };
-    // Instances are made several times; the code is compiled once.
+    // The check makes several instances; the code is compiled once.
     let cache = tempfile::tempdir().map_err(Failure::input)?;
     let options = LoaderOptions {
         cache_dir: Some(cache.path().to_owned()),
@@ -65,7 +64,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     report.verdict()
 }
 
-/// What came of it; an error when the policy could not even be loaded.
+/// The report; an error if the policy does not load.
 fn check(loader: &Loader, file: &Path) -> Result<Report, LoadError> {
     let catalog = trial::catalog();
     let trial = PolicyTrial {

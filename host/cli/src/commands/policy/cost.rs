@@ -1,4 +1,4 @@
-//! `switchyard policy cost`: what components take, side by side.
+//! `switchyard policy cost`: size, times and memory of components in one table.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -14,32 +14,36 @@ use switchyard_policy::trial;
 use switchyard_policy::{EngineOptions, Limits, Loader, LoaderOptions, PolicyEngine};
 use switchyard_profile::Machine;
 
-use crate::commands::{Failure, page};
+use crate::commands::failure::Failure;
+use crate::commands::output::{Folders, check_file};
+use crate::commands::page;
+use crate::commands::print;
 
-/// Who writes the part between the marks of a page.
+/// The command that writes the part between the marks of a page.
 const COMMAND: &str = "switchyard policy cost --markdown";
 
-/// What a page begins with that is not there yet.
+/// Head of a new page.
 const TITLE: &str = "# Languages\n\n\
-    What a policy takes in each of the languages that `switchyard policy new` knows.\n";
+    Size, start time, window times and memory of one policy in each language of\n\
+    `switchyard policy new`.\n";
 
-/// Nobody is cut while being measured.
+/// Budgets that no policy exceeds while it is measured.
 const BUDGET: Duration = Duration::from_secs(10);
 const MEMORY_BYTES: usize = 256 << 20;
 
-/// Measure what components take, side by side: size, compiling, window calls, memory
+/// Measure components: size, compile time, window calls, memory
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   switchyard policy cost target/policies/fcfs.wasm target/policies/mael.wasm
   switchyard policy cost Rust=r/build/p.wasm C=c/build/p.wasm --markdown docs/languages.md
 
-Every component is put through the windows of `policy check` and must pass. Figures are this
-machine's, at this moment: compare the rows of one run. In a page that is there already, only what
-stands between its two marks is written anew.
+Every component must pass `policy check`; its windows are measured. Times belong to this machine
+and this run: compare the rows of one run. In an existing page, only the part between its two
+marks is replaced.
 
-Exit codes: 0 measured, 1 one of them fails the check, 2 a file cannot be read.")]
+Exit codes: 0 measured, 1 a component fails the check, 2 a file cannot be read.")]
 pub(super) struct CostArgs {
-    /// Components, and what the table calls them: [NAME=]FILE.wasm
+    /// Components, each with an optional name for the table: [NAME=]FILE.wasm
     #[arg(value_name = "P", required = true)]
     policies: Vec<Subject>,
     /// Write the table into this page
@@ -57,7 +61,7 @@ struct Subject {
     file: PathBuf,
 }
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Debug, Serialize)]
 struct Cost {
     name: String,
@@ -71,15 +75,16 @@ struct Cost {
     imports: Vec<String>,
 }
 
-/// Measures one after the other, prints, writes.
+/// Measures one component after the other, prints, writes.
 pub(super) fn run(args: &CostArgs) -> Result<(), Failure> {
+    if let Some(file) = &args.markdown {
+        check_file("--markdown", file, Folders::Made)?;
+    }
     let costs: Result<Vec<Cost>, Failure> = args.policies.iter().map(measure).collect();
     let costs = costs?;
-    if args.json {
-        let json = serde_json::to_string_pretty(&costs).map_err(Failure::check)?;
-        println!("{json}");
-    } else {
-        println!("{}", table(&costs).trim_fmt());
+    match args.json {
+        true => print::json(&costs)?,
+        false => print::line(table(&costs).trim_fmt())?,
     }
     if let Some(file) = &args.markdown {
         let begin = page::begin(COMMAND);
@@ -90,7 +95,7 @@ pub(super) fn run(args: &CostArgs) -> Result<(), Failure> {
 }
 
 fn measure(subject: &Subject) -> Result<Cost, Failure> {
-    // Of its own, so that the first load compiles.
+    // A new cache, so that the first load compiles.
     let cache = tempfile::tempdir().map_err(Failure::input)?;
     let limits = Limits {
         window_budget: BUDGET,
@@ -126,14 +131,14 @@ fn measure(subject: &Subject) -> Result<Cost, Failure> {
     })
 }
 
-/// What fails is not measured: its windows would say nothing.
+/// Refuses a component that fails the check: it may not have run its windows to the end.
 fn passes(file: &Path, examination: &Examination) -> Result<(), Failure> {
     if examination.passed() {
         return Ok(());
     }
     let file = file.display();
     Err(Failure::check(format!(
-        "{file} fails `switchyard policy check`, which says why"
+        "{file} fails the check; `switchyard policy check {file}` prints the reasons"
     )))
 }
 
@@ -224,7 +229,7 @@ impl FromStr for Subject {
             }
         };
         if name.is_empty() {
-            return Err(format!("{text} names no component"));
+            return Err(format!("`{text}`: must be [NAME=]FILE.wasm"));
         }
         Ok(Self { name, file })
     }

@@ -1,50 +1,51 @@
-//! `switchyard policy new`: a project to begin with.
+//! `switchyard policy new`: a project for a new policy.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use switchyard_kit::{Language, scaffold};
 
-use crate::commands::Failure;
+use crate::commands::failure::Failure;
+use crate::commands::print;
 
-/// Make a new policy's project: earliest deadline first, to be changed into something better
+/// Make a project for a new policy, which begins as earliest deadline first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   switchyard policy new my-policy
   switchyard policy new my-policy --lang python --dir ~/policies/my-policy
 
-The project needs no repository: it carries the contract, and in Rust the SDK. Its README.md says
-what is in it and what to do next.
+The project stands alone: it contains the contract, and in Rust the SDK. Its README.md describes
+the files and the next steps.
 
-Exit codes: 0 made, 2 the name is no name for a policy, or the folder holds something.")]
+Exit codes: 0 made, 2 the name is not valid for a policy, or the folder is not empty.")]
 pub(super) struct NewArgs {
     /// Name of the policy, as in metrics: lower-case letters, digits and hyphens
     name: String,
-    /// What it is written in: rust, python, js or c
+    /// Its language: rust, python, js or c
     #[arg(long, value_name = "LANGUAGE", default_value_t = Language::Rust)]
     lang: Language,
-    /// Where the project goes; else a folder of its name, here
+    /// Folder of the project [default: NAME]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-/// Makes the project and says what to do with it.
+/// Makes the project and prints the next commands.
 pub(super) fn run(args: &NewArgs) -> Result<(), Failure> {
     let folder = args.dir.clone().unwrap_or_else(|| args.name.clone().into());
     let wrong = |error| Failure::input(format!("{error:#}"));
     let files = scaffold::create(&folder, &args.name, args.lang).map_err(wrong)?;
     let (dir, name) = (folder.display(), &args.name);
-    println!(
-        "{dir}: a policy in {}, {} files. Next:",
+    print::line(format_args!(
+        "{dir}: a policy in {}, {} files. Next:\n  switchyard policy build {dir}",
         args.lang,
         files.len()
-    );
-    println!("  switchyard policy build {dir}");
-    // An interpreter takes longer than a pool allows by default when very much is waiting.
+    ))?;
+    // With many pending requests an interpreter exceeds a pool's default budget.
     let budget = match args.lang {
         Language::Rust | Language::C => "",
         Language::Python | Language::JavaScript => " --budget-ms 50",
     };
-    println!("  switchyard policy check {dir}/build/{name}.wasm{budget}");
-    Ok(())
+    print::line(format_args!(
+        "  switchyard policy check {dir}/build/{name}.wasm{budget}"
+    ))
 }

@@ -1,4 +1,4 @@
-//! What `policy check` prints, for people and for programs.
+//! The output of `policy check`, as text and as JSON.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -10,35 +10,36 @@ use switchyard_conformance::{Examination, Finding, advice};
 use switchyard_core::policy::{Description, Triggers, WindowFields};
 use switchyard_policy::{Limits, Loaded};
 
-use crate::commands::Failure;
+use crate::commands::failure::Failure;
+use crate::commands::print;
 
-/// The verdict on one component and everything that it rests on.
+/// The verdict on one component, with its reasons.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     file: String,
     passed: bool,
-    /// Why it fails, each with the case in which it did.
+    /// Each failure with its cases.
     reasons: Vec<String>,
-    /// The same, with what to change.
+    /// The same, with the change that helps.
     verdicts: Vec<Verdict>,
-    /// None when it could not be loaded.
+    /// None if it was not loaded.
     about: Option<About>,
     examination: Option<Examination>,
 }
 
-/// One way in which it fails.
+/// One failure.
 #[derive(Debug, Serialize)]
 struct Verdict {
-    /// The cases in which it did, or the step of loading that it did not get through.
+    /// The cases with this failure, or the step of loading that failed.
     cases: Vec<String>,
     failure: String,
-    /// What is special about the windows of these cases.
+    /// The peculiarity of the windows of these cases.
     special: Vec<&'static str>,
-    /// What to change.
+    /// The change that helps.
     advice: Option<&'static str>,
 }
 
-/// What a component says of itself, and what can be read from it.
+/// A component's description, and the facts that its file shows.
 #[derive(Debug, Serialize)]
 pub(super) struct About {
     name: String,
@@ -46,7 +47,7 @@ pub(super) struct About {
     summary: String,
     /// When it is called.
     called: Vec<String>,
-    /// What its windows carry beside the requests and workers.
+    /// Window fields that it asks for, in addition to requests and workers.
     sees: Vec<&'static str>,
     settings: serde_json::Value,
     bytes: usize,
@@ -58,7 +59,7 @@ pub(super) struct About {
     configure_us: u64,
 }
 
-/// What the host lets it take.
+/// The limits of the host.
 pub(super) struct Allowance {
     window: String,
     memory: String,
@@ -79,13 +80,13 @@ impl Report {
         }
     }
 
-    /// It was not loaded; `phase` is how far it came.
+    /// A component that was not loaded; `phase` is the step that failed.
     pub(super) fn refused(file: &Path, phase: &str, cause: &dyn Display) -> Self {
         let failure = cause.to_string();
         let verdict = Verdict {
             cases: vec![phase.to_owned()],
             special: Vec::new(),
-            // As a fault is told: the phase may be the only word that says what was done.
+            // With the phase, which may be the only word that names the failed step.
             advice: advice(&format!("{phase}: {failure}")),
             failure,
         };
@@ -116,32 +117,24 @@ impl Report {
 
     pub(super) fn print(&self, allowance: &Allowance, json: bool) -> Result<(), Failure> {
         if json {
-            println!(
-                "{}",
-                serde_json::to_string_pretty(self).map_err(Failure::check)?
-            );
-            return Ok(());
+            return print::json(self);
         }
         if let Some(about) = &self.about {
-            println!("{about}\n");
+            print::line(format_args!("{about}\n"))?;
         }
         if let Some(examination) = &self.examination {
-            println!("{}\n", cases(examination).trim_fmt());
-            println!("{}\n", costs(examination, allowance).trim_fmt());
-        }
-        if let Some(examination) = &self.examination {
-            let notes = examination.notes.iter();
-            notes.for_each(|note| println!("note: {note}\n"));
+            let (cases, costs) = (cases(examination), costs(examination, allowance));
+            print::line(format_args!("{}\n", cases.trim_fmt()))?;
+            print::line(format_args!("{}\n", costs.trim_fmt()))?;
+            for note in &examination.notes {
+                print::line(format_args!("note: {note}\n"))?;
+            }
         }
         if self.passed {
-            println!("passes");
-        } else {
-            println!("fails:");
-            self.verdicts
-                .iter()
-                .for_each(|verdict| println!("{verdict}"));
+            return print::line("passes");
         }
-        Ok(())
+        print::line("fails:")?;
+        self.verdicts.iter().try_for_each(print::line)
     }
 }
 
@@ -219,7 +212,7 @@ impl Verdict {
 impl Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "  {}", self.reason())?;
-        // In several cases, it is hardly what is special about one of them.
+        // A peculiarity of one case does not explain a failure in several.
         if let [special] = self.special[..] {
             write!(f, "\n    there: {special}")?;
         }
@@ -257,7 +250,7 @@ impl About {
         }
     }
 
-    /// The imports, WASI's by interface: libraries ask for dozens of functions.
+    /// The imports; those of WASI by interface, because libraries import dozens of functions.
     fn asks(&self) -> Vec<String> {
         let shown = self.imports.iter().map(|import| {
             let interface = import.split('#').next().unwrap_or(import);
@@ -269,7 +262,7 @@ impl About {
         shown
     }
 
-    /// What the imports allow, in words.
+    /// The abilities that the imports give.
     fn may(&self) -> String {
         let words = self
             .imports
@@ -282,7 +275,7 @@ impl About {
                 Some((_, "random-u64")) => "draw numbers from the host's seeded stream".to_owned(),
                 _ if import.starts_with("wasi:") => {
                     "see an empty WASI world: the window's time, seeded random numbers, and a log \
-                     for what it prints"
+                     for printed text"
                         .to_owned()
                 }
                 _ => format!("call {import}"),
@@ -290,7 +283,7 @@ impl About {
         let mut words: Vec<String> = words.collect();
         words.dedup();
         if words.is_empty() {
-            "answer, and nothing else".to_owned()
+            "answer windows only".to_owned()
         } else {
             words.join(", ")
         }

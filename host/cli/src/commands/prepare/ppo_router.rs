@@ -14,13 +14,14 @@ use ppo_router_train::{
 };
 use serde_json::json;
 
-use crate::commands::Failure;
+use crate::commands::failure::Failure;
+use crate::commands::output::check_folder;
+use crate::commands::print;
 
-/// The requirement of the paper: 98 % of the requests in time. Validation keeps a little away
-/// from it, for another seed's bursts are others.
+/// The paper requires 98 % of the requests in time. The margin covers the bursts of other seeds.
 const VIOLATIONS_MAX: f64 = 0.018;
 
-/// Train the router that learns: shares of the arrivals per instance, slot by slot
+/// Train the learning router: shares of the arrivals per instance, slot by slot
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "Examples:
@@ -30,68 +31,67 @@ const VIOLATIONS_MAX: f64 = 0.018;
   switchyard prepare ppo-router --workload phases:180x27.8s,10x500s --out /tmp/batching \\
       --batching --seed 1,2,3
   switchyard prepare ppo-router --workload mmpp:6600,360,0.5,0.028 --out /tmp/heart --resume \\
-      --yard plugins/ppo-router/weights/heart/yard.json
+      --test-bed plugins/ppo-router/weights/heart/test-bed.json
 
-Without --yard it is the paper's: two heavy instances of 42.8 ms and 82.78 %, two light ones of
-12 ms and 77.69 %, 15 requests each, 300 ms. A yard is JSON:
+The default test bed is the paper's: two heavy instances of 42.8 ms and 82.78 %, two light ones of
+12 ms and 77.69 %, 15 requests each, 300 ms. A test bed is JSON:
   {\"models\": [{\"variant\": \"resnet\", \"accuracy\": 0.87, \"instances\": 2,
                \"service_us\": [[1, 2100], [5, 9000]]}, ...],
    \"capacity\": 15, \"slot_us\": 1000000, \"deadline_us\": 300000, \"batches\": [1, 3, 5]}
 
 Written to DIR, or to DIR/seed-N for several seeds (DIR/curve.svg then has their mean, and shaded
 their standard deviation): policy.safetensors, curve.csv, curve.svg, evaluation.json and
-checkpoint.bin, which --resume goes on from. The weights are those of the best
-update that validation saw; they are evaluated on seeds that neither training nor validation
-uses.
+checkpoint.bin, from which --resume continues. The weights are those of the best update in the
+validation; they are evaluated on seeds that neither training nor validation uses.
 
-There is no --device: the networks are of 90 and 60 units, and most of the time goes into simulating
-yards, on all cores.
+There is no --device: the networks have 90 and 60 units, and the simulation of test beds, on all
+cores, takes most of the time.
 
 Exit codes: 0 done, 1 the training diverged, 2 an option or a file cannot be used.")]
 pub(super) struct PpoRouterArgs {
-    /// What arrives, such as mmpp:180,10,0.036,0.002
+    /// The arrivals, such as mmpp:180,10,0.036,0.002
     #[arg(long, value_name = "WORKLOAD")]
     workload: String,
     /// Folder of the weights
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// The instances, as JSON [default: the paper's]
-    #[arg(long, value_name = "FILE")]
-    yard: Option<PathBuf>,
-    /// Required latency in milliseconds [default: the yard's]
+    #[arg(long, alias = "yard", value_name = "FILE")]
+    test_bed: Option<PathBuf>,
+    /// Required latency in milliseconds [default: the test bed's]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     deadline_ms: Option<u64>,
-    /// What is observed at a slot's start
+    /// The observation at the start of a slot
     #[arg(long, value_name = "KIND", value_enum, default_value = "extended")]
     observation: Observation,
     /// Choose minimum and maximum batch per model as well, from 1, 3, 5
     #[arg(long)]
     batching: bool,
-    /// The numbers of the method: the paper's, or better ones
+    /// Hyperparameters: the paper's, or better ones
     #[arg(long, value_name = "METHOD", value_enum, default_value = "better")]
     method: Method,
-    /// Numbers of the method that differ from those, as JSON
+    /// Hyperparameters that differ from the method's, as JSON
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
     /// Another workload for the first part of the training
     #[arg(long, value_name = "WORKLOAD", requires = "first_share")]
     first: Option<String>,
-    /// How large a part, 0 to 1
+    /// Length of that part, 0 to 1
     #[arg(long, value_name = "SHARE", requires = "first", value_parser = share)]
     first_share: Option<f64>,
-    /// Seeds of everything drawn, each a training of its own
+    /// Seeds; each is a separate training
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
     seed: Vec<u64>,
     /// Updates, of 10,000 slots each (`--method paper`: of 50,000)
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..))]
     updates: u64,
-    /// Updates between two looks at validation
+    /// Updates between two validations
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
     /// Slots of the final evaluation
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(2..))]
     test_slots: u64,
-    /// Go on from DIR/checkpoint.bin
+    /// Continue from DIR/checkpoint.bin
     #[arg(long)]
     resume: bool,
     /// Print the outcome as JSON
@@ -103,9 +103,9 @@ pub(super) struct PpoRouterArgs {
 enum Observation {
     /// The instances, as in the paper's practical case
     Paper,
-    /// The workload's phase as well, which no server knows
+    /// The workload's phase as well, which a server cannot know
     Full,
-    /// The instances, how they changed, and how many requests arrived lately
+    /// The instances, their changes, and the number of recent arrivals
     Extended,
 }
 
@@ -113,12 +113,13 @@ enum Observation {
 enum Method {
     /// As published
     Paper,
-    /// Smaller and more steps, noise that falls
+    /// More and smaller steps, with noise that decreases
     Better,
 }
 
-/// Trains and prints what came of it.
+/// Trains and prints the evaluation.
 pub(super) fn run(args: &PpoRouterArgs) -> Result<(), Failure> {
+    check_folder("--out", &args.out)?;
     let mut outcomes = Vec::new();
     for &seed in &args.seed {
         let options = options(args, seed)?;
@@ -137,23 +138,21 @@ pub(super) fn run(args: &PpoRouterArgs) -> Result<(), Failure> {
         let all = outcomes.iter().map(|(options, trained)| {
             json!({"seed": options.seed, "out": options.out, "trained": trained})
         });
-        println!("{:#}", json!(all.collect::<Vec<_>>()));
-    } else {
-        println!("{}", table(&outcomes));
+        return print::json(&all.collect::<Vec<_>>());
     }
-    Ok(())
+    print::line(table(&outcomes))
 }
 
 fn options(args: &PpoRouterArgs, seed: u64) -> Result<TrainOptions, Failure> {
-    let mut yard: TestBed = match &args.yard {
+    let mut test_bed: TestBed = match &args.test_bed {
         Some(file) => read(file)?,
         None => TestBed::paper(),
     };
     if args.batching {
-        yard = yard.with_batches();
+        test_bed = test_bed.with_batches();
     }
     if let Some(ms) = args.deadline_ms {
-        yard.deadline_us = ms * 1_000;
+        test_bed.deadline_us = ms * 1_000;
     }
     let settings = match args.method {
         Method::Paper => TrainSettings::paper(),
@@ -168,7 +167,7 @@ fn options(args: &PpoRouterArgs, seed: u64) -> Result<TrainOptions, Failure> {
         _ => args.out.join(format!("seed-{seed}")),
     };
     Ok(TrainOptions {
-        test_bed: yard,
+        test_bed,
         workload: args.workload.clone(),
         first: args.first.clone().zip(args.first_share),
         kind: match args.observation {

@@ -9,16 +9,16 @@ use switchyard_executor::versions;
 use switchyard_profile::import::{ImportOptions, import};
 use switchyard_profile::{LatencyCell, Percentile, ProfileFile};
 
-use crate::commands::Failure;
+use crate::commands::failure::Failure;
 
-/// What is wanted of a profile; what is not given must not be in doubt.
+/// A selection from a profile. An app or kind that is not given must be the only one.
 pub(super) struct Wanted<'a> {
     pub(super) app: Option<&'a str>,
     pub(super) kind: Option<&'a str>,
-    /// None: those that the file names as its selection, else all.
+    /// If empty: the selection that the file names, otherwise all.
     pub(super) variants: &'a [String],
     pub(super) percentile: Percentile,
-    /// For layouts that say none.
+    /// For layouts without one.
     pub(super) slo_us: u64,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Profiled {
     pub(super) models: Vec<Model>,
 }
 
-/// What tells the layouts apart, and the selection of the RAMSIS summary.
+/// The field that identifies a profile, and the selection of the RAMSIS summary.
 #[derive(Deserialize)]
 struct Layout {
     schema: Option<serde_json::Value>,
@@ -37,7 +37,7 @@ struct Layout {
     pareto: Vec<String>,
 }
 
-/// Reads a profile of ours, or any layout that `profile import` takes.
+/// Reads a profile, or any layout that `profile import` takes.
 pub(super) fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Profiled, Failure> {
     let layout = if path
         .extension()
@@ -78,13 +78,13 @@ fn of_file(file: &ProfileFile, path: &Path, wanted: &Wanted<'_>) -> Result<Profi
     let only = |option: &str, given: Option<&str>, found: BTreeSet<&str>| match given {
         Some(name) if found.contains(name) => Ok(name.to_owned()),
         Some(name) => Err(fault(format!(
-            "`{option}`: {name} is none of {}",
+            "`{option}`: {name} is not one of {}",
             listed(&found)
         ))),
         None => match Vec::from_iter(&found)[..] {
             [only] => Ok((*only).to_owned()),
             _ => Err(fault(format!(
-                "has {} of them, {}: say which with `{option}`",
+                "has {} of them, {}: choose one with `{option}`",
                 found.len(),
                 listed(&found)
             ))),
@@ -112,7 +112,7 @@ fn of_file(file: &ProfileFile, path: &Path, wanted: &Wanted<'_>) -> Result<Profi
         .find(|name| !known.contains(name.as_str()))
     {
         return Err(fault(format!(
-            "`--variants`: {unknown} is none of {}",
+            "`--variants`: {unknown} is not one of {}",
             listed(&known)
         )));
     }
@@ -125,7 +125,7 @@ fn of_file(file: &ProfileFile, path: &Path, wanted: &Wanted<'_>) -> Result<Profi
     Ok(Profiled { app, kind, models })
 }
 
-/// A variant's last exit: its accuracy, and its whole runs.
+/// A variant's last exit: its accuracy, and the latencies of all stages up to it.
 fn model(
     file: &ProfileFile,
     kind: &str,
@@ -146,7 +146,7 @@ fn model(
         .accuracies
         .iter()
         .find(|cell| cell.app == app && cell.variant == variant && Some(&*cell.exit) == exit)
-        .ok_or_else(|| format!("`accuracies`: there is none of {app}/{variant}"))?;
+        .ok_or_else(|| format!("`accuracies`: no entry for {app}/{variant}"))?;
     let of = |cell: &LatencyCell| match percentile {
         Percentile::P50 => cell.p50_us,
         Percentile::P95 => cell.p95_us,

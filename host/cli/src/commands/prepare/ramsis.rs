@@ -12,9 +12,12 @@ use serde::Serialize;
 use switchyard_profile::Percentile;
 
 use super::profiled::{self, Profiled, Wanted};
-use crate::commands::{Failure, positive};
+use crate::commands::failure::Failure;
+use crate::commands::numbers::positive;
+use crate::commands::output::check_folder;
+use crate::commands::print;
 
-/// Make the tables of RAMSIS: what to run in every state of a worker's queue, per load
+/// Make the tables of RAMSIS: the variant for every state of a worker's queue, per load
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "Examples:
@@ -25,18 +28,19 @@ use crate::commands::{Failure, positive};
   switchyard prepare ramsis --profile profiles/ramsis.json --slo-ms 150 --workers 60 \\
       --loads 2000 --objective decision --grid md --json --out /tmp/tables
 
-FILE is one of `switchyard profile`, or anything that `switchyard profile import` takes; of the
-RAMSIS artifact's summary, the variants of its `pareto` list unless --variants names others.
+FILE is a profile of `switchyard profile`, or any layout that `switchyard profile import` takes.
+Of the RAMSIS artifact's summary, the variants in its `pareto` list are used unless --variants
+names others.
 
-A table that is in the folder already and was made from the same is kept, so that what was
-interrupted goes on where it stopped when the same command is given again.
+An existing table that was made from the same inputs is kept, so that the same command continues
+an interrupted run.
 
-Each table promises an accuracy per request in time and a share of late requests. A load that the
-workers cannot serve and a deadline that no variant meets are said, and tables are made all the
-same.
+Each table promises an accuracy per request in time and a share of late requests. A note names
+loads that the workers cannot serve and deadlines that no variant meets; their tables are made
+as well.
 
-Exit codes: 0 done, 1 a table could not be computed, 2 the profile, an option or the folder cannot
-be used.")]
+Exit codes: 0 done, 1 a table could not be computed, 2 the profile, an option or the folder
+cannot be used.")]
 pub(super) struct RamsisArgs {
     /// Accuracies and latencies of the variants
     #[arg(long, value_name = "FILE")]
@@ -47,41 +51,41 @@ pub(super) struct RamsisArgs {
     /// Workers that share the load
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     workers: u32,
-    /// Requests per second of all workers: N, N,N,..., FROM:TO:STEP, or auto:FROM:TO for as many
-    /// that neighbouring tables differ by less than 1 % of accuracy
+    /// Requests per second of all workers: N, N,N,..., FROM:TO:STEP, or auto:FROM:TO, spaced so that
+    /// neighbouring tables differ by less than 1 % of accuracy
     #[arg(long, value_name = "LOADS", value_parser = loads)]
     loads: Loads,
     /// Folder of the tables
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// The app, where the profile has several
+    /// The app, if the profile has several
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
-    /// Kind of the workers, where the profile has several
+    /// Kind of the workers, if the profile has several
     #[arg(long, value_name = "NAME")]
     kind: Option<String>,
     /// Variants to choose from [default: all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     variants: Vec<String>,
-    /// Choose also from variants that are slower and less accurate than another
+    /// Keep variants that are slower and less accurate than another
     #[arg(long)]
     keep_dominated: bool,
-    /// Which percentile of the latencies to plan with
+    /// Percentile of the latencies to plan with
     #[arg(long, value_name = "P", value_enum, default_value = "p95")]
     percentile: PercentileName,
-    /// Slacks told apart: fld:STEPS of equal length, or md, the latencies below the deadline
+    /// Grid of slacks: fld:STEPS of equal length, or md, the latencies below the deadline
     #[arg(long, value_name = "GRID", value_parser = grid, default_value = "fld:100")]
     grid: Grid,
-    /// Longest queue with states of its own
+    /// Longest queue with its own states
     #[arg(long, value_name = "N", default_value_t = QUEUE_MAX, value_parser = clap::value_parser!(u32).range(1..=255))]
     queue_max: u32,
-    /// Run the whole queue, or any part of it
+    /// Batches: the whole queue, or any part of it
     #[arg(long, value_name = "HOW", value_enum, default_value = "maximal")]
     batching: BatchingName,
-    /// What to make large: accuracy per query, or the paper's per decision
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "query")]
+    /// Maximise accuracy per query, or per decision as in the paper
+    #[arg(long, value_name = "PER", value_enum, default_value = "query")]
     objective: ObjectiveName,
-    /// How requests are given to the workers
+    /// Assignment of requests to workers
     #[arg(long, value_name = "HOW", value_enum, default_value = "round-robin")]
     balancing: BalancingName,
     /// Law of the arrivals: poisson, or gamma:SHAPE of the gaps
@@ -117,7 +121,7 @@ enum BalancingName {
     ShortestQueue,
 }
 
-/// What was made.
+/// The tables of a run.
 #[derive(Serialize)]
 struct Prepared {
     out: String,
@@ -143,6 +147,7 @@ struct Line {
 
 /// Makes, writes and prints.
 pub(super) fn run(args: &RamsisArgs) -> Result<(), Failure> {
+    check_folder("--out", &args.out)?;
     let slo_us = (args.slo_ms * 1e3).round().max(1.0) as u64;
     let percentile = Percentile::from(args.percentile);
     let wanted = Wanted {
@@ -166,22 +171,19 @@ pub(super) fn run(args: &RamsisArgs) -> Result<(), Failure> {
         let kept = if progress.kept { ", kept" } else { "" };
         bar.set_message(format!("{}/s{kept}", progress.entry.load_rps));
     };
-    // An interrupted run leaves whole files behind, so nothing has to be done for it.
+    // An interrupted run leaves only complete files behind.
     let never = AtomicBool::new(false);
     let set = prepare(&generator, &args.loads, &args.out, &show, &never).map_err(failure)?;
     bar.finish_and_clear();
     let prepared = Prepared::new(args, app, &generator, &set);
     if args.json {
-        let json = serde_json::to_string_pretty(&prepared).map_err(Failure::check)?;
-        println!("{json}");
-        return Ok(());
+        return print::json(&prepared);
     }
-    println!("{}\n", prepared.table().trim_fmt());
+    print::line(format_args!("{}\n", prepared.table().trim_fmt()))?;
     for note in &prepared.notes {
-        println!("note: {note}");
+        print::line(format_args!("note: {note}"))?;
     }
-    println!("written to {}", prepared.out);
-    Ok(())
+    print::line(format_args!("written to {}", prepared.out))
 }
 
 // === impl RamsisArgs ===
@@ -279,7 +281,7 @@ impl Prepared {
     }
 }
 
-/// What was given cannot be used, or what was computed cannot.
+/// Input errors and computation errors have different exit codes.
 pub(super) fn failure(error: PrepareError) -> Failure {
     match error {
         PrepareError::RowSum { .. }
@@ -292,7 +294,7 @@ pub(super) fn failure(error: PrepareError) -> Failure {
     }
 }
 
-/// Tables in a range, more than anyone has a use for.
+/// Most tables of a range.
 const LOADS_MAX: f64 = 10_000.0;
 
 fn loads(text: &str) -> Result<Loads, String> {
@@ -310,7 +312,7 @@ fn loads(text: &str) -> Result<Loads, String> {
     let range: Result<Vec<f64>, String> = numbers(text, ':');
     match range?[..] {
         [from, to, step] if from <= to && (to - from) / step < LOADS_MAX => {
-            // A whole number of steps, so that a load is what its name says.
+            // A whole number of steps, so that rounding adds no load.
             let steps = ((to - from) / step + 1e-9).floor() as u32;
             let loads = (0..=steps).map(|i| from + f64::from(i) * step);
             Ok(Loads::Each(loads.collect()))

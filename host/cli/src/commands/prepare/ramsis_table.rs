@@ -1,5 +1,5 @@
-//! `switchyard prepare ramsis-table`: one more table for sets that exist, as a server's
-//! `[pool.prepare]` asks for it (RAMSIS section 3).
+//! `switchyard prepare ramsis-table`: one more table for existing sets, as a server's
+//! `[pool.prepare]` runs it (RAMSIS section 3).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,9 @@ use switchyard_profile::Percentile;
 
 use super::profiled::{self, Wanted};
 use super::ramsis::failure;
-use crate::commands::{Failure, positive};
+use crate::commands::failure::Failure;
+use crate::commands::numbers::positive;
+use crate::commands::print;
 
 /// Add a table for one load to existing sets of RAMSIS tables
 #[derive(Debug, Args)]
@@ -21,20 +23,20 @@ use crate::commands::{Failure, positive};
   switchyard prepare ramsis-table --profile profiles/here.json --app heart --load 450 \\
       --sets target/policies/ramsis
 
-A server runs it for loads that grow, configured as
+A server runs it when the load grows, configured as
   [pool.prepare]
   command = [\"{switchyard}\", \"prepare\", \"ramsis-table\", \"--profile\", \"{profile}\",
       \"--sets\", \"{artifacts}\", \"--app\", \"{app}\", \"--load\", \"{load_rps}\"]
 
-Sets of other apps, sets with a table for that load or a higher one, and loads beyond the capacity
-of the workers are left alone. Tables that were made from another profile are made anew.
+Sets of other apps and sets with a table for that load or a higher one stay as they are. Tables
+stop at the capacity of the workers. Tables of another profile are made again.
 
 Exit codes: 0 done, 1 a table could not be computed, 2 the profile or a set cannot be used.")]
 pub(super) struct RamsisTableArgs {
     /// Accuracies and latencies of the variants
     #[arg(long, value_name = "FILE")]
     profile: PathBuf,
-    /// A set's folder, or a folder with sets in it
+    /// Folder of a set, or of several sets
     #[arg(long, value_name = "DIR")]
     sets: PathBuf,
     /// The app whose sets get the table [default: the app that each set names]
@@ -53,7 +55,8 @@ pub(super) fn run(args: &RamsisTableArgs) -> Result<(), Failure> {
         if other.is_some_and(|(wanted, app)| wanted != app) {
             continue;
         }
-        println!("{}: {}", folder.display(), args.extend(&folder, &set)?);
+        let outcome = args.extend(&folder, &set)?;
+        print::line(format_args!("{}: {outcome}", folder.display()))?;
     }
     Ok(())
 }
@@ -61,7 +64,7 @@ pub(super) fn run(args: &RamsisTableArgs) -> Result<(), Failure> {
 // === impl RamsisTableArgs ===
 
 impl RamsisTableArgs {
-    /// Says in one line how the set stands now.
+    /// Describes the set after the run in one line.
     fn extend(&self, folder: &Path, set: &Set) -> Result<String, Failure> {
         let highest = set.tables.last().map_or(0.0, |table| table.load_rps);
         if self.load <= highest {
@@ -75,7 +78,7 @@ impl RamsisTableArgs {
         let load = self.load.min(capacity.ceil());
         let before = set.tables.iter().map(|table| table.load_rps);
         let loads = Loads::Each(before.chain([load]).collect());
-        // An interrupted run leaves whole files behind.
+        // An interrupted run leaves only complete files behind.
         let never = AtomicBool::new(false);
         let made = prepare(&generator, &loads, folder, &|_| {}, &never).map_err(failure)?;
         let Some(entry) = made.tables.last() else {
@@ -114,7 +117,7 @@ impl RamsisTableArgs {
     }
 }
 
-/// The folder itself if it is a set, otherwise those of its folders that are, by name.
+/// The folder itself if it is a set, otherwise the sets in it, by name.
 fn folders(sets: &Path) -> Result<Vec<PathBuf>, Failure> {
     let is_set = |folder: &Path| folder.join(INDEX_FILE).is_file();
     if is_set(sets) {

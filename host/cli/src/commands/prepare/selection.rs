@@ -13,7 +13,11 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::time::Micros;
 use switchyard_profile::{Percentile, ProfileFile};
 
-use crate::commands::{Failure, positive, read_config};
+use crate::commands::failure::Failure;
+use crate::commands::numbers::positive;
+use crate::commands::output::check_folder;
+use crate::commands::print;
+use crate::commands::shipped::read_config;
 use switchyard_server::assembly::{Measured as MeasuredProfile, PoolPlan};
 
 /// Simulate each model alone under each load, for ModelSwitching
@@ -24,20 +28,20 @@ use switchyard_server::assembly::{Measured as MeasuredProfile, PoolPlan};
   switchyard simulate --profile profiles/ramsis.json --workers 60 --workload poisson:2000 \\
       --policy 'selection{algorithm = \"model-switching\", responses = \"image\"}'
 
-Writes DIR/responses.json: for each variant, number of workers and load the 99th percentile of the
-time from arrival to answer, when that variant answers all of them. Service takes what the profile
-says at its 95th percentile, arrivals are Poisson; the same command writes the same file.
+Writes DIR/responses.json: for each variant, number of workers and load, the 99th percentile of
+the time from arrival to answer if that variant answers all requests. Service times are the
+profile's 95th percentiles, arrivals are Poisson; the same command writes the same file.
 
 Exit codes: 0 done, 2 the profile or an option cannot be used.")]
 pub(super) struct SelectionArgs {
-    /// Latencies, of any machine
+    /// Profile with the latencies, of any machine
     #[arg(long, value_name = "FILE")]
     profile: PathBuf,
-    /// Configuration whose first pool is meant, where the profile brings no apps; without one, the
-    /// shipped demo configuration
+    /// Configuration whose first pool is used, if the profile brings no apps [default: the shipped
+    /// demo configuration]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Deadline of requests from their arrival; else each app's SLO
+    /// Deadline of requests from their arrival [default: each app's SLO]
     #[arg(long, value_name = "N", value_parser = positive)]
     slo_ms: Option<f64>,
     /// Numbers of workers
@@ -46,7 +50,8 @@ pub(super) struct SelectionArgs {
     /// Loads in requests per second: FROM:TO:STEP, or a list
     #[arg(long, value_name = "LOADS")]
     loads: String,
-    /// Largest batches: as published, of the model that Jellyfish+ would run; or each model's own
+    /// Largest batches: `published`, those of the model that Jellyfish+ would run, or `own`, each
+    /// model's
     #[arg(long, value_name = "HOW", value_enum, default_value = "published")]
     batching: BatchingName,
     /// Virtual seconds in which requests arrive under each load
@@ -55,7 +60,7 @@ pub(super) struct SelectionArgs {
     /// Seed of the arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Folder of the file; made where it is missing
+    /// Folder of the file; made if it is missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print JSON
@@ -71,6 +76,7 @@ enum BatchingName {
 
 /// Measures, writes and prints.
 pub(super) fn run(args: &SelectionArgs) -> Result<(), Failure> {
+    check_folder("--out", &args.out)?;
     let catalog = args.catalog()?;
     let options = ResponseOptions {
         workers: args.workers.clone(),
@@ -93,15 +99,13 @@ pub(super) fn run(args: &SelectionArgs) -> Result<(), Failure> {
     let written = fs::create_dir_all(&args.out).and_then(|()| fs::write(&file, &json));
     written.map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
     if args.json {
-        println!("{json}");
-        return Ok(());
+        return print::line(json);
     }
-    println!(
+    print::line(format_args!(
         "{}\n\nwritten to {}",
         table(&made).trim_fmt(),
         file.display()
-    );
-    Ok(())
+    ))
 }
 
 // === impl SelectionArgs ===
@@ -137,7 +141,7 @@ fn loads(text: &str) -> Result<Vec<f64>, String> {
         let number: f64 = word
             .trim()
             .parse()
-            .map_err(|_| format!("`{word}` is no number"))?;
+            .map_err(|_| format!("`{word}` is not a number"))?;
         Ok::<f64, String>(number)
     };
     let parts: Vec<&str> = text.split(':').collect();
@@ -155,7 +159,7 @@ fn loads(text: &str) -> Result<Vec<f64>, String> {
         .collect())
 }
 
-/// Up to which load each variant answers in time.
+/// The highest load at which each variant answers in time.
 fn table(made: &Responses) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header([
@@ -163,7 +167,7 @@ fn table(made: &Responses) -> Table {
         "workers",
         "variant",
         "in time up to",
-        "in batches of",
+        "largest batch",
     ]);
     for of in &made.measured {
         for variant in &of.variants {

@@ -1,4 +1,4 @@
-//! Accuracies, measured again and held to what the cards say.
+//! Accuracies, measured and compared with the cards.
 
 use std::time::Instant;
 
@@ -11,20 +11,20 @@ use switchyard_profile::{
 use switchyard_training::Confusion;
 use switchyard_training::train::validate;
 
-use crate::commands::Failure;
+use crate::commands::failure::Failure;
 use switchyard_server::assembly::{PoolPlan, ServedVariant};
 use switchyard_server::shutdown::Cancel;
 
-/// Standard errors that a sample may be off by chance: one in 15,000 is further.
+/// Standard errors that a sample may be off by chance: one in 15,000 is farther off.
 const STANDARD_ERRORS: f64 = 4.0;
 
-/// What rounding, in cards and on other processors, may do.
+/// Most difference by rounding, in cards and on other processors.
 const ROUNDING: f64 = 0.002;
 
-/// Under which name the time it takes is kept.
+/// Name of the account of validation time.
 pub(super) const ACCOUNT: &str = "accuracies";
 
-/// Every exit that was measured, and those that are not what their cards say.
+/// The measured exits, and those that differ from their cards.
 #[derive(Default)]
 pub(super) struct Accuracies {
     pub(super) checked: Vec<Accuracy>,
@@ -39,17 +39,15 @@ pub(super) struct Accuracy {
     pub(super) exit: String,
     pub(super) card: f64,
     pub(super) measured: f64,
-    /// How far the two may be apart; not said of a variant with narrower weights, of which the
-    /// card does not speak.
+    /// Largest allowed difference. None for narrower weights than the card's.
     pub(super) tolerance: Option<f64>,
     pub(super) samples: u64,
     /// Rows by true class.
     pub(super) confusion: Vec<Vec<u64>>,
 }
 
-/// Puts the accuracies of every variant that is served into `measurement`, unless they are there:
-/// measured on `per_class` inputs of each class, or the card's where none are asked for or the
-/// validation set cannot be made.
+/// Adds the missing accuracies of every served variant to `measurement`: measured on `per_class`
+/// inputs of each class, or the card's if `per_class` is 0 or the app has no data generator.
 pub(super) fn measure(
     plans: &[PoolPlan],
     per_class: usize,
@@ -92,13 +90,9 @@ fn validated(served: ServedVariant<'_>, per_class: usize) -> Result<Vec<Accuracy
             };
             Ok(exits.map(cell).collect())
         }
-        // Nobody can make its data here, such as that of public weights.
+        // No generator makes the data, as for public weights.
         Err(ModelError::Training(reason)) => {
-            tracing::info!(
-                app = app.card.name,
-                reason,
-                "accuracies are as its cards say"
-            );
+            tracing::info!(app = app.card.name, reason, "accuracies are its cards'");
             Ok(of_card(served))
         }
         Err(error) => Err(Failure::input(error)),
@@ -108,7 +102,7 @@ fn validated(served: ServedVariant<'_>, per_class: usize) -> Result<Vec<Accuracy
 fn measured(app: &AppCard, variant: &str, exit: &ExitCard, confusion: &Confusion) -> AccuracyCell {
     let rows = confusion.rows();
     let recall = confusion.recall();
-    // As many of each class may have been taken as of any other; the set has its own shares.
+    // The sample has the same number of inputs per class; the set has its own shares.
     let frequencies = &app.validation.frequencies;
     let all_seen = rows.iter().all(|row| row.iter().any(|&count| count > 0));
     let on_set = AccuracyCell::on_mix(&recall, frequencies).filter(|_| all_seen);
@@ -146,7 +140,7 @@ fn of_card(served: ServedVariant<'_>) -> Vec<AccuracyCell> {
 // === impl Accuracies ===
 
 impl Accuracies {
-    /// Holds what was measured to the cards.
+    /// Compares the measured accuracies with the cards.
     pub(super) fn check(plans: &[PoolPlan], cells: &[AccuracyCell]) -> Self {
         let mut all = Self::default();
         for served in plans.iter().flat_map(PoolPlan::served) {
@@ -213,7 +207,7 @@ impl Accuracy {
 fn tolerance(accuracy: f64, samples: u64, set: u64) -> f64 {
     let (n, all) = (samples.max(1) as f64, set.max(1) as f64);
     let variance = accuracy * (1.0 - accuracy) / n;
-    // Drawn without putting back: nothing is left to chance when all are taken.
+    // Drawn without replacement: a sample of the whole set has no error.
     let left = (1.0 - n / all).max(0.0);
     STANDARD_ERRORS * (variance * left).sqrt() + ROUNDING
 }
@@ -223,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_whole_set_leaves_nothing_to_chance() {
+    fn a_sample_of_the_whole_set_has_no_error() {
         assert!((tolerance(0.8, 7_000, 7_000) - ROUNDING).abs() < 1e-12);
         let part = tolerance(0.8, 700, 7_000);
         assert!((0.05..0.07).contains(&part), "{part}");

@@ -1,12 +1,12 @@
-//! Variants between the variants of a profile, as RAMSIS made them to ask what more models are worth
-//! (section 7.3.2): on a straight line between neighbours in accuracy, in even steps.
+//! Variants between the variants of a profile, as in RAMSIS section 7.3.2: on a straight line
+//! between neighbours in accuracy, in even steps.
 
 use std::collections::BTreeMap;
 
 use switchyard_profile::{AccuracyCell, LatencyCell, ModelCell, ProfileFile};
 
 /// Adds variants to each app, `step` of accuracy apart, on the line from each variant to the next
-/// more accurate one. Those that are there stay.
+/// more accurate one. Existing variants stay.
 pub(super) fn add_between(file: &mut ProfileFile, step: f64) {
     let mut accuracies = file.accuracies.clone();
     accuracies.sort_by(|a, b| {
@@ -26,7 +26,7 @@ pub(super) fn add_between(file: &mut ProfileFile, step: f64) {
     }
 }
 
-/// Adds the variant that is so much more accurate than `low`.
+/// Adds the variant whose accuracy is `more` above that of `low`.
 fn add(file: &mut ProfileFile, low: &AccuracyCell, high: &AccuracyCell, more: f64) {
     let share = more / (high.accuracy - low.accuracy);
     let on_line = |from: u64, to: u64| {
@@ -147,7 +147,7 @@ mod tests {
         let accuracies = file.accuracies.iter().map(|cell| cell.accuracy);
         let rounded: Vec<i64> = accuracies.map(|a| (a * 1e3).round() as i64).collect();
         assert_eq!(rounded, [820, 800, 805, 810, 815]);
-        // Only batches that both neighbours have.
+        // Only batch sizes of both neighbours.
         let runs = file.latencies[3..]
             .iter()
             .map(|run| (run.batch, run.p95_us, run.samples));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_as_long_as_the_way_adds_nothing() {
+    fn a_step_up_to_the_neighbour_adds_nothing() {
         let mut file = profile();
         add_between(&mut file, 0.02);
         assert_eq!(file, profile());

@@ -1,4 +1,4 @@
-//! `switchyard profile import`: others' measurements, in our layout.
+//! `switchyard profile import`: a profile from measurements of another program.
 
 use std::path::PathBuf;
 
@@ -10,9 +10,12 @@ use switchyard_profile::ProfileFile;
 use switchyard_profile::import::{ImportOptions, import};
 
 use super::between::add_between;
-use crate::commands::{Failure, positive};
+use crate::commands::failure::Failure;
+use crate::commands::numbers::positive;
+use crate::commands::output::{Folders, check_file};
+use crate::commands::print;
 
-/// Make a profile out of others' measurements
+/// Make a profile from measurements of another program
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   switchyard profile import ramsis/profiles/image_cloud_cpu --out profiles/ramsis.json
@@ -21,26 +24,26 @@ use crate::commands::{Failure, positive};
   switchyard simulate --profile profiles/ramsis.json --workers 60 --policy edf \\
       --workload poisson:2000
 
-Recognised are the folder of the public RAMSIS artifact (MODEL/MODEL_bsize-B_profile.json, each a
-list of seconds, with a table of accuracies beside or above it: accuracy.csv, accuracy.json or the
-artifact's own image_models.py), a summary of it in one file, and comma-separated values with a
-line per variant and batch. profiles/README.md has the columns.
+Recognised are the folder of the public RAMSIS artifact (MODEL/MODEL_bsize-B_profile.json, each
+a list of seconds, with a table of accuracies in it or in a folder above it: accuracy.csv,
+accuracy.json or the artifact's own image_models.py), a summary of it in one file, and
+comma-separated values with a line per variant and batch. profiles/README.md has the columns.
 
-Such a profile brings its own apps, so that `simulate` needs no configuration for it. Nothing is
-served from it.
+An imported profile brings its own apps, so that `simulate` needs no configuration. A server
+cannot serve from it.
 
-Exit codes: 0 done, 2 something cannot be read; the message names file, line and field.")]
+Exit codes: 0 done, 2 a file cannot be read; the message names file, line and field.")]
 pub(super) struct ImportArgs {
     /// A folder, or a .json or .csv file
     #[arg(value_name = "FILE_OR_DIR")]
     from: PathBuf,
-    /// Where the profile goes
+    /// File of the profile
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Name of the app that the variants belong to, where the layout says none
+    /// Name of the variants' app, if the layout has none
     #[arg(long, value_name = "NAME", default_value = "image")]
     app: String,
-    /// Name of the kind of worker, where the layout says none
+    /// Name of the worker kind, if the layout has none
     #[arg(long, value_name = "NAME", default_value = "imported")]
     kind: String,
     /// Deadline of the app's requests
@@ -49,10 +52,10 @@ pub(super) struct ImportArgs {
     /// Table of accuracies (.csv, .json or .py), for a folder
     #[arg(long, value_name = "FILE")]
     accuracy: Option<PathBuf>,
-    /// A variant to take, in the place of all; may be given again
+    /// Take only this variant; repeat the option for more
     #[arg(long = "variant", value_name = "NAME")]
     variants: Vec<String>,
-    /// Also make variants on the line between neighbours in accuracy, so many percent points apart
+    /// Also make variants between neighbours in accuracy, N percentage points apart
     #[arg(long, value_name = "N", value_parser = positive)]
     between: Option<f64>,
     /// Print JSON
@@ -60,7 +63,7 @@ pub(super) struct ImportArgs {
     json: bool,
 }
 
-/// What was imported.
+/// The imported variants.
 #[derive(Serialize)]
 struct Imported {
     layout: &'static str,
@@ -83,6 +86,7 @@ struct Variant {
 
 /// Imports, writes and prints.
 pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    check_file("--out", &args.out, Folders::Made)?;
     let options = ImportOptions {
         app: args.app.clone(),
         kind: args.kind.clone(),
@@ -103,19 +107,19 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
         variants: variants(&file),
     };
     if args.json {
-        let json = serde_json::to_string_pretty(&imported).map_err(Failure::check)?;
-        println!("{json}");
-        return Ok(());
+        return print::json(&imported);
     }
-    println!("{}\n", imported.table().trim_fmt());
-    println!("{}, written to {}", imported.layout, imported.out);
-    Ok(())
+    print::line(format_args!("{}\n", imported.table().trim_fmt()))?;
+    print::line(format_args!(
+        "{}, written to {}",
+        imported.layout, imported.out
+    ))
 }
 
 // === impl ImportArgs ===
 
 impl ImportArgs {
-    /// As it can be typed again.
+    /// The command line, to be typed again.
     fn command_line(&self) -> String {
         let Self {
             from,

@@ -1,4 +1,4 @@
-//! What was measured, one line per worker kind, variant and exit.
+//! Measurements, one row per worker kind, variant and exit.
 
 use std::path::Path;
 
@@ -8,20 +8,31 @@ use switchyard_models::card::ExitCard;
 use switchyard_profile::{LatencyCell, ModelCell, ProfileFile, SlicingCell};
 
 use super::accuracy::Accuracy;
-use crate::commands::Failure;
+use crate::commands::failure::Failure;
+use crate::commands::noise::{NOISE_MARK, is_noise, noise_mark};
+use crate::commands::print;
 use switchyard_server::assembly::PoolPlan;
 
 /// Batches that the table shows.
 const SHOWN: [u32; 3] = [1, 8, 32];
 
-/// Everything that was measured, named.
+/// All measurements of a profile.
 #[derive(Debug, Serialize)]
 pub(super) struct Measurements {
-    /// The file it is in.
+    /// The profile's file.
     out: String,
     rows: Vec<Row>,
     accuracies: Vec<Accuracy>,
-    slicing: Vec<SlicingCell>,
+    slicing: Vec<SlicedRow>,
+}
+
+/// The cost of slicing one variant.
+#[derive(Debug, Serialize)]
+struct SlicedRow {
+    #[serde(flatten)]
+    cell: SlicingCell,
+    /// The cost is within the noise.
+    is_noise: bool,
 }
 
 /// One exit of one variant on one kind of worker.
@@ -31,16 +42,16 @@ struct Row {
     app: String,
     variant: String,
     exit: String,
-    /// As its card says.
+    /// As on its card.
     accuracy: f64,
     latencies: Vec<Latency>,
     load_ms: f64,
     memory_mib: f64,
-    /// What the largest batch takes beside the weights.
+    /// Memory of the largest batch, in addition to the weights.
     activation_mib: Option<f64>,
 }
 
-/// Of one batch size, through all stages up to the exit.
+/// Latency of one batch size, through all stages up to the exit.
 #[derive(Debug, Serialize)]
 struct Latency {
     batch: u32,
@@ -63,33 +74,37 @@ impl Measurements {
             .models
             .iter()
             .flat_map(|model| rows(file, model, plans));
+        let sliced = |cell: &SlicingCell| SlicedRow {
+            is_noise: is_noise(&file.latencies, cell),
+            cell: cell.clone(),
+        };
         Self {
             out: out.display().to_string(),
             rows: rows.collect(),
             accuracies,
-            slicing: file.slicing.clone(),
+            slicing: file.slicing.iter().map(sliced).collect(),
         }
     }
 
     pub(super) fn print(&self, json: bool) -> Result<(), Failure> {
         if json {
-            println!(
-                "{}",
-                serde_json::to_string_pretty(self).map_err(Failure::check)?
-            );
-            return Ok(());
+            return print::json(self);
         }
-        println!("latencies in ms: p50 / p95 / p99 of a batch\n");
-        println!("{}\n", self.latencies().trim_fmt());
+        print::line(format_args!(
+            "latencies in ms: p50 / p95 / p99 of a batch\n\n{}\n",
+            self.latencies().trim_fmt()
+        ))?;
         if !self.accuracies.is_empty() {
-            println!("{}\n", self.validated().trim_fmt());
+            print::line(format_args!("{}\n", self.validated().trim_fmt()))?;
         }
         if !self.slicing.is_empty() {
-            println!("stage by stage, parked between them, against all stages in one go\n");
-            println!("{}\n", self.sliced().trim_fmt());
+            print::line(format_args!(
+                "stage by stage, requests parked between stages, against all stages in one batch; \
+                 `{NOISE_MARK}`: the difference is within the noise\n\n{}\n",
+                self.sliced().trim_fmt()
+            ))?;
         }
-        println!("written to {}", self.out);
-        Ok(())
+        print::line(format_args!("written to {}", self.out))
     }
 
     fn latencies(&self) -> Table {
@@ -127,14 +142,11 @@ impl Measurements {
             "whole us",
             "sliced us",
             "ratio",
-            "us a cut",
+            "us per cut",
         ];
         let mut table = table(header.map(str::to_owned).to_vec());
-        for cell in self
-            .slicing
-            .iter()
-            .filter(|cell| SHOWN.contains(&cell.batch))
-        {
+        let shown = self.slicing.iter();
+        for SlicedRow { cell, is_noise } in shown.filter(|row| SHOWN.contains(&row.cell.batch)) {
             table.add_row([
                 cell.kind.clone(),
                 format!("{}/{}", cell.app, cell.variant),
@@ -142,7 +154,7 @@ impl Measurements {
                 cell.whole_us.to_string(),
                 cell.sliced_us.to_string(),
                 format!("{:.3}", cell.ratio),
-                format!("{:.1}", cell.cut_us),
+                format!("{:.1}{}", cell.cut_us, noise_mark(*is_noise)),
             ]);
         }
         align(&mut table, 2);
@@ -184,7 +196,7 @@ fn table(header: Vec<String>) -> Table {
     table
 }
 
-/// Numbers stand to the right, from column `from` on.
+/// Right-aligns the columns from `from` on.
 fn align(table: &mut Table, from: usize) {
     for column in table.column_iter_mut().skip(from) {
         column.set_cell_alignment(CellAlignment::Right);

@@ -13,16 +13,16 @@ use switchyard_core::window::Window;
 use switchyard_policy::recording::Frame;
 use switchyard_sim::workload::{Recorded, Trace};
 
-use super::for_each_frame;
-use crate::commands::Failure;
+use super::frames::for_each_frame;
+use crate::commands::failure::Failure;
 
-/// Gathers requests, run by run.
+/// Requests, run by run.
 #[derive(Default)]
 struct Gathering {
     catalog: Arc<Catalog>,
-    /// Of the run under way, by id: a window shows a request again until it is placed.
+    /// Requests of the current run by id. A window shows a request again until it is placed.
     run: BTreeMap<u64, Seen>,
-    /// Of the runs before.
+    /// Requests of the earlier runs.
     requests: Vec<Recorded>,
 }
 

@@ -1,5 +1,5 @@
-//! One window as a unit test of the policy that was asked: a file of Rust, and next to it the window
-//! as `switchyard_sdk::testing::Case` reads it.
+//! One window as a unit test of the replayed policy: a Rust file, and next to it the window for
+//! `switchyard_sdk::testing::Case`.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,16 @@ use switchyard_core::ids::RequestId;
 use switchyard_core::window::Window;
 use switchyard_policy::recording::PolicyRecord;
 
-use crate::commands::Failure;
+use crate::commands::failure::Failure;
 
-/// A window, and what the policy made of it.
+/// A window and the policy's decision.
 pub(super) struct Case {
-    /// Of the recording, from 1.
+    /// Run of the recording, from 1.
     pub(super) run: u64,
     pub(super) policy: PolicyRecord,
     pub(super) catalog: Arc<Catalog>,
     pub(super) window: Window,
-    /// The requests of its batches, in order, or why its plan is none.
+    /// The requests of its batches, in order, or the reason why the plan is not valid.
     pub(super) decided: Result<Vec<RequestId>, String>,
 }
 
@@ -50,7 +50,7 @@ impl Case {
     fn test(&self, of: &str, data: &str, trace: &Path) -> String {
         let (window, run, policy) = (self.window.id, self.run, &self.policy.label);
         let name = of.rsplit("::").next().unwrap_or(of);
-        let (what, assertion) = match &self.decided {
+        let (outcome, assertion) = match &self.decided {
             Err(failure) => (format!("fails: {failure}"), String::new()),
             Ok(members) => {
                 let ids: Vec<u64> = members.iter().map(|id| id.0).collect();
@@ -58,11 +58,11 @@ impl Case {
                     "    let expected: &[u64] = &{ids:?};\n    \
                      assert_eq!(decisions.dispatched(), expected);\n"
                 );
-                let what = format!("dispatches {} requests", ids.len());
-                (what, assertion)
+                let outcome = format!("dispatches {} requests", ids.len());
+                (outcome, assertion)
             }
         };
-        // A binding that nothing reads would warn.
+        // An unused binding would give a warning.
         let binding = match assertion.is_empty() {
             true => "",
             false => "let decisions = ",
@@ -82,7 +82,7 @@ impl Case {
              {assertion}\
              }}\n",
             trace.display(),
-            what.replace('\n', " "),
+            outcome.replace('\n', " "),
         )
     }
 }

@@ -1,4 +1,4 @@
-//! The policy that is asked: which one it is, and a fresh instance for each recorded run.
+//! The replayed policy, with a new instance for each recorded run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use switchyard_policy::recording::{Header, PolicyRecord};
 use switchyard_policy::{EngineOptions, Loaded, PolicyEngine, PolicyVersion};
 use tempfile::TempDir;
 
-use crate::commands::Failure;
-use crate::commands::simulate::contenders::{FALLBACK, Named};
+use crate::commands::failure::Failure;
+use crate::commands::simulate::named::{FALLBACK, Named};
 use switchyard_server::policies::source;
 
-/// What can be asked.
+/// The replayed policy.
 pub(super) struct Challenger {
-    /// None is the native fallback.
+    /// None: the native fallback.
     component: Option<Component>,
 }
 
 struct Component {
     version: PolicyVersion,
-    /// Somebody chose them: they are not to be taken from the recording.
+    /// The command line has settings: those of the recording are not used.
     own_settings: bool,
     engine: PolicyEngine,
-    /// Compiled code: every run has an instance of its own.
+    /// Compiled code; every run has its own instance.
     cache: TempDir,
 }
 
-/// One that has been configured.
+/// A configured instance.
 pub(super) struct Ready {
     pub(super) policy: Box<dyn Policy>,
     pub(super) record: PolicyRecord,
@@ -39,7 +39,7 @@ pub(super) struct Ready {
 // === impl Challenger ===
 
 impl Challenger {
-    /// Finds the policy that is meant and reads it.
+    /// Finds the named policy and reads it.
     pub(super) fn find(
         named: &Named,
         folder: &Path,
@@ -47,7 +47,7 @@ impl Challenger {
     ) -> Result<Self, Failure> {
         if named.policy == FALLBACK {
             return match settings {
-                Some(_) => Err(Failure::input("--settings: edf has none")),
+                Some(_) => Err(Failure::input("--settings: `edf` has no settings")),
                 None => Ok(Self { component: None }),
             };
         }
@@ -56,7 +56,7 @@ impl Challenger {
             .map_err(|error| Failure::input(format!("--settings: {}", error.message())))?;
         over.extend(more);
         let own_settings = settings.is_some() || !over.is_empty();
-        let version = source::version(&named.file(folder), over).map_err(Failure::input)?;
+        let version = source::version(&named.found_in(folder)?, over).map_err(Failure::input)?;
         let engine =
             PolicyEngine::deterministic(&EngineOptions::default()).map_err(Failure::check)?;
         Ok(Self {
@@ -69,8 +69,8 @@ impl Challenger {
         })
     }
 
-    /// A fresh instance, configured as the recorded policy was. The recorded policy itself also
-    /// gets its settings from there.
+    /// A new instance, configured as the recorded policy was. The recorded policy itself also gets
+    /// the recorded settings.
     pub(super) fn fresh(
         &self,
         header: &Header,
@@ -101,7 +101,7 @@ impl Challenger {
             ..
         } = loaded.map_err(Failure::input)?;
         if header.simulated {
-            // The simulator configures what the loader has configured.
+            // The simulator configures each instance a second time.
             policy.configure(catalog).map_err(Failure::input)?;
         }
         let record = PolicyRecord::of(&version, policy.description());

@@ -1,4 +1,4 @@
-//! Puts every recorded window before the policy, in order, as the recorded one was asked.
+//! Runs the policy on every recorded window, in order.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,45 +8,47 @@ use switchyard_core::decision::Decision;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::WindowFields;
 use switchyard_policy::recording::{CutOff, Frame, Header, PolicyRecord};
+use switchyard_server::judge::{self, Difference};
 
 use super::case::Case;
 use super::challenger::{Challenger, Ready};
-use crate::commands::Failure;
-use switchyard_server::judge::{self, Difference};
+use super::requests::RequestTally;
+use crate::commands::failure::Failure;
 
-/// What came of a replay.
+/// The result of a replay.
 pub(super) struct Outcome {
-    /// Label of the policy that was asked.
+    /// Label of the replayed policy.
     pub(super) policy: String,
-    /// Labels of those that were recorded.
+    /// Labels of the recorded policies.
     pub(super) recorded: BTreeSet<String>,
     pub(super) pools: BTreeSet<String>,
-    /// In every run the policy was the recorded one, settings and all.
+    /// The policy and its settings were the recorded ones in every run.
     pub(super) is_recorded: bool,
-    /// What the policy wants to see and the recording does not show.
+    /// Window fields that the policy asks for and the recording lacks.
     pub(super) unseen: BTreeSet<&'static str>,
-    pub(super) tally: Tally,
-    /// The first of those that differ in more than their wake, each with its run in the recording,
-    /// from 1.
+    pub(super) tally: ReplayTally,
+    pub(super) requests: RequestTally,
+    /// The first differences other than the time of the next window, each with its run in the
+    /// recording, from 1.
     pub(super) differences: Vec<(u64, Difference)>,
     /// The last catalog, for names: lists only grow.
     pub(super) catalog: Arc<Catalog>,
     pub(super) cut_off: Option<CutOff>,
-    /// The window that was to be kept.
+    /// The window of `--window`.
     pub(super) kept: Option<Case>,
 }
 
 /// Windows, counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct ReplayTally {
     pub(super) runs: u64,
-    /// Put before the policy.
+    /// Windows that the policy decided.
     pub(super) asked: judge::Tally,
-    /// Of the different ones: when they were recorded no policy was active, or it failed.
+    /// Different windows that were recorded without an active policy, or after its failure.
     pub(super) by_others: u64,
-    /// Recorded, but opened for the fallback alone.
+    /// Windows of the fallback alone.
     pub(super) not_asked: u64,
-    /// Not recorded for lack of time.
+    /// Windows that were not recorded for lack of time.
     pub(super) missing: u64,
 }
 
@@ -57,18 +59,18 @@ pub(super) struct Engine {
     run: Option<Run>,
     outcome: Outcome,
     plan: Plan,
-    /// Run and window of the one that is kept.
+    /// Run and window of `--window`.
     wanted: Option<(u64, u64)>,
 }
 
-/// The run of the recording that is being replayed.
+/// The current run of the recording.
 struct Run {
     header: Header,
     catalog: Arc<Catalog>,
     ready: Ready,
     /// The recorded policy, if one was active.
     active: Option<PolicyRecord>,
-    /// What the recorded windows show.
+    /// Fields of the recorded windows.
     shown: WindowFields,
 }
 
@@ -86,7 +88,8 @@ impl Engine {
                 pools: BTreeSet::new(),
                 is_recorded: true,
                 unseen: BTreeSet::new(),
-                tally: Tally::default(),
+                tally: ReplayTally::default(),
+                requests: RequestTally::default(),
                 differences: Vec::new(),
                 catalog: Arc::default(),
                 cut_off: None,
@@ -134,6 +137,7 @@ impl Engine {
         let active = header.policy.clone();
         let ready = self.challenger.fresh(&header, active.as_ref(), &catalog)?;
         self.outcome.tally.runs += 1;
+        self.outcome.requests.begin_run();
         self.outcome.pools.insert(header.pool.clone());
         self.outcome.policy.clone_from(&ready.record.label);
         self.run = Some(Run {
@@ -147,8 +151,8 @@ impl Engine {
         Ok(())
     }
 
-    /// As the recorded switch went: a fresh instance, which gets the state of the one before if
-    /// a policy was active then.
+    /// Repeats a recorded swap: a new instance, which gets the state of the one before if a policy
+    /// was active.
     fn switch(&mut self, policy: Option<PolicyRecord>) -> Result<(), Failure> {
         let Some(run) = &mut self.run else {
             return Ok(());
@@ -158,7 +162,7 @@ impl Engine {
                 .challenger
                 .fresh(&run.header, policy.as_ref(), &run.catalog)?;
             let mut left = std::mem::replace(&mut run.ready, fresh);
-            // State that is lost was lost then too, if it is the same policy.
+            // An error here also happened in the recorded swap, if the policy is the same.
             if run.active.is_some()
                 && let Ok(state) = left.policy.save()
                 && !state.is_empty()
@@ -171,7 +175,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Notes whose windows follow.
+    /// Notes the policy of the following windows.
     fn met(&mut self) {
         let Some(run) = &mut self.run else { return };
         let wants = run.ready.policy.description().wants;
@@ -184,14 +188,14 @@ impl Engine {
         outcome.recorded.insert(active.label.clone());
         outcome.is_recorded &=
             active.hash == run.ready.record.hash && active.label == run.ready.record.label;
-        let sights = [
+        let fields = [
             ("evidence", wants.evidence && !run.shown.evidence),
             ("completions", wants.completions && !run.shown.completions),
             ("placed requests", wants.placed && !run.shown.placed),
             ("resident models", wants.residents && !run.shown.residents),
         ];
-        let unseen = sights.into_iter().filter(|(_, unseen)| *unseen);
-        outcome.unseen.extend(unseen.map(|(sight, _)| sight));
+        let unseen = fields.into_iter().filter(|(_, unseen)| *unseen);
+        outcome.unseen.extend(unseen.map(|(field, _)| field));
     }
 
     fn window(&mut self, decision: &Decision) {
@@ -213,6 +217,7 @@ impl Engine {
                 },
             });
         }
+        self.outcome.requests.add(&decision.window, found.as_ref());
         let Some(found) = found else { return };
         let active = run.active.as_ref().map(|active| active.label.as_str());
         tally.by_others += u64::from(active != Some(&*decision.by));

@@ -1,4 +1,4 @@
-//! A yard with more or fewer apps than the pool has.
+//! A test bed with more or fewer apps than the pool has.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use switchyard_sim::{Scenario, ServiceTimes};
 /// Most apps of one point.
 const APPS_MAX: usize = 1_000;
 
-/// Positions of the chosen apps among those there are.
+/// Positions of the chosen apps in the catalog.
 struct Choice<'a> {
     catalog: &'a Catalog,
     apps: Vec<usize>,
 }
 
-/// The first `count` apps, and beyond those there are, copies of them in turn: `heart-2` has the
-/// variants and latencies of `heart`, but requests, queues and models of its own.
+/// The first `count` apps; beyond the last one, copies of them round-robin: `heart-2` has the
+/// variants and latencies of `heart`, but its own requests, queues and models.
 ///
 /// # Errors
-/// No number of apps, or a copy's name is taken.
+/// `count` is out of range, or the name of a copy is taken.
 pub(super) fn with_apps(base: &Scenario, count: usize) -> Result<Scenario, String> {
     let known = base.catalog.apps.len();
     if !(1..=APPS_MAX).contains(&count) {
         return Err(format!("must be 1 to {APPS_MAX} apps"));
     }
     if known == 0 {
-        return Err("there is no app to repeat".to_owned());
+        return Err("the pool has no app to repeat".to_owned());
     }
     let choice = Choice {
         catalog: &base.catalog,
@@ -59,7 +59,9 @@ impl Choice<'_> {
                 copy => format!("{}-{}", original.name, copy + 1),
             };
             if apps.iter().any(|app| app.name == name) {
-                return Err(format!("a copy would be named {name}, as another app is"));
+                return Err(format!(
+                    "a copy would be named {name}, but an app has that name"
+                ));
             }
             apps.push(App {
                 name,
@@ -80,7 +82,7 @@ impl Choice<'_> {
         })
     }
 
-    /// The variants of the chosen apps, app by app: whose each is, and which one it was.
+    /// The variants of the chosen apps, app by app: the app's new id, the variant's old one.
     fn variants(&self) -> impl Iterator<Item = (AppId, VariantId)> + '_ {
         (0..).map(AppId).zip(&self.apps).flat_map(|(app, &of)| {
             let originals = self.catalog.variants_of(AppId(of as u32));
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_apps_of_their_own() {
+    fn copies_are_separate_apps() {
         let five = with_apps(&scenario(["heart", "fall"]), 5).unwrap();
         assert_eq!(
             names(&five),
@@ -229,12 +231,12 @@ mod tests {
         named.workload = "fall=poisson:5".parse().unwrap();
         assert_eq!(
             named.validate().unwrap_err().to_string(),
-            "workload: there is no app `fall`; there are heart"
+            "workload: unknown app `fall`; the catalog has heart"
         );
     }
 
     #[test]
-    fn a_number_that_makes_no_sense_is_said() {
+    fn wrong_counts_are_refused() {
         let refused = |names, count| with_apps(&scenario(names), count).unwrap_err();
         assert!(refused(["heart", "fall"], 0).contains("1 to 1000"));
         assert!(refused(["heart", "heart-2"], 3).contains("named heart-2"));

@@ -11,21 +11,21 @@ use switchyard_core::time::Micros;
 use switchyard_sim::{Scenario, SweepPoint};
 
 use super::apps::with_apps;
-use super::yard::repeated;
-use crate::commands::Failure;
+use super::workers::repeated;
+use crate::commands::failure::Failure;
 
 /// Most values of one sweep.
 const VALUES_MAX: usize = 1_000;
 
-/// A parameter and what it is set to, one point after the other.
+/// A parameter and its values, in order of the points.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
     pub(super) name: Parameter,
-    /// As they were typed, or as a range makes them.
+    /// As typed, or as the range makes them.
     values: Vec<String>,
 }
 
-/// What a sweep may vary.
+/// The parameter of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parameter {
     /// Times the workload's rates.
@@ -125,7 +125,7 @@ impl Axis {
             let scenario = self.name.set(base, value);
             let scenario = scenario.and_then(|scenario| match scenario.validate() {
                 Ok(()) => Ok(scenario),
-                // Before anything runs: a stream may name an app that this point lacks.
+                // Before the first run: a stream may name an app that this point lacks.
                 Err(error) => Err(error.to_string()),
             });
             let scenario = scenario.map_err(|error| Failure::input(format!("{name}: {error}")))?;
@@ -176,7 +176,7 @@ impl Parameter {
                 for sneakpeek in sneakpeeks(&mut catalog) {
                     sneakpeek.accuracy = accuracy;
                     sneakpeek.recall.fill(accuracy);
-                    // What is wrong is any of the other classes alike.
+                    // A wrong answer is equally likely to be any other class.
                     sneakpeek.confusion = None;
                 }
             }
@@ -217,7 +217,7 @@ fn prior(app: &App, value: &str) -> Result<Vec<f64>, String> {
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse()
-        .map_err(|_| format!("`{text}` is no such number"))
+        .map_err(|_| format!("`{text}` is not a valid number"))
 }
 
 /// Every value from `from` up to `to`, in decimal steps.
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn wrong_axes_are_refused() {
         let error = |text: &str| text.parse::<Axis>().unwrap_err();
         assert!(
             error("tau=1").contains("load, deadline, workers, apps, k, evidence, penalty, prior")

@@ -1,4 +1,4 @@
-//! Results of a simulation, for people and for programs.
+//! Results of a simulation: tables, JSON, the report and the figure.
 
 use std::fs;
 use std::path::Path;
@@ -9,39 +9,45 @@ use switchyard_sim::report::{
     self, ComparisonTable, DIFFERENCES_NOTE, DifferenceMatrix, ReportData,
 };
 
-use crate::commands::Failure;
+use super::arguments::SimulateArgs;
+use super::plot;
+use crate::commands::failure::Failure;
+use crate::commands::print;
 
-/// The tables to stdout; JSON and the page if they were asked for.
-pub(super) fn print(
-    data: &ReportData,
-    json: Option<&Path>,
-    folder: Option<&Path>,
-) -> Result<(), Failure> {
-    if let Some(folder) = folder {
+/// Writes the files that options name, and the tables to stdout.
+pub(super) fn write(data: &ReportData, args: &SimulateArgs) -> Result<(), Failure> {
+    if let Some(folder) = &args.report {
         fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
         let page = folder.join("index.html");
         fs::write(&page, report::html(data)).map_err(|error| unwritten(&page, error))?;
         eprintln!("report: {}", page.display());
     }
-    if let Some(file) = json {
-        let text = serde_json::to_string_pretty(data).map_err(Failure::check)?;
+    if let Some(file) = &args.plot {
+        fs::write(file, plot::figure(data)).map_err(|error| unwritten(file, error))?;
+        eprintln!("plot: {}", file.display());
+    }
+    if let Some(file) = &args.json {
         if file == Path::new("-") {
-            println!("{text}");
-            return Ok(());
+            return print::json(data);
         }
+        let text = serde_json::to_string_pretty(data).map_err(Failure::check)?;
         fs::write(file, text).map_err(|error| unwritten(file, error))?;
     }
     let means = report::comparison_table(&data.runs);
-    println!("{}", table(data, &means));
+    print::line(table(data, &means))?;
     if let Some(note) = means.note() {
-        println!("{note}");
+        print::line(note)?;
     }
     let matrices = report::differences(&data.comparisons);
     for matrix in &matrices {
-        println!("\n{}\n{}", matrix.title(), differences(matrix));
+        print::line(format_args!(
+            "\n{}\n{}",
+            matrix.title(),
+            differences(matrix)
+        ))?;
     }
     if !matrices.is_empty() {
-        println!("\n{DIFFERENCES_NOTE}");
+        print::line(format_args!("\n{DIFFERENCES_NOTE}"))?;
     }
     Ok(())
 }
@@ -78,7 +84,7 @@ fn differences(matrix: &DifferenceMatrix) -> Table {
     aligned(1, headings.collect(), rows.collect())
 }
 
-/// A table whose first `names` columns are words, and the others numbers.
+/// A table whose first `names` columns are text, the others right-aligned numbers.
 fn aligned(names: usize, headings: Vec<String>, rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING);

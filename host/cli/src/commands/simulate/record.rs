@@ -9,22 +9,22 @@ use switchyard_policy::recording::{Frame, Header, RecordingError, Writer};
 use switchyard_sim::{Contender, Observer, Scenario, run_observed};
 
 use super::contenders::{Contenders, SEED};
-use super::yard::Yard;
-use crate::commands::Failure;
+use super::test_bed::TestBed;
+use crate::commands::failure::Failure;
 
 /// Writes every decision.
 struct Recording {
     writer: Writer,
-    /// The first that could not be written; nothing is written after it.
+    /// The first failed write; later decisions are dropped.
     failed: Option<RecordingError>,
 }
 
-/// Runs the first policy once more, and records it: runs are the same every time.
+/// Runs the first policy once more and records it. A run is the same every time.
 pub(super) fn record(
     file: &Path,
     scenario: &Scenario,
     contenders: &Contenders,
-    yard: &Yard,
+    test_bed: &TestBed,
     seed: u64,
 ) -> Result<(), Failure> {
     let Some(contender) = contenders.list.first() else {
@@ -33,9 +33,9 @@ pub(super) fn record(
     let header = Header {
         simulated: true,
         policy: contenders.records.first().cloned(),
-        ..Header::new(&yard.pool, scenario.catalog.as_ref().clone())
+        ..Header::new(&test_bed.pool, scenario.catalog.as_ref().clone())
             .with_seed(SEED)
-            .with_limits(&yard.limits)
+            .with_limits(&test_bed.limits)
     };
     let mut recording = Recording {
         writer: Writer::create(file).map_err(Failure::input)?,

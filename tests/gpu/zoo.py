@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes ResNet-50, 101 and 152 with three early exits as three apps, and configurations for a card.
+"""Writes ResNet-50, 101 and 152 with three early exits as three apps, and configurations for a GPU.
 
 The weights are random, so that nothing has to be fetched: time does not depend on them. They have
-torchvision's names and shapes, with `exit1.fc` to `exit3.fc` beside `fc`. Needs numpy.
+torchvision's names and shapes, with `exit1.fc` to `exit3.fc` in addition to `fc`. Needs numpy.
 """
 import argparse
 import json
@@ -73,7 +73,7 @@ def save(path, arrays):
 
 
 def parameters(arrays):
-    """Trained numbers: what was measured of the data is none."""
+    """Number of trained parameters, without the statistics of the data."""
     return sum(a.size for name, a in arrays.items() if "running_" not in name)
 
 
@@ -112,7 +112,7 @@ pool = true
 {groups}
 {exits}
 [provenance]
-command = "tests/cards/zoo.py"
+command = "tests/gpu/zoo.py"
 data = "none"
 """
 
@@ -156,14 +156,14 @@ def configuration(names, device, variants):
     listed = ", ".join(f'"{name}"' for name in names)
     return f"""{apps}
 [[worker]]
-name = "card"
+name = "gpu"
 device = "{device}"
 memory_mb = 8192
 
 [[pool]]
 name = "main"
 apps = [{listed}]
-workers = ["card"]
+workers = ["gpu"]
 policy = "stability"
 """
 

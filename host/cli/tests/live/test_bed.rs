@@ -18,13 +18,13 @@ use super::fixture::{APP, Fixture, fixture};
 use super::logs;
 use super::metrics::Metrics;
 
-/// For whatever must come, on a machine that does other things too.
+/// Longest wait for an event on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Who serves when no policy can.
+/// Label of the native fallback.
 pub(crate) const FALLBACK: &str = "edf-fallback@";
 
-/// What a server is started with. The name of its pool tells its log lines from those of other
+/// Configuration of a server. The name of its pool distinguishes its log lines from those of other
 /// tests.
 #[derive(Clone)]
 pub(crate) struct Setup {
@@ -40,7 +40,7 @@ pub(crate) struct Setup {
 }
 
 /// A running server.
-pub(crate) struct Yard {
+pub(crate) struct TestBed {
     pub(crate) http: SocketAddr,
     pub(crate) admin: SocketAddr,
     /// The component that is followed.
@@ -124,7 +124,7 @@ impl Setup {
         let zoo = self.zoo.as_ref().unwrap_or(&fixture.zoo).display();
         let profiles = fixture.profiles.display();
         let folder = folder.display();
-        // A test machine is busy: a budget that is overrun by accident would prove nothing.
+        // A test machine is busy: a policy must not exceed its budget by accident.
         let budget = if self.lines.contains("window_budget_ms") {
             ""
         } else {
@@ -188,17 +188,17 @@ measure_s = 1
     }
 
     /// Starts the server and waits until it has its models, and its policy if it was given one.
-    pub(crate) async fn start(self) -> Yard {
-        let yard = self.clone().start_unready().await;
+    pub(crate) async fn start(self) -> TestBed {
+        let test_bed = self.clone().start_unready().await;
         if self.component.is_some() {
-            let tried = yard.until("a first policy", |pool| !pool.policies.swaps.is_empty());
+            let tried = test_bed.until("a first policy", |pool| !pool.policies.swaps.is_empty());
             tried.await;
         }
-        yard
+        test_bed
     }
 
     /// Starts the server without waiting for anything.
-    pub(crate) async fn start_unready(self) -> Yard {
+    pub(crate) async fn start_unready(self) -> TestBed {
         let folder = TempDir::new().unwrap();
         let path = folder.path().to_path_buf();
         let setup = self.clone();
@@ -208,26 +208,26 @@ measure_s = 1
 
     /// Starts a server with a configuration of its own, policies in `folder`, and waits for its
     /// policy.
-    pub(crate) async fn start_with(self, text: &str, folder: TempDir) -> Yard {
+    pub(crate) async fn start_with(self, text: &str, folder: TempDir) -> TestBed {
         let config = Config::parse(text, Path::new("test.toml"), Path::new("")).unwrap();
-        let yard = self.start_configured(config, folder).await;
-        yard.swap_number(1).await;
-        yard
+        let test_bed = self.start_configured(config, folder).await;
+        test_bed.swap_number(1).await;
+        test_bed
     }
 
     /// As [`start`](Self::start), with artifacts that are put into the policy's own folder first.
-    pub(crate) async fn start_beside(self, furnish: impl FnOnce(&Path)) -> Yard {
+    pub(crate) async fn start_with_artifacts(self, furnish: impl FnOnce(&Path)) -> TestBed {
         let folder = TempDir::new().unwrap();
         furnish(&folder.path().join("active"));
         let path = folder.path().to_path_buf();
         let setup = self.clone();
         let config = tokio::task::spawn_blocking(move || setup.config_in(fixture(), &path));
-        let yard = self.start_configured(config.await.unwrap(), folder).await;
-        yard.swap_number(1).await;
-        yard
+        let test_bed = self.start_configured(config.await.unwrap(), folder).await;
+        test_bed.swap_number(1).await;
+        test_bed
     }
 
-    async fn start_configured(self, config: Config, folder: TempDir) -> Yard {
+    async fn start_configured(self, config: Config, folder: TempDir) -> TestBed {
         logs::capture();
         let policy = self.furnish(folder.path());
         let pool = self.pool;
@@ -241,7 +241,7 @@ measure_s = 1
         let serving = tokio::spawn(server.serve(listeners, async {
             let _ = stopped.await;
         }));
-        Yard {
+        TestBed {
             http,
             admin,
             policy,
@@ -254,9 +254,9 @@ measure_s = 1
     }
 }
 
-// === impl Yard ===
+// === impl TestBed ===
 
-impl Yard {
+impl TestBed {
     pub(crate) async fn client(&self) -> Client {
         Client::connect(self.http).await
     }
@@ -279,7 +279,7 @@ impl Yard {
     /// Waits for the pool to be as wanted.
     pub(crate) async fn until(
         &self,
-        what: &str,
+        event: &str,
         wanted: impl Fn(&PoolReport) -> bool,
     ) -> PoolReport {
         let give_up = Instant::now() + PATIENCE;
@@ -288,7 +288,7 @@ impl Yard {
             if wanted(&pool) {
                 return pool;
             }
-            assert!(Instant::now() < give_up, "waited for {what}: {pool:#?}");
+            assert!(Instant::now() < give_up, "waited for {event}: {pool:#?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -301,11 +301,11 @@ impl Yard {
         pool.policies.swaps.get(count - 1).unwrap().clone()
     }
 
-    /// Puts a component in the policy's place, whole at once.
+    /// Replaces the policy's component atomically.
     pub(crate) fn replace(&self, component: &[u8]) {
-        let beside = self.policy.with_extension("part");
-        fs::write(&beside, component).unwrap();
-        fs::rename(&beside, &self.policy).unwrap();
+        let part = self.policy.with_extension("part");
+        fs::write(&part, component).unwrap();
+        fs::rename(&part, &self.policy).unwrap();
     }
 
     /// Writes a component over the policy, as `cp` does.
@@ -318,7 +318,7 @@ impl Yard {
         logs::lines(self.pool, message)
     }
 
-    /// Waits until nothing is inside, and checks that whatever was accepted has ended once.
+    /// Waits until the pool is empty and checks that every accepted request has ended once.
     pub(crate) async fn settled(&self) -> PoolReport {
         let pool = self
             .until("an empty pool", |pool| pool.driver.live == 0)

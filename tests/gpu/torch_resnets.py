@@ -2,7 +2,7 @@
 """The same ResNets in PyTorch, eager and compiled, in f32 and in half precision: times to compare with.
 
 Weights are those of zoo.py, loaded into torchvision's networks, so that the answers of both can be
-compared too. Times are of the network alone, on inputs that are on the card already, by CUDA events:
+compared too. Times are of the network alone, on inputs in GPU memory, by CUDA events:
 medians in microseconds. Convolutions may use TF32, as PyTorch's default has it; `tf32` says so.
 """
 import argparse
@@ -30,7 +30,7 @@ def main():
         print(f"not compared: {missing}")
         return 0
     if not torch.cuda.is_available():
-        print("PyTorch sees no card")
+        print("PyTorch finds no GPU")
         return 1
     begin = time.monotonic()
     device = torch.device("cuda:0")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""EdgeServing's Figure 4, live: a server on a card, asked over HTTP as the figure's workload has it.
+"""EdgeServing's Figure 4, live: a server on a GPU, with the figure's workload over HTTP.
 
 Poisson arrivals at 3 : 2 : 1 to ResNet-50, 101 and 152, a deadline of 50 ms, loads of 1 to 12 times 20
 requests a second, under the figure's four policies. Every request is a picture of its own in v2's
@@ -41,14 +41,14 @@ admin = "127.0.0.1:{port + 1}"
 
 {apps}
 [[worker]]
-name = "card"
+name = "gpu"
 device = "{args.device}"
 memory_mb = 8192
 
 [[pool]]
 name = "main"
 apps = ["resnet50", "resnet101", "resnet152"]
-workers = ["card"]
+workers = ["gpu"]
 policy = "stability"
 {settings}
 
@@ -101,7 +101,7 @@ class Client:
 
 
 def args_size(picture):
-    """Side of a picture of so many bytes."""
+    """Side of a square image of this size in bytes."""
     return round((len(picture) / 12) ** 0.5)
 
 

@@ -1,15 +1,14 @@
 #!/bin/bash
-# Everything that takes a card: tests, then measurements. Where there is none it says so and ends
-# with 3. `cargo xtask cuda pack` puts this script beside what it runs; it needs no network and no
-# cargo, and for some steps Python.
+# Tests that need a GPU, then measurements. Without a GPU it ends with 3. `cargo xtask cuda pack` puts
+# this script next to its programs; it needs no network and no cargo, and for some steps Python.
 #
 #   bash run.sh [RESULTS [STEP...]]     steps: tests lost profile torch fig04 demo; all by default
 #
-# RESULTS is a folder for logs and numbers, else $OUT, else ./cards-results. Each step has a time
-# limit, and a step that fails does not keep the others from running; the exit code is 1 then.
+# RESULTS is a folder for logs and numbers, by default $OUT or ./gpu-results. Each step has a time
+# limit. After a failed step the others still run; the exit code is then 1.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-results=${1:-${OUT:-$PWD/cards-results}}
+results=${1:-${OUT:-$PWD/gpu-results}}
 shift
 steps=${*:-tests lost profile torch fig04 demo}
 mkdir -p "$results" && results=$(cd "$results" && pwd) || exit 2
@@ -17,9 +16,9 @@ work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 say() { echo "== $*" | tee -a "$results/summary.txt"; }
 : > "$results/summary.txt"
 
-# === CUDA's libraries: named ones, those that Python's packages bring, the system's ===
+# === CUDA's libraries: from $GPU_LIB, from Python's packages, from the system ===
 folders=()
-[ -n "${CARDS_LIB:-}" ] && folders+=("$CARDS_LIB")
+[ -n "${GPU_LIB:-}" ] && folders+=("$GPU_LIB")
 while read -r folder; do folders+=("$folder"); done < <(python3 - 2>/dev/null <<'PY'
 import glob, sys
 for path in sys.path:
@@ -38,25 +37,25 @@ for name in libcublas.so.13 libcublasLt.so.13 libcurand.so.10 libcudart.so.13 li
     if [ -n "$found" ]; then
         case ":$path:" in *":$found:"*) ;; *) path=${path:+$path:}$found ;; esac
     elif ! ldconfig -p 2>/dev/null | grep -q "$name"; then
-        say "$name is missing; CARDS_LIB names its folder"
+        say "$name is missing; GPU_LIB names its folder"
         exit 2
     fi
 done
-# The driver's own library, where the loader does not know it.
+# The driver's library, if the loader does not find it.
 for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/wsl/lib; do
     [ -e "$folder/libcuda.so.1" ] && path=${path:+$path:}$folder && break
 done
 export LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-# Python reads what tar cannot without xz.
+# Without xz tar cannot read it, but Python can.
 tar -xJf "$here/programs.tar.xz" -C "$work" 2>/dev/null ||
     python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' \
         "$here/programs.tar.xz" "$work" || exit 2
 
-# === the card ===
+# === the GPU ===
 { date -u +%FT%TZ; nvidia-smi; nproc; grep -m1 'model name' /proc/cpuinfo; } > "$results/machine.txt" 2>&1
 if ! nvidia-smi -L > /dev/null 2>&1; then
-    say "there is no card on this machine (nvidia-smi finds none): nothing was run"
+    say "this machine has no GPU (nvidia-smi finds none): nothing was run"
     exit 3
 fi
 say "$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | head -1)"
@@ -73,10 +72,10 @@ step() {
     [ $code -eq 0 ] || { failed=1; tail -n 15 "$results/$name.log"; }
 }
 
-export SWITCHYARD_GPU=required SWITCHYARD_ZOO=$here/zoo CARDS_WORK=$work CARDS_RESULTS=$results
+export SWITCHYARD_GPU=required SWITCHYARD_ZOO=$here/zoo
 gpu="$work/gpu --nocapture --test-threads=1"
 step tests 180 $gpu
-# Ends the use of cards by its process: one of its own.
+# Ends the use of GPUs by its process, so it runs in its own.
 step lost 60 $gpu --ignored
 
 case " $steps " in *" profile "* | *" torch "* | *" fig04 "*)

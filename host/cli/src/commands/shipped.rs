@@ -1,0 +1,23 @@
+//! The configuration that commands use without `--config`.
+
+use std::path::Path;
+
+use switchyard_server::config::Config;
+
+use super::failure::Failure;
+
+/// The configuration at the root of the repository.
+pub(crate) const SHIPPED: &str = include_str!("../../../../switchyard.toml");
+
+/// Name of [`SHIPPED`] in messages.
+const SHIPPED_NAME: &str = "the shipped demo configuration";
+
+/// Reads a configuration; without a file the shipped one, whose paths are relative to the current
+/// folder.
+pub(crate) fn read_config(file: Option<&Path>) -> Result<Config, Failure> {
+    match file {
+        Some(file) => Config::read(file),
+        None => Config::parse(SHIPPED, Path::new(SHIPPED_NAME), Path::new("")),
+    }
+    .map_err(Failure::input)
+}

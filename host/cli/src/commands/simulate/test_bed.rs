@@ -1,0 +1,131 @@
+//! The test bed of a simulation: the catalog of a configured pool with the latencies of a profile,
+//! or the catalog that an imported profile brings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::Catalog;
+use switchyard_policy::Limits;
+use switchyard_profile::{Percentile, ProfileFile};
+use switchyard_server::assembly::{Measured, PoolPlan};
+use switchyard_server::config::{AppConfig, PoolConfig};
+use switchyard_sim::{Quantile, ServiceTimes};
+
+use super::arguments::SimulateArgs;
+use super::service::Service;
+use super::workers::{bound, repeated};
+use crate::commands::failure::Failure;
+use crate::commands::shipped::read_config;
+
+/// One pool, ready to be simulated.
+pub(super) struct TestBed {
+    /// Name of the pool.
+    pub(super) pool: String,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) scheduler: SchedulerConfig,
+    pub(super) class_mixes: Vec<Vec<f64>>,
+    pub(super) limits: Limits,
+    pub(super) policies: PathBuf,
+    /// The profile at each of its percentiles.
+    quantiles: Vec<Quantile>,
+}
+
+// === impl TestBed ===
+
+impl TestBed {
+    pub(super) fn read(args: &SimulateArgs) -> Result<Self, Failure> {
+        let mut config = read_config(args.config.as_deref())?;
+        if let Some(zoo) = &args.zoo {
+            for app in &mut config.apps {
+                app.zoo.clone_from(zoo);
+            }
+        }
+        if let Some(folder) = &args.folder {
+            config.policies.dir.clone_from(folder);
+        }
+        let mut file = ProfileFile::load(&args.profile).map_err(Failure::input)?;
+        let named = |error: &dyn std::fmt::Display| {
+            Failure::input(format!("{}: {error}", args.profile.display()))
+        };
+        let pool = config
+            .pools
+            .first()
+            .ok_or_else(|| Failure::input("the configuration has no pool"))?;
+        // An imported profile brings its own apps, which no zoo has. The apps that a configuration
+        // names are searched in the profile first.
+        let brings_apps = match &args.config {
+            None => file.has_apps(),
+            Some(_) => pool.apps.iter().all(|name| file.app(name).is_some()),
+        };
+        let plan = if brings_apps {
+            if args.config.is_some() {
+                narrow(&mut file, pool, &config.apps);
+            }
+            None
+        } else {
+            Some(PoolPlan::first(&config).map_err(Failure::input)?)
+        };
+        let catalog_at = |percentile| match &plan {
+            Some(plan) => {
+                let measured = Measured::elsewhere(file.clone(), percentile, &args.profile);
+                plan.catalog(&measured).map_err(|error| named(&error))
+            }
+            None => file.to_catalog(percentile).map_err(|error| named(&error)),
+        };
+        let mut catalog = catalog_at(args.percentile.into())?;
+        // A configuration cannot name the worker kinds of a profile that brings its apps.
+        let configured = args.config.as_ref().filter(|_| brings_apps);
+        let configured = configured.map(|_| pool.workers.len());
+        if let Some(workers) = args.workers.map(|count| count as usize).or(configured) {
+            catalog.workers = repeated(&catalog.workers, workers);
+        }
+        if configured.is_some() {
+            bound(&mut catalog.workers, pool, &config.workers);
+        }
+        let quantile = |percentile: Percentile| {
+            Ok(Quantile {
+                quantile: percentile.share(),
+                profile: catalog_at(percentile)?.profile,
+            })
+        };
+        let quantiles = [Percentile::P50, Percentile::P95, Percentile::P99];
+        Ok(Self {
+            pool: pool.name.clone(),
+            catalog: Arc::new(catalog),
+            scheduler: SchedulerConfig {
+                // The fewest with which windows reuse their buffers. A simulation reads none.
+                history: 1,
+                ..pool.scheduler()
+            },
+            class_mixes: plan.as_ref().map(PoolPlan::class_mixes).unwrap_or_default(),
+            limits: pool.limits(),
+            policies: config.policies.dir.clone(),
+            quantiles: quantiles
+                .map(quantile)
+                .into_iter()
+                .collect::<Result<_, Failure>>()?,
+        })
+    }
+
+    /// The law of service times with the percentiles of this profile.
+    pub(super) fn service(&self, service: &Service) -> Result<ServiceTimes, Failure> {
+        let law = match service {
+            Service::Law(law) => law.clone(),
+            Service::Percentiles => ServiceTimes::Percentiles(self.quantiles.clone()),
+        };
+        law.validate().map_err(Failure::input)?;
+        Ok(law)
+    }
+}
+
+/// Keeps the apps of a pool in a profile, with their configured SLOs.
+fn narrow(file: &mut ProfileFile, pool: &PoolConfig, configured: &[AppConfig]) {
+    file.keep_apps(|name| pool.apps.iter().any(|app| app == name));
+    for app in &mut file.apps {
+        let found = configured.iter().find(|found| found.name == app.name);
+        if let Some(slo_ms) = found.and_then(|found| found.slo_ms) {
+            app.slo_us = (slo_ms * 1e3).round().max(1.0) as u64;
+        }
+    }
+}
