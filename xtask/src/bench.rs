@@ -64,7 +64,7 @@ fn names() -> impl clap::builder::TypedValueParser<Value = String> {
 /// Runs benches and puts their tables on the page.
 ///
 /// # Errors
-/// A bench does not build or fails, or the page has no place for it.
+/// A bench does not build or fails, or the page cannot be written.
 pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<()> {
     if args.guard {
         return guard::run(workspace, args.update);
@@ -91,7 +91,7 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<()> {
         if !output.status.success() {
             bail!("{}: `{typed}`", output.status);
         }
-        if !args.dry_run {
+        if !args.dry_run && page.has(bench) {
             page.put(bench, &typed, &printed)?;
             page.save()?;
         }

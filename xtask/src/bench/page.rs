@@ -24,6 +24,11 @@ impl Page {
         Ok(Self { file, text })
     }
 
+    /// Whether there are marks of `name`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        between(&self.text, name).is_some()
+    }
+
     /// Replaces the part between the marks of `name`.
     ///
     /// # Errors

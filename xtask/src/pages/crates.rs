@@ -1,20 +1,19 @@
 //! Which crate links which, as cargo knows it: a picture for ARCHITECTURE.md.
 
+mod graph;
 mod layers;
 mod svg;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::Result;
 
+use self::graph::Graph;
 use self::layers::Layers;
 use crate::workspace::{Package, Workspace};
 
 /// The picture, relative to the root.
 pub(super) const PICTURE: &str = "docs/figures/crates.svg";
-
-/// Crates by name, with the local crates that they link.
-pub(super) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// The graph without arrows that follow from others; policies with their generators are one box.
 pub(super) fn picture(workspace: &Workspace) -> Result<String> {

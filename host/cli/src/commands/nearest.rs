@@ -25,7 +25,7 @@ mod tests {
     fn only_similar_names_are_suggested() {
         let known = ["fcfs", "mael", "sneakpeek", "stability"];
         assert_eq!(nearest("sneakpek", known), Some("sneakpeek"));
-        assert_eq!(nearest("stabilty", known), Some("stability"));
+        assert_eq!(nearest("stability-2", known), Some("stability"));
         assert_eq!(nearest("roundrobin", known), None);
     }
 }

@@ -30,7 +30,8 @@ const SMALLEST: [(&str, &str); 10] = [
 struct Row {
     field: String,
     default: String,
-    example: String,
+    /// Where the default is none.
+    example: Option<String>,
 }
 
 /// Rows by section.
@@ -43,14 +44,18 @@ fn documented() -> BTreeMap<String, Vec<Row>> {
             section = quoted(heading).map(str::to_owned);
         }
         let cells: Vec<&str> = line.split(" | ").collect();
-        let [field, _, default, example, _] = cells[..] else {
+        let [field, _, default, _] = cells[..] else {
             continue;
+        };
+        let (default, example) = match default.split_once("; example ") {
+            Some((default, example)) => (default, Some(example.to_owned())),
+            None => (default, None),
         };
         if let (Some(section), Some(field)) = (&section, quoted(field)) {
             sections.entry(section.clone()).or_default().push(Row {
                 field: field.to_owned(),
                 default: default.to_owned(),
-                example: example.to_owned(),
+                example,
             });
         }
     }
@@ -203,6 +208,7 @@ fn documented_examples_are_read_and_change_something() {
             example,
         } in rows
         {
+            let Some(example) = example else { continue };
             let value = quoted(&example).unwrap_or_else(|| panic!("{section} {field}: {example}"));
             let mut lines = vec![(field.as_str(), value)];
             if field == "prior_requests" {
@@ -210,9 +216,8 @@ fn documented_examples_are_read_and_change_something() {
             }
             let config = parse(&with(&section, &lines));
             let config = config.unwrap_or_else(|error| panic!("{section} {field}: {error}"));
-            let may_equal = default == "required" || quoted(&default) == Some(value);
             assert!(
-                may_equal || config != smallest,
+                default == "required" || config != smallest,
                 "{section} {field}: {value} changes nothing"
             );
         }

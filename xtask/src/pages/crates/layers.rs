@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Graph;
+use super::graph::Graph;
 
 /// Sweeps over the layers; each puts boxes nearer to their neighbours.
 const SWEEPS: usize = 24;

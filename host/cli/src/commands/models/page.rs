@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use super::sheet::{AppSheet, SHOWN, Sheet};
-use crate::commands::noise::NOISE_MARK;
+use super::sheet::{AppSheet, SHOWN, SLICING_COLUMNS, Sheet};
 use crate::commands::page;
 
 /// The command that writes the part between the marks.
@@ -52,9 +51,6 @@ fn legend() -> String {
   an imported table, not measured here.
 - `p50 ms`: median latency of a batch of {batches} through all stages up to the exit.
 - `MiB`: weights + memory of the largest batch without its inputs, as the allocator counts.
-- `sliced, 1`: time of a batch of 1 stage by stage, with activations parked between stages, divided
-  by its time in one run. `us per cut`: the difference, divided by the number of cuts. `{NOISE_MARK}`:
-  within the noise, at most the spread of the whole run from p50 to p95.
 "
     )
 }
@@ -64,7 +60,8 @@ fn table(app: &AppSheet) -> String {
     kinds.dedup();
     let mut text = format!("\n## {}\n", app.app);
     for kind in kinds {
-        let header = Sheet::header();
+        let mut header = Sheet::header();
+        header.truncate(header.len() - SLICING_COLUMNS);
         let rule: Vec<&str> = (0..header.len())
             .map(|column| {
                 if column == 0 || column == 3 {
@@ -75,10 +72,10 @@ fn table(app: &AppSheet) -> String {
             })
             .collect();
         text += &format!("\nOn a worker of kind `{kind}`:\n\n");
-        text += &format!("| {} |\n| {} |\n", header.join(" | "), rule.join(" | "));
+        text += &format!("| {} |\n|{}|\n", header.join(" | "), rule.join("|"));
         for variant in app.variants.iter().filter(|variant| variant.kind == kind) {
             for cells in variant.rows() {
-                text += &format!("| {} |\n", cells.join(" | "));
+                text += &format!("| {} |\n", cells[..header.len()].join(" | "));
             }
         }
     }

@@ -11,6 +11,9 @@ use crate::commands::noise::{is_noise, noise_mark};
 /// Batch sizes in the tables.
 pub(super) const SHOWN: [u32; 3] = [1, 8, 32];
 
+/// The last columns of the table, which the page leaves out.
+pub(super) const SLICING_COLUMNS: usize = 2;
+
 /// Explains the mark of noise below the table.
 pub(super) const NOISE_NOTE: &str =
     "~: within the noise, at most the whole batch's spread from p50 to p95";
