@@ -175,7 +175,7 @@ fn an_interrupted_run_goes_on_with_the_same_command() {
     let kept = fs::read(&unfinished).unwrap();
     let other = switchyard(&words);
     assert_eq!(other.code, Some(0), "{}", other.stderr);
-    assert!(other.stderr.contains("starting anew"), "{}", other.stderr);
+    assert!(other.stderr.contains("are discarded"), "{}", other.stderr);
 
     fs::write(&unfinished, kept).unwrap();
     let words = arguments("5");
@@ -183,7 +183,7 @@ fn an_interrupted_run_goes_on_with_the_same_command() {
     let same = switchyard(&words);
     assert_eq!(same.code, Some(0), "{}", same.stderr);
     assert!(
-        same.stderr.contains("going on where it was interrupted"),
+        same.stderr.contains("continuing an interrupted run"),
         "{}",
         same.stderr
     );
