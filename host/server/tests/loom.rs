@@ -160,9 +160,12 @@ fn wait_for<T>(future: impl Future<Output = T>) -> T {
 fn inline_turns_strand_no_message() {
     explore(|| {
         let bed = Bed::start(8, true);
-        let other = bed.spawn(|combining| combining.send_inline(2));
+        let senders = [2, 3].map(|message| {
+            let send = move |combining: &Combining<State>| combining.send_inline(message);
+            bed.spawn(send)
+        });
         bed.combining.send_inline(1).unwrap();
-        bed.finish(&[1, 2], vec![other]);
+        bed.finish(&[1, 2, 3], senders.into());
     });
 }
 
@@ -200,9 +203,10 @@ fn bursts_strand_no_message() {
 fn a_burst_and_a_worker_strand_no_message() {
     explore(|| {
         let bed = Bed::start(8, true);
-        let other = bed.spawn(|combining| combining.send_inline(2));
+        let worker = bed.spawn(|combining| combining.send_inline(2));
+        let task = bed.spawn(|combining| wait_for(combining.send_in_burst(3, 8)));
         wait_for(bed.combining.send_in_burst(1, 8)).unwrap();
-        bed.finish(&[1, 2], vec![other]);
+        bed.finish(&[1, 2, 3], vec![worker, task]);
     });
 }
 
