@@ -3,7 +3,7 @@
 //! A message that no thread handles makes the model wait for ever, which loom reports as a
 //! deadlock.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::VecDeque;
 use std::pin::pin;

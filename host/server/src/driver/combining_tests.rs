@@ -240,7 +240,7 @@ fn a_panic_on_any_thread_ends_the_timer_thread() {
         // The inline turn panics on this thread, the other one on the timer thread.
         let sent = thread::spawn(move || combining.send_inline(fatal)).join();
         assert_eq!(sent.is_err(), fatal == 1);
-        assert_eq!(bed.handled_after_join(), []);
+        assert_eq!(bed.handled_after_join(), Vec::<u32>::new());
         assert_eq!(bed.combining.send(2), Err(NotSent::Stopped));
         assert_eq!(Arc::strong_count(&bed.seen), 1, "the state is dropped");
     }
