@@ -1,31 +1,29 @@
-//! What the ingress talks to: calls become rows of a pool, their answers become tensors.
+//! The backend of the HTTP port: calls become rows of a pool, their answers become tensors.
 
 mod end;
 mod inputs;
 mod outputs;
+mod served;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use switchyard_core::ids::{AppId, VariantId};
+use switchyard_core::ids::AppId;
 use switchyard_core::time::Micros;
 use switchyard_models::card;
-use thiserror::Error;
 use tokio::sync::oneshot;
-use tokio::task::yield_now;
 
+pub use self::outputs::OutputsError;
+use self::served::ServedApp;
 use crate::assembly::AppTensors;
-use crate::driver::{AppState, Call, Full, Message, PoolHandle, RowInput, Ticket};
+use crate::driver::{AppState, Message, NotServed, PoolCall, PoolHandle, RowInput};
 use crate::ingress::{
     AppIndex, AppInfo, Backend, Control, Datatype, InferAnswer, InferCall, InferError, TensorSpec,
     VariantIndex, VariantStats,
 };
 use crate::readiness::Readiness;
 use crate::telemetry::{Registry, names};
-
-/// Seconds after which a client that found a queue full may try again.
-const RETRY_AFTER_S: u32 = 1;
 
 /// Every app of every pool, as the ingress sees them.
 pub struct PoolBackend {
@@ -34,32 +32,6 @@ pub struct PoolBackend {
     apps: Vec<ServedApp>,
     readiness: Arc<Readiness>,
     registry: Registry,
-}
-
-/// One app and where it is served.
-struct ServedApp {
-    pool: Arc<PoolHandle>,
-    app: AppId,
-    /// The app's variants, in the order of its [`AppInfo`].
-    variants: Vec<VariantId>,
-    slo: Micros,
-    outputs: outputs::Layout,
-}
-
-/// An app whose card names outputs that the server does not make.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("app {app}: outputs: {reason}")]
-pub struct OutputsError {
-    /// The app.
-    pub app: String,
-    /// What is wrong with them.
-    pub reason: String,
-}
-
-/// Tells the driver when a call's future is dropped before its end.
-struct CancelOnDrop<'a> {
-    pool: &'a PoolHandle,
-    ticket: Option<Ticket>,
 }
 
 // === impl PoolBackend ===
@@ -112,7 +84,7 @@ impl PoolBackend {
         })
     }
 
-    /// What becomes of an app's models, or of one variant, and why it is not ready.
+    /// The state of an app's models, or of one variant, and the reason if it is not ready.
     fn state(&self, app: AppIndex, variant: Option<VariantIndex>) -> (AppState, String) {
         let Some(app) = self.apps.get(app.0) else {
             return (AppState::Unloaded, "no such app".to_owned());
@@ -140,7 +112,7 @@ impl PoolBackend {
             let pool = Arc::clone(&pool);
             tokio::task::spawn_blocking(move || pool.send(message))
         };
-        // An answer that does not come: the driver has ended, and with it the pool.
+        // A closed reply: the driver has ended, and with it the pool.
         let ended = |_| InferError::Draining;
         match verb {
             Control::Load => {
@@ -151,7 +123,7 @@ impl PoolBackend {
                 end.await.map_err(ended)?.map_err(InferError::Failed)
             }
             Control::Unload => {
-                // Before the driver knows: whoever is told that it is done sees no later answer.
+                // Before the driver knows: after the reply no further request is answered.
                 pool.models().begin_unload(app);
                 let (known, taken) = oneshot::channel();
                 send(Message::Unload(app, known))
@@ -169,44 +141,26 @@ impl PoolBackend {
         if !pool.models().serves(app.app) {
             return Err(InferError::NotReady(app.unavailable()));
         }
-        let peek = pool.wants_evidence(app.app.index());
+        let peek = pool.wants_evidence(app.app);
         let rows = inputs::rows(call.inputs, call.rows, peek).map_err(InferError::Failed)?;
         let arrival = pool.clock().now();
         let timeout = call.timeout_us.map_or(app.slo, Micros);
-        let (reply, end) = oneshot::channel();
-        let ticket = pool.ticket();
-        let asked = call.min_accuracy.unwrap_or_default();
-        let call = Call {
-            ticket,
+        let pool_call = PoolCall {
             app: app.app,
             pinned: call.variant.and_then(|v| app.variants.get(v.0).copied()),
             arrival,
             deadline: arrival + timeout,
             priority: call.priority,
-            min_accuracy: asked,
+            min_accuracy: call.min_accuracy.unwrap_or_default(),
             rows: SmallVec::<[RowInput; 1]>::from_vec(rows),
-            reply,
         };
-        let promise = pool
-            .submit(call)
-            .map_err(|Full { inbox_max }| queue_full("inbox", inbox_max))?;
-        let mut guard = CancelOnDrop {
-            pool,
-            ticket: Some(ticket),
-        };
-        if let Some(promise) = promise {
-            // Once a turn of this thread, not once a request: the others that are being read
-            // come first, and share a window.
-            yield_now().await;
-            pool.keep(promise);
-        }
-        let end = end.await;
-        guard.ticket = None;
-        match end {
+        match pool.serve(pool_call).await {
             Ok(Ok(rows)) => end::answer(app, &rows),
             Ok(Err(error)) => Err(end::error(&error)),
-            // The driver has ended and dropped the call.
-            Err(_) => Err(InferError::Draining),
+            Err(NotServed::Full { inbox_max }) => {
+                Err(end::queue_full(format!("inbox of {inbox_max}")))
+            }
+            Err(NotServed::Ended) => Err(InferError::Draining),
         }
     }
 }
@@ -263,39 +217,6 @@ impl Backend for PoolBackend {
         let app = app.map_or("", |app| app.name.as_str());
         let labels = [("app", app), ("status", &status.to_string())];
         self.registry.counter(names::REFUSED, labels).increment(1);
-    }
-}
-
-// === impl ServedApp ===
-
-impl ServedApp {
-    /// Why its requests are not taken.
-    fn unavailable(&self) -> String {
-        let known = self.pool.catalog().app(self.app);
-        let name = known.map_or("", |app| app.name.as_str());
-        match self.pool.models().app(self.app) {
-            AppState::Loading => format!("app {name} is being loaded"),
-            AppState::Unloading | AppState::Unloaded | AppState::Ready => format!(
-                "app {name} is unloaded: POST /v2/repository/models/{name}/load brings it back"
-            ),
-        }
-    }
-}
-
-// === impl CancelOnDrop ===
-
-impl Drop for CancelOnDrop<'_> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket {
-            self.pool.cancel(ticket);
-        }
-    }
-}
-
-fn queue_full(queue: &str, bound: usize) -> InferError {
-    InferError::QueueFull {
-        queue: format!("{queue} of {bound}"),
-        retry_after_s: RETRY_AFTER_S,
     }
 }
 

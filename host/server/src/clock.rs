@@ -1,4 +1,4 @@
-//! The live driver's clock: the one place where the server reads the time for the core.
+//! The live driver's clock: only here the server reads the time for the core.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ impl Clock {
         Time::ZERO + Micros::from(self.began.elapsed())
     }
 
-    /// When it will show a time, on the system's own monotonic clock.
+    /// The moment of a time, on the system's monotonic clock.
     pub fn at(&self, time: Time) -> Instant {
         self.began + Duration::from_micros(time.0)
     }

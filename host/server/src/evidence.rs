@@ -1,29 +1,27 @@
-//! SneakPeek evidence off the critical path: a thread per pool counts neighbours while the
+//! SneakPeek evidence off the critical path: one thread per pool counts neighbours while the
 //! request is already pending.
 
 use std::io;
-use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use metrics::Counter;
 use switchyard_core::ids::{AppId, RequestId};
 use switchyard_core::request::Evidence;
 use switchyard_models::SneakPeek;
+use switchyard_threads::ServiceThread;
 
-use crate::driver::{Message, Sender as DriverSender};
-
-/// Requests that may wait for their evidence; one more goes without.
+/// Requests that may wait for their evidence; a further one goes without.
 const QUEUE_MAX: usize = 1_024;
 
-/// How the evidence of an app's requests is counted.
+/// The evidence of an app's requests.
 pub struct EvidenceModel {
     /// The embedded training points.
     pub model: SneakPeek,
-    /// What is counted.
+    /// The kind of count.
     pub counted: Counted,
 }
 
-/// What is counted as evidence.
+/// The kind of evidence that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// The labels of this many nearest training points.
@@ -32,16 +30,18 @@ pub enum Counted {
     Vote,
 }
 
-/// The evidence models of a pool, by app; none for an app without.
+/// The evidence models of a pool, by app; `None` for an app without one.
 pub type EvidenceModels = Vec<Option<EvidenceModel>>;
 
 /// The way to the thread, which ends when this is dropped.
 pub(crate) struct EvidenceQueue {
-    jobs: Sender<Job>,
+    // Above the thread, so that the channel closes before the join.
+    jobs: Sender<EvidenceJob>,
     skipped: Counter,
+    _thread: ServiceThread,
 }
 
-struct Job {
+struct EvidenceJob {
     request: RequestId,
     app: AppId,
     input: Vec<f32>,
@@ -50,23 +50,27 @@ struct Job {
 // === impl EvidenceQueue ===
 
 impl EvidenceQueue {
-    /// Starts the thread, which sends its counts to `driver`.
+    /// Starts the thread, which calls `report` with its counts until that returns false.
     pub(crate) fn spawn(
-        name: &str,
+        pool: &str,
         models: EvidenceModels,
-        driver: DriverSender<Message>,
         skipped: Counter,
+        report: impl Fn(RequestId, Evidence) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let (jobs, inbox) = bounded(QUEUE_MAX);
-        thread::Builder::new()
-            .name(format!("{name}-evidence"))
-            .spawn(move || count(&models, &inbox, &driver))?;
-        Ok(Self { jobs, skipped })
+        let thread = ServiceThread::spawn(format!("{pool}-evidence"), move || {
+            count(&models, &inbox, &report);
+        })?;
+        Ok(Self {
+            jobs,
+            skipped,
+            _thread: thread,
+        })
     }
 
-    /// Asks for the evidence of a request; skipped and counted when too many wait.
+    /// Asks for the evidence of a request; skipped and counted if the queue is full.
     pub(crate) fn offer(&self, request: RequestId, app: AppId, input: Vec<f32>) {
-        let job = Job {
+        let job = EvidenceJob {
             request,
             app,
             input,
@@ -77,7 +81,11 @@ impl EvidenceQueue {
     }
 }
 
-fn count(models: &EvidenceModels, inbox: &Receiver<Job>, driver: &DriverSender<Message>) {
+fn count(
+    models: &EvidenceModels,
+    inbox: &Receiver<EvidenceJob>,
+    report: &dyn Fn(RequestId, Evidence) -> bool,
+) {
     let mut counts = Vec::new();
     for job in inbox {
         let Some(Some(app)) = models.get(job.app.index()) else {
@@ -87,11 +95,7 @@ fn count(models: &EvidenceModels, inbox: &Receiver<Job>, driver: &DriverSender<M
             Counted::Neighbours(k) => app.model.counts(&job.input, k, &mut counts),
             Counted::Vote => app.model.vote(&job.input, &mut counts),
         }
-        let message = Message::Evidence {
-            request: job.request,
-            counts: Evidence::from_slice(&counts),
-        };
-        if driver.send(message).is_err() {
+        if !report(job.request, Evidence::from_slice(&counts)) {
             return; // The driver has ended.
         }
     }

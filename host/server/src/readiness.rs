@@ -1,21 +1,21 @@
-//! Whether requests would be served now, and if not, why.
+//! Whether each pool serves requests now, and the reason if not.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a pool waits for before it is ready.
+/// A condition that a pool waits for before it is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
     /// Its models are being made resident.
     Models,
     /// Its policy is not serving yet.
     Policy,
-    /// Its scheduler has failed; nothing brings it back but a restart.
+    /// Its scheduler has failed; only a restart brings it back.
     Restart,
 }
 
-/// What still keeps each pool from being ready. Shared between those who start things and the
-/// probes that ask.
+/// The conditions that keep each pool from being ready. Shared by the threads that start pools and
+/// the readiness probes.
 #[derive(Debug, Default)]
 pub struct Readiness {
     waiting: Mutex<BTreeMap<(String, Awaited), String>>,
@@ -24,14 +24,15 @@ pub struct Readiness {
 // === impl Readiness ===
 
 impl Readiness {
-    /// The pool waits for something, with this to say about it.
-    pub fn wait_for(&self, pool: &str, what: Awaited, reason: impl Into<String>) {
-        self.lock().insert((pool.to_owned(), what), reason.into());
+    /// The pool waits for a condition; probes answer with the reason.
+    pub fn wait_for(&self, pool: &str, awaited: Awaited, reason: impl Into<String>) {
+        self.lock()
+            .insert((pool.to_owned(), awaited), reason.into());
     }
 
-    /// What the pool waited for is there.
-    pub fn arrived(&self, pool: &str, what: Awaited) {
-        self.lock().remove(&(pool.to_owned(), what));
+    /// The condition holds.
+    pub fn arrived(&self, pool: &str, awaited: Awaited) {
+        self.lock().remove(&(pool.to_owned(), awaited));
     }
 
     /// Whether every pool is ready.

@@ -1,19 +1,18 @@
-//! Records a pool's windows and plans: the driver hands over what it has anyway, a thread
-//! encodes, compresses and writes.
+//! Records a pool's windows and plans: the driver hands over its decisions, a thread encodes,
+//! compresses and writes.
 //!
 //! The driver never waits. When the thread lags by `NOTES_MAX` windows, windows are dropped,
 //! counted, and marked as missing in the file.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use metrics::{Counter, Gauge};
 use switchyard_core::decision::Decision;
 use switchyard_policy::recording::{Frame, Header, PolicyRecord, RecordingError, Writer};
+use switchyard_threads::ServiceThread;
 
 use crate::telemetry::{Registry, names};
 
@@ -21,7 +20,7 @@ use crate::telemetry::{Registry, names};
 /// memory that a slow disk can take.
 const NOTES_MAX: usize = 256;
 
-/// What is recorded is in the file after so long.
+/// A recorded window is in the file after at most this time.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
 /// Where windows are recorded.
@@ -31,21 +30,21 @@ pub struct RecordOptions {
     pub file: PathBuf,
     /// Its size at which recording stops.
     pub bytes_max: u64,
-    /// What policies are configured with; the policy itself comes later.
+    /// The configuration of policies; the policy itself comes later.
     pub header: Header,
 }
 
 /// The driver's end.
 pub(crate) struct Recorder {
-    /// None once the thread has given up.
+    /// `None` once the thread has given up. Above the thread, so that the channel closes before
+    /// the join.
     notes: Option<Sender<Frame>>,
-    /// What did not fit in, in the order in which it is to be written.
     late: Late,
     dropped: Counter,
-    thread: Option<JoinHandle<()>>,
+    _thread: ServiceThread,
 }
 
-/// What the next note has to wait for.
+/// Notes that found no room, in the order in which they are written before the next one.
 #[derive(Default)]
 struct Late {
     windows: u64,
@@ -56,7 +55,7 @@ struct Late {
 struct Writing {
     pool: String,
     writer: Writer,
-    /// Until the first window: what is known of the policy till then goes into it.
+    /// `None` after the first window: the policy of that moment goes into it.
     header: Option<Header>,
     flushed: Instant,
     recorded: Counter,
@@ -69,7 +68,7 @@ impl Recorder {
     /// Opens the file and starts the thread.
     ///
     /// # Errors
-    /// The file cannot be written on, or the system gives no thread.
+    /// The file cannot be appended to, or the system refuses a thread.
     pub(crate) fn start(
         options: RecordOptions,
         registry: &Registry,
@@ -95,15 +94,13 @@ impl Recorder {
             pool: pool.clone(),
         };
         let (notes, inbox) = bounded(NOTES_MAX);
-        let thread = std::thread::Builder::new()
-            .name(format!("{pool}-recorder"))
-            .spawn(move || writing.run(&inbox))
-            .map_err(|error: io::Error| RecordingError::unwritable(&file, error))?;
+        let thread = ServiceThread::spawn(format!("{pool}-recorder"), move || writing.run(&inbox))
+            .map_err(|error| RecordingError::unwritable(&file, error))?;
         Ok(Self {
             notes: Some(notes),
             late: Late::default(),
             dropped,
-            thread: Some(thread),
+            _thread: thread,
         })
     }
 
@@ -125,7 +122,7 @@ impl Recorder {
         }
     }
 
-    /// Notes what could not be noted when it was due; false when it still cannot.
+    /// Notes the late notes; false if there is still no room.
     fn catch_up(&mut self) -> bool {
         if self.late.windows > 0 {
             if !self.note(Frame::Gap(self.late.windows)) {
@@ -156,9 +153,9 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// Waits until everything noted is in the file.
+    /// Waits until every note is in the file.
     fn drop(&mut self) {
-        // Nobody waits for the driver any more, so that it may wait.
+        // No request is left, so the driver may wait.
         if let Some(notes) = self.notes.take() {
             let Late { windows, policy } = std::mem::take(&mut self.late);
             let gap = (windows > 0).then_some(Frame::Gap(windows));
@@ -166,11 +163,6 @@ impl Drop for Recorder {
                 // An error means that the thread has given up.
                 let _ = notes.send(frame);
             }
-        }
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the recorder's thread panicked");
         }
     }
 }
@@ -300,7 +292,7 @@ mod tests {
         assert_eq!(frames[1..], expected);
     }
 
-    /// Windows are missing where the thread had no time, and as many as are said to be.
+    /// Windows that the thread had no time for are missing, and the gaps count them.
     #[test]
     fn a_driver_that_is_faster_than_the_disk_waits_for_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,18 +1,17 @@
-//! A shadow: a candidate that gets a pool's windows as they are decided and is asked what it
-//! would have done. Nothing of it is done. It runs on a thread of its own, which the driver never
-//! waits for: when it lags, windows pass it by and are counted as missed.
+//! A shadow: a candidate policy that gets a pool's windows as they are decided and returns plans
+//! that are never carried out. It runs on its own thread, and the driver never waits for it: when it
+//! lags, it misses windows, which are counted.
 //!
-//! Its component is followed like the pool's own, so that a new version is tried by writing the
-//! file. What it would do is compared with what was done as `switchyard replay` compares it.
+//! Its component is watched like the pool's own: writing the file tries a new version. Its plans
+//! are compared with the active ones as `switchyard replay` compares them.
 
 mod status;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, bounded, never, select};
+use crossbeam_channel::{Receiver, bounded, never, select};
 use metrics::Counter;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
@@ -22,6 +21,7 @@ use switchyard_policy::PolicyFileEvent;
 use switchyard_policy::files::WatchError;
 use switchyard_policy::loader::{Loader, PolicyTrial};
 use switchyard_policy::watcher::PolicyWatcher;
+use switchyard_threads::ServiceThread;
 use thiserror::Error;
 
 pub use self::status::ShadowStatus;
@@ -35,53 +35,47 @@ use crate::telemetry::{Registry, names};
 /// memory that a slow candidate can take.
 const DECISIONS_MAX: usize = 256;
 
-/// What the plan that was carried out and the other one are called.
+/// Names of the plan that was carried out and of the shadow's.
 const SIDES: [&str; 2] = ["active", "shadow"];
 
 /// File events that may wait.
 const EVENTS_MAX: usize = 16;
 
-/// What a shadow is started with.
+/// The parts of a shadow.
 pub struct ShadowParts {
     /// The pool whose windows it gets.
     pub pool: Arc<PoolHandle>,
-    /// The component, which is followed.
+    /// The component, which is watched.
     pub file: PathBuf,
-    /// Settings that go before those in the file beside it.
+    /// Settings that go before those in the component's `.toml` file.
     pub settings: toml::Table,
     /// Loads components, under the pool's limits.
     pub loader: Loader,
-    /// Where windows are counted.
+    /// Counts the windows.
     pub registry: Registry,
 }
 
 /// Runs a shadow until dropped.
 pub struct Shadow {
     status: ShadowLog,
-    // Dropped first: no file event comes after that.
-    watcher: Option<PolicyWatcher>,
-    events: Sender<Request>,
-    thread: Option<JoinHandle<()>>,
+    // Above the thread: it holds the only sender, so that the channel closes before the join.
+    _watcher: PolicyWatcher,
+    _thread: ServiceThread,
 }
 
-/// What a shadow has found so far; clones show the same.
+/// The findings of a shadow so far; clones show the same.
 #[derive(Clone)]
 pub struct ShadowLog(Arc<Mutex<ShadowStatus>>);
 
-/// Why a shadow cannot be started.
+/// Why a shadow did not start.
 #[derive(Debug, Error)]
 pub enum ShadowError {
     /// The folder of its component cannot be watched.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// The system gives no thread.
+    /// The system refuses a thread.
     #[error("no thread for the shadow: {0}")]
     Thread(#[from] io::Error),
-}
-
-enum Request {
-    File(PolicyFileEvent),
-    Stop,
 }
 
 /// The thread.
@@ -98,17 +92,17 @@ struct Shadowing {
     status: ShadowLog,
 }
 
-/// The version that is asked, and what it said.
+/// The version that is asked, and its findings.
 struct Asked {
     candidate: Observed,
-    /// Decided since it was loaded, so that they show what it wants.
+    /// Decided since it was loaded, so that they show the fields that it wants.
     decided: Receiver<Arc<Decision>>,
     tally: Tally,
     last_window: Option<u64>,
     missed: u64,
 }
 
-/// Windows by what became of them.
+/// Windows by finding.
 struct Meters {
     identical: Counter,
     different: Counter,
@@ -119,47 +113,30 @@ struct Meters {
 // === impl Shadow ===
 
 impl Shadow {
-    /// Starts the thread, which loads the component that is there.
+    /// Starts the thread, which loads the component.
     ///
     /// # Errors
-    /// The folder cannot be watched, or the system gives no thread.
+    /// The folder cannot be watched, or the system refuses a thread.
     pub fn start(parts: ShadowParts) -> Result<Self, ShadowError> {
         let status = ShadowLog::new(&parts.file);
-        let (events, requests) = bounded(EVENTS_MAX);
-        let file_events = events.clone();
+        let (events, changes) = bounded(EVENTS_MAX);
         let watcher = watch_file(&parts.file, move |event| {
             // An error means that the shadow has ended.
-            let _ = file_events.send(Request::File(event));
+            let _ = events.send(event);
         })?;
         let name = format!("{}-shadow", parts.pool.name());
         let shadowing = Shadowing::new(parts, status.clone());
-        let thread = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || shadowing.run(&requests))?;
+        let thread = ServiceThread::spawn(name, move || shadowing.run(&changes))?;
         Ok(Self {
             status,
-            watcher: Some(watcher),
-            events,
-            thread: Some(thread),
+            _watcher: watcher,
+            _thread: thread,
         })
     }
 
-    /// What it finds.
+    /// Its findings.
     pub fn log(&self) -> &ShadowLog {
         &self.status
-    }
-}
-
-impl Drop for Shadow {
-    fn drop(&mut self) {
-        self.watcher = None;
-        // An error means that the thread has ended.
-        let _ = self.events.send(Request::Stop);
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the shadow's thread panicked");
-        }
     }
 }
 
@@ -199,21 +176,22 @@ impl Shadowing {
         }
     }
 
-    fn run(mut self, requests: &Receiver<Request>) {
+    fn run(mut self, changes: &Receiver<PolicyFileEvent>) {
         self.load();
         let nothing = never();
         loop {
             let asked = self.asked.as_ref();
             let decided = asked.map_or(&nothing, |asked| &asked.decided).clone();
             select! {
-                recv(requests) -> request => match request {
-                    Ok(Request::File(PolicyFileEvent::Changed(_))) => self.load(),
-                    Ok(Request::File(PolicyFileEvent::Removed(_))) => self.remove(),
-                    Ok(Request::Stop) | Err(_) => break,
+                recv(changes) -> change => match change {
+                    Ok(PolicyFileEvent::Changed(_)) => self.load(),
+                    Ok(PolicyFileEvent::Removed(_)) => self.remove(),
+                    // The watcher was dropped.
+                    Err(_) => break,
                 },
                 recv(decided) -> decision => match decision {
                     Ok(decision) => self.window(&decision),
-                    // The driver has ended, and this thread will hear of it.
+                    // The driver has ended; the watcher is dropped soon.
                     Err(_) => self.asked = None,
                 },
             }
@@ -221,7 +199,7 @@ impl Shadowing {
         self.pool.send(Message::Watch(None));
     }
 
-    /// A version that cannot be loaded leaves the one before in its place.
+    /// A version that fails to load leaves the previous one in use.
     fn load(&mut self) {
         let trial = PolicyTrial {
             catalog: &self.catalog,
@@ -270,10 +248,10 @@ impl Shadowing {
         let before = asked.last_window.replace(id);
         asked.missed += before.map_or(0, |before| id.saturating_sub(before + 1));
         if decision.rescue {
-            return; // Nobody was asked but the fallback.
+            return; // Only the fallback was asked.
         }
         let (policy, catalog) = (&mut asked.candidate, &self.catalog);
-        // What it wants, windows show since it was loaded.
+        // Windows show the fields that it wants since it was loaded.
         let residents = policy.description().wants.residents;
         let tally = &mut asked.tally;
         let found = tally.ask(policy, catalog, decision, residents, &mut self.plan);

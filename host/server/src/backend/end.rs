@@ -1,18 +1,21 @@
-//! How a call ended, in the ingress's words.
+//! The end of a call, as the HTTP port shows it.
 
 use std::sync::Arc;
 
 use switchyard_core::request::{Outcome, Rejection};
 
-use super::ServedApp;
+use super::served::ServedApp;
 use crate::driver::{CallError, RowAnswer};
 use crate::ingress::{InferAnswer, InferError};
 
-/// What an answer from evidence alone says in the place of variant and exit.
+/// Seconds after which a client that found a queue full may try again.
+const RETRY_AFTER_S: u32 = 1;
+
+/// Variant and exit of an answer from evidence alone.
 const SHORT_CIRCUIT: &str = "sneakpeek";
 
-/// Joins the answers of a call's rows, in their order. What rows disagree on is listed, first
-/// seen first; times are those of the slowest row.
+/// Joins the answers of a call's rows, in their order. Different values are listed in the order of
+/// their rows; times are those of the slowest row.
 pub(super) fn answer(app: &ServedApp, rows: &[RowAnswer]) -> Result<InferAnswer, InferError> {
     if rows.is_empty() {
         return Err(InferError::Failed("a call without rows".to_owned()));
@@ -59,8 +62,8 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Arc<str> {
 /// The one place where the end of a request becomes an error for its client.
 pub(super) fn error(error: &CallError) -> InferError {
     match &error.outcome {
-        Outcome::Rejected(Rejection::PendingFull) => full("pending requests"),
-        Outcome::Rejected(Rejection::LaneFull) => full("its route's lane"),
+        Outcome::Rejected(Rejection::PendingFull) => queue_full("pending requests"),
+        Outcome::Rejected(Rejection::LaneFull) => queue_full("its route's lane"),
         Outcome::Rejected(Rejection::ByPolicy) => {
             InferError::RefusedByPolicy("it chose not to serve this request".to_owned())
         }
@@ -78,9 +81,10 @@ pub(super) fn error(error: &CallError) -> InferError {
     }
 }
 
-fn full(queue: &str) -> InferError {
+/// The error of a call that found a queue full.
+pub(super) fn queue_full(queue: impl Into<String>) -> InferError {
     InferError::QueueFull {
-        queue: queue.to_owned(),
-        retry_after_s: super::RETRY_AFTER_S,
+        queue: queue.into(),
+        retry_after_s: RETRY_AFTER_S,
     }
 }

@@ -5,7 +5,7 @@ use switchyard_executor::{InputTensor, Number, Values};
 use crate::driver::RowInput;
 use crate::ingress::{Datatype, Tensor, TensorData, WireElements};
 
-/// Splits the inputs of a call. The values of a single row are moved and what is in the body stays
+/// Splits the inputs of a call. The values of a single row are moved, and values in the body stay
 /// there; the values of several rows are copied once.
 ///
 /// # Errors

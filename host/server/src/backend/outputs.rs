@@ -2,8 +2,8 @@
 
 use smallvec::smallvec;
 use switchyard_models::card::{Datatype, Task, TensorCard};
+use thiserror::Error;
 
-use super::OutputsError;
 use crate::driver::RowAnswer;
 use crate::ingress::{OutputIndex, OutputTensor, Shape, Tensor, TensorData};
 
@@ -15,7 +15,17 @@ const LABEL: &str = "label";
 /// The vector of an app that embeds, FP32.
 const EMBEDDING: &str = "embedding";
 
-/// What each output of an app is made from, in the order of its card.
+/// An app whose card names outputs that the server does not make.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("app {app}: outputs: {reason}")]
+pub struct OutputsError {
+    /// The app.
+    pub app: String,
+    /// The output, and the outputs that the server makes.
+    pub reason: String,
+}
+
+/// The source of each output of an app, in the order of its card.
 pub(super) struct Layout {
     outputs: Vec<(Kind, Vec<usize>)>,
 }
@@ -145,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_nobody_makes_is_refused() {
+    fn an_output_that_the_server_does_not_make_is_refused() {
         for (task, name) in [
             (Task::Classify, "mask"),
             (Task::Classify, EMBEDDING),

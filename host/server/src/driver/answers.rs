@@ -8,7 +8,7 @@ use switchyard_core::time::Time;
 use switchyard_core::{Event, Scheduler};
 
 use super::message::{CallError, RowAnswer};
-use super::thread::Driver;
+use super::turn::Driver;
 use super::waiters::Row;
 
 impl Driver {
@@ -38,7 +38,7 @@ impl Driver {
     }
 }
 
-/// The row's answer, or the outcome that is none.
+/// The row's answer, or the outcome of a row without an answer.
 fn answer(scheduler: &Scheduler, row: &Row, reply: &Reply) -> Result<RowAnswer, Outcome> {
     let (ran, in_time, probabilities) = match &reply.outcome {
         Outcome::Answered {
@@ -69,7 +69,7 @@ fn answer(scheduler: &Scheduler, row: &Row, reply: &Reply) -> Result<RowAnswer, 
     })
 }
 
-/// What the evidence alone says: the posterior mean (SneakPeek eq. 9).
+/// The answer from evidence alone: the posterior mean (SneakPeek eq. 9).
 fn guess(scheduler: &Scheduler, app: AppId, evidence: Option<&Evidence>) -> Vec<f32> {
     let Some(app) = scheduler.catalog().app(app) else {
         return Vec::new();

@@ -1,42 +1,60 @@
-//! The way into a pool, shared by everybody who talks to it.
+//! The way into a pool, for every other part of the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use metrics::Counter;
 use switchyard_core::catalog::Catalog;
-use switchyard_core::ids::VariantId;
+use switchyard_core::ids::{AppId, VariantId};
 use switchyard_protocol::VariantStats;
+use thiserror::Error;
+use tokio::sync::oneshot;
 
-use super::inbox::{NotSent, Sender, WakeOnDrop};
-use super::message::{Call, Message, Ticket};
+use super::combining::{Combining, NotSent};
+use super::message::{CallEnd, Message, PoolCall, SubmittedCall, Ticket};
 use super::models::ModelStates;
-use super::seat::Seat;
+use super::parts::PoolParts;
 use super::stats::VariantCounters;
-use super::{INBOX_RESERVE, PoolParts};
+use super::turn::Driver;
 use crate::clock::Clock;
 use crate::telemetry::{Registry, names};
 
-/// Sends messages to a driver thread.
+/// Sends messages to a pool's driver.
 pub struct PoolHandle {
     name: String,
     catalog: Arc<Catalog>,
     clock: Clock,
-    inbox: Sender<Message>,
-    seat: Arc<Seat>,
+    driver: Arc<Combining<Driver>>,
+    /// Calls that may wait for a turn.
+    inbox_max: usize,
     next_ticket: AtomicU64,
     wants_evidence: Arc<AtomicBool>,
+    /// By app.
     has_evidence: Vec<bool>,
     counters: Arc<VariantCounters>,
     models: Arc<ModelStates>,
     refused: Counter,
 }
 
-/// As many calls wait to be taken in as may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full {
-    /// The bound.
-    pub inbox_max: usize,
+/// Why a call had no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NotServed {
+    /// The queue of the driver is full.
+    #[error("{inbox_max} calls wait for the scheduler")]
+    Full {
+        /// Calls that may wait.
+        inbox_max: usize,
+    },
+    /// The driver has ended.
+    #[error("the scheduler has ended")]
+    Ended,
+}
+
+/// Tells the driver when the future of a call is dropped before its end.
+struct CancelOnDrop<'a> {
+    pool: &'a PoolHandle,
+    /// `None` once the call has ended.
+    ticket: Option<Ticket>,
 }
 
 // === impl PoolHandle ===
@@ -44,8 +62,7 @@ pub struct Full {
 impl PoolHandle {
     pub(super) fn new(
         parts: &PoolParts,
-        inbox: Sender<Message>,
-        seat: Arc<Seat>,
+        driver: Arc<Combining<Driver>>,
         clock: Clock,
         registry: &Registry,
     ) -> Self {
@@ -55,8 +72,8 @@ impl PoolHandle {
             name,
             catalog: Arc::clone(&parts.catalog),
             clock,
-            inbox,
-            seat,
+            driver,
+            inbox_max: parts.inbox_max,
             next_ticket: AtomicU64::new(1),
             wants_evidence: Arc::new(AtomicBool::new(false)),
             has_evidence: parts.evidence.iter().map(Option::is_some).collect(),
@@ -70,7 +87,7 @@ impl PoolHandle {
         &self.name
     }
 
-    /// What the pool started with.
+    /// The catalog that the pool started with.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
@@ -80,53 +97,47 @@ impl PoolHandle {
         self.clock
     }
 
-    /// A name for a new call.
-    pub fn ticket(&self) -> Ticket {
-        Ticket(self.next_ticket.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Whether a copy of this app's input is worth making: it has an evidence model and the
-    /// active policy wants to see evidence.
-    pub fn wants_evidence(&self, app: usize) -> bool {
+    /// Whether the driver has use for a copy of this app's inputs: the app has an evidence model
+    /// and the active policy sees evidence.
+    pub fn wants_evidence(&self, app: AppId) -> bool {
         self.wants_evidence.load(Ordering::Relaxed)
-            && self.has_evidence.get(app).is_some_and(|has| *has)
+            && self.has_evidence.get(app.index()).is_some_and(|has| *has)
     }
 
-    /// Hands a call over. Where this gives a promise to wake the driver, it is to be
-    /// [kept](Self::keep) after the calls that come in together with this one.
+    /// Serves a call. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// Too many wait already.
-    pub(crate) fn submit(&self, call: Call) -> Result<Option<WakeOnDrop<'_, Message>>, Full> {
-        let inbox_max = self.inbox.capacity() - INBOX_RESERVE;
-        match self.inbox.try_leave(Message::Submit(call), inbox_max) {
-            Ok(wake) => Ok(wake),
-            // A driver that has ended takes no call, and its client sees the reply closed.
-            Err(NotSent::Closed(_)) => Ok(None),
-            Err(NotSent::Full(_)) => {
-                self.refused.increment(1);
-                Err(Full { inbox_max })
-            }
+    /// The queue of the driver is full, or the driver has ended.
+    pub async fn serve(&self, call: PoolCall) -> Result<CallEnd, NotServed> {
+        let ticket = Ticket(self.next_ticket.fetch_add(1, Ordering::Relaxed));
+        let (reply, end) = oneshot::channel();
+        let submitted = SubmittedCall {
+            ticket,
+            call,
+            reply,
+        };
+        let mut pending = CancelOnDrop {
+            pool: self,
+            ticket: Some(ticket),
+        };
+        let message = Message::Submit(submitted);
+        let sent = self.driver.send_in_burst(message, self.inbox_max).await;
+        if sent == Err(NotSent::Full) {
+            pending.ticket = None;
+            self.refused.increment(1);
+            let inbox_max = self.inbox_max;
+            return Err(NotServed::Full { inbox_max });
         }
+        // A driver that has ended drops the call, and so its reply.
+        let end = end.await;
+        pending.ticket = None;
+        end.map_err(|_| NotServed::Ended)
     }
 
-    /// Has the driver see what was [submitted](Self::submit).
-    pub(crate) fn keep(&self, promise: WakeOnDrop<'_, Message>) {
-        self.seat.keep(promise);
-    }
-
-    /// Says that a call's client has gone. When the inbox has no room the call is served all
-    /// the same, for nobody.
-    pub fn cancel(&self, ticket: Ticket) {
-        let _ = self
-            .inbox
-            .try_send(Message::Cancel(ticket), self.inbox.capacity());
-    }
-
-    /// Sends anything else; waits for room, which the driver always makes.
+    /// Sends any other message; waits for room, which the driver always makes.
     pub fn send(&self, message: Message) {
-        // An error means that the driver has ended: whoever waits sees the reply closed.
-        let _ = self.inbox.send(message);
+        // An error means that the driver has ended: the message and its reply are dropped.
+        let _ = self.driver.send(message);
     }
 
     /// Counters of one variant.
@@ -134,7 +145,7 @@ impl PoolHandle {
         self.counters.get(variant)
     }
 
-    /// What becomes of its apps' models.
+    /// The states of its apps' models.
     pub fn models(&self) -> &Arc<ModelStates> {
         &self.models
     }
@@ -145,5 +156,16 @@ impl PoolHandle {
 
     pub(super) fn wants_evidence_flag(&self) -> &Arc<AtomicBool> {
         &self.wants_evidence
+    }
+}
+
+// === impl CancelOnDrop ===
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            // Without room the call is served although its client has gone.
+            let _ = self.pool.driver.try_send(Message::Cancel(ticket));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What reaches a pool's driver thread, and what it sends back.
+//! The messages to a pool's driver, and its replies.
 
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use tokio::sync::oneshot;
 use super::models::LoadEnd;
 use super::status::PoolStatus;
 
-/// Names a call until it ends: given by the handle, so that a client that goes away can name
-/// what the driver has not numbered yet.
+/// Names a call until it ends. The handle gives it, so that a call can be cancelled before the
+/// driver has numbered its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// How a call ends: one answer per row, in order, or what happened to the first row that got
-/// none.
+/// The end of a call: one answer per row, in order, or the error of the first row without an
+/// answer.
 pub type CallEnd = Result<SmallVec<[RowAnswer; 1]>, CallError>;
 
-/// What the driver thread takes.
+/// A message to the driver.
 pub enum Message {
     /// A call from a client.
-    Submit(Call),
+    Submit(SubmittedCall),
     /// The client of a call went away.
     Cancel(Ticket),
-    /// Something from a worker's thread.
+    /// An event of a worker.
     Worker(WorkerEvent),
     /// Neighbour counts of a request.
     Evidence {
@@ -46,13 +46,13 @@ pub enum Message {
     Install(Box<dyn Policy>, PolicyRecord, Sender<Micros>),
     /// The policy's file is gone.
     RemovePolicy,
-    /// Somebody looks at decisions; none: nobody does any more.
+    /// Sends decisions to this watch from now on; `None`: to none.
     Watch(Option<Watch>),
     /// The last windows, oldest first, at most this many.
     Windows(usize, Sender<Vec<Window>>),
     /// The decision of one window, if it is still kept.
     Decision(u64, oneshot::Sender<Option<Arc<Decision>>>),
-    /// How the pool is doing.
+    /// The status of the pool.
     Status(oneshot::Sender<PoolStatus>),
     /// Make an app's variants resident where there is room, and serve it.
     Load(AppId, LoadEnd),
@@ -60,16 +60,14 @@ pub enum Message {
     Unload(AppId, oneshot::Sender<()>),
     /// Run a variant on other weights from the next batch on: each worker on its own.
     Replace(VariantId, Vec<Arc<LoadedModel>>),
-    /// Accept nothing new; answered when nothing is left inside.
+    /// Accept no further call; answered when no request is left inside.
     Drain(oneshot::Sender<()>),
-    /// End everything that is left, then the thread.
-    Stop,
 }
 
 impl Message {
-    /// Whether it is of what happens to requests all the time, which is handled in no time and
-    /// leaves the pool as it is.
-    pub(super) fn is_passing(&self) -> bool {
+    /// Whether an inline turn may handle it: it belongs to a request, is handled in microseconds
+    /// and leaves models and policy as they are.
+    pub(super) fn is_inline(&self) -> bool {
         matches!(
             self,
             Self::Submit(_)
@@ -80,24 +78,22 @@ impl Message {
     }
 }
 
-/// Who looks at a pool's decisions.
+/// A receiver of a pool's decisions.
 pub struct Watch {
-    /// What windows show beside what the policy wants.
+    /// Fields that windows show in addition to those that the policy wants.
     pub shows: WindowFields,
-    /// Where decisions go.
+    /// The receiver.
     pub decisions: Sender<Arc<Decision>>,
-    /// Counts those that do not fit in.
+    /// Counts the decisions that found no room.
     pub dropped: Counter,
 }
 
 /// One client call: rows that share an app and a deadline.
 #[derive(Debug)]
-pub struct Call {
-    /// Its name.
-    pub ticket: Ticket,
-    /// The app asked for.
+pub struct PoolCall {
+    /// The app of all rows.
     pub app: AppId,
-    /// The variant the client insists on.
+    /// The variant that the client insists on.
     pub pinned: Option<VariantId>,
     /// When it was accepted.
     pub arrival: Time,
@@ -105,11 +101,20 @@ pub struct Call {
     pub deadline: Time,
     /// 0 = unspecified, 1 = highest, larger = lower.
     pub priority: u32,
-    /// The accuracy asked for at least, 0 for none.
+    /// The lowest accuracy that the client accepts, 0 for any.
     pub min_accuracy: f32,
     /// The inputs of each row.
     pub rows: SmallVec<[RowInput; 1]>,
-    /// Where the end goes.
+}
+
+/// A call on its way to the driver.
+#[derive(Debug)]
+pub struct SubmittedCall {
+    /// Its name.
+    pub ticket: Ticket,
+    /// The call.
+    pub call: PoolCall,
+    /// Takes the end.
     pub reply: oneshot::Sender<CallEnd>,
 }
 
@@ -118,7 +123,7 @@ pub struct Call {
 pub struct RowInput {
     /// One tensor per input of the app.
     pub tensors: Vec<InputTensor>,
-    /// A copy of the first tensor for the evidence thread, where somebody wants it.
+    /// A copy of all tensors for the evidence thread, if the policy sees evidence.
     pub peek: Option<Vec<f32>>,
 }
 
@@ -127,9 +132,9 @@ pub struct RowInput {
 pub struct RowAnswer {
     /// Class probabilities: of the exit's head, or the posterior of the evidence.
     pub probabilities: Vec<f32>,
-    /// Variant and exit that ran; none when evidence alone answered.
+    /// Variant and exit that ran; `None` when evidence alone answered.
     pub ran: Option<(VariantId, ExitId)>,
-    /// Label of who decided.
+    /// Label of the policy that decided.
     pub policy: Arc<str>,
     /// The window that decided, 0 for none.
     pub window: u64,
@@ -143,7 +148,7 @@ pub struct RowAnswer {
     pub in_time: bool,
 }
 
-/// What kept a call from being answered.
+/// Why a call was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError {
     /// How the first unanswered row ended.

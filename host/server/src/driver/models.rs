@@ -1,63 +1,58 @@
-//! Which apps have their models: loading and unloading them while the pool runs.
+//! The states of apps and their models.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use switchyard_core::ids::{AppId, VariantId};
-use switchyard_core::time::Time;
-use switchyard_executor::{CacheError, LoadedModel, Preloaded, Residency};
+use switchyard_executor::Residency;
 use tokio::sync::oneshot;
 
-use super::status::{ResidentStatus, WorkerStatus};
-use super::thread::Driver;
-use crate::readiness::Awaited;
-
-/// Where the end of a load goes.
+/// Takes the end of a load.
 pub type LoadEnd = oneshot::Sender<Result<(), String>>;
 
-/// What becomes of an app's models.
+/// The state of an app's models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppState {
     /// Its requests are served.
     Ready,
     /// It was unloaded and is being loaded again.
     Loading,
-    /// No request is taken any more; what was accepted is being served.
+    /// No request is taken any more; the accepted ones are being served.
     Unloading,
     /// Unloaded: no request is taken.
     Unloaded,
 }
 
-/// Apps and variants as clients are told of them. Written by the driver and by whoever unloads,
-/// read by every request.
+/// The states of apps and variants that clients see. Written by the driver and by the start of an
+/// unload, read by every request.
 #[derive(Debug)]
 pub struct ModelStates {
-    /// By app: requests are taken. Beside the lock, because every request asks.
+    /// By app: requests are taken. Outside of the lock, because every request reads it.
     serving: Vec<AtomicBool>,
-    told: Mutex<Told>,
+    shown: Mutex<ShownStates>,
 }
 
 #[derive(Debug)]
-struct Told {
+pub(super) struct ShownStates {
     apps: Vec<AppState>,
     /// Variants whose last load failed, and why.
-    failed: BTreeMap<VariantId, String>,
+    pub(super) failed: BTreeMap<VariantId, String>,
 }
 
 /// One app, as the driver keeps it.
 #[derive(Debug, Default)]
 pub(super) struct AppModels {
     /// Requests that have not ended.
-    live: usize,
-    /// Loads that were asked for and have not ended.
-    loading: usize,
+    pub(super) live: usize,
+    /// Loads that the driver asked for and that have not ended.
+    pub(super) loading: usize,
     /// The first of them that failed.
-    error: Option<String>,
-    waiting: Vec<LoadEnd>,
-    unloaded: bool,
+    pub(super) error: Option<String>,
+    pub(super) waiting: Vec<LoadEnd>,
+    pub(super) unloaded: bool,
     /// Workers' answers to an unload that have not come.
-    unloading: usize,
+    pub(super) unloading: usize,
 }
 
 /// One worker, as the driver knows it.
@@ -65,7 +60,7 @@ pub(super) struct AppModels {
 pub(super) struct WorkerModels {
     /// Never evicted.
     pub(super) pinned: Vec<VariantId>,
-    /// What it told last.
+    /// Its last report.
     pub(super) holds: Residency,
 }
 
@@ -89,7 +84,7 @@ impl ModelStates {
     pub(super) fn new(apps: usize) -> Self {
         Self {
             serving: (0..apps).map(|_| AtomicBool::new(true)).collect(),
-            told: Mutex::new(Told {
+            shown: Mutex::new(ShownStates {
                 apps: vec![AppState::Ready; apps],
                 failed: BTreeMap::new(),
             }),
@@ -102,10 +97,11 @@ impl ModelStates {
         serving.is_some_and(|serving| serving.load(Ordering::Acquire))
     }
 
-    /// What becomes of an app's models.
+    /// The state of an app's models.
     pub fn app(&self, app: AppId) -> AppState {
-        let told = self.told();
-        told.apps
+        let shown = self.shown();
+        shown
+            .apps
             .get(app.index())
             .copied()
             .unwrap_or(AppState::Unloaded)
@@ -113,7 +109,7 @@ impl ModelStates {
 
     /// Why the last load of a variant failed, if it did.
     pub fn failure(&self, variant: VariantId) -> Option<String> {
-        self.told().failed.get(&variant).cloned()
+        self.shown().failed.get(&variant).cloned()
     }
 
     /// No request of this app is taken from now on.
@@ -121,275 +117,17 @@ impl ModelStates {
         self.set(app, AppState::Unloading);
     }
 
-    fn set(&self, app: AppId, state: AppState) {
+    pub(super) fn set(&self, app: AppId, state: AppState) {
         if let Some(serving) = self.serving.get(app.index()) {
             serving.store(state == AppState::Ready, Ordering::Release);
         }
-        if let Some(told) = self.told().apps.get_mut(app.index()) {
-            *told = state;
+        if let Some(shown) = self.shown().apps.get_mut(app.index()) {
+            *shown = state;
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    pub(super) fn shown(&self) -> MutexGuard<'_, ShownStates> {
         // Whole at every point where a panic could strike.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Driver ===
-
-impl Driver {
-    /// Asks every worker for every variant that still fits, so that no client waits for it.
-    /// What is pinned comes first.
-    pub(super) fn load_all(&mut self) {
-        let catalog = Arc::clone(self.scheduler.catalog());
-        for (w, spec) in catalog.workers.iter().enumerate() {
-            let pinned = self.held[w].pinned.clone();
-            let rest = (0..catalog.variants.len() as u32).map(VariantId);
-            let rest = rest.filter(|variant| !pinned.contains(variant));
-            let mut left = spec.memory_bytes;
-            for variant in pinned.iter().copied().chain(rest) {
-                let bytes = catalog.variants[variant.index()].memory_bytes;
-                if bytes <= left && self.ask_for(w, variant) {
-                    left -= bytes;
-                }
-            }
-        }
-        self.starting = true;
-        self.started();
-    }
-
-    /// Makes an app's variants resident where there is room, and serves its requests.
-    pub(super) fn load_app(&mut self, app: AppId, done: LoadEnd) {
-        let Some(models) = self.models.get_mut(app.index()) else {
-            let _ = done.send(Err("no such app".to_owned()));
-            return;
-        };
-        models.waiting.push(done);
-        if models.unloaded {
-            models.unloaded = false;
-            self.states.set(app, AppState::Loading);
-        }
-        let catalog = Arc::clone(self.scheduler.catalog());
-        for (variant, known) in catalog.variants_of(app) {
-            self.weights.forgive(variant);
-            for (w, spec) in catalog.workers.iter().enumerate() {
-                if known.memory_bytes <= spec.memory_bytes {
-                    self.ask_for(w, variant);
-                }
-            }
-        }
-        self.loads_ended(app);
-    }
-
-    /// Lets an app's models go once its requests have ended.
-    pub(super) fn unload_app(&mut self, app: AppId) {
-        let Some(models) = self.models.get_mut(app.index()) else {
-            return;
-        };
-        models.unloaded = true;
-        tracing::info!(pool = self.name, app = self.app_name(app), "unloading");
-        self.let_go(app);
-    }
-
-    /// A request was taken in.
-    pub(super) fn came(&mut self, app: AppId) {
-        if let Some(models) = self.models.get_mut(app.index()) {
-            models.live += 1;
-        }
-    }
-
-    /// A request has ended.
-    pub(super) fn went(&mut self, app: AppId) {
-        let Some(models) = self.models.get_mut(app.index()) else {
-            return;
-        };
-        models.live = models.live.saturating_sub(1);
-        if models.unloaded && models.live == 0 {
-            self.let_go(app);
-        }
-    }
-
-    /// A load beside the batches has ended.
-    pub(super) fn loaded(&mut self, now: Time, loaded: Preloaded) {
-        let Preloaded {
-            worker,
-            variant,
-            result,
-            asked,
-            residency,
-        } = loaded;
-        let mut error = None;
-        match result {
-            Ok(took) => {
-                self.meters.loaded(worker, variant, took);
-                self.states.told().failed.remove(&variant);
-            }
-            // Not resident, and no mistake: it is loaded when a batch needs it.
-            Err(CacheError::NoRoom { .. } | CacheError::TooLarge { .. }) => {}
-            Err(refused) => {
-                let reason = refused.to_string();
-                if !refused.is_repeated() {
-                    tracing::error!(pool = self.name, worker = worker.0, reason, "not loaded");
-                }
-                let mut told = self.states.told();
-                told.failed.insert(variant, reason.clone());
-                error = Some(reason);
-            }
-        }
-        self.residency(now, worker, residency);
-        let app = self.scheduler.catalog().variant(variant).map(|v| v.app);
-        if let (true, Some(app)) = (asked, app) {
-            let models = &mut self.models[app.index()];
-            models.loading = models.loading.saturating_sub(1);
-            models.error = models.error.take().or(error);
-            self.loads_ended(app);
-        }
-        self.started();
-    }
-
-    /// A worker has let go of a variant.
-    pub(super) fn unloaded(&mut self, variant: VariantId) {
-        let Some(app) = self.scheduler.catalog().variant(variant).map(|v| v.app) else {
-            return;
-        };
-        let models = &mut self.models[app.index()];
-        models.unloading = models.unloading.saturating_sub(1);
-        if models.unloading == 0 && models.unloaded && models.live == 0 {
-            self.states.set(app, AppState::Unloaded);
-            tracing::info!(pool = self.name, app = self.app_name(app), "unloaded");
-        }
-    }
-
-    /// Other weights of a variant serve from the next batch on.
-    pub(super) fn replace(&mut self, variant: VariantId, models: &[Arc<LoadedModel>]) {
-        self.states.told().failed.remove(&variant);
-        for (worker, model) in self.workers.iter().zip(models) {
-            if worker.replace(variant, Arc::clone(model)).is_err() {
-                let (pool, worker) = (&self.name, &worker.options().name);
-                tracing::error!(
-                    pool,
-                    worker,
-                    model = model.name,
-                    "weights not replaced here"
-                );
-            }
-        }
-        self.started();
-    }
-
-    pub(super) fn worker_status(&self) -> Vec<WorkerStatus> {
-        let catalog = self.scheduler.catalog();
-        let workers = catalog.workers.iter().zip(&self.held);
-        let resident = |held: &WorkerModels| {
-            let variants = held.holds.resident.iter();
-            let variants = variants.map(|&variant| ResidentStatus {
-                variant: self.variant_name(variant),
-                bytes: catalog.variant(variant).map_or(0, |v| v.memory_bytes),
-                pinned: held.pinned.contains(&variant),
-            });
-            variants.collect::<Vec<_>>()
-        };
-        workers
-            .map(|(spec, held)| WorkerStatus {
-                name: spec.name.clone(),
-                memory_bytes: spec.memory_bytes,
-                free_bytes: held.holds.free_bytes,
-                resident: resident(held),
-            })
-            .collect()
-    }
-
-    pub(super) fn app_status(&self) -> BTreeMap<String, String> {
-        let apps = self.scheduler.catalog().apps.iter().zip(0..);
-        apps.map(|(app, a)| {
-            let state = self.states.app(AppId(a));
-            (app.name.clone(), state.label().to_owned())
-        })
-        .collect()
-    }
-
-    fn ask_for(&mut self, w: usize, variant: VariantId) -> bool {
-        let asked = self.workers.get(w).map(|worker| worker.preload(variant));
-        let app = self.scheduler.catalog().variant(variant).map(|v| v.app);
-        match (asked, app) {
-            (Some(Ok(())), Some(app)) => {
-                self.models[app.index()].loading += 1;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Tells those who wait for an app's loads, when the last has ended.
-    fn loads_ended(&mut self, app: AppId) {
-        let models = &mut self.models[app.index()];
-        if models.loading > 0 {
-            return;
-        }
-        let error = models.error.take();
-        let waiting = std::mem::take(&mut models.waiting);
-        if self.states.app(app) == AppState::Loading {
-            let state = match error {
-                None => AppState::Ready,
-                Some(_) => AppState::Unloaded,
-            };
-            models.unloaded = error.is_some();
-            self.states.set(app, state);
-        }
-        for done in waiting {
-            // An error means that whoever asked has gone.
-            let _ = done.send(error.clone().map_or(Ok(()), Err));
-        }
-    }
-
-    fn let_go(&mut self, app: AppId) {
-        if self.models[app.index()].live > 0 {
-            return; // The last of its requests does this.
-        }
-        let catalog = Arc::clone(self.scheduler.catalog());
-        let mut asked = 0;
-        for (variant, _) in catalog.variants_of(app) {
-            self.weights.forget(variant);
-            self.states.told().failed.remove(&variant);
-            for worker in &self.workers {
-                asked += usize::from(worker.unload(variant).is_ok());
-            }
-        }
-        self.models[app.index()].unloading += asked;
-        if asked == 0 {
-            self.states.set(app, AppState::Unloaded);
-        }
-        self.started();
-    }
-
-    /// Says that the pool has its models, once it has: whatever was asked for at the start has
-    /// come, and no variant's last load failed.
-    fn started(&mut self) {
-        let loading = |models: &AppModels| models.loading > 0 && !models.unloaded;
-        if self.starting && self.models.iter().any(loading) {
-            return;
-        }
-        self.starting = false;
-        // A model that cannot be loaded is a mistake of the deployment: the pool says so, and
-        // serves what it can.
-        let failed = self.states.told().failed.values().next().cloned();
-        match failed {
-            Some(reason) => self.readiness.wait_for(&self.name, Awaited::Models, reason),
-            None => self.readiness.arrived(&self.name, Awaited::Models),
-        }
-    }
-
-    fn app_name(&self, app: AppId) -> &str {
-        let known = self.scheduler.catalog().app(app);
-        known.map_or("", |app| app.name.as_str())
-    }
-
-    fn variant_name(&self, variant: VariantId) -> String {
-        let catalog = self.scheduler.catalog();
-        let known = catalog.variant(variant);
-        known.map_or_else(String::new, |v| {
-            format!("{}/{}", self.app_name(v.app), v.name)
-        })
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

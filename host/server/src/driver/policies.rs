@@ -1,4 +1,4 @@
-//! The policy of a pool, as its driver sees it: installed, watched, at fault.
+//! The policy of a pool: its installation, its watch, its faults.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use switchyard_core::window::Window;
 use switchyard_policy::recording::PolicyRecord;
 
 use super::message::Watch;
-use super::thread::Driver;
+use super::turn::Driver;
 
 impl Driver {
     pub(super) fn install(
@@ -39,7 +39,7 @@ impl Driver {
         self.record_policy(None);
     }
 
-    /// Somebody looks at decisions, or nobody does any more.
+    /// Sends decisions to this watch from now on, or to none.
     pub(super) fn watch(&mut self, now: Time, watch: Option<Watch>) {
         let shows = watch.as_ref().map(|watch| watch.shows);
         self.scheduler.handle(now, Event::Watched(shows));
@@ -48,7 +48,7 @@ impl Driver {
     }
 
     pub(super) fn decided(&mut self, decision: Arc<Decision>) {
-        // Whoever looks at it has no say in when the next window opens: there is no waiting.
+        // A watch that lags must not delay the next window: it misses the decision.
         if let Some(watch) = &self.watch
             && watch.decisions.try_send(Arc::clone(&decision)).is_err()
         {
@@ -71,7 +71,7 @@ impl Driver {
                 tracing::warn!(pool, %policy, kind, reason, taken_off, "policy fault");
                 if taken_off {
                     let by = self.scheduler.policy_label();
-                    tracing::error!(pool, %policy, %by, "policy taken off: served by another");
+                    tracing::error!(pool, %policy, %by, "policy taken off: another one serves");
                 }
                 if taken_off {
                     self.record_policy(None);
@@ -79,7 +79,7 @@ impl Driver {
                 self.meters.faulted(fault.kind);
                 *self.faults.entry(fault.kind).or_default() += 1;
                 self.last_fault = Some(format!("{policy}: {fault}"));
-                self.pace.faulted();
+                self.pacer.faulted();
             }
             Notice::PolicySwitched {
                 from,
@@ -105,7 +105,7 @@ impl Driver {
         windows
     }
 
-    /// Neighbours are counted for whoever sees them.
+    /// Evidence is counted only while the policy or the watch sees it.
     fn look_for_evidence(&self) {
         let shown = self.scheduler.shown().evidence;
         self.wants_evidence.store(shown, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use switchyard_core::ids::VariantId;
 use switchyard_core::time::Micros;
 use switchyard_protocol::{BatchStats, Timing, VariantStats};
 
-/// Written by the driver thread, read by whoever asks: the locks are free but for that moment.
+/// Written by the driver, read by requests for statistics: the locks are rarely contended.
 pub struct VariantCounters {
     variants: Vec<Mutex<VariantStats>>,
 }
@@ -15,7 +15,7 @@ pub struct VariantCounters {
 // === impl VariantCounters ===
 
 impl VariantCounters {
-    /// Zeros for so many variants.
+    /// Zeros for each of the `variants`.
     pub fn new(variants: usize) -> Self {
         Self {
             variants: (0..variants).map(|_| Mutex::default()).collect(),
@@ -29,7 +29,7 @@ impl VariantCounters {
             .unwrap_or_default()
     }
 
-    /// A batch of so many requests ran.
+    /// A batch of this many requests ran.
     pub(super) fn ran(&self, variant: VariantId, requests: usize, compute: Micros) {
         let Some(mut stats) = self.lock(variant) else {
             return;

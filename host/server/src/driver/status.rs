@@ -1,4 +1,4 @@
-//! How a pool is doing, for operators.
+//! The status of a pool, for operators.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct PoolStatus {
     /// The pool's name.
     pub pool: String,
-    /// Label of whoever is asked first.
+    /// Label of the active policy.
     pub policy: String,
     /// Requests that have not ended.
     pub live: usize,
@@ -21,19 +21,19 @@ pub struct PoolStatus {
     pub accepted: u64,
     /// Requests ended since the start.
     pub ended: u64,
-    /// Accepted minus ended minus live: 0, always.
+    /// Accepted minus ended minus live: always 0.
     pub imbalance: i64,
     /// Ended requests by outcome.
     pub outcomes: BTreeMap<String, u64>,
     /// Windows that a policy failed, by kind.
     pub faults: BTreeMap<String, u64>,
-    /// The last of them, in words.
+    /// The last fault, in words.
     pub last_fault: Option<String>,
     /// No request is accepted any more.
     pub draining: bool,
-    /// What becomes of each app's models, in the words of the repository index.
+    /// The state of each app's models, in the words of the repository index.
     pub apps: BTreeMap<String, String>,
-    /// What each worker holds.
+    /// The models of each worker.
     pub workers: Vec<WorkerStatus>,
 }
 
@@ -44,7 +44,7 @@ pub struct WorkerStatus {
     pub name: String,
     /// Its budget.
     pub memory_bytes: u64,
-    /// What neither models nor parked activations take of it.
+    /// The part of it that neither models nor parked activations take.
     pub free_bytes: u64,
     /// Its models.
     pub resident: Vec<ResidentStatus>,
@@ -55,7 +55,7 @@ pub struct WorkerStatus {
 pub struct ResidentStatus {
     /// `app/variant`.
     pub variant: String,
-    /// What it takes.
+    /// Its memory.
     pub bytes: u64,
     /// It is never evicted.
     pub pinned: bool,

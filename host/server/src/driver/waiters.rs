@@ -1,6 +1,6 @@
-//! Who waits for what: inputs until they run, clients until they are answered.
+//! The rows and calls inside: inputs wait for a batch, clients for their answer.
 //!
-//! Owned by the driver alone, so there are no locks.
+//! Owned by the driver, so there are no locks.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ use tokio::sync::oneshot;
 
 use super::message::{CallEnd, CallError, RowAnswer, Ticket};
 
-/// Requests that another end has made pointless; to be cancelled.
+/// Requests whose call has ended by another row; to be cancelled.
 pub(super) type Orphans = SmallVec<[RequestId; 4]>;
 
-/// Rows by request, calls by ticket. All keys are numbers of the server's own, counted up: nobody
-/// outside could make them collide.
+/// Rows by request, calls by ticket. The server counts all keys up itself, so that no client
+/// can make them collide.
 #[derive(Default)]
 pub(super) struct Waiters {
     rows: HashMap<RequestId, Row, FxBuildHasher>,
@@ -26,7 +26,7 @@ pub(super) struct Waiters {
     batches: HashMap<BatchId, Running, FxBuildHasher>,
 }
 
-/// One row of a call: what the core calls a request.
+/// One row of a call: a request of the core.
 pub(super) struct Row {
     call: Ticket,
     position: usize,
@@ -111,7 +111,7 @@ impl Waiters {
         self.batches.insert(launch.batch, running);
     }
 
-    /// A worker is done with a batch: its output goes to the rows that are still there.
+    /// A worker has finished a batch: its output goes to the rows that have not ended.
     pub(super) fn finished(
         &mut self,
         batch: BatchId,
@@ -152,14 +152,14 @@ impl Waiters {
         if call.unanswered == 0
             && let Some(call) = self.calls.remove(&row.call)
         {
-            // An error means that the client has gone: nobody misses the answer.
+            // An error means that the client has gone.
             let _ = call
                 .reply
                 .send(Ok(call.answers.into_iter().flatten().collect()));
         }
     }
 
-    /// A row got none: the call ends with this, and its other rows need not run.
+    /// A row got no answer: the call ends with this, and its other rows need not run.
     pub(super) fn fail(&mut self, row: &Row, error: CallError) -> Orphans {
         let Some(call) = self.calls.remove(&row.call) else {
             return Orphans::new();

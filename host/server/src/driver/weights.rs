@@ -1,11 +1,11 @@
-//! The weights of a pool, wherever its workers compute.
+//! The weights of a pool, on each device of its workers.
 
 use std::sync::Arc;
 
 use switchyard_core::ids::VariantId;
 use switchyard_executor::{Device, LoadError, LoadedModel, Weights};
 
-/// The weights of a pool, at every place where its workers compute.
+/// The weights of a pool, on each device of its workers.
 #[derive(Clone)]
 pub struct PoolWeights {
     weights: Arc<Weights>,
@@ -21,7 +21,8 @@ impl PoolWeights {
         Self { weights, devices }
     }
 
-    /// Reads a variant anew for each place, and returns what each worker serves from then on.
+    /// Reads a variant anew for each device, and returns the model that each worker serves from then
+    /// on.
     ///
     /// # Errors
     /// As [`Weights::renew`]; then the old ones serve on everywhere.

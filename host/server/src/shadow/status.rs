@@ -1,4 +1,4 @@
-//! What a shadow has found, for the status.
+//! The findings of a shadow, for the status.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -14,37 +14,37 @@ const DIFFERENCES_KEPT: usize = 8;
 /// The shadow of a pool. Counts are of the version that is asked now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShadowStatus {
-    /// The component that is followed.
+    /// The component that is watched.
     pub file: String,
-    /// `name@version`; none while there is nobody to ask.
+    /// `name@version`; `None` while no version is loaded.
     pub policy: Option<String>,
     /// The first digits of its content hash.
     pub hash: Option<String>,
     /// Why the version that came last was refused.
     pub error: Option<String>,
-    /// Windows put before it.
+    /// Windows that it was asked about.
     pub windows: u64,
-    /// It would have done the same.
+    /// Its plan was the active one.
     pub identical: u64,
-    /// It would not.
+    /// Its plan was another one.
     pub different: u64,
-    /// Of the different ones: in nothing but when to be asked again.
+    /// Of the different ones: only the wake-up time differs.
     pub wake_only: u64,
-    /// Of the different ones: it gave no plan, or none that could be applied.
+    /// Of the different ones: it gave no plan, or a refused one.
     pub failed: u64,
     /// Windows that passed while it was busy with others.
     pub missed: u64,
-    /// Of the windows on which both differ, what the active policy's plans are expected to bring.
+    /// The expected worth of the active policy's plans, over the windows on which both differ.
     pub active: Expected,
-    /// The same of the shadow's plans.
+    /// The same for the shadow's plans.
     pub shadow: Expected,
-    /// The last windows on which they differ in more than when to be asked again, oldest first, as
+    /// The last windows on which they differ in more than the wake-up time, oldest first, as
     /// `switchyard replay --json` shows them.
     pub differences: VecDeque<Value>,
 }
 
-/// What plans are expected to bring, if all goes as the profile says. Requests that a plan leaves
-/// waiting are in neither.
+/// The expected worth of plans if the profile is right. Requests that a plan leaves waiting do not
+/// count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// Sum of utilities (SneakPeek eq. 2).
@@ -79,7 +79,7 @@ impl ShadowStatus {
         self.error = None;
     }
 
-    /// What was found up to now, and what the last window added.
+    /// The findings up to now, and the difference of the last window.
     pub(super) fn found(&mut self, tally: &Tally, missed: u64, difference: Option<Value>) {
         self.windows = tally.windows;
         self.identical = tally.identical;

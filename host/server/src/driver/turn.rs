@@ -1,4 +1,4 @@
-//! The driver itself: messages in, the core's commands carried out.
+//! A turn of the driver: it handles messages and carries out the commands of the core.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,20 +17,22 @@ use switchyard_executor::{
 };
 use tokio::sync::oneshot;
 
-use super::PoolWeights;
+use super::combining::Combined;
 use super::drift::Drift;
-use super::message::{Call, Message, Watch};
+use super::message::{Message, SubmittedCall, Watch};
 use super::models::{AppModels, ModelStates, WorkerModels};
-use super::pace::Pace;
+use super::pacer::Pacer;
 use super::stats::VariantCounters;
 use super::status::PoolStatus;
 use super::waiters::Waiters;
+use super::weights::PoolWeights;
 use crate::clock::Clock;
 use crate::evidence::EvidenceQueue;
 use crate::readiness::Readiness;
 use crate::recorder::Recorder;
 use crate::telemetry::PoolMeters;
 
+/// Owns the scheduler of a pool and the state of its requests.
 pub(super) struct Driver {
     pub(super) name: String,
     clock: Clock,
@@ -49,7 +51,7 @@ pub(super) struct Driver {
     last_arrival: Time,
     pub(super) faults: BTreeMap<FaultKind, u64>,
     pub(super) last_fault: Option<String>,
-    /// What was asked for at the start has not all come.
+    /// Some of the loads of the start have not ended.
     pub(super) starting: bool,
     /// By app.
     pub(super) models: Vec<AppModels>,
@@ -59,88 +61,37 @@ pub(super) struct Driver {
     pub(super) states: Arc<ModelStates>,
     draining: bool,
     drained: Vec<oneshot::Sender<()>>,
-    stopping: bool,
-    pub(super) pace: Pace,
-    /// Room for messages, for whoever drives in passing.
-    spare: VecDeque<Message>,
+    pub(super) pacer: Pacer,
     pub(super) workers: Vec<Worker>,
 }
 
-/// What a driver is told of its models.
-pub(super) struct Models {
+/// The parts of a driver.
+pub(super) struct DriverParts {
+    pub(super) name: String,
+    pub(super) clock: Clock,
+    pub(super) scheduler: Scheduler,
+    pub(super) workers: Vec<Worker>,
+    /// By worker: the variants that it never evicts.
     pub(super) pinned: Vec<Vec<VariantId>>,
     pub(super) weights: PoolWeights,
+    pub(super) evidence: Option<EvidenceQueue>,
+    pub(super) meters: PoolMeters,
+    pub(super) drift: Drift,
+    pub(super) recorder: Option<Recorder>,
+    pub(super) counters: Arc<VariantCounters>,
+    pub(super) wants_evidence: Arc<AtomicBool>,
     pub(super) states: Arc<ModelStates>,
+    pub(super) readiness: Arc<Readiness>,
 }
 
-// === impl Driver ===
+impl Combined for Driver {
+    type Message = Message;
 
-impl Driver {
-    #[allow(clippy::too_many_arguments)] // One argument per part; called once.
-    pub(super) fn new(
-        name: String,
-        clock: Clock,
-        scheduler: Scheduler,
-        workers: Vec<Worker>,
-        evidence: Option<EvidenceQueue>,
-        meters: PoolMeters,
-        drift: Drift,
-        counters: Arc<VariantCounters>,
-        wants_evidence: Arc<AtomicBool>,
-        readiness: Arc<Readiness>,
-        recorder: Option<Recorder>,
-        models: Models,
-    ) -> Self {
-        let Models {
-            pinned,
-            weights,
-            states,
-        } = models;
-        let apps = scheduler.catalog().apps.len();
-        let holding = |pinned| WorkerModels {
-            pinned,
-            ..WorkerModels::default()
-        };
-        Self {
-            starting: false,
-            models: std::iter::repeat_with(AppModels::default)
-                .take(apps)
-                .collect(),
-            held: pinned.into_iter().map(holding).collect(),
-            weights,
-            states,
-            name,
-            clock,
-            scheduler,
-            waiters: Waiters::default(),
-            meters,
-            drift,
-            counters,
-            wants_evidence,
-            readiness,
-            evidence,
-            recorder,
-            watch: None,
-            next_request: 0,
-            last_arrival: Time::ZERO,
-            faults: BTreeMap::new(),
-            last_fault: None,
-            draining: false,
-            drained: Vec::new(),
-            stopping: false,
-            pace: Pace::default(),
-            spare: VecDeque::new(),
-            workers,
-        }
+    fn is_inline(message: &Message) -> bool {
+        message.is_inline()
     }
 
-    /// Asks for the models, before the first turn.
-    pub(super) fn begin(&mut self) {
-        self.load_all();
-    }
-
-    /// Handles these messages, and does what is due.
-    pub(super) fn turn(&mut self, messages: &mut VecDeque<Message>) {
+    fn turn(&mut self, messages: &mut VecDeque<Message>) {
         let began = Instant::now();
         let now = self.clock.now();
         for message in messages.drain(..) {
@@ -148,36 +99,81 @@ impl Driver {
         }
         self.carry_out();
         self.publish();
-        self.pace.took(began.elapsed());
+        self.pacer.took(began.elapsed());
     }
 
-    /// A turn may be taken in passing.
-    pub(super) fn is_quick(&self) -> bool {
-        self.pace.is_quick()
+    fn is_quick(&self) -> bool {
+        self.pacer.is_quick()
     }
 
-    /// When something is due although nothing happens.
-    pub(super) fn next_wakeup(&self) -> Option<Instant> {
+    fn next_wakeup(&self) -> Option<Instant> {
         self.scheduler.next_wakeup().map(|at| self.clock.at(at))
     }
 
-    /// Nothing but [`end`](Self::end) follows.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stopping
+    /// Ends the requests that are left: every accepted request ends, also now.
+    fn end(&mut self) {
+        let now = self.clock.now();
+        self.scheduler.handle(now, Event::Drain);
+        for request in self.waiters.all() {
+            self.scheduler.handle(now, Event::Cancelled(request));
+        }
+        self.carry_out();
+        self.publish();
+        let left = self.scheduler.live();
+        if left > 0 || self.scheduler.imbalance() != 0 {
+            tracing::error!(pool = self.name, left, "requests were left at the end");
+        }
+    }
+}
+
+// === impl Driver ===
+
+impl Driver {
+    pub(super) fn new(parts: DriverParts) -> Self {
+        let apps = parts.scheduler.catalog().apps.len();
+        let holding = |pinned| WorkerModels {
+            pinned,
+            ..WorkerModels::default()
+        };
+        Self {
+            name: parts.name,
+            clock: parts.clock,
+            scheduler: parts.scheduler,
+            waiters: Waiters::default(),
+            meters: parts.meters,
+            drift: parts.drift,
+            counters: parts.counters,
+            wants_evidence: parts.wants_evidence,
+            readiness: parts.readiness,
+            evidence: parts.evidence,
+            recorder: parts.recorder,
+            watch: None,
+            next_request: 0,
+            last_arrival: Time::ZERO,
+            faults: BTreeMap::new(),
+            last_fault: None,
+            starting: false,
+            models: std::iter::repeat_with(AppModels::default)
+                .take(apps)
+                .collect(),
+            held: parts.pinned.into_iter().map(holding).collect(),
+            weights: parts.weights,
+            states: parts.states,
+            draining: false,
+            drained: Vec::new(),
+            pacer: Pacer::default(),
+            workers: parts.workers,
+        }
     }
 
-    /// Room for messages, to be [kept](Self::keep_spare) when they have been handled.
-    pub(super) fn spare_messages(&mut self) -> VecDeque<Message> {
-        std::mem::take(&mut self.spare)
-    }
-
-    pub(super) fn keep_spare(&mut self, spare: VecDeque<Message>) {
-        self.spare = spare;
+    /// Asks the workers for the models, before the first turn.
+    pub(super) fn begin(&mut self) {
+        self.load_all();
     }
 
     fn take(&mut self, now: Time, message: Message) {
         match message {
-            Message::Submit(call) => self.submit(now, call),
+            Message::Submit(submitted) => self.submit(now, submitted),
             Message::Cancel(ticket) => {
                 for request in self.waiters.abandon(ticket) {
                     self.scheduler.handle(now, Event::Cancelled(request));
@@ -192,7 +188,7 @@ impl Driver {
             Message::RemovePolicy => self.remove_policy(now),
             Message::Watch(watch) => self.watch(now, watch),
             Message::Windows(most, reply) => {
-                // An error means that whoever asked has gone; so below.
+                // An error means that the asking thread has gone; so below.
                 let _ = reply.send(self.windows(most));
             }
             Message::Decision(window, reply) => {
@@ -213,21 +209,25 @@ impl Driver {
                 self.drained.push(done);
                 self.scheduler.handle(now, Event::Drain);
             }
-            Message::Stop => self.stopping = true,
         }
     }
 
-    fn submit(&mut self, now: Time, call: Call) {
-        if call.reply.is_closed() {
-            return; // The client left before it was taken in.
+    fn submit(&mut self, now: Time, submitted: SubmittedCall) {
+        let SubmittedCall {
+            ticket,
+            call,
+            reply,
+        } = submitted;
+        if reply.is_closed() {
+            return; // The client left before the call was accepted.
         }
         self.last_arrival = self.last_arrival.max(call.arrival).min(now);
-        self.waiters.open(call.ticket, call.rows.len(), call.reply);
+        self.waiters.open(ticket, call.rows.len(), reply);
         for row in call.rows {
             self.next_request += 1;
             let id = RequestId(self.next_request);
             let arrival = self.last_arrival;
-            self.waiters.add(call.ticket, id, arrival, row.tensors);
+            self.waiters.add(ticket, id, arrival, row.tensors);
             self.came(call.app);
             self.scheduler.handle(
                 now,
@@ -279,8 +279,7 @@ impl Driver {
             self.counters.ran(ran.variant, requests, finished.compute);
             if finished.result.is_ok() {
                 self.meters.loaded(worker, ran.variant, finished.load);
-                let pool = &self.name;
-                self.drift.observe(pool, worker, &ran, finished.compute);
+                self.drift.observe(now, worker, &ran, finished.compute);
             }
         }
         self.residency(now, worker, finished.residency);
@@ -309,12 +308,12 @@ impl Driver {
             return;
         };
         if residency.version < held.holds.version {
-            return; // Two threads tell of one worker, and the other one was faster.
+            return; // A worker has two reporting threads, and the other one was faster.
         }
         self.meters.residency(worker, &residency);
         let before = std::mem::replace(&mut held.holds, residency);
         let holds = &held.holds;
-        // Told with every batch, and mostly the same.
+        // Reported with every batch, and mostly the same.
         if (holds.free_bytes, &holds.resident) != (before.free_bytes, &before.resident) {
             let event = Event::Residency {
                 worker,
@@ -411,7 +410,7 @@ impl Driver {
         }
     }
 
-    // ---- looking in -------------------------------------------------------------------
+    // ---- status -------------------------------------------------------------------
 
     fn publish(&mut self) {
         let (live, pending) = (self.scheduler.live(), self.scheduler.pending());
@@ -448,23 +447,6 @@ impl Driver {
             draining: self.draining,
             apps: self.app_status(),
             workers: self.worker_status(),
-        }
-    }
-
-    // ---- the end ----------------------------------------------------------------------
-
-    /// What is left inside is ended: every accepted request ends, also now.
-    pub(super) fn end(&mut self) {
-        let now = self.clock.now();
-        self.scheduler.handle(now, Event::Drain);
-        for request in self.waiters.all() {
-            self.scheduler.handle(now, Event::Cancelled(request));
-        }
-        self.carry_out();
-        self.publish();
-        let left = self.scheduler.live();
-        if left > 0 || self.scheduler.imbalance() != 0 {
-            tracing::error!(pool = self.name, left, "requests were left at the end");
         }
     }
 }

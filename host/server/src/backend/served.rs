@@ -1,0 +1,35 @@
+//! An app of a pool, as the backend serves it.
+
+use std::sync::Arc;
+
+use switchyard_core::ids::{AppId, VariantId};
+use switchyard_core::time::Micros;
+
+use super::outputs::Layout;
+use crate::driver::{AppState, PoolHandle};
+
+/// One app and its pool.
+pub(super) struct ServedApp {
+    pub(super) pool: Arc<PoolHandle>,
+    pub(super) app: AppId,
+    /// The app's variants, in the order of its `AppInfo`.
+    pub(super) variants: Vec<VariantId>,
+    pub(super) slo: Micros,
+    pub(super) outputs: Layout,
+}
+
+// === impl ServedApp ===
+
+impl ServedApp {
+    /// Why its requests are not taken.
+    pub(super) fn unavailable(&self) -> String {
+        let known = self.pool.catalog().app(self.app);
+        let name = known.map_or("", |app| app.name.as_str());
+        match self.pool.models().app(self.app) {
+            AppState::Loading => format!("app {name} is being loaded"),
+            AppState::Unloading | AppState::Unloaded | AppState::Ready => format!(
+                "app {name} is unloaded: POST /v2/repository/models/{name}/load brings it back"
+            ),
+        }
+    }
+}

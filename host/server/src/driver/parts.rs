@@ -1,0 +1,49 @@
+//! The parts of a pool.
+
+use std::sync::Arc;
+
+use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::Catalog;
+use switchyard_core::ids::VariantId;
+use switchyard_core::profile::Profile;
+use switchyard_executor::Executor;
+
+use super::weights::PoolWeights;
+use crate::evidence::EvidenceModels;
+use crate::recorder::RecordOptions;
+
+/// The executor of a worker and its cores.
+pub struct PoolExecutor {
+    /// Computes the batches.
+    pub executor: Box<dyn Executor>,
+    /// The number of its threads.
+    pub threads: usize,
+    /// The cores of the threads, one each; empty: any.
+    pub cores: Vec<usize>,
+}
+
+/// The parts of a pool.
+pub struct PoolParts {
+    /// Name in logs, metrics and threads.
+    pub name: String,
+    /// The apps, variants and workers.
+    pub catalog: Arc<Catalog>,
+    /// Bounds and seed of the scheduler.
+    pub scheduler: SchedulerConfig,
+    /// One per worker of the catalog.
+    pub executors: Vec<PoolExecutor>,
+    /// Variants that each worker never evicts.
+    pub pinned: Vec<Vec<VariantId>>,
+    /// The weights that the executors share.
+    pub weights: PoolWeights,
+    /// Profiled medians of batch latencies, for comparison with the observed ones.
+    pub medians: Profile,
+    /// The ratio of observed to profiled latency, either way, past which a variant drifts.
+    pub drift_ratio: f64,
+    /// The evidence models, by app.
+    pub evidence: EvidenceModels,
+    /// Calls that may wait for a turn of the driver.
+    pub inbox_max: usize,
+    /// The recording of windows and plans; `None`: no recording.
+    pub record: Option<RecordOptions>,
+}

@@ -1,0 +1,262 @@
+//! A running pool: the driver with its timer thread, its workers and their queues.
+
+use std::io;
+use std::sync::Arc;
+
+use switchyard_core::Scheduler;
+use switchyard_core::catalog::Catalog;
+use switchyard_core::ids::WorkerId;
+use switchyard_executor::{Worker, WorkerOptions};
+use switchyard_policy::recording::RecordingError;
+use switchyard_threads::ServiceThread;
+use thiserror::Error;
+
+use super::combining::Combining;
+use super::drift::Drift;
+use super::handle::PoolHandle;
+use super::message::Message;
+use super::parts::{PoolExecutor, PoolParts};
+use super::turn::{Driver, DriverParts};
+use crate::clock::Clock;
+use crate::evidence::{EvidenceModels, EvidenceQueue};
+use crate::readiness::{Awaited, Readiness};
+use crate::recorder::Recorder;
+use crate::telemetry::{PoolMeters, Registry, names};
+
+/// Room in the queue beyond `inbox_max` calls, so that messages that end requests get through.
+const QUEUE_RESERVE: usize = 1_024;
+
+/// Commands to a worker beyond one release for each parked request.
+const WORKER_COMMANDS: usize = 64;
+
+/// Why a pool did not start.
+#[derive(Debug, Error)]
+pub enum PoolError {
+    /// The catalog contradicts itself.
+    #[error("pool {pool}: {error}")]
+    Catalog {
+        /// The pool.
+        pool: String,
+        /// The contradiction.
+        error: switchyard_core::catalog::CatalogError,
+    },
+    /// Its windows cannot be recorded.
+    #[error("pool {pool}: record: {error}")]
+    Record {
+        /// The pool.
+        pool: String,
+        /// The reason.
+        error: RecordingError,
+    },
+    /// The system refuses a thread.
+    #[error("pool {pool}: no thread: {error}")]
+    Thread {
+        /// The pool.
+        pool: String,
+        /// The system's reason.
+        error: io::Error,
+    },
+}
+
+/// A running pool. Dropping it ends the requests inside and joins its threads.
+pub struct Pool {
+    handle: Arc<PoolHandle>,
+    _timer: ServiceThread,
+}
+
+/// Takes a pool off the load balancer when its driver panics: the requests inside end with an
+/// error as the thread unwinds, and none should follow.
+struct Alarm {
+    pool: String,
+    readiness: Arc<Readiness>,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let reason = "its scheduler failed; restart the server";
+            self.readiness
+                .wait_for(&self.pool, Awaited::Restart, reason);
+        }
+    }
+}
+
+// === impl Pool ===
+
+impl Pool {
+    /// Starts the driver and the worker threads. The native fallback schedules until a policy is
+    /// installed. Meanwhile the workers load every variant that fits.
+    ///
+    /// # Errors
+    /// The catalog is refused, the recording cannot be written, or the system refuses a thread.
+    pub fn start(
+        parts: PoolParts,
+        clock: Clock,
+        readiness: &Arc<Readiness>,
+        registry: &Registry,
+    ) -> Result<Self, PoolError> {
+        readiness.wait_for(&parts.name, Awaited::Models, "its models are being loaded");
+        let pool = parts.name.clone();
+        let combining = Arc::new(Combining::new(parts.inbox_max + QUEUE_RESERVE));
+        let handle = PoolHandle::new(&parts, Arc::clone(&combining), clock, registry);
+        let mut driver = build(parts, clock, readiness, registry, &combining, &handle)?;
+
+        let alarm = Alarm {
+            pool: pool.clone(),
+            readiness: Arc::clone(readiness),
+        };
+        let timer = ServiceThread::spawn(format!("{pool}-driver"), {
+            let combining = Arc::clone(&combining);
+            move || {
+                let _alarm = alarm;
+                driver.begin();
+                combining.run(driver);
+            }
+        });
+        let timer = timer.map_err(|error| PoolError::Thread { pool, error })?;
+        Ok(Self {
+            handle: Arc::new(handle),
+            _timer: timer.with_stop(move || combining.stop()),
+        })
+    }
+
+    /// The way in.
+    pub fn handle(&self) -> &Arc<PoolHandle> {
+        &self.handle
+    }
+}
+
+fn build(
+    parts: PoolParts,
+    clock: Clock,
+    readiness: &Arc<Readiness>,
+    registry: &Registry,
+    combining: &Arc<Combining<Driver>>,
+    handle: &PoolHandle,
+) -> Result<Driver, PoolError> {
+    let PoolParts {
+        name,
+        catalog,
+        mut scheduler,
+        executors,
+        pinned,
+        weights,
+        medians,
+        drift_ratio,
+        evidence,
+        record,
+        ..
+    } = parts;
+    let no_thread = |error| PoolError::Thread {
+        pool: name.clone(),
+        error,
+    };
+    scheduler.tells_decisions = record.is_some();
+    let scheduler = Scheduler::try_new(Arc::clone(&catalog), scheduler).map_err(|error| {
+        PoolError::Catalog {
+            pool: name.clone(),
+            error,
+        }
+    })?;
+    let recorder = record.map(|options| Recorder::start(options, registry));
+    let recorder = recorder.transpose().map_err(|error| PoolError::Record {
+        pool: name.clone(),
+        error,
+    })?;
+    let workers = spawn_workers(&catalog, executors, combining).map_err(no_thread)?;
+    let evidence = spawn_evidence(&name, evidence, registry, combining).map_err(no_thread)?;
+    let drift = Drift::new(
+        &name,
+        Arc::clone(&catalog),
+        medians,
+        drift_ratio,
+        registry.clone(),
+    );
+    Ok(Driver::new(DriverParts {
+        meters: PoolMeters::new(registry, &name, &catalog),
+        name,
+        clock,
+        scheduler,
+        workers,
+        pinned,
+        weights,
+        evidence,
+        drift,
+        recorder,
+        counters: Arc::clone(handle.counters()),
+        wants_evidence: Arc::clone(handle.wants_evidence_flag()),
+        states: Arc::clone(handle.models()),
+        readiness: Arc::clone(readiness),
+    }))
+}
+
+fn spawn_workers(
+    catalog: &Catalog,
+    executors: Vec<PoolExecutor>,
+    combining: &Arc<Combining<Driver>>,
+) -> io::Result<Vec<Worker>> {
+    let specs = (0..).map(WorkerId).zip(&catalog.workers);
+    specs
+        .zip(executors)
+        .map(|((id, spec), part)| {
+            let options = WorkerOptions {
+                id,
+                name: spec.name.clone(),
+                threads: part.threads,
+                cores: part.cores,
+                // A replacement and an unload of every variant may wait next to the rest.
+                commands_max: spec.parked_max as usize
+                    + 2 * catalog.variants.len()
+                    + WORKER_COMMANDS,
+            };
+            let combining = Arc::clone(combining);
+            Worker::spawn(options, part.executor, move |event| {
+                // An error means that the driver has ended and has no use for the event.
+                let _ = combining.send_inline(Message::Worker(event));
+            })
+        })
+        .collect()
+}
+
+/// None if no app has an evidence model.
+fn spawn_evidence(
+    pool: &str,
+    models: EvidenceModels,
+    registry: &Registry,
+    combining: &Arc<Combining<Driver>>,
+) -> io::Result<Option<EvidenceQueue>> {
+    if models.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let skipped = registry.counter(names::EVIDENCE_SKIPPED, [("pool", pool)]);
+    let combining = Arc::clone(combining);
+    let queue = EvidenceQueue::spawn(pool, models, skipped, move |request, counts| {
+        let message = Message::Evidence { request, counts };
+        combining.send(message).is_ok()
+    });
+    queue.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_panics_is_not_ready() {
+        let readiness = Arc::new(Readiness::default());
+        let alarm = |readiness: &Arc<Readiness>| Alarm {
+            pool: "main".to_owned(),
+            readiness: Arc::clone(readiness),
+        };
+        drop(alarm(&readiness));
+        assert_eq!(readiness.pool("main"), Ok(()));
+        let held = alarm(&readiness);
+        let thread = std::thread::spawn(move || {
+            let _held = held;
+            panic!("as a bug would");
+        });
+        assert!(thread.join().is_err());
+        let error = readiness.pool("main").unwrap_err();
+        assert!(error.contains("restart"), "{error}");
+    }
+}
