@@ -38,8 +38,8 @@ pub struct PoolConfig {
     /// Table; default none; example `{ tau = 4 }`.
     #[serde(default)]
     pub settings: Option<toml::Table>,
-    /// Longest time of one window call. A longer call is cut and is a fault; the fallback serves
-    /// the window.
+    /// Longest time of one window call. A longer call is cut and is a fault; the previous version
+    /// or the fallback decides the window.
     ///
     /// Integer, ms, 1 to 60000; default `5`; example `10`.
     #[serde(default = "default_window_budget_ms")]
@@ -49,7 +49,7 @@ pub struct PoolConfig {
     /// Integer, MiB, 1 to 4096; default `64`; example `16`.
     #[serde(default = "default_policy_memory_mb")]
     pub policy_memory_mb: usize,
-    /// Requests that may be pending. A further one gets 429.
+    /// Requests that may wait for a decision. A further one gets 429.
     ///
     /// Integer, 1 to 1000000; default `4096`; example `1024`.
     #[serde(default = "default_pending_max")]

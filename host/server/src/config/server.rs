@@ -16,7 +16,7 @@ pub struct ServerConfig {
     ///
     /// Address; default `"0.0.0.0:8000"`; example `"127.0.0.1:9000"`.
     pub http: SocketAddr,
-    /// Loopback address of metrics and status, which need no token.
+    /// Address of metrics and status: loopback only, because requests need no token.
     ///
     /// Address; default `"127.0.0.1:8002"`; example `"127.0.0.1:9002"`.
     pub admin: SocketAddr,
@@ -40,7 +40,7 @@ pub struct ServerConfig {
     ///
     /// Integer, ms, 1 to 3600000; default `30000`; example `10000`.
     pub body_timeout_ms: u64,
-    /// Connections served at once. Further ones wait. Meanwhile each answer closes its connection
+    /// Connections served at once. While others wait, each answer closes its connection
     /// (`Connection: close`), and idle connections are closed.
     ///
     /// Integer, 1 to 1000000; default `4096`; example `512`.
@@ -49,7 +49,7 @@ pub struct ServerConfig {
     ///
     /// Integer, 1 to 65536; default `1024`; example `64`.
     pub rows_max: usize,
-    /// Requests waiting for one pool's scheduler. A further one gets 429.
+    /// Requests of one pool that its scheduler has not taken over. A further one gets 429.
     ///
     /// Integer, 1 to 1000000; default `4096`; example `1024`.
     pub inbox_max: usize,
