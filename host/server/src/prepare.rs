@@ -9,7 +9,7 @@ mod command;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,8 @@ pub struct PreparerParts {
     pub artifacts: PathBuf,
     /// The profile in use.
     pub profile: PathBuf,
+    /// The zoo of each app, by app.
+    pub zoos: Vec<PathBuf>,
     /// Where runs are counted.
     pub registry: Registry,
 }
@@ -74,6 +76,8 @@ pub enum PreparerError {
 struct Preparing {
     pool: Arc<PoolHandle>,
     template: Template,
+    /// By app.
+    zoos: Vec<PathBuf>,
     timeout: Duration,
     /// Highest load prepared for, by app.
     prepared_rps: Vec<f64>,
@@ -96,6 +100,7 @@ impl Preparer {
             config,
             artifacts,
             profile,
+            zoos,
             registry,
         } = parts;
         let counter = |result| {
@@ -111,6 +116,7 @@ impl Preparer {
             timeout: Duration::from_secs(config.timeout_s),
             prepared_rps: vec![config.above_rps; apps],
             paused: BTreeMap::new(),
+            zoos,
             pool: Arc::clone(&pool),
         };
         let (stop, stopped) = bounded(0);
@@ -167,7 +173,11 @@ impl Preparing {
         let name = catalog.app(app).map_or("", |app| app.name.as_str());
         let pool = self.pool.name();
         let began = Instant::now();
-        let command = self.template.command(name, load_rps);
+        let zoo = self
+            .zoos
+            .get(app.index())
+            .map_or(Path::new(""), PathBuf::as_path);
+        let command = self.template.command(name, zoo, load_rps);
         match command::run(command, self.timeout, stopped) {
             Ended::Stopped => return std::ops::ControlFlow::Break(()),
             Ended::Succeeded => {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use switchyard_models::zoo::ZooApp;
 use switchyard_policy::engine::EngineError;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, PolicyEngine};
@@ -305,8 +306,10 @@ fn preparer(
         return Ok(None);
     };
     let policy = plan.config.policy_file(&config.policies.dir);
+    let zoo_of = |app: &ZooApp| app.dir.parent().unwrap_or(&app.dir).to_path_buf();
     let parts = PreparerParts {
         pool: Arc::clone(pool.handle()),
+        zoos: plan.apps().iter().map(zoo_of).collect(),
         config: prepare.clone(),
         artifacts: policy.with_extension(""),
         profile: profile.to_path_buf(),

@@ -46,6 +46,8 @@ async fn a_load_beyond_all_tables_gets_one_while_it_is_served() {
         "ramsis-table",
         "--profile",
         "{profile}",
+        "--zoo",
+        "{zoo}",
         "--sets",
         "{artifacts}",
         "--app",

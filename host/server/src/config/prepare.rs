@@ -3,7 +3,14 @@
 use serde::Deserialize;
 
 /// Names that a word of the command may hold in braces.
-pub const PLACEHOLDERS: [&str; 5] = ["switchyard", "artifacts", "profile", "app", "load_rps"];
+pub const PLACEHOLDERS: [&str; 6] = [
+    "switchyard",
+    "artifacts",
+    "profile",
+    "zoo",
+    "app",
+    "load_rps",
+];
 
 /// A command that runs when an app's load exceeds every load prepared for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -12,7 +19,7 @@ pub const PLACEHOLDERS: [&str; 5] = ["switchyard", "artifacts", "profile", "app"
 pub struct PrepareConfig {
     /// Program and arguments. `{switchyard}` is this program, `{artifacts}` the folder of the
     /// policy's artifacts, `{profile}` the profile in use, `{app}` and `{load_rps}` the app and the
-    /// load to prepare for.
+    /// load to prepare for, `{zoo}` the zoo of the app.
     ///
     /// List of strings; required; example `["make-tables", "{load_rps}"]`.
     pub command: Vec<String>,

@@ -56,8 +56,9 @@ impl Template {
     }
 
     /// The command for one app and load.
-    pub(super) fn command(&self, app: &str, load_rps: f64) -> Command {
+    pub(super) fn command(&self, app: &str, zoo: &Path, load_rps: f64) -> Command {
         let mut words = self.words.clone();
+        fill(&mut words, "{zoo}", &zoo.to_string_lossy());
         fill(&mut words, "{app}", app);
         fill(&mut words, "{load_rps}", &load_rps.to_string());
         let mut words = words.into_iter();
@@ -194,11 +195,18 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_in() {
-        let words = ["make", "{artifacts}/{app}", "{load_rps}", "{profile}"].map(str::to_owned);
+        let words = [
+            "make",
+            "{artifacts}/{app}",
+            "{load_rps}",
+            "{profile}",
+            "{zoo}",
+        ];
+        let words = words.map(str::to_owned);
         let template =
             Template::try_new(words.to_vec(), Path::new("/p/ramsis"), Path::new("p.json"));
-        let command = template.unwrap().command("heart", 450.0);
+        let command = template.unwrap().command("heart", Path::new("zoo"), 450.0);
         let words: Vec<_> = command.get_args().collect();
-        assert_eq!(words, ["/p/ramsis/heart", "450", "p.json"]);
+        assert_eq!(words, ["/p/ramsis/heart", "450", "p.json", "zoo"]);
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use ramsis_prepare::Model;
 use serde::Deserialize;
 use switchyard_executor::versions;
+use switchyard_models::zoo::ZooApp;
 use switchyard_profile::import::{ImportOptions, import};
 use switchyard_profile::{LatencyCell, Percentile, ProfileFile};
 
@@ -20,6 +21,8 @@ pub(super) struct Wanted<'a> {
     pub(super) percentile: Percentile,
     /// For layouts without one.
     pub(super) slo_us: u64,
+    /// Its cards give the accuracies that the profile lacks, as they do in a server.
+    pub(super) zoo: Option<&'a Path>,
 }
 
 /// The variants of one app on one kind of worker.
@@ -120,7 +123,7 @@ fn of_file(file: &ProfileFile, path: &Path, wanted: &Wanted<'_>) -> Result<Profi
         wanted.variants.is_empty() || wanted.variants.iter().any(|variant| variant == name)
     });
     let models = chosen
-        .map(|variant| model(file, &kind, &app, variant, wanted.percentile).map_err(&fault))
+        .map(|variant| model(file, &kind, &app, variant, wanted).map_err(&fault))
         .collect::<Result<_, _>>()?;
     Ok(Profiled { app, kind, models })
 }
@@ -131,7 +134,7 @@ fn model(
     kind: &str,
     app: &str,
     variant: &str,
-    percentile: Percentile,
+    wanted: &Wanted<'_>,
 ) -> Result<Model, String> {
     let runs = || {
         let cells = file.latencies.iter();
@@ -142,19 +145,34 @@ fn model(
     let last = runs().map(|cell| cell.to_stage).max();
     let whole = || runs().filter(|cell| Some(cell.to_stage) == last);
     let exit = whole().find_map(|cell| cell.exit.as_deref());
-    let accuracy = file
+    let measured = file
         .accuracies
         .iter()
-        .find(|cell| cell.app == app && cell.variant == variant && Some(&*cell.exit) == exit)
-        .ok_or_else(|| format!("`accuracies`: no entry for {app}/{variant}"))?;
-    let of = |cell: &LatencyCell| match percentile {
+        .find(|cell| cell.app == app && cell.variant == variant && Some(&*cell.exit) == exit);
+    let accuracy = match (measured, wanted.zoo) {
+        (Some(cell), _) => Some(cell.accuracy),
+        (None, Some(zoo)) => card_accuracy(&zoo.join(app), variant, exit)?,
+        (None, None) => None,
+    };
+    let accuracy = accuracy.ok_or_else(|| {
+        format!("`accuracies`: no entry for {app}/{variant}; `--zoo` takes it from the card")
+    })?;
+    let of = |cell: &LatencyCell| match wanted.percentile {
         Percentile::P50 => cell.p50_us,
         Percentile::P95 => cell.p95_us,
         Percentile::P99 => cell.p99_us,
     };
     let latency_us: BTreeMap<u32, u64> = whole().map(|cell| (cell.batch, of(cell))).collect();
-    Model::measured(variant, accuracy.accuracy, &latency_us)
-        .map_err(|error| format!("`latencies`: {error}"))
+    Model::measured(variant, accuracy, &latency_us).map_err(|error| format!("`latencies`: {error}"))
+}
+
+/// The accuracy of an exit on the variant's card; none if the card has no such variant or exit.
+fn card_accuracy(app: &Path, variant: &str, exit: Option<&str>) -> Result<Option<f64>, String> {
+    let app = ZooApp::open(app).map_err(|error| error.to_string())?;
+    let card = app.variant_at(variant).map(|(found, _)| &found.card);
+    let exits = card.map_or(&[][..], |card| &card.exits);
+    let found = exits.iter().find(|known| Some(&*known.name) == exit);
+    Ok(found.map(|known| known.accuracy))
 }
 
 fn listed(names: &BTreeSet<&str>) -> String {

@@ -156,6 +156,7 @@ pub(super) fn run(args: &RamsisArgs) -> Result<(), Failure> {
         variants: &args.variants,
         percentile,
         slo_us,
+        zoo: None,
     };
     let profiled = profiled::read(&args.profile, &wanted)?;
     let app = profiled.app.clone();

@@ -26,7 +26,8 @@ use crate::commands::print;
 A server runs it when the load grows, configured as
   [pool.prepare]
   command = [\"{switchyard}\", \"prepare\", \"ramsis-table\", \"--profile\", \"{profile}\",
-      \"--sets\", \"{artifacts}\", \"--app\", \"{app}\", \"--load\", \"{load_rps}\"]
+      \"--zoo\", \"{zoo}\", \"--sets\", \"{artifacts}\", \"--app\", \"{app}\",
+      \"--load\", \"{load_rps}\"]
 
 Sets of other apps and sets with a table for that load or a higher one stay as they are. Tables
 stop at the capacity of the workers. Tables of another profile are made again.
@@ -36,6 +37,9 @@ pub(super) struct RamsisTableArgs {
     /// Accuracies and latencies of the variants
     #[arg(long, value_name = "FILE")]
     profile: PathBuf,
+    /// Folder of apps whose cards give the accuracies that the profile lacks
+    #[arg(long, value_name = "DIR")]
+    zoo: Option<PathBuf>,
     /// Folder of a set, or of several sets
     #[arg(long, value_name = "DIR")]
     sets: PathBuf,
@@ -108,6 +112,7 @@ impl RamsisTableArgs {
             variants: &set.variants,
             percentile,
             slo_us: set.slo_us,
+            zoo: self.zoo.as_deref(),
         };
         let profiled = profiled::read(&self.profile, &wanted)?;
         // A table counts its variants in the set's order.
