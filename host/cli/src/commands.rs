@@ -18,7 +18,7 @@ mod print;
 mod profile;
 mod replay;
 mod serve;
-mod shipped;
+pub(crate) mod shipped;
 mod simulate;
 mod train;
 
@@ -26,8 +26,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use switchyard_server::telemetry::{LogFormat, init_log};
-
-pub(crate) use self::shipped::SHIPPED;
 
 /// The log filter if `RUST_LOG` is not set.
 const LOG_DEFAULT: &str = "info";

@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use super::error::DemoError;
 use super::options::DemoOptions;
 use super::simulated::Twin;
-use crate::commands::SHIPPED;
+use crate::commands::shipped::SHIPPED;
 use switchyard_server::assembly::{Measured, PoolPlan};
 use switchyard_server::config::Config;
 
