@@ -11,7 +11,6 @@
 //! Below them: [`workspace`], the packages as cargo lists them. Progress goes to stderr, results to stdout.
 
 #![forbid(unsafe_code)]
-#![forbid(unsafe_code)]
 
 mod bench;
 mod cuda;
