@@ -13,7 +13,7 @@
 //! - `batch`, `stages`, `parked`: assembling a batch, running its stages, activations between them
 //! - [`device`]: the devices that workers compute on; [`memory`]: their memory; [`fault`]: the
 //!   meaning of their errors; `cuda`: NVIDIA's GPUs, in programs that are built for them
-//! - [`bench`]: measuring for `switchyard-profile`; [`allocator`]: the memory that a batch takes;
+//! - [`mod@bench`]: measuring for `switchyard-profile`; [`allocator`]: the memory that a batch takes;
 //!   [`energy`]: the energy; [`versions()`]: versions that latencies depend on
 //!
 //! candle appears here and in `switchyard-models` only.
