@@ -11,6 +11,7 @@ mod nearest;
 mod noise;
 mod numbers;
 mod output;
+mod overload;
 mod page;
 mod policy;
 mod prepare;
@@ -25,6 +26,7 @@ mod train;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+pub(crate) use failure::Failure;
 use switchyard_server::telemetry::{LogFormat, init_log};
 
 /// The log filter if `RUST_LOG` is not set.
@@ -58,6 +60,7 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     Replay(replay::ReplayArgs),
     Demo(demo::DemoArgs),
+    Overload(overload::OverloadArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
     Models(models::ModelsArgs),
@@ -75,6 +78,7 @@ impl Cli {
         let result = match self.command {
             Command::Serve(args) => serve::run(&args),
             Command::Demo(args) => demo::run(&args),
+            Command::Overload(args) => overload::run(&args),
             Command::Policy(args) => policy::run(&args),
             Command::Profile(args) => profile::run(&args),
             Command::Models(args) => models::run(&args),

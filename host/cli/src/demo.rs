@@ -20,6 +20,7 @@ mod simulated;
 mod stage;
 mod workload;
 
+pub(crate) use self::child::ServerProcess;
 pub(crate) use self::error::DemoError;
 pub(crate) use self::options::DemoOptions;
 pub(crate) use self::report::DemoReport;

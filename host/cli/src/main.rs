@@ -2,6 +2,7 @@
 //!
 //! - [`commands`]: one file per command; each calls the libraries
 //! - [`demo`]: a server, real requests, and policies that are swapped under load
+//! - [`overload`]: goodput past capacity
 //!
 //! This is the only crate that links the policies' generators (`plugins/*/prepare`), the trainers
 //! and the simulator next to the server.
@@ -10,6 +11,7 @@
 
 mod commands;
 mod demo;
+mod overload;
 
 use std::process::ExitCode;
 

@@ -47,8 +47,8 @@ pub struct App {
     pub frequencies: Vec<f64>,
     /// Present if requests can be answered from evidence alone.
     pub sneakpeek: Option<SneakPeekModel>,
-    /// Requests are dropped once their deadline has passed.
-    pub drops_late: bool,
+    /// Treatment of requests that cannot be answered in time.
+    pub late: Late,
 }
 
 /// Loss of utility of a late answer, as a function of lateness (SneakPeek eq. 2).
@@ -61,6 +61,21 @@ pub enum Penalty {
     Linear,
     /// Slowly at first, then fast, all of it at twice the deadline.
     Sigmoid,
+}
+
+/// Treatment of requests that cannot be answered in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Late {
+    /// The policy serves them as any other, late.
+    #[default]
+    Serve,
+    /// A request that waits ends at its deadline.
+    Drop,
+    /// The host serves them once nothing else waits.
+    Last,
+    /// A request ends as soon as no variant can answer it in time.
+    Shed,
 }
 
 /// The model that guesses a request's class from its nearest neighbours.
@@ -147,6 +162,20 @@ impl Penalty {
                 1.0 / (1.0 + inverse * inverse * inverse)
             }
         }
+    }
+}
+
+// === impl Late ===
+
+impl Late {
+    /// Requests that wait end at their deadline or earlier.
+    pub fn drops(self) -> bool {
+        matches!(self, Self::Drop | Self::Shed)
+    }
+
+    /// The host keeps requests that cannot be answered in time out of the way of the others.
+    pub fn is_guarded(self) -> bool {
+        matches!(self, Self::Last | Self::Shed)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::estimate::Slowdown;
 use crate::ids::RequestId;
 use crate::plan::{CheckedPlan, Plan, PlanError};
 use crate::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
@@ -148,6 +149,15 @@ impl Guard {
             }
         }
         faulted
+    }
+
+    /// Tells the policies how much slower than profiled each kind of workers is.
+    pub(crate) fn follow(&mut self, slowdowns: &[Slowdown]) {
+        let held = [&mut self.active, &mut self.last_good];
+        for held in held.into_iter().flatten() {
+            held.policy.follow(slowdowns);
+        }
+        self.fallback.policy.follow(slowdowns);
     }
 
     /// The active policy leaves requests to wait for ever: counted like any other fault.

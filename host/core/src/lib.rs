@@ -10,6 +10,7 @@
 //! - [`time`], [`ids`], [`catalog`], [`profile`]: the apps, variants and workers of a pool
 //! - [`request`]: a request and how it ends; [`evidence`]: class probabilities from its neighbours
 //! - [`event`]: events and commands; [`scheduler`]: the state machine between them
+//! - `capacity`, [`estimate`]: the rates that the profile allows, and the machine's slowdown
 //! - [`load`], `trigger`: when a window opens; [`window`]: the columns that a policy sees
 //! - [`policy`]: the trait that decides; [`plan`]: its decision, and the check of it;
 //!   [`guard`]: the policy that serves a window when another one fails
@@ -20,8 +21,10 @@
 
 #![forbid(unsafe_code)]
 
+mod capacity;
 pub mod catalog;
 pub mod decision;
+pub mod estimate;
 pub mod event;
 pub mod evidence;
 pub mod guard;

@@ -9,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
+use crate::estimate::Slowdown;
 use crate::plan::Plan;
 use crate::time::Micros;
 use crate::window::Window;
@@ -32,6 +33,12 @@ pub trait Policy: Send {
     /// # Errors
     /// Why the policy gives no answer; the contents of `plan` are then ignored.
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault>;
+
+    /// Takes observed over profiled latency by kind of workers, when it changed. Components see it
+    /// in the workers' `busy_until` and `free_at`.
+    fn follow(&mut self, slowdowns: &[Slowdown]) {
+        let _ = slowdowns;
+    }
 
     /// State for its successor.
     ///

@@ -58,7 +58,8 @@ pub enum Outcome {
     },
     /// Refused.
     Rejected(Rejection),
-    /// Dropped after its deadline, in an app that drops late requests.
+    /// Ended at its deadline, or once no variant could answer it in time, in an app that drops such
+    /// requests.
     Dropped(DroppedFrom),
     /// The executor could not run it.
     Failed(String),
@@ -77,11 +78,15 @@ pub enum Rejection {
     ByPolicy,
     /// No worker can ever run it.
     NoWorker,
+    /// The requests ahead of it leave no time for it.
+    Overloaded,
+    /// Even the fastest variant on an idle worker takes longer than its deadline allows.
+    DeadlineTooShort,
     /// The scheduler is shutting down.
     Draining,
 }
 
-/// Where a request was when its deadline passed.
+/// Where a request was when it was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DroppedFrom {
     /// Waiting to be dispatched.
@@ -105,6 +110,8 @@ impl Outcome {
             Self::Rejected(Rejection::PendingFull | Rejection::LaneFull) => "queue_full",
             Self::Rejected(Rejection::ByPolicy) => "rejected_by_policy",
             Self::Rejected(Rejection::NoWorker) => "no_worker",
+            Self::Rejected(Rejection::Overloaded) => "overloaded",
+            Self::Rejected(Rejection::DeadlineTooShort) => "deadline_too_short",
             Self::Rejected(Rejection::Draining) => "draining",
             Self::Dropped(DroppedFrom::Pending) => "dropped_pending",
             Self::Dropped(DroppedFrom::Queue) => "dropped_queued",

@@ -10,16 +10,19 @@
 
 mod arrivals;
 mod batches;
+mod goodput;
 mod windows;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
+use crate::capacity::{Capacity, EfficientBatch};
 use crate::catalog::{Catalog, CatalogError};
 use crate::decision::History;
+use crate::estimate::Estimates;
 use crate::event::{Command, Event, Notice, Ran, Reply};
 use crate::guard::{FaultLimit, Faulted, Guard, HOST_LABEL};
 use crate::ids::{BatchId, RequestId, WorkerId};
@@ -54,6 +57,8 @@ pub struct SchedulerConfig {
     pub history: usize,
     /// Every decision comes as a [`Command::Decided`], for a recorder.
     pub tells_decisions: bool,
+    /// Predictions follow the observed latencies. Otherwise they are the profile's.
+    pub follows_latencies: bool,
 }
 
 impl Default for SchedulerConfig {
@@ -65,6 +70,7 @@ impl Default for SchedulerConfig {
             patience: Micros::from_millis(1_000),
             history: 64,
             tells_decisions: false,
+            follows_latencies: false,
         }
     }
 }
@@ -78,6 +84,15 @@ pub struct Scheduler {
     routes: Routes,
     load: LoadMonitor,
     ledger: Ledger,
+    capacity: Capacity,
+    estimates: Estimates,
+    /// By app: the efficient batch of the variants that it gets.
+    usual: Vec<EfficientBatch>,
+    /// Requests in [`RequestState::Late`], by deadline.
+    late: BTreeSet<(Time, RequestId)>,
+    next_probe: Time,
+    /// The time of the newest event or poll.
+    now: Time,
     guard: Guard,
     trigger: Trigger,
     /// Opens windows for the fallback while the active policy fails.
@@ -120,6 +135,12 @@ impl Scheduler {
             routes: Routes::new(catalog.apps.len()),
             load: LoadMonitor::new(catalog.apps.len()),
             ledger: Ledger::default(),
+            capacity: Capacity::of(&catalog),
+            estimates: estimates(&catalog, &config),
+            usual: vec![EfficientBatch::default(); catalog.apps.len()],
+            late: BTreeSet::new(),
+            next_probe: Time::ZERO,
+            now: Time::ZERO,
             guard,
             trigger: Trigger::default(),
             rescue: Trigger::default(),
@@ -143,6 +164,7 @@ impl Scheduler {
 
     /// Takes an event in. Call [`poll`](Self::poll) afterwards until it returns none.
     pub fn handle(&mut self, now: Time, event: Event) {
+        self.now = now;
         match event {
             Event::Arrived(request) => self.handle_arrival(now, request),
             Event::Evidence { request, counts } => self.handle_evidence(request, counts),
@@ -179,9 +201,11 @@ impl Scheduler {
             if let Some(command) = self.out.pop_front() {
                 return Some(command);
             }
+            self.now = now;
             self.drop_expired(now);
+            self.shed(now);
             self.start_workers(now);
-            if !self.open_window(now) && self.out.is_empty() {
+            if !self.open_window(now) && !self.serve_late(now) && self.out.is_empty() {
                 return None;
             }
         }
@@ -191,7 +215,9 @@ impl Scheduler {
     /// that a policy would see if it were asked now. For drivers that take decisions from outside,
     /// such as a trainer. None: no command is left.
     pub fn poll_between_windows(&mut self, now: Time) -> Option<Command> {
+        self.now = now;
         self.drop_expired(now);
+        self.shed(now);
         self.start_workers(now);
         self.out.pop_front()
     }
@@ -207,7 +233,8 @@ impl Scheduler {
     pub fn next_wakeup(&self) -> Option<Time> {
         let expiry = self.table.next_expiry().map(|at| at + Micros(1));
         let starving = self.starving_at().map(|(at, _)| at);
-        [self.trigger.next_time(), expiry, starving]
+        let hopeless = self.next_hopeless(self.now);
+        [self.trigger.next_time(), expiry, starving, hopeless]
             .into_iter()
             .flatten()
             .min()
@@ -297,6 +324,9 @@ impl Scheduler {
         }
         self.routes = Routes::new(catalog.apps.len());
         self.load = LoadMonitor::new(catalog.apps.len());
+        self.capacity = Capacity::of(&catalog);
+        self.estimates = estimates(&catalog, &self.config);
+        self.usual = vec![EfficientBatch::default(); catalog.apps.len()];
         self.may_start.extend(self.workers.ids());
         self.catalog = catalog;
         for faulted in self.guard.configure(&self.catalog) {
@@ -408,6 +438,11 @@ impl Scheduler {
         self.trigger.happened().arrival = true;
         self.rescue.happened().arrival = true;
     }
+}
+
+fn estimates(catalog: &Catalog, config: &SchedulerConfig) -> Estimates {
+    let percentile = catalog.profile.percentile();
+    Estimates::new(config.follows_latencies, percentile, catalog.kinds.len())
 }
 
 impl From<&Outcome> for End {

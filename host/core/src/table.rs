@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::ids::{BatchId, RequestId, WorkerId};
+use crate::catalog::Late;
+use crate::ids::{AppId, BatchId, RequestId, WorkerId};
 use crate::pending::PendingRequests;
 use crate::request::{Evidence, Progress, Request};
 use crate::time::Time;
@@ -18,8 +19,10 @@ pub(crate) struct RequestTable {
     live: usize,
     /// The live requests in [`RequestState::Pending`].
     pending: PendingRequests,
-    /// Deadlines of the live requests whose app drops late ones.
+    /// Deadlines of the waiting requests that end there.
     expiries: BTreeSet<(Time, RequestId)>,
+    /// By app: deadlines of the pending requests that the host guards.
+    guarded: Vec<BTreeSet<(Time, RequestId)>>,
 }
 
 /// One live request.
@@ -29,7 +32,21 @@ pub(crate) struct RequestEntry {
     pub(crate) evidence: Option<Evidence>,
     pub(crate) progress: Option<Progress>,
     state: RequestState,
-    expires: bool,
+    late: Late,
+    index: DeadlineIndex,
+    /// It left a batch that would have answered it late, and is pending again. The next time it
+    /// ends.
+    pub(crate) left_batch: bool,
+    /// It runs although the profile says that it will be late, to learn whether it will.
+    pub(crate) probe: bool,
+}
+
+/// The index of deadlines that holds a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DeadlineIndex {
+    None,
+    Expiries,
+    Guarded,
 }
 
 /// Where a live request is.
@@ -43,13 +60,15 @@ pub(crate) enum RequestState {
     Queued(WorkerId, BatchId),
     /// In the running batch.
     Running(WorkerId, BatchId),
+    /// Cannot be answered in time; waits until nothing else does.
+    Late,
 }
 
 // === impl RequestTable ===
 
 impl RequestTable {
     /// Takes a request in. False when the id was used before or is not the newest.
-    pub(crate) fn insert(&mut self, request: Request, expires: bool) -> bool {
+    pub(crate) fn insert(&mut self, request: Request, late: Late) -> bool {
         let id = request.id;
         if self.slots.is_empty() {
             if id.0 < self.base {
@@ -65,18 +84,19 @@ impl RequestTable {
         }
         // A gap in the ids costs one empty slot each, until the oldest request ends.
         self.slots.resize_with(at as usize, || None);
-        if expires {
-            self.expiries.insert((request.deadline, id));
-        }
         self.pending.insert(&request);
         self.slots.push_back(Some(RequestEntry {
             request,
             evidence: None,
             progress: None,
             state: RequestState::Pending,
-            expires,
+            late,
+            index: DeadlineIndex::None,
+            left_batch: false,
+            probe: false,
         }));
         self.live += 1;
+        self.reindex(id);
         true
     }
 
@@ -105,6 +125,47 @@ impl RequestTable {
             (true, false) => self.pending.remove(id),
             (true, true) | (false, false) => {}
         }
+        self.reindex(id);
+    }
+
+    /// Puts a request into the index of deadlines that fits its state.
+    fn reindex(&mut self, id: RequestId) {
+        let Some(entry) = self.get_mut(id) else {
+            return;
+        };
+        let (before, after) = (entry.index, entry.fitting_index());
+        if before == after {
+            return;
+        }
+        entry.index = after;
+        let (app, key) = (entry.request.app, (entry.request.deadline, id));
+        self.unindex(before, app, &key);
+        match after {
+            DeadlineIndex::None => {}
+            DeadlineIndex::Expiries => {
+                self.expiries.insert(key);
+            }
+            DeadlineIndex::Guarded => {
+                if self.guarded.len() <= app.index() {
+                    self.guarded.resize_with(app.index() + 1, BTreeSet::new);
+                }
+                self.guarded[app.index()].insert(key);
+            }
+        }
+    }
+
+    fn unindex(&mut self, index: DeadlineIndex, app: AppId, key: &(Time, RequestId)) {
+        match index {
+            DeadlineIndex::None => {}
+            DeadlineIndex::Expiries => {
+                self.expiries.remove(key);
+            }
+            DeadlineIndex::Guarded => {
+                if let Some(guarded) = self.guarded.get_mut(app.index()) {
+                    guarded.remove(key);
+                }
+            }
+        }
     }
 
     /// Takes a request out for good.
@@ -114,9 +175,8 @@ impl RequestTable {
         if entry.state == RequestState::Pending {
             self.pending.remove(id);
         }
-        if entry.expires {
-            self.expiries.remove(&(entry.request.deadline, id));
-        }
+        let key = (entry.request.deadline, id);
+        self.unindex(entry.index, entry.request.app, &key);
         self.live -= 1;
         while let Some(None) = self.slots.front() {
             self.slots.pop_front();
@@ -145,6 +205,12 @@ impl RequestTable {
         self.pending.columns()
     }
 
+    /// Deadlines of an app's pending requests that the host guards, in order. Parked ones are not
+    /// among them.
+    pub(crate) fn guarded(&self, app: AppId) -> Option<&BTreeSet<(Time, RequestId)>> {
+        self.guarded.get(app.index()).filter(|set| !set.is_empty())
+    }
+
     /// The earliest deadline among requests that may still be dropped.
     pub(crate) fn next_expiry(&self) -> Option<Time> {
         self.expiries.first().map(|&(deadline, _)| deadline)
@@ -158,7 +224,7 @@ impl RequestTable {
         }
         self.expiries.pop_first();
         if let Some(entry) = self.get_mut(id) {
-            entry.expires = false;
+            entry.index = DeadlineIndex::None;
         }
         Some(id)
     }
@@ -168,12 +234,29 @@ impl RequestEntry {
     pub(crate) fn state(&self) -> RequestState {
         self.state
     }
+
+    /// The treatment of its app's late requests, as of its arrival.
+    pub(crate) fn late(&self) -> Late {
+        self.late
+    }
+
+    fn fitting_index(&self) -> DeadlineIndex {
+        match (self.late, self.state) {
+            (Late::Serve, _) => DeadlineIndex::None,
+            (Late::Drop, _) => DeadlineIndex::Expiries,
+            (_, RequestState::Pending) if self.progress.is_none() && !self.probe => {
+                DeadlineIndex::Guarded
+            }
+            (_, RequestState::Running(..) | RequestState::Late) => DeadlineIndex::None,
+            (Late::Shed, _) => DeadlineIndex::Expiries,
+            (Late::Last, _) => DeadlineIndex::None,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::AppId;
 
     fn request(id: u64) -> Request {
         Request {
@@ -190,19 +273,22 @@ mod tests {
     #[test]
     fn refuses_ids_that_do_not_grow() {
         let mut table = RequestTable::default();
-        assert!(table.insert(request(5), false));
-        assert!(!table.insert(request(5), false));
-        assert!(!table.insert(request(4), false));
+        assert!(table.insert(request(5), Late::Serve));
+        assert!(!table.insert(request(5), Late::Serve));
+        assert!(!table.insert(request(4), Late::Serve));
         table.remove(RequestId(5));
-        assert!(!table.insert(request(5), false), "an ended id stays used");
-        assert!(table.insert(request(9), false));
+        assert!(
+            !table.insert(request(5), Late::Serve),
+            "an ended id stays used"
+        );
+        assert!(table.insert(request(9), Late::Serve));
     }
 
     #[test]
     fn keeps_no_memory_of_ended_requests() {
         let mut table = RequestTable::default();
         for id in 0..1_000 {
-            assert!(table.insert(request(id), false));
+            assert!(table.insert(request(id), Late::Serve));
             assert!(table.remove(RequestId(id)).is_some());
         }
         assert_eq!((table.live(), table.slots.len()), (0, 0));
@@ -212,7 +298,7 @@ mod tests {
     fn expires_once_and_in_order() {
         let mut table = RequestTable::default();
         for id in [1, 2, 3] {
-            table.insert(request(id), id != 2);
+            table.insert(request(id), if id == 2 { Late::Serve } else { Late::Drop });
         }
         assert_eq!(table.next_expiry(), Some(Time(11)));
         assert_eq!(

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::catalog::{Catalog, WorkerSpec};
-use crate::ids::{BatchId, ExitId, RequestId, VariantId, WorkerId};
+use crate::estimate::BatchSeries;
+use crate::ids::{BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
 use crate::lane::LaneQueue;
 use crate::residents::{SOON_MAX, Soon};
 use crate::time::{Micros, Time};
@@ -27,12 +28,18 @@ pub(crate) struct WorkerBatch {
     pub(crate) to_stage: u32,
     pub(crate) exit: Option<ExitId>,
     pub(crate) members: Members,
-    /// Time on the worker by the profile, a load that it has to wait for included.
+    /// Predicted time on the worker, a load that it has to wait for included.
     pub(crate) expected: Micros,
+    /// Its computation by the profile.
+    pub(crate) profiled: Micros,
+    /// The load that it has to wait for.
+    pub(crate) load: Micros,
     /// The policy that decided it, and the window.
     pub(crate) decided: Decided,
     /// Placed by the host for a client that pinned its variant: not the policy's to revoke.
     pub(crate) pinned: bool,
+    /// Placed by the host for requests that will be late.
+    pub(crate) late: bool,
 }
 
 /// The policy and the window of a decision.
@@ -75,6 +82,18 @@ impl WorkerBatch {
         match self.exit.is_none() && self.from_stage == 0 {
             true => self.members.len() as u32,
             false => 0,
+        }
+    }
+
+    /// The batches with comparable latencies.
+    pub(crate) fn series(&self, kind: KindId) -> BatchSeries {
+        BatchSeries {
+            kind,
+            variant: self.variant,
+            from_stage: self.from_stage,
+            to_stage: self.to_stage,
+            exit: self.exit,
+            size: self.members.len() as u32,
         }
     }
 }
@@ -147,20 +166,16 @@ impl Worker {
         running.chain(&self.queue).map(WorkerBatch::parks).sum()
     }
 
-    /// Time that a batch takes on this worker by the profile, the load of a variant that is not
-    /// resident included. Zero where the profile has no latency for it.
-    pub(crate) fn expected(
+    /// Computation of a batch on this worker by the profile. Zero where the profile has no latency
+    /// for it.
+    pub(crate) fn profiled(
         &self,
         catalog: &Catalog,
         worker: WorkerId,
         batch: &WorkerBatch,
     ) -> Micros {
-        let Some(spec) = catalog.worker(worker) else {
-            return Micros::ZERO;
-        };
-        let compute = catalog
-            .profile
-            .latency(
+        let latency = catalog.worker(worker).and_then(|spec| {
+            catalog.profile.latency(
                 spec.kind,
                 batch.variant,
                 batch.from_stage,
@@ -168,12 +183,20 @@ impl Worker {
                 batch.exit,
                 batch.members.len() as u32,
             )
-            .unwrap_or_default();
+        });
+        latency.unwrap_or_default()
+    }
+
+    /// Time of the load that a batch at the end of the queue has to wait for. Zero if its variant is
+    /// resident by then.
+    pub(crate) fn load(&self, catalog: &Catalog, worker: WorkerId, batch: &WorkerBatch) -> Micros {
+        let Some(spec) = catalog.worker(worker) else {
+            return Micros::ZERO;
+        };
         let after = self.queue.back().map(|b| b.variant);
-        if self.resident.contains(&batch.variant) || after == Some(batch.variant) {
-            compute
-        } else {
-            compute + catalog.profile.load_time(spec.kind, batch.variant)
+        match self.resident.contains(&batch.variant) || after == Some(batch.variant) {
+            true => Micros::ZERO,
+            false => catalog.profile.load_time(spec.kind, batch.variant),
         }
     }
 }

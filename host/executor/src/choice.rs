@@ -1,6 +1,6 @@
 //! The choice of apps and variants to serve, with settings that override their cards.
 
-use switchyard_core::catalog::Penalty;
+use switchyard_core::catalog::{Late, Penalty};
 use switchyard_core::time::Micros;
 use switchyard_models::card::AppCard;
 
@@ -26,8 +26,8 @@ pub struct AppChoice {
     pub prior: Prior,
     /// The evidence of a request's class.
     pub evidence: EvidenceChoice,
-    /// Requests are dropped once their deadline has passed.
-    pub drops_late: bool,
+    /// Treatment of requests that cannot be answered in time.
+    pub late: Late,
 }
 
 /// The evidence of a request's class (SneakPeek section 4).
@@ -71,7 +71,7 @@ impl AppChoice {
             penalty: None,
             prior: Prior::default(),
             evidence: EvidenceChoice::default(),
-            drops_late: false,
+            late: Late::Serve,
         }
     }
 }

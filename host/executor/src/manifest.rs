@@ -129,7 +129,7 @@ fn app_of(at: &str, app: &ZooApp, choice: &AppChoice) -> Result<App, ManifestErr
             }
             None => None,
         },
-        drops_late: choice.drops_late,
+        late: choice.late,
     })
 }
 

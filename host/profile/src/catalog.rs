@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
 use switchyard_core::ids::{AppId, KindId};
 use switchyard_core::time::Micros;
 
@@ -143,6 +143,6 @@ fn app_of(name: &str, slo_us: u64) -> App {
         prior: vec![PRIOR],
         frequencies: vec![1.0],
         sneakpeek: None,
-        drops_late: false,
+        late: Late::Serve,
     }
 }

@@ -100,8 +100,23 @@ pub enum InferError {
     /// The policy rejected the request. HTTP 503.
     #[error("refused by the policy: {0}")]
     RefusedByPolicy(String),
-    /// The deadline passed, and the policy dropped the request unserved. HTTP 504.
-    #[error("dropped: the deadline passed after {waited_us} us in the queue")]
+    /// The requests ahead leave no time to answer before the deadline. HTTP 429.
+    #[error("overloaded: the requests ahead leave no time to answer before the deadline")]
+    Overloaded {
+        /// Seconds after which the client may try again.
+        retry_after_s: u32,
+    },
+    /// No variant is fast enough for the deadline, even on an idle worker. HTTP 504.
+    #[error(
+        "deadline too short: even the fastest variant takes longer on an idle worker; \
+         allow more time with the parameter timeout, in microseconds"
+    )]
+    DeadlineTooShort,
+    /// The deadline passed or could no longer be met, and the request was dropped unserved. HTTP
+    /// 504.
+    #[error(
+        "dropped: no answer was possible before the deadline, after {waited_us} us in the queue"
+    )]
     DeadlineDropped {
         /// Microseconds since arrival.
         waited_us: u64,
@@ -160,11 +175,11 @@ impl InferError {
     /// The HTTP status of the answer.
     pub const fn status(&self) -> StatusCode {
         match self {
-            Self::QueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::QueueFull { .. } | Self::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::NotReady(_) | Self::Draining | Self::RefusedByPolicy(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::DeadlineDropped { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Self::DeadlineDropped { .. } | Self::DeadlineTooShort => StatusCode::GATEWAY_TIMEOUT,
             Self::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -190,9 +205,10 @@ impl RequestFailure {
     /// The header that this status calls for, such as `Retry-After`.
     pub fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         match self {
-            Self::Infer(InferError::QueueFull { retry_after_s, .. }) => {
-                Some((RETRY_AFTER, HeaderValue::from(*retry_after_s)))
-            }
+            Self::Infer(
+                InferError::QueueFull { retry_after_s, .. }
+                | InferError::Overloaded { retry_after_s },
+            ) => Some((RETRY_AFTER, HeaderValue::from(*retry_after_s))),
             Self::Protocol(ProtocolError::MethodNotAllowed { allow, .. }) => {
                 Some((ALLOW, HeaderValue::from_static(allow)))
             }

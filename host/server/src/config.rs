@@ -19,10 +19,10 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-pub use app::{AppConfig, EvidenceName, Late, PriorName};
+pub use app::{AppConfig, EvidenceName, PriorName};
 pub use error::ConfigError;
 pub use policies::PoliciesConfig;
-pub use pool::{FaultLimitConfig, PoolConfig, RecordConfig, ShadowConfig};
+pub use pool::{FaultLimitConfig, LatencySource, PoolConfig, RecordConfig, ShadowConfig};
 pub use prepare::{PLACEHOLDERS, PrepareConfig};
 pub use profile::{PercentileName, ProfileConfig};
 pub use server::ServerConfig;

@@ -124,7 +124,7 @@ fn settle(counts: &mut Evidence, guess: usize) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use switchyard_core::catalog::{Penalty, SneakPeekModel};
+    use switchyard_core::catalog::{Late, Penalty, SneakPeekModel};
 
     /// Three classes and a model with this recall.
     fn catalog(recall: Vec<f64>, confusion: Option<Confusion>) -> Catalog {
@@ -141,7 +141,7 @@ mod tests {
                 recall,
                 confusion,
             }),
-            drops_late: false,
+            late: Late::Serve,
         };
         Catalog {
             apps: vec![app],

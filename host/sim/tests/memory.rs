@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::policy::EarliestDeadlineFirst;
 use switchyard_core::profile::{Profile, ProfileRow};
@@ -79,7 +79,7 @@ fn catalog() -> Arc<Catalog> {
         prior: vec![1.0],
         frequencies: vec![1.0],
         sneakpeek: None,
-        drops_late: false,
+        late: Late::Serve,
     };
     let exit = Exit {
         name: "final".to_owned(),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use routing::Routing;
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -57,7 +57,7 @@ fn catalog() -> Catalog {
             prior: vec![1.0],
             frequencies: vec![1.0],
             sneakpeek: None,
-            drops_late: false,
+            late: Late::Serve,
         }],
         variants: models.iter().map(variant).collect(),
         kinds: vec!["t4".to_owned()],

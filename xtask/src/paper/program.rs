@@ -137,6 +137,8 @@ impl<'a> Program<'a> {
             .arg(plugins::policies(self.workspace));
         command.arg("--config").arg(near(&simulate.config));
         command.arg("--profile").arg(near(&simulate.profile));
+        // The papers' servers answer every request, and plan with the profile.
+        command.args(["--late", "serve", "--latencies", "profiled"]);
         command.args(["--workload", &options.workload]);
         command.args(["--seconds", &simulate.seconds.to_string()]);
         command.args(["--seeds", &simulate.seeds.to_string()]);

@@ -23,10 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
 
 /// A running server.
-pub(super) struct ServerProcess {
+pub(crate) struct ServerProcess {
     child: Child,
     /// Address for requests.
-    pub(super) http: SocketAddr,
+    pub(crate) http: SocketAddr,
     admin: SocketAddr,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct ServerProcess {
 
 impl ServerProcess {
     /// Starts this program as a server; its log lines go to `tell`.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         config: &Path,
         tell: impl Fn(&str) + Send + 'static,
     ) -> Result<Self, DemoError> {
@@ -63,7 +63,7 @@ impl ServerProcess {
     }
 
     /// The status, from the admin port.
-    pub(super) async fn status(&self) -> Result<ServerStatus, DemoError> {
+    pub(crate) async fn status(&self) -> Result<ServerStatus, DemoError> {
         let client = Client::builder(TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
         let uri = format!("http://{}/admin/v1/status", self.admin);
         let uri = uri.parse().map_err(failed("has an invalid address"))?;
@@ -77,7 +77,7 @@ impl ServerProcess {
     }
 
     /// Waits for a status; `step` names it in the error.
-    pub(super) async fn until(
+    pub(crate) async fn until(
         &self,
         step: &str,
         wanted: impl Fn(&ServerStatus) -> bool,
@@ -95,8 +95,18 @@ impl ServerProcess {
         }
     }
 
+    /// Its resident memory in MiB; none where the system does not say.
+    pub(crate) fn memory_mib(&self) -> Option<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib / 1024.0)
+    }
+
     /// Sends SIGTERM and waits for the process to drain and end.
-    pub(super) async fn stop(mut self) -> Result<ExitStatus, DemoError> {
+    pub(crate) async fn stop(mut self) -> Result<ExitStatus, DemoError> {
         #[cfg(unix)]
         if let Some(pid) = self
             .child

@@ -1,12 +1,14 @@
 //! The native policy of last resort: earliest deadline first, with the most accurate
-//! variant that still meets the deadline. Needs no wasm and cannot fault.
+//! variant that still meets the deadline and keeps up with the queue. Requests that will be late
+//! come after all others. Needs no wasm and cannot fault.
 
 mod menu;
 
-use menu::Menu;
+use menu::{Menu, MenuItem};
 
 use super::{Description, Policy, PolicyFault, Triggers};
 use crate::catalog::Catalog;
+use crate::estimate::Slowdown;
 use crate::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use crate::plan::{Dispatch, Plan};
 use crate::time::{Micros, Time};
@@ -19,6 +21,8 @@ pub struct EarliestDeadlineFirst {
     description: Description,
     catalog: Catalog,
     menu: Menu,
+    /// By kind of workers: observed over profiled latency.
+    slowdowns: Vec<Slowdown>,
     /// By app.
     queues: Vec<AppQueue>,
     /// By position in the window: in a batch of the plan.
@@ -31,10 +35,17 @@ pub struct EarliestDeadlineFirst {
     first_free: Vec<Option<WorkerId>>,
 }
 
-/// The pending requests of one app, as positions in the window, earliest deadline first.
+/// The pending requests of one app, as positions in the window: earliest deadline first, and then
+/// those that will be late.
 #[derive(Debug, Default)]
 struct AppQueue {
     order: Vec<u32>,
+    /// All its requests, also those beyond the end of `order`.
+    waiting: usize,
+    /// Deadline of its youngest request.
+    newest: Time,
+    /// Requests with an earlier deadline will be late whatever is done.
+    hopeless_before: Time,
     /// Requests before this position are taken, or no worker has room for them.
     next: usize,
 }
@@ -47,6 +58,47 @@ struct FallbackChoice {
     exit: ExitId,
     from_stage: u32,
     to_stage: u32,
+}
+
+/// The worth of a choice.
+#[derive(Clone, Copy, Debug)]
+struct Merit {
+    standing: Standing,
+    end: Time,
+    worker: WorkerId,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Standing {
+    /// In time, and fast enough for the queue; with its accuracy.
+    KeepsUp(f64),
+    /// In time; with its requests per second.
+    InTime(f64),
+    Late,
+}
+
+// === impl Merit ===
+
+impl Merit {
+    fn is_better_than(self, other: Self) -> bool {
+        let (rank, worth) = self.standing.rank();
+        let (other_rank, other_worth) = other.standing.rank();
+        let by_worth = worth.total_cmp(&other_worth);
+        // Among equals, the one that ends first, on the first worker.
+        let order = rank.cmp(&other_rank).then(by_worth);
+        let order = order.then((other.end, other.worker).cmp(&(self.end, self.worker)));
+        order.is_gt()
+    }
+}
+
+impl Standing {
+    fn rank(self) -> (u8, f64) {
+        match self {
+            Self::KeepsUp(accuracy) => (2, accuracy),
+            Self::InTime(rate) => (1, rate),
+            Self::Late => (0, 0.0),
+        }
+    }
 }
 
 // === impl EarliestDeadlineFirst ===
@@ -68,6 +120,7 @@ impl Default for EarliestDeadlineFirst {
             },
             catalog: Catalog::default(),
             menu: Menu::default(),
+            slowdowns: Vec::new(),
             queues: Vec::new(),
             taken: Vec::new(),
             free_at: Vec::new(),
@@ -85,7 +138,13 @@ impl Policy for EarliestDeadlineFirst {
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
         self.menu = Menu::of(catalog);
         self.catalog.clone_from(catalog);
+        self.slowdowns = vec![Slowdown::NONE; catalog.kinds.len()];
         Ok(())
+    }
+
+    fn follow(&mut self, slowdowns: &[Slowdown]) {
+        self.slowdowns.clear();
+        self.slowdowns.extend_from_slice(slowdowns);
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
@@ -178,7 +237,13 @@ impl EarliestDeadlineFirst {
         }
         // If nothing is parked, requests are taken from the front only.
         let batches: u32 = self.room.iter().sum();
-        for (app, queue) in (0..).map(AppId).zip(&mut self.queues) {
+        for app in (0..self.catalog.apps.len() as u32).map(AppId) {
+            let hopeless_before = self.first_end(app);
+            let queue = &mut self.queues[app.index()];
+            queue.waiting = queue.order.len();
+            queue.hopeless_before = hopeless_before;
+            let newest = queue.order.last().map(|&i| requests.deadline[i as usize]);
+            queue.newest = Time(newest.unwrap_or_default());
             let needed = match requests.progress.is_empty() {
                 true => batches.saturating_mul(self.menu.largest_batch(app)) as usize,
                 false => usize::MAX,
@@ -187,7 +252,24 @@ impl EarliestDeadlineFirst {
         }
     }
 
-    /// The app whose first request left has the earliest deadline, the oldest of equals.
+    /// When a request of an app that is dispatched now can be answered first.
+    fn first_end(&self, app: AppId) -> Time {
+        let firsts = self.first_free.iter().enumerate();
+        let ends = firsts.filter_map(|(class, &worker)| {
+            let slowdown = self.slowdown(class);
+            let items = self.menu.items(class, app).iter();
+            let fastest = items.map(|item| slowdown.of(item.latency)).min()?;
+            Some(self.free_at[worker?.index()] + fastest)
+        });
+        ends.min().unwrap_or_default()
+    }
+
+    fn slowdown(&self, class: usize) -> Slowdown {
+        let kind = self.menu.kind(class).index();
+        self.slowdowns.get(kind).copied().unwrap_or(Slowdown::NONE)
+    }
+
+    /// The app whose first request left comes first, the oldest of equals.
     fn most_urgent(&mut self, window: &Window) -> Option<AppId> {
         if self.first_free.iter().all(Option::is_none) {
             return None;
@@ -197,52 +279,64 @@ impl EarliestDeadlineFirst {
         let firsts = (0..).map(AppId).zip(&mut self.queues);
         let firsts = firsts.filter_map(|(app, queue)| {
             let first = queue.first(taken)?;
-            Some(((deadlines[first], first), app))
+            let deadline = deadlines[first];
+            Some(((queue.is_hopeless(deadline), deadline, first), app))
         });
         firsts.min().map(|(_, app)| app)
     }
 
-    /// The most accurate exit that is in time, otherwise the one that answers first. Workers of a
-    /// class differ only in when they are free, so only the first free one of each is tried.
+    /// The most accurate exit that is in time and keeps up with the queue; if none does, of those
+    /// in time the one with the largest rate; if none is in time, the one that answers first.
+    /// Workers of a class differ only in when they are free, so only the first free one of each is
+    /// tried.
     fn choose(&self, window: &Window, i: usize) -> Option<FallbackChoice> {
         let deadline = Time(window.requests.deadline[i]);
         let app = AppId(window.requests.app[i]);
-        let mut in_time: Option<(f64, Time, WorkerId, FallbackChoice)> = None;
-        let mut soonest: Option<(Time, WorkerId, FallbackChoice)> = None;
+        let mut best: Option<(Merit, FallbackChoice)> = None;
         for (class, &worker) in self.first_free.iter().enumerate() {
             let Some(worker) = worker else { continue };
+            let slowdown = self.slowdown(class);
+            let start = self.free_at[worker.index()];
             for item in self.menu.items(class, app) {
-                let end = self.free_at[worker.index()] + item.latency;
-                // Among equals, the one on the first worker.
-                let is_sooner =
-                    soonest.is_none_or(|(best, at, _)| end < best || end == best && worker < at);
-                let is_better = in_time.is_none_or(|(best, best_end, at, _)| {
-                    item.accuracy > best
-                        || item.accuracy == best
-                            && (end < best_end || end == best_end && worker < at)
-                });
-                let is_in_time = end <= deadline && is_better;
-                if !is_sooner && !is_in_time {
-                    continue;
-                }
-                let choice = FallbackChoice {
+                let end = start + slowdown.of(item.latency);
+                let merit = Merit {
+                    standing: match () {
+                        () if end > deadline => Standing::Late,
+                        () if self.keeps_up(app, start, item, slowdown) => {
+                            Standing::KeepsUp(item.accuracy)
+                        }
+                        () => Standing::InTime(item.rate()),
+                    },
+                    end,
                     worker,
-                    variant: item.variant,
-                    exit: item.exit,
-                    from_stage: 0,
-                    to_stage: item.to_stage,
                 };
-                if is_sooner {
-                    soonest = Some((end, worker, choice));
-                }
-                if is_in_time {
-                    in_time = Some((item.accuracy, end, worker, choice));
+                if best.is_none_or(|(other, _)| merit.is_better_than(other)) {
+                    let choice = FallbackChoice {
+                        worker,
+                        variant: item.variant,
+                        exit: item.exit,
+                        from_stage: 0,
+                        to_stage: item.to_stage,
+                    };
+                    best = Some((merit, choice));
                 }
             }
         }
-        in_time
-            .map(|(_, _, _, choice)| choice)
-            .or(soonest.map(|(_, _, choice)| choice))
+        best.map(|(_, choice)| choice)
+    }
+
+    /// Whether an exit serves the whole queue of an app before the deadline of its youngest
+    /// request, on all workers of its class.
+    fn keeps_up(&self, app: AppId, start: Time, item: &MenuItem, slowdown: Slowdown) -> bool {
+        let queue = &self.queues[app.index()];
+        let batch = item.efficient;
+        if queue.waiting <= batch.size as usize {
+            return true;
+        }
+        let (workers, size) = (item.workers.max(1), batch.size.max(1));
+        let latency = slowdown.of(batch.latency);
+        let rounds = queue.waiting as u64 * latency.0 / (u64::from(size) * workers as u64);
+        start + Micros(rounds) + latency <= queue.newest
     }
 
     /// A parked request can only go on where it is; it runs to the end.
@@ -283,7 +377,7 @@ impl EarliestDeadlineFirst {
     }
 
     /// Adds requests of the same app in deadline order while the batch stays in time for the
-    /// first of them, or if that one is late anyway. Returns the latency of the batch.
+    /// first of them, or if that one is late anyway. A batch in time takes no hopeless request. Returns the latency of the batch.
     fn fill(
         &mut self,
         window: &Window,
@@ -310,7 +404,8 @@ impl EarliestDeadlineFirst {
                 continue;
             }
             let larger = self.latency(choice, size + 1);
-            if !late && free_at + larger > deadline {
+            let is_hopeless = queue.is_hopeless(window.requests.deadline[i]);
+            if !late && (is_hopeless || free_at + larger > deadline) {
                 break;
             }
             latency = larger;
@@ -327,7 +422,7 @@ impl EarliestDeadlineFirst {
             0 => self.menu.latency(kind, choice.variant, choice.exit, batch),
             _ => None,
         };
-        let latency = known.or_else(|| {
+        let profiled = known.or_else(|| {
             self.catalog.profile.latency(
                 kind,
                 choice.variant,
@@ -337,17 +432,22 @@ impl EarliestDeadlineFirst {
                 batch,
             )
         });
-        latency.unwrap_or_default()
+        let class = self.menu.class_of(choice.worker);
+        self.slowdown(class).of(profiled.unwrap_or_default())
     }
 }
 
 // === impl AppQueue ===
 
 impl AppQueue {
-    /// Sorts by deadline, then by age, and keeps the first `needed`. Requests come by age, so they
-    /// are sorted already when all have the same SLO.
+    /// Sorts those in time before the others, then by deadline, then by age, and keeps the first
+    /// `needed`. Requests come by age, so they are sorted already when all have the same SLO.
     fn sort(&mut self, deadlines: &[u64], needed: usize) {
-        let key = |&i: &u32| (deadlines[i as usize], i);
+        let hopeless_before = self.hopeless_before;
+        let key = |&i: &u32| {
+            let deadline = deadlines[i as usize];
+            (Time(deadline) < hopeless_before, deadline, i)
+        };
         if !self.order.is_sorted_by_key(key) {
             if needed < self.order.len() {
                 self.order.select_nth_unstable_by_key(needed, key);
@@ -356,6 +456,10 @@ impl AppQueue {
             self.order.sort_unstable_by_key(key);
         }
         self.order.truncate(needed);
+    }
+
+    fn is_hopeless(&self, deadline: u64) -> bool {
+        Time(deadline) < self.hopeless_before
     }
 
     /// The first request that is not taken.

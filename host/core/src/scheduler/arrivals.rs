@@ -1,6 +1,7 @@
 //! Requests that come in and go away: admission, pins, routes, evidence, cancellation, expiry.
 
 use super::Scheduler;
+use crate::catalog::Late;
 use crate::ids::{AppId, RequestId, VariantId, WorkerId};
 use crate::request::{DroppedFrom, Evidence, Outcome, Rejection, Request};
 use crate::table::{RequestEntry, RequestState};
@@ -10,9 +11,9 @@ use crate::worker::{Members, WorkerBatch};
 impl Scheduler {
     pub(super) fn handle_arrival(&mut self, now: Time, request: Request) {
         let (id, app, pinned) = (request.id, request.app, request.pinned);
-        let drops_late = self.catalog.app(app).is_some_and(|app| app.drops_late);
+        let late = self.catalog.app(app).map_or(Late::Serve, |app| app.late);
         let waiting = self.table.pending().len();
-        if !self.table.insert(request, drops_late) {
+        if !self.table.insert(request, late) {
             // The id was used before: a second reply would break conservation.
             return;
         }
@@ -24,8 +25,11 @@ impl Scheduler {
         if !self.can_ever_run(app, pinned) {
             return self.reject(now, id, Rejection::NoWorker);
         }
-        if waiting >= self.config.pending_max {
+        if waiting + self.late.len() >= self.config.pending_max && !self.drop_latest(now) {
             return self.reject(now, id, Rejection::PendingFull);
+        }
+        if let Err(why) = self.admit(now, id) {
+            return self.reject(now, id, why);
         }
         if let Some(variant) = pinned {
             return self.place_pinned(now, id, variant);
@@ -75,8 +79,11 @@ impl Scheduler {
                     exit: Some(exit),
                     members: Members::from_slice(&[id]),
                     expected: Micros::ZERO,
+                    profiled: Micros::ZERO,
+                    load: Micros::ZERO,
                     decided: self.decided_by_host(),
                     pinned: true,
+                    late: false,
                 };
                 self.enqueue(worker, u32::MAX, batch)
             }
@@ -147,7 +154,7 @@ impl Scheduler {
                 continue;
             };
             let from = match entry.state() {
-                RequestState::Running(..) => continue,
+                RequestState::Running(..) | RequestState::Late => continue,
                 RequestState::Lane(_) | RequestState::Queued(..) => DroppedFrom::Queue,
                 RequestState::Pending if entry.progress.is_some() => DroppedFrom::BetweenStages,
                 RequestState::Pending => DroppedFrom::Pending,
@@ -175,7 +182,20 @@ impl Scheduler {
                 }
                 queue.retain(|held| !held.members.is_empty());
             }
+            RequestState::Late => {
+                let deadline = self.table.get(id).map(|entry| entry.request.deadline);
+                self.late.remove(&(deadline.unwrap_or_default(), id));
+            }
             RequestState::Pending | RequestState::Running(..) => {}
         }
+    }
+
+    /// Ends the request that has been late the longest, to make room. False: none is late.
+    fn drop_latest(&mut self, now: Time) -> bool {
+        let Some((_, id)) = self.late.pop_first() else {
+            return false;
+        };
+        self.end(now, id, Outcome::Dropped(DroppedFrom::Pending), None);
+        true
     }
 }

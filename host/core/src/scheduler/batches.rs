@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use crate::event::{Command, Launch, Ran};
-use crate::ids::{BatchId, RequestId, WorkerId};
+use crate::ids::{BatchId, KindId, RequestId, WorkerId};
 use crate::request::{DroppedFrom, Outcome, Progress};
 use crate::table::RequestState;
 use crate::time::{Micros, Time};
@@ -17,8 +17,8 @@ impl Scheduler {
         mut batch: WorkerBatch,
     ) -> BatchId {
         let id = batch.id;
+        self.predict(worker, &mut batch);
         let held = &mut self.workers[worker];
-        batch.expected = held.expected(&self.catalog, worker, &batch);
         let at = held.queue.len().min(place as usize);
         held.queue.insert(at, batch);
         self.may_start.push(worker);
@@ -52,10 +52,12 @@ impl Scheduler {
                     self.prepare(worker);
                     continue;
                 }
-                let next = self.workers[worker].queue.pop_front();
-                if let Some(batch) = next.or_else(|| self.batch_from_lane(worker)) {
-                    self.start(now, worker, batch);
-                    self.prepare(worker);
+                while let Some(batch) = self.next_waiting(now, worker) {
+                    if let Some(batch) = self.keep_feasible(now, worker, batch) {
+                        self.start(now, worker, batch);
+                        self.prepare(worker);
+                        break;
+                    }
                 }
             }
             self.may_start = workers;
@@ -66,34 +68,82 @@ impl Scheduler {
         );
     }
 
-    /// A batch from the lane whose head waits longest, among the lanes with enough requests.
-    fn batch_from_lane(&mut self, worker: WorkerId) -> Option<WorkerBatch> {
-        let lanes = &mut self.workers[worker].lanes;
-        let lane = lanes
-            .iter_mut()
-            .filter(|lane| lane.is_ready())
-            .min_by_key(|lane| lane.waiting.front().copied())?;
-        let variant = self.catalog.variant(lane.variant)?;
-        let to_stage = variant.exit(lane.exit)?.after_stage;
-        let size = lane.waiting.len().min(lane.max_batch as usize);
-        let members: Members = lane.waiting.drain(..size).collect();
-        let (variant, exit) = (lane.variant, lane.exit);
+    fn next_waiting(&mut self, now: Time, worker: WorkerId) -> Option<WorkerBatch> {
+        let next = self.workers[worker].queue.pop_front();
+        next.or_else(|| self.batch_from_lane(now, worker))
+    }
+
+    /// A batch from the lane whose head waits longest, among the lanes with enough requests. While
+    /// more than a batch wait there, the requests that a full batch would answer late leave first.
+    fn batch_from_lane(&mut self, now: Time, worker: WorkerId) -> Option<WorkerBatch> {
+        let lanes = (0..).zip(&self.workers[worker].lanes);
+        let ready = lanes.filter(|(_, lane)| lane.is_ready());
+        let (at, _) = ready.min_by_key(|(_, lane)| lane.waiting.front().copied())?;
+        let lane = &self.workers[worker].lanes[at];
+        let (variant, exit, max_batch) = (lane.variant, lane.exit, lane.max_batch as usize);
         let mut batch = WorkerBatch {
             id: self.next_batch(),
             variant,
             from_stage: 0,
-            to_stage,
+            to_stage: self.catalog.variant(variant)?.exit(exit)?.after_stage,
             exit: Some(exit),
-            members,
+            members: Members::new(),
             expected: Micros::ZERO,
+            profiled: Micros::ZERO,
+            load: Micros::ZERO,
             decided: self.decided_by_host(),
             pinned: false,
+            late: false,
         };
-        batch.expected = self.workers[worker].expected(&self.catalog, worker, &batch);
+        let full = self.time_of(now, worker, &batch, max_batch as u32);
+        loop {
+            let waiting = &self.workers[worker].lanes[at].waiting;
+            let is_crowded = waiting.len() > max_batch;
+            let first = waiting.front().copied().filter(|_| is_crowded);
+            let Some(id) = first.filter(|&id| self.is_late_after(now, id, full)) else {
+                break;
+            };
+            self.workers[worker].lanes[at].waiting.pop_front();
+            self.give_up(now, id);
+        }
+        let waiting = &mut self.workers[worker].lanes[at].waiting;
+        let size = waiting.len().min(max_batch);
+        batch.members = waiting.drain(..size).collect();
+        self.predict(worker, &mut batch);
         Some(batch)
     }
 
-    fn start(&mut self, now: Time, worker: WorkerId, batch: WorkerBatch) {
+    /// Fills in the times of a batch that goes to the end of a worker's queue.
+    fn predict(&self, worker: WorkerId, batch: &mut WorkerBatch) {
+        let held = &self.workers[worker];
+        batch.profiled = held.profiled(&self.catalog, worker, batch);
+        batch.load = held.load(&self.catalog, worker, batch);
+        let kind = self.catalog.worker(worker).map_or(KindId(0), |w| w.kind);
+        let slowdown = self.estimates.of_series(self.now, batch.series(kind));
+        batch.expected = slowdown.of(batch.profiled) + batch.load;
+    }
+
+    /// Compares the time of a batch with the profile's.
+    fn observe(&mut self, now: Time, worker: WorkerId, running: &RunningBatch) {
+        let batch = &running.batch;
+        let Some(kind) = self.catalog.worker(worker).map(|worker| worker.kind) else {
+            return;
+        };
+        if batch.load == Micros::ZERO {
+            let took = now.since(running.since);
+            let series = batch.series(kind);
+            if self.estimates.observe(now, series, batch.profiled, took) {
+                let kinds = (0..self.catalog.kinds.len() as u32).map(KindId);
+                let slowdowns: Vec<_> = kinds.map(|k| self.estimates.of_kind(now, k)).collect();
+                self.guard.follow(&slowdowns);
+            }
+        }
+    }
+
+    pub(super) fn start(&mut self, now: Time, worker: WorkerId, batch: WorkerBatch) {
+        if batch.from_stage == 0 && !batch.late {
+            self.note_usual(worker, &batch);
+        }
         for &id in &batch.members {
             self.table
                 .set_state(id, RequestState::Running(worker, batch.id));
@@ -131,7 +181,10 @@ impl Scheduler {
         };
         self.may_start.push(worker);
         match result {
-            Ok(()) => self.settle(now, worker, &running),
+            Ok(()) => {
+                self.observe(now, worker, &running);
+                self.settle(now, worker, &running);
+            }
             Err(reason) => self.fail(now, &running, &reason),
         }
         self.trigger.happened().completion = true;
@@ -177,8 +230,8 @@ impl Scheduler {
         });
         let app = entry.request.app;
         self.workers[worker].parked += u32::from(first_time);
-        let drops_late = self.catalog.app(app).is_some_and(|app| app.drops_late);
-        if drops_late && !self.in_time(now, id) {
+        let drops = self.catalog.app(app).is_some_and(|app| app.late.drops());
+        if drops && !self.in_time(now, id) {
             self.end(now, id, Outcome::Dropped(DroppedFrom::BetweenStages), None);
         } else {
             self.set_pending(id);

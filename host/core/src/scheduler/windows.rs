@@ -259,8 +259,11 @@ impl Scheduler {
             exit: dispatch.exit,
             members,
             expected: Micros::ZERO,
+            profiled: Micros::ZERO,
+            load: Micros::ZERO,
             decided: decided.clone(),
             pinned: false,
+            late: false,
         };
         for &id in &batch.members {
             self.table

@@ -21,6 +21,9 @@ pub(crate) struct WorkerSet {
     is_touched: Vec<bool>,
     /// Idle ones among those that are not touched.
     idle: usize,
+    /// Workers that are up, and the earliest end of their queues; 0 for an idle one. None once a
+    /// worker has been touched.
+    frees: Option<(usize, Time)>,
 }
 
 /// The columns of [`window::Workers`], without the parts that depend on the window's time.
@@ -49,6 +52,7 @@ impl WorkerSet {
             touched: Vec::new(),
             is_touched: Vec::new(),
             idle: 0,
+            frees: None,
         };
         specs.iter().for_each(|spec| made.push(Worker::new(spec)));
         made
@@ -100,6 +104,36 @@ impl WorkerSet {
         }
     }
 
+    /// When the first worker that is up has no batch left; `now` if none is up.
+    pub(crate) fn earliest_free(&mut self, now: Time) -> Time {
+        let (up, at) = self.frees();
+        match up {
+            0 => now,
+            _ => at.max(now),
+        }
+    }
+
+    /// Workers that are up.
+    pub(crate) fn up(&self) -> usize {
+        match self.frees {
+            Some((up, _)) => up,
+            None => self.workers.iter().filter(|worker| worker.up).count(),
+        }
+    }
+
+    fn frees(&mut self) -> (usize, Time) {
+        if let Some(frees) = self.frees {
+            return frees;
+        }
+        self.refresh();
+        let kept = &self.kept;
+        let ends = kept.end.iter().zip(&kept.backlog).zip(&kept.up);
+        let ends = ends.filter(|(_, up)| **up != 0);
+        let ends = ends.map(|((&end, &backlog), _)| end.saturating_add(backlog));
+        let (up, at) = ends.fold((0, u64::MAX), |(up, at), end| (up + 1, at.min(end)));
+        *self.frees.insert((up, Time(at)))
+    }
+
     /// Batches that wait in each queue. The columns must be up to date.
     pub(crate) fn queued(&self) -> &[u32] {
         debug_assert!(self.touched.is_empty(), "a worker was written to since");
@@ -132,6 +166,7 @@ impl WorkerSet {
 
     fn touch(&mut self, worker: WorkerId) {
         let at = worker.index();
+        self.frees = None;
         if !self.is_touched[at] {
             self.is_touched[at] = true;
             self.touched.push(worker);

@@ -9,7 +9,9 @@ pub mod steps;
 
 use std::sync::Arc;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, SneakPeekModel, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, RequestId, VariantId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
 use switchyard_core::request::Request;
@@ -85,7 +87,7 @@ fn app(name: &str, drops_late: bool) -> App {
             recall: vec![0.6, 0.6],
             confusion: None,
         }),
-        drops_late,
+        late: if drops_late { Late::Drop } else { Late::Serve },
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
-use switchyard_core::catalog::Penalty;
+use switchyard_core::catalog::{Late, Penalty};
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
@@ -103,7 +103,7 @@ fn model_cards_become_the_catalog() {
     let manifest = Manifest::all(&write_zoo(dir.path())).unwrap();
     let app = &manifest.apps[0];
     assert_eq!((app.name.as_str(), app.slo), ("pulse", Micros(12_500)));
-    assert_eq!((app.penalty, app.drops_late), (Penalty::Sigmoid, false));
+    assert_eq!((app.penalty, app.late), (Penalty::Sigmoid, Late::Serve));
     assert_eq!(
         (app.prior.as_slice(), app.frequencies.as_slice()),
         (&[0.25, 0.5][..], &[0.5; 2][..])
@@ -149,14 +149,14 @@ fn a_choice_overrides_the_card() {
         variants: Some(vec!["tiny".to_owned()]),
         slo: Some(Micros(7)),
         penalty: Some(Penalty::Step),
-        drops_late: true,
+        late: Late::Drop,
         ..AppChoice::new("pulse")
     };
     let manifest = Manifest::choose(&zoo, &[choice]).unwrap();
     let app = &manifest.apps[0];
     assert_eq!(
-        (app.slo, app.penalty, app.drops_late),
-        (Micros(7), Penalty::Step, true)
+        (app.slo, app.penalty, app.late),
+        (Micros(7), Penalty::Step, Late::Drop)
     );
     assert_eq!(prior(&zoo, Prior::Jeffreys), [0.5, 0.5]);
     assert_eq!(prior(&zoo, Prior::Weak), [0.75, 0.25]);

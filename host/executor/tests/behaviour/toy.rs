@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use candle_core::{Device, Result, Tensor};
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant};
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::profile::Profile;
 use switchyard_core::residents::Soon;
@@ -191,7 +191,7 @@ pub(crate) fn catalog(source: &ToySource) -> Catalog {
             prior: vec![0.5; CLASSES],
             frequencies: vec![1.0 / CLASSES as f64; CLASSES],
             sneakpeek: None,
-            drops_late: false,
+            late: Late::Serve,
         }],
         variants: variants.collect(),
         kinds: vec!["cpu-1t".to_owned()],

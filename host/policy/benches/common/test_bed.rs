@@ -1,6 +1,8 @@
 //! A test bed: three apps, eight variants, eight workers, 128 profile rows.
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, SneakPeekModel, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
 use switchyard_core::policy::{Description, Policy, PolicyFault, WindowFields};
@@ -41,7 +43,7 @@ fn app(n: u32) -> App {
             recall: vec![0.7; CLASSES],
             confusion: None,
         }),
-        drops_late: false,
+        late: Late::Serve,
     }
 }
 

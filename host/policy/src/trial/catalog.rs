@@ -1,7 +1,9 @@
 //! A catalog of two apps and three workers with every difficulty of a real one: exits, stages, a
 //! worker too small for a variant, kinds that differ, evidence, an app that drops late requests.
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, SneakPeekModel, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -98,7 +100,11 @@ fn app(name: &str, classes: &[&str], penalty: Penalty, has_evidence: bool) -> Ap
             recall: vec![0.6; count],
             confusion: None,
         }),
-        drops_late: !has_evidence,
+        late: if has_evidence {
+            Late::Serve
+        } else {
+            Late::Drop
+        },
     }
 }
 

@@ -62,7 +62,7 @@ fn app<'a>(from: &'a App, classes: &'a [&'a str]) -> wit::App<'a> {
             accuracy: model.accuracy,
             recall: &model.recall,
         }),
-        drops_late: from.drops_late,
+        drops_late: from.late.drops(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Policy, PolicyFault};
@@ -122,7 +122,7 @@ pub(crate) fn catalog() -> Catalog {
             prior: vec![1.0, 1.0],
             frequencies: vec![0.5, 0.5],
             sneakpeek: None,
-            drops_late: false,
+            late: Late::Serve,
         }],
         variants: vec![Variant {
             name: "small".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant};
 use switchyard_core::ids::AppId;
 use switchyard_core::profile::Profile;
 use switchyard_core::time::Micros;
@@ -46,7 +46,7 @@ pub(crate) fn catalog(variants: &[(u64, &[u32])]) -> Catalog {
             prior: vec![0.5; CLASSES],
             frequencies: vec![1.0 / CLASSES as f64; CLASSES],
             sneakpeek: None,
-            drops_late: false,
+            late: Late::Serve,
         }],
         variants: variants.collect(),
         kinds: vec!["cpu-1t".to_owned()],

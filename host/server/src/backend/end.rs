@@ -64,6 +64,10 @@ pub(super) fn error(error: &CallError) -> InferError {
     match &error.outcome {
         Outcome::Rejected(Rejection::PendingFull) => queue_full("pending requests"),
         Outcome::Rejected(Rejection::LaneFull) => queue_full("its route's lane"),
+        Outcome::Rejected(Rejection::Overloaded) => InferError::Overloaded {
+            retry_after_s: RETRY_AFTER_S,
+        },
+        Outcome::Rejected(Rejection::DeadlineTooShort) => InferError::DeadlineTooShort,
         Outcome::Rejected(Rejection::ByPolicy) => {
             InferError::RefusedByPolicy("it chose not to serve this request".to_owned())
         }

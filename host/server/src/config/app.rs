@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use switchyard_core::catalog::Penalty;
+use switchyard_core::catalog::{Late, Penalty};
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Prior};
 
@@ -56,23 +56,13 @@ pub struct AppConfig {
     ///
     /// List of strings; default all in the zoo; example `["cnn", "cnn@int8"]`.
     pub variants: Option<Vec<String>>,
-    /// Treatment of a request whose deadline passes before it runs. `"serve"`: answered late.
-    /// `"drop"`: ended with 504.
+    /// Treatment of requests that cannot be answered in time. `"shed"`: ended with 429 or 504 as
+    /// soon as no variant can answer in time. `"last"`: served once nothing else waits. `"drop"`:
+    /// ended with 504 at the deadline. `"serve"`: served late, as the policy decides.
     ///
-    /// `"serve"`, `"drop"`; default `"serve"`; example `"drop"`.
-    #[serde(default)]
+    /// `"shed"`, `"last"`, `"drop"`, `"serve"`; default `"shed"`; example `"last"`.
+    #[serde(default = "default_late")]
     pub late: Late,
-}
-
-/// The treatment of a request whose deadline has passed before it ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Late {
-    /// It is answered late.
-    #[default]
-    Serve,
-    /// It is dropped, and its client told so (504).
-    Drop,
 }
 
 /// Choices of the prior (SneakPeek section 4.1).
@@ -124,9 +114,14 @@ impl AppConfig {
                 (EvidenceName::Neighbours, Some(k)) => EvidenceChoice::Neighbours(k),
                 (EvidenceName::Neighbours, None) => EvidenceChoice::Card,
             },
-            drops_late: self.late == Late::Drop,
+            late: self.late,
         }
     }
+}
+
+/// A team in production wants answers in time, and the truth at once otherwise.
+fn default_late() -> Late {
+    Late::Shed
 }
 
 fn default_zoo() -> PathBuf {

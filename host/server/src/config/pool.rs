@@ -65,6 +65,12 @@ pub struct PoolConfig {
     /// Integer, ms, 1 to 3600000; default `1000`; example `500`.
     #[serde(default = "default_patience_ms")]
     pub patience_ms: u64,
+    /// Latencies that predictions rest on. `"observed"`: the profile times the slowdown observed in
+    /// the last seconds. `"profiled"`: the profile.
+    ///
+    /// `"observed"`, `"profiled"`; default `"observed"`; example `"profiled"`.
+    #[serde(default)]
+    pub latencies: LatencySource,
     /// Windows kept for explanations and for trials of new policies.
     ///
     /// Integer, 1 to 4096; default `64`; example `256`.
@@ -90,6 +96,17 @@ pub struct PoolConfig {
     /// Table; default none; example `{ policy = "next" }`.
     #[serde(default)]
     pub shadow: Option<ShadowConfig>,
+}
+
+/// The latencies that predictions rest on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatencySource {
+    /// The profile's, times the observed slowdown.
+    #[default]
+    Observed,
+    /// The profile's.
+    Profiled,
 }
 
 /// A candidate that plans the same windows as the policy of the pool. Its plans are not applied.
@@ -167,6 +184,7 @@ impl PoolConfig {
             fault_limit: self.fault_limit.into(),
             patience: Micros::from_millis(self.patience_ms),
             history: self.windows_kept,
+            follows_latencies: self.latencies == LatencySource::Observed,
             ..SchedulerConfig::default()
         }
     }

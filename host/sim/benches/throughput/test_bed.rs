@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -42,7 +42,7 @@ fn app(a: u32) -> App {
         prior: vec![0.5; 3],
         frequencies: vec![0.5, 0.3, 0.2],
         sneakpeek: None,
-        drops_late: false,
+        late: Late::Serve,
     }
 }
 

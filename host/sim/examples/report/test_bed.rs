@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -60,7 +60,7 @@ fn app(name: &str, drops_late: bool) -> App {
         prior: vec![0.5, 0.5],
         frequencies: vec![0.8, 0.2],
         sneakpeek: None,
-        drops_late,
+        late: if drops_late { Late::Drop } else { Late::Serve },
     }
 }
 

@@ -113,7 +113,9 @@ impl RequestSums {
 
     pub(super) fn unanswered(&mut self, outcome: &Outcome) {
         let count = match outcome {
-            Outcome::Rejected(Rejection::PendingFull | Rejection::LaneFull) => &mut self.queue_full,
+            Outcome::Rejected(
+                Rejection::PendingFull | Rejection::LaneFull | Rejection::Overloaded,
+            ) => &mut self.queue_full,
             Outcome::Rejected(_) => &mut self.rejected,
             Outcome::Dropped(_) => &mut self.dropped,
             Outcome::Cancelled => &mut self.cancelled,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, SneakPeekModel, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -92,7 +94,7 @@ pub(crate) fn app(name: &str, drops_late: bool) -> App {
             recall: vec![0.7, 0.3],
             confusion: None,
         }),
-        drops_late,
+        late: if drops_late { Late::Drop } else { Late::Serve },
     }
 }
 

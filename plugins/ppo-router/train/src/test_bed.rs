@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ppo_router_net::{Decision, Kind, Layout};
 use serde::{Deserialize, Serialize};
-use switchyard_core::catalog::{App, Catalog, Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
 use switchyard_core::plan::{Lane, Plan, Route};
 use switchyard_core::profile::{Profile, ProfileRow};
@@ -259,7 +259,11 @@ impl TestBed {
                 prior: vec![1.0],
                 frequencies: vec![1.0],
                 sneakpeek: None,
-                drops_late: self.drops_after_us.is_some(),
+                late: if self.drops_after_us.is_some() {
+                    Late::Drop
+                } else {
+                    Late::Serve
+                },
             }],
             variants: self.models.iter().map(variant).collect(),
             kinds: vec!["gpu".to_owned()],

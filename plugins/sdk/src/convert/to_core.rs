@@ -115,7 +115,11 @@ fn app(app: &raw::App) -> core::App {
             recall: model.recall.clone(),
             confusion: None,
         }),
-        drops_late: app.drops_late,
+        late: if app.drops_late {
+            core::Late::Drop
+        } else {
+            core::Late::Serve
+        },
     }
 }
 

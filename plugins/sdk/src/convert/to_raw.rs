@@ -41,7 +41,7 @@ fn app(app: &core::App) -> raw::App {
             accuracy: model.accuracy,
             recall: model.recall.clone(),
         }),
-        drops_late: app.drops_late,
+        drops_late: app.late.drops(),
     }
 }
 

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use switchyard_core::catalog::{App, Exit, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Exit, Late, Penalty, Variant, WorkerSpec};
 use switchyard_core::ids::{ExitId, KindId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -45,7 +45,7 @@ fn catalog() -> Catalog {
             prior: vec![0.5; 2],
             frequencies: vec![0.5; 2],
             sneakpeek: None,
-            drops_late: false,
+            late: Late::Serve,
         }],
         variants: vec![variant("small", 0.7, 8), variant("large", 0.9, 2)],
         kinds: vec!["cpu".to_owned()],

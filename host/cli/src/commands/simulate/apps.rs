@@ -110,7 +110,7 @@ impl Choice<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use switchyard_core::catalog::{Exit, Penalty, WorkerSpec};
+    use switchyard_core::catalog::{Exit, Late, Penalty, WorkerSpec};
     use switchyard_core::ids::{ExitId, KindId, WorkerId};
     use switchyard_core::policy::EarliestDeadlineFirst;
     use switchyard_core::time::Micros;
@@ -143,7 +143,7 @@ mod tests {
             prior: vec![0.5],
             frequencies: vec![1.0],
             sneakpeek: None,
-            drops_late: false,
+            late: Late::Serve,
         };
         let variant = |v: u32| Variant {
             name: format!("v{v}"),

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use switchyard_server::config::PercentileName;
+use switchyard_core::catalog::Late;
+use switchyard_server::config::{LatencySource, PercentileName};
 use switchyard_sim::Workload;
 
 use super::axis::Axis;
@@ -93,6 +94,13 @@ pub(crate) struct SimulateArgs {
     /// Latencies that policies plan with: p50, p95 or p99
     #[arg(long, value_name = "P", default_value = "p95", value_parser = percentile)]
     pub(super) percentile: PercentileName,
+    /// Treatment of requests that cannot be answered in time: serve, drop, last or shed
+    /// [default: as each app is configured; serve for the apps of an imported profile]
+    #[arg(long, value_name = "HOW", value_parser = late)]
+    pub(super) late: Option<Late>,
+    /// Latencies that predictions rest on: observed or profiled [default: as configured]
+    #[arg(long, value_name = "WHICH", value_parser = latencies)]
+    pub(super) latencies: Option<LatencySource>,
     /// Start without resident models
     #[arg(long)]
     pub(super) cold: bool,
@@ -183,6 +191,24 @@ fn workload(text: &str) -> Result<Workload, Failure> {
     json.end()
         .map_err(|error| Failure::input(format!("{text}: {error}")))?;
     Ok(workload)
+}
+
+fn latencies(text: &str) -> Result<LatencySource, String> {
+    match text {
+        "observed" => Ok(LatencySource::Observed),
+        "profiled" => Ok(LatencySource::Profiled),
+        _ => Err("not one of observed, profiled".to_owned()),
+    }
+}
+
+fn late(text: &str) -> Result<Late, String> {
+    match text {
+        "serve" => Ok(Late::Serve),
+        "drop" => Ok(Late::Drop),
+        "last" => Ok(Late::Last),
+        "shed" => Ok(Late::Shed),
+        _ => Err("not one of serve, drop, last, shed".to_owned()),
+    }
 }
 
 fn percentile(text: &str) -> Result<PercentileName, String> {

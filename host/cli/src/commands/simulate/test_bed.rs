@@ -9,7 +9,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_policy::Limits;
 use switchyard_profile::{Percentile, ProfileFile};
 use switchyard_server::assembly::{Measured, PoolPlan};
-use switchyard_server::config::{AppConfig, PoolConfig};
+use switchyard_server::config::{AppConfig, LatencySource, PoolConfig};
 use switchyard_sim::{Quantile, ServiceTimes};
 
 use super::arguments::SimulateArgs;
@@ -83,6 +83,9 @@ impl TestBed {
         if configured.is_some() {
             bound(&mut catalog.workers, pool, &config.workers);
         }
+        if let Some(late) = args.late {
+            catalog.apps.iter_mut().for_each(|app| app.late = late);
+        }
         let quantile = |percentile: Percentile| {
             Ok(Quantile {
                 quantile: percentile.share(),
@@ -96,6 +99,8 @@ impl TestBed {
             scheduler: SchedulerConfig {
                 // The fewest with which windows reuse their buffers. A simulation reads none.
                 history: 1,
+                follows_latencies: args.latencies.unwrap_or(pool.latencies)
+                    == LatencySource::Observed,
                 ..pool.scheduler()
             },
             class_mixes: plan.as_ref().map(PoolPlan::class_mixes).unwrap_or_default(),

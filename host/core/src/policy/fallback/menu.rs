@@ -1,5 +1,6 @@
 //! The choices of a catalog, looked up once per catalog instead of once per request.
 
+use crate::capacity::{Capacity, EfficientBatch};
 use crate::catalog::Catalog;
 use crate::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
 use crate::time::Micros;
@@ -46,6 +47,18 @@ pub(super) struct MenuItem {
     pub(super) accuracy: f64,
     /// Of a batch of one.
     pub(super) latency: Micros,
+    pub(super) efficient: EfficientBatch,
+    /// Workers of its class.
+    pub(super) workers: usize,
+}
+
+// === impl MenuItem ===
+
+impl MenuItem {
+    /// Requests per second in efficient batches.
+    pub(super) fn rate(&self) -> f64 {
+        f64::from(self.efficient.size) / self.efficient.latency.as_secs_f64().max(1e-6)
+    }
 }
 
 // === impl Menu ===
@@ -53,6 +66,7 @@ pub(super) struct MenuItem {
 impl Menu {
     pub(super) fn of(catalog: &Catalog) -> Self {
         let mut menu = Self::default();
+        let capacity = Capacity::of(catalog);
         menu.first_exit.push(0);
         for variant in &catalog.variants {
             let before = menu.first_exit.last().copied().unwrap_or_default();
@@ -84,7 +98,7 @@ impl Menu {
                 .map(|(_, variant)| variant.max_batch);
             menu.largest_batch.push(sizes.max().unwrap_or_default());
             for class in 0..menu.classes.len() {
-                let items = menu.items_of(class, app, catalog);
+                let items = menu.items_of(class, app, catalog, &capacity);
                 menu.classes[class].items.push(items);
             }
         }
@@ -106,9 +120,18 @@ impl Menu {
         }
     }
 
-    fn items_of(&self, class: usize, app: AppId, catalog: &Catalog) -> Vec<MenuItem> {
+    fn items_of(
+        &self,
+        class: usize,
+        app: AppId,
+        catalog: &Catalog,
+        capacity: &Capacity,
+    ) -> Vec<MenuItem> {
         let WorkerClass {
-            kind, memory_bytes, ..
+            kind,
+            memory_bytes,
+            ref workers,
+            ..
         } = self.classes[class];
         let variants = catalog.variants_of(app);
         let fitting = variants.filter(|(_, variant)| variant.memory_bytes <= memory_bytes);
@@ -124,6 +147,8 @@ impl Menu {
                     to_stage: exit.after_stage,
                     accuracy: exit.accuracy,
                     latency: self.latency(kind, variant, e, 1)?,
+                    efficient: capacity.efficient(kind, variant, e)?,
+                    workers: workers.len(),
                 })
             })
             .collect()
@@ -132,6 +157,11 @@ impl Menu {
     /// Number of classes of workers.
     pub(super) fn classes(&self) -> usize {
         self.classes.len()
+    }
+
+    /// The kind of a class's workers.
+    pub(super) fn kind(&self, class: usize) -> KindId {
+        self.classes[class].kind
     }
 
     /// The workers of a class, in the catalog's order.

@@ -5,7 +5,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::catalog::{App, Exit, Penalty, Variant, WorkerSpec};
+use crate::capacity::Capacity;
+use crate::catalog::{App, Exit, Late, Penalty, Variant, WorkerSpec};
 use crate::ids::{AppId, KindId};
 use crate::profile::{Profile, ProfileRow};
 
@@ -20,7 +21,7 @@ fn catalog(memories: &[u64], fast: bool) -> Catalog {
         prior: vec![0.5],
         frequencies: vec![1.0],
         sneakpeek: None,
-        drops_late: false,
+        late: Late::Serve,
     };
     let variant = |v: u32| Variant {
         name: format!("v{v}"),
@@ -122,13 +123,12 @@ fn window(
 /// The policy as a plain search.
 fn plain(catalog: &Catalog, window: &Window) -> Plan {
     let (requests, workers) = (&window.requests, &window.workers);
-    let mut order: Vec<usize> = (0..requests.id.len()).collect();
-    order.sort_by_key(|&i| (requests.deadline[i], i));
+    let capacity = Capacity::of(catalog);
     let mut free_at: Vec<Time> = workers.free_at.iter().map(|&at| Time(at)).collect();
     let mut held: Vec<u32> = (0..free_at.len())
         .map(|w| workers.queued[w] + u32::from(workers.running_variant[w] != IDLE))
         .collect();
-    let mut taken = vec![false; order.len()];
+    let mut taken = vec![false; requests.id.len()];
     let mut plan = Plan::default();
     let latency = |choice: FallbackChoice, batch| {
         let kind = catalog.workers[choice.worker.index()].kind;
@@ -137,27 +137,72 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
         let latency = profile.latency(kind, choice.variant, from, to, Some(choice.exit), batch);
         latency.unwrap()
     };
+    let room = |held: &[u32], w: usize| {
+        workers.up[w] != 0 && held[w] <= 1.min(catalog.workers[w].queue_max)
+    };
+    let exits_of = |app: u32, w: usize| {
+        let variants = catalog.variants_of(AppId(app));
+        let memory = catalog.workers[w].memory_bytes;
+        let variants = variants.filter(move |(_, variant)| variant.memory_bytes <= memory);
+        variants.flat_map(move |(id, variant)| {
+            let exits = (0u32..).zip(&variant.exits);
+            exits.map(move |(e, exit)| {
+                let choice = FallbackChoice {
+                    worker: WorkerId(w as u32),
+                    variant: id,
+                    exit: ExitId(e),
+                    from_stage: 0,
+                    to_stage: exit.after_stage,
+                };
+                (exit.accuracy, choice)
+            })
+        })
+    };
+    // Per app: the first end that is possible.
+    let first_ends: Vec<Time> = (0..2)
+        .map(|app| {
+            let with_room = (0..free_at.len()).filter(|&w| room(&held, w));
+            let exits = with_room.flat_map(|w| exits_of(app, w));
+            let ends = exits.map(|(_, choice)| free_at[choice.worker.index()] + latency(choice, 1));
+            ends.min().unwrap_or_default()
+        })
+        .collect();
+    let hopeless = |i: usize| Time(requests.deadline[i]) < first_ends[requests.app[i] as usize];
+    let mut order: Vec<usize> = (0..requests.id.len()).collect();
+    order.sort_by_key(|&i| (hopeless(i), requests.deadline[i], i));
     for at in 0..order.len() {
         let first = order[at];
-        let has_room =
-            |w: usize| workers.up[w] != 0 && held[w] <= 1.min(catalog.workers[w].queue_max);
+        let has_room = |w: usize| room(&held, w);
         let deadline = Time(requests.deadline[first]);
-        let mut exits = Vec::new();
-        for w in (0..free_at.len()).filter(|&w| has_room(w)) {
-            for (id, variant) in catalog.variants_of(AppId(requests.app[first])) {
-                let fits = variant.memory_bytes <= catalog.workers[w].memory_bytes;
-                for (e, exit) in (0u32..).zip(&variant.exits).filter(|_| fits) {
-                    let choice = FallbackChoice {
-                        worker: WorkerId(w as u32),
-                        variant: id,
-                        exit: ExitId(e),
-                        from_stage: 0,
-                        to_stage: exit.after_stage,
-                    };
-                    exits.push((exit.accuracy, free_at[w] + latency(choice, 1), choice));
-                }
-            }
-        }
+        let with_room = (0..free_at.len()).filter(|&w| has_room(w));
+        let exits = with_room.flat_map(|w| exits_of(requests.app[first], w));
+        let exits: Vec<_> = exits
+            .map(|(accuracy, choice)| {
+                let start = free_at[choice.worker.index()];
+                let kind = catalog.workers[choice.worker.index()].kind;
+                let batch = capacity
+                    .efficient(kind, choice.variant, choice.exit)
+                    .unwrap();
+                let of_app =
+                    (0..requests.id.len()).filter(|&i| requests.app[i] == requests.app[first]);
+                let (waiting, last) = (of_app.clone().count() as u64, of_app.last().unwrap());
+                let like = |w: &&WorkerSpec| {
+                    let own = &catalog.workers[choice.worker.index()];
+                    (w.kind, w.memory_bytes) == (own.kind, own.memory_bytes)
+                };
+                let alike = catalog.workers.iter().filter(like).count() as u64;
+                let rounds = waiting * batch.latency.0 / (u64::from(batch.size) * alike);
+                let end = start + latency(choice, 1);
+                let keeps_up = waiting <= u64::from(batch.size)
+                    || start + Micros(rounds) + batch.latency <= Time(requests.deadline[last]);
+                let worth = match (end <= deadline, keeps_up) {
+                    (false, _) => (0, 0.0),
+                    (true, false) => (1, f64::from(batch.size) / batch.latency.as_secs_f64()),
+                    (true, true) => (2, accuracy),
+                };
+                (worth, end, choice)
+            })
+            .collect();
         let choice = match progress_of(window, first) {
             Some(p) => has_room(p.worker.index()).then_some(FallbackChoice {
                 worker: p.worker,
@@ -169,12 +214,10 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
             // The first of the best, in the order of workers, variants and exits.
             None => exits
                 .iter()
-                .filter(|(_, end, _)| *end <= deadline)
                 .reduce(|best, exit| {
                     let better = exit.0 > best.0 || exit.0 == best.0 && exit.1 < best.1;
                     if better { exit } else { best }
                 })
-                .or_else(|| exits.iter().reduce(|a, b| if b.1 < a.1 { b } else { a }))
                 .map(|&(_, _, choice)| choice),
         };
         let Some(choice) = choice.filter(|_| !taken[first]) else {
@@ -193,7 +236,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
             if taken[i] || !same || stages_run(window, i, choice) != Some(choice.from_stage) {
                 continue;
             }
-            if !late && free_at[w] + latency(choice, size + 1) > deadline {
+            if !late && (hopeless(i) || free_at[w] + latency(choice, size + 1) > deadline) {
                 break;
             }
             members.push(i);

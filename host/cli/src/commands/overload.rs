@@ -1,0 +1,92 @@
+//! `switchyard overload`: goodput past capacity, under each policy.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::numbers::positive;
+use super::print;
+use crate::overload::{OverloadOptions, run as measure};
+
+/// Measure answers in time per second past capacity, simulated and over HTTP
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  switchyard overload
+  switchyard overload --policy edf --policy fcfs --simulated
+  switchyard overload --live --connections 8,768,3500 --late serve
+
+The app `heart` on one worker, with deadlines of 20, 50, 150 and 500 ms in equal shares. Simulated:
+each policy at multiples of the load of its peak. Live: a server of its own, with connections that
+send again once they are answered; the last row has the first number of connections again.
+
+Exit code 1 if a point has less than --least of its policy's peak.")]
+pub(super) struct OverloadArgs {
+    /// Folder of policies
+    #[arg(long, value_name = "DIR", default_value = "target/policies")]
+    policies: PathBuf,
+    /// Folder of models
+    #[arg(long, value_name = "DIR", default_value = "models/zoo")]
+    zoo: PathBuf,
+    /// Profile of this machine [default: measured now]
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// A policy; repeat the option for more. `edf`: the native fallback
+    #[arg(long = "policy", value_name = "NAME", default_values = ["edf", "fcfs", "sneakpeek", "stability", "ramsis", "mael"])]
+    names: Vec<String>,
+    /// Treatment of requests that cannot be answered in time: serve, drop, last or shed
+    #[arg(long, value_name = "HOW", default_value = "shed")]
+    late: String,
+    /// Multiples of the load at the peak
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1.0, 1.2, 2.0, 5.0, 10.0], value_parser = positive)]
+    loads: Vec<f64>,
+    /// Connections
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [8, 768, 3500])]
+    connections: Vec<usize>,
+    /// Seconds for each point
+    #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = positive)]
+    seconds: f64,
+    /// Least share of the peak
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = positive)]
+    least: f64,
+    /// Only in virtual time
+    #[arg(long, conflicts_with = "live")]
+    simulated: bool,
+    /// Only over HTTP
+    #[arg(long)]
+    live: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Time for a profile.
+const BUDGET: Duration = Duration::from_secs(30);
+
+/// Runs and prints; an error if a point is below the least share.
+pub(super) fn run(args: &OverloadArgs) -> Result<(), Failure> {
+    let options = OverloadOptions {
+        policies_dir: args.policies.clone(),
+        zoo: args.zoo.clone(),
+        profile: args.profile.clone(),
+        budget: BUDGET,
+        policies: args.names.clone(),
+        late: args.late.clone(),
+        loads: args.loads.clone(),
+        connections: args.connections.clone(),
+        seconds: args.seconds,
+        simulates: !args.live,
+        serves: !args.simulated,
+    };
+    let report = measure(&options)?;
+    match args.json {
+        true => print::json(&report)?,
+        false => print::line(&report)?,
+    }
+    let low = report.below(args.least);
+    match low.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::check(low.join("; "))),
+    }
+}

@@ -1,0 +1,288 @@
+//! Observed over profiled latency, so that predictions follow the machine.
+//!
+//! A profile is measured once; clients that share the cores make batches slower later. For each kind
+//! of worker, and each series of batches on it, this keeps the ratios of the last batches. Their
+//! quantile at the profile's percentile is the *slowdown* by which predictions are multiplied.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{ExitId, KindId, VariantId};
+use crate::time::{Micros, Time};
+
+/// Ratios kept per series: enough for a 95th percentile.
+const KEPT: usize = 32;
+
+/// Fewest recent ratios for a slowdown of a series; with fewer, that of its kind holds.
+const LEAST: usize = 8;
+
+/// Ratios older than this do not count: the cause of the slowdown may be gone.
+const MEMORY: Micros = Micros::from_millis(5_000);
+
+/// A slowdown changes once the quantile has moved by more than one part in this many.
+const HYSTERESIS: u32 = 8;
+
+/// Bounds of a ratio: one stalled batch must not stop admission.
+const SLOWDOWN_MIN: Slowdown = Slowdown(UNIT / 2);
+const SLOWDOWN_MAX: Slowdown = Slowdown(UNIT * 8);
+
+const UNIT: u32 = 1_024;
+
+/// Observed over profiled latency, a fixed-point number, so that it is the same on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slowdown(u32);
+
+/// Batches whose latencies are comparable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BatchSeries {
+    pub(crate) kind: KindId,
+    pub(crate) variant: VariantId,
+    pub(crate) from_stage: u32,
+    pub(crate) to_stage: u32,
+    pub(crate) exit: Option<ExitId>,
+    /// Requests in the batch. Sizes with the same binary logarithm share a series.
+    pub(crate) size: u32,
+}
+
+/// The slowdowns of a pool.
+#[derive(Debug, Default)]
+pub(crate) struct Estimates {
+    /// Off: every slowdown is 1.
+    follows: bool,
+    percentile: f64,
+    kinds: Vec<Ratios>,
+    series: BTreeMap<BatchSeries, Ratios>,
+}
+
+/// The last ratios of one series.
+#[derive(Clone, Debug)]
+struct Ratios {
+    kept: [(Time, Slowdown); KEPT],
+    len: usize,
+    next: usize,
+    published: Slowdown,
+    newest: Time,
+}
+
+// === impl Slowdown ===
+
+impl Slowdown {
+    /// As fast as profiled.
+    pub const NONE: Self = Self(UNIT);
+
+    /// The time that a profiled latency takes at this slowdown.
+    pub fn of(self, profiled: Micros) -> Micros {
+        if self == Self::NONE {
+            return profiled;
+        }
+        Micros(profiled.0.saturating_mul(u64::from(self.0)) / u64::from(UNIT))
+    }
+
+    /// As a number; 1 as fast as profiled.
+    pub fn ratio(self) -> f64 {
+        f64::from(self.0) / f64::from(UNIT)
+    }
+
+    fn between(profiled: Micros, observed: Micros) -> Self {
+        let ratio = observed.0.saturating_mul(u64::from(UNIT)) / profiled.0.max(1);
+        let ratio = u32::try_from(ratio).unwrap_or(u32::MAX);
+        Self(ratio).clamp(SLOWDOWN_MIN, SLOWDOWN_MAX)
+    }
+
+    /// Further from `other` than the hysteresis.
+    fn is_far_from(self, other: Self) -> bool {
+        self.0.abs_diff(other.0) > other.0 / HYSTERESIS
+    }
+}
+
+// === impl Estimates ===
+
+impl Estimates {
+    pub(crate) fn new(follows: bool, percentile: f64, kinds: usize) -> Self {
+        Self {
+            follows,
+            percentile,
+            kinds: vec![Ratios::default(); kinds],
+            series: BTreeMap::new(),
+        }
+    }
+
+    /// A batch took `observed` where the profile says `profiled`. True when the slowdown of its
+    /// kind changed.
+    pub(crate) fn observe(
+        &mut self,
+        now: Time,
+        series: BatchSeries,
+        profiled: Micros,
+        observed: Micros,
+    ) -> bool {
+        if !self.follows || profiled == Micros::ZERO {
+            return false;
+        }
+        let Some(kind) = self.kinds.get_mut(series.kind.index()) else {
+            return false;
+        };
+        let ratio = Slowdown::between(profiled, observed);
+        let changed = kind.add(now, ratio, self.percentile);
+        let ratios = self.series.entry(series.class()).or_default();
+        ratios.add(now, ratio, self.percentile);
+        changed
+    }
+
+    /// The slowdown of all batches on a kind of worker.
+    pub(crate) fn of_kind(&self, now: Time, kind: KindId) -> Slowdown {
+        let ratios = self.kinds.get(kind.index());
+        ratios.map_or(Slowdown::NONE, |ratios| ratios.at(now))
+    }
+
+    /// The slowdown of a series; that of its kind while few of its batches ran lately.
+    pub(crate) fn of_series(&self, now: Time, series: BatchSeries) -> Slowdown {
+        if !self.follows {
+            return Slowdown::NONE;
+        }
+        match self.series.get(&series.class()) {
+            Some(ratios) if ratios.len >= LEAST && !ratios.is_stale(now) => ratios.published,
+            _ => self.of_kind(now, series.kind),
+        }
+    }
+}
+
+// === impl BatchSeries ===
+
+impl BatchSeries {
+    fn class(self) -> Self {
+        Self {
+            size: self.size.max(1).ilog2(),
+            ..self
+        }
+    }
+}
+
+// === impl Ratios ===
+
+impl Default for Ratios {
+    fn default() -> Self {
+        Self {
+            kept: [(Time::ZERO, Slowdown::NONE); KEPT],
+            len: 0,
+            next: 0,
+            published: Slowdown::NONE,
+            newest: Time::ZERO,
+        }
+    }
+}
+
+impl Ratios {
+    /// Takes a ratio in. True when the published slowdown changed.
+    fn add(&mut self, now: Time, ratio: Slowdown, percentile: f64) -> bool {
+        if self.is_stale(now) {
+            self.len = 0;
+            self.next = 0;
+        }
+        self.kept[self.next] = (now, ratio);
+        self.next = (self.next + 1) % KEPT;
+        self.len = (self.len + 1).min(KEPT);
+        self.newest = now;
+        if self.len < LEAST {
+            return false;
+        }
+        let quantile = self.quantile(now, percentile);
+        let changed = quantile.is_far_from(self.published);
+        if changed {
+            self.published = quantile;
+        }
+        changed
+    }
+
+    fn quantile(&self, now: Time, percentile: f64) -> Slowdown {
+        let mut recent = [Slowdown::NONE; KEPT];
+        let mut len = 0;
+        for &(at, ratio) in &self.kept[..self.len] {
+            if now.since(at) <= MEMORY {
+                recent[len] = ratio;
+                len += 1;
+            }
+        }
+        let rank = ((len as f64) * percentile).ceil() as usize;
+        let recent = &mut recent[..len];
+        let rank = rank.clamp(1, len.max(1)) - 1;
+        match len {
+            0 => Slowdown::NONE,
+            _ => *recent.select_nth_unstable(rank).1,
+        }
+    }
+
+    fn at(&self, now: Time) -> Slowdown {
+        match self.is_stale(now) {
+            true => Slowdown::NONE,
+            false => self.published,
+        }
+    }
+
+    fn is_stale(&self, now: Time) -> bool {
+        self.len == 0 || now.since(self.newest) > MEMORY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERIES: BatchSeries = BatchSeries {
+        kind: KindId(0),
+        variant: VariantId(0),
+        from_stage: 0,
+        to_stage: 1,
+        exit: Some(ExitId(0)),
+        size: 4,
+    };
+
+    fn observed(estimates: &mut Estimates, from_ms: u64, count: u64, us: u64) {
+        for i in 0..count {
+            let at = Time::ZERO + Micros::from_millis(from_ms + i);
+            estimates.observe(at, SERIES, Micros(1_000), Micros(us));
+        }
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Micros::from_millis(ms)
+    }
+
+    #[test]
+    fn the_slowdown_follows_the_machine_and_returns() {
+        let mut estimates = Estimates::new(true, 0.95, 1);
+        assert_eq!(estimates.of_series(at(0), SERIES), Slowdown::NONE);
+        observed(&mut estimates, 0, 40, 1_800);
+        let slowdown = estimates.of_series(at(40), SERIES);
+        assert!((slowdown.ratio() - 1.8).abs() < 0.01, "{slowdown:?}");
+        assert_eq!(slowdown.of(Micros(10_000)), Micros(17_998));
+        let other = BatchSeries {
+            variant: VariantId(9),
+            ..SERIES
+        };
+        assert_eq!(estimates.of_series(at(40), other), slowdown, "by its kind");
+        observed(&mut estimates, 100, 40, 1_000);
+        assert_eq!(estimates.of_series(at(140), SERIES), Slowdown::NONE);
+    }
+
+    #[test]
+    fn a_small_change_moves_nothing() {
+        let mut estimates = Estimates::new(true, 0.95, 1);
+        observed(&mut estimates, 0, 40, 1_100);
+        assert_eq!(estimates.of_series(at(40), SERIES), Slowdown::NONE);
+    }
+
+    #[test]
+    fn one_stall_is_bounded_and_forgotten() {
+        let mut estimates = Estimates::new(true, 0.95, 1);
+        observed(&mut estimates, 0, 10, 1_000_000);
+        assert_eq!(estimates.of_series(at(10), SERIES), SLOWDOWN_MAX);
+        assert_eq!(estimates.of_series(at(5_011), SERIES), Slowdown::NONE);
+    }
+
+    #[test]
+    fn it_can_be_switched_off() {
+        let mut estimates = Estimates::new(false, 0.95, 1);
+        observed(&mut estimates, 0, 40, 4_000);
+        assert_eq!(estimates.of_series(at(40), SERIES), Slowdown::NONE);
+    }
+}

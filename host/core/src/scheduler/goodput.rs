@@ -1,0 +1,455 @@
+//! Goodput whatever the policy: requests that cannot be answered in time make room for those that
+//! can.
+//!
+//! Three rules hold for apps with `late = "shed"` or `"last"`, all by profiled latencies times the
+//! observed [slowdown](crate::estimate):
+//! - an arrival is refused if the requests ahead of it leave no time for it;
+//! - a pending request gives up once no variant can answer it in time on the worker that is free
+//!   first; also, while its app has more than a batch per worker pending, once the app's usual
+//!   batch would answer it late. Otherwise the oldest requests force ever smaller batches (the
+//!   early drop of Nexus, SOSP 2019, section 6.3);
+//! - rows that a batch would answer late leave it before it starts.
+
+use super::Scheduler;
+use crate::capacity::EfficientBatch;
+use crate::catalog::Late;
+use crate::estimate::BatchSeries;
+use crate::ids::{AppId, ExitId, KindId, RequestId, VariantId, WorkerId};
+use crate::request::{DroppedFrom, Outcome, Rejection};
+use crate::table::RequestState;
+use crate::time::{Micros, Time};
+use crate::worker::{Members, WorkerBatch};
+
+/// While all requests of an idle pool look hopeless, one in this time is served all the same: the
+/// profile may be too slow, and only a batch can show that.
+const PROBE_EVERY: Micros = Micros::from_millis(1_000);
+
+/// Of the decaying largest latency of an app's efficient batches, each batch takes one part in
+/// this many off.
+const USUAL_DECAY: u64 = 8;
+
+/// The time that an app's next request takes.
+#[derive(Clone, Copy, Debug)]
+struct AppOutlook {
+    /// When a worker is free, by the batches that run and are queued.
+    start: Time,
+    /// A batch of one by the fastest variant.
+    fastest: Micros,
+    /// The usual efficient batch.
+    usual: Micros,
+    /// Requests that give each worker that batch.
+    enough: usize,
+}
+
+impl Scheduler {
+    /// Notes the batch that an app gets.
+    pub(super) fn note_usual(&mut self, worker: WorkerId, batch: &WorkerBatch) {
+        let (Some(spec), Some(variant)) = (
+            self.catalog.worker(worker),
+            self.catalog.variant(batch.variant),
+        ) else {
+            return;
+        };
+        let exit = batch.exit.unwrap_or(variant.last_exit());
+        let found = self.capacity.efficient(spec.kind, batch.variant, exit);
+        let (Some(found), Some(usual)) = (found, self.usual.get_mut(variant.app.index())) else {
+            return;
+        };
+        usual.latency = Micros(usual.latency.0 - usual.latency.0 / USUAL_DECAY);
+        if found.latency >= usual.latency {
+            *usual = found;
+        }
+    }
+
+    fn outlook(&mut self, now: Time, app: AppId) -> Option<AppOutlook> {
+        let bounds = self.capacity.app(app);
+        let (fastest, kind) = bounds.fastest?;
+        let usual = self.usual_batch(app);
+        let slowdown = |kind| self.estimates.of_kind(now, kind);
+        let (fastest, usual_time) = (
+            slowdown(kind).of(fastest),
+            slowdown(usual.kind).of(usual.latency),
+        );
+        Some(AppOutlook {
+            start: self.workers.earliest_free(now),
+            fastest,
+            usual: usual_time,
+            enough: self.workers.up() * usual.size as usize,
+        })
+    }
+
+    fn usual_batch(&self, app: AppId) -> EfficientBatch {
+        let usual = self.usual.get(app.index()).copied().unwrap_or_default();
+        match usual.size {
+            0 => self.capacity.app(app).best,
+            _ => usual,
+        }
+    }
+
+    // ---- arrivals ---------------------------------------------------------------------
+
+    /// Whether a request that has just come can be answered in time.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub(super) fn admit(&mut self, now: Time, id: RequestId) -> Result<(), Rejection> {
+        let Some(entry) = self.table.get(id) else {
+            return Ok(());
+        };
+        if !entry.late().is_guarded() {
+            return Ok(());
+        }
+        let (late, request) = (entry.late(), &entry.request);
+        let (app, deadline, pinned) = (request.app, request.deadline, request.pinned);
+        let Some(mut outlook) = self.outlook(now, app) else {
+            return Ok(());
+        };
+        if let Some(variant) = pinned {
+            outlook.fastest = self.fastest_of(now, variant).unwrap_or(outlook.fastest);
+        }
+        if now + outlook.fastest > deadline {
+            if self.probes(now, id) || late == Late::Last {
+                return Ok(());
+            }
+            return Err(Rejection::DeadlineTooShort);
+        }
+        if pinned.is_some() {
+            return Ok(());
+        }
+        let waiting = self.table.guarded(app).map_or(0, |waiting| waiting.len());
+        let cap = 2 * outlook.enough.max(1);
+        if waiting > cap && self.is_flooding(now, app) {
+            return Err(Rejection::Overloaded);
+        }
+        let last_start = Micros(
+            deadline
+                .0
+                .saturating_sub(outlook.fastest.0 + outlook.start.0),
+        );
+        let places = self.served_within(now, app, last_start);
+        let ahead = self.table.guarded(app).map_or(0, |waiting| {
+            match waiting.len() as u64 > places {
+                // Only requests with an earlier deadline are ahead.
+                true => waiting
+                    .range(..(deadline, id))
+                    .take(places as usize + 1)
+                    .count(),
+                false => 0,
+            }
+        });
+        match ahead as u64 > places {
+            true => Err(Rejection::Overloaded),
+            false => Ok(()),
+        }
+    }
+
+    /// The most requests of an app that all workers together serve in this time.
+    fn served_within(&self, now: Time, app: AppId, time: Micros) -> u64 {
+        let best = self.capacity.app(app).best;
+        let latency = self.estimates.of_kind(now, best.kind).of(best.latency);
+        let workers = self.workers.up() as u64;
+        let served = u128::from(time.0) * u128::from(workers) * u128::from(best.size);
+        let served = served / u128::from(latency.0.max(1));
+        u64::try_from(served).unwrap_or(u64::MAX)
+    }
+
+    fn fastest_of(&self, now: Time, variant: VariantId) -> Option<Micros> {
+        let exit = self.catalog.variant(variant)?.last_exit();
+        let workers = (0..).map(WorkerId).zip(&self.catalog.workers);
+        let latencies = workers.filter_map(|(worker, spec)| {
+            let latency = self.catalog.latency(worker, variant, exit, 1)?;
+            Some(self.estimates.of_kind(now, spec.kind).of(latency))
+        });
+        latencies.min()
+    }
+
+    fn probes(&mut self, now: Time, id: RequestId) -> bool {
+        let is_alone = self.table.pending().len() <= 1 && self.workers.any_idle();
+        if !is_alone || now < self.next_probe {
+            return false;
+        }
+        self.next_probe = now + PROBE_EVERY;
+        if let Some(entry) = self.table.get_mut(id) {
+            entry.probe = true;
+        }
+        self.table.set_state(id, RequestState::Pending);
+        true
+    }
+
+    /// Whether an app asks for more than its max-min fair share of the workers while the pool
+    /// cannot serve all apps.
+    fn is_flooding(&mut self, now: Time, app: AppId) -> bool {
+        let capacity = self.workers.up() as f64;
+        let rates: Vec<f64> = self.load.rates(now).collect();
+        let demand = |(a, rate): (u32, f64)| {
+            let usual = self.usual_batch(AppId(a));
+            let latency = self.estimates.of_kind(now, usual.kind).of(usual.latency);
+            rate * latency.as_secs_f64() / f64::from(usual.size.max(1))
+        };
+        let demands: Vec<f64> = (0..).zip(rates).map(demand).collect();
+        demands.get(app.index()).copied().unwrap_or(0.0) > fair_level(&demands, capacity)
+    }
+
+    // ---- pending requests -------------------------------------------------------------
+
+    /// Takes the hopeless requests out of the way.
+    pub(super) fn shed(&mut self, now: Time) {
+        for app in (0..self.catalog.apps.len() as u32).map(AppId) {
+            if self.table.guarded(app).is_none() {
+                continue;
+            }
+            let Some(outlook) = self.outlook(now, app) else {
+                continue;
+            };
+            while let Some(id) = self.hopeless(app, outlook) {
+                self.give_up(now, id);
+            }
+        }
+    }
+
+    fn hopeless(&self, app: AppId, outlook: AppOutlook) -> Option<RequestId> {
+        let waiting = self.table.guarded(app)?;
+        let &(deadline, id) = waiting.first()?;
+        let is_late = outlook.start + outlook.fastest > deadline;
+        let is_crowded = waiting.len() > outlook.enough && outlook.start + outlook.usual > deadline;
+        (is_late || is_crowded).then_some(id)
+    }
+
+    /// When the first pending request becomes hopeless even on an idle worker.
+    pub(super) fn next_hopeless(&self, now: Time) -> Option<Time> {
+        let apps = (0..self.catalog.apps.len() as u32).map(AppId);
+        let moments = apps.filter_map(|app| {
+            let &(deadline, _) = self.table.guarded(app)?.first()?;
+            let (fastest, kind) = self.capacity.app(app).fastest?;
+            let fastest = self.estimates.of_kind(now, kind).of(fastest);
+            Some(deadline - fastest + Micros(1))
+        });
+        moments.min()
+    }
+
+    /// Ends a request that cannot be answered in time, or keeps it for when nothing else waits.
+    pub(super) fn give_up(&mut self, now: Time, id: RequestId) {
+        let Some(entry) = self.table.get(id) else {
+            return;
+        };
+        let from = match entry.state() {
+            RequestState::Lane(_) | RequestState::Queued(..) => DroppedFrom::Queue,
+            _ if entry.progress.is_some() => DroppedFrom::BetweenStages,
+            _ => DroppedFrom::Pending,
+        };
+        let keeps = entry.late() == Late::Last && entry.progress.is_none();
+        if keeps {
+            self.late.insert((entry.request.deadline, id));
+            self.table.set_state(id, RequestState::Late);
+        } else {
+            self.end(now, id, Outcome::Dropped(from), None);
+        }
+    }
+
+    // ---- batches ----------------------------------------------------------------------
+
+    /// Takes the rows out of a batch that it would answer late. The rest is the largest batch that
+    /// answers all its rows in time; none: no row is left.
+    pub(super) fn keep_feasible(
+        &mut self,
+        now: Time,
+        worker: WorkerId,
+        mut batch: WorkerBatch,
+    ) -> Option<WorkerBatch> {
+        let app = self.catalog.variant(batch.variant)?.app;
+        let is_guarded = self.catalog.app(app)?.late.is_guarded();
+        if !is_guarded || batch.late {
+            return Some(batch);
+        }
+        let mut rows = self.deadlines(&batch);
+        let is_in_time = |size: usize, deadline: Time, batch: &WorkerBatch| {
+            let time = self.time_of(now, worker, batch, size as u32);
+            time.is_none_or(|time| now + time <= deadline)
+        };
+        let first = rows.iter().map(|&(deadline, _)| deadline).min()?;
+        if is_in_time(rows.len(), first, &batch) {
+            return Some(batch);
+        }
+        // Latest deadline first: a prefix of k rows is the best batch of k.
+        rows.sort_by(|a, b| b.cmp(a));
+        let fits = |&k: &usize| is_in_time(k, rows[k - 1].0, &batch);
+        let kept = (1..=rows.len()).rev().find(fits).unwrap_or(0);
+        let leaving: Members = rows[kept..].iter().map(|&(_, id)| id).collect();
+        batch.members.retain(|id| !leaving.contains(id));
+        for id in leaving {
+            self.leave(now, id, batch.pinned);
+        }
+        if batch.members.is_empty() {
+            return None;
+        }
+        let size = batch.members.len() as u32;
+        if let Some(time) = self.time_of(now, worker, &batch, size) {
+            batch.expected = time;
+        }
+        Some(batch)
+    }
+
+    /// The deadlines of a batch's rows. Probes run at any time.
+    fn deadlines(&self, batch: &WorkerBatch) -> Vec<(Time, RequestId)> {
+        let rows = batch.members.iter().map(|&id| {
+            let entry = self.table.get(id);
+            let deadline = match entry {
+                Some(entry) if !entry.probe => entry.request.deadline,
+                _ => Time::NEVER,
+            };
+            (deadline, id)
+        });
+        rows.collect()
+    }
+
+    /// Whether the host guards a request that will be late if its batch takes this time.
+    pub(super) fn is_late_after(&self, now: Time, id: RequestId, time: Option<Micros>) -> bool {
+        let Some((entry, time)) = self.table.get(id).zip(time) else {
+            return false;
+        };
+        entry.late().is_guarded() && !entry.probe && now + time > entry.request.deadline
+    }
+
+    /// The time of a batch if it had this size.
+    pub(super) fn time_of(
+        &self,
+        now: Time,
+        worker: WorkerId,
+        batch: &WorkerBatch,
+        size: u32,
+    ) -> Option<Micros> {
+        let kind = self.catalog.worker(worker)?.kind;
+        let series = BatchSeries {
+            size,
+            ..batch.series(kind)
+        };
+        let compute = self.catalog.profile.latency(
+            kind,
+            batch.variant,
+            batch.from_stage,
+            batch.to_stage,
+            batch.exit,
+            size,
+        )?;
+        Some(self.estimates.of_series(now, series).of(compute) + batch.load)
+    }
+
+    /// A row leaves its batch: for another one if a variant may still answer it in time.
+    fn leave(&mut self, now: Time, id: RequestId, pinned: bool) {
+        let Some(entry) = self.table.get_mut(id) else {
+            return;
+        };
+        let may_return = !pinned && !entry.left_batch && entry.progress.is_none();
+        entry.left_batch = true;
+        let (app, deadline) = (entry.request.app, entry.request.deadline);
+        let fastest = self.capacity.app(app).fastest;
+        let in_time = fastest.is_some_and(|(fastest, kind)| {
+            now + self.estimates.of_kind(now, kind).of(fastest) <= deadline
+        });
+        match may_return && in_time {
+            true => self.set_pending(id),
+            false => self.give_up(now, id),
+        }
+    }
+
+    // ---- served last ------------------------------------------------------------------
+
+    /// Gives an idle worker a batch of requests that will be late, if nothing else waits. False:
+    /// there is no such worker or request.
+    pub(super) fn serve_late(&mut self, now: Time) -> bool {
+        if self.late.is_empty() || !self.table.pending().is_empty() {
+            return false;
+        }
+        let Some(worker) = self.workers.ids().find(|&w| self.workers[w].is_idle()) else {
+            return false;
+        };
+        let Some(batch) = self.late_batch(worker) else {
+            return false;
+        };
+        self.start(now, worker, batch);
+        true
+    }
+
+    /// The oldest late requests of one app, in the batch with the largest rate.
+    fn late_batch(&mut self, worker: WorkerId) -> Option<WorkerBatch> {
+        let spec = self.catalog.worker(worker)?;
+        let (kind, memory) = (spec.kind, spec.memory_bytes);
+        let app_of = |id| self.table.get(id).map(|entry| entry.request.app);
+        let (app, (variant, exit)) = self.late.iter().find_map(|&(_, id)| {
+            let app = app_of(id)?;
+            Some((app, self.best_on(app, kind, memory)?))
+        })?;
+        let found = self.catalog.variant(variant)?;
+        let to_stage = found.exit(exit)?.after_stage;
+        let size = self.capacity.efficient(kind, variant, exit)?.size as usize;
+        let of_app = self.late.iter().filter(|&&(_, id)| app_of(id) == Some(app));
+        let rows: Vec<_> = of_app.take(size).copied().collect();
+        for row in &rows {
+            self.late.remove(row);
+        }
+        Some(WorkerBatch {
+            id: self.next_batch(),
+            variant,
+            from_stage: 0,
+            to_stage,
+            exit: Some(exit),
+            members: rows.into_iter().map(|(_, id)| id).collect(),
+            expected: Micros::ZERO,
+            profiled: Micros::ZERO,
+            load: Micros::ZERO,
+            decided: self.decided_by_host(),
+            pinned: false,
+            late: true,
+        })
+    }
+
+    fn best_on(&self, app: AppId, kind: KindId, memory_bytes: u64) -> Option<(VariantId, ExitId)> {
+        let mut best: Option<(EfficientBatch, (VariantId, ExitId))> = None;
+        for (variant, found) in self.catalog.variants_of(app) {
+            if found.memory_bytes > memory_bytes {
+                continue;
+            }
+            for exit in (0..found.exits.len() as u32).map(ExitId) {
+                if let Some(batch) = self.capacity.efficient(kind, variant, exit)
+                    && best.is_none_or(|(other, _)| batch.is_better_than(other))
+                {
+                    best = Some((batch, (variant, exit)));
+                }
+            }
+        }
+        best.map(|(_, choice)| choice)
+    }
+}
+
+/// The max-min fair share of `capacity` among these demands: an app that asks for less gets all it
+/// asks for, and the others share the rest equally. Infinite when all demands fit, or when only
+/// one app asks for anything.
+fn fair_level(demands: &[f64], capacity: f64) -> f64 {
+    let mut asking: Vec<f64> = demands.iter().copied().filter(|&d| d > 0.0).collect();
+    if asking.len() < 2 || asking.iter().sum::<f64>() <= capacity {
+        return f64::INFINITY;
+    }
+    asking.sort_by(f64::total_cmp);
+    let mut left = capacity;
+    for (served, demand) in asking.iter().enumerate() {
+        let share = left / (asking.len() - served) as f64;
+        if *demand > share {
+            return share;
+        }
+        left -= demand;
+    }
+    f64::INFINITY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fair_share_is_max_min() {
+        assert_eq!(fair_level(&[0.4, 0.5], 1.0), f64::INFINITY);
+        assert_eq!(fair_level(&[10.0, 0.0], 1.0), f64::INFINITY, "alone");
+        assert_eq!(fair_level(&[10.0, 0.25], 1.0), 0.75);
+        assert_eq!(fair_level(&[10.0, 10.0, 0.5], 2.0), 0.75);
+    }
+}
