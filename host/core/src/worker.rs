@@ -30,8 +30,6 @@ pub(crate) struct WorkerBatch {
     pub(crate) members: Members,
     /// Predicted time on the worker, a load that it has to wait for included.
     pub(crate) expected: Micros,
-    /// Its computation by the profile.
-    pub(crate) profiled: Micros,
     /// The load that it has to wait for.
     pub(crate) load: Micros,
     /// The policy that decided it, and the window.

@@ -159,7 +159,7 @@ impl Files {
             .iter()
             .map(|scale| {
                 json!({
-                    "arrivals": { "poisson": { "rate_per_s": rate } },
+                    "arrivals": { "poisson": { "rate": rate } },
                     "deadline": { "scaled": scale },
                 })
             })

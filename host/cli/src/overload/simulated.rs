@@ -10,9 +10,9 @@ use super::options::OverloadOptions;
 use super::report::{Curve, CurvePoint};
 use crate::commands::Failure;
 
-/// The loads among which the peak is searched, in requests per second: each 15 % above the one
+/// The loads among which the peak is searched, in requests per second: each 25 % above the one
 /// before.
-const SEARCHED: (f64, f64, f64) = (100.0, 20_000.0, 1.15);
+const SEARCHED: (f64, f64, f64) = (100.0, 60_000.0, 1.25);
 
 /// Simulates one policy.
 pub(super) fn curve(

@@ -79,7 +79,6 @@ impl Scheduler {
                     exit: Some(exit),
                     members: Members::from_slice(&[id]),
                     expected: Micros::ZERO,
-                    profiled: Micros::ZERO,
                     load: Micros::ZERO,
                     decided: self.decided_by_host(),
                     pinned: true,

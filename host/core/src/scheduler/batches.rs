@@ -89,7 +89,6 @@ impl Scheduler {
             exit: Some(exit),
             members: Members::new(),
             expected: Micros::ZERO,
-            profiled: Micros::ZERO,
             load: Micros::ZERO,
             decided: self.decided_by_host(),
             pinned: false,
@@ -116,11 +115,11 @@ impl Scheduler {
     /// Fills in the times of a batch that goes to the end of a worker's queue.
     fn predict(&self, worker: WorkerId, batch: &mut WorkerBatch) {
         let held = &self.workers[worker];
-        batch.profiled = held.profiled(&self.catalog, worker, batch);
+        let profiled = held.profiled(&self.catalog, worker, batch);
         batch.load = held.load(&self.catalog, worker, batch);
         let kind = self.catalog.worker(worker).map_or(KindId(0), |w| w.kind);
         let slowdown = self.estimates.of_series(self.now, batch.series(kind));
-        batch.expected = slowdown.of(batch.profiled) + batch.load;
+        batch.expected = slowdown.of(profiled) + batch.load;
     }
 
     /// Compares the time of a batch with the profile's.
@@ -132,7 +131,9 @@ impl Scheduler {
         if batch.load == Micros::ZERO {
             let took = now.since(running.since);
             let series = batch.series(kind);
-            if self.estimates.observe(now, series, batch.profiled, took) {
+            // Rows may have left or joined it since it was predicted.
+            let profiled = self.workers[worker].profiled(&self.catalog, worker, batch);
+            if self.estimates.observe(now, series, profiled, took) {
                 let kinds = (0..self.catalog.kinds.len() as u32).map(KindId);
                 let slowdowns: Vec<_> = kinds.map(|k| self.estimates.of_kind(now, k)).collect();
                 self.guard.follow(&slowdowns);

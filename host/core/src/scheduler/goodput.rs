@@ -395,7 +395,6 @@ impl Scheduler {
             exit: Some(exit),
             members: rows.into_iter().map(|(_, id)| id).collect(),
             expected: Micros::ZERO,
-            profiled: Micros::ZERO,
             load: Micros::ZERO,
             decided: self.decided_by_host(),
             pinned: false,

@@ -259,7 +259,6 @@ impl Scheduler {
             exit: dispatch.exit,
             members,
             expected: Micros::ZERO,
-            profiled: Micros::ZERO,
             load: Micros::ZERO,
             decided: decided.clone(),
             pinned: false,
