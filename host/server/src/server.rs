@@ -98,7 +98,7 @@ pub enum StartError {
     #[error("metrics: {0}")]
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
     /// An address cannot be listened on.
-    #[error("server.{field}: {address}: {error}")]
+    #[error("server.{field}: {address}: {error}{}", way_out(field, error.kind()))]
     Listen {
         /// The field of the configuration.
         field: &'static str,
@@ -345,6 +345,22 @@ fn shadow(
         error,
     })?;
     Ok(Some(started))
+}
+
+/// The end of a message about an address that cannot be listened on.
+fn way_out(field: &str, kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::AddrInUse => {
+            format!("; stop the program that listens there, or choose another port with --{field}")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!("; choose an address of this machine with --{field}, such as 127.0.0.1:0")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("; choose a port from 1024 on with --{field}")
+        }
+        _ => String::new(),
+    }
 }
 
 /// Connections that the kernel keeps until they are accepted; it resets further ones.

@@ -71,11 +71,15 @@ pub(super) fn exits(after: &[usize], confusions: &[Confusion]) -> Vec<ExitCard> 
         .collect()
 }
 
-/// Writes a card as TOML.
+/// Writes a card as TOML, whole or not at all.
 pub(super) fn write<T: serde::Serialize>(file: &Path, card: &T) -> Result<(), ModelError> {
     let text = toml::to_string(card)
         .map_err(|error| ModelError::Training(format!("writing {}: {error}", file.display())))?;
-    std::fs::write(file, text).map_err(|source| ModelError::io(file, source))
+    // A server that follows the zoo, and an interrupted training, see the old card or the new one.
+    let partial = file.with_extension("partial");
+    std::fs::write(&partial, text)
+        .and_then(|()| std::fs::rename(&partial, file))
+        .map_err(|source| ModelError::io(file, source))
 }
 
 /// Creates a folder and its parents.
