@@ -27,7 +27,7 @@ pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
     // A file with values ends this at its first one.
     let is_zero = |view: &TensorView<'_>| view.data().iter().all(|byte| *byte == 0);
-    if parsed.len() > 0 && parsed.iter().all(|(_, view)| is_zero(&view)) {
+    if !parsed.is_empty() && parsed.iter().all(|(_, view)| is_zero(&view)) {
         let reason =
             "every value of every tensor is 0; train the variant again, or copy its file again";
         return Err(ModelError::weights(file, reason));

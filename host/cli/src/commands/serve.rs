@@ -76,7 +76,7 @@ fn missing_policy(policy: &str, file: &Path) -> Option<String> {
     };
     let file = file.display();
     Some(format!(
-        "policy `{policy}`: there is no {file}; {hint} The fallback serves until the file is there"
+        "policy `{policy}`: there is no {file} ({hint}); the fallback serves until the file is there"
     ))
 }
 
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(said("fcfs"), None);
         let text = said("sneakpek").unwrap();
         assert!(
-            text.contains("sneakpek.wasm; did you mean `sneakpeek`?"),
+            text.contains("sneakpek.wasm (did you mean `sneakpeek`?)"),
             "{text}"
         );
         let text = said("roundrobin").unwrap();

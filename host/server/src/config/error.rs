@@ -38,7 +38,7 @@ pub enum ConfigError {
     },
     /// Several fields are at fault; one line each.
     #[error("{}", lines(.0))]
-    Several(Vec<ConfigError>),
+    Several(Vec<Self>),
 }
 
 // === impl ConfigError ===

@@ -1,7 +1,7 @@
 //! One window as a unit test of the replayed policy: a Rust file, and next to it the window for
 //! `switchyard_sdk::testing::Case`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -25,12 +25,17 @@ pub(super) struct Case {
     pub(super) decided: Result<Vec<RequestId>, String>,
 }
 
+/// The file of the window, next to the test.
+pub(super) fn data_file(test: &Path) -> PathBuf {
+    test.with_extension("json")
+}
+
 // === impl Case ===
 
 impl Case {
     /// Writes test and window. `of` is the type that implements the policy.
     pub(super) fn write(&self, file: &Path, of: &str, trace: &Path) -> Result<(), Failure> {
-        let data = file.with_extension("json");
+        let data = data_file(file);
         let failed = |path: &Path, error: std::io::Error| {
             Failure::input(format!("{}: {error}", path.display()))
         };
