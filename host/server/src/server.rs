@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use switchyard_models::zoo::ZooApp;
+use switchyard_policy::cache::CacheError;
 use switchyard_policy::engine::EngineError;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, PolicyEngine};
@@ -68,8 +69,8 @@ pub enum StartError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The folder for compiled policies cannot be used.
-    #[error("policies.cache: {0}")]
-    Cache(#[from] switchyard_policy::cache::CacheError),
+    #[error("policies.cache: {error}{}", cache_way_out(.0), error = .0)]
+    Cache(#[from] CacheError),
     /// A pool's policies cannot be managed.
     #[error("pool {pool}: {error}")]
     Policies {
@@ -281,11 +282,7 @@ impl Listeners {
     }
 }
 
-fn loader(
-    engine: &PolicyEngine,
-    config: &Config,
-    pool: &PoolConfig,
-) -> Result<Loader, switchyard_policy::cache::CacheError> {
+fn loader(engine: &PolicyEngine, config: &Config, pool: &PoolConfig) -> Result<Loader, CacheError> {
     let options = LoaderOptions {
         cache_dir: config.policies.cache.clone(),
         limits: pool.limits(),
@@ -345,6 +342,14 @@ fn shadow(
         error,
     })?;
     Ok(Some(started))
+}
+
+/// The end of a message about a folder for compiled code.
+fn cache_way_out(error: &CacheError) -> &'static str {
+    match error {
+        CacheError::Io { .. } => "; name a folder that this user may write, or leave the field out",
+        CacheError::Untrusted { .. } => "",
+    }
 }
 
 /// The end of a message about an address that cannot be listened on.
