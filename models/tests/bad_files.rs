@@ -84,6 +84,25 @@ fn a_weights_file_of_noise_is_refused() {
 }
 
 #[test]
+fn weights_that_are_all_zero_are_refused() {
+    let (_dir, variant) = copy();
+    let file = variant.join("weights.safetensors");
+    let zeros = |tensor: &Tensor| tensor.zeros_like().unwrap();
+    rewrite(&file, |tensors| {
+        let biases = tensors.iter_mut().filter(|(name, _)| name.contains("bias"));
+        biases.for_each(|(_, bias)| *bias = zeros(bias));
+    });
+    load_variant(&variant, &Device::Cpu).unwrap();
+    rewrite(&file, |tensors| {
+        tensors
+            .values_mut()
+            .for_each(|tensor| *tensor = zeros(tensor));
+    });
+    let said = refusal(&variant, "weights.safetensors");
+    assert!(said.contains("every value of every tensor is 0"), "{said}");
+}
+
+#[test]
 fn a_missing_tensor_is_named() {
     let (_dir, variant) = copy();
     rewrite(&variant.join("weights.safetensors"), |tensors| {

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
 mod demo;
+mod draft;
 mod failure;
 #[cfg(test)]
 mod help;
@@ -20,6 +21,7 @@ mod profile;
 mod replay;
 mod serve;
 pub(crate) mod shipped;
+mod signals;
 mod simulate;
 mod train;
 

@@ -1,11 +1,16 @@
 //! Ranges of the fields of a profile, and keys that must be unique.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use crate::schema::{AccuracyCell, LatencyCell, ProfileFile, SlicingCell};
 
 /// Largest distance of a stated ratio from the ratio of the stated latencies.
 const TOLERANCE: f64 = 1e-3;
+
+/// The longest latency of a batch, in microseconds: an hour. A larger number is a mistake of the unit
+/// or of the program that wrote it, and sums of such numbers overflow.
+pub(crate) const LATENCY_MAX_US: u64 = 3_600_000_000;
 
 /// A field at fault and the reason.
 type Fault = (String, String);
@@ -25,6 +30,9 @@ impl ProfileFile {
             if !models.insert((&cell.kind, &cell.app, &cell.variant)) {
                 return Err(measured_twice("models", i));
             }
+            // 0: not measured.
+            let range = 0..=LATENCY_MAX_US;
+            in_range("load_us", cell.load_us, range).map_err(|fault| at("models", i, fault))?;
         }
         let mut exits = HashSet::new();
         for (i, cell) in self.accuracies.iter().enumerate() {
@@ -77,6 +85,28 @@ fn require(holds: bool, field: &'static str, reason: &str) -> Result<(), CellFau
     }
 }
 
+/// `Err` with value, range and way out unless the time is in the range.
+fn in_range(
+    field: &'static str,
+    time_us: u64,
+    range: RangeInclusive<u64>,
+) -> Result<(), CellFault> {
+    if range.contains(&time_us) {
+        return Ok(());
+    }
+    let (least, most) = (range.start(), range.end());
+    let reason = format!(
+        "{time_us}, must be {least} to {most} (one hour); measure it again with \
+         `switchyard profile`, or correct the import"
+    );
+    Err((field, reason))
+}
+
+/// As [`in_range`], for the latency of a batch, which takes some time.
+fn is_latency(field: &'static str, time_us: u64) -> Result<(), CellFault> {
+    in_range(field, time_us, 1..=LATENCY_MAX_US)
+}
+
 // === impl AccuracyCell ===
 
 impl AccuracyCell {
@@ -106,7 +136,8 @@ impl SlicingCell {
     fn check(&self) -> Result<(), CellFault> {
         require(self.batch > 0, "batch", "must be at least 1")?;
         require(self.cuts > 0, "cuts", "must be at least 1")?;
-        require(self.whole_us > 0, "whole_us", "must be at least 1")?;
+        is_latency("whole_us", self.whole_us)?;
+        is_latency("sliced_us", self.sliced_us)?;
         let ratio = self.sliced_us as f64 / self.whole_us as f64;
         let is_ratio = (self.ratio - ratio).abs() <= TOLERANCE;
         require(is_ratio, "ratio", "must be sliced_us / whole_us")
@@ -132,6 +163,15 @@ impl LatencyCell {
         require(self.batch > 0, "batch", "must be at least 1")?;
         let follows = self.from_stage < self.to_stage;
         require(follows, "to_stage", "must follow from_stage")?;
+        let times = [
+            ("p50_us", Some(self.p50_us)),
+            ("p95_us", Some(self.p95_us)),
+            ("p99_us", Some(self.p99_us)),
+            ("mean_us", self.mean_us),
+        ];
+        for (field, time_us) in times {
+            time_us.map_or(Ok(()), |time_us| is_latency(field, time_us))?;
+        }
         let ascends = self.p50_us <= self.p95_us;
         require(ascends, "p95_us", "must not be below p50_us")?;
         let ascends = self.p95_us <= self.p99_us;

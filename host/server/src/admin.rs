@@ -1,18 +1,30 @@
 //! The admin port: metrics, status, and the decision behind an answer. Read-only.
+//!
+//! - `connections`: the listener, with its own limits, so that it answers in a flood of inferences
+//! - `sender`: refuses requests that a web page sends
+//! - `questions`: asks a driver, which may be slow or stuck
 
+mod connections;
 mod decision;
+mod questions;
+mod sender;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
+use self::connections::ConnectionLimits;
+use self::questions::{Questions, Unanswered};
 use crate::clock::Clock;
 use crate::driver::{Message, PoolHandle, PoolStatus};
 use crate::policies::{PoliciesHandle, PoliciesStatus};
@@ -30,6 +42,7 @@ pub struct Admin {
     readiness: Arc<Readiness>,
     registry: Registry,
     clock: Clock,
+    questions: Questions,
 }
 
 /// One pool, as the admin port reaches it.
@@ -88,6 +101,7 @@ impl Admin {
             readiness,
             registry,
             clock,
+            questions: Questions::default(),
         }
     }
 
@@ -95,18 +109,60 @@ impl Admin {
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
+
+    async fn decision_of(&self, pool: &AdminPool, id: u64) -> Response {
+        let question = |reply| Message::Decision(id, reply);
+        let deadline = self.questions.deadline();
+        match self.ask(pool, question, deadline).await {
+            Ok(Some(found)) => Json(decision::json(pool.pool.catalog(), &found)).into_response(),
+            Ok(None) => error(StatusCode::NOT_FOUND, "this window is not kept (any more)"),
+            Err(refused) => refused,
+        }
+    }
+
+    /// Asks the driver of a pool; 503 with the reason if it does not answer.
+    async fn ask<T>(
+        &self,
+        pool: &AdminPool,
+        question: impl FnOnce(oneshot::Sender<T>) -> Message,
+        deadline: Instant,
+    ) -> Result<T, Response> {
+        let (reply, answer) = oneshot::channel();
+        let (handle, message) = (Arc::clone(&pool.pool), question(reply));
+        let send = move || handle.send(message);
+        let answered = self.questions.ask(send, answer, deadline).await;
+        answered.map_err(|reason| {
+            let name = pool.pool.name();
+            let text = match reason {
+                Unanswered::Ended => format!("pool `{name}` is shutting down"),
+                Unanswered::Late { patience } => format!(
+                    "the driver of pool `{name}` did not answer within {patience:?}; \
+                     /metrics answers without it"
+                ),
+            };
+            error(StatusCode::SERVICE_UNAVAILABLE, &text)
+        })
+    }
 }
 
 /// Serves the admin port until aborted.
 pub async fn serve(listener: TcpListener, admin: Admin) {
+    let own = listener.local_addr().ok().map(|address| address.ip());
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/admin/v1/status", get(status))
         .route("/admin/v1/windows/{id}", get(window))
         .route("/admin/v1/pools/{pool}/windows/{id}", get(pool_window))
+        .layer(middleware::from_fn_with_state(own, only_local))
         .with_state(Arc::new(admin));
-    if let Err(error) = axum::serve(listener, router).await {
-        tracing::error!(%error, "the admin port is closed");
+    connections::serve(listener, router, ConnectionLimits::default()).await;
+}
+
+/// Refuses requests that a web page sends.
+async fn only_local(State(own): State<Option<IpAddr>>, request: Request, next: Next) -> Response {
+    match sender::check(request.uri(), request.headers(), own) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => error(refused.status(), &refused.to_string()),
     }
 }
 
@@ -119,9 +175,11 @@ async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
 
 async fn status(State(admin): State<Arc<Admin>>) -> Response {
     let mut pools = Vec::with_capacity(admin.pools.len());
+    let deadline = admin.questions.deadline();
     for pool in &admin.pools {
-        let Some(driver) = ask(&pool.pool, Message::Status).await else {
-            return stopped();
+        let driver = match admin.ask(pool, Message::Status, deadline).await {
+            Ok(driver) => driver,
+            Err(refused) => return refused,
         };
         pools.push(PoolReport {
             driver,
@@ -144,7 +202,7 @@ async fn status(State(admin): State<Arc<Admin>>) -> Response {
 /// A window of the first pool, which is the only pool in most configurations.
 async fn window(State(admin): State<Arc<Admin>>, Path(id): Path<u64>) -> Response {
     match admin.pools.first() {
-        Some(pool) => decision_of(pool, id).await,
+        Some(pool) => admin.decision_of(pool, id).await,
         None => error(StatusCode::NOT_FOUND, "there are no pools"),
     }
 }
@@ -154,34 +212,9 @@ async fn pool_window(
     Path((name, id)): Path<(String, u64)>,
 ) -> Response {
     match admin.pools.iter().find(|pool| pool.pool.name() == name) {
-        Some(pool) => decision_of(pool, id).await,
+        Some(pool) => admin.decision_of(pool, id).await,
         None => error(StatusCode::NOT_FOUND, "no such pool"),
     }
-}
-
-async fn decision_of(pool: &AdminPool, id: u64) -> Response {
-    match ask(&pool.pool, |reply| Message::Decision(id, reply)).await {
-        Some(Some(found)) => Json(decision::json(pool.pool.catalog(), &found)).into_response(),
-        Some(None) => error(StatusCode::NOT_FOUND, "this window is not kept (any more)"),
-        None => stopped(),
-    }
-}
-
-/// Asks a driver; `None` if it has ended.
-async fn ask<T: Send + 'static>(
-    pool: &Arc<PoolHandle>,
-    question: impl FnOnce(oneshot::Sender<T>) -> Message,
-) -> Option<T> {
-    let (reply, answer) = oneshot::channel();
-    let (pool, message) = (Arc::clone(pool), question(reply));
-    tokio::task::spawn_blocking(move || pool.send(message))
-        .await
-        .ok()?;
-    answer.await.ok()
-}
-
-fn stopped() -> Response {
-    error(StatusCode::SERVICE_UNAVAILABLE, "the pool is shutting down")
 }
 
 fn error(status: StatusCode, text: &str) -> Response {

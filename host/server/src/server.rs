@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use switchyard_models::zoo::ZooApp;
+use switchyard_policy::cache::CacheError;
 use switchyard_policy::engine::EngineError;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, PolicyEngine};
@@ -68,8 +69,8 @@ pub enum StartError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The folder for compiled policies cannot be used.
-    #[error("policies.cache: {0}")]
-    Cache(#[from] switchyard_policy::cache::CacheError),
+    #[error("policies.cache: {error}{}", cache_way_out(.0), error = .0)]
+    Cache(#[from] CacheError),
     /// A pool's policies cannot be managed.
     #[error("pool {pool}: {error}")]
     Policies {
@@ -98,7 +99,7 @@ pub enum StartError {
     #[error("metrics: {0}")]
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
     /// An address cannot be listened on.
-    #[error("server.{field}: {address}: {error}")]
+    #[error("server.{field}: {address}: {error}{}", way_out(field, error.kind()))]
     Listen {
         /// The field of the configuration.
         field: &'static str,
@@ -281,11 +282,7 @@ impl Listeners {
     }
 }
 
-fn loader(
-    engine: &PolicyEngine,
-    config: &Config,
-    pool: &PoolConfig,
-) -> Result<Loader, switchyard_policy::cache::CacheError> {
+fn loader(engine: &PolicyEngine, config: &Config, pool: &PoolConfig) -> Result<Loader, CacheError> {
     let options = LoaderOptions {
         cache_dir: config.policies.cache.clone(),
         limits: pool.limits(),
@@ -345,6 +342,30 @@ fn shadow(
         error,
     })?;
     Ok(Some(started))
+}
+
+/// The end of a message about a folder for compiled code.
+fn cache_way_out(error: &CacheError) -> &'static str {
+    match error {
+        CacheError::Io { .. } => "; name a folder that this user may write, or leave the field out",
+        CacheError::Untrusted { .. } => "",
+    }
+}
+
+/// The end of a message about an address that cannot be listened on.
+fn way_out(field: &str, kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::AddrInUse => {
+            format!("; stop the program that listens there, or choose another port with --{field}")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!("; choose an address of this machine with --{field}, such as 127.0.0.1:0")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("; choose a port from 1024 on with --{field}")
+        }
+        _ => String::new(),
+    }
 }
 
 /// Connections that the kernel keeps until they are accepted; it resets further ones.

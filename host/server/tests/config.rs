@@ -78,11 +78,39 @@ fn missing_fields_and_wrong_types_are_named() {
 fn what_no_type_forbids_is_checked() {
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nthreads = 0"), @"switchyard.toml: worker[0].threads: 0, must be 1 to 1024");
     assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\""), @"switchyard.toml: server.admin: 0.0.0.0:8002, must be a loopback address");
-    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml: app[1].slo_ms: must be at least 0.001");
+    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml: app[1].slo_ms: 0, must be at least 0.001");
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nprior = \"strong\""), @"switchyard.toml: app[1].prior_requests: a number above 0 with the strong prior, absent with the others");
     assert_snapshot!(said("policy = \"fcfs\"", "policy = \"../fcfs\""), @"switchyard.toml: pool[0].policy: `../fcfs`, must be the name of a policy in policies.dir, or a path to a .wasm file");
     assert_snapshot!(said("policy = \"fcfs\"", "policy = \"fcfs\"\nrecord = { file = \"a\", max_mb = 0 }"), @"switchyard.toml: pool[0].record.max_mb: 0, must be 1 to 1048576");
     assert_snapshot!(said("policy = \"fcfs\"", "policy = \"fcfs\"\nwindow_budget_ms = 0"), @"switchyard.toml: pool[0].window_budget_ms: 0, must be 1 to 60000");
+}
+
+#[test]
+fn every_mistake_is_reported_at_once() {
+    let text = GOOD
+        .replace("[server]", "[server]\nthreads = 5000\nrows_max = 0")
+        .replace(
+            "name = \"fall\"",
+            "name = \"fall\"\nslo_ms = -1.0\nneighbours = 0",
+        )
+        .replace(
+            "name = \"cpu-a\"",
+            "name = \"cpu-a\"\nthreads = 0\npin = [\"hart/cnn\"]",
+        )
+        .replace("[\"cpu-a\", \"cpu-b\"]", "[\"cpu-a\", \"cpu-c\"]")
+        .replace("\"fcfs\"", "\"../fcfs\"\npatience_ms = 0");
+    // A worker that only a mistyped name leaves out is no further mistake.
+    assert_snapshot!(said_about(&text), @r"
+    switchyard.toml: server.rows_max: 0, must be 1 to 65536
+    switchyard.toml: server.threads: 5000, must be 0 to 1024
+    switchyard.toml: app[1].slo_ms: -1, must be at least 0.001
+    switchyard.toml: app[1].neighbours: 0, must be at least 1
+    switchyard.toml: worker[0].threads: 0, must be 1 to 1024
+    switchyard.toml: worker[0].pin[0]: no [[app]] is called `hart`; did you mean `heart`?
+    switchyard.toml: pool[0].policy: `../fcfs`, must be the name of a policy in policies.dir, or a path to a .wasm file
+    switchyard.toml: pool[0].patience_ms: 0, must be 1 to 3600000
+    switchyard.toml: pool[0].workers[1]: no [[worker]] is called `cpu-c`; did you mean `cpu-b`?
+    ");
 }
 
 #[test]
@@ -94,7 +122,11 @@ fn names_refer_to_one_thing_each() {
     let second = "\n[[pool]]\nname = \"second\"\napps = [\"fall\"]\nworkers = [\"cpu-b\"]\npolicy = \"fcfs\"\n";
     let text = GOOD.replace("[\"heart\", \"fall\"]", "[\"heart\"]") + second;
     assert_snapshot!(said_about(&text), @"switchyard.toml: pool[1].workers[0]: worker `cpu-b` is in a pool already");
-    assert_snapshot!(said_about(""), @"switchyard.toml: app: there is no [[app]]");
+    assert_snapshot!(said_about(""), @r"
+    switchyard.toml: app: there is no [[app]]
+    switchyard.toml: worker: there is no [[worker]]
+    switchyard.toml: pool: there is no [[pool]]
+    ");
 }
 
 #[test]
@@ -152,8 +184,8 @@ fn workers_of_a_kind_draw_the_same_power() {
             &format!("name = \"cpu-a\"\npower_w = {power}"),
         )
     };
-    assert_snapshot!(power("-1.0"), @"switchyard.toml: worker[0].power_w: must be above 0, at most 100000");
-    assert_snapshot!(power("nan"), @"switchyard.toml: worker[0].power_w: must be above 0, at most 100000");
+    assert_snapshot!(power("-1.0"), @"switchyard.toml: worker[0].power_w: -1, must be above 0, at most 100000");
+    assert_snapshot!(power("nan"), @"switchyard.toml: worker[0].power_w: NaN, must be above 0, at most 100000");
     assert_snapshot!(power("15.0"), @"switchyard.toml: worker[1].power_w: must be that of worker `cpu-a`, which has the same device and threads");
 }
 

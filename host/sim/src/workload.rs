@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod checks;
+mod cut;
 mod deadline;
 mod error;
 mod scale;
@@ -11,6 +12,7 @@ mod stream;
 mod trace;
 
 pub use arrivals::{Arrivals, Phase};
+pub use cut::TraceCut;
 pub use deadline::Deadline;
 pub use error::WorkloadError;
 pub use stream::{Apps, RequestStream, Workload};

@@ -20,11 +20,18 @@ const BATCH_COUNTER: &str = ".num_batches_tracked";
 /// Reads every tensor of a safetensors file except counters of training batches. Floats of at most
 /// 32 bits are widened to f32. A tensor of another type, or with a value that is not finite, is
 /// refused only when the architecture asks for it: published files hold tables of other types that
-/// no architecture needs.
+/// no architecture needs. A file of zeros is refused: a network of zeros answers every input alike.
 pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
     let (bytes, before) = FileBytes::open(file)?;
     let parsed = SafeTensors::deserialize(&bytes)
         .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
+    // A file with values ends this at its first one.
+    let is_zero = |view: &TensorView<'_>| view.data().iter().all(|byte| *byte == 0);
+    if !parsed.is_empty() && parsed.iter().all(|(_, view)| is_zero(&view)) {
+        let reason =
+            "every value of every tensor is 0; train the variant again, or copy its file again";
+        return Err(ModelError::weights(file, reason));
+    }
     let mut tensors = BTreeMap::new();
     for (name, view) in parsed.iter() {
         if view.dtype() == Dtype::I64 && name.ends_with(BATCH_COUNTER) {

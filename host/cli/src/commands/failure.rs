@@ -1,7 +1,7 @@
 //! Why a command ended early, and the exit code for it.
 
 use std::fmt::Display;
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Exit code of a program whose reader closed the pipe: as a shell reports SIGPIPE.
@@ -46,7 +46,8 @@ impl Failure {
             Self::Input(text) => (text, 2),
             Self::PipeClosed => return ExitCode::from(PIPE_CLOSED),
         };
-        eprintln!("error: {text}");
+        // A closed stderr does not change the exit code.
+        let _ = writeln!(std::io::stderr(), "error: {text}");
         ExitCode::from(code)
     }
 }

@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use super::draft::write_file;
+
 const END: &str = "<!-- end -->";
 
 /// The first mark of a part; it names the command that writes the part.
@@ -28,7 +30,7 @@ pub(super) fn write(page: &Path, title: &str, begin: &str, section: &str) -> Res
     if let Some(folder) = page.parent() {
         std::fs::create_dir_all(folder).map_err(named)?;
     }
-    std::fs::write(page, new).map_err(named)
+    write_file(page, new).map_err(named)
 }
 
 /// The page with the part between its marks replaced.

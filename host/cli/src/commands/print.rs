@@ -1,4 +1,5 @@
-//! Results to stdout. `println!` panics where the reader has closed the pipe; this does not.
+//! Results to stdout, notes to stderr. `println!` and `eprintln!` panic where the reader has closed
+//! the pipe; this does not.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -12,6 +13,11 @@ pub(crate) fn line(text: impl Display) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
     written.map_err(|error| Failure::stdout(&error))
+}
+
+/// Prints a text and a line end to stderr. A closed stderr ends no command: its result is elsewhere.
+pub(crate) fn note(text: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 /// Prints a value as indented JSON.

@@ -21,8 +21,9 @@ use self::table::Measurements;
 use super::failure::Failure;
 use super::output::{Folders, check_file};
 use super::shipped::read_config;
+use super::signals;
 use switchyard_server::assembly::{PoolPlan, measure};
-use switchyard_server::shutdown::{self, Cancel};
+use switchyard_server::shutdown::Cancel;
 
 /// Least share of the budget for latencies. Longer validation exceeds the budget.
 const LATENCIES_MIN: f64 = 0.5;
@@ -220,32 +221,16 @@ impl ProfileArgs {
 /// Set by the first signal; the second ends the process.
 fn cancelled_by_signals() -> std::io::Result<Cancel> {
     let cancel = Cancel::default();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let first = {
-        let _inside = runtime.enter();
-        shutdown::signalled()?
-    };
     let told = cancel.clone();
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            runtime.block_on(async {
-                first.await;
-                told.cancel();
-                tracing::info!("stopping; a second signal stops at once");
-                if let Ok(second) = shutdown::signalled() {
-                    second.await;
-                    std::process::exit(INTERRUPTED);
-                }
-            });
-        })?;
+    signals::for_each(move |signal| {
+        if told.is_cancelled() {
+            signals::exit(signal);
+        }
+        told.cancel();
+        tracing::info!("stopping; a second signal stops at once");
+    })?;
     Ok(cancel)
 }
-
-/// Exit code after SIGINT, as shells report it.
-const INTERRUPTED: i32 = 130;
 
 /// A time such as `90s` or `8m`.
 fn budget(text: &str) -> Result<Duration, String> {

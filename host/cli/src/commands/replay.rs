@@ -95,6 +95,9 @@ pub(super) fn run(args: &ReplayArgs) -> Result<(), Failure> {
             check_file(option, file, Folders::Exist)?;
         }
     }
+    if let Some(test) = &args.test {
+        check_file("--test", &case::data_file(test), Folders::Exist)?;
+    }
     if let Some(file) = &args.arrivals {
         arrivals::write(&args.trace, file)?;
     }

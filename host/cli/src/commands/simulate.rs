@@ -31,6 +31,7 @@ pub(super) use self::arguments::SimulateArgs;
 use self::contenders::Contenders;
 use self::test_bed::TestBed;
 use super::failure::Failure;
+use super::print;
 
 /// Length of the timelines in a report, in multiples of the longest SLO.
 const TIMELINE_SLOS: u64 = 3;
@@ -42,6 +43,12 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let contenders = Contenders::load(&args.policies, &test_bed)?;
     let points = points(args, &test_bed)?;
     let seeds: Vec<u64> = (0..args.seeds).map(|i| args.seed.wrapping_add(i)).collect();
+    let left_out = left_out(args, &points)?;
+    for cut in &left_out {
+        print::note(format_args!(
+            "warning: --seconds: {cut}; without --seconds the whole trace is simulated"
+        ));
+    }
     let runs = points.len() * contenders.list.len() * seeds.len();
     let bar = ProgressBar::new(runs as u64).with_style(style());
     let (mut outcomes, mut overheads) = (Vec::new(), Vec::new());
@@ -54,7 +61,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<(), Failure> {
         overheads.push(of_point);
     }
     bar.finish_and_clear();
-    let meta = meta::meta(args, &test_bed, &contenders, &points, &seeds);
+    let meta = meta::meta(args, &test_bed, &contenders, &points, &seeds, left_out);
     // The points of a sweep of apps or workers share their first ones.
     let catalogs = points.iter().map(|point| &point.scenario.catalog);
     let catalog = catalogs.max_by_key(|catalog| (catalog.apps.len(), catalog.workers.len()));
@@ -123,6 +130,25 @@ fn points(args: &SimulateArgs, test_bed: &TestBed) -> Result<Vec<SweepPoint>, Fa
         }
     }
     Ok(points)
+}
+
+/// The arrivals of traces that --seconds cuts off, a sentence per point.
+fn left_out(args: &SimulateArgs, points: &[SweepPoint]) -> Result<Vec<String>, Failure> {
+    let mut cuts = Vec::new();
+    if args.seconds.is_none() {
+        return Ok(cuts);
+    }
+    for SweepPoint { name, scenario } in points {
+        let apps = scenario.catalog.apps.len();
+        let cut = scenario.workload.cut_at(scenario.duration, apps);
+        if let Some(cut) = cut.map_err(Failure::input)? {
+            cuts.push(match name.as_str() {
+                "" => cut.to_string(),
+                name => format!("{name}: {cut}"),
+            });
+        }
+    }
+    Ok(cuts)
 }
 
 fn style() -> ProgressStyle {

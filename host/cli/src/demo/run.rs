@@ -1,6 +1,7 @@
 //! Rounds of phases, one policy each, on the same arrivals. Between phases the policy's file is
 //! replaced while requests continue to arrive.
 
+use std::io::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -49,7 +50,8 @@ async fn show(options: &DemoOptions, stage: Stage) -> Result<DemoReport, DemoErr
     stage.play(first)?;
     let (config, log) = (stage.config(), bar.clone());
     let server = ServerProcess::start(&config, move |line| {
-        log.suspend(|| eprintln!("  server: {line}"));
+        // A closed stderr does not end the demo.
+        log.suspend(|| drop(writeln!(std::io::stderr(), "  server: {line}")));
     })
     .await?;
     server.until("become ready", |status| status.ready).await?;

@@ -121,6 +121,7 @@ fn an_output_that_cannot_be_written_is_refused_before_the_work() {
             "--out",
         ],
         &["train", "heart", "--out"],
+        &["policy", "build", "plugins/fcfs", "--out"],
     ] {
         let path = match command[0] {
             "train" => "Cargo.toml/heart",
@@ -153,6 +154,16 @@ fn a_closed_pipe_ends_a_command_quietly() {
         let said = String::from_utf8(ran.stderr).unwrap();
         assert_eq!((ran.status.code(), said.as_str()), (Some(141), ""));
     }
+}
+
+/// As `head` does with `2>&1`.
+#[test]
+fn a_closed_stderr_does_not_change_the_exit_code() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let arguments = ["policy", "check", "/nowhere/x.wasm"];
+    let ran = command().args(arguments).stderr(writer).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
 }
 
 #[test]

@@ -175,3 +175,28 @@ fn unusable_options_are_named() {
     let said = "`latencies`: variant `small`: batch 1 was not measured";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
 }
+
+/// Only for users that permissions bind: root writes everywhere.
+#[cfg(unix)]
+#[test]
+fn a_set_that_cannot_be_written_is_refused_before_the_work() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("tables");
+    let profile = summary(folder.path());
+    let more = ["--slo-ms", "150", "--workers", "4", "--loads", "20"];
+    let made = ramsis(&profile, &out, &more);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let mode = |bits| fs::set_permissions(&out, fs::Permissions::from_mode(bits)).unwrap();
+    mode(0o555);
+    if tempfile::tempfile_in(&out).is_err() {
+        let table = ["prepare", "ramsis-table", "--load", "40", "--profile"];
+        let files = [profile.to_str().unwrap(), "--sets", out.to_str().unwrap()];
+        let ran = switchyard(&[&table[..], &files].concat());
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        let start = format!("error: --sets: {}: cannot be written: ", out.display());
+        assert!(ran.stderr.starts_with(&start), "{}", ran.stderr);
+    }
+    mode(0o755);
+}

@@ -301,3 +301,80 @@ fn a_baseline_is_one_of_several_policies_run_several_times() {
         "{once}"
     );
 }
+
+/// On a profile from a file, by the native policy, in a folder of its own.
+fn simulate_in(folder: &Path, more: &[&str]) -> std::process::Command {
+    let mut command = super::binary::command();
+    let fixed = [
+        "simulate",
+        "--config",
+        "tests/paper/sneakpeek/test-bed.toml",
+        "--profile",
+        "tests/paper/sneakpeek/profile.json",
+        "--policy",
+        "edf",
+    ];
+    command.args(fixed).args(more).env("TMPDIR", folder);
+    command
+}
+
+#[test]
+fn a_trace_that_is_longer_than_the_run_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.json");
+    std::fs::write(&trace, r#"{"arrivals_us": [5, 1500000, 90000000]}"#).unwrap();
+    let workload = format!("trace:{}", trace.to_str().unwrap());
+    let json = ["--workload", &workload, "--json", "-"];
+    let run = |more: &[&str]| {
+        let mut command = simulate_in(folder.path(), &[&json[..], more].concat());
+        let ran = command.output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(ran.status.success(), "{said}");
+        (said, serde_json::from_slice::<Value>(&ran.stdout).unwrap())
+    };
+    let (said, data) = run(&["--seconds", "2"]);
+    let cut = "1 of 3 arrivals of the trace, those after 2 s, are left out";
+    assert!(
+        said.contains(&format!("warning: --seconds: {cut}; ")),
+        "{said}"
+    );
+    assert_eq!(data["meta"]["left_out"], serde_json::json!([cut]));
+    // Without the option the trace is simulated to its end.
+    let (said, data) = run(&[]);
+    assert!(!said.contains("warning"), "{said}");
+    assert_eq!(data["runs"][0]["reports"][0]["total"]["arrivals"], 3);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_recording_leaves_the_old_file() {
+    use std::time::{Duration, Instant};
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("windows.rec");
+    std::fs::write(&file, "old").unwrap();
+    let long = ["--workload", "poisson:2000", "--seconds", "300", "--record"];
+    let more = [&long[..], &[file.to_str().unwrap()]].concat();
+    let mut child = simulate_in(folder.path(), &more)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    let drafts = || {
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name());
+        names
+            .filter(|name| name.to_str().unwrap().ends_with(".partial"))
+            .count()
+    };
+    while drafts() == 0 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        assert!(began.elapsed() < Duration::from_secs(120), "no recording");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "old");
+    assert_eq!(drafts(), 0);
+}

@@ -15,6 +15,7 @@ use super::fixture::APP;
 
 /// One connection.
 pub(crate) struct Client {
+    address: SocketAddr,
     sender: SendRequest<Full<Bytes>>,
 }
 
@@ -33,7 +34,7 @@ impl Client {
         let stream = TcpStream::connect(address).await.unwrap();
         let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
-        Self { sender }
+        Self { address, sender }
     }
 
     /// Sends a request and reads the answer; an error says that there was none.
@@ -46,7 +47,7 @@ impl Client {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, "live")
+            .header(HOST, self.address.to_string())
             .body(Full::new(Bytes::from(body)))
             .unwrap();
         let no_answer = |error: hyper::Error| error.to_string();

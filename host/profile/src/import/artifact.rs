@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::accuracy::AccuracyTable;
 use super::error::ImportError;
 use super::rows::{ImportRow, ImportTable};
+use crate::check::LATENCY_MAX_US;
 use crate::error::ProfileFileError;
 use crate::json;
 use crate::samples::percentiles;
@@ -96,8 +97,12 @@ fn row(list: &LatencyList, accuracies: &AccuracyTable) -> Result<ImportRow, Impo
     if seconds.is_empty() {
         return Err(ProfileFileError::field(file, ".", "is empty").into());
     }
-    if let Some(at) = seconds.iter().position(|s| !(s.is_finite() && *s > 0.0)) {
-        let reason = format!("{}, must be above 0", seconds[at]);
+    let most = LATENCY_MAX_US as f64 / 1e6;
+    if let Some(at) = seconds.iter().position(|s| !(*s > 0.0 && *s <= most)) {
+        let reason = format!(
+            "{}, must be above 0 and at most {most} s (one hour)",
+            seconds[at]
+        );
         return Err(ProfileFileError::field(file, format!("[{at}]"), reason).into());
     }
     let latency = percentiles(seconds.iter().map(|s| (s * 1e6).round() as u64).collect());

@@ -12,10 +12,14 @@ use std::path::Path;
 use super::csv_table::{CsvRecord, CsvTable};
 use super::error::ImportError;
 use super::rows::{GivenPercentiles, ImportRow, ImportTable};
+use crate::check::LATENCY_MAX_US;
 use crate::error::ProfileFileError;
 
 /// Names of columns without their units.
-const QUANTITIES: [&str; 5] = ["p50", "p95", "p99", "mean", "load"];
+const QUANTITIES: [&str; 5] = ["p50", "p95", "p99", "mean", LOAD];
+
+/// The time until a variant is resident.
+const LOAD: &str = "load";
 
 /// Names of the other columns.
 const COLUMNS: [&str; 11] = [
@@ -144,7 +148,7 @@ fn row(table: &CsvTable<'_>, record: &CsvRecord<'_>) -> Result<ImportRow, Import
         mean_us: time_us("mean")?.map(whole),
         accuracy: record.accuracy()?,
         memory_bytes: record.amount("memory_bytes")?.or(mib_bytes).map(whole),
-        load_us: time_us("load")?.map(whole),
+        load_us: time_us(LOAD)?.map(whole),
         energy_uj: record.amount("energy_uj")?.or(mj_uj).map(whole),
     })
 }
@@ -159,6 +163,17 @@ fn time_us(
         if let Some(unit_us) = unit_us(column, quantity)
             && let Some(amount) = record.amount(column)?
         {
+            let most = LATENCY_MAX_US as f64 / unit_us;
+            // A variant may be resident from the start; a batch takes some time.
+            if quantity != LOAD && amount == 0.0 || amount > most {
+                let least = if quantity == LOAD {
+                    "0 or more"
+                } else {
+                    "above 0"
+                };
+                let reason = format!("{amount}, must be {least} and at most {most} (one hour)");
+                return Err(record.fault(format!("column `{column}`: {reason}")));
+            }
             return Ok(Some(amount * unit_us));
         }
     }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::accuracy::shares;
 use super::error::ImportError;
 use super::rows::{GivenPercentiles, ImportRow, ImportTable};
+use crate::check::LATENCY_MAX_US;
 use crate::error::ProfileFileError;
 use crate::json::parse;
 
@@ -62,8 +63,10 @@ pub(super) fn read(file: &Path) -> Result<ImportTable, ImportError> {
                 _ => return Err(fault(field, "is no batch size").into()),
             };
             let ms = [latency.p50, latency.p95, latency.p99];
-            if ms.iter().flatten().any(|ms| !(ms.is_finite() && *ms > 0.0)) {
-                return Err(fault(field, "must be above 0").into());
+            let most = LATENCY_MAX_US as f64 / 1e3;
+            if let Some(ms) = ms.iter().flatten().find(|&&ms| !(ms > 0.0 && ms <= most)) {
+                let reason = format!("{ms}, must be above 0 and at most {most} ms (one hour)");
+                return Err(fault(field, &reason).into());
             }
             let [p50_us, p95_us, p99_us] = ms.map(|ms| ms.map(|ms| ms * 1e3));
             let given = GivenPercentiles {

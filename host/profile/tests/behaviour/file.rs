@@ -164,6 +164,39 @@ fn other_files_are_refused_by_file_field_and_reason() {
 }
 
 #[test]
+fn a_latency_of_nothing_or_of_more_than_an_hour_is_refused() {
+    let good = profile().to_json();
+    for (from, to, start) in [
+        (
+            "\"p50_us\":100",
+            "\"p50_us\":0",
+            "p.json: field `latencies[0].p50_us`: 0, must be 1 to 3600000000 (one hour); ",
+        ),
+        (
+            "\"p99_us\":120",
+            "\"p99_us\":18446744073709551615",
+            "p.json: field `latencies[0].p99_us`: 18446744073709551615, must be 1 to ",
+        ),
+        (
+            "\"load_us\":700",
+            "\"load_us\":3600000001",
+            "p.json: field `models[0].load_us`: 3600000001, must be 0 to 3600000000 ",
+        ),
+        (
+            "\"whole_us\":",
+            "\"whole_us\":36000000000",
+            "p.json: field `slicing[0].whole_us`: 36000000000",
+        ),
+    ] {
+        assert!(good.contains(from), "{from} in {good}");
+        let said = load_refusal(&good.replacen(from, to, 1));
+        assert!(said.starts_with(start), "{said}");
+    }
+    let said = load_refusal(&good.replacen("\"p50_us\":100", "\"p50_us\":0", 1));
+    assert!(said.contains("`switchyard profile`"), "{said}");
+}
+
+#[test]
 fn the_machine_is_the_same_twice() {
     let machine = Machine::detect();
     assert_eq!(machine, Machine::detect());

@@ -200,6 +200,21 @@ fn files_that_cannot_be_imported_are_named_with_line_and_field() {
         ),
         (csv("a,1,,0.5\n"), "t.csv:2: there is no latency"),
         (
+            csv("a,1,2,0.5\na,2,0,0.5\n"),
+            "t.csv:3: column `p95_ms`: 0, must be above 0 and at most 3600000 (one hour)",
+        ),
+        (
+            csv("a,1,18446744073709551615,0.5\n"),
+            "t.csv:2: column `p95_ms`: 18446744073709552000, must be above 0 and at most 3600000",
+        ),
+        (
+            refusal(
+                "t.json",
+                r#"{"models":[{"name":"a","accuracy":70,"latency_ms_by_batch":{"1":{"p95":1e9}}}]}"#,
+            ),
+            "t.json: field `models[0].latency_ms_by_batch.1`: 1000000000, must be above 0 and",
+        ),
+        (
             csv("a,1,2,50\n"),
             "t.csv:2: column `accuracy`: 50, must be 0 to 1",
         ),
@@ -278,7 +293,9 @@ fn the_artifacts_own_faults_are_named() {
     write("accuracy.csv", "model,accuracy\nother,0.5\n");
     let error = said(&options());
     assert!(
-        error.contains("_bsize-1_profile.json: field `[1]`: -0.1, must be above 0"),
+        error.contains(
+            "_bsize-1_profile.json: field `[1]`: -0.1, must be above 0 and at most 3600 s"
+        ),
         "{error}"
     );
     write("cpu/m/m_bsize-1_profile.json", "[0.1]");

@@ -48,4 +48,25 @@ pub enum AssemblyError {
     /// The measurement failed or was cancelled.
     #[error(transparent)]
     Measure(#[from] MeasureError),
+    /// Several apps or pools cannot be served; one line each.
+    #[error("{}", lines(.0))]
+    Several(Vec<Self>),
+}
+
+// === impl AssemblyError ===
+
+impl AssemblyError {
+    /// All errors as one; none is no error.
+    pub(super) fn all(mut errors: Vec<Self>) -> Result<(), Self> {
+        match errors.len() {
+            0 => Ok(()),
+            1 => Err(errors.remove(0)),
+            _ => Err(Self::Several(errors)),
+        }
+    }
+}
+
+fn lines(errors: &[AssemblyError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }

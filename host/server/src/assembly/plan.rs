@@ -41,10 +41,14 @@ impl PoolPlan {
         if let Some(library) = &config.server.onnxruntime {
             onnx::use_library(library);
         }
-        let pools = config.pools.iter();
-        let plans: Vec<Self> = pools
-            .map(|pool| Self::read(config, pool))
-            .collect::<Result<_, _>>()?;
+        let (mut plans, mut refused) = (Vec::new(), Vec::new());
+        for pool in &config.pools {
+            match Self::read(config, pool) {
+                Ok(plan) => plans.push(plan),
+                Err(error) => refused.push(error),
+            }
+        }
+        AssemblyError::all(refused)?;
         for served in plans.iter().flat_map(Self::served) {
             served.can_run().map_err(|error| {
                 let config = config.source.clone();
@@ -71,17 +75,19 @@ impl PoolPlan {
             .apps
             .iter()
             .filter(|app| pool.apps.contains(&app.name));
-        let mut zoo = Vec::new();
+        let (mut zoo, mut missing) = (Vec::new(), Vec::new());
         let mut choices: Vec<AppChoice> = Vec::new();
         for app in apps {
-            let found =
-                ZooApp::open(&app.zoo.join(&app.name)).map_err(|error| AssemblyError::Zoo {
+            match ZooApp::open(&app.zoo.join(&app.name)) {
+                Ok(found) => zoo.push(found),
+                Err(error) => missing.push(AssemblyError::Zoo {
                     app: app.name.clone(),
                     error: Box::new(error),
-                })?;
-            zoo.push(found);
+                }),
+            }
             choices.push(app.choice());
         }
+        AssemblyError::all(missing)?;
         let tensors = zoo.iter().map(|app| AppTensors {
             task: app.card.task,
             inputs: app.card.inputs.clone(),

@@ -81,7 +81,11 @@ impl Measured {
         let file = measurement.to_file(Provenance::now("switchyard serve", versions()), machine);
         if let Err(error) = file.save(&path) {
             // The server serves without the file; the next start measures again.
-            tracing::warn!(%error, "the measured profile is not kept");
+            tracing::warn!(
+                %error,
+                "the measured profile is not kept: the next start measures again unless \
+                 profile.dir can be written"
+            );
         } else {
             tracing::info!(file = %path.display(), "profile measured and kept");
         }

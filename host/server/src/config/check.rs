@@ -9,344 +9,338 @@ use super::{Config, ConfigError, EvidenceName, PLACEHOLDERS, PoolConfig, PriorNa
 /// More than any machine draws.
 const POWER_MAX_W: f64 = 100_000.0;
 
+/// Collects every mistake, so that a file is mended in one go. A mistake that only follows from
+/// another one is left out.
 struct Check<'a> {
     config: &'a Config,
+    mistakes: Vec<ConfigError>,
 }
 
 /// Checks everything that needs no file.
 pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
-    let check = Check { config };
-    check.server()?;
-    check.apps()?;
-    check.workers()?;
-    check.pools()?;
-    check.range("policies.history", config.policies.history, 1..=1_024)?;
-    check.range("profile.measure_s", config.profile.measure_s, 1..=3_600)?;
+    let mut check = Check {
+        config,
+        mistakes: Vec::new(),
+    };
+    check.server();
+    check.apps();
+    check.workers();
+    check.pools();
+    check.range("policies.history", config.policies.history, 1..=1_024);
+    check.range("profile.measure_s", config.profile.measure_s, 1..=3_600);
     check.range(
         "profile.drift_ratio",
         config.profile.drift_ratio,
         1.05..=100.0,
-    )
+    );
+    ConfigError::all(check.mistakes)
 }
 
 // === impl Check ===
 
 impl Check<'_> {
-    fn refuse<T>(
-        &self,
-        field: impl Into<String>,
-        reason: impl Into<String>,
-    ) -> Result<T, ConfigError> {
-        Err(ConfigError::field(&self.config.source, field, reason))
+    fn refuse(&mut self, field: impl Into<String>, reason: impl Into<String>) {
+        let mistake = ConfigError::field(&self.config.source, field, reason);
+        self.mistakes.push(mistake);
     }
 
     fn range<T: PartialOrd + std::fmt::Display>(
-        &self,
+        &mut self,
         field: &str,
         value: T,
         range: RangeInclusive<T>,
-    ) -> Result<(), ConfigError> {
-        if range.contains(&value) {
-            return Ok(());
+    ) {
+        if !range.contains(&value) {
+            let reason = format!("{value}, must be {} to {}", range.start(), range.end());
+            self.refuse(field, reason);
         }
-        let reason = format!("{value}, must be {} to {}", range.start(), range.end());
-        self.refuse(field, reason)
     }
 
-    fn server(&self) -> Result<(), ConfigError> {
+    fn server(&mut self) {
         let server = &self.config.server;
         if !server.admin.ip().is_loopback() {
             let reason = format!("{}, must be a loopback address", server.admin);
-            return self.refuse("server.admin", reason);
+            self.refuse("server.admin", reason);
         }
-        self.range("server.body_max_mb", server.body_max_mb, 1..=4_096)?;
-        self.range("server.header_max_kb", server.header_max_kb, 8..=1_024)?;
+        self.range("server.body_max_mb", server.body_max_mb, 1..=4_096);
+        self.range("server.header_max_kb", server.header_max_kb, 8..=1_024);
         self.range(
             "server.header_timeout_ms",
             server.header_timeout_ms,
             1..=3_600_000,
-        )?;
+        );
         self.range(
             "server.body_timeout_ms",
             server.body_timeout_ms,
             1..=3_600_000,
-        )?;
+        );
         self.range(
             "server.connections_max",
             server.connections_max,
             1..=1_000_000,
-        )?;
-        self.range("server.rows_max", server.rows_max, 1..=65_536)?;
-        self.range("server.threads", server.threads, 0..=1_024)?;
-        self.range("server.inbox_max", server.inbox_max, 1..=1_000_000)?;
+        );
+        self.range("server.rows_max", server.rows_max, 1..=65_536);
+        self.range("server.threads", server.threads, 0..=1_024);
+        self.range("server.inbox_max", server.inbox_max, 1..=1_000_000);
         self.range(
             "server.drain_timeout_ms",
             server.drain_timeout_ms,
             0..=3_600_000,
-        )
+        );
     }
 
-    fn apps(&self) -> Result<(), ConfigError> {
-        let apps = &self.config.apps;
-        self.distinct("app", apps.iter().map(|app| app.name.as_str()))?;
-        for (i, app) in apps.iter().enumerate() {
-            if app
-                .slo_ms
-                .is_some_and(|slo| !(slo.is_finite() && slo >= 0.001))
-            {
-                return self.refuse(format!("app[{i}].slo_ms"), "must be at least 0.001");
+    fn apps(&mut self) {
+        for (i, app) in self.config.apps.iter().enumerate() {
+            let at = |field: &str| format!("app[{i}].{field}");
+            if let Some(slo) = app.slo_ms.filter(|slo| !(slo.is_finite() && *slo >= 0.001)) {
+                self.refuse(at("slo_ms"), format!("{slo}, must be at least 0.001"));
             }
             let strong = app.prior == PriorName::Strong;
             if strong != app.prior_requests.is_some_and(|r| r.is_finite() && r > 0.0) {
                 let reason = "a number above 0 with the strong prior, absent with the others";
-                return self.refuse(format!("app[{i}].prior_requests"), reason);
+                self.refuse(at("prior_requests"), reason);
             }
             if app.neighbours == Some(0) {
-                return self.refuse(format!("app[{i}].neighbours"), "must be at least 1");
+                self.refuse(at("neighbours"), "0, must be at least 1");
             }
             if app.neighbours.is_some() && app.evidence == EvidenceName::Vote {
-                let reason = "a vote has no neighbours; leave it out";
-                return self.refuse(format!("app[{i}].neighbours"), reason);
+                self.refuse(at("neighbours"), "a vote has no neighbours; leave it out");
             }
             if app.variants.as_ref().is_some_and(Vec::is_empty) {
-                return self.refuse(
-                    format!("app[{i}].variants"),
-                    "is empty; leave it out for all variants",
-                );
+                self.refuse(at("variants"), "is empty; leave it out for all variants");
             }
         }
-        Ok(())
     }
 
-    fn workers(&self) -> Result<(), ConfigError> {
-        let workers = &self.config.workers;
-        self.distinct("worker", workers.iter().map(|worker| worker.name.as_str()))?;
-        for (i, worker) in workers.iter().enumerate() {
-            let WorkerConfig {
-                device,
-                threads,
-                cores,
-                memory_mb,
-                pin,
-                power_w,
-                queue_max,
-                parked_max,
-                ..
-            } = worker;
-            if let Err(error) = device.check_built() {
-                return self.refuse(format!("worker[{i}].device"), error.to_string());
+    fn workers(&mut self) {
+        for (i, worker) in self.config.workers.iter().enumerate() {
+            let at = |field: &str| format!("worker[{i}].{field}");
+            if let Err(error) = worker.device.check_built() {
+                self.refuse(at("device"), error.to_string());
             }
-            self.range(&format!("worker[{i}].threads"), *threads, 1..=1_024)?;
-            self.cores(i, cores, *threads)?;
-            self.range(&format!("worker[{i}].memory_mb"), *memory_mb, 1..=1 << 24)?;
-            self.pins(i, pin)?;
-            self.power(i, *power_w)?;
-            self.range(&format!("worker[{i}].queue_max"), *queue_max, 1..=65_536)?;
-            self.range(&format!("worker[{i}].parked_max"), *parked_max, 0..=65_536)?;
+            self.range(&at("threads"), worker.threads, 1..=1_024);
+            self.cores(i, &worker.cores, worker.threads);
+            self.range(&at("memory_mb"), worker.memory_mb, 1..=1 << 24);
+            self.pins(i, &worker.pin);
+            self.power(i, worker.power_w);
+            self.range(&at("queue_max"), worker.queue_max, 1..=65_536);
+            self.range(&at("parked_max"), worker.parked_max, 0..=65_536);
         }
-        Ok(())
     }
 
     /// The server compares the cores with those of the machine at its start: a configuration may be
     /// read on another machine.
-    fn cores(&self, i: usize, cores: &[usize], threads: usize) -> Result<(), ConfigError> {
+    fn cores(&mut self, i: usize, cores: &[usize], threads: usize) {
         if !cores.is_empty() && cores.len() != threads {
             let count = cores.len();
             let reason = format!("has {count}, must be as many as threads, {threads}, or none");
-            return self.refuse(format!("worker[{i}].cores"), reason);
+            self.refuse(format!("worker[{i}].cores"), reason);
         }
         for (j, core) in cores.iter().enumerate() {
             if cores[..j].contains(core) {
                 let reason = format!("{core} is there already");
-                return self.refuse(format!("worker[{i}].cores[{j}]"), reason);
+                self.refuse(format!("worker[{i}].cores[{j}]"), reason);
             }
         }
-        Ok(())
     }
 
     /// Workers of a kind share a profile, and so its energies.
-    fn power(&self, i: usize, power_w: Option<f64>) -> Result<(), ConfigError> {
+    fn power(&mut self, i: usize, power_w: Option<f64>) {
         let at = format!("worker[{i}].power_w");
-        if power_w.is_some_and(|watts| !(watts > 0.0 && watts <= POWER_MAX_W)) {
-            return self.refuse(&at, format!("must be above 0, at most {POWER_MAX_W}"));
+        if let Some(watts) = power_w.filter(|watts| !is_power(*watts)) {
+            let reason = format!("{watts}, must be above 0, at most {POWER_MAX_W}");
+            return self.refuse(&at, reason);
         }
         let workers = &self.config.workers;
-        let is_other =
-            |other: &&WorkerConfig| other.kind() == workers[i].kind() && other.power_w != power_w;
-        match workers[..i].iter().find(is_other) {
-            None => Ok(()),
-            Some(other) => self.refuse(
-                &at,
-                format!(
-                    "must be that of worker `{}`, which has the same device and threads",
-                    other.name
-                ),
-            ),
+        // A power out of range has its own mistake.
+        let is_other = |other: &&WorkerConfig| {
+            other.kind() == workers[i].kind()
+                && other.power_w != power_w
+                && other.power_w.is_none_or(is_power)
+        };
+        if let Some(other) = workers[..i].iter().find(is_other) {
+            let name = &other.name;
+            let reason =
+                format!("must be that of worker `{name}`, which has the same device and threads");
+            self.refuse(&at, reason);
         }
     }
 
     /// Variants are compared with those of the zoo when the zoo is read.
-    fn pins(&self, i: usize, pins: &[String]) -> Result<(), ConfigError> {
+    fn pins(&mut self, i: usize, pins: &[String]) {
+        let apps = &self.config.apps;
         for (j, pin) in pins.iter().enumerate() {
             let at = format!("worker[{i}].pin[{j}]");
-            let Some((app, _)) = pin.split_once('/') else {
-                return self.refuse(at, format!("`{pin}`, must be `app/variant`"));
-            };
-            let mut known = self.config.apps.iter().map(|app| app.name.as_str());
-            if !known.clone().any(|name| name == app) {
-                let hint = match closest(app, known.by_ref()) {
-                    Some(close) => format!("; did you mean `{close}`?"),
-                    None => String::new(),
-                };
-                return self.refuse(at, format!("no [[app]] is called `{app}`{hint}"));
-            }
-            if pins[..j].contains(pin) {
-                return self.refuse(at, format!("`{pin}` is there already"));
+            let known = || apps.iter().map(|app| app.name.as_str());
+            match pin.split_once('/') {
+                None => self.refuse(at, format!("`{pin}`, must be `app/variant`")),
+                Some((app, _)) if !known().any(|name| name == app) => {
+                    let hint = hint(app, known());
+                    self.refuse(at, format!("no [[app]] is called `{app}`{hint}"));
+                }
+                Some(_) if pins[..j].contains(pin) => {
+                    self.refuse(at, format!("`{pin}` is there already"));
+                }
+                Some(_) => {}
             }
         }
-        Ok(())
     }
 
-    fn pools(&self) -> Result<(), ConfigError> {
-        let pools = &self.config.pools;
-        self.distinct("pool", pools.iter().map(|pool| pool.name.as_str()))?;
-        for (i, pool) in pools.iter().enumerate() {
-            self.pool(i, pool)?;
+    fn pools(&mut self) {
+        let config = self.config;
+        let apps = config.apps.iter().map(|app| app.name.as_str());
+        let workers = config.workers.iter().map(|worker| worker.name.as_str());
+        let pools = config.pools.iter().map(|pool| pool.name.as_str());
+        let apps_are_known = self.distinct("app", apps.clone());
+        let workers_are_known = self.distinct("worker", workers.clone());
+        self.distinct("pool", pools);
+        for (i, pool) in config.pools.iter().enumerate() {
+            self.pool(i, pool);
         }
-        let apps = self.config.apps.iter().map(|app| app.name.as_str());
-        self.members("app", "apps", apps, |pool| &pool.apps)?;
-        let workers = self
-            .config
-            .workers
-            .iter()
-            .map(|worker| worker.name.as_str());
-        self.members("worker", "workers", workers, |pool| &pool.workers)
+        // With a wrong name in a section, each reference to the right name would be a mistake too.
+        let has_pools = !config.pools.is_empty();
+        if has_pools && apps_are_known {
+            self.members("app", "apps", apps, |pool| &pool.apps);
+        }
+        if has_pools && workers_are_known {
+            self.members("worker", "workers", workers, |pool| &pool.workers);
+        }
     }
 
-    fn pool(&self, i: usize, pool: &PoolConfig) -> Result<(), ConfigError> {
+    fn pool(&mut self, i: usize, pool: &PoolConfig) {
+        let at = |field: &str| format!("pool[{i}].{field}");
         for (field, members) in [("apps", &pool.apps), ("workers", &pool.workers)] {
             if members.is_empty() {
-                return self.refuse(format!("pool[{i}].{field}"), "is empty");
+                self.refuse(at(field), "is empty");
             }
         }
-        let at = |field: &str| format!("pool[{i}].{field}");
-        self.policy(&at("policy"), &pool.policy)?;
+        self.policy(&at("policy"), &pool.policy);
         if let Some(shadow) = &pool.shadow {
-            self.policy(&at("shadow.policy"), &shadow.policy)?;
+            self.policy(&at("shadow.policy"), &shadow.policy);
         }
-        self.range(&at("window_budget_ms"), pool.window_budget_ms, 1..=60_000)?;
-        self.range(&at("policy_memory_mb"), pool.policy_memory_mb, 1..=4_096)?;
-        self.range(&at("pending_max"), pool.pending_max, 1..=1_000_000)?;
+        self.range(&at("window_budget_ms"), pool.window_budget_ms, 1..=60_000);
+        self.range(&at("policy_memory_mb"), pool.policy_memory_mb, 1..=4_096);
+        self.range(&at("pending_max"), pool.pending_max, 1..=1_000_000);
         self.range(
             &at("fault_limit.faults"),
             pool.fault_limit.faults,
             1..=1_000_000,
-        )?;
+        );
         self.range(
             &at("fault_limit.windows"),
             pool.fault_limit.windows,
             1..=1_000_000,
-        )?;
-        self.range(&at("patience_ms"), pool.patience_ms, 1..=3_600_000)?;
-        self.range(&at("windows_kept"), pool.windows_kept, 1..=4_096)?;
-        self.prepare(i, pool)?;
-        self.record(i, pool)
+        );
+        self.range(&at("patience_ms"), pool.patience_ms, 1..=3_600_000);
+        self.range(&at("windows_kept"), pool.windows_kept, 1..=4_096);
+        self.prepare(i, pool);
+        self.record(i, pool);
     }
 
-    fn prepare(&self, i: usize, pool: &PoolConfig) -> Result<(), ConfigError> {
+    fn prepare(&mut self, i: usize, pool: &PoolConfig) {
         let Some(prepare) = &pool.prepare else {
-            return Ok(());
+            return;
         };
         let at = |field: &str| format!("pool[{i}].prepare.{field}");
         if prepare.command.first().is_none_or(String::is_empty) {
-            return self.refuse(at("command"), "is empty; its first word is the program");
+            self.refuse(at("command"), "is empty; its first word is the program");
         }
         if let Some(name) = prepare.unknown_placeholder() {
             let known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(", ");
             let reason = format!("`{{{name}}}` is no placeholder; there are: {known}");
-            return self.refuse(at("command"), reason);
+            self.refuse(at("command"), reason);
         }
-        self.range(&at("above_rps"), prepare.above_rps, 0.0..=1e9)?;
-        self.range(&at("timeout_s"), prepare.timeout_s, 1..=86_400)
+        self.range(&at("above_rps"), prepare.above_rps, 0.0..=1e9);
+        self.range(&at("timeout_s"), prepare.timeout_s, 1..=86_400);
     }
 
-    fn policy(&self, field: &str, policy: &str) -> Result<(), ConfigError> {
+    fn policy(&mut self, field: &str, policy: &str) {
         if names_file(policy) || is_plain_name(policy) {
-            return Ok(());
+            return;
         }
         let reason = format!(
             "`{policy}`, must be the name of a policy in policies.dir, or a path to a .wasm file"
         );
-        self.refuse(field, reason)
+        self.refuse(field, reason);
     }
 
-    fn record(&self, i: usize, pool: &PoolConfig) -> Result<(), ConfigError> {
+    fn record(&mut self, i: usize, pool: &PoolConfig) {
         let Some(record) = &pool.record else {
-            return Ok(());
+            return;
         };
         let before = self.config.pools.iter().take(i);
         let mut files = before.filter_map(|pool| pool.record.as_ref());
         if files.any(|other| other.file == record.file) {
             let reason = format!("`{}`, another pool records there", record.file.display());
-            return self.refuse(format!("pool[{i}].record.file"), reason);
+            self.refuse(format!("pool[{i}].record.file"), reason);
         }
         self.range(
             &format!("pool[{i}].record.max_mb"),
             record.max_mb,
             1..=1 << 20,
-        )
+        );
     }
 
+    /// Whether the section has names, and each once.
     fn distinct<'a>(
-        &self,
+        &mut self,
         section: &str,
         names: impl Iterator<Item = &'a str> + Clone,
-    ) -> Result<(), ConfigError> {
+    ) -> bool {
+        let before = self.mistakes.len();
         if names.clone().next().is_none() {
-            return self.refuse(section, format!("there is no [[{section}]]"));
+            self.refuse(section, format!("there is no [[{section}]]"));
         }
         for (i, name) in names.clone().enumerate() {
             let field = format!("{section}[{i}].name");
             if name.is_empty() {
-                return self.refuse(field, "is empty");
-            }
-            if names.clone().take(i).any(|before| before == name) {
-                return self.refuse(field, format!("`{name}` is taken by another [[{section}]]"));
+                self.refuse(field, "is empty");
+            } else if names.clone().take(i).any(|before| before == name) {
+                self.refuse(field, format!("`{name}` is taken by another [[{section}]]"));
             }
         }
-        Ok(())
+        self.mistakes.len() == before
     }
 
     /// Every name in a pool exists, and every thing is in exactly one pool.
     fn members<'a>(
-        &self,
+        &mut self,
         thing: &str,
         field: &str,
         known: impl Iterator<Item = &'a str> + Clone,
         of: impl Fn(&PoolConfig) -> &Vec<String>,
-    ) -> Result<(), ConfigError> {
+    ) {
+        let pools = &self.config.pools;
         let mut used: Vec<&str> = Vec::new();
-        for (i, pool) in self.config.pools.iter().enumerate() {
+        // A thing that is in no pool may be the one that a wrong name or an empty list means.
+        let mut is_complete = pools.iter().all(|pool| !of(pool).is_empty());
+        for (i, pool) in pools.iter().enumerate() {
             for (j, name) in of(pool).iter().enumerate() {
                 let at = format!("pool[{i}].{field}[{j}]");
                 if !known.clone().any(|one| one == name) {
-                    let hint = match closest(name, known.clone()) {
-                        Some(close) => format!("; did you mean `{close}`?"),
-                        None => String::new(),
-                    };
-                    return self.refuse(at, format!("no [[{thing}]] is called `{name}`{hint}"));
-                }
-                if used.contains(&name.as_str()) {
-                    return self.refuse(at, format!("{thing} `{name}` is in a pool already"));
+                    let hint = hint(name, known.clone());
+                    self.refuse(at, format!("no [[{thing}]] is called `{name}`{hint}"));
+                    is_complete = false;
+                } else if used.contains(&name.as_str()) {
+                    self.refuse(at, format!("{thing} `{name}` is in a pool already"));
                 }
                 used.push(name);
             }
         }
-        match known.clone().position(|name| !used.contains(&name)) {
-            Some(i) => self.refuse(format!("{thing}[{i}]"), "is in no [[pool]]"),
-            None => Ok(()),
+        let unused = known.enumerate().filter(|(_, name)| !used.contains(name));
+        for (i, _) in unused.filter(|_| is_complete) {
+            self.refuse(format!("{thing}[{i}]"), "is in no [[pool]]");
         }
     }
+}
+
+fn is_power(watts: f64) -> bool {
+    watts > 0.0 && watts <= POWER_MAX_W
+}
+
+/// The end of a message about an unknown name.
+fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    closest(name, known).map_or_else(String::new, |close| format!("; did you mean `{close}`?"))
 }
 
 /// A name that stays inside the folder it is looked up in.

@@ -36,11 +36,23 @@ pub enum ConfigError {
         /// The reason.
         reason: String,
     },
+    /// Several fields are at fault; one line each.
+    #[error("{}", lines(.0))]
+    Several(Vec<Self>),
 }
 
 // === impl ConfigError ===
 
 impl ConfigError {
+    /// All mistakes as one error; none is no error.
+    pub(super) fn all(mut mistakes: Vec<Self>) -> Result<(), Self> {
+        match mistakes.len() {
+            0 => Ok(()),
+            1 => Err(mistakes.remove(0)),
+            _ => Err(Self::Several(mistakes)),
+        }
+    }
+
     /// A field whose value is refused.
     pub fn field(file: &Path, field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Field {
@@ -74,6 +86,11 @@ impl ConfigError {
         };
         Self::field(file, field, reason)
     }
+}
+
+fn lines(mistakes: &[ConfigError]) -> String {
+    let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
 
 /// The known name closest to an unknown one, read from serde's own words: ``unknown field `x`,

@@ -37,7 +37,7 @@ impl Config {
     /// Checks ranges, names and references, as [`Config::read`] does.
     ///
     /// # Errors
-    /// The first field at fault.
+    /// Every field at fault.
     pub fn check(&self) -> Result<(), ConfigError> {
         check::check(self)
     }

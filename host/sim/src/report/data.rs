@@ -71,6 +71,8 @@ pub struct Meta {
     pub policies: Vec<PolicyMeta>,
     /// Virtual seconds in which requests arrive.
     pub seconds: f64,
+    /// Arrivals of traces that the runs do not reach, a sentence per point.
+    pub left_out: Vec<String>,
     /// One run each.
     pub seeds: Vec<u64>,
     /// The parameter of the sweep.

@@ -1,4 +1,4 @@
-//! Windows that policies failed, named before any result.
+//! Arrivals that were left out and windows that policies failed, named before any result.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,25 @@ use super::view::ReportView;
 use crate::runner::PolicyOutcome;
 use crate::text::{escape, plural};
 
-/// The box at the top of the page; empty if no policy failed.
+/// The boxes at the top of the page; empty if the run was whole and no policy failed.
 pub(super) fn html(view: &ReportView<'_>) -> String {
+    cuts(&view.data.meta.left_out) + &failures(view)
+}
+
+fn cuts(left_out: &[String]) -> String {
+    let items = left_out.iter();
+    let items: String = items
+        .map(|cut| format!("<li>{}</li>", escape(cut)))
+        .collect();
+    match items.as_str() {
+        "" => String::new(),
+        items => {
+            format!("<aside class=\"warning\"><h2>The trace was cut</h2><ul>{items}</ul></aside>\n")
+        }
+    }
+}
+
+fn failures(view: &ReportView<'_>) -> String {
     let items = view.data.runs.iter().filter_map(warning);
     let items: String = items.map(|line| format!("<li>{line}</li>")).collect();
     match items.as_str() {

@@ -111,6 +111,22 @@ impl Trace {
         let times = self.arrivals_us.iter().flatten().copied().chain(recorded);
         Micros(times.max().map_or(0, |last| last.saturating_add(1)))
     }
+
+    /// Arrivals at `from` or later, and all arrivals; the means if the trace has rates.
+    pub(super) fn arrivals_from(&self, from: Micros) -> (f64, f64) {
+        if let Some(qps) = &self.qps {
+            let length_s = self.interval_s.unwrap_or_default();
+            let from_s = from.as_secs_f64();
+            let late = |at: usize| (at as f64 + 1.0 - from_s / length_s).clamp(0.0, 1.0);
+            let rates = qps.iter().enumerate();
+            let left = rates.map(|(at, rate)| rate * late(at)).sum::<f64>();
+            return (left * length_s, qps.iter().sum::<f64>() * length_s);
+        }
+        let recorded = self.requests.iter().flatten().map(|request| request.at_us);
+        let times = self.arrivals_us.iter().flatten().copied().chain(recorded);
+        let late = times.clone().filter(|at_us| *at_us >= from.0);
+        (late.count() as f64, times.count() as f64)
+    }
 }
 
 /// Words of serde's messages that name Rust types.

@@ -344,3 +344,41 @@ fn a_scenario_can_last_as_long_as_its_trace() {
     endless.until_trace_ends().unwrap();
     assert_eq!(endless.duration, Micros::from_millis(60_000));
 }
+
+#[test]
+fn a_trace_that_is_cut_says_how_much_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = |text: &str, load: f64, seconds: u64| {
+        let workload: Workload = write(folder.path(), text).parse().unwrap();
+        let workload = workload.scaled(load).unwrap();
+        let cut = workload.cut_at(Micros::from_millis(seconds * 1_000), 1);
+        cut.unwrap().map(|cut| cut.to_string())
+    };
+    let arrivals = r#"{"arrivals_us": [5, 10000000, 90000000]}"#;
+    let said = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        cut(arrivals, 1.0, 10),
+        said("2 of 3 arrivals of the trace, those after 10 s, are left out")
+    );
+    assert_eq!(
+        cut(arrivals, 0.5, 60),
+        said("1 of 3 arrivals of the trace, those after 60 s, are left out")
+    );
+    assert_eq!(cut(arrivals, 1.0, 91), None);
+    let rates = r#"{"interval_s": 10, "qps": [5, 0, 2, 1]}"#;
+    assert_eq!(
+        cut(rates, 1.0, 25),
+        said("about 20 of 80 arrivals of the trace, those after 25 s, are left out")
+    );
+    assert_eq!(cut(rates, 1.0, 40), None);
+    let each: Workload = format!("*={}", write(folder.path(), arrivals))
+        .parse()
+        .unwrap();
+    let each = each
+        .cut_at(Micros::from_millis(10_000), 2)
+        .unwrap()
+        .unwrap();
+    assert_eq!((each.left_out, each.of), (4.0, 6.0));
+    let endless: Workload = "poisson:5".parse().unwrap();
+    assert_eq!(endless.cut_at(Micros(1), 1), Ok(None));
+}

@@ -51,6 +51,16 @@ fn the_page_refers_to_no_other_file() {
 }
 
 #[test]
+fn a_cut_trace_is_named_before_any_result() {
+    let mut data = report();
+    assert!(!html(&data).contains("The trace was cut"));
+    data.meta.left_out = vec!["2 of 3 arrivals <b>".to_owned()];
+    let words = skeleton(&html(&data));
+    let warning = words.find("2 of 3 arrivals &lt;b&gt;").unwrap();
+    assert!(warning < words.find("Accuracy against violations").unwrap());
+}
+
+#[test]
 fn both_themes_have_every_colour() {
     let page = html(&report());
     let (mut light, mut dark) = (String::new(), String::new());

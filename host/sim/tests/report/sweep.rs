@@ -62,6 +62,7 @@ fn meta() -> Meta {
             settings: "{\"share\":0.5}".to_owned(),
         }],
         seconds: 1.0,
+        left_out: Vec::new(),
         seeds: SEEDS.to_vec(),
         axis: Some(SweepAxis {
             name: "rate".to_owned(),

@@ -71,11 +71,18 @@ pub(super) fn exits(after: &[usize], confusions: &[Confusion]) -> Vec<ExitCard> 
         .collect()
 }
 
-/// Writes a card as TOML.
+/// Writes a card as TOML, whole or not at all.
 pub(super) fn write<T: serde::Serialize>(file: &Path, card: &T) -> Result<(), ModelError> {
     let text = toml::to_string(card)
         .map_err(|error| ModelError::Training(format!("writing {}: {error}", file.display())))?;
-    std::fs::write(file, text).map_err(|source| ModelError::io(file, source))
+    // A server that follows the zoo, and an interrupted training, see the old card or the new one.
+    let partial = file.with_extension("partial");
+    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, file));
+    written.map_err(|source| {
+        // The error that matters is the one being returned.
+        let _ = std::fs::remove_file(&partial);
+        ModelError::io(file, source)
+    })
 }
 
 /// Creates a folder and its parents.
@@ -86,4 +93,31 @@ pub(super) fn make_dir(dir: &Path) -> Result<(), ModelError> {
 /// Four decimals: the precision of a card, within the tolerance of its check.
 pub(super) fn rounded(share: f64) -> f64 {
     (share * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_card_is_written_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let card = BTreeMap::from([("name", "heart")]);
+        let file = folder.path().join("app.toml");
+        std::fs::write(&file, "old").unwrap();
+        write(&file, &card).unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            "name = \"heart\"\n"
+        );
+        // A folder cannot be replaced by a file.
+        let taken = folder.path().join("model.toml");
+        std::fs::create_dir(&taken).unwrap();
+        write(&taken, &card).unwrap_err();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 }

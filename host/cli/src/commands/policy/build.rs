@@ -7,6 +7,7 @@ use serde::Serialize;
 use switchyard_kit::project::{self, BuildOptions, BuiltPolicy};
 
 use crate::commands::failure::Failure;
+use crate::commands::output::{Folders, check_file};
 use crate::commands::print;
 
 /// Build a policy's project into a component, with its language's own tools
@@ -53,6 +54,9 @@ pub(super) fn run(args: &BuildArgs) -> Result<(), Failure> {
             "{}: is not a folder",
             args.dir.display()
         )));
+    }
+    if let Some(out) = &args.out {
+        check_file("--out", out, Folders::Made)?;
     }
     let options = BuildOptions {
         out: args.out.as_deref(),

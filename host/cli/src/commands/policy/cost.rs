@@ -89,7 +89,7 @@ pub(super) fn run(args: &CostArgs) -> Result<(), Failure> {
     if let Some(file) = &args.markdown {
         let begin = page::begin(COMMAND);
         page::write(file, TITLE, &begin, &section(&costs)).map_err(Failure::input)?;
-        eprintln!("written to {}", file.display());
+        print::note(format_args!("written to {}", file.display()));
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use super::profiled::{self, Wanted};
 use super::ramsis::failure;
 use crate::commands::failure::Failure;
 use crate::commands::numbers::positive;
+use crate::commands::output::check_folder;
 use crate::commands::print;
 
 /// Add a table for one load to existing sets of RAMSIS tables
@@ -53,7 +54,11 @@ pub(super) struct RamsisTableArgs {
 
 /// Extends every set of the app.
 pub(super) fn run(args: &RamsisTableArgs) -> Result<(), Failure> {
-    for folder in folders(&args.sets)? {
+    let folders = folders(&args.sets)?;
+    for folder in &folders {
+        check_folder("--sets", folder)?;
+    }
+    for folder in folders {
         let set = read(&folder)?;
         let other = args.app.as_ref().zip(set.app.as_ref());
         if other.is_some_and(|(wanted, app)| wanted != app) {

@@ -13,6 +13,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::time::Micros;
 use switchyard_profile::{Percentile, ProfileFile};
 
+use crate::commands::draft::write_file;
 use crate::commands::failure::Failure;
 use crate::commands::numbers::positive;
 use crate::commands::output::check_folder;
@@ -96,7 +97,7 @@ pub(super) fn run(args: &SelectionArgs) -> Result<(), Failure> {
     let made = made.map_err(Failure::input)?;
     let json = serde_json::to_string_pretty(&made).map_err(Failure::check)?;
     let file = args.out.join(FILE);
-    let written = fs::create_dir_all(&args.out).and_then(|()| fs::write(&file, &json));
+    let written = fs::create_dir_all(&args.out).and_then(|()| write_file(&file, &json));
     written.map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
     if args.json {
         return print::line(json);

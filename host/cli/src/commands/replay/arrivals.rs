@@ -1,8 +1,6 @@
 //! The requests that recorded windows show, as a trace that the simulator replays.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +12,7 @@ use switchyard_policy::recording::Frame;
 use switchyard_sim::workload::{Recorded, Trace};
 
 use super::frames::for_each_frame;
+use crate::commands::draft::write_file;
 use crate::commands::failure::Failure;
 
 /// Requests, run by run.
@@ -60,8 +59,8 @@ pub(super) fn write(trace: &Path, file: &Path) -> Result<(), Failure> {
     };
     let unwritten =
         |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", file.display()));
-    let out = File::create(file).map_err(|error| unwritten(&error))?;
-    serde_json::to_writer(BufWriter::new(out), &trace).map_err(|error| unwritten(&error))
+    let text = serde_json::to_vec(&trace).map_err(|error| unwritten(&error))?;
+    write_file(file, text).map_err(|error| unwritten(&error))
 }
 
 // === impl Gathering ===

@@ -1,8 +1,7 @@
 //! One window as a unit test of the replayed policy: a Rust file, and next to it the window for
 //! `switchyard_sdk::testing::Case`.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -11,7 +10,9 @@ use switchyard_core::ids::RequestId;
 use switchyard_core::window::Window;
 use switchyard_policy::recording::PolicyRecord;
 
+use crate::commands::draft::write_file;
 use crate::commands::failure::Failure;
+use crate::commands::print;
 
 /// A window and the policy's decision.
 pub(super) struct Case {
@@ -24,12 +25,17 @@ pub(super) struct Case {
     pub(super) decided: Result<Vec<RequestId>, String>,
 }
 
+/// The file of the window, next to the test.
+pub(super) fn data_file(test: &Path) -> PathBuf {
+    test.with_extension("json")
+}
+
 // === impl Case ===
 
 impl Case {
     /// Writes test and window. `of` is the type that implements the policy.
     pub(super) fn write(&self, file: &Path, of: &str, trace: &Path) -> Result<(), Failure> {
-        let data = file.with_extension("json");
+        let data = data_file(file);
         let failed = |path: &Path, error: std::io::Error| {
             Failure::input(format!("{}: {error}", path.display()))
         };
@@ -39,11 +45,15 @@ impl Case {
             "window": self.window,
         });
         let text = serde_json::to_string_pretty(&case).map_err(Failure::check)?;
-        fs::write(&data, text + "\n").map_err(|error| failed(&data, error))?;
+        write_file(&data, text + "\n").map_err(|error| failed(&data, error))?;
         let name = data.file_name().unwrap_or_default().to_string_lossy();
         let test = self.test(of, &name, trace);
-        fs::write(file, test).map_err(|error| failed(file, error))?;
-        eprintln!("test: {}, with {}", file.display(), data.display());
+        write_file(file, test).map_err(|error| failed(file, error))?;
+        print::note(format_args!(
+            "test: {}, with {}",
+            file.display(),
+            data.display()
+        ));
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use switchyard_policy::recording::{CutOff, Frame, Reader};
 
 use crate::commands::failure::Failure;
+use crate::commands::print;
 
 /// Reads a recording to its end. Returns the last block if it is not complete, after a note to
 /// stderr.
@@ -29,10 +30,10 @@ pub(super) fn for_each_frame(
     let cut_off = reader.cut_off();
     if let Some(cut_off) = cut_off {
         let file = trace.display();
-        eprintln!(
+        print::note(format_args!(
             "{file}: the last block, at byte {}, is not complete: its {} bytes are ignored",
             cut_off.offset, cut_off.bytes
-        );
+        ));
     }
     Ok(cut_off)
 }

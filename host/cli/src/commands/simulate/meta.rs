@@ -17,6 +17,7 @@ pub(super) fn meta(
     contenders: &Contenders,
     points: &[SweepPoint],
     seeds: &[u64],
+    left_out: Vec<String>,
 ) -> Meta {
     let names: Vec<&str> = args.policies.iter().map(|p| p.name.as_str()).collect();
     let words = std::env::args().skip(1).map(|word| quoted(&word));
@@ -47,6 +48,7 @@ pub(super) fn meta(
         seconds: points
             .first()
             .map_or(0.0, |point| point.scenario.duration.as_secs_f64()),
+        left_out,
         seeds: seeds.to_vec(),
         axis: args.sweep.as_ref().map(|axis| SweepAxis {
             name: axis.name.label().to_owned(),

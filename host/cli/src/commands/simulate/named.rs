@@ -87,7 +87,7 @@ pub(super) fn oracle(policy: &str) -> Option<Goal> {
 }
 
 /// Names of the components in a folder, in order.
-fn components(folder: &Path) -> Vec<String> {
+pub(crate) fn components(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     let mut names: Vec<String> = paths

@@ -11,6 +11,7 @@ use switchyard_sim::report::{
 
 use super::arguments::SimulateArgs;
 use super::plot;
+use crate::commands::draft::write_file;
 use crate::commands::failure::Failure;
 use crate::commands::print;
 
@@ -19,19 +20,19 @@ pub(super) fn write(data: &ReportData, args: &SimulateArgs) -> Result<(), Failur
     if let Some(folder) = &args.report {
         fs::create_dir_all(folder).map_err(|error| unwritten(folder, error))?;
         let page = folder.join("index.html");
-        fs::write(&page, report::html(data)).map_err(|error| unwritten(&page, error))?;
-        eprintln!("report: {}", page.display());
+        write_file(&page, report::html(data)).map_err(|error| unwritten(&page, error))?;
+        print::note(format_args!("report: {}", page.display()));
     }
     if let Some(file) = &args.plot {
-        fs::write(file, plot::figure(data)).map_err(|error| unwritten(file, error))?;
-        eprintln!("plot: {}", file.display());
+        write_file(file, plot::figure(data)).map_err(|error| unwritten(file, error))?;
+        print::note(format_args!("plot: {}", file.display()));
     }
     if let Some(file) = &args.json {
         if file == Path::new("-") {
             return print::json(data);
         }
         let text = serde_json::to_string_pretty(data).map_err(Failure::check)?;
-        fs::write(file, text).map_err(|error| unwritten(file, error))?;
+        write_file(file, text).map_err(|error| unwritten(file, error))?;
     }
     let means = report::comparison_table(&data.runs);
     print::line(table(data, &means))?;

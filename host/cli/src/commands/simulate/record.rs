@@ -10,6 +10,7 @@ use switchyard_sim::{Contender, Observer, Scenario, run_observed};
 
 use super::contenders::{Contenders, SEED};
 use super::test_bed::TestBed;
+use crate::commands::draft::Draft;
 use crate::commands::failure::Failure;
 
 /// Writes every decision.
@@ -37,8 +38,10 @@ pub(super) fn record(
             .with_seed(SEED)
             .with_limits(&test_bed.limits)
     };
+    let unwritten = |error: std::io::Error| Failure::input(format!("{}: {error}", file.display()));
+    let draft = Draft::begin(file).map_err(unwritten)?;
     let mut recording = Recording {
-        writer: Writer::create(file).map_err(Failure::input)?,
+        writer: Writer::create(draft.path()).map_err(Failure::input)?,
         failed: None,
     };
     let written = recording.writer.write(&Frame::Start(Box::new(header)));
@@ -46,7 +49,9 @@ pub(super) fn record(
     run(scenario, contender, seed, &mut recording)?;
     let Recording { mut writer, failed } = recording;
     let ended = failed.map_or_else(|| writer.flush(), Err);
-    ended.map_err(Failure::input)
+    ended.map_err(Failure::input)?;
+    drop(writer);
+    draft.finish().map_err(unwritten)
 }
 
 fn run(
