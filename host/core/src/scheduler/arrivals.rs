@@ -28,8 +28,8 @@ impl Scheduler {
         if waiting + self.late.len() >= self.config.pending_max && !self.drop_latest(now) {
             return self.reject(now, id, Rejection::PendingFull);
         }
-        if let Err(why) = self.admit(now, id) {
-            return self.reject(now, id, why);
+        if !self.admit(now, id) {
+            return;
         }
         if let Some(variant) = pinned {
             return self.place_pinned(now, id, variant);

@@ -142,9 +142,6 @@ impl Scheduler {
     }
 
     pub(super) fn start(&mut self, now: Time, worker: WorkerId, batch: WorkerBatch) {
-        if batch.from_stage == 0 && !batch.late {
-            self.note_usual(worker, &batch);
-        }
         for &id in &batch.members {
             self.table
                 .set_state(id, RequestState::Running(worker, batch.id));

@@ -5,8 +5,8 @@
 //! observed [slowdown](crate::estimate):
 //! - an arrival is refused if the requests ahead of it leave no time for it;
 //! - a pending request gives up once no variant can answer it in time on the worker that is free
-//!   first; also, while its app has more than a batch per worker pending, once the app's usual
-//!   batch would answer it late. Otherwise the oldest requests force ever smaller batches (the
+//!   first; also, while enough other requests of its app have the time, once the app's usual batch
+//!   would answer it late. Otherwise the oldest requests force ever smaller batches (the
 //!   early drop of Nexus, SOSP 2019, section 6.3);
 //! - rows that a batch would answer late leave it before it starts.
 
@@ -16,7 +16,7 @@ use crate::catalog::Late;
 use crate::estimate::BatchSeries;
 use crate::ids::{AppId, ExitId, KindId, RequestId, VariantId, WorkerId};
 use crate::request::{DroppedFrom, Outcome, Rejection};
-use crate::table::RequestState;
+use crate::table::{RequestEntry, RequestState};
 use crate::time::{Micros, Time};
 use crate::worker::{Members, WorkerBatch};
 
@@ -42,17 +42,30 @@ struct AppOutlook {
 }
 
 impl Scheduler {
-    /// Notes the batch that an app gets.
-    pub(super) fn note_usual(&mut self, worker: WorkerId, batch: &WorkerBatch) {
+    /// Notes the batch that an app gets: the planned one, or the efficient one of its exit if that is
+    /// larger.
+    fn note_usual(&mut self, worker: WorkerId, batch: &WorkerBatch) {
         let (Some(spec), Some(variant)) = (
             self.catalog.worker(worker),
             self.catalog.variant(batch.variant),
         ) else {
             return;
         };
+        let (kind, app) = (spec.kind, variant.app);
         let exit = batch.exit.unwrap_or(variant.last_exit());
-        let found = self.capacity.efficient(spec.kind, batch.variant, exit);
-        let (Some(found), Some(usual)) = (found, self.usual.get_mut(variant.app.index())) else {
+        let Some(mut found) = self.capacity.efficient(kind, batch.variant, exit) else {
+            return;
+        };
+        let size = batch.members.len() as u32;
+        if size > found.size {
+            let latency = self.workers[worker].profiled(&self.catalog, worker, batch);
+            found = EfficientBatch {
+                kind,
+                size,
+                latency,
+            };
+        }
+        let Some(usual) = self.usual.get_mut(app.index()) else {
             return;
         };
         usual.latency = Micros(usual.latency.0 - usual.latency.0 / USUAL_DECAY);
@@ -88,38 +101,43 @@ impl Scheduler {
 
     // ---- arrivals ---------------------------------------------------------------------
 
-    /// Whether a request that has just come can be answered in time.
-    ///
-    /// # Errors
-    /// Why it is refused.
-    pub(super) fn admit(&mut self, now: Time, id: RequestId) -> Result<(), Rejection> {
-        let Some(entry) = self.table.get(id) else {
-            return Ok(());
+    /// Lets a request in that can be answered in time. False: it has ended, or waits until nothing
+    /// else does.
+    pub(super) fn admit(&mut self, now: Time, id: RequestId) -> bool {
+        let why = match self.hindrance(now, id) {
+            None => return true,
+            Some(why) => why,
         };
-        if !entry.late().is_guarded() {
-            return Ok(());
+        match self.table.get(id).map(RequestEntry::late) {
+            Some(Late::Last) => self.give_up(now, id),
+            _ => self.reject(now, id, why),
         }
-        let (late, request) = (entry.late(), &entry.request);
+        false
+    }
+
+    /// Why a request that has just come cannot be answered in time.
+    fn hindrance(&mut self, now: Time, id: RequestId) -> Option<Rejection> {
+        let entry = self.table.get(id)?;
+        if !entry.late().is_guarded() {
+            return None;
+        }
+        let request = &entry.request;
         let (app, deadline, pinned) = (request.app, request.deadline, request.pinned);
-        let Some(mut outlook) = self.outlook(now, app) else {
-            return Ok(());
-        };
+        let mut outlook = self.outlook(now, app)?;
         if let Some(variant) = pinned {
             outlook.fastest = self.fastest_of(now, variant).unwrap_or(outlook.fastest);
         }
         if now + outlook.fastest > deadline {
-            if self.probes(now, id) || late == Late::Last {
-                return Ok(());
-            }
-            return Err(Rejection::DeadlineTooShort);
+            let is_probe = self.probes(now, id);
+            return (!is_probe).then_some(Rejection::DeadlineTooShort);
         }
         if pinned.is_some() {
-            return Ok(());
+            return None;
         }
         let waiting = self.table.guarded(app).map_or(0, |waiting| waiting.len());
         let cap = 2 * outlook.enough.max(1);
         if waiting > cap && self.is_flooding(now, app) {
-            return Err(Rejection::Overloaded);
+            return Some(Rejection::Overloaded);
         }
         let last_start = Micros(
             deadline
@@ -137,10 +155,7 @@ impl Scheduler {
                 false => 0,
             }
         });
-        match ahead as u64 > places {
-            true => Err(Rejection::Overloaded),
-            false => Ok(()),
-        }
+        (ahead as u64 > places).then_some(Rejection::Overloaded)
     }
 
     /// The most requests of an app that all workers together serve in this time.
@@ -201,18 +216,35 @@ impl Scheduler {
             let Some(outlook) = self.outlook(now, app) else {
                 continue;
             };
-            while let Some(id) = self.hopeless(app, outlook) {
+            let hopeless_before = self.hopeless_before(app, outlook);
+            while let Some(id) = self.first_before(app, hopeless_before) {
                 self.give_up(now, id);
             }
         }
     }
 
-    fn hopeless(&self, app: AppId, outlook: AppOutlook) -> Option<RequestId> {
-        let waiting = self.table.guarded(app)?;
-        let &(deadline, id) = waiting.first()?;
-        let is_late = outlook.start + outlook.fastest > deadline;
-        let is_crowded = waiting.len() > outlook.enough && outlook.start + outlook.usual > deadline;
-        (is_late || is_crowded).then_some(id)
+    /// The deadline from which on an app's requests keep their place.
+    fn hopeless_before(&self, app: AppId, outlook: AppOutlook) -> Time {
+        let by_fastest = outlook.start + outlook.fastest;
+        let by_usual = outlook.start + outlook.usual;
+        let Some(waiting) = self.table.guarded(app) else {
+            return by_fastest;
+        };
+        let is_stale = waiting.first().is_some_and(|&(first, _)| first < by_usual);
+        if !is_stale || waiting.len() <= outlook.enough {
+            return by_fastest;
+        }
+        // The usual batches can be filled with requests that have the time.
+        let fresh = waiting.iter().rev().nth(outlook.enough.saturating_sub(1));
+        match fresh.is_some_and(|&(deadline, _)| deadline >= by_usual) {
+            true => by_usual.max(by_fastest),
+            false => by_fastest,
+        }
+    }
+
+    fn first_before(&self, app: AppId, bound: Time) -> Option<RequestId> {
+        let &(deadline, id) = self.table.guarded(app)?.first()?;
+        (deadline < bound).then_some(id)
     }
 
     /// When the first pending request becomes hopeless even on an idle worker.
@@ -260,6 +292,9 @@ impl Scheduler {
         let is_guarded = self.catalog.app(app)?.late.is_guarded();
         if !is_guarded || batch.late {
             return Some(batch);
+        }
+        if batch.from_stage == 0 {
+            self.note_usual(worker, &batch);
         }
         let mut rows = self.deadlines(&batch);
         let is_in_time = |size: usize, deadline: Time, batch: &WorkerBatch| {

@@ -3,6 +3,7 @@
 
 mod bed;
 mod decisions;
+mod goodput;
 mod guarding;
 mod plans;
 mod properties;

@@ -23,6 +23,8 @@ pub struct Driver {
     pub prepared: Vec<(WorkerId, Vec<VariantId>)>,
     /// Every command as text, to compare two runs.
     pub log: Vec<String>,
+    /// Batches take this many times the profile's latency.
+    pub slowdown: u64,
     arrived: BTreeSet<RequestId>,
     running: BTreeMap<WorkerId, (Time, Launch)>,
     parked: BTreeMap<RequestId, WorkerId>,
@@ -39,6 +41,7 @@ impl Driver {
             decisions: Vec::new(),
             prepared: Vec::new(),
             log: Vec::new(),
+            slowdown: 1,
             arrived: BTreeSet::new(),
             running: BTreeMap::new(),
             parked: BTreeMap::new(),
@@ -186,6 +189,7 @@ impl Driver {
                 launch.requests.len() as u32,
             )
             .unwrap();
+        let latency = Micros(latency.0 * self.slowdown);
         let before = self
             .running
             .insert(launch.worker, (self.now + latency, launch.clone()));

@@ -1,0 +1,248 @@
+//! Past capacity requests are still answered in time, whatever the policy.
+
+use std::sync::Arc;
+
+use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::{Catalog, Late};
+use switchyard_core::event::Event;
+use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
+use switchyard_core::plan::{Dispatch, Plan};
+use switchyard_core::request::{DroppedFrom, Outcome, Rejection};
+use switchyard_core::time::{Micros, Time};
+use switchyard_core::window::{IDLE, Window};
+
+use crate::bed::driver::Driver;
+use crate::bed::script::{install, whole};
+use crate::bed::{catalog, request};
+
+/// The test bed with one treatment of late requests for both apps.
+fn late_catalog(late: Late) -> Arc<Catalog> {
+    let mut catalog = catalog(1);
+    for app in &mut Arc::make_mut(&mut catalog).apps {
+        app.late = late;
+    }
+    catalog
+}
+
+fn late_driver(late: Late) -> Driver {
+    Driver::new(late_catalog(late), SchedulerConfig::default())
+}
+
+/// First come, first served, on the large variant: deadlines are ignored.
+fn ignore_deadlines(window: &Window, plan: &mut Plan) {
+    if window.workers.running_variant[0] != IDLE || window.is_empty() {
+        return;
+    }
+    let app = window.requests.app[0];
+    let same = window.requests.id.iter().zip(&window.requests.app);
+    let oldest: Vec<_> = same.filter(|(_, a)| **a == app).take(8).collect();
+    let (variant, stages, exit) = if app == 0 { (1, 3, 1) } else { (2, 1, 0) };
+    let dispatch = Dispatch {
+        worker: WorkerId(0),
+        variant: VariantId(variant),
+        from_stage: 0,
+        to_stage: stages,
+        exit: Some(ExitId(exit)),
+        place: u32::MAX,
+        size: 0,
+    };
+    plan.dispatch(dispatch, oldest.into_iter().map(|(&id, _)| RequestId(id)));
+}
+
+/// Answers in time per second at a steady rate of arrivals, after half a second of it.
+fn goodput(driver: &mut Driver, gap_us: u64) -> f64 {
+    let seconds = 2;
+    for i in 0..seconds * 1_000_000 / gap_us {
+        driver.advance_to(Time(i * gap_us));
+        driver.arrive(request(i + 1, 0, driver.now, 20_000));
+    }
+    let in_time = driver.replies.values().filter(|reply| {
+        let is_counted = reply.request.0 * gap_us > 500_000;
+        is_counted && matches!(reply.outcome, Outcome::Answered { in_time: true, .. })
+    });
+    in_time.count() as f64 / (seconds as f64 - 0.5)
+}
+
+/// At multiples of the small variant's 4,000 per second.
+fn curve(late: Late, policy: Option<fn(&Window, &mut Plan)>) -> Vec<f64> {
+    let gaps = [280, 210, 125, 50, 25];
+    let at = |gap| {
+        let mut driver = late_driver(late);
+        if let Some(policy) = policy {
+            driver.give(install("policy", policy));
+        }
+        goodput(&mut driver, gap)
+    };
+    gaps.into_iter().map(at).collect()
+}
+
+fn assert_flat(curve: &[f64]) {
+    let peak = curve.iter().copied().fold(0.0, f64::max);
+    for goodput in &curve[1..] {
+        assert!(*goodput >= 0.9 * peak, "{curve:?}");
+    }
+}
+
+#[test]
+fn the_fallback_keeps_its_goodput_past_capacity() {
+    let shed = curve(Late::Shed, None);
+    assert_flat(&shed);
+    assert!(shed[4] > 3_500.0, "{shed:?}");
+}
+
+#[test]
+fn the_fallback_serves_late_requests_last() {
+    // They are served all the same: the queue grows to its bound, and half of the time goes there.
+    let serve = curve(Late::Serve, None);
+    assert!(serve.iter().all(|goodput| *goodput > 1_500.0), "{serve:?}");
+}
+
+#[test]
+fn a_policy_that_ignores_deadlines_keeps_its_goodput_past_capacity() {
+    let unguarded = curve(Late::Serve, Some(ignore_deadlines));
+    assert!(unguarded[4] < 100.0, "{unguarded:?}");
+    assert_flat(&curve(Late::Shed, Some(ignore_deadlines)));
+}
+
+#[test]
+fn requests_that_are_served_last_cost_the_others_nothing() {
+    assert_flat(&curve(Late::Last, Some(ignore_deadlines)));
+}
+
+#[test]
+fn rows_that_became_infeasible_leave_a_batch_before_it_starts() {
+    let mut driver = late_driver(Late::Shed);
+    driver.give(install("script", |window, plan| {
+        match window.requests.id.as_slice() {
+            [1] => whole(plan, 0, 2, &[1]),
+            // Three rows take 3,858 us, from 3,000 us on.
+            [2, 3, 4] => whole(plan, 0, 2, &[2, 3, 4]),
+            _ => {}
+        }
+    }));
+    driver.arrive(request(1, 1, Time::ZERO, 20_000));
+    for (id, slack_us) in [(2, 6_500), (3, 20_000), (4, 20_000)] {
+        driver.arrive(request(id, 1, Time::ZERO, slack_us));
+    }
+    driver.drain();
+    assert_eq!(driver.runs[1].1.requests.len(), 2, "request 2 left it");
+    let outcome = |id| &driver.replies[&RequestId(id)].outcome;
+    assert!(matches!(
+        outcome(3),
+        Outcome::Answered { in_time: true, .. }
+    ));
+    // It was pending again, until no variant could answer it in time.
+    assert_eq!(outcome(2), &Outcome::Dropped(DroppedFrom::Pending));
+}
+
+#[test]
+fn a_deadline_that_no_variant_can_meet_is_refused_at_once() {
+    let mut driver = late_driver(Late::Shed);
+    driver.arrive(request(1, 1, Time::ZERO, 20_000));
+    driver.arrive(request(2, 1, Time::ZERO, 2_999));
+    let rejected = Outcome::Rejected(Rejection::DeadlineTooShort);
+    assert_eq!(driver.replies[&RequestId(2)].outcome, rejected);
+}
+
+#[test]
+fn an_idle_pool_tries_a_hopeless_request_now_and_then() {
+    let mut driver = late_driver(Late::Shed);
+    driver.arrive(request(1, 1, Time::ZERO, 2_999));
+    driver.drain();
+    let outcome = &driver.replies[&RequestId(1)].outcome;
+    assert!(matches!(outcome, Outcome::Answered { in_time: false, .. }));
+    driver.arrive(request(2, 1, driver.now, 2_999));
+    let rejected = Outcome::Rejected(Rejection::DeadlineTooShort);
+    assert_eq!(
+        driver.replies[&RequestId(2)].outcome,
+        rejected,
+        "once a second"
+    );
+    driver.advance_to(Time(1_100_000));
+    driver.arrive(request(3, 1, driver.now, 2_999));
+    driver.drain();
+    let outcome = &driver.replies[&RequestId(3)].outcome;
+    assert!(matches!(outcome, Outcome::Answered { .. }));
+}
+
+#[test]
+fn admission_bounds_the_queue_by_time() {
+    let mut driver = late_driver(Late::Shed);
+    // 8 requests in 2 ms at best: 20 ms have room for 80.
+    for id in 1..=200 {
+        driver.arrive(request(id, 0, Time::ZERO, 20_000));
+    }
+    assert!(driver.scheduler.live() <= 90, "{}", driver.scheduler.live());
+    let overloaded = Outcome::Rejected(Rejection::Overloaded);
+    assert_eq!(driver.replies[&RequestId(200)].outcome, overloaded);
+    // Ten times the time has room for more.
+    driver.arrive(request(201, 0, Time::ZERO, 200_000));
+    assert!(!driver.replies.contains_key(&RequestId(201)));
+}
+
+#[test]
+fn an_app_that_floods_leaves_the_others_their_share() {
+    let mut driver = late_driver(Late::Shed);
+    driver.give(install("policy", ignore_deadlines));
+    let (mut id, mut asked, mut second) = (0, 0, Vec::new());
+    for step in 0..80_000_u64 {
+        driver.advance_to(Time(step * 50));
+        id += 1;
+        driver.arrive(request(id, 0, driver.now, 20_000));
+        // The other app asks for a third of the worker.
+        if step % 200 == 0 {
+            id += 1;
+            driver.arrive(request(id, 1, driver.now, 20_000));
+            asked += 1;
+            second.push(id);
+        }
+    }
+    driver.drain();
+    let in_time = second.iter().filter(|&&id| {
+        let outcome = &driver.replies[&RequestId(id)].outcome;
+        matches!(outcome, Outcome::Answered { in_time: true, .. })
+    });
+    let share = in_time.count() as f64 / f64::from(asked);
+    assert!(share > 0.9, "{share}");
+}
+
+#[test]
+fn late_requests_end_last_but_they_end() {
+    let mut driver = late_driver(Late::Last);
+    for id in 1..=100 {
+        driver.arrive(request(id, 1, Time::ZERO, 20_000));
+    }
+    driver.drain();
+    driver.check_empty();
+    let late = driver
+        .replies
+        .values()
+        .filter(|reply| matches!(reply.outcome, Outcome::Answered { in_time: false, .. }));
+    assert!(late.count() > 20);
+}
+
+#[test]
+fn predictions_follow_batches_that_take_longer() {
+    let config = SchedulerConfig {
+        follows_latencies: true,
+        ..SchedulerConfig::default()
+    };
+    let mut driver = Driver::new(late_catalog(Late::Shed), config);
+    driver.slowdown = 2;
+    driver.give(Event::Residency {
+        worker: WorkerId(0),
+        resident: (0..3).map(VariantId).collect(),
+        free_bytes: 0,
+    });
+    for id in 1..=40 {
+        driver.arrive(request(id, 1, driver.now, 20_000));
+        driver.advance_to(driver.now + Micros(10_000));
+    }
+    // 3 ms by the profile, 6 ms as observed.
+    driver.arrive(request(41, 1, driver.now, 5_000));
+    driver.arrive(request(42, 1, driver.now, 5_000));
+    let rejected = Outcome::Rejected(Rejection::DeadlineTooShort);
+    assert_eq!(driver.replies[&RequestId(42)].outcome, rejected);
+    driver.arrive(request(43, 1, driver.now, 20_000));
+    assert!(!driver.replies.contains_key(&RequestId(43)));
+}
