@@ -31,7 +31,7 @@ pub(crate) struct WorkerBatch {
     pub(crate) expected: Micros,
     /// The policy that decided it, and the window.
     pub(crate) decided: Decided,
-    /// Placed by the host for a client that pinned its variant: not the policy's to revoke.
+    /// Of requests that the host held: it starts at once and waits in no queue.
     pub(crate) pinned: bool,
 }
 
@@ -65,6 +65,8 @@ pub(crate) struct Worker {
     pub(crate) prepared: Soon,
     /// Requests whose activations are here.
     pub(crate) parked: u32,
+    /// Its last batch was one that the host held: the next one is the policy's.
+    pub(crate) after_held: bool,
 }
 
 // === impl WorkerBatch ===
@@ -92,6 +94,7 @@ impl Worker {
             free_bytes: spec.memory_bytes,
             prepared: Soon::new(),
             parked: 0,
+            after_held: false,
         }
     }
 

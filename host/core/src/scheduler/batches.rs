@@ -29,10 +29,12 @@ impl Scheduler {
     /// can load it while the running batch computes.
     fn prepare(&mut self, worker: WorkerId) {
         let held = &self.workers[worker];
-        if held.running.is_none() || held.queue.is_empty() && held.lanes.is_empty() {
+        let is_alone = held.queue.is_empty() && held.lanes.is_empty() && self.held.is_empty();
+        if held.running.is_none() || is_alone {
             return;
         }
-        let soon = held.soon();
+        let soon = self.soon(worker);
+        let held = &self.workers[worker];
         let missing = soon.iter().any(|v| !held.resident.contains(v));
         if missing && soon != held.prepared {
             self.workers[worker].prepared.clone_from(&soon);
@@ -52,8 +54,7 @@ impl Scheduler {
                     self.prepare(worker);
                     continue;
                 }
-                let next = self.workers[worker].queue.pop_front();
-                if let Some(batch) = next.or_else(|| self.batch_from_lane(worker)) {
+                if let Some(batch) = self.take_next(worker) {
                     self.start(now, worker, batch);
                     self.prepare(worker);
                 }
@@ -67,7 +68,7 @@ impl Scheduler {
     }
 
     /// A batch from the lane whose head waits longest, among the lanes with enough requests.
-    fn batch_from_lane(&mut self, worker: WorkerId) -> Option<WorkerBatch> {
+    pub(super) fn batch_from_lane(&mut self, worker: WorkerId) -> Option<WorkerBatch> {
         let lanes = &mut self.workers[worker].lanes;
         let lane = lanes
             .iter_mut()
@@ -76,7 +77,7 @@ impl Scheduler {
         let variant = self.catalog.variant(lane.variant)?;
         let to_stage = variant.exit(lane.exit)?.after_stage;
         let size = lane.waiting.len().min(lane.max_batch as usize);
-        let members: Members = lane.waiting.drain(..size).collect();
+        let members: Members = lane.take(size).collect();
         let (variant, exit) = (lane.variant, lane.exit);
         let mut batch = WorkerBatch {
             id: self.next_batch(),
@@ -93,11 +94,12 @@ impl Scheduler {
         Some(batch)
     }
 
-    fn start(&mut self, now: Time, worker: WorkerId, batch: WorkerBatch) {
+    pub(super) fn start(&mut self, now: Time, worker: WorkerId, batch: WorkerBatch) {
         for &id in &batch.members {
             self.table
                 .set_state(id, RequestState::Running(worker, batch.id));
         }
+        self.note_overtaking(now, &batch);
         self.out.push_back(Command::Launch(Launch {
             batch: batch.id,
             worker,
@@ -106,7 +108,7 @@ impl Scheduler {
             to_stage: batch.to_stage,
             exit: batch.exit,
             requests: batch.members.clone(),
-            soon: self.workers[worker].soon(),
+            soon: self.soon(worker),
         }));
         self.workers[worker].prepared.clear();
         self.workers[worker].running = Some(RunningBatch {
@@ -208,6 +210,7 @@ impl Scheduler {
             self.give_back(now, batch);
         }
         self.empty_lanes(worker);
+        self.worker_changed(now, worker);
     }
 
     /// Activations on a lost worker are lost: their requests start over.
@@ -226,7 +229,7 @@ impl Scheduler {
         self.workers[worker].parked = 0;
     }
 
-    pub(super) fn handle_worker_up(&mut self, worker: WorkerId) {
+    pub(super) fn handle_worker_up(&mut self, now: Time, worker: WorkerId) {
         let spec = self.catalog.worker(worker);
         let (Some(held), Some(spec)) = (self.workers.get_mut(worker), spec) else {
             return;
@@ -234,6 +237,7 @@ impl Scheduler {
         if !held.up {
             *held = Worker::new(spec);
             self.may_start.push(worker);
+            self.worker_changed(now, worker);
             self.trigger.happened().completion = true;
             self.rescue.happened().completion = true;
         }

@@ -2,8 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod bed;
+mod catalogs;
 mod decisions;
+mod fairness;
 mod guarding;
+mod lanes;
+mod pinned;
 mod plans;
 mod properties;
 mod serving;
