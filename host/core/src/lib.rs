@@ -13,7 +13,7 @@
 //! - [`load`], `trigger`: when a window opens; [`window`]: the columns that a policy sees
 //! - [`policy`]: the trait that decides; [`plan`]: its decision, and the check of it;
 //!   [`guard`]: the policy that serves a window when another one fails
-//! - `table`, `pending`, `due`: live requests; [`worker`], `lane`, [`route`], `held`: where they run
+//! - `table`, `pending`: live requests; [`worker`], `lane`, [`route`], `held`: where they run
 //!   and wait; [`ledger`]: proof that none is lost
 //! - [`residents`]: which variants a worker holds, for the drivers
 //! - [`decision`]: windows and their plans, kept for a while
@@ -22,7 +22,6 @@
 
 pub mod catalog;
 pub mod decision;
-mod due;
 pub mod event;
 pub mod evidence;
 pub mod guard;

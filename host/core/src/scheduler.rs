@@ -230,7 +230,7 @@ impl Scheduler {
     /// When to poll again even if nothing happens.
     pub fn next_wakeup(&self) -> Option<Time> {
         let expiry = self.table.next_expiry().map(|at| at + Micros(1));
-        let starving = self.starving_at().map(|(at, _)| at);
+        let starving = self.starving_at();
         let lane = Some(self.lanes_due).filter(|&at| at < Time::NEVER);
         [self.trigger.next_time(), expiry, starving, lane]
             .into_iter()

@@ -1,43 +1,33 @@
 //! Every accepted request that has not ended, and where it is.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::due::DueRequests;
 use crate::ids::{BatchId, RequestId, WorkerId};
 use crate::pending::PendingRequests;
 use crate::request::{Evidence, Progress, Request};
 use crate::time::Time;
 use crate::window::Requests;
 
-/// Slots of one block. A block with one live request costs this many slots, and each block one
-/// step of the search behind a gap.
-const SLOTS: usize = 16;
+/// The ring has at most this many slots and [`SLOTS_PER_LIVE`] for each live request.
+const SLOTS_MIN: usize = 64;
 
-/// Live requests by id. Ids only grow, so these are blocks of consecutive ids in ascending order,
-/// each with a live request: look-up in constant time unless requests of many blocks in a row
-/// have ended, iteration in arrival order, no hashing, memory in proportion to the live requests.
+/// Slots of the ring for each live request: fewer would move requests out of it that end soon.
+const SLOTS_PER_LIVE: usize = 4;
+
+/// Live requests by id. Ids only grow, so the young ones are in a ring: constant-time look-up, no
+/// hashing. The few that live much longer than the others move to a map, so that memory follows
+/// the live requests. Both iterate in arrival order, and all of the map came before the ring.
 #[derive(Debug, Default)]
 pub(crate) struct RequestTable {
-    blocks: VecDeque<SlotBlock>,
-    /// The slots of a block that was removed, for the next one.
-    spare: Option<Box<[Option<RequestEntry>; SLOTS]>>,
-    /// Ids below it are used.
-    next: u64,
+    old: BTreeMap<RequestId, RequestEntry>,
+    /// Id of `slots[0]`.
+    base: u64,
+    slots: VecDeque<Option<RequestEntry>>,
     live: usize,
     /// The live requests in [`RequestState::Pending`].
     pending: PendingRequests,
-    /// The same by deadline.
-    due: DueRequests,
     /// Deadlines of the live requests whose app drops late ones.
     expiries: BTreeSet<(Time, RequestId)>,
-}
-
-/// The requests with ids from `number * SLOTS` on.
-#[derive(Debug)]
-struct SlotBlock {
-    number: u64,
-    live: usize,
-    slots: Box<[Option<RequestEntry>; SLOTS]>,
 }
 
 /// One live request.
@@ -72,106 +62,106 @@ impl RequestTable {
     /// Takes a request in. False when the id was used before or is not the newest.
     pub(crate) fn insert(&mut self, request: Request, expires: bool) -> bool {
         let id = request.id;
-        if id.0 < self.next {
-            return false;
+        if self.slots.is_empty() {
+            if id.0 < self.base {
+                return false;
+            }
+            self.base = id.0;
         }
-        let Some(next) = id.0.checked_add(1) else {
+        let Some(at) = id.0.checked_sub(self.base) else {
             return false;
         };
-        self.next = next;
+        let Some(gap) = at.checked_sub(self.slots.len() as u64) else {
+            return false;
+        };
+        self.make_room(gap, id);
         if expires {
             self.expiries.insert((request.deadline, id));
         }
         self.pending.insert(&request);
-        self.due.push(request.deadline, id);
-        let (number, at) = place(id);
-        if self.blocks.back().is_none_or(|last| last.number != number) {
-            self.blocks.push_back(SlotBlock {
-                number,
-                live: 0,
-                slots: self.spare.take().unwrap_or_default(),
-            });
-        }
-        if let Some(block) = self.blocks.back_mut() {
-            block.live += 1;
-            block.slots[at] = Some(RequestEntry {
-                request,
-                evidence: None,
-                progress: None,
-                state: RequestState::Pending,
-                expires,
-            });
-        }
+        self.slots.push_back(Some(RequestEntry {
+            request,
+            evidence: None,
+            progress: None,
+            state: RequestState::Pending,
+            expires,
+        }));
         self.live += 1;
         true
     }
 
+    /// Lets the ring end before the slot of a new request, with at most its bound of slots.
+    fn make_room(&mut self, gap: u64, id: RequestId) {
+        let most = SLOTS_MIN + SLOTS_PER_LIVE * self.live;
+        let fits = gap <= SLOTS_MIN as u64;
+        let gap = if fits { gap as usize } else { 0 };
+        while !self.slots.is_empty() && (!fits || self.slots.len() + gap >= most) {
+            if let Some(Some(entry)) = self.slots.pop_front() {
+                self.old.insert(entry.request.id, entry);
+            }
+            self.base += 1;
+        }
+        match self.slots.is_empty() {
+            true => self.base = id.0,
+            false => self.slots.extend((0..gap).map(|_| None)),
+        }
+    }
+
     pub(crate) fn get(&self, id: RequestId) -> Option<&RequestEntry> {
-        find(&self.blocks, id)
+        match id.0.checked_sub(self.base) {
+            Some(at) => self.slots.get(at as usize)?.as_ref(),
+            None => self.old.get(&id),
+        }
     }
 
     pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut RequestEntry> {
-        let (number, at) = place(id);
-        let block = position(&self.blocks, number)?;
-        self.blocks[block].slots[at].as_mut()
+        match id.0.checked_sub(self.base) {
+            Some(at) => self.slots.get_mut(at as usize)?.as_mut(),
+            None => self.old.get_mut(&id),
+        }
     }
 
     /// Moves a live request. Does nothing for a request that has ended.
     pub(crate) fn set_state(&mut self, id: RequestId, state: RequestState) {
-        let Some(entry) = self.get_mut(id) else {
-            return;
+        let entry = match id.0.checked_sub(self.base) {
+            Some(at) => self.slots.get_mut(at as usize).and_then(Option::as_mut),
+            None => self.old.get_mut(&id),
         };
+        let Some(entry) = entry else { return };
         let before = std::mem::replace(&mut entry.state, state);
         match (
             before == RequestState::Pending,
             state == RequestState::Pending,
         ) {
-            (false, true) => self.enter_pending(id),
-            (true, false) => self.leave_pending(id),
+            (false, true) => self.pending.insert(&entry.request),
+            (true, false) => self.pending.remove(id),
             (true, true) | (false, false) => {}
         }
     }
 
     /// Takes a request out for good.
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<RequestEntry> {
-        let (number, at) = place(id);
-        let position = position(&self.blocks, number)?;
-        let block = &mut self.blocks[position];
-        let entry = block.slots[at].take()?;
-        block.live -= 1;
-        if block.live == 0 {
-            self.spare = self.blocks.remove(position).map(|block| block.slots);
-        }
+        let entry = match id.0.checked_sub(self.base) {
+            Some(at) => self.slots.get_mut(at as usize)?.take()?,
+            None => self.old.remove(&id)?,
+        };
         if entry.state == RequestState::Pending {
-            self.leave_pending(id);
+            self.pending.remove(id);
         }
         if entry.expires {
             self.expiries.remove(&(entry.request.deadline, id));
         }
         self.live -= 1;
-        Some(entry)
-    }
-
-    fn enter_pending(&mut self, id: RequestId) {
-        if let Some(entry) = find(&self.blocks, id) {
-            self.pending.insert(&entry.request);
-            self.due.push(entry.request.deadline, id);
+        while let Some(None) = self.slots.front() {
+            self.slots.pop_front();
+            self.base += 1;
         }
-    }
-
-    fn leave_pending(&mut self, id: RequestId) {
-        self.pending.remove(id);
-        let is_pending = |id| {
-            let entry = find(&self.blocks, id);
-            entry.is_some_and(|entry| entry.state == RequestState::Pending)
-        };
-        self.due.settle(self.pending.len(), is_pending);
+        Some(entry)
     }
 
     /// All live requests, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RequestEntry> {
-        let slots = self.blocks.iter().flat_map(|block| block.slots.iter());
-        slots.flatten()
+        self.old.values().chain(self.slots.iter().flatten())
     }
 
     /// Live requests, pending or not.
@@ -189,9 +179,9 @@ impl RequestTable {
         self.pending.columns()
     }
 
-    /// The pending request with the earliest deadline, the oldest of equals.
-    pub(crate) fn first_due(&self) -> Option<(Time, RequestId)> {
-        self.due.first()
+    /// The pending requests, to look for the earliest deadline.
+    pub(crate) fn pending_mut(&mut self) -> &mut PendingRequests {
+        &mut self.pending
     }
 
     /// The earliest deadline among requests that may still be dropped.
@@ -212,34 +202,6 @@ impl RequestTable {
         Some(id)
     }
 }
-
-/// The number of the block of a request, and the slot there.
-fn place(id: RequestId) -> (u64, usize) {
-    const SLOTS_U64: u64 = SLOTS as u64;
-    (id.0 / SLOTS_U64, (id.0 % SLOTS_U64) as usize)
-}
-
-/// The position of a block. Mostly no block behind it is missing, which makes it a difference.
-fn position(blocks: &VecDeque<SlotBlock>, number: u64) -> Option<usize> {
-    let behind = blocks.back()?.number.checked_sub(number)?;
-    let last = blocks.len() - 1;
-    let guess = usize::try_from(behind).ok();
-    let guess = guess.and_then(|behind| last.checked_sub(behind));
-    match guess {
-        Some(at) if blocks[at].number == number => Some(at),
-        _ => {
-            let found = blocks.binary_search_by_key(&number, |block| block.number);
-            found.ok()
-        }
-    }
-}
-
-fn find(blocks: &VecDeque<SlotBlock>, id: RequestId) -> Option<&RequestEntry> {
-    let (number, at) = place(id);
-    blocks[position(blocks, number)?].slots[at].as_ref()
-}
-
-// === impl RequestEntry ===
 
 impl RequestEntry {
     pub(crate) fn state(&self) -> RequestState {
@@ -282,7 +244,7 @@ mod tests {
             assert!(table.insert(request(id), false));
             assert!(table.remove(RequestId(id)).is_some());
         }
-        assert_eq!((table.live(), table.blocks.len()), (0, 0));
+        assert_eq!((table.live(), table.slots.len()), (0, 0));
     }
 
     /// One request that lives long does not keep the slots of all that came after it.
@@ -295,12 +257,13 @@ mod tests {
             if id > 100 {
                 assert!(table.remove(RequestId(id - 100)).is_some());
             }
-            assert!(table.blocks.len() <= 100 / SLOTS + 3);
+            assert!(table.slots.len() <= SLOTS_MIN + SLOTS_PER_LIVE * 101);
         }
         assert_eq!(table.live(), 101);
         assert!(table.get(RequestId(0)).is_some());
         assert!(table.get(RequestId(999_900)).is_none());
-        assert_eq!(table.first_due(), Some((Time(10), RequestId(0))));
+        assert!(table.slots.capacity() <= 2 * (SLOTS_MIN + SLOTS_PER_LIVE * 101));
+        assert_eq!(table.old.len(), 1);
         let ids: Vec<u64> = table.iter().map(|entry| entry.request.id.0).collect();
         let expected = std::iter::once(0).chain(999_901..=1_000_000);
         assert_eq!(ids, expected.collect::<Vec<_>>());
@@ -312,7 +275,7 @@ mod tests {
         for id in [3, 1 << 40] {
             assert!(table.insert(request(id), false));
         }
-        assert_eq!(table.blocks.len(), 2);
+        assert!(table.slots.len() <= SLOTS_MIN);
         for id in [3, 1 << 40] {
             assert!(table.get(RequestId(id)).is_some());
             assert!(table.get(RequestId(id + 1)).is_none());

@@ -6,6 +6,7 @@ use crate::catalog::Catalog;
 use crate::ids::{ExitId, RequestId, VariantId, WorkerId};
 use crate::plan::Plan;
 use crate::request::Request;
+use crate::table::RequestState;
 use crate::time::{Micros, Time};
 use crate::window::Causes;
 use crate::worker::{Worker, WorkerBatch};
@@ -20,25 +21,34 @@ pub const OVERTAKEN_MAX: u32 = 32;
 pub const REJECTS_LOOKED_AT: usize = 64;
 
 impl Scheduler {
-    /// When the pending request with the earliest deadline will have waited too long although a
-    /// worker is idle, if a policy is in charge.
-    pub(super) fn starving_at(&self) -> Option<(Time, RequestId)> {
-        let (deadline, id) = self.table.first_due()?;
-        let neglected = self.guard.has_policy() && self.workers.any_idle();
-        let at = deadline.max(self.relieved) + self.config.patience + Micros(1);
-        neglected.then_some((at, id))
+    /// Not later than the time at which the pending request with the earliest deadline will have
+    /// waited too long although a worker is idle, if a policy is in charge.
+    pub(super) fn starving_at(&self) -> Option<Time> {
+        let pending = self.table.pending();
+        let neglected = !pending.is_empty() && self.guard.has_policy() && self.workers.any_idle();
+        let due = pending.due_from().max(self.relieved);
+        neglected.then(|| due + self.config.patience + Micros(1))
+    }
+
+    /// The pending request with the earliest deadline, if that was `patience` ago.
+    fn overdue(&mut self, now: Time) -> Option<(Time, RequestId)> {
+        let patience = self.config.patience;
+        let pending = self.table.pending_mut();
+        // Mostly decided by the bound, without looking at the requests.
+        if now <= pending.due_from() + patience {
+            return None;
+        }
+        let first = pending.first_due();
+        first.filter(|&(deadline, _)| now > deadline + patience)
     }
 
     /// Counts a batch that overtakes the pending request with the earliest deadline: all of its
     /// requests came later and have later deadlines. Neither first come, first served nor earliest
     /// deadline first do that, whatever the load.
     pub(super) fn note_overtaking(&mut self, now: Time, batch: &WorkerBatch) {
-        let Some((deadline, id)) = self.table.first_due() else {
+        let Some((deadline, id)) = self.overdue(now) else {
             return;
         };
-        if now <= deadline + self.config.patience {
-            return;
-        }
         let is_later = |&member: &RequestId| {
             let entry = self.table.get(member);
             member > id && entry.is_some_and(|entry| entry.request.deadline > deadline)
@@ -54,20 +64,16 @@ impl Scheduler {
 
     /// Serves a starving request; false when none starves.
     pub(super) fn relieve(&mut self, now: Time) -> bool {
-        let (overtaken, by) = self.overtaken;
-        if by >= OVERTAKEN_MAX {
-            self.overtaken = (overtaken, 0);
-            if self
-                .table
-                .first_due()
-                .is_some_and(|(_, id)| id == overtaken)
-            {
-                return self.take_over(now, overtaken);
-            }
-        }
-        let Some((_, id)) = self.starving_at().filter(|&(at, _)| at <= now) else {
+        let Some((_, id)) = self.overdue(now) else {
             return false;
         };
+        if self.overtaken.0 == id && self.overtaken.1 >= OVERTAKEN_MAX {
+            self.overtaken.1 = 0;
+            return self.take_over(now, id);
+        }
+        if self.starving_at().is_none_or(|at| now < at) {
+            return false;
+        }
         self.relieved = now;
         let is_neglected = self.yielding.is_empty() && self.has_idle_worker_for(id);
         if is_neglected {
@@ -76,7 +82,8 @@ impl Scheduler {
             self.run_window(now, Causes::default(), true);
         }
         // The fallback may put requests first that are still in time.
-        let is_left = self.table.first_due().is_some_and(|(_, first)| first == id);
+        let entry = self.table.get(id);
+        let is_left = entry.is_some_and(|entry| entry.state() == RequestState::Pending);
         is_left && self.take_over(now, id) || is_neglected
     }
 
