@@ -112,7 +112,7 @@ impl Scheduler {
         let held = &self.workers[worker];
         let may_hold = !self.held.is_empty();
         let policy_first =
-            held.after_held && (held.could_start() || self.table.pending().len() > 0);
+            held.after_held && (held.could_start() || !self.table.pending().is_empty());
         if may_hold && !policy_first {
             let batch = self.batch_from_held(worker);
             if batch.is_some() {
