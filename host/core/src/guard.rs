@@ -24,7 +24,7 @@ pub const SUSTAINED_FACTOR: u64 = 4;
 
 /// Windows in a row in which a policy may reject everything although an idle worker could answer
 /// a request in time. Each further one is a fault. This number does not come by chance from
-/// policies that draw a worker and reject what that worker cannot serve.
+/// policies that draw a worker and reject requests that it cannot serve in time.
 pub const REJECTING_WINDOWS: u32 = 100;
 
 /// The fault rate at which a policy is taken off. Independent of it a policy is taken off when
