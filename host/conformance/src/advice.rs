@@ -2,7 +2,7 @@
 //! oversight of the policy's author and the change that mends it.
 
 /// Words of a failure and the advice. The first entry whose words the failure contains counts.
-const ADVICE: [(&str, &str); 43] = [
+const ADVICE: [(&str, &str); 46] = [
     // === plans ===
     (
         "is not pending",
@@ -112,6 +112,15 @@ const ADVICE: [(&str, &str); 43] = [
         "a route's weights are shares that sum to 1: divide each by their sum \
          (`plan.route(app, lanes)` does)",
     ),
+    (
+        "its variant and exit on it",
+        "give each worker, variant and exit at most one lane in a route, with the sum of its weights",
+    ),
+    (
+        "can be valid",
+        "name each pending request, queued batch, app and lane at most once: no list can be longer \
+         than the entries of the window or of the catalog that it names",
+    ),
     ("routed twice", "give each app at most one route per plan"),
     (
         "there is no app",
@@ -179,6 +188,11 @@ const ADVICE: [(&str, &str); 43] = [
         "a request was left to wait although a worker was idle: ask for windows when a worker is \
          idle (`Events::WORKER_IDLE`) and when a request arrives, and run or reject late requests \
          too",
+    ),
+    (
+        "rejecting: ",
+        "reject only requests that would be late or that no worker has room for; run the others on \
+         an idle worker (`window.idle_workers()`)",
     ),
     (
         "without an end",
@@ -249,6 +263,11 @@ mod tests {
                 index: 0,
                 batch: BatchId(1),
             },
+            PlanError::TooLong {
+                list: "members".to_owned(),
+                len: 100,
+                most: 1,
+            },
         ];
         let kinds = [
             (FaultKind::Trap, "schedule trapped: unreachable"),
@@ -257,6 +276,7 @@ mod tests {
             (FaultKind::Stack, "schedule overflowed its stack"),
             (FaultKind::Failed, "schedule: I do not know"),
             (FaultKind::Starved, "request 1 waits past its deadline"),
+            (FaultKind::Rejecting, "all requests of 101 windows"),
         ];
         let faults = kinds.map(|(kind, words)| PolicyFault::new(kind, words).to_string());
         let refusals = refusals.map(|error| error.to_string());

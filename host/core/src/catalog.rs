@@ -11,7 +11,7 @@ use crate::profile::Profile;
 use crate::time::Micros;
 
 pub use confusion::{Confusion, ConfusionError};
-pub use validation::CatalogError;
+pub use validation::{CatalogError, LATENCY_MAX};
 
 /// Apps, variants, workers and their profile. Positions in the lists are the ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

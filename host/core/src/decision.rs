@@ -70,6 +70,7 @@ impl History {
         };
         decision.window.clear();
         decision.plan.clear();
+        crate::plan::trim(&mut decision.window.completions);
         oldest.unwrap_or_default()
     }
 

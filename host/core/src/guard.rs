@@ -9,12 +9,28 @@ use crate::estimate::Slowdown;
 use crate::ids::RequestId;
 use crate::plan::{CheckedPlan, Plan, PlanError};
 use crate::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
+use crate::time::{Micros, Time};
 use crate::window::Window;
 
 /// Label of the host's own decisions: routed and pinned requests.
 pub const HOST_LABEL: &str = "host";
 
-/// The fault rate at which a policy is taken off.
+/// A fault counts towards the sustained limit for this long, one fault after the other: a policy
+/// that faults less often than this is never taken off by it.
+pub const FAULT_FORGIVEN_AFTER: Micros = Micros::from_millis(10_000);
+
+/// Times [`FaultLimit::faults`]: the faults that may be unforgiven. A policy that stays below the
+/// limit per windows may still lose much time, since each fault can cost a restart.
+pub const SUSTAINED_FACTOR: u64 = 4;
+
+/// Windows in a row in which a policy may reject everything although an idle worker could answer
+/// a request in time. Each further one is a fault. This number does not come by chance from
+/// policies that draw a worker and reject requests that it cannot serve in time.
+pub const REJECTING_WINDOWS: u32 = 100;
+
+/// The fault rate at which a policy is taken off. Independent of it a policy is taken off when
+/// its faults, less one for each [`FAULT_FORGIVEN_AFTER`], reach [`SUSTAINED_FACTOR`] times
+/// `faults`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultLimit {
     /// Faults that take it off.
@@ -59,6 +75,12 @@ pub(crate) struct Guard {
     limit: FaultLimit,
     /// Windows in which the active policy faulted.
     faults: VecDeque<u64>,
+    /// Its faults that are not forgiven, as the time after which they will be.
+    unforgiven: Micros,
+    /// When `unforgiven` was brought up to date.
+    counted: Time,
+    /// Windows in a row in which it rejected everything although an idle worker could serve.
+    rejecting: u32,
     /// The active policy failed its last window.
     rescuing: bool,
 }
@@ -79,6 +101,9 @@ impl Guard {
             fallback: LabelledPolicy::new(Box::new(EarliestDeadlineFirst::default())),
             limit,
             faults: VecDeque::new(),
+            unforgiven: Micros::ZERO,
+            counted: Time::ZERO,
+            rejecting: 0,
             rescuing: false,
         }
     }
@@ -161,20 +186,57 @@ impl Guard {
     }
 
     /// The active policy leaves requests to wait for ever: counted like any other fault.
-    pub(crate) fn starved(&mut self, window: u64, oldest: RequestId) -> Option<Faulted> {
-        let policy = Arc::clone(&self.active.as_ref()?.label);
-        let fault = PolicyFault::new(
-            FaultKind::Starved,
-            format!(
-                "request {} waits past its deadline although a worker is idle",
-                oldest.0
-            ),
+    pub(crate) fn starved(
+        &mut self,
+        now: Time,
+        window: u64,
+        request: RequestId,
+    ) -> Option<Faulted> {
+        let reason = format!(
+            "request {} waits past its deadline although a worker is idle",
+            request.0
         );
+        self.charge(now, window, FaultKind::Starved, reason)
+    }
+
+    /// Notes whether the active policy rejected all requests of a window `in_vain`: although an
+    /// idle worker could answer one of them in time.
+    pub(crate) fn rejected(&mut self, now: Time, window: u64, in_vain: bool) -> Option<Faulted> {
+        if !in_vain {
+            self.rejecting = 0;
+            return None;
+        }
+        self.rejecting = self.rejecting.saturating_add(1);
+        if self.rejecting <= REJECTING_WINDOWS {
+            return None;
+        }
+        let reason = format!(
+            "all requests of {} windows in a row are rejected although an idle worker could answer \
+             them in time",
+            self.rejecting
+        );
+        self.charge(now, window, FaultKind::Rejecting, reason)
+    }
+
+    fn charge(
+        &mut self,
+        now: Time,
+        window: u64,
+        kind: FaultKind,
+        reason: String,
+    ) -> Option<Faulted> {
+        let policy = Arc::clone(&self.active.as_ref()?.label);
         Some(Faulted {
             policy,
-            fault,
-            taken_off: self.count(window, self.limit),
+            fault: PolicyFault::new(kind, reason),
+            taken_off: self.count(now, window),
         })
+    }
+
+    /// Whether the active policy has this label.
+    pub(crate) fn is_active(&self, label: &Arc<str>) -> bool {
+        let active = self.active.as_ref();
+        active.is_some_and(|active| Arc::ptr_eq(&active.label, label))
     }
 
     /// A policy other than the native fallback is asked first.
@@ -191,7 +253,6 @@ impl Guard {
         mut check: impl FnMut(Plan) -> Result<CheckedPlan, Box<(Plan, PlanError)>>,
         faulted: &mut Vec<Faulted>,
     ) -> ServedWindow {
-        let limit = self.limit;
         if let Some(active) = self.active.as_mut().filter(|_| !rescue_only) {
             match active.ask(window, plan, &mut check) {
                 Ok(served) => {
@@ -202,7 +263,7 @@ impl Guard {
                     let fault;
                     (plan, fault) = *failed;
                     let policy = Arc::clone(&active.label);
-                    let taken_off = self.count(window.id, limit);
+                    let taken_off = self.count(window.now, window.id);
                     faulted.push(Faulted {
                         policy,
                         fault,
@@ -247,7 +308,8 @@ impl Guard {
     }
 
     /// Counts a fault of the active policy; true when that takes it off.
-    fn count(&mut self, window: u64, limit: FaultLimit) -> bool {
+    fn count(&mut self, now: Time, window: u64) -> bool {
+        let limit = self.limit;
         self.rescuing = true;
         self.faults.push_back(window);
         while self
@@ -257,7 +319,15 @@ impl Guard {
         {
             self.faults.pop_front();
         }
-        let taken_off = self.faults.len() >= limit.faults;
+        let forgiven = now.since(self.counted).0;
+        let left = self.unforgiven.0.saturating_sub(forgiven);
+        self.unforgiven = Micros(left) + FAULT_FORGIVEN_AFTER;
+        self.counted = now;
+        let most = (limit.faults as u64).saturating_mul(SUSTAINED_FACTOR);
+        let most = most
+            .saturating_sub(1)
+            .saturating_mul(FAULT_FORGIVEN_AFTER.0);
+        let taken_off = self.faults.len() >= limit.faults || self.unforgiven.0 > most;
         if taken_off {
             self.active = None;
             self.reset_faults();
@@ -267,6 +337,8 @@ impl Guard {
 
     fn reset_faults(&mut self) {
         self.faults.clear();
+        self.unforgiven = Micros::ZERO;
+        self.rejecting = 0;
         self.rescuing = false;
     }
 }

@@ -14,8 +14,8 @@
 //! - [`load`], `trigger`: when a window opens; [`window`]: the columns that a policy sees
 //! - [`policy`]: the trait that decides; [`plan`]: its decision, and the check of it;
 //!   [`guard`]: the policy that serves a window when another one fails
-//! - `table`, `pending`: live requests; [`worker`], `lane`, [`route`]: where they run and wait;
-//!   [`ledger`]: proof that none is lost
+//! - `table`, `pending`: live requests; [`worker`], `lane`, [`route`], `held`: where they run
+//!   and wait; [`ledger`]: proof that none is lost
 //! - [`residents`]: which variants a worker holds, for the drivers
 //! - [`decision`]: windows and their plans, kept for a while
 
@@ -27,7 +27,9 @@ pub mod decision;
 pub mod estimate;
 pub mod event;
 pub mod evidence;
+mod flood;
 pub mod guard;
+mod held;
 pub mod ids;
 mod lane;
 pub mod ledger;

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use crate::ids::RequestId;
 use crate::request::Request;
+use crate::time::Time;
 use crate::window::Requests;
 
 /// Rows of requests that left, from which on they are removed before the next window.
 const LEFT_MIN: usize = 64;
 
 /// PendingRequests requests in ascending id, which is arrival order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PendingRequests {
     /// One row per request. The row of a request that left stays until the next call of
     /// [`columns`](Self::columns).
@@ -24,9 +25,28 @@ pub(crate) struct PendingRequests {
     left: usize,
     /// PendingRequests again although younger requests have rows: their rows go in between.
     returned: BTreeMap<RequestId, Request>,
+    /// Not later than the earliest deadline; [`Time::NEVER`] while nothing is pending. A bound, so
+    /// that a request that leaves costs nothing.
+    due_from: Time,
+    /// The request with that deadline, unless it has left.
+    due: Option<RequestId>,
 }
 
 // === impl PendingRequests ===
+
+impl Default for PendingRequests {
+    fn default() -> Self {
+        Self {
+            columns: Requests::default(),
+            here: Vec::new(),
+            first: 0,
+            left: 0,
+            returned: BTreeMap::new(),
+            due_from: Time::NEVER,
+            due: None,
+        }
+    }
+}
 
 impl PendingRequests {
     pub(crate) fn len(&self) -> usize {
@@ -37,15 +57,32 @@ impl PendingRequests {
         self.len() == 0
     }
 
-    /// The oldest request.
-    pub(crate) fn first(&self) -> Option<RequestId> {
-        let row = self.columns.id.get(self.first).copied().map(RequestId);
-        let returned = self.returned.keys().next().copied();
-        row.into_iter().chain(returned).min()
+    /// A bound of the earliest deadline: no pending request has an earlier one.
+    pub(crate) fn due_from(&self) -> Time {
+        self.due_from
+    }
+
+    /// The request with the earliest deadline. Looks at all requests if the last answer has left.
+    pub(crate) fn first_due(&mut self) -> Option<(Time, RequestId)> {
+        if self.due.is_none() && !self.is_empty() {
+            let columns = &self.columns;
+            let rows = columns.deadline.iter().zip(&columns.id).zip(&self.here);
+            let rows = rows.filter(|(_, here)| **here);
+            let rows = rows.map(|((&deadline, &id), _)| (Time(deadline), RequestId(id)));
+            let returned = self.returned.values();
+            let returned = returned.map(|request| (request.deadline, request.id));
+            if let Some((deadline, id)) = rows.chain(returned).min() {
+                (self.due_from, self.due) = (deadline, Some(id));
+            }
+        }
+        self.due.map(|id| (self.due_from, id))
     }
 
     /// Takes a request in. Does nothing for a request that is here already.
     pub(crate) fn insert(&mut self, request: &Request) {
+        if request.deadline < self.due_from || self.is_empty() {
+            (self.due_from, self.due) = (request.deadline, Some(request.id));
+        }
         if self.returned.contains_key(&request.id) {
             return;
         }
@@ -68,6 +105,16 @@ impl PendingRequests {
 
     /// Lets a request go, if it is here.
     pub(crate) fn remove(&mut self, id: RequestId) {
+        self.remove_row(id);
+        if self.due == Some(id) {
+            self.due = None;
+        }
+        if self.is_empty() {
+            self.due_from = Time::NEVER;
+        }
+    }
+
+    fn remove_row(&mut self, id: RequestId) {
         match self.columns.id.binary_search(&id.0) {
             Ok(at) if self.here[at] => {
                 self.here[at] = false;
@@ -185,14 +232,14 @@ mod tests {
 
     use super::*;
     use crate::ids::AppId;
-    use crate::time::Time;
 
     fn request(id: u64) -> Request {
         Request {
             id: RequestId(id),
             app: AppId(id as u32 % 7),
             arrival: Time(id * 10),
-            deadline: Time(id * 10 + 3),
+            // Neither in arrival order nor all different.
+            deadline: Time(id * 7_919 % 64),
             priority: id as u32 % 3,
             min_accuracy: id as f32 / 2.0,
             pinned: None,
@@ -221,7 +268,7 @@ mod tests {
             pending.insert(&request(id));
             pending.remove(RequestId(id));
         }
-        assert_eq!((pending.len(), pending.first()), (1, Some(RequestId(0))));
+        assert_eq!(pending.len(), 1);
         assert!(pending.here.len() <= 2 * LEFT_MIN);
     }
 
@@ -254,7 +301,14 @@ mod tests {
                     _ => prop_assert_eq!(pending.columns(), &columns(known.iter().copied())),
                 }
                 prop_assert_eq!(pending.len(), known.len());
-                prop_assert_eq!(pending.first(), known.first().copied().map(RequestId));
+                let earliest = known.iter().map(|&id| request(id).deadline).min();
+                prop_assert!(pending.due_from() <= earliest.unwrap_or(Time::NEVER));
+                if which % 3 == 0 {
+                    let due = pending.first_due();
+                    prop_assert_eq!(due.map(|(deadline, _)| deadline), earliest);
+                    let is_here = due.is_none_or(|(_, id)| known.contains(&id.0));
+                    prop_assert!(is_here && pending.due_from() == earliest.unwrap_or(Time::NEVER));
+                }
             }
             prop_assert_eq!(pending.columns(), &columns(known.iter().copied()));
         }

@@ -5,8 +5,11 @@
 //! - [`CheckedPlan`]: the live state of a scheduler, which applies the plan;
 //! - [`check_window`]: a recorded window and its catalog, for tests, trials, shadows and replays.
 
+mod bounds;
 mod checked;
 mod error;
+mod lanes;
+mod named;
 mod rules;
 mod shown;
 mod state;
@@ -14,14 +17,18 @@ mod state;
 pub use checked::CheckedPlan;
 pub(crate) use checked::LiveState;
 pub use error::PlanError;
+pub use lanes::{LANE_CAPACITY_MAX, WEIGHT_TOLERANCE};
 pub(crate) use rules::CheckBuffers;
-pub use rules::{LANE_CAPACITY_MAX, WEIGHT_TOLERANCE};
 pub use shown::check_window;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::time::Time;
+
+/// Room that a buffer keeps for the next window, in entries: enough for the default
+/// `pending_max`. The history keeps the buffers of many windows.
+const KEPT_ENTRIES: usize = 4_096;
 
 /// Decisions of one window. A request that the plan does not mention stays pending.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -107,6 +114,17 @@ impl Plan {
         self.reasons.clear();
     }
 
+    /// Gives back the memory of lists that were much longer once.
+    pub(crate) fn trim(&mut self) {
+        trim(&mut self.dispatches);
+        trim(&mut self.members);
+        trim(&mut self.revokes);
+        trim(&mut self.rejects);
+        trim(&mut self.answers);
+        trim(&mut self.routes);
+        trim(&mut self.reasons);
+    }
+
     /// Adds a batch.
     pub fn dispatch(&mut self, dispatch: Dispatch, members: impl IntoIterator<Item = RequestId>) {
         let before = self.members.len();
@@ -126,5 +144,13 @@ impl Plan {
             rest = after;
             (dispatch, members)
         })
+    }
+}
+
+/// Shrinks a kept buffer that has room for more than [`KEPT_ENTRIES`] beyond its contents.
+pub(crate) fn trim<T>(buffer: &mut Vec<T>) {
+    let most = buffer.len() + KEPT_ENTRIES;
+    if buffer.capacity() > most {
+        buffer.shrink_to(most);
     }
 }

@@ -145,6 +145,8 @@ pub enum FaultKind {
     Refused,
     /// It left a request pending long after its deadline although a worker was idle.
     Starved,
+    /// It rejected everything, window after window, although a worker was idle.
+    Rejecting,
 }
 
 // === impl Description ===
@@ -181,6 +183,7 @@ impl FaultKind {
             Self::Failed => "failed",
             Self::Refused => "refused",
             Self::Starved => "starved",
+            Self::Rejecting => "rejecting",
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Routes: a policy's standing distribution of an app's arrivals over lanes. The host draws a
 //! lane for each arrival, without a window (PPO router section 3.1).
 
-use std::collections::VecDeque;
-
 use rand_distr::Distribution;
 use rand_distr::weighted::WeightedAliasIndex;
 use rand_pcg::Pcg64;
@@ -15,7 +13,14 @@ use crate::worker::Worker;
 /// The routes in force, at most one per app.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    by_app: Vec<Option<LaneSampler>>,
+    by_app: Vec<Option<RouteInForce>>,
+}
+
+/// One route, with its lanes for workers that come back.
+#[derive(Debug)]
+struct RouteInForce {
+    sampler: LaneSampler,
+    lanes: Vec<Lane>,
 }
 
 /// Draws lanes of a route by their weights.
@@ -44,7 +49,21 @@ impl Routes {
         for lane in &route.lanes {
             feed(&mut workers[lane.worker.index()], route.app, lane);
         }
-        self.by_app[route.app.index()] = LaneSampler::new(route);
+        let sampler = LaneSampler::new(route);
+        self.by_app[route.app.index()] = sampler.map(|sampler| RouteInForce {
+            sampler,
+            lanes: route.lanes.clone(),
+        });
+    }
+
+    /// Gives a worker that came back its lanes of the routes in force.
+    pub(crate) fn restore(&self, id: WorkerId, worker: &mut Worker) {
+        for (app, route) in (0..).map(AppId).zip(&self.by_app) {
+            let lanes = route.iter().flat_map(|route| &route.lanes);
+            for lane in lanes.filter(|lane| lane.worker == id) {
+                feed(worker, app, lane);
+            }
+        }
     }
 
     /// Draws the lane of one arrival; none when the app is not routed.
@@ -53,8 +72,8 @@ impl Routes {
         app: AppId,
         random: &mut Pcg64,
     ) -> Option<(WorkerId, VariantId, ExitId)> {
-        let sampler = self.by_app.get(app.index())?.as_ref()?;
-        Some(sampler.draw(random))
+        let route = self.by_app.get(app.index())?.as_ref()?;
+        Some(route.sampler.draw(random))
     }
 
     /// Forgets all routes.
@@ -99,15 +118,8 @@ fn feed(worker: &mut Worker, app: AppId, lane: &Lane) {
     let queue = match at {
         Some(at) => &mut worker.lanes[at],
         None => {
-            worker.lanes.push(LaneQueue {
-                app,
-                variant: lane.variant,
-                exit: lane.exit,
-                min_batch: 1,
-                max_batch: 1,
-                capacity: 1,
-                waiting: VecDeque::new(),
-            });
+            let queue = LaneQueue::new(app, lane.variant, lane.exit);
+            worker.lanes.push(queue);
             worker.lanes.last_mut().expect("just pushed")
         }
     };

@@ -11,6 +11,9 @@
 mod arrivals;
 mod batches;
 mod goodput;
+mod held;
+mod lanes;
+mod neglect;
 mod windows;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -24,7 +27,9 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::decision::History;
 use crate::estimate::Estimates;
 use crate::event::{Command, Event, Notice, Ran, Reply};
+use crate::flood::Flood;
 use crate::guard::{FaultLimit, Faulted, Guard, HOST_LABEL};
+use crate::held::HeldRequests;
 use crate::ids::{BatchId, RequestId, WorkerId};
 use crate::ledger::Ledger;
 use crate::load::LoadMonitor;
@@ -38,6 +43,8 @@ use crate::trigger::Trigger;
 use crate::window::{Completion, End, Window};
 use crate::worker::{Decided, Worker, WorkerSet};
 
+pub use neglect::{OVERTAKEN_MAX, REJECTS_LOOKED_AT};
+
 /// Completions kept between two windows of a policy; the oldest are dropped beyond it.
 pub const COMPLETIONS_MAX: usize = 65_536;
 
@@ -46,12 +53,14 @@ pub const COMPLETIONS_MAX: usize = 65_536;
 pub struct SchedulerConfig {
     /// Seed of the draws over routes.
     pub seed: u64,
-    /// Requests that may be pending; one more is rejected.
+    /// Requests that may be pending, those with a pinned variant included; one more is rejected.
     pub pending_max: usize,
     /// When a policy that faults is taken off.
     pub fault_limit: FaultLimit,
     /// How long past its deadline a request may stay pending while a worker is idle. Then the
-    /// fallback serves it and the policy is charged with a fault.
+    /// fallback serves it and the policy is charged with a fault. While all workers are busy the
+    /// host serves it once [`OVERTAKEN_MAX`] batches of later requests have started since, without
+    /// a fault.
     pub patience: Micros,
     /// Decisions kept, for explanations and for trials of new policies.
     pub history: usize,
@@ -82,6 +91,7 @@ pub struct Scheduler {
     table: RequestTable,
     workers: WorkerSet,
     routes: Routes,
+    held: HeldRequests,
     load: LoadMonitor,
     ledger: Ledger,
     capacity: Capacity,
@@ -91,6 +101,9 @@ pub struct Scheduler {
     /// Requests in [`RequestState::Late`], by deadline.
     late: BTreeSet<(Time, RequestId)>,
     next_probe: Time,
+    flood: Option<Flood>,
+    /// When the fallback last served requests that would have been lost.
+    saved: Time,
     /// The time of the newest event or poll.
     now: Time,
     guard: Guard,
@@ -104,6 +117,10 @@ pub struct Scheduler {
     windows_opened: u64,
     /// When the fallback last served a starving request.
     relieved: Time,
+    /// The pending request with the earliest deadline, and the batches that overtook it.
+    overtaken: (RequestId, u32),
+    /// Not later than the time at which a lane must start a batch below its `min_batch`.
+    lanes_due: Time,
     batches_made: u64,
     draining: bool,
     completions: VecDeque<Completion>,
@@ -111,6 +128,8 @@ pub struct Scheduler {
     /// Workers that may be able to start a batch since something happened to them, so that
     /// [`poll`](Self::poll) need not look at every worker.
     may_start: Vec<WorkerId>,
+    /// Workers that leave the turn to the policy although the host holds requests for them.
+    yielding: Vec<WorkerId>,
     check: CheckBuffers,
     faulted: Vec<Faulted>,
     /// The label of decisions about pinned and routed requests.
@@ -133,6 +152,7 @@ impl Scheduler {
             table: RequestTable::default(),
             workers: WorkerSet::new(&catalog.workers),
             routes: Routes::new(catalog.apps.len()),
+            held: HeldRequests::default(),
             load: LoadMonitor::new(catalog.apps.len()),
             ledger: Ledger::default(),
             capacity: Capacity::of(&catalog),
@@ -140,6 +160,8 @@ impl Scheduler {
             usual: vec![EfficientBatch::default(); catalog.apps.len()],
             late: BTreeSet::new(),
             next_probe: Time::ZERO,
+            flood: None,
+            saved: Time::ZERO,
             now: Time::ZERO,
             guard,
             trigger: Trigger::default(),
@@ -149,11 +171,14 @@ impl Scheduler {
             random: Pcg64::seed_from_u64(config.seed),
             windows_opened: 0,
             relieved: Time::ZERO,
+            overtaken: (RequestId(0), 0),
+            lanes_due: Time::NEVER,
             batches_made: 0,
             draining: false,
             completions: VecDeque::new(),
             out: VecDeque::new(),
             may_start: Vec::new(),
+            yielding: Vec::new(),
             check: CheckBuffers::default(),
             faulted: Vec::new(),
             host: Arc::from(HOST_LABEL),
@@ -185,12 +210,12 @@ impl Scheduler {
                 }
             }
             Event::WorkerDown { worker, reason } => self.handle_worker_down(now, worker, &reason),
-            Event::WorkerUp(worker) => self.handle_worker_up(worker),
+            Event::WorkerUp(worker) => self.handle_worker_up(now, worker),
             Event::PolicyChanged(policy) => self.handle_policy_changed(now, policy),
             Event::PolicyRemoved => self.handle_policy_removed(now),
             Event::CatalogChanged(catalog) => self.handle_catalog_changed(now, catalog),
             Event::Watched(fields) => self.watched = fields,
-            Event::Drain => self.draining = true,
+            Event::Drain => self.drain(),
         }
     }
 
@@ -204,8 +229,10 @@ impl Scheduler {
             self.now = now;
             self.drop_expired(now);
             self.shed(now);
+            self.start_due_lanes(now);
             self.start_workers(now);
-            if !self.open_window(now) && !self.serve_late(now) && self.out.is_empty() {
+            let found = self.open_window(now) || self.start_held(now) || self.serve_late(now);
+            if !found && self.out.is_empty() {
                 return None;
             }
         }
@@ -218,7 +245,11 @@ impl Scheduler {
         self.now = now;
         self.drop_expired(now);
         self.shed(now);
+        self.start_due_lanes(now);
         self.start_workers(now);
+        if self.out.is_empty() {
+            self.start_held(now);
+        }
         self.out.pop_front()
     }
 
@@ -232,12 +263,22 @@ impl Scheduler {
     /// When to poll again even if nothing happens.
     pub fn next_wakeup(&self) -> Option<Time> {
         let expiry = self.table.next_expiry().map(|at| at + Micros(1));
-        let starving = self.starving_at().map(|(at, _)| at);
+        let starving = self.starving_at();
+        let lane = Some(self.lanes_due).filter(|&at| at < Time::NEVER);
         let hopeless = self.next_hopeless(self.now);
-        [self.trigger.next_time(), expiry, starving, hopeless]
-            .into_iter()
-            .flatten()
-            .min()
+        let lost = self.almost_lost_at(self.now).map(|(at, _)| at);
+        let lost = lost.filter(|&at| at > self.saved);
+        [
+            self.trigger.next_time(),
+            expiry,
+            starving,
+            lane,
+            hopeless,
+            lost,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// The catalog in force.
@@ -260,9 +301,10 @@ impl Scheduler {
         self.table.live()
     }
 
-    /// Pending requests.
+    /// Pending requests, and those that wait for the host because their client pinned the
+    /// variant: together they are at most `pending_max`.
     pub fn pending(&self) -> usize {
-        self.table.pending().len()
+        self.waiting()
     }
 
     /// Windows opened so far.
@@ -354,6 +396,9 @@ impl Scheduler {
             return;
         };
         self.ledger.end(&outcome);
+        if entry.state() == RequestState::Held {
+            self.held.remove(id);
+        }
         if let Some(progress) = entry.progress {
             self.release(progress.worker, id, &outcome);
         }

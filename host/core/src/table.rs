@@ -1,6 +1,6 @@
 //! Every accepted request that has not ended, and where it is.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::catalog::Late;
 use crate::ids::{AppId, BatchId, RequestId, WorkerId};
@@ -9,10 +9,18 @@ use crate::request::{Evidence, Progress, Request};
 use crate::time::Time;
 use crate::window::Requests;
 
-/// Live requests by id. Ids only grow, so this is a ring from the oldest live request to the
-/// newest: constant-time look-up, iteration in arrival order, no hashing.
+/// The ring has at most this many slots and [`SLOTS_PER_LIVE`] for each live request.
+const SLOTS_MIN: usize = 64;
+
+/// Slots of the ring for each live request: fewer would move requests out of it that end soon.
+const SLOTS_PER_LIVE: usize = 4;
+
+/// Live requests by id. Ids only grow, so the young ones are in a ring: constant-time look-up, no
+/// hashing. The few that live much longer than the others move to a map, so that memory follows
+/// the live requests. Both iterate in arrival order, and all of the map came before the ring.
 #[derive(Debug, Default)]
 pub(crate) struct RequestTable {
+    old: BTreeMap<RequestId, RequestEntry>,
     /// Id of `slots[0]`.
     base: u64,
     slots: VecDeque<Option<RequestEntry>>,
@@ -56,6 +64,9 @@ pub(crate) enum RequestState {
     Pending,
     /// Waits in a lane of this worker.
     Lane(WorkerId),
+    /// Waits for the host to start it, in no window: its client pinned the variant, or the policy
+    /// left it to wait for too long.
+    Held,
     /// In a batch that waits.
     Queued(WorkerId, BatchId),
     /// In the running batch.
@@ -79,11 +90,10 @@ impl RequestTable {
         let Some(at) = id.0.checked_sub(self.base) else {
             return false;
         };
-        if (at as usize) < self.slots.len() {
+        let Some(gap) = at.checked_sub(self.slots.len() as u64) else {
             return false;
-        }
-        // A gap in the ids costs one empty slot each, until the oldest request ends.
-        self.slots.resize_with(at as usize, || None);
+        };
+        self.make_room(gap, id);
         self.pending.insert(&request);
         self.slots.push_back(Some(RequestEntry {
             request,
@@ -100,22 +110,44 @@ impl RequestTable {
         true
     }
 
+    /// Lets the ring end before the slot of a new request, with at most its bound of slots.
+    fn make_room(&mut self, gap: u64, id: RequestId) {
+        let most = SLOTS_MIN + SLOTS_PER_LIVE * self.live;
+        let fits = gap <= SLOTS_MIN as u64;
+        let gap = if fits { gap as usize } else { 0 };
+        while !self.slots.is_empty() && (!fits || self.slots.len() + gap >= most) {
+            if let Some(Some(entry)) = self.slots.pop_front() {
+                self.old.insert(entry.request.id, entry);
+            }
+            self.base += 1;
+        }
+        match self.slots.is_empty() {
+            true => self.base = id.0,
+            false => self.slots.extend((0..gap).map(|_| None)),
+        }
+    }
+
     pub(crate) fn get(&self, id: RequestId) -> Option<&RequestEntry> {
-        let at = id.0.checked_sub(self.base)?;
-        self.slots.get(at as usize)?.as_ref()
+        match id.0.checked_sub(self.base) {
+            Some(at) => self.slots.get(at as usize)?.as_ref(),
+            None => self.old.get(&id),
+        }
     }
 
     pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut RequestEntry> {
-        let at = id.0.checked_sub(self.base)?;
-        self.slots.get_mut(at as usize)?.as_mut()
+        match id.0.checked_sub(self.base) {
+            Some(at) => self.slots.get_mut(at as usize)?.as_mut(),
+            None => self.old.get_mut(&id),
+        }
     }
 
     /// Moves a live request. Does nothing for a request that has ended.
     pub(crate) fn set_state(&mut self, id: RequestId, state: RequestState) {
-        let at = id.0.checked_sub(self.base);
-        let Some(Some(entry)) = at.and_then(|at| self.slots.get_mut(at as usize)) else {
-            return;
+        let entry = match id.0.checked_sub(self.base) {
+            Some(at) => self.slots.get_mut(at as usize).and_then(Option::as_mut),
+            None => self.old.get_mut(&id),
         };
+        let Some(entry) = entry else { return };
         let before = std::mem::replace(&mut entry.state, state);
         match (
             before == RequestState::Pending,
@@ -170,8 +202,10 @@ impl RequestTable {
 
     /// Takes a request out for good.
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<RequestEntry> {
-        let at = id.0.checked_sub(self.base)?;
-        let entry = self.slots.get_mut(at as usize)?.take()?;
+        let entry = match id.0.checked_sub(self.base) {
+            Some(at) => self.slots.get_mut(at as usize)?.take()?,
+            None => self.old.remove(&id)?,
+        };
         if entry.state == RequestState::Pending {
             self.pending.remove(id);
         }
@@ -187,7 +221,7 @@ impl RequestTable {
 
     /// All live requests, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RequestEntry> {
-        self.slots.iter().flatten()
+        self.old.values().chain(self.slots.iter().flatten())
     }
 
     /// Live requests, pending or not.
@@ -209,6 +243,11 @@ impl RequestTable {
     /// among them.
     pub(crate) fn guarded(&self, app: AppId) -> Option<&BTreeSet<(Time, RequestId)>> {
         self.guarded.get(app.index()).filter(|set| !set.is_empty())
+    }
+
+    /// The pending requests, to look for the earliest deadline.
+    pub(crate) fn pending_mut(&mut self) -> &mut PendingRequests {
+        &mut self.pending
     }
 
     /// The earliest deadline among requests that may still be dropped.
@@ -292,6 +331,42 @@ mod tests {
             assert!(table.remove(RequestId(id)).is_some());
         }
         assert_eq!((table.live(), table.slots.len()), (0, 0));
+    }
+
+    /// One request that lives long does not keep the slots of all that came after it.
+    #[test]
+    fn a_million_ended_requests_behind_a_live_one_leave_no_slots() {
+        let mut table = RequestTable::default();
+        assert!(table.insert(request(0), Late::Serve));
+        for id in 1..=1_000_000 {
+            assert!(table.insert(request(id), Late::Serve));
+            if id > 100 {
+                assert!(table.remove(RequestId(id - 100)).is_some());
+            }
+            assert!(table.slots.len() <= SLOTS_MIN + SLOTS_PER_LIVE * 101);
+        }
+        assert_eq!(table.live(), 101);
+        assert!(table.get(RequestId(0)).is_some());
+        assert!(table.get(RequestId(999_900)).is_none());
+        assert!(table.slots.capacity() <= 2 * (SLOTS_MIN + SLOTS_PER_LIVE * 101));
+        assert_eq!(table.old.len(), 1);
+        let ids: Vec<u64> = table.iter().map(|entry| entry.request.id.0).collect();
+        let expected = std::iter::once(0).chain(999_901..=1_000_000);
+        assert_eq!(ids, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_gap_in_the_ids_costs_nothing() {
+        let mut table = RequestTable::default();
+        for id in [3, 1 << 40] {
+            assert!(table.insert(request(id), Late::Serve));
+        }
+        assert!(table.slots.len() <= SLOTS_MIN);
+        for id in [3, 1 << 40] {
+            assert!(table.get(RequestId(id)).is_some());
+            assert!(table.get(RequestId(id + 1)).is_none());
+        }
+        assert!(table.get(RequestId(1 << 30)).is_none());
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct Causes {
     pub evidence: bool,
     /// A plan asked for this time.
     pub wake: bool,
-    /// The policy or the catalog changed.
+    /// The policy or the catalog changed, or a worker went away or came back.
     pub changed: bool,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct WorkerBatch {
     pub(crate) load: Micros,
     /// The policy that decided it, and the window.
     pub(crate) decided: Decided,
-    /// Placed by the host for a client that pinned its variant: not the policy's to revoke.
+    /// Of requests that the host held: it starts at once and waits in no queue.
     pub(crate) pinned: bool,
     /// Placed by the host for requests that will be late.
     pub(crate) late: bool,
@@ -70,6 +70,8 @@ pub(crate) struct Worker {
     pub(crate) prepared: Soon,
     /// Requests whose activations are here.
     pub(crate) parked: u32,
+    /// Its last batch was one that the host held: the next one is the policy's.
+    pub(crate) after_held: bool,
 }
 
 // === impl WorkerBatch ===
@@ -109,6 +111,7 @@ impl Worker {
             free_bytes: spec.memory_bytes,
             prepared: Soon::new(),
             parked: 0,
+            after_held: false,
         }
     }
 

@@ -3,8 +3,12 @@
 use thiserror::Error;
 
 use super::{App, Catalog, Confusion, Variant};
-use crate::ids::{ExitId, VariantId};
+use crate::ids::{ExitId, KindId, VariantId};
 use crate::time::Micros;
+
+/// Longest latency of a batch or a load in a profile. A longer one is a mistake of its maker, and
+/// sums of latencies must stay far from the end of the clock.
+pub const LATENCY_MAX: Micros = Micros::from_millis(3_600_000);
 
 /// Why a catalog is refused: the first field at fault.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -48,6 +52,7 @@ impl Catalog {
     /// Every exit of every variant is measured on the kind of every worker, from the first stage
     /// on, with the smallest and the largest batch.
     fn validate_profile(&self) -> Result<(), CatalogError> {
+        self.validate_latencies()?;
         for worker in &self.workers {
             for (v, variant) in (0..).map(VariantId).zip(&self.variants) {
                 for (e, exit) in (0..).map(ExitId).zip(&variant.exits) {
@@ -65,6 +70,38 @@ impl Catalog {
                         return Err(CatalogError::new(&field, "not measured"));
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// No latency is beyond [`LATENCY_MAX`].
+    fn validate_latencies(&self) -> Result<(), CatalogError> {
+        let error = |kind: KindId, variant: VariantId, which: String, latency: Micros| {
+            let kind = self.kinds.get(kind.index()).map_or("?", String::as_str);
+            let found = self.variant(variant);
+            let app = found.and_then(|variant| self.app(variant.app));
+            let app = app.map_or("?", |app| &app.name);
+            let variant = found.map_or("?", |variant| &variant.name);
+            let field = format!("profile[kind {kind}, variant {app}/{variant}, {which}]");
+            let (us, most) = (latency.0, LATENCY_MAX.0);
+            let reason = format!("{us} us is above {most} us, one hour; measure the profile again");
+            CatalogError::new(&field, &reason)
+        };
+        for row in self.profile.rows() {
+            if row.latency > LATENCY_MAX {
+                let which = format!("batch {}", row.batch);
+                return Err(error(row.kind, row.variant, which, row.latency));
+            }
+        }
+        for load in self.profile.loads() {
+            if load.latency > LATENCY_MAX {
+                return Err(error(
+                    load.kind,
+                    load.variant,
+                    "load".to_owned(),
+                    load.latency,
+                ));
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::rules::{self, CheckBuffers};
 use super::state::{PlanState, QueuedBatch, RequestStands, RequestView};
 use super::{Plan, PlanError};
 use crate::catalog::Catalog;
-use crate::ids::{BatchId, RequestId, WorkerId};
+use crate::ids::{RequestId, WorkerId};
 use crate::table::{RequestState, RequestTable};
 use crate::worker::WorkerSet;
 
@@ -65,9 +65,10 @@ impl PlanState for LiveState<'_> {
             stands: match entry.state() {
                 RequestState::Pending => RequestStands::Pending,
                 RequestState::Queued(_, batch) => RequestStands::Queued(batch),
-                RequestState::Lane(_) | RequestState::Running(..) | RequestState::Late => {
-                    RequestStands::Elsewhere
-                }
+                RequestState::Lane(_)
+                | RequestState::Held
+                | RequestState::Running(..)
+                | RequestState::Late => RequestStands::Elsewhere,
             },
             progress: entry.progress,
             has_evidence: entry.evidence.is_some(),
@@ -75,14 +76,20 @@ impl PlanState for LiveState<'_> {
         })
     }
 
-    fn queued_batch(&self, id: BatchId) -> Option<QueuedBatch> {
-        self.workers.with_ids().find_map(|(worker, held)| {
-            let batch = held.queue.iter().find(|batch| batch.id == id)?;
-            (!batch.pinned).then(|| QueuedBatch {
+    #[inline]
+    fn pending(&self) -> usize {
+        self.table.pending().len()
+    }
+
+    fn append_batches(&self, batches: &mut Vec<QueuedBatch>) {
+        for (worker, held) in self.workers.with_ids() {
+            batches.extend(held.queue.iter().map(|batch| QueuedBatch {
+                id: batch.id,
+                size: batch.members.len(),
                 worker,
                 parks: batch.parks(),
-            })
-        })
+            }));
+        }
     }
 
     #[inline]

@@ -15,6 +15,16 @@ pub enum PlanError {
         /// The id it names.
         request: RequestId,
     },
+    /// A list with more entries than could be valid. None of them was looked at.
+    #[error("{list}: {len} entries, of which at most {most} can be valid")]
+    TooLong {
+        /// The list, such as `routes[0].lanes`.
+        list: String,
+        /// Its length.
+        len: usize,
+        /// The most entries that the state allows.
+        most: usize,
+    },
     /// A request named twice.
     #[error("request {} is named more than once", request.0)]
     Doubled {

@@ -1,15 +1,12 @@
 //! The rules that a plan must keep, for any kind of moment.
 
-use super::state::{PlanState, RequestStands, RequestView};
-use super::{Dispatch, Lane, Plan, PlanError, Route};
+use super::bounds;
+use super::lanes::{self, RouteBuffers};
+use super::named::check_worker;
+use super::state::{PlanState, QueuedBatch, RequestStands, RequestView};
+use super::{Dispatch, Plan, PlanError};
 use crate::catalog::Variant;
-use crate::ids::{AppId, BatchId, RequestId, VariantId, WorkerId};
-
-/// A route's weights may miss 1 by this much.
-pub const WEIGHT_TOLERANCE: f64 = 1e-6;
-
-/// Largest capacity of a lane, in requests.
-pub const LANE_CAPACITY_MAX: u32 = 65_536;
+use crate::ids::{AppId, BatchId, RequestId, WorkerId};
 
 /// Buffers of the check, reused from window to window.
 #[derive(Debug, Default)]
@@ -17,6 +14,9 @@ pub(crate) struct CheckBuffers {
     ids: Vec<RequestId>,
     /// Batches taken back, in ascending order.
     revoked: Vec<BatchId>,
+    /// Batches that may be taken back, in ascending order; empty when the plan takes none back.
+    batches: Vec<QueuedBatch>,
+    routes: RouteBuffers,
     /// Per worker: batches that wait after the plan.
     queued: Vec<u32>,
     /// Per worker: parked requests after the plan; empty when the plan parks none.
@@ -33,14 +33,15 @@ pub(super) fn check<S: PlanState>(
     buffers: &mut CheckBuffers,
 ) -> Result<(), PlanError> {
     buffers.reset(plan, state);
+    bounds::check(plan, state, &buffers.batches)?;
     check_members(plan)?;
-    check_revokes(plan, state, buffers)?;
+    check_revokes(plan, buffers)?;
     check_requests(plan, state, buffers)?;
     for (index, (dispatch, members)) in plan.batches().enumerate() {
         check_dispatch(index, dispatch, members, state, buffers)?;
     }
     check_room(plan, state, buffers)?;
-    check_routes(plan, state)
+    lanes::check_routes(plan, state, &mut buffers.routes)
 }
 
 // === impl CheckBuffers ===
@@ -49,6 +50,11 @@ impl CheckBuffers {
     fn reset<S: PlanState>(&mut self, plan: &Plan, state: &S) {
         self.ids.clear();
         self.revoked.clear();
+        self.batches.clear();
+        if !plan.revokes.is_empty() {
+            state.append_batches(&mut self.batches);
+            self.batches.sort_unstable_by_key(|batch| batch.id);
+        }
         self.queued.clear();
         self.parked.clear();
         state.append_queued(&mut self.queued);
@@ -57,6 +63,16 @@ impl CheckBuffers {
         if plan.dispatches.iter().any(parks) {
             state.append_parked(&mut self.parked);
         }
+    }
+
+    fn batch(&self, id: BatchId) -> Option<QueuedBatch> {
+        let at = self.batches.binary_search_by_key(&id, |batch| batch.id);
+        at.ok().map(|at| self.batches[at])
+    }
+
+    /// The worker of a batch that the plan checked last takes back.
+    pub(crate) fn worker_of(&self, id: BatchId) -> Option<WorkerId> {
+        self.batch(id).map(|batch| batch.worker)
     }
 }
 
@@ -71,27 +87,25 @@ fn check_members(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_revokes<S: PlanState>(
-    plan: &Plan,
-    state: &S,
-    buffers: &mut CheckBuffers,
-) -> Result<(), PlanError> {
+fn check_revokes(plan: &Plan, buffers: &mut CheckBuffers) -> Result<(), PlanError> {
+    buffers.revoked.extend_from_slice(&plan.revokes);
+    buffers.revoked.sort_unstable();
+    let pairs = &mut buffers.revoked.windows(2);
+    if let Some(pair) = pairs.find(|pair| pair[0] == pair[1]) {
+        let batch = pair[0];
+        let mut named = (0..).zip(&plan.revokes).filter(|(_, id)| **id == batch);
+        let index = named.nth(1).map_or(0, |(index, _)| index);
+        return Err(PlanError::NotQueued { index, batch });
+    }
     for (index, &batch) in plan.revokes.iter().enumerate() {
-        let error = PlanError::NotQueued { index, batch };
-        if plan.revokes[..index].contains(&batch) {
-            return Err(error);
-        }
-        let Some(held) = state.queued_batch(batch) else {
-            return Err(error);
-        };
+        let held = buffers.batch(batch);
+        let held = held.ok_or(PlanError::NotQueued { index, batch })?;
         let queued = &mut buffers.queued[held.worker.index()];
         *queued = queued.saturating_sub(1);
         if let Some(parked) = buffers.parked.get_mut(held.worker.index()) {
             *parked = parked.saturating_sub(held.parks);
         }
     }
-    buffers.revoked.extend_from_slice(&plan.revokes);
-    buffers.revoked.sort_unstable();
     Ok(())
 }
 
@@ -174,32 +188,6 @@ fn check_dispatch<S: PlanState>(
         buffers.parked[worker] = buffers.parked[worker].saturating_add(dispatch.size);
     }
     Ok(())
-}
-
-/// The worker exists, is up, and can hold the variant.
-fn check_worker<'a, S: PlanState>(
-    at: &impl Fn() -> String,
-    worker: WorkerId,
-    variant: VariantId,
-    state: &'a S,
-) -> Result<&'a Variant, PlanError> {
-    let Some(spec) = state.catalog().worker(worker) else {
-        let reason = format!("there is no worker {}", worker.0);
-        return Err(PlanError::invalid(at(), "worker", reason));
-    };
-    if !state.is_up(worker) {
-        let reason = format!("{} is away", spec.name);
-        return Err(PlanError::invalid(at(), "worker", reason));
-    }
-    let Some(found) = state.catalog().variant(variant) else {
-        let reason = format!("there is no variant {}", variant.0);
-        return Err(PlanError::invalid(at(), "variant", reason));
-    };
-    if found.memory_bytes > spec.memory_bytes {
-        let reason = format!("{} can never hold {}", spec.name, found.name);
-        return Err(PlanError::invalid(at(), "variant", reason));
-    }
-    Ok(found)
 }
 
 fn check_stages(
@@ -292,69 +280,6 @@ fn check_room<S: PlanState>(
             let entry = format!("dispatches[{index}]");
             return Err(PlanError::invalid(entry, "exit", reason));
         }
-    }
-    Ok(())
-}
-
-fn check_routes<S: PlanState>(plan: &Plan, state: &S) -> Result<(), PlanError> {
-    for (index, route) in plan.routes.iter().enumerate() {
-        let at = format!("routes[{index}]");
-        if state.catalog().app(route.app).is_none() {
-            let reason = format!("there is no app {}", route.app.0);
-            return Err(PlanError::invalid(at, "app", reason));
-        }
-        if plan.routes[..index].iter().any(|r| r.app == route.app) {
-            let reason = format!("app {} is routed twice", route.app.0);
-            return Err(PlanError::invalid(at, "app", reason));
-        }
-        for (l, lane) in route.lanes.iter().enumerate() {
-            check_lane(&format!("{at}.lanes[{l}]"), route, lane, state)?;
-        }
-        check_weights(at, &route.lanes)?;
-    }
-    Ok(())
-}
-
-fn check_lane<S: PlanState>(
-    at: &str,
-    route: &Route,
-    lane: &Lane,
-    state: &S,
-) -> Result<(), PlanError> {
-    let at = || at.to_owned();
-    let variant = check_worker(&at, lane.worker, lane.variant, state)?;
-    if variant.app != route.app {
-        let reason = format!("{} is of another app", variant.name);
-        return Err(PlanError::invalid(at(), "variant", reason));
-    }
-    if variant.exit(lane.exit).is_none() {
-        let reason = format!("{} has no exit {}", variant.name, lane.exit.0);
-        return Err(PlanError::invalid(at(), "exit", reason));
-    }
-    let (min, max) = (lane.min_batch, lane.max_batch);
-    if min == 0 || min > max || max > variant.max_batch {
-        let reason = format!("{min} to {max} is not within 1 to {}", variant.max_batch);
-        return Err(PlanError::invalid(at(), "min-batch", reason));
-    }
-    if lane.capacity < min || lane.capacity > LANE_CAPACITY_MAX {
-        let reason = format!("not within min-batch to {LANE_CAPACITY_MAX}");
-        return Err(PlanError::invalid(at(), "capacity", reason));
-    }
-    Ok(())
-}
-
-fn check_weights(at: String, lanes: &[Lane]) -> Result<(), PlanError> {
-    if lanes.is_empty() {
-        return Ok(());
-    }
-    let sum: f64 = lanes.iter().map(|lane| lane.weight).sum();
-    // False for NaN too, so that the sum below is a number.
-    let are_shares = lanes
-        .iter()
-        .all(|lane| (0.0..=1.0 + WEIGHT_TOLERANCE).contains(&lane.weight));
-    if !are_shares || (sum - 1.0).abs() > WEIGHT_TOLERANCE {
-        let reason = "the weights are not a distribution";
-        return Err(PlanError::invalid(at, "lanes", reason));
     }
     Ok(())
 }

@@ -21,8 +21,6 @@ use crate::window::{IDLE, PlacedState, Requests, Window};
 ///
 /// Some facts are in no window. Rules about them are not checked, and the plan passes where the
 /// live check might refuse it:
-/// - A queued batch may be one that the host placed for a client that pinned its variant. Its
-///   revoke passes.
 /// - The requests of a batch that the plan revokes may have run stages, or have no evidence yet.
 ///   `from_stage` of their dispatches and their answers pass.
 /// - The running and the queued batches may park requests. Only those parked now, in
@@ -45,8 +43,8 @@ struct ShownState<'a> {
     window: &'a Window,
     catalog: &'a Catalog,
     requests: BTreeMap<RequestId, RequestView>,
-    /// The worker of each queued batch.
-    queued: BTreeMap<BatchId, WorkerId>,
+    /// The worker and the size of each queued batch.
+    queued: BTreeMap<BatchId, (WorkerId, usize)>,
 }
 
 // === impl ShownState ===
@@ -72,7 +70,7 @@ impl<'a> ShownState<'a> {
             let (batch, worker) = (BatchId(batch), WorkerId(worker));
             let is_queued = state == PlacedState::Queued as u8;
             if is_queued && self.catalog.worker(worker).is_some() {
-                self.queued.insert(batch, worker);
+                self.queued.entry(batch).or_insert((worker, 0)).1 += 1;
             }
             let view = RequestView {
                 app: AppId(app),
@@ -131,9 +129,18 @@ impl PlanState for ShownState<'_> {
         self.requests.get(&id).copied()
     }
 
-    fn queued_batch(&self, id: BatchId) -> Option<QueuedBatch> {
-        let worker = *self.queued.get(&id)?;
-        Some(QueuedBatch { worker, parks: 0 })
+    fn pending(&self) -> usize {
+        self.window.requests.id.len()
+    }
+
+    fn append_batches(&self, batches: &mut Vec<QueuedBatch>) {
+        let queued = self.queued.iter();
+        batches.extend(queued.map(|(&id, &(worker, size))| QueuedBatch {
+            id,
+            size,
+            worker,
+            parks: 0,
+        }));
     }
 
     fn is_up(&self, worker: WorkerId) -> bool {

@@ -13,8 +13,11 @@ pub(super) trait PlanState {
     /// A request that has not ended.
     fn request(&self, id: RequestId) -> Option<RequestView>;
 
-    /// A batch that waits in a queue and may be taken back.
-    fn queued_batch(&self, id: BatchId) -> Option<QueuedBatch>;
+    /// Number of pending requests.
+    fn pending(&self) -> usize;
+
+    /// Appends the batches that wait in queues and may be taken back, in any order.
+    fn append_batches(&self, batches: &mut Vec<QueuedBatch>);
 
     /// Whether a worker of the catalog takes dispatches.
     fn is_up(&self, worker: WorkerId) -> bool;
@@ -55,6 +58,9 @@ pub(super) enum RequestStands {
 /// One batch that may be taken back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueuedBatch {
+    pub(super) id: BatchId,
+    /// Requests in it.
+    pub(super) size: usize,
     pub(super) worker: WorkerId,
     /// Requests that it will park, counted by [`PlanState::append_parked`].
     pub(super) parks: u32,

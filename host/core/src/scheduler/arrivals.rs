@@ -2,17 +2,16 @@
 
 use super::Scheduler;
 use crate::catalog::Late;
-use crate::ids::{AppId, RequestId, VariantId, WorkerId};
+use crate::ids::{AppId, RequestId, VariantId};
 use crate::request::{DroppedFrom, Evidence, Outcome, Rejection, Request};
 use crate::table::{RequestEntry, RequestState};
-use crate::time::{Micros, Time};
-use crate::worker::{Members, WorkerBatch};
+use crate::time::Time;
 
 impl Scheduler {
     pub(super) fn handle_arrival(&mut self, now: Time, request: Request) {
         let (id, app, pinned) = (request.id, request.app, request.pinned);
         let late = self.catalog.app(app).map_or(Late::Serve, |app| app.late);
-        let waiting = self.table.pending().len();
+        let waiting = self.waiting();
         if !self.table.insert(request, late) {
             // The id was used before: a second reply would break conservation.
             return;
@@ -52,54 +51,6 @@ impl Scheduler {
         })
     }
 
-    /// Queues a request whose client pinned the variant on the worker that is free first. It joins
-    /// the last batch there if that one is pinned to the same variant and has room.
-    pub(super) fn place_pinned(&mut self, now: Time, id: RequestId, variant: VariantId) {
-        let able = self.workers.ids();
-        let able = able.filter(|&worker| self.takes_pinned(worker, variant));
-        let best = able.min_by_key(|&worker| (self.workers[worker].free_at(now), worker));
-        let (Some(worker), Some(found)) = (best, self.catalog.variant(variant)) else {
-            return self.reject(now, id, Rejection::PendingFull);
-        };
-        let (max_batch, stages, exit) = (found.max_batch, found.stages, found.last_exit());
-        let joins = |batch: &&mut WorkerBatch| {
-            batch.pinned && batch.variant == variant && (batch.members.len() as u32) < max_batch
-        };
-        let batch_id = match self.workers[worker].queue.back_mut().filter(joins) {
-            Some(batch) => {
-                batch.members.push(id);
-                batch.id
-            }
-            None => {
-                let batch = WorkerBatch {
-                    id: self.next_batch(),
-                    variant,
-                    from_stage: 0,
-                    to_stage: stages,
-                    exit: Some(exit),
-                    members: Members::from_slice(&[id]),
-                    expected: Micros::ZERO,
-                    load: Micros::ZERO,
-                    decided: self.decided_by_host(),
-                    pinned: true,
-                    late: false,
-                };
-                self.enqueue(worker, u32::MAX, batch)
-            }
-        };
-        self.table
-            .set_state(id, RequestState::Queued(worker, batch_id));
-    }
-
-    fn takes_pinned(&self, worker: WorkerId, variant: VariantId) -> bool {
-        let (held, spec) = (&self.workers[worker], &self.catalog.workers[worker.index()]);
-        let holds = self
-            .catalog
-            .variant(variant)
-            .is_some_and(|v| v.memory_bytes <= spec.memory_bytes);
-        held.up && holds && (held.queue.len() as u32) < spec.queue_max.max(1)
-    }
-
     /// Draws the lane of an arrival. False when its app is not routed or the lane is closed.
     fn route(&mut self, now: Time, id: RequestId, app: AppId) -> bool {
         let Some((worker, variant, exit)) = self.routes.draw(app, &mut self.random) else {
@@ -116,9 +67,11 @@ impl Scheduler {
         if lane.is_full() {
             self.reject(now, id, Rejection::LaneFull);
         } else {
-            lane.waiting.push_back(id);
+            let deadline = self.table.get(id).map(|entry| entry.request.deadline);
+            lane.push(id, deadline.unwrap_or(now));
             self.may_start.push(worker);
             self.table.set_state(id, RequestState::Lane(worker));
+            self.watch_lane(worker, variant, exit);
         }
         true
     }
@@ -156,7 +109,7 @@ impl Scheduler {
                 RequestState::Running(..) | RequestState::Late => continue,
                 RequestState::Lane(_) | RequestState::Queued(..) => DroppedFrom::Queue,
                 RequestState::Pending if entry.progress.is_some() => DroppedFrom::BetweenStages,
-                RequestState::Pending => DroppedFrom::Pending,
+                RequestState::Pending | RequestState::Held => DroppedFrom::Pending,
             };
             self.withdraw(id);
             self.end(now, id, Outcome::Dropped(from), None);
@@ -185,7 +138,8 @@ impl Scheduler {
                 let deadline = self.table.get(id).map(|entry| entry.request.deadline);
                 self.late.remove(&(deadline.unwrap_or_default(), id));
             }
-            RequestState::Pending | RequestState::Running(..) => {}
+            // `end` takes a held request out.
+            RequestState::Pending | RequestState::Held | RequestState::Running(..) => {}
         }
     }
 

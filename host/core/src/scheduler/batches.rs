@@ -29,10 +29,12 @@ impl Scheduler {
     /// can load it while the running batch computes.
     fn prepare(&mut self, worker: WorkerId) {
         let held = &self.workers[worker];
-        if held.running.is_none() || held.queue.is_empty() && held.lanes.is_empty() {
+        let is_alone = held.queue.is_empty() && held.lanes.is_empty() && self.held.is_empty();
+        if held.running.is_none() || is_alone {
             return;
         }
-        let soon = held.soon();
+        let soon = self.soon(worker);
+        let held = &self.workers[worker];
         let missing = soon.iter().any(|v| !held.resident.contains(v));
         if missing && soon != held.prepared {
             self.workers[worker].prepared.clone_from(&soon);
@@ -52,7 +54,7 @@ impl Scheduler {
                     self.prepare(worker);
                     continue;
                 }
-                while let Some(batch) = self.next_waiting(now, worker) {
+                while let Some(batch) = self.take_next(now, worker) {
                     if let Some(batch) = self.keep_feasible(now, worker, batch) {
                         self.start(now, worker, batch);
                         self.prepare(worker);
@@ -68,14 +70,9 @@ impl Scheduler {
         );
     }
 
-    fn next_waiting(&mut self, now: Time, worker: WorkerId) -> Option<WorkerBatch> {
-        let next = self.workers[worker].queue.pop_front();
-        next.or_else(|| self.batch_from_lane(now, worker))
-    }
-
     /// A batch from the lane whose head waits longest, among the lanes with enough requests. While
     /// more than a batch wait there, the requests that a full batch would answer late leave first.
-    fn batch_from_lane(&mut self, now: Time, worker: WorkerId) -> Option<WorkerBatch> {
+    pub(super) fn batch_from_lane(&mut self, now: Time, worker: WorkerId) -> Option<WorkerBatch> {
         let lanes = (0..).zip(&self.workers[worker].lanes);
         let ready = lanes.filter(|(_, lane)| lane.is_ready());
         let (at, _) = ready.min_by_key(|(_, lane)| lane.waiting.front().copied())?;
@@ -105,15 +102,15 @@ impl Scheduler {
             self.workers[worker].lanes[at].waiting.pop_front();
             self.give_up(now, id);
         }
-        let waiting = &mut self.workers[worker].lanes[at].waiting;
-        let size = waiting.len().min(max_batch);
-        batch.members = waiting.drain(..size).collect();
+        let lane = &mut self.workers[worker].lanes[at];
+        let size = lane.waiting.len().min(max_batch);
+        batch.members = lane.take(size).collect();
         self.predict(worker, &mut batch);
         Some(batch)
     }
 
     /// Fills in the times of a batch that goes to the end of a worker's queue.
-    fn predict(&self, worker: WorkerId, batch: &mut WorkerBatch) {
+    pub(super) fn predict(&self, worker: WorkerId, batch: &mut WorkerBatch) {
         let held = &self.workers[worker];
         let profiled = held.profiled(&self.catalog, worker, batch);
         batch.load = held.load(&self.catalog, worker, batch);
@@ -146,6 +143,7 @@ impl Scheduler {
             self.table
                 .set_state(id, RequestState::Running(worker, batch.id));
         }
+        self.note_overtaking(now, &batch);
         self.out.push_back(Command::Launch(Launch {
             batch: batch.id,
             worker,
@@ -154,7 +152,7 @@ impl Scheduler {
             to_stage: batch.to_stage,
             exit: batch.exit,
             requests: batch.members.clone(),
-            soon: self.workers[worker].soon(),
+            soon: self.soon(worker),
         }));
         self.workers[worker].prepared.clear();
         self.workers[worker].running = Some(RunningBatch {
@@ -259,6 +257,7 @@ impl Scheduler {
             self.give_back(now, batch);
         }
         self.empty_lanes(worker);
+        self.worker_changed(now, worker);
     }
 
     /// Activations on a lost worker are lost: their requests start over.
@@ -277,7 +276,7 @@ impl Scheduler {
         self.workers[worker].parked = 0;
     }
 
-    pub(super) fn handle_worker_up(&mut self, worker: WorkerId) {
+    pub(super) fn handle_worker_up(&mut self, now: Time, worker: WorkerId) {
         let spec = self.catalog.worker(worker);
         let (Some(held), Some(spec)) = (self.workers.get_mut(worker), spec) else {
             return;
@@ -285,6 +284,7 @@ impl Scheduler {
         if !held.up {
             *held = Worker::new(spec);
             self.may_start.push(worker);
+            self.worker_changed(now, worker);
             self.trigger.happened().completion = true;
             self.rescue.happened().completion = true;
         }

@@ -1,7 +1,7 @@
 //! Goodput whatever the policy: requests that cannot be answered in time make room for those that
 //! can.
 //!
-//! Three rules hold for apps with `late = "shed"` or `"last"`, all by profiled latencies times the
+//! These rules hold for apps with `late = "shed"` or `"last"`, all by profiled latencies times the
 //! observed [slowdown](crate::estimate):
 //! - an arrival is refused if the requests ahead of it leave no time for it;
 //! - a pending request gives up once no variant can answer it in time on the worker that is free
@@ -9,12 +9,17 @@
 //!   would answer it late. Otherwise the oldest requests force ever smaller batches (the
 //!   early drop of Nexus, SOSP 2019, section 6.3);
 //! - rows that a batch would answer late leave it before it starts.
+//!
+//! An app that asks for more than its max-min fair share while others wait has a short queue, and
+//! the host starts the requests of the others when their last chance comes.
 
 use super::Scheduler;
 use crate::capacity::EfficientBatch;
 use crate::catalog::Late;
 use crate::estimate::BatchSeries;
+use crate::flood::{Flood, fair_level};
 use crate::ids::{AppId, ExitId, KindId, RequestId, VariantId, WorkerId};
+use crate::load::LOAD_WINDOW;
 use crate::request::{DroppedFrom, Outcome, Rejection};
 use crate::table::{RequestEntry, RequestState};
 use crate::time::{Micros, Time};
@@ -137,6 +142,11 @@ impl Scheduler {
         let waiting = self.table.guarded(app).map_or(0, |waiting| waiting.len());
         let cap = 2 * outlook.enough.max(1);
         if waiting > cap && self.is_flooding(now, app) {
+            self.flood = Some(Flood {
+                app,
+                until: now + LOAD_WINDOW,
+                batch: outlook.usual,
+            });
             return Some(Rejection::Overloaded);
         }
         let last_start = Micros(
@@ -216,9 +226,26 @@ impl Scheduler {
             let Some(outlook) = self.outlook(now, app) else {
                 continue;
             };
+            self.save_from_flood(now, app, outlook);
             let hopeless_before = self.hopeless_before(app, outlook);
             while let Some(id) = self.first_before(app, hopeless_before) {
                 self.give_up(now, id);
+            }
+        }
+    }
+
+    /// While another app floods, the host starts the requests whose last chance is the next batch.
+    fn save_from_flood(&mut self, now: Time, app: AppId, outlook: AppOutlook) {
+        let Some(flood) = self.flood.filter(|flood| now < flood.until) else {
+            return;
+        };
+        let last_chance = outlook.start + flood.batch + outlook.fastest;
+        while flood.app != app
+            && let Some(id) = self.first_before(app, last_chance)
+            && self.first_before(app, outlook.start + outlook.fastest) != Some(id)
+        {
+            if !self.take_over(now, id) {
+                return;
             }
         }
     }
@@ -231,7 +258,8 @@ impl Scheduler {
             return by_fastest;
         };
         let is_stale = waiting.first().is_some_and(|&(first, _)| first < by_usual);
-        if !is_stale || waiting.len() <= outlook.enough {
+        // While a worker is idle, the policy or the fallback can start the oldest at once.
+        if !is_stale || waiting.len() <= outlook.enough || self.workers.any_idle() {
             return by_fastest;
         }
         // The usual batches can be filled with requests that have the time.
@@ -452,38 +480,5 @@ impl Scheduler {
             }
         }
         best.map(|(_, choice)| choice)
-    }
-}
-
-/// The max-min fair share of `capacity` among these demands: an app that asks for less gets all it
-/// asks for, and the others share the rest equally. Infinite when all demands fit, or when only
-/// one app asks for anything.
-fn fair_level(demands: &[f64], capacity: f64) -> f64 {
-    let mut asking: Vec<f64> = demands.iter().copied().filter(|&d| d > 0.0).collect();
-    if asking.len() < 2 || asking.iter().sum::<f64>() <= capacity {
-        return f64::INFINITY;
-    }
-    asking.sort_by(f64::total_cmp);
-    let mut left = capacity;
-    for (served, demand) in asking.iter().enumerate() {
-        let share = left / (asking.len() - served) as f64;
-        if *demand > share {
-            return share;
-        }
-        left -= demand;
-    }
-    f64::INFINITY
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_fair_share_is_max_min() {
-        assert_eq!(fair_level(&[0.4, 0.5], 1.0), f64::INFINITY);
-        assert_eq!(fair_level(&[10.0, 0.0], 1.0), f64::INFINITY, "alone");
-        assert_eq!(fair_level(&[10.0, 0.25], 1.0), 0.75);
-        assert_eq!(fair_level(&[10.0, 10.0, 0.5], 2.0), 0.75);
     }
 }

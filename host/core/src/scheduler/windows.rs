@@ -46,29 +46,7 @@ impl Scheduler {
         }
     }
 
-    /// When the oldest pending request will have waited too long although a worker is idle, if a
-    /// policy is in charge. The oldest is enough: each of the others becomes the oldest.
-    pub(super) fn starving_at(&self) -> Option<(Time, RequestId)> {
-        let oldest = self.table.pending().first()?;
-        let deadline = self.table.get(oldest)?.request.deadline;
-        let neglected = self.guard.has_policy() && self.workers.any_idle();
-        let at = deadline.max(self.relieved) + self.config.patience + Micros(1);
-        neglected.then_some((at, oldest))
-    }
-
-    /// Serves starving requests with the fallback; false when none starves.
-    fn relieve(&mut self, now: Time) -> bool {
-        let Some((_, oldest)) = self.starving_at().filter(|&(at, _)| at <= now) else {
-            return false;
-        };
-        self.relieved = now;
-        self.faulted
-            .extend(self.guard.starved(self.windows_opened, oldest));
-        self.run_window(now, Causes::default(), true);
-        true
-    }
-
-    fn run_window(&mut self, now: Time, because: Causes, rescue_only: bool) {
+    pub(super) fn run_window(&mut self, now: Time, because: Causes, rescue_only: bool) {
         self.windows_opened += 1;
         let mut decision = self.history.buffers();
         // The only reference so far, so that nothing is copied.
@@ -97,6 +75,11 @@ impl Scheduler {
             |plan| CheckedPlan::try_new(plan, &state, check),
             faulted,
         );
+        if !rescue_only && !filled.window.is_empty() && self.guard.is_active(&served.by) {
+            let in_vain = self.rejects_in_vain(now, served.plan.plan());
+            let faulted = self.guard.rejected(now, self.windows_opened, in_vain);
+            self.faulted.extend(faulted);
+        }
         for faulted in self.faulted.drain(..) {
             self.out
                 .push_back(Command::Notice(Notice::PolicyFaulted(faulted)));
@@ -104,6 +87,7 @@ impl Scheduler {
         let window = filled.window.id;
         self.apply(now, window, &served.by, &served.plan, rescue_only);
         filled.plan = served.plan.into_plan();
+        filled.plan.trim();
         filled.by = served.by;
         if self.config.tells_decisions || self.watched.is_some() {
             self.out.push_back(Command::Decided(Arc::clone(&decision)));
@@ -212,7 +196,9 @@ impl Scheduler {
             by: Arc::clone(by),
         };
         for &batch in &plan.revokes {
-            self.revoke(now, batch);
+            if let Some(worker) = self.check.worker_of(batch) {
+                self.revoke(now, worker, batch);
+            }
         }
         for &id in &plan.rejects {
             let why = Outcome::Rejected(Rejection::ByPolicy);
@@ -230,18 +216,18 @@ impl Scheduler {
             self.routes.install(route, self.workers.all_mut());
             self.may_start.extend(self.workers.ids());
         }
+        if self.draining && !plan.routes.is_empty() {
+            self.waive_min_batches();
+        }
         if !rescue_only {
             self.trigger.set_wake(now, plan.wake);
         }
     }
 
-    fn revoke(&mut self, now: Time, id: BatchId) {
-        let position = |held: &Worker| held.queue.iter().position(|batch| batch.id == id);
-        let found = self
-            .workers
-            .with_ids()
-            .find_map(|(worker, held)| Some((worker, position(held)?)));
-        let batch = found.and_then(|(worker, at)| self.workers[worker].queue.remove(at));
+    fn revoke(&mut self, now: Time, worker: WorkerId, id: BatchId) {
+        let queue = &mut self.workers[worker].queue;
+        let at = queue.iter().position(|batch| batch.id == id);
+        let batch = at.and_then(|at| queue.remove(at));
         if let Some(batch) = batch {
             // A revoke is no event for the policy that revoked.
             let before = *self.trigger.happened();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::{Catalog, Late};
-use switchyard_core::event::Event;
+use switchyard_core::event::{Event, Notice};
 use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
 use switchyard_core::request::{DroppedFrom, Outcome, Rejection};
@@ -245,4 +245,26 @@ fn predictions_follow_batches_that_take_longer() {
     assert_eq!(driver.replies[&RequestId(42)].outcome, rejected);
     driver.arrive(request(43, 1, driver.now, 20_000));
     assert!(!driver.replies.contains_key(&RequestId(43)));
+}
+
+#[test]
+fn requests_that_a_policy_would_let_be_lost_are_served_by_the_fallback() {
+    let mut driver = late_driver(Late::Shed);
+    driver.give(install("idler", |_, _| {}));
+    for step in 0..3_000 {
+        driver.advance_to(Time(step * 2_000));
+        driver.arrive(request(step + 1, 0, driver.now, 20_000));
+    }
+    driver.drain();
+    let in_time = driver
+        .replies
+        .values()
+        .filter(|reply| matches!(reply.outcome, Outcome::Answered { in_time: true, .. }));
+    let share = in_time.count() as f64 / 3_000.0;
+    assert!(share > 0.85, "{share}");
+    let taken_off = driver
+        .notices
+        .iter()
+        .any(|notice| matches!(notice, Notice::PolicyFaulted(faulted) if faulted.taken_off));
+    assert!(taken_off, "a fault a second for five seconds");
 }

@@ -1,12 +1,17 @@
 //! Which policy serves when another one fails, and the state that survives a swap.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::Catalog;
 use switchyard_core::event::{Event, Notice};
-use switchyard_core::guard::FaultLimit;
-use switchyard_core::policy::FaultKind;
+use switchyard_core::guard::{FaultLimit, REJECTING_WINDOWS};
+use switchyard_core::ids::RequestId;
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::{Description, FaultKind, Policy, PolicyFault, Triggers};
 use switchyard_core::time::{Micros, Time};
+use switchyard_core::window::Window;
 
 use crate::bed::chaos::Useless;
 use crate::bed::driver::Driver;
@@ -133,4 +138,127 @@ fn a_swap_under_load_loses_nothing() {
     }
     driver.drain();
     driver.check_empty();
+}
+
+/// First come, first served that faults when it is told to.
+struct Fragile {
+    description: Description,
+    faults: Arc<AtomicBool>,
+}
+
+impl Policy for Fragile {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn configure(&mut self, _: &Catalog) -> Result<(), PolicyFault> {
+        Ok(())
+    }
+
+    fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
+        if self.faults.swap(false, Ordering::Relaxed) {
+            return Err(PolicyFault::new(FaultKind::Trap, "told to"));
+        }
+        if let Some(&id) = window.requests.id.first() {
+            whole(plan, 0, 0, &[id]);
+        }
+        Ok(())
+    }
+}
+
+/// Serves `requests`, one each `gap`, and lets the policy fault at every `nth`. Returns whether
+/// it was taken off.
+fn is_taken_off(requests: u64, gap: Micros, nth: u64) -> bool {
+    let faults = Arc::new(AtomicBool::new(false));
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(Event::PolicyChanged(Box::new(Fragile {
+        description: Description {
+            name: "fragile".to_owned(),
+            version: "1".to_owned(),
+            on: Triggers {
+                arrival: true,
+                ..Triggers::default()
+            },
+            ..Description::default()
+        },
+        faults: Arc::clone(&faults),
+    })));
+    for id in 1..=requests {
+        driver.advance_to(driver.now + gap);
+        faults.store(id % nth == 0, Ordering::Relaxed);
+        driver.arrive(request(id, 0, driver.now, 20_000));
+    }
+    !driver.scheduler.policy_label().starts_with("fragile")
+}
+
+/// Four faults in a hundred windows are below the limit, and each may cost a restart.
+#[test]
+fn faults_just_below_the_limit_take_a_policy_off_in_the_end() {
+    let gap = Micros(1_500);
+    assert!(is_taken_off(26 * 25, gap, 26));
+    assert!(!is_taken_off(26 * 15, gap, 26), "a few faults are forgiven");
+}
+
+#[test]
+fn a_fault_a_minute_never_takes_a_policy_off() {
+    let gap = Micros(60_000_000 / 26);
+    assert!(!is_taken_off(26 * 300, gap, 26));
+}
+
+/// A policy that rejects everything.
+fn rejecting() -> Event {
+    install("refuses", |window, plan| {
+        let ids = window.requests.id.iter();
+        plan.rejects.extend(ids.map(|&id| RequestId(id)));
+    })
+}
+
+fn rejecting_faults(driver: &Driver) -> usize {
+    let faults = driver.notices.iter().filter(
+        |notice| matches!(notice, Notice::PolicyFaulted(f) if f.fault.kind == FaultKind::Rejecting),
+    );
+    faults.count()
+}
+
+#[test]
+fn rejecting_everything_while_a_worker_is_idle_is_a_fault() {
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(rejecting());
+    let most = u64::from(REJECTING_WINDOWS);
+    for id in 1..=most {
+        driver.arrive(request(id, 0, driver.now, 20_000));
+    }
+    assert_eq!(rejecting_faults(&driver), 0, "a burst is no proof");
+    for id in most + 1..=most + 20 {
+        driver.arrive(request(id, 0, driver.now, 1_000_000));
+        driver.advance_to(driver.now + Micros(10_000));
+    }
+    assert_eq!(rejecting_faults(&driver), 5);
+    assert!(driver.scheduler.policy_label().starts_with("edf-fallback@"));
+    let answered = driver.scheduler.ledger().by_outcome()["in_time"];
+    assert_eq!(answered, 15, "the fallback answers");
+}
+
+#[test]
+fn rejecting_requests_that_would_be_late_or_while_workers_are_busy_is_no_fault() {
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(rejecting());
+    // The quickest answer takes 1 ms after a load of 500 us.
+    for id in 1..=200 {
+        driver.arrive(request(id, 0, driver.now, 1_499));
+    }
+    assert_eq!(rejecting_faults(&driver), 0);
+
+    driver.give(install("one-at-a-time", |window, plan| {
+        for &id in &window.requests.id {
+            match window.workers.running_variant[0] == switchyard_core::window::IDLE {
+                true => whole(plan, 0, 0, &[id]),
+                false => plan.rejects.push(RequestId(id)),
+            }
+        }
+    }));
+    for id in 201..=600 {
+        driver.arrive(request(id, 0, driver.now, 20_000));
+    }
+    assert_eq!(rejecting_faults(&driver), 0);
 }

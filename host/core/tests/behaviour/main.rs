@@ -2,9 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod bed;
+mod catalogs;
 mod decisions;
+mod fairness;
 mod goodput;
 mod guarding;
+mod lanes;
+mod pinned;
 mod plans;
 mod properties;
 mod serving;

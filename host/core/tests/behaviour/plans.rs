@@ -50,6 +50,13 @@ fn lane(weight: f64) -> Lane {
     }
 }
 
+fn other_lane(weight: f64) -> Lane {
+    Lane {
+        variant: VariantId(1),
+        ..lane(weight)
+    }
+}
+
 fn route(lanes: Vec<Lane>) -> impl Fn(&mut Plan) + Send + 'static {
     move |plan| {
         plan.routes.push(Route {
@@ -161,8 +168,16 @@ fn routes_must_be_distributions_over_lanes_that_exist() {
             "routes[0].lanes: the weights are not a distribution",
         ),
         (
-            vec![lane(-0.5), lane(1.5)],
+            vec![lane(-0.5), other_lane(1.5)],
             "routes[0].lanes: the weights are not a distribution",
+        ),
+        (
+            vec![lane(0.0), other_lane(0.0)],
+            "routes[0].lanes: the weights are not a distribution",
+        ),
+        (
+            vec![lane(0.5), lane(0.5)],
+            "routes[0].lanes[1].worker: its variant and exit on it are those of lanes[0]",
         ),
         (
             vec![Lane {
@@ -233,4 +248,103 @@ fn queues_and_parking_are_bounded() {
         refused(&driver.notices[1]),
         "dispatches[0].exit: w0 parks at most 6 requests"
     );
+}
+
+/// Refused by count: the check does not look at the entries.
+#[test]
+fn lists_longer_than_the_state_can_name_are_refused() {
+    const MANY: usize = 600_000;
+    let cases: &[Refusal] = &[
+        (
+            "routes[0].lanes: 600000 entries, of which at most 3 can be valid",
+            |p| route(vec![lane(1.0 / MANY as f64); MANY])(p),
+        ),
+        (
+            "routes: 600000 entries, of which at most 2 can be valid",
+            |p| {
+                let app = AppId(0);
+                p.routes.resize(MANY, Route { app, lanes: vec![] });
+            },
+        ),
+        (
+            "members: 600000 entries, of which at most 3 can be valid",
+            |p| {
+                whole(p, 0, 0, &[1; MANY]);
+            },
+        ),
+        (
+            "rejects: 600000 entries, of which at most 3 can be valid",
+            |p| {
+                p.rejects.resize(MANY, RequestId(1));
+            },
+        ),
+        (
+            "answers: 600000 entries, of which at most 3 can be valid",
+            |p| {
+                p.answers.resize(MANY, RequestId(1));
+            },
+        ),
+        (
+            "revokes: 600000 entries, of which at most 0 can be valid",
+            |p| {
+                p.revokes.resize(MANY, BatchId(1));
+            },
+        ),
+        (
+            "dispatches: 600000 entries, of which at most 1 can be valid",
+            |p| {
+                whole(p, 0, 0, &[1]);
+                let first = p.dispatches[0];
+                p.dispatches.resize(MANY, first);
+            },
+        ),
+    ];
+    for &(reason, plan) in cases {
+        assert_eq!(refusal(plan), reason);
+    }
+}
+
+#[test]
+fn a_batch_is_taken_back_once() {
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(install("twice", |window, plan| match window.id {
+        2 => whole(plan, 0, 0, &[1]),
+        3 => whole(plan, 0, 0, &[2]),
+        4 => plan.revokes.extend([BatchId(2), BatchId(2)]),
+        _ => {}
+    }));
+    for id in 1..=3 {
+        driver.arrive(request(id, 0, Time::ZERO, 20_000));
+    }
+    let Some(Notice::PolicyFaulted(faulted)) = driver.notices.last() else {
+        panic!("accepted: {:?}", driver.notices);
+    };
+    assert_eq!(faulted.fault.reason, "revokes[1]: batch 2 is not queued");
+}
+
+/// The history keeps the buffers of many windows.
+#[test]
+fn a_huge_plan_leaves_no_memory_in_the_history() {
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(install("huge", |_, plan| {
+        plan.rejects.resize(1_000_000, RequestId(1));
+        plan.reasons.resize(1_000_000, (0, String::new()));
+    }));
+    driver.arrive(request(1, 0, Time::ZERO, 20_000));
+    driver.drain();
+    let kept = driver.scheduler.history().iter();
+    let kept: Vec<_> = kept.map(|decision| &decision.plan).collect();
+    assert!(!kept.is_empty());
+    for plan in kept {
+        assert!(
+            plan.rejects.capacity() < 10_000,
+            "{}",
+            plan.rejects.capacity()
+        );
+        assert!(
+            plan.reasons.capacity() < 10_000,
+            "{}",
+            plan.reasons.capacity()
+        );
+    }
 }

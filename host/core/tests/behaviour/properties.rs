@@ -66,6 +66,24 @@ proptest! {
         prop_assert_eq!(one.log, two.log);
     }
 
+    /// Pins, lanes, lost workers and hostile plans: while both workers are up every request that
+    /// is due ends, without another event.
+    #[test]
+    fn every_due_request_ends_without_another_event(
+        steps in prop::collection::vec(scheduler_step(), 1..120),
+        seed in any::<u64>(),
+        hostility in 0.0..1.0f64,
+    ) {
+        let mut driver = play(&steps, seed, hostility);
+        for w in 0..2 {
+            driver.give(Event::WorkerUp(WorkerId(w)));
+        }
+        // Up to 12 pending requests starve one after the other, each for a patience.
+        driver.advance_to(driver.now + Micros::from_millis(30_000));
+        let due = driver.due();
+        prop_assert_eq!(due, [], "{:?}", driver.scheduler.next_wakeup());
+    }
+
     /// With an active policy that faults on every window, the fallback answers every request.
     #[test]
     fn a_policy_that_always_faults_delays_no_request(

@@ -130,19 +130,24 @@ impl Chaos {
 
     fn route(&mut self) -> Route {
         let app = self.pick(2);
-        let lanes = self.pick(3);
+        let lanes = self.pick(4);
+        let workers = self.catalog.workers.len() as u32;
         let variant = if app == 1 { 2 } else { self.pick(2) };
         Route {
             app: AppId(app),
             lanes: (0..lanes)
-                .map(|w| Lane {
-                    worker: WorkerId(w),
-                    variant: VariantId(variant),
+                .map(|lane| Lane {
+                    worker: WorkerId(lane % workers),
+                    // With three lanes on two workers some routes name a lane twice.
+                    variant: VariantId(match app == 0 && lane >= workers {
+                        true => self.pick(2),
+                        false => variant,
+                    }),
                     exit: ExitId(0),
                     weight: 1.0 / f64::from(lanes),
-                    min_batch: 1 + self.pick(2),
-                    max_batch: 3,
-                    capacity: 4,
+                    min_batch: 1 + self.pick(4),
+                    max_batch: 4 + self.pick(4),
+                    capacity: 4 + self.pick(8),
                 })
                 .collect(),
         }

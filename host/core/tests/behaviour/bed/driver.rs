@@ -1,6 +1,6 @@
 //! A driver in virtual time that keeps books of its own and compares the core's commands to them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
@@ -25,7 +25,8 @@ pub struct Driver {
     pub log: Vec<String>,
     /// Batches take this many times the profile's latency.
     pub slowdown: u64,
-    arrived: BTreeSet<RequestId>,
+    /// With their deadlines.
+    arrived: BTreeMap<RequestId, Time>,
     running: BTreeMap<WorkerId, (Time, Launch)>,
     parked: BTreeMap<RequestId, WorkerId>,
 }
@@ -42,14 +43,14 @@ impl Driver {
             prepared: Vec::new(),
             log: Vec::new(),
             slowdown: 1,
-            arrived: BTreeSet::new(),
+            arrived: BTreeMap::new(),
             running: BTreeMap::new(),
             parked: BTreeMap::new(),
         }
     }
 
     pub fn arrive(&mut self, request: Request) {
-        self.arrived.insert(request.id);
+        self.arrived.insert(request.id, request.deadline);
         self.give(Event::Arrived(request));
     }
 
@@ -112,6 +113,13 @@ impl Driver {
         });
     }
 
+    /// The requests that have not ended although their deadline has passed.
+    pub fn due(&self) -> Vec<RequestId> {
+        let arrived = self.arrived.iter();
+        let due = arrived.filter(|(id, at)| **at < self.now && !self.replies.contains_key(id));
+        due.map(|(&id, _)| id).collect()
+    }
+
     /// Checks the books, which must balance at every moment.
     pub fn check(&self) {
         assert_eq!(self.scheduler.imbalance(), 0, "the books do not balance");
@@ -145,7 +153,7 @@ impl Driver {
                 Command::Launch(launch) => self.run(launch),
                 Command::Reply(reply) => {
                     assert!(
-                        self.arrived.contains(&reply.request),
+                        self.arrived.contains_key(&reply.request),
                         "reply to an unknown request"
                     );
                     let before = self.replies.insert(reply.request, reply);

@@ -1,0 +1,94 @@
+//! Lanes beyond the drawing of them: batches below `min_batch`, and workers that come and go.
+
+use super::Scheduler;
+use crate::ids::{ExitId, RequestId, VariantId, WorkerId};
+use crate::lane::LaneQueue;
+use crate::time::Time;
+
+impl Scheduler {
+    /// Notes when a lane must start a batch even if it stays below its `min_batch`.
+    pub(super) fn watch_lane(&mut self, worker: WorkerId, variant: VariantId, exit: ExitId) {
+        let mut lanes = self.workers[worker].lanes.iter();
+        let lane = lanes.find(|lane| lane.leads_to(variant, exit));
+        if let Some(lane) = lane.filter(|lane| !lane.is_ready()) {
+            let start_by = self.start_by(worker, lane, lane.earliest);
+            self.lanes_due = self.lanes_due.min(start_by);
+        }
+    }
+
+    /// When a batch of all requests in a lane must start to end by a deadline.
+    fn start_by(&self, worker: WorkerId, lane: &LaneQueue, deadline: Time) -> Time {
+        let (variant, exit) = (lane.variant, lane.exit);
+        let size = lane.waiting.len() as u32;
+        let latency = self.catalog.latency(worker, variant, exit, size);
+        let start_by = deadline - latency.unwrap_or_default();
+        let spec = &self.catalog.workers[worker.index()];
+        match self.workers[worker].resident.contains(&variant) {
+            true => start_by,
+            false => start_by - self.catalog.profile.load_time(spec.kind, variant),
+        }
+    }
+
+    /// Lets lanes start a batch of any size whose requests would otherwise be late.
+    pub(super) fn start_due_lanes(&mut self, now: Time) {
+        if now < self.lanes_due {
+            return;
+        }
+        self.lanes_due = Time::NEVER;
+        for worker in self.workers.ids() {
+            for at in 0..self.workers[worker].lanes.len() {
+                self.look_at_lane(now, worker, at);
+            }
+        }
+    }
+
+    fn look_at_lane(&mut self, now: Time, worker: WorkerId, at: usize) {
+        // Read without marking the worker as written to.
+        let workers: &[_] = &self.workers;
+        let lane = &workers[worker.index()].lanes[at];
+        if lane.waiting.is_empty() || lane.is_ready() {
+            return;
+        }
+        // Fewer than `min_batch` requests.
+        let deadlines = lane.waiting.iter().filter_map(|&id| self.deadline(id));
+        let earliest = deadlines.min().unwrap_or(now);
+        let start_by = self.start_by(worker, lane, earliest);
+        if start_by > now {
+            self.lanes_due = self.lanes_due.min(start_by);
+            return;
+        }
+        self.workers[worker].lanes[at].is_due = true;
+        self.may_start.push(worker);
+    }
+
+    fn deadline(&self, id: RequestId) -> Option<Time> {
+        self.table.get(id).map(|entry| entry.request.deadline)
+    }
+
+    /// No more arrivals: lanes start batches of any size.
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+        self.waive_min_batches();
+    }
+
+    pub(super) fn waive_min_batches(&mut self) {
+        for worker in self.workers.all_mut() {
+            worker.lanes.iter_mut().for_each(|lane| lane.min_batch = 1);
+        }
+        self.may_start.extend(self.workers.ids());
+    }
+
+    /// A worker went away or came back. In the first case the requests that only it could go on
+    /// with start anew, in the second case it has its lanes again. The policy is asked.
+    pub(super) fn worker_changed(&mut self, now: Time, worker: WorkerId) {
+        if self.workers[worker].up {
+            self.routes.restore(worker, &mut self.workers[worker]);
+        } else {
+            for id in self.held.bound_to(worker) {
+                self.take_over(now, id);
+            }
+        }
+        self.trigger.happened().changed = true;
+        self.rescue.happened().changed = true;
+    }
+}
