@@ -25,6 +25,7 @@ mod datatype;
 mod decode;
 mod encode;
 mod error;
+mod excerpt;
 mod format;
 mod framing;
 mod json;
@@ -37,7 +38,7 @@ mod stats;
 mod tensor;
 
 pub use answer::{InferAnswer, OutputTensor};
-pub use app::{AppIndex, AppInfo, OutputIndex, TensorSpec, VariantIndex};
+pub use app::{AppIndex, AppInfo, BodySizes, OutputIndex, TensorSpec, VariantIndex};
 pub use call::{DecodedRequest, InferCall, WantedOutput, WantedOutputs};
 pub use coding::{ContentCoding, compress, decompress};
 pub use datatype::Datatype;
