@@ -97,7 +97,7 @@ pub enum ProtocolError {
     /// The body arrives more slowly than the server waits for. HTTP 408.
     #[error(
         "body: {received_bytes} bytes arrived in {elapsed_ms} ms, the least rate is {least_rate} \
-         bytes/s (server.body_rate_min)"
+         bytes/s (server.rate_min)"
     )]
     BodyTooSlow {
         /// Bytes that had arrived.

@@ -30,6 +30,7 @@ mod format;
 mod framing;
 mod json;
 pub mod metadata;
+mod origin;
 mod repository;
 #[cfg(test)]
 mod roundtrip;
@@ -47,6 +48,7 @@ pub use encode::{EncodedAnswer, encode};
 pub use error::{InferError, ProtocolError, RequestFailure};
 pub use format::BodyFormat;
 pub use framing::{BodyFraming, JSON_LENGTH};
+pub use origin::check_origin;
 pub use repository::{Control, IndexQuery};
 pub use route::{AppAction, ENDPOINTS, Endpoint, Route};
 pub use stats::{BatchStats, Timing, VariantStats};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use switchyard_core::request::{Outcome, Rejection};
 
+use super::public;
 use super::served::ServedApp;
 use crate::driver::{CallError, RowAnswer};
 use crate::ingress::{InferAnswer, InferError};
@@ -60,13 +61,18 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Arc<str> {
 }
 
 /// The one place where the end of a request becomes an error for its client.
-pub(super) fn error(error: &CallError) -> InferError {
+pub(super) fn error(app: &ServedApp, error: &CallError) -> InferError {
     match &error.outcome {
         Outcome::Rejected(Rejection::PendingFull) => queue_full("pending requests"),
         Outcome::Rejected(Rejection::LaneFull) => queue_full("its route's lane"),
-        Outcome::Rejected(Rejection::ByPolicy) => {
-            InferError::RefusedByPolicy("it chose not to serve this request".to_owned())
-        }
+        Outcome::Rejected(Rejection::ByPolicy) => InferError::RefusedByPolicy {
+            policy: error
+                .decided
+                .as_ref()
+                .map_or_else(|| "".into(), |d| Arc::clone(&d.by)),
+            window: error.decided.as_ref().map_or(0, |d| d.window),
+            id: None,
+        },
         Outcome::Rejected(Rejection::NoWorker) => {
             InferError::NotReady("no worker can hold the model".to_owned())
         }
@@ -74,11 +80,21 @@ pub(super) fn error(error: &CallError) -> InferError {
         Outcome::Dropped(_) => InferError::DeadlineDropped {
             waited_us: error.waited.0,
         },
-        Outcome::Failed(reason) => InferError::Failed(reason.clone()),
+        Outcome::Failed(reason) => failed(app.name(), reason),
         Outcome::Answered { .. } | Outcome::ShortCircuited { .. } => {
             InferError::Failed("an answer was lost".to_owned())
         }
     }
+}
+
+/// The error of a call that failed on this machine. The client gets the first line without the
+/// machine's paths; the log gets the rest.
+pub(super) fn failed(app: &str, reason: &str) -> InferError {
+    let public = public::reason(reason);
+    if public != reason {
+        tracing::warn!(app, reason, "failed; its client was told less");
+    }
+    InferError::Failed(public)
 }
 
 /// The error of a call that found a queue full.
