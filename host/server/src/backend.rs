@@ -100,11 +100,11 @@ impl PoolBackend {
         }
         let variant = variant.and_then(|v| app.variants.get(v.0).copied());
         if let Some(reason) = variant.and_then(|variant| models.failure(variant)) {
-            return (AppState::Unloaded, reason);
+            return (AppState::Unloaded, public::reason(&reason));
         }
         match self.readiness.pool(app.pool.name()) {
             Ok(()) => (AppState::Ready, String::new()),
-            Err(reason) => (AppState::Unloaded, reason),
+            Err(reason) => (AppState::Unloaded, public::reason(&reason)),
         }
     }
 
@@ -181,7 +181,9 @@ impl Backend for PoolBackend {
     }
 
     fn server_ready(&self) -> Result<(), String> {
-        self.readiness.server()
+        let ready = self.readiness.server();
+        // The admin port and the log have the whole reason.
+        ready.map_err(|reason| public::reason(&reason))
     }
 
     fn app_ready(&self, app: AppIndex, variant: Option<VariantIndex>) -> Result<(), String> {

@@ -30,7 +30,7 @@ pub(super) struct ConnectionState {
     end: Notify,
 }
 
-/// What a connection is doing.
+/// The activity of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Between two exchanges.

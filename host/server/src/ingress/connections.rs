@@ -46,7 +46,7 @@ const HALF_CLOSED_GRACE: Duration = Duration::from_secs(1);
 const HALF_CLOSED_CONTENDED: Duration = Duration::from_millis(100);
 
 /// Slow connections that end at one look: this fraction of all permits, so that those of a client
-/// who takes all of them come back within seconds.
+/// that takes all of them come back within seconds.
 const SLOW_FRACTION: usize = 64;
 
 /// Whether a connection waits for a permit, and no other connection ends for it yet. Every answer

@@ -103,42 +103,37 @@ fn with_id(error: InferError, client_id: Option<String>) -> InferError {
 /// The largest bodies of one app.
 #[derive(Debug)]
 pub(super) struct AppBodies {
+    /// The sizes that the app's inputs allow.
     sizes: BodySizes,
+    /// The limit of all requests.
+    all: usize,
     scope: String,
 }
 
 impl AppBodies {
-    /// The sizes that the app's inputs allow, or the limit of all requests if it is lower.
     pub(super) fn new(app: &AppInfo, limits: &Limits) -> Self {
-        let all = limits.max_body_bytes;
-        match app.body_sizes() {
-            Some(BodySizes { json, raw }) if json < all => Self {
-                sizes: BodySizes {
-                    json,
-                    raw: raw.min(all),
-                },
-                scope: format!(
-                    " for {} rows of app {:?} (server.rows_max)",
-                    app.max_batch_rows, app.name
-                ),
-            },
-            _ => Self {
-                sizes: BodySizes {
-                    json: all,
-                    raw: all,
-                },
-                scope: String::new(),
-            },
+        let unlimited = BodySizes {
+            json: usize::MAX,
+            raw: usize::MAX,
+        };
+        Self {
+            sizes: app.body_sizes().unwrap_or(unlimited),
+            all: limits.max_body_bytes,
+            scope: format!(
+                " for {} rows of app {:?} (server.rows_max)",
+                app.max_batch_rows, app.name
+            ),
         }
     }
 
     fn limit(&self, framing: BodyFraming) -> BodyLimit<'_> {
+        let own = match framing {
+            BodyFraming::Raw => self.sizes.raw,
+            BodyFraming::Json | BodyFraming::JsonThenBlobs(_) => self.sizes.json,
+        };
         BodyLimit {
-            bytes: match framing {
-                BodyFraming::Raw => self.sizes.raw,
-                BodyFraming::Json | BodyFraming::JsonThenBlobs(_) => self.sizes.json,
-            },
-            scope: &self.scope,
+            bytes: own.min(self.all),
+            scope: if own < self.all { &self.scope } else { "" },
         }
     }
 }

@@ -23,8 +23,8 @@ pub struct Limits {
     /// Least rate of a body that arrives and of an answer that is read, in bytes per second. A
     /// slower body: 408.
     pub min_rate: u64,
-    /// How long a client may leave an answer unread. Longer, at less than [`min_rate`](
-    /// Self::min_rate): the connection closes.
+    /// How long a client may leave an answer unread. Longer, at less than the least rate: the
+    /// connection closes.
     pub write_timeout: Duration,
     /// Connections served at once. Further ones wait, one of them accepted and the others in the
     /// kernel's backlog. While one waits, answers close their connections, and idle and slow

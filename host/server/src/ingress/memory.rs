@@ -22,8 +22,8 @@ const FREE_BYTES: usize = 16 << 10;
 /// Bytes of one permit: a permit count is a u32, and bodies have up to 4 GiB.
 const BLOCK_BYTES: usize = 1 << 10;
 
-/// Longest wait for a share or for a codec job. A client that waits longer is better off with
-/// another server.
+/// Longest wait for a share or for a codec job: after it the client may try another server in time
+/// for its deadline.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Seconds after which a refused client may try again.
@@ -34,7 +34,7 @@ const RETRY_AFTER_S: u32 = 1;
 const CODEC_JOBS_MIN: usize = 2;
 const CODEC_JOBS_MAX: usize = 8;
 
-/// What the requests of a server share.
+/// Memory and threads that the requests of a server share.
 #[derive(Debug)]
 pub(super) struct RequestMemory {
     blocks: Arc<Semaphore>,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use switchyard_server::ingress::Limits;
+use switchyard_server::ingress::{Drained, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -68,6 +68,16 @@ async fn unread_answers_end_for_connections_that_wait() {
     never_read(&mut stream).await;
     assert_served(&server).await;
     drop(stream);
+}
+
+#[tokio::test]
+async fn unread_answers_do_not_hold_the_drain() {
+    let mut server = TestServer::with_defaults().await;
+    let mut stream = connect_with_small_buffer(&server).await;
+    never_read(&mut stream).await;
+    server.shut_down();
+    let drained = timeout(SOON, server.drained()).await.unwrap();
+    assert_eq!(drained, Drained { cut_connections: 0 });
 }
 
 #[tokio::test]
