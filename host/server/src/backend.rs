@@ -162,7 +162,7 @@ impl PoolBackend {
         };
         match pool.serve(pool_call).await {
             Ok(Ok(rows)) => end::answer(app, &rows),
-            Ok(Err(error)) => Err(end::error(app, &error)),
+            Ok(Err(error)) => Err(end::error(app.name(), &error)),
             Err(NotServed::Full { inbox_max }) => {
                 Err(end::queue_full(format!("inbox of {inbox_max}")))
             }

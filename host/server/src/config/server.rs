@@ -36,7 +36,7 @@ pub struct ServerConfig {
     ///
     /// Integer, ms, 1 to 3600000; default `60000`; example `5000`.
     pub header_timeout_ms: u64,
-    /// Longest time from the first byte of a request's headers to their end.
+    /// Longest time for headers, from their first byte.
     ///
     /// Integer, ms, 1 to 3600000; default `10000`; example `5000`.
     pub head_timeout_ms: u64,
@@ -44,36 +44,32 @@ pub struct ServerConfig {
     ///
     /// Integer, ms, 1 to 3600000; default `30000`; example `10000`.
     pub body_timeout_ms: u64,
-    /// Least rate of a body that arrives and of an answer that is read. A slower body gets 408; a
-    /// client that reads more slowly for `write_timeout_ms` loses its connection.
+    /// Least rate of bodies (408) and of reading clients.
     ///
     /// Integer, bytes/s, 0 to 1048576; default `1024`; example `16384`.
     pub rate_min: u64,
-    /// How long a client may leave its answer unread.
+    /// How long a client may read below `rate_min`.
     ///
     /// Integer, ms, 1 to 3600000; default `30000`; example `5000`.
     pub write_timeout_ms: u64,
-    /// Bytes of all request bodies together, as sent and decompressed. A request that finds no room
-    /// within a second gets 503.
+    /// Memory of all bodies. A request without room within 1 s gets 503.
     ///
-    /// Integer, MiB, at least twice `body_max_mb`, at most 1048576; default `512`; example `2048`.
+    /// Integer, MiB, twice `body_max_mb` to 1048576; default `512`; example `2048`.
     pub request_memory_mb: usize,
-    /// Connections served at once, as far as the process may open files. While others wait, each
-    /// answer closes its connection (`Connection: close`), and idle and slow connections are closed.
+    /// Connections served at once. While others wait, each answer closes its connection
+    /// (`Connection: close`), and idle and slow connections are closed.
     ///
     /// Integer, 1 to 1000000; default `4096`; example `512`.
     pub connections_max: usize,
-    /// Connections served at once for one client address (IPv6: one /64 network). A further one
-    /// gets 503. 0: half of `connections_max`, rounded up.
+    /// The same per client address (IPv6: /64). Further ones get 503. 0: half of `connections_max`.
     ///
     /// Integer, 0 to 1000000; default `0`; example `4096`.
     pub connections_per_client_max: usize,
-    /// Whether clients may load and unload apps (`POST /v2/repository/models/...`). Otherwise 403.
+    /// Whether clients may load and unload apps. Otherwise 403.
     ///
     /// Boolean; default `false`; example `true`.
     pub model_control: bool,
-    /// Longest `timeout` that a request may name, or its app's deadline if that is longer. A longer
-    /// one gets 400.
+    /// Longest `timeout` of a request, unless its app's deadline is longer.
     ///
     /// Integer, ms, 1 to 3600000; default `60000`; example `5000`.
     pub timeout_max_ms: u64,
@@ -85,7 +81,7 @@ pub struct ServerConfig {
     ///
     /// Integer, 1 to 1000000; default `4096`; example `1024`.
     pub inbox_max: usize,
-    /// How long a shutdown serves requests after readiness has fallen, until balancers know.
+    /// How long a shutdown serves after readiness has fallen.
     ///
     /// Integer, ms, 0 to 3600000; default `0`; example `5000`.
     pub drain_delay_ms: u64,
