@@ -173,9 +173,14 @@ impl ServedConnections {
         Self::cut_slow(&mut self.by_task, now, &self.quiet, self.min_rate);
     }
 
-    /// Ends the connections that would be too slow while others wait.
+    /// Ends the connections that would be too slow while others wait, and keeps clients that have
+    /// closed their side as long as otherwise.
     pub(super) fn end_slow_in_drain(&mut self, now: Instant) {
-        Self::cut_slow(&mut self.by_task, now, &self.contended, self.min_rate);
+        let patience = Patience {
+            half_closed: self.quiet.half_closed,
+            ..self.contended
+        };
+        Self::cut_slow(&mut self.by_task, now, &patience, self.min_rate);
     }
 
     fn cut_slow(
@@ -258,7 +263,8 @@ impl ServedConnection {
 
     fn is_slow(&self, now: Instant, patience: &Patience, min_rate: u64) -> bool {
         let elapsed = now.duration_since(self.since);
-        let below_rate = || (self.moved as f64) < min_rate as f64 * elapsed.as_secs_f64();
+        // Also at a least rate of 0 a connection that moves no byte is slow.
+        let below_rate = || self.moved as f64 <= min_rate as f64 * elapsed.as_secs_f64();
         let slow = match self.began.phase {
             Phase::Idle | Phase::Serving => false,
             Phase::Head => elapsed >= patience.head,
