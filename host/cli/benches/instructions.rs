@@ -165,6 +165,7 @@ fn parsing((json_bytes, body): (Option<usize>, Vec<u8>), numbers: usize) -> Work
         inputs: vec![tensor("x", numbers)],
         outputs: vec![tensor("probabilities", model::CLASSES)],
         max_batch_rows: 64,
+        max_timeout_us: 60_000_000,
     };
     let body = Bytes::from(body);
     Box::new(move || {

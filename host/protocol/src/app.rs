@@ -1,6 +1,6 @@
 //! The apps that a server offers: names, inputs, outputs, and typed indices into them.
 
-use crate::datatype::Datatype;
+use crate::datatype::{Datatype, TEXT_BYTES_MAX};
 
 /// Position of an app among all apps of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +30,57 @@ pub struct AppInfo {
     pub outputs: Vec<TensorSpec>,
     /// Most rows in one request.
     pub max_batch_rows: usize,
+    /// Longest timeout that a client may name, in microseconds.
+    pub max_timeout_us: u64,
+}
+
+/// Sizes of the largest legal bodies of an app, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodySizes {
+    /// A body with a JSON part.
+    pub json: usize,
+    /// A raw request, which has no JSON.
+    pub raw: usize,
+}
+
+/// Bytes of JSON per number: 25 are the longest number with its comma; the rest is room for
+/// brackets and for the line break and indentation of formatted JSON.
+const NUMBER_BYTES_MAX: usize = 64;
+
+/// Bytes of a text in JSON per byte of its UTF-8: an escape.
+const ESCAPE_BYTES: usize = 6;
+
+/// Bytes of JSON that are no elements: names, id, parameters, unknown fields.
+const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+
+// === impl AppInfo ===
+
+impl AppInfo {
+    /// The sizes of the largest bodies that can be valid; `None` if an input has a variable
+    /// dimension.
+    pub fn body_sizes(&self) -> Option<BodySizes> {
+        let mut sizes = BodySizes {
+            json: ENVELOPE_BYTES_MAX,
+            raw: 0,
+        };
+        for input in &self.inputs {
+            let mut elements = self.max_batch_rows;
+            for &dim in &input.shape {
+                elements = elements.checked_mul(usize::try_from(dim).ok()?)?;
+            }
+            let (json, raw) = match input.datatype.size() {
+                Some(size) => (NUMBER_BYTES_MAX, size),
+                // Quotes, comma and line break, or a length.
+                None => (
+                    ESCAPE_BYTES * TEXT_BYTES_MAX + NUMBER_BYTES_MAX,
+                    TEXT_BYTES_MAX + 4,
+                ),
+            };
+            sizes.json = elements.checked_mul(json)?.checked_add(sizes.json)?;
+            sizes.raw = elements.checked_mul(raw)?.checked_add(sizes.raw)?;
+        }
+        Some(sizes)
+    }
 }
 
 /// Name, datatype and shape of one input or output.
@@ -41,4 +92,37 @@ pub struct TensorSpec {
     pub datatype: Datatype,
     /// Dimensions of one row, without the batch dimension; -1 is variable.
     pub shape: Vec<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app(datatype: Datatype, shape: &[i64]) -> AppInfo {
+        let input = TensorSpec {
+            name: "x".to_owned(),
+            datatype,
+            shape: shape.to_vec(),
+        };
+        AppInfo {
+            name: "heart".to_owned(),
+            variants: Vec::new(),
+            platform: "test".to_owned(),
+            inputs: vec![input],
+            outputs: Vec::new(),
+            max_batch_rows: 8,
+            max_timeout_us: 1,
+        }
+    }
+
+    #[test]
+    fn the_largest_body_follows_from_rows_and_inputs() {
+        let sizes = app(Datatype::F32, &[187]).body_sizes().unwrap();
+        assert_eq!(sizes.raw, 8 * 187 * 4);
+        assert_eq!(sizes.json, 65_536 + 8 * 187 * 64);
+        let texts = app(Datatype::Bytes, &[1]).body_sizes().unwrap();
+        assert!(texts.raw > 8 * TEXT_BYTES_MAX && texts.json > 6 * texts.raw - 1_000);
+        assert_eq!(app(Datatype::F32, &[3, -1]).body_sizes(), None);
+        assert_eq!(app(Datatype::F32, &[i64::MAX, 8]).body_sizes(), None);
+    }
 }

@@ -9,6 +9,9 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 
 use crate::error::ProtocolError;
 
+/// Memory of an output before the first doubling: a usual request fits.
+const FIRST_BYTES: usize = 16 << 10;
+
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentCoding {
@@ -90,43 +93,58 @@ fn weighted(item: &str) -> (&str, f32) {
     (name, weight)
 }
 
-/// Undoes a request's coding.
+/// Undoes a request's coding. `grow` is called with the bytes of memory that the output is about
+/// to take, before it takes them.
 ///
 /// # Errors
 /// 413 as soon as the output passes `limit_bytes`, so that a small body cannot fill the memory;
-/// 400 if the body is not in the coding of its header.
+/// 400 if the body is not in the coding of its header; any error of `grow`.
 pub fn decompress(
     coding: ContentCoding,
     body: &Bytes,
     limit_bytes: usize,
+    grow: impl FnMut(usize) -> Result<(), ProtocolError>,
 ) -> Result<Bytes, ProtocolError> {
     match coding {
         ContentCoding::Identity => Ok(body.clone()),
-        ContentCoding::Gzip => inflate(coding, MultiGzDecoder::new(&body[..]), limit_bytes),
-        ContentCoding::Deflate => inflate(coding, ZlibDecoder::new(&body[..]), limit_bytes),
+        ContentCoding::Gzip => inflate(coding, MultiGzDecoder::new(&body[..]), limit_bytes, grow),
+        ContentCoding::Deflate => inflate(coding, ZlibDecoder::new(&body[..]), limit_bytes, grow),
     }
 }
 
 fn inflate(
     coding: ContentCoding,
-    decoder: impl Read,
+    mut decoder: impl Read,
     limit_bytes: usize,
+    mut grow: impl FnMut(usize) -> Result<(), ProtocolError>,
 ) -> Result<Bytes, ProtocolError> {
     let mut plain = Vec::new();
-    decoder
-        .take(limit_bytes as u64 + 1)
-        .read_to_end(&mut plain)
-        .map_err(|error| {
-            ProtocolError::malformed("body", format!("is not valid {}: {error}", coding.name()))
-        })?;
-    if plain.len() > limit_bytes {
-        return Err(ProtocolError::BodyTooLarge {
-            field: "Content-Encoding",
-            found: format!("more than {limit_bytes} bytes once decompressed"),
-            limit_bytes,
-        });
+    loop {
+        let capacity = (2 * plain.len())
+            .max(FIRST_BYTES)
+            .min(limit_bytes.saturating_add(1));
+        grow(capacity)?;
+        plain.reserve_exact(capacity - plain.len());
+        let room = capacity - plain.len();
+        let read = decoder
+            .by_ref()
+            .take(room as u64)
+            .read_to_end(&mut plain)
+            .map_err(|error| {
+                ProtocolError::malformed("body", format!("is not valid {}: {error}", coding.name()))
+            })?;
+        if plain.len() > limit_bytes {
+            return Err(ProtocolError::BodyTooLarge {
+                field: "Content-Encoding",
+                found: format!("more than {limit_bytes} bytes once decompressed"),
+                limit_bytes,
+                scope: String::new(),
+            });
+        }
+        if read < room {
+            return Ok(plain.into());
+        }
     }
-    Ok(plain.into())
 }
 
 /// Compresses an answer at the fastest level: answers are small, and the client waits.
@@ -160,7 +178,10 @@ mod tests {
         let plain = b"abcabcabcabc".repeat(100);
         for coding in [Identity, Gzip, Deflate] {
             let packed = compress(coding, plain.clone()).unwrap().into();
-            assert_eq!(decompress(coding, &packed, plain.len()).unwrap(), plain);
+            assert_eq!(
+                decompress(coding, &packed, plain.len(), |_| Ok(())).unwrap(),
+                plain
+            );
         }
     }
 
@@ -169,15 +190,39 @@ mod tests {
         let packed = Bytes::from(compress(Gzip, vec![0; 1 << 20]).unwrap());
         assert!(packed.len() < 1 << 13);
         assert_eq!(
-            decompress(Gzip, &packed, 1000).unwrap_err().to_string(),
+            decompress(Gzip, &packed, 1000, |_| Ok(()))
+                .unwrap_err()
+                .to_string(),
             "Content-Encoding: the body has more than 1000 bytes once decompressed, \
              the limit is 1000 bytes"
         );
     }
 
     #[test]
+    fn memory_is_asked_for_before_it_is_taken() {
+        let plain = vec![7; 100_000];
+        let packed = Bytes::from(compress(Gzip, plain.clone()).unwrap());
+        let mut asked = Vec::new();
+        let unpacked = decompress(Gzip, &packed, 1 << 20, |bytes| {
+            asked.push(bytes);
+            Ok(())
+        });
+        assert_eq!(unpacked.unwrap(), plain);
+        assert_eq!(asked, [16 << 10, 32 << 10, 64 << 10, 128 << 10]);
+        let full = ProtocolError::malformed("body", "no room");
+        let refused = decompress(Gzip, &packed, 1 << 20, |bytes| {
+            if bytes > 1 << 15 {
+                Err(full.clone())
+            } else {
+                Ok(())
+            }
+        });
+        assert_eq!(refused.unwrap_err(), full);
+    }
+
+    #[test]
     fn a_body_that_is_not_gzip_is_malformed() {
-        let error = decompress(Gzip, &Bytes::from_static(b"{}"), 100).unwrap_err();
+        let error = decompress(Gzip, &Bytes::from_static(b"{}"), 100, |_| Ok(())).unwrap_err();
         assert!(
             error.to_string().starts_with("body: is not valid gzip"),
             "{error}"

@@ -1,5 +1,10 @@
 //! The element types of tensors.
 
+/// Longest element of `BYTES`, a text, in bytes: ten times the text that the encoders with the
+/// longest context read. The tokenizer runs on a worker thread, and tokens after an encoder's last
+/// one are wasted.
+pub(crate) const TEXT_BYTES_MAX: usize = 64 << 10;
+
 /// The element types of the protocol, and BF16, which Triton added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the protocol's own")]

@@ -4,6 +4,7 @@
 //! datatype, shape and length.
 
 mod blobs;
+mod finite;
 mod inputs;
 mod outputs;
 mod raw;
@@ -62,9 +63,11 @@ pub fn decode(target: DecodeTarget<'_>, body: &Bytes) -> Result<DecodedRequest, 
     };
     let request = json::parse(json)?;
     let parameters = request.parameters.unwrap_or_default();
-    let outputs = request.outputs.as_deref().unwrap_or_default();
+    check_timeout(target.app, parameters.timeout)?;
+    let outputs = request.outputs.as_ref();
+    let outputs = outputs.map_or(&[][..], |outputs| &outputs.0);
     let wanted = wanted_outputs(target.app, outputs, parameters.binary_data_output)?;
-    let (rows, inputs) = decode_inputs(target.app, request.inputs, Blobs::new(body, blobs))?;
+    let (rows, inputs) = decode_inputs(target.app, request.inputs.0, Blobs::new(body, blobs))?;
     Ok(DecodedRequest {
         call: InferCall {
             app: target.app_index,
@@ -78,6 +81,21 @@ pub fn decode(target: DecodeTarget<'_>, body: &Bytes) -> Result<DecodedRequest, 
         id: request.id.map(|id| id.0.into_owned()),
         wanted,
     })
+}
+
+/// A deadline far away holds a place in the scheduler's queues, and the largest numbers overflow
+/// its times.
+fn check_timeout(app: &AppInfo, timeout_us: Option<u64>) -> Result<(), ProtocolError> {
+    let max = app.max_timeout_us;
+    match timeout_us {
+        Some(timeout) if timeout > max => Err(ProtocolError::malformed(
+            "parameters.timeout",
+            format!(
+                "{timeout} us, must be 1 to {max} us, or 0 for the app's deadline (server.timeout_max_ms)"
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

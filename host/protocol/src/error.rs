@@ -1,9 +1,20 @@
 //! Why a request ends without the answer it asked for, and the one mapping of that to HTTP.
 
+use std::sync::Arc;
+
 use http::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, RETRY_AFTER};
 use http::status::StatusCode;
 use serde::Serialize;
 use thiserror::Error;
+
+use crate::excerpt::{REASON_CHARS_MAX, cut, excerpt};
+
+/// Largest message of a failure, in bytes. Every message is made of bounded parts; this bound
+/// holds for the sum of them and for messages of the backend.
+const MESSAGE_BYTES_MAX: usize = 2_048;
+
+/// The `reason` in the answer to a request that the policy refused, as metrics name the outcome.
+const REASON_BY_POLICY: &str = "rejected_by_policy";
 
 /// A wrong request: the HTTP port refuses it, and the backend never sees it. The message begins
 /// with the field at fault.
@@ -18,7 +29,7 @@ pub enum ProtocolError {
         reason: String,
     },
     /// The path names an app that the server does not have. HTTP 404.
-    #[error("path: unknown app {name:?}; apps of this server: {known}")]
+    #[error("path: unknown app {:?}; apps of this server: {known}", excerpt(name))]
     UnknownApp {
         /// The name in the path.
         name: String,
@@ -26,7 +37,10 @@ pub enum ProtocolError {
         known: String,
     },
     /// The path pins a variant that the app does not have. HTTP 404.
-    #[error("path: unknown variant {name:?} of app {app:?}; its variants: {known}")]
+    #[error(
+        "path: unknown variant {:?} of app {app:?}; its variants: {known}",
+        excerpt(name)
+    )]
     UnknownVariant {
         /// The app.
         app: String,
@@ -37,15 +51,20 @@ pub enum ProtocolError {
     },
     /// No endpoint has this path. HTTP 404.
     #[error(
-        "path: no endpoint at {path:?}; endpoints start with /v2/health/, /v2/models/ or \
-         /v2/repository/"
+        "path: no endpoint at {:?}; endpoints start with /v2/health/, /v2/models/ or \
+         /v2/repository/",
+        excerpt(path)
     )]
     UnknownPath {
         /// The path of the request.
         path: String,
     },
     /// The endpoint has another method. HTTP 405.
-    #[error("method: {path:?} does not accept {method}; allowed: {allow}")]
+    #[error(
+        "method: {:?} does not accept {}; allowed: {allow}",
+        excerpt(path),
+        excerpt(method)
+    )]
     MethodNotAllowed {
         /// The method of the request.
         method: String,
@@ -55,7 +74,7 @@ pub enum ProtocolError {
         allow: &'static str,
     },
     /// The body is larger than the limit. HTTP 413.
-    #[error("{field}: the body has {found}, the limit is {limit_bytes} bytes")]
+    #[error("{field}: the body has {found}, the limit is {limit_bytes} bytes{scope}")]
     BodyTooLarge {
         /// `Content-Length`, `body` or `Content-Encoding` (once decompressed).
         field: &'static str,
@@ -63,6 +82,9 @@ pub enum ProtocolError {
         found: String,
         /// The limit in bytes.
         limit_bytes: usize,
+        /// The requests that the limit is for, such as ` for 8 rows of app "heart"`; empty for
+        /// the limit of all requests.
+        scope: String,
     },
     /// The body did not arrive in time. HTTP 408.
     #[error("body: only {received_bytes} bytes arrived within the limit of {limit_ms} ms")]
@@ -72,8 +94,40 @@ pub enum ProtocolError {
         /// The limit in milliseconds.
         limit_ms: u128,
     },
+    /// The body arrives more slowly than the server waits for. HTTP 408.
+    #[error(
+        "body: {received_bytes} bytes arrived in {elapsed_ms} ms, the least rate is {least_rate} \
+         bytes/s (server.rate_min)"
+    )]
+    BodyTooSlow {
+        /// Bytes that had arrived.
+        received_bytes: usize,
+        /// Since the end of the headers, in milliseconds.
+        elapsed_ms: u128,
+        /// Bytes per second.
+        least_rate: u64,
+    },
+    /// The server does not allow the request on this port. HTTP 403.
+    #[error("{field}: {reason}")]
+    Forbidden {
+        /// The field at fault, such as `Origin`.
+        field: &'static str,
+        /// The rule, and the way out.
+        reason: String,
+    },
+    /// A resource that requests share had no room within the wait. HTTP 503.
+    #[error("busy: {resource}")]
+    Busy {
+        /// The resource, with its bound.
+        resource: String,
+        /// Seconds after which the client may try again.
+        retry_after_s: u32,
+    },
     /// The body has a content coding that the server does not know. HTTP 415.
-    #[error("Content-Encoding: {found:?} is not supported; supported: gzip, deflate, identity")]
+    #[error(
+        "Content-Encoding: {:?} is not supported; supported: gzip, deflate, identity",
+        excerpt(found)
+    )]
     UnsupportedEncoding {
         /// The header's value.
         found: String,
@@ -97,9 +151,16 @@ pub enum InferError {
     /// The server is shutting down. HTTP 503.
     #[error("draining: the server is shutting down")]
     Draining,
-    /// The policy rejected the request. HTTP 503.
-    #[error("refused by the policy: {0}")]
-    RefusedByPolicy(String),
+    /// The policy rejected the request. HTTP 429.
+    #[error("refused by the policy: {policy} rejected this request in window {window}")]
+    RefusedByPolicy {
+        /// Label of the policy.
+        policy: Arc<str>,
+        /// The window of the decision.
+        window: u64,
+        /// The id that the client gave to its request.
+        id: Option<String>,
+    },
     /// The requests ahead leave no time to answer before the deadline. HTTP 429.
     #[error("overloaded: the requests ahead leave no time to answer before the deadline")]
     Overloaded {
@@ -139,18 +200,30 @@ pub enum RequestFailure {
 
 /// Body of every failure.
 #[derive(Serialize)]
-struct ErrorBody {
-    error: String,
+struct ErrorBody<'a> {
+    error: &'a str,
+    #[serde(flatten)]
+    refusal: Option<RefusalBody<'a>>,
+}
+
+/// Further fields of the answer to a request that the policy refused.
+#[derive(Serialize)]
+struct RefusalBody<'a> {
+    reason: &'static str,
+    policy: &'a str,
+    window: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
 }
 
 // === impl ProtocolError ===
 
 impl ProtocolError {
-    /// A field with a wrong value.
-    pub fn malformed(field: impl Into<String>, reason: impl Into<String>) -> Self {
+    /// A field with a wrong value. Both texts are cut: they may repeat the request.
+    pub fn malformed(field: impl AsRef<str>, reason: impl AsRef<str>) -> Self {
         Self::Malformed {
-            field: field.into(),
-            reason: reason.into(),
+            field: excerpt(field.as_ref()).into_owned(),
+            reason: cut(reason.as_ref(), REASON_CHARS_MAX).into_owned(),
         }
     }
 
@@ -163,7 +236,9 @@ impl ProtocolError {
             }
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::BodyTimeout { .. } => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyTimeout { .. } | Self::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+            Self::Forbidden { .. } => StatusCode::FORBIDDEN,
+            Self::Busy { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::UnsupportedEncoding { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         }
     }
@@ -175,10 +250,10 @@ impl InferError {
     /// The HTTP status of the answer.
     pub const fn status(&self) -> StatusCode {
         match self {
-            Self::QueueFull { .. } | Self::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Self::NotReady(_) | Self::Draining | Self::RefusedByPolicy(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
+            Self::QueueFull { .. } | Self::Overloaded { .. } | Self::RefusedByPolicy { .. } => {
+                StatusCode::TOO_MANY_REQUESTS
             }
+            Self::NotReady(_) | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
             Self::DeadlineDropped { .. } | Self::DeadlineTooShort => StatusCode::GATEWAY_TIMEOUT,
             Self::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -196,10 +271,25 @@ impl RequestFailure {
         }
     }
 
-    /// The JSON body of the answer: `{"error": "..."}`.
+    /// The JSON body of the answer: `{"error": "..."}`, of a few kilobytes at most.
     pub fn body(&self) -> Vec<u8> {
-        let error = self.to_string();
-        serde_json::to_vec(&ErrorBody { error }).expect("one string is always valid JSON")
+        let mut message = self.to_string();
+        if message.len() > MESSAGE_BYTES_MAX {
+            message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+            message.push('…');
+        }
+        let refusal = match self {
+            Self::Infer(InferError::RefusedByPolicy { policy, window, id }) => Some(RefusalBody {
+                reason: REASON_BY_POLICY,
+                policy,
+                window: *window,
+                id: id.as_deref(),
+            }),
+            _ => None,
+        };
+        let error = &*message;
+        serde_json::to_vec(&ErrorBody { error, refusal })
+            .expect("strings and one number are always valid JSON")
     }
 
     /// The header that this status calls for, such as `Retry-After`.
@@ -208,14 +298,17 @@ impl RequestFailure {
             Self::Infer(
                 InferError::QueueFull { retry_after_s, .. }
                 | InferError::Overloaded { retry_after_s },
-            ) => Some((RETRY_AFTER, HeaderValue::from(*retry_after_s))),
+            )
+            | Self::Protocol(ProtocolError::Busy { retry_after_s, .. }) => {
+                Some((RETRY_AFTER, HeaderValue::from(*retry_after_s)))
+            }
             Self::Protocol(ProtocolError::MethodNotAllowed { allow, .. }) => {
                 Some((ALLOW, HeaderValue::from_static(allow)))
             }
             // The rest of the body may still arrive: the connection cannot be reused.
-            Self::Protocol(ProtocolError::BodyTimeout { .. }) => {
-                Some((CONNECTION, HeaderValue::from_static("close")))
-            }
+            Self::Protocol(
+                ProtocolError::BodyTimeout { .. } | ProtocolError::BodyTooSlow { .. },
+            ) => Some((CONNECTION, HeaderValue::from_static("close"))),
             _ => None,
         }
     }
@@ -248,5 +341,39 @@ mod tests {
             (StatusCode::BAD_REQUEST, None)
         );
         assert_eq!(wrong.body(), br#"{"error":"id: \"7\""}"#);
+    }
+
+    #[test]
+    fn a_refusal_by_the_policy_names_request_window_policy_and_reason() {
+        let mut refused = InferError::RefusedByPolicy {
+            policy: "stability@3".into(),
+            window: 12,
+            id: Some("r1".to_owned()),
+        };
+        let body = |error: &InferError| RequestFailure::from(error.clone()).body();
+        let text = "refused by the policy: stability@3 rejected this request in window 12";
+        let fields = r#""reason":"rejected_by_policy","policy":"stability@3","window":12"#;
+        let whole = format!(r#"{{"error":"{text}",{fields},"id":"r1"}}"#);
+        assert_eq!(body(&refused), whole.as_bytes());
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        if let InferError::RefusedByPolicy { id, .. } = &mut refused {
+            *id = None;
+        }
+        let without = format!(r#"{{"error":"{text}",{fields}}}"#);
+        assert_eq!(body(&refused), without.as_bytes());
+    }
+
+    #[test]
+    fn the_body_of_an_error_is_bounded() {
+        let long = "\u{1}é".repeat(1 << 20);
+        let errors = [
+            RequestFailure::from(ProtocolError::malformed(&long, &long)),
+            RequestFailure::from(ProtocolError::UnknownPath { path: long.clone() }),
+            RequestFailure::from(InferError::Failed(long)),
+        ];
+        for error in errors {
+            let length = error.body().len();
+            assert!(length < 16_384, "{length}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use http::header::HeaderName;
 
 use crate::error::ProtocolError;
+use crate::excerpt::excerpt;
 
 /// The header with the length of the JSON part, in both directions. With a content coding it
 /// counts the uncompressed JSON.
@@ -49,7 +50,7 @@ impl BodyFraming {
         let found = String::from_utf8_lossy(value);
         Err(ProtocolError::malformed(
             JSON_LENGTH_FIELD,
-            format!("expected a number of bytes, got {found:?}"),
+            format!("expected a number of bytes, got {:?}", excerpt(&found)),
         ))
     }
 }

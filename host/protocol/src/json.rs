@@ -6,10 +6,12 @@
 mod cursor;
 pub(crate) mod data;
 mod element;
+mod entries;
 mod fast;
 mod number;
 pub(crate) mod parameters;
 pub(crate) mod request;
+mod strings;
 
 use crate::error::ProtocolError;
 use request::JsonRequest;
@@ -30,6 +32,8 @@ pub(crate) fn parse(json: &[u8]) -> Result<JsonRequest<'_>, ProtocolError> {
     if let Some(request) = fast::parse(json) {
         return Ok(request);
     }
+    // serde repeats a string that it did not expect in its message.
+    strings::check(json).map_err(|reason| ProtocolError::malformed("body", reason))?;
     serde_json::from_slice(json).map_err(|_| locate(json))
 }
 
@@ -54,7 +58,7 @@ fn locate(json: &[u8]) -> ProtocolError {
     } else {
         format!("invalid JSON: {error}")
     };
-    ProtocolError::Malformed { field, reason }
+    ProtocolError::malformed(field, reason)
 }
 
 #[cfg(test)]
@@ -77,15 +81,15 @@ mod tests {
     fn data_after_its_datatype_is_decoded_at_once() {
         let json = br#"{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2]}]}"#;
         let request = parse(json).unwrap();
-        assert!(matches!(request.inputs[0].data, JsonData::Decoded(_)));
-        assert!(matches!(request.inputs[0].name.0, Cow::Borrowed("x")));
+        assert!(matches!(request.inputs.0[0].data, JsonData::Decoded(_)));
+        assert!(matches!(request.inputs.0[0].name.0, Cow::Borrowed("x")));
     }
 
     #[test]
     fn data_before_its_datatype_is_kept_as_text() {
         let json = br#"{"inputs":[{"data":[[1],[2]],"name":"x","datatype":"FP32","shape":[2]}]}"#;
         let request = parse(json).unwrap();
-        let JsonData::Raw(raw) = request.inputs[0].data else {
+        let JsonData::Raw(raw) = request.inputs.0[0].data else {
             panic!("decoded without its datatype");
         };
         let seed = DataSeed {
@@ -93,6 +97,60 @@ mod tests {
             expected: 2,
         };
         assert_eq!(decode_raw(raw, seed).unwrap().found, 2);
+    }
+
+    #[test]
+    fn a_whole_dimension_may_have_a_point() {
+        let json = br#"{"inputs":[{"name":"x","shape":[1.0,3e0],"datatype":"FP32","data":[1]}]}"#;
+        let request = parse(json).unwrap();
+        assert_eq!(request.inputs.0[0].shape.as_slice(), [1, 3]);
+    }
+
+    #[test]
+    fn a_name_of_64_mebibytes_gets_a_short_answer() {
+        let long = "\u{1}".repeat(64 << 20);
+        let named = |name: &str| {
+            format!(r#"{{"inputs":[{{"name":"{name}","shape":[1],"datatype":"FP32"}}]}}"#)
+        };
+        assert_eq!(
+            refusal(&named(&long)),
+            "body: the string at byte 20 is longer than 393216 bytes"
+        );
+        let shorter = refusal(&named(&long[..100_000].replace('\u{1}', "x")));
+        assert!(
+            shorter.starts_with("inputs[0].name: has 100000 bytes, the limit is 1024"),
+            "{shorter}"
+        );
+        let echoed = refusal(&format!(r#"{{"inputs":"{}"}}"#, "y".repeat(300_000)));
+        assert!(echoed.len() < 1_200, "{}", echoed.len());
+    }
+
+    #[test]
+    fn the_number_of_inputs_and_outputs_is_bounded() {
+        for list in ["inputs", "outputs"] {
+            let entry = r#"{"name":"x","shape":[],"datatype":""}"#;
+            let entries = vec![entry; 1_000_000].join(",");
+            let error = refusal(
+                &format!(r#"{{"inputs":[],"{list}":[{entries}]}}"#).replacen(
+                    r#""inputs":[],"inputs""#,
+                    r#""inputs""#,
+                    1,
+                ),
+            );
+            let expected = format!("{list}: more than 256 tensors");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_length_of_an_id_is_bounded() {
+        let id = |length: usize| format!(r#"{{"id":"{}","inputs":[]}}"#, "i".repeat(length));
+        assert!(parse(id(1_024).as_bytes()).is_ok());
+        let error = refusal(&id(1_025));
+        assert!(
+            error.starts_with("id: has 1025 bytes, the limit is 1024"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -130,6 +188,10 @@ mod tests {
             (
                 r#"{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","data":[1,2"#,
                 "inputs[0].data: invalid JSON: EOF while parsing a list",
+            ),
+            (
+                r#"{"inputs":[{"name":"x","shape":[1.5],"datatype":"FP32"}]}"#,
+                "inputs[0].shape[0]: invalid value: floating point `1.5`, expected a dimension",
             ),
             (
                 r#"{"inputs":[],"parameters":{"timeout":"soon"}}"#,

@@ -74,8 +74,11 @@ impl Control {
 }
 
 fn parse<'a, T: Default + Deserialize<'a>>(body: &'a [u8]) -> Result<T, ProtocolError> {
-    if body.is_empty() {
-        return Ok(T::default());
+    // serde also reads an array as a struct; the protocol does not.
+    match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        None => return Ok(T::default()),
+        Some(b'{') => {}
+        Some(_) => return Err(ProtocolError::malformed("body", "expected a JSON object")),
     }
     serde_json::from_slice(body)
         .map_err(|error| ProtocolError::malformed("body", error.to_string()))
@@ -123,7 +126,17 @@ mod tests {
         ] {
             assert_eq!(check(verb, body), Err(message.to_owned()));
         }
-        assert!(check(Load, "[1").unwrap_err().starts_with("body: "));
+        assert!(check(Load, "{1").unwrap_err().starts_with("body: "));
+    }
+
+    #[test]
+    fn an_array_is_no_body() {
+        let refused = Err("body: expected a JSON object".to_owned());
+        for body in ["[]", " [{}]", "3"] {
+            assert_eq!(check(Load, body), refused, "{body}");
+            assert_eq!(check(Unload, body), refused, "{body}");
+            assert!(IndexQuery::parse(body.as_bytes()).is_err(), "{body}");
+        }
     }
 
     #[test]

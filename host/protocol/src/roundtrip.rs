@@ -122,5 +122,6 @@ fn two_inputs() -> AppInfo {
         inputs: vec![spec("i", Datatype::Bytes), spec("j", Datatype::I16)],
         outputs: Vec::new(),
         max_batch_rows: 4,
+        max_timeout_us: 60_000_000,
     }
 }

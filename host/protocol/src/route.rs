@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 use crate::error::ProtocolError;
+use crate::excerpt::excerpt;
 use crate::repository::Control;
 
 /// One endpoint as the API description lists it.
@@ -202,6 +203,7 @@ impl<'a> Route<'a> {
 /// Undoes percent quoting; borrows if there is none.
 fn unquote(text: &str) -> Result<Cow<'_, str>, ProtocolError> {
     percent_decode_str(text).decode_utf8().map_err(|_| {
+        let text = excerpt(text);
         ProtocolError::malformed("path", format!("{text:?} is not UTF-8 once unquoted"))
     })
 }

@@ -3,6 +3,7 @@
 mod end;
 mod inputs;
 mod outputs;
+mod public;
 mod served;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 pub use self::outputs::OutputsError;
 use self::served::ServedApp;
 use crate::assembly::AppTensors;
+use crate::config::ServerConfig;
 use crate::driver::{AppState, Message, NotServed, PoolCall, PoolHandle, RowInput};
 use crate::ingress::{
     AppIndex, AppInfo, Backend, Control, Datatype, InferAnswer, InferCall, InferError, TensorSpec,
@@ -43,7 +45,7 @@ impl PoolBackend {
     /// A card names outputs that the server does not make.
     pub fn try_new(
         pools: &[(Arc<PoolHandle>, Vec<AppTensors>)],
-        rows_max: usize,
+        limits: &ServerConfig,
         readiness: Arc<Readiness>,
         registry: Registry,
     ) -> Result<Self, OutputsError> {
@@ -61,7 +63,9 @@ impl PoolBackend {
                     platform: "candle".to_owned(),
                     inputs: tensors.inputs.iter().map(spec).collect(),
                     outputs: tensors.outputs.iter().map(spec).collect(),
-                    max_batch_rows: rows_max,
+                    max_batch_rows: limits.rows_max,
+                    // A client may always name the deadline that it has without a timeout.
+                    max_timeout_us: limits.timeout_max_us().max(app.slo.0),
                 });
                 apps.push(ServedApp {
                     pool: Arc::clone(pool),
@@ -96,11 +100,11 @@ impl PoolBackend {
         }
         let variant = variant.and_then(|v| app.variants.get(v.0).copied());
         if let Some(reason) = variant.and_then(|variant| models.failure(variant)) {
-            return (AppState::Unloaded, reason);
+            return (AppState::Unloaded, public::reason(&reason));
         }
         match self.readiness.pool(app.pool.name()) {
             Ok(()) => (AppState::Ready, String::new()),
-            Err(reason) => (AppState::Unloaded, reason),
+            Err(reason) => (AppState::Unloaded, public::reason(&reason)),
         }
     }
 
@@ -120,7 +124,8 @@ impl PoolBackend {
                 send(Message::Load(app, done))
                     .await
                     .map_err(|_| InferError::Draining)?;
-                end.await.map_err(ended)?.map_err(InferError::Failed)
+                let loaded = end.await.map_err(ended)?;
+                loaded.map_err(|reason| end::failed(served.name(), &reason))
             }
             Control::Unload => {
                 // Before the driver knows: after the reply no further request is answered.
@@ -142,7 +147,8 @@ impl PoolBackend {
             return Err(InferError::NotReady(app.unavailable()));
         }
         let peek = pool.wants_evidence(app.app);
-        let rows = inputs::rows(call.inputs, call.rows, peek).map_err(InferError::Failed)?;
+        let rows = inputs::rows(call.inputs, call.rows, peek)
+            .map_err(|reason| end::failed(app.name(), &reason))?;
         let arrival = pool.clock().now();
         let timeout = call.timeout_us.map_or(app.slo, Micros);
         let pool_call = PoolCall {
@@ -156,7 +162,7 @@ impl PoolBackend {
         };
         match pool.serve(pool_call).await {
             Ok(Ok(rows)) => end::answer(app, &rows),
-            Ok(Err(error)) => Err(end::error(&error)),
+            Ok(Err(error)) => Err(end::error(app.name(), &error)),
             Err(NotServed::Full { inbox_max }) => {
                 Err(end::queue_full(format!("inbox of {inbox_max}")))
             }
@@ -175,7 +181,9 @@ impl Backend for PoolBackend {
     }
 
     fn server_ready(&self) -> Result<(), String> {
-        self.readiness.server()
+        let ready = self.readiness.server();
+        // The admin port and the log have the whole reason.
+        ready.map_err(|reason| public::reason(&reason))
     }
 
     fn app_ready(&self, app: AppIndex, variant: Option<VariantIndex>) -> Result<(), String> {

@@ -1,19 +1,24 @@
 //! The Open Inference Protocol v2 over HTTP, on hyper directly.
 //!
 //! This module has the sockets; [`switchyard_protocol`] turns bytes into calls and answers into
-//! bytes. In data order: `server` accepts connections, as many as `connections` allows; `service`
-//! routes each request; `body` reads its body under [`Limits`]; `infer` decodes it, waits for the
-//! [`Backend`], which is the rest of the server, and encodes the answer; `reply` makes HTTP
-//! responses.
+//! bytes. In data order: `server` accepts connections, as many as `connections` and the share of
+//! each client (`clients`) allow; `watched_stream` counts their progress in `connection_state`;
+//! `service` routes each request; `body` reads its body under [`Limits`] and its share of `memory`;
+//! `infer` decodes it, waits for the [`Backend`], which is the rest of the server, and encodes the
+//! answer; `reply` makes HTTP responses.
 
 mod backend;
 mod body;
+mod clients;
+mod connection_state;
 mod connections;
 mod infer;
 mod limits;
+mod memory;
 mod reply;
 mod server;
 mod service;
+mod watched_stream;
 
 pub use backend::Backend;
 pub use limits::Limits;

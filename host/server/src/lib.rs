@@ -12,7 +12,8 @@
 //!   not applied; [`judge`]: the worth of two plans; [`reasons`]: the reasons that policies give
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]: the models
 //!   and policies that the server waits for
-//! - [`server`]: starts and joins all parts; [`shutdown`]: the signals that stop it
+//! - [`server`]: starts and joins all parts, within the `descriptors` of the process; [`shutdown`]:
+//!   the signals that stop it
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ pub mod assembly;
 pub mod backend;
 pub mod clock;
 pub mod config;
+mod descriptors;
 pub mod driver;
 pub mod evidence;
 pub mod ingress;

@@ -21,6 +21,7 @@ use crate::assembly::{AssemblyError, Measured, PoolPlan};
 use crate::backend::{OutputsError, PoolBackend};
 use crate::clock::Clock;
 use crate::config::{Config, PoolConfig, ServerConfig};
+use crate::descriptors;
 use crate::driver::{Message, Pool, PoolError, PoolHandle};
 use crate::ingress;
 use crate::policies::{Policies, PoliciesError, PoliciesHandle, PoliciesParts};
@@ -137,7 +138,9 @@ impl Server {
     ///
     /// # Errors
     /// Also when it was cancelled.
-    pub fn start_unless(config: Config, cancel: &Cancel) -> Result<Self, StartError> {
+    pub fn start_unless(mut config: Config, cancel: &Cancel) -> Result<Self, StartError> {
+        // First, because models and policies open files too.
+        config.server.connections_max = descriptors::prepare(config.server.connections_max);
         let plans = PoolPlan::all(&config)?;
         let measured = Measured::obtain_unless(&config, &plans, cancel)?;
         Self::start_pools(config, &plans, &measured)
@@ -190,7 +193,7 @@ impl Server {
         }
         let backend = PoolBackend::try_new(
             &served,
-            config.server.rows_max,
+            &config.server,
             Arc::clone(&readiness),
             registry.clone(),
         )?;

@@ -52,7 +52,7 @@ fn the_good_one_is_good() {
 #[test]
 fn unknown_fields_are_refused_with_a_suggestion() {
     assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
-    assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml: server.htpp: unknown field `htpp`, expected one of `http`, `admin`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `body_timeout_ms`, `connections_max`, `rows_max`, `inbox_max`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?");
+    assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml: server.htpp: unknown field `htpp`, expected one of `http`, `admin`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?");
     assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
     assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
@@ -78,6 +78,8 @@ fn missing_fields_and_wrong_types_are_named() {
 fn what_no_type_forbids_is_checked() {
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nthreads = 0"), @"switchyard.toml: worker[0].threads: 0, must be 1 to 1024");
     assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\""), @"switchyard.toml: server.admin: 0.0.0.0:8002, must be a loopback address");
+    assert_snapshot!(said("[server]", "[server]\nbody_max_mb = 300"), @"switchyard.toml: server.request_memory_mb: 512, must be 600 to 1048576");
+    assert_snapshot!(said("[server]", "[server]\ntimeout_max_ms = 0"), @"switchyard.toml: server.timeout_max_ms: 0, must be 1 to 3600000");
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml: app[1].slo_ms: 0, must be at least 0.001");
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nprior = \"strong\""), @"switchyard.toml: app[1].prior_requests: a number above 0 with the strong prior, absent with the others");
     assert_snapshot!(said("policy = \"fcfs\"", "policy = \"../fcfs\""), @"switchyard.toml: pool[0].policy: `../fcfs`, must be the name of a policy in policies.dir, or a path to a .wasm file");

@@ -5,11 +5,14 @@
 
 mod http {
     mod codec;
+    mod control;
     mod drain;
     mod errors;
     mod limits;
+    mod memory;
     mod metadata;
     mod openapi;
     mod scheduling;
+    mod slow;
     pub(crate) mod test_bed;
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use switchyard_server::ingress::Limits;
+
 #[path = "../../../tests/common/pypi.rs"]
 mod pypi;
 #[path = "http/test_bed.rs"]
@@ -10,6 +12,10 @@ mod test_bed;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clients_from_pypi_get_their_answers() {
-    let server = test_bed::TestServer::with_defaults().await;
+    let limits = Limits {
+        model_control: true,
+        ..Limits::default()
+    };
+    let server = test_bed::TestServer::start(limits).await;
     pypi::drive(server.address, "linear").await;
 }

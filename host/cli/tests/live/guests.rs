@@ -258,7 +258,7 @@ async fn nonsense_loses_no_request() {
     assert_eq!(answers.len(), 160);
     let answered = answers.iter().filter(|answer| answer.status == 200).count();
     for other in answers.iter().filter(|answer| answer.status != 200) {
-        assert_eq!(other.status, 503, "{other:?}");
+        assert_eq!(other.status, 429, "{other:?}");
         assert!(other.error().contains("policy"), "{other:?}");
     }
     let pool = test_bed.settled().await;

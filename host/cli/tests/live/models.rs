@@ -200,7 +200,9 @@ async fn weights_that_are_no_good_are_refused_and_the_old_ones_serve_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_app_goes_and_comes_back_and_each_request_has_one_answer() {
-    let setup = Setup::new("unloads").policy(policy("fcfs"));
+    let setup = Setup::new("unloads")
+        .policy(policy("fcfs"))
+        .server("model_control = true");
     let test_bed = setup
         .worker(&format!("pin = [\"{APP}/{VARIANT}\"]"))
         .start()

@@ -177,7 +177,10 @@ async fn the_binary_swaps_its_policy_and_logs_how_long_it_took() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clients_from_pypi_are_content() {
-    let process = started(Setup::new("pypi").policy(policy("sneakpeek"))).await;
+    let setup = Setup::new("pypi")
+        .policy(policy("sneakpeek"))
+        .server("model_control = true");
+    let process = started(setup).await;
     policy_serves(&process).await;
     crate::pypi::drive(process.http, APP).await;
 }

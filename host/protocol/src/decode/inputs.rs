@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::blobs::Blobs;
+use super::finite;
 use super::spec::{TensorList, check_datatype, check_shape};
 use super::text;
 use crate::app::{AppInfo, TensorSpec};
@@ -75,8 +76,11 @@ fn decode_input(
     let data = match (input.data, input.parameters.binary_data_size) {
         (JsonData::Absent, Some(size)) => {
             let blob = blobs.take(index, size)?;
-            binary::take(spec.datatype, blobs.body, blob, count)
-                .map_err(|reason| malformed("parameters.binary_data_size", reason))?
+            let data = binary::take(spec.datatype, blobs.body, blob, count)
+                .map_err(|reason| malformed("parameters.binary_data_size", reason))?;
+            let named = |reason| malformed("data", format!("{:?}: {reason}", spec.name));
+            finite::check(&data).map_err(named)?;
+            data
         }
         (JsonData::Absent, None) => {
             let reason = "is missing, and so is parameters.binary_data_size";

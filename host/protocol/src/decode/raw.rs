@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::finite;
 use super::outputs::wanted_outputs;
 use super::spec::check_shape;
 use super::target::DecodeTarget;
@@ -39,6 +40,7 @@ pub(super) fn decode_raw_request(
         return Err(malformed(reason));
     };
     text::check(&data).map_err(malformed)?;
+    finite::check(&data).map_err(|reason| malformed(format!("{:?}: {reason}", spec.name)))?;
     Ok(DecodedRequest {
         call: InferCall {
             app: target.app_index,

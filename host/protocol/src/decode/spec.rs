@@ -3,6 +3,7 @@
 use crate::app::{AppInfo, TensorSpec};
 use crate::datatype::Datatype;
 use crate::error::ProtocolError;
+use crate::excerpt::excerpt;
 use crate::tensor::element_count;
 
 /// A list of tensors in a request.
@@ -52,7 +53,8 @@ impl TensorList {
         ProtocolError::malformed(
             format!("{field}[{index}].name"),
             format!(
-                "unknown {noun} {name:?}; {field} of app {:?}: {}",
+                "unknown {noun} {:?}; {field} of app {:?}: {}",
+                excerpt(name),
                 app.name,
                 known.join(", ")
             ),
@@ -63,7 +65,7 @@ impl TensorList {
     pub(super) fn repeated(self, index: usize, name: &str) -> ProtocolError {
         ProtocolError::malformed(
             format!("{}[{index}].name", self.field()),
-            format!("{name:?} appears twice"),
+            format!("{:?} appears twice", excerpt(name)),
         )
     }
 }
@@ -74,8 +76,9 @@ pub(super) fn check_datatype(spec: &TensorSpec, name: &str) -> Result<(), String
         Some(datatype) if datatype == spec.datatype => Ok(()),
         Some(_) => Err(format!("expected {}, got {name}", spec.datatype.name())),
         None => Err(format!(
-            "expected {}, got the unknown datatype {name:?}",
-            spec.datatype.name()
+            "expected {}, got the unknown datatype {:?}",
+            spec.datatype.name(),
+            excerpt(name)
         )),
     }
 }

@@ -23,6 +23,7 @@ fn app(inputs: Vec<TensorSpec>) -> AppInfo {
             spec("half", Datatype::F16, &[3]),
         ],
         max_batch_rows: 4,
+        max_timeout_us: 60_000_000,
     }
 }
 
@@ -354,4 +355,51 @@ fn a_text_is_utf8_and_not_too_long() {
             .starts_with("body: element 0: not UTF-8: "),
         "{error}"
     );
+}
+
+#[test]
+fn a_timeout_beyond_the_limit_is_refused() {
+    let with = |timeout: &str| {
+        let json = format!(
+            r#"{{"parameters":{{"timeout":{timeout}}},"inputs":[{{"name":"ecg","shape":[1,3],"datatype":"FP32","data":[1,2,3]}}],"outputs":[{{"name":"scores"}}]}}"#
+        );
+        decode_as(&one_input(), BodyFraming::Json, json.as_bytes())
+    };
+    assert_eq!(with("60000000").unwrap().call.timeout_us, Some(60_000_000));
+    for timeout in [
+        "60000001",
+        "9223372036854775808",
+        "\"18446744073709551615\"",
+    ] {
+        let error = with(timeout).unwrap_err();
+        let number = timeout.trim_matches('"');
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "parameters.timeout: {number} us, must be 1 to 60000000 us, or 0 for the app's \
+                 deadline (server.timeout_max_ms)"
+            )
+        );
+        assert_eq!(error.status(), 400);
+    }
+}
+
+#[test]
+fn binary_numbers_that_are_not_finite_are_refused() {
+    let blob = |values: [f32; 3]| {
+        values
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect::<Vec<_>>()
+    };
+    let json = r#"{"inputs":[{"name":"ecg","shape":[1,3],"datatype":"FP32","parameters":{"binary_data_size":12}}],"outputs":[{"name":"scores"}]}"#;
+    assert!(decode_blobs(&one_input(), json, &blob([1.0, -2.0, f32::MAX])).is_ok());
+    for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let blob = blob([1.0, number, 3.0]);
+        let error = decode_blobs(&one_input(), json, &blob).unwrap_err();
+        let reason = "\"ecg\": element 1: expected a finite FP32 number, got NaN or infinity";
+        assert_eq!(error.to_string(), format!("inputs[0].data: {reason}"));
+        let error = decode_as(&one_input(), BodyFraming::Raw, &blob).unwrap_err();
+        assert_eq!(error.to_string(), format!("body: {reason}"));
+    }
 }

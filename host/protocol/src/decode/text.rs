@@ -1,10 +1,7 @@
 //! BYTES inputs are texts.
 
+use crate::datatype::TEXT_BYTES_MAX;
 use crate::tensor::TensorData;
-
-/// Longest text, in bytes: ten times the text that the encoders with the longest context read.
-/// The tokenizer runs on a worker thread, and tokens after an encoder's last one are wasted.
-const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Checks that every element of a BYTES tensor is UTF-8 and not too long.
 ///

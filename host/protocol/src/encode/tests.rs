@@ -21,6 +21,7 @@ fn app() -> AppInfo {
             spec("label", Datatype::Bytes),
         ],
         max_batch_rows: 4,
+        max_timeout_us: 60_000_000,
     }
 }
 

@@ -3,6 +3,10 @@
 /// Most arrays and objects inside each other. Real tensors have four or five.
 pub(super) const DEPTH_MAX: usize = 16;
 
+/// Longest array or object that serde reads inside this reader, in bytes: parameters and outputs
+/// are short, and a longer one may hold a string that serde would repeat in its message.
+const NESTED_BYTES_MAX: usize = 64 << 10;
+
 /// The position in a text. Every step returns `None` on unusual or wrong JSON.
 pub(super) struct JsonCursor<'a> {
     pub(super) json: &'a [u8],
@@ -108,7 +112,8 @@ impl<'a> JsonCursor<'a> {
                 _ => {}
             }
             // Neither an array nor an object: where it ends depends on its type.
-            if self.at == from && depth == 0 || depth > DEPTH_MAX {
+            let length = self.at - from;
+            if length == 0 && depth == 0 || depth > DEPTH_MAX || length > NESTED_BYTES_MAX {
                 return None;
             }
             self.at += 1;

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use super::element::Element;
 use crate::datatype::Datatype;
+use crate::excerpt::excerpt;
 use crate::tensor::TensorData;
 
 /// Most elements reserved before the first one is read: a client may claim any shape.
@@ -119,7 +120,8 @@ fn doubles<'de, D: Deserializer<'de>>(
             }
             _ => {
                 return Err(D::Error::custom(format_args!(
-                    "element {found}: expected an FP64 number, got {text}"
+                    "element {found}: expected an FP64 number, got {}",
+                    excerpt(text)
                 )));
             }
         }
@@ -141,11 +143,15 @@ impl<T: Element> Collector<'_, T> {
     fn push<E: Error>(self, element: Option<T>, unexpected: Unexpected<'_>) -> Result<(), E> {
         let element =
             element.ok_or_else(|| E::invalid_value(unexpected, &ElementName::<T>(PhantomData)))?;
+        self.store(element);
+        Ok(())
+    }
+
+    fn store(self, element: T) {
         *self.found += 1;
         if self.values.len() < self.expected {
             self.values.push(element);
         }
-        Ok(())
     }
 
     fn push_all<'de, A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
@@ -221,7 +227,13 @@ impl<'de, T: Element> Visitor<'de> for ArrayEntry<'_, T> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        self.0.push(T::from_str(value), Unexpected::Str(value))
+        // A text is cut only when it is refused.
+        let element = T::from_str(value).ok_or_else(|| {
+            let name = ElementName::<T>(PhantomData);
+            E::invalid_value(Unexpected::Str(&excerpt(value)), &name)
+        })?;
+        self.0.store(element);
+        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> {

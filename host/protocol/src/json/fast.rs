@@ -19,9 +19,10 @@ use std::borrow::Cow;
 
 use super::cursor::{DEPTH_MAX, JsonCursor};
 use super::data::{DecodedData, RESERVED_MAX};
+use super::entries::{ENTRIES_MAX, TensorEntries};
 use super::number::DecimalNumber;
 use super::parameters::InputParameters;
-use super::request::{JsonData, JsonInput, JsonRequest, JsonText};
+use super::request::{JsonData, JsonInput, JsonRequest, JsonText, NAME_BYTES_MAX};
 use crate::datatype::Datatype;
 use crate::tensor::{Shape, TensorData, element_count};
 
@@ -36,7 +37,7 @@ fn request<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonRequest<'a>> {
     let (mut id, mut parameters, mut inputs, mut outputs) = (None, None, None, None);
     cursor.members(|cursor, key| match key {
         "id" if id.is_none() => {
-            id = Some(JsonText(Cow::Borrowed(cursor.string()?)));
+            id = Some(text(cursor)?);
             Some(())
         }
         "parameters" if parameters.is_none() => {
@@ -46,10 +47,11 @@ fn request<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonRequest<'a>> {
         "inputs" if inputs.is_none() => {
             let mut list = Vec::with_capacity(1);
             cursor.elements(|cursor| {
-                list.push(input(cursor)?);
+                let fits = list.len() < ENTRIES_MAX;
+                list.push(fits.then(|| input(cursor))??);
                 Some(())
             })?;
-            inputs = Some(list);
+            inputs = Some(TensorEntries(list));
             Some(())
         }
         "outputs" if outputs.is_none() => {
@@ -72,8 +74,8 @@ fn input<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonInput<'a>> {
     let mut data = JsonData::Absent;
     cursor.members(|cursor, key| {
         match key {
-            "name" if name.is_none() => name = Some(cursor.string()?),
-            "datatype" if datatype.is_none() => datatype = Some(cursor.string()?),
+            "name" if name.is_none() => name = Some(text(cursor)?),
+            "datatype" if datatype.is_none() => datatype = Some(text(cursor)?),
             "shape" if dimensions.is_none() => dimensions = Some(shape(cursor)?),
             "parameters" if parameters.is_none() => {
                 let value: InputParameters = serde_json::from_slice(cursor.nested_text()?).ok()?;
@@ -81,7 +83,7 @@ fn input<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonInput<'a>> {
             }
             "data" if matches!(data, JsonData::Absent) => {
                 let count = element_count(dimensions.as_ref()?)?;
-                let datatype = Datatype::from_name(datatype?)?;
+                let datatype = Datatype::from_name(&datatype.as_ref()?.0)?;
                 data = JsonData::Decoded(elements(cursor, datatype, count)?);
             }
             _ => return None,
@@ -89,12 +91,18 @@ fn input<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonInput<'a>> {
         Some(())
     })?;
     Some(JsonInput {
-        name: JsonText(Cow::Borrowed(name?)),
+        name: name?,
         shape: dimensions?,
-        datatype: JsonText(Cow::Borrowed(datatype?)),
+        datatype: datatype?,
         parameters: parameters.unwrap_or_default(),
         data,
     })
+}
+
+/// A string that is not longer than a name or an id may be.
+fn text<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonText<'a>> {
+    let text = cursor.string()?;
+    (text.len() <= NAME_BYTES_MAX).then_some(JsonText(Cow::Borrowed(text)))
 }
 
 fn shape(cursor: &mut JsonCursor<'_>) -> Option<Shape> {

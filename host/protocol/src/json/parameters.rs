@@ -8,6 +8,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, Unexpected, Visitor};
 
+use crate::excerpt::excerpt;
+
 /// `parameters` of a request.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct RequestParameters {
@@ -97,12 +99,11 @@ impl Scalar {
     }
 
     fn refused<E: Error>(&self, expected: &'static str) -> E {
-        let unexpected = match self {
-            Self::Whole(whole) => Unexpected::Unsigned(*whole),
-            Self::Real(real) => Unexpected::Float(*real),
-            Self::Text(text) => Unexpected::Str(text),
-        };
-        E::invalid_value(unexpected, &expected)
+        match self {
+            Self::Whole(whole) => E::invalid_value(Unexpected::Unsigned(*whole), &expected),
+            Self::Real(real) => E::invalid_value(Unexpected::Float(*real), &expected),
+            Self::Text(text) => E::invalid_value(Unexpected::Str(&excerpt(text)), &expected),
+        }
     }
 }
 

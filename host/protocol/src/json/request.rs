@@ -8,12 +8,19 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpecte
 use serde_json::value::RawValue;
 
 use super::data::{DataSeed, DecodedData};
+use super::entries::TensorEntries;
 use super::parameters::{InputParameters, OutputParameters, RequestParameters};
 use crate::datatype::Datatype;
 use crate::tensor::{Shape, element_count};
 
 /// Most dimensions of a tensor; real ones have at most five.
 const DIMENSIONS_MAX: usize = 32;
+
+/// Longest name or id, in bytes: the answer and messages repeat it.
+pub(super) const NAME_BYTES_MAX: usize = 1_024;
+
+/// Below 2^53 an f64 holds every whole number exactly.
+const EXACT_MAX: f64 = 9.0e15;
 
 /// A request.
 #[derive(Deserialize)]
@@ -23,9 +30,9 @@ pub(crate) struct JsonRequest<'a> {
     #[serde(default)]
     pub(crate) parameters: Option<RequestParameters>,
     #[serde(borrow)]
-    pub(crate) inputs: Vec<JsonInput<'a>>,
+    pub(crate) inputs: TensorEntries<JsonInput<'a>>,
     #[serde(borrow, default)]
-    pub(crate) outputs: Option<Vec<JsonOutput<'a>>>,
+    pub(crate) outputs: Option<TensorEntries<JsonOutput<'a>>>,
 }
 
 /// One entry of `outputs`.
@@ -56,7 +63,7 @@ pub(crate) enum JsonData<'a> {
     Raw(&'a RawValue),
 }
 
-/// A string that borrows from the body unless it has escapes.
+/// A string of at most 1,024 bytes, which borrows from the body unless it has escapes.
 #[derive(Debug)]
 pub(crate) struct JsonText<'a>(pub(crate) Cow<'a, str>);
 
@@ -90,15 +97,27 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
             }
 
             fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<JsonText<'de>, E> {
+                check_length(text)?;
                 Ok(JsonText(Cow::Borrowed(text)))
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<JsonText<'de>, E> {
+                check_length(text)?;
                 Ok(JsonText(Cow::Owned(text.to_owned())))
             }
         }
         deserializer.deserialize_str(TextVisitor)
     }
+}
+
+fn check_length<E: Error>(text: &str) -> Result<(), E> {
+    if text.len() <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    Err(E::custom(format_args!(
+        "has {} bytes, the limit is {NAME_BYTES_MAX}",
+        text.len()
+    )))
 }
 
 // === impl JsonShape ===
@@ -151,6 +170,14 @@ impl<'de> Deserialize<'de> for JsonDimension {
 
             fn visit_i64<E: Error>(self, dimension: i64) -> Result<JsonDimension, E> {
                 Err(E::invalid_value(Unexpected::Signed(dimension), &self))
+            }
+
+            /// Some JSON libraries write every number with a point.
+            fn visit_f64<E: Error>(self, dimension: f64) -> Result<JsonDimension, E> {
+                if dimension.fract() == 0.0 && (0.0..EXACT_MAX).contains(&dimension) {
+                    return Ok(JsonDimension(dimension as usize));
+                }
+                Err(E::invalid_value(Unexpected::Float(dimension), &self))
             }
         }
         deserializer.deserialize_u64(DimensionVisitor)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use switchyard_core::request::{Outcome, Rejection};
 
+use super::public;
 use super::served::ServedApp;
 use crate::driver::{CallError, RowAnswer};
 use crate::ingress::{InferAnswer, InferError};
@@ -60,7 +61,7 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Arc<str> {
 }
 
 /// The one place where the end of a request becomes an error for its client.
-pub(super) fn error(error: &CallError) -> InferError {
+pub(super) fn error(app: &str, error: &CallError) -> InferError {
     match &error.outcome {
         Outcome::Rejected(Rejection::PendingFull) => queue_full("pending requests"),
         Outcome::Rejected(Rejection::LaneFull) => queue_full("its route's lane"),
@@ -68,9 +69,14 @@ pub(super) fn error(error: &CallError) -> InferError {
             retry_after_s: RETRY_AFTER_S,
         },
         Outcome::Rejected(Rejection::DeadlineTooShort) => InferError::DeadlineTooShort,
-        Outcome::Rejected(Rejection::ByPolicy) => {
-            InferError::RefusedByPolicy("it chose not to serve this request".to_owned())
-        }
+        Outcome::Rejected(Rejection::ByPolicy) => InferError::RefusedByPolicy {
+            policy: error
+                .decided
+                .as_ref()
+                .map_or_else(|| "".into(), |d| Arc::clone(&d.by)),
+            window: error.decided.as_ref().map_or(0, |d| d.window),
+            id: None,
+        },
         Outcome::Rejected(Rejection::NoWorker) => {
             InferError::NotReady("no worker can hold the model".to_owned())
         }
@@ -78,11 +84,21 @@ pub(super) fn error(error: &CallError) -> InferError {
         Outcome::Dropped(_) => InferError::DeadlineDropped {
             waited_us: error.waited.0,
         },
-        Outcome::Failed(reason) => InferError::Failed(reason.clone()),
+        Outcome::Failed(reason) => failed(app, reason),
         Outcome::Answered { .. } | Outcome::ShortCircuited { .. } => {
             InferError::Failed("an answer was lost".to_owned())
         }
     }
+}
+
+/// The error of a call that failed on this machine. The client gets the first line without the
+/// machine's paths; the log gets the rest.
+pub(super) fn failed(app: &str, reason: &str) -> InferError {
+    let public = public::reason(reason);
+    if public != reason {
+        tracing::warn!(app, reason, "failed; its client was told less");
+    }
+    InferError::Failed(public)
 }
 
 /// The error of a call that found a queue full.
@@ -90,5 +106,45 @@ pub(super) fn queue_full(queue: impl Into<String>) -> InferError {
     InferError::QueueFull {
         queue: queue.into(),
         retry_after_s: RETRY_AFTER_S,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchyard_core::time::Micros;
+    use switchyard_core::worker::Decided;
+
+    use super::*;
+
+    fn ended(outcome: Outcome, decided: Option<Decided>) -> InferError {
+        let waited = Micros(7);
+        let call = CallError {
+            outcome,
+            waited,
+            decided,
+        };
+        error("heart", &call)
+    }
+
+    #[test]
+    fn a_rejection_names_the_policy_and_its_window() {
+        let decided = Decided {
+            window: 12,
+            by: "stability@3".into(),
+        };
+        let outcome = Outcome::Rejected(Rejection::ByPolicy);
+        let refused = InferError::RefusedByPolicy {
+            policy: "stability@3".into(),
+            window: 12,
+            id: None,
+        };
+        assert_eq!(ended(outcome, Some(decided)), refused);
+    }
+
+    #[test]
+    fn a_failure_keeps_the_machine_to_itself() {
+        let reason = "cannot read /srv/zoo/heart/cnn/weights.safetensors\n   0: std::backtrace";
+        let told = InferError::Failed("cannot read weights.safetensors".to_owned());
+        assert_eq!(ended(Outcome::Failed(reason.to_owned()), None), told);
     }
 }

@@ -21,10 +21,15 @@ pub(super) struct ServedApp {
 // === impl ServedApp ===
 
 impl ServedApp {
+    /// The app's name in the URL.
+    pub(super) fn name(&self) -> &str {
+        let known = self.pool.catalog().app(self.app);
+        known.map_or("", |app| app.name.as_str())
+    }
+
     /// Why its requests are not taken.
     pub(super) fn unavailable(&self) -> String {
-        let known = self.pool.catalog().app(self.app);
-        let name = known.map_or("", |app| app.name.as_str());
+        let name = self.name();
         match self.pool.models().app(self.app) {
             AppState::Loading => format!("app {name} is being loaded"),
             AppState::Unloading | AppState::Unloaded | AppState::Ready => format!(

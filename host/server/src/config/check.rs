@@ -79,6 +79,30 @@ impl Check<'_> {
             server.connections_max,
             1..=1_000_000,
         );
+        for (field, ms) in [
+            ("server.head_timeout_ms", server.head_timeout_ms),
+            ("server.write_timeout_ms", server.write_timeout_ms),
+            ("server.timeout_max_ms", server.timeout_max_ms),
+        ] {
+            self.range(field, ms, 1..=3_600_000);
+        }
+        self.range(
+            "server.drain_delay_ms",
+            server.drain_delay_ms,
+            0..=3_600_000,
+        );
+        self.range("server.rate_min", server.rate_min, 0..=1 << 20);
+        // A compressed body has a share as sent and a share as decompressed.
+        self.range(
+            "server.request_memory_mb",
+            server.request_memory_mb,
+            2 * server.body_max_mb..=1 << 20,
+        );
+        self.range(
+            "server.connections_per_client_max",
+            server.connections_per_client_max,
+            0..=1_000_000,
+        );
         self.range("server.rows_max", server.rows_max, 1..=65_536);
         self.range("server.threads", server.threads, 0..=1_024);
         self.range("server.inbox_max", server.inbox_max, 1..=1_000_000);

@@ -36,15 +36,43 @@ pub struct ServerConfig {
     ///
     /// Integer, ms, 1 to 3600000; default `60000`; example `5000`.
     pub header_timeout_ms: u64,
+    /// Longest time for headers, from their first byte.
+    ///
+    /// Integer, ms, 1 to 3600000; default `10000`; example `5000`.
+    pub head_timeout_ms: u64,
     /// Longest time for a body to arrive.
     ///
     /// Integer, ms, 1 to 3600000; default `30000`; example `10000`.
     pub body_timeout_ms: u64,
+    /// Least rate of bodies (408) and of reading clients.
+    ///
+    /// Integer, bytes/s, 0 to 1048576; default `1024`; example `16384`.
+    pub rate_min: u64,
+    /// How long a client may read below `rate_min`.
+    ///
+    /// Integer, ms, 1 to 3600000; default `30000`; example `5000`.
+    pub write_timeout_ms: u64,
+    /// Memory of all bodies. A request without room within 1 s gets 503.
+    ///
+    /// Integer, MiB, twice `body_max_mb` to 1048576; default `512`; example `2048`.
+    pub request_memory_mb: usize,
     /// Connections served at once. While others wait, each answer closes its connection
-    /// (`Connection: close`), and idle connections are closed.
+    /// (`Connection: close`), and idle and slow connections are closed.
     ///
     /// Integer, 1 to 1000000; default `4096`; example `512`.
     pub connections_max: usize,
+    /// The same per client address (IPv6: /64). Further ones get 503. 0: half of `connections_max`.
+    ///
+    /// Integer, 0 to 1000000; default `0`; example `4096`.
+    pub connections_per_client_max: usize,
+    /// Whether clients may load and unload apps. Otherwise 403.
+    ///
+    /// Boolean; default `false`; example `true`.
+    pub model_control: bool,
+    /// Longest `timeout` of a request, unless its app's deadline is longer.
+    ///
+    /// Integer, ms, 1 to 3600000; default `60000`; example `5000`.
+    pub timeout_max_ms: u64,
     /// Rows of one request.
     ///
     /// Integer, 1 to 65536; default `1024`; example `64`.
@@ -53,6 +81,10 @@ pub struct ServerConfig {
     ///
     /// Integer, 1 to 1000000; default `4096`; example `1024`.
     pub inbox_max: usize,
+    /// How long a shutdown serves after readiness has fallen.
+    ///
+    /// Integer, ms, 0 to 3600000; default `0`; example `5000`.
+    pub drain_delay_ms: u64,
     /// Longest wait at shutdown for accepted requests.
     ///
     /// Integer, ms, 0 to 3600000; default `10000`; example `30000`.
@@ -88,10 +120,18 @@ impl Default for ServerConfig {
             body_max_mb: 64,
             header_max_kb: 32,
             header_timeout_ms: 60_000,
+            head_timeout_ms: 10_000,
             body_timeout_ms: 30_000,
+            rate_min: 1_024,
+            write_timeout_ms: 30_000,
+            request_memory_mb: 512,
             connections_max: 4_096,
+            connections_per_client_max: 0,
+            model_control: false,
+            timeout_max_ms: 60_000,
             rows_max: 1_024,
             inbox_max: 4_096,
+            drain_delay_ms: 0,
             drain_timeout_ms: 10_000,
             onnxruntime: None,
         }
@@ -103,12 +143,32 @@ impl ServerConfig {
     pub fn limits(&self) -> Limits {
         Limits {
             max_body_bytes: self.body_max_mb << 20,
+            request_memory_bytes: self.request_memory_mb << 20,
             max_header_bytes: self.header_max_kb << 10,
             header_read_timeout: Duration::from_millis(self.header_timeout_ms),
+            head_timeout: Duration::from_millis(self.head_timeout_ms),
             body_read_timeout: Duration::from_millis(self.body_timeout_ms),
+            min_rate: self.rate_min,
+            write_timeout: Duration::from_millis(self.write_timeout_ms),
             max_connections: self.connections_max,
+            max_connections_per_client: self.connections_per_client(),
+            model_control: self.model_control,
+            drain_delay: Duration::from_millis(self.drain_delay_ms),
             drain_timeout: self.drain_timeout(),
         }
+    }
+
+    /// Connections of one client address.
+    pub fn connections_per_client(&self) -> usize {
+        match self.connections_per_client_max {
+            0 => self.connections_max.div_ceil(2),
+            max => max,
+        }
+    }
+
+    /// The longest timeout of a request, in microseconds.
+    pub fn timeout_max_us(&self) -> u64 {
+        self.timeout_max_ms.saturating_mul(1_000)
     }
 
     /// How long a shutdown waits for requests that are being served.

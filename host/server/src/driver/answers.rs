@@ -29,8 +29,12 @@ impl Driver {
                 if let (Outcome::Failed(_), Some(variant)) = (&outcome, row.variant) {
                     self.counters.failed(variant, reply.latency);
                 }
-                let waited = reply.latency;
-                for orphan in self.waiters.fail(&row, CallError { outcome, waited }) {
+                let error = CallError {
+                    outcome,
+                    waited: reply.latency,
+                    decided: reply.decided,
+                };
+                for orphan in self.waiters.fail(&row, error) {
                     self.scheduler.handle(now, Event::Cancelled(orphan));
                 }
             }

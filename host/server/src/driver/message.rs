@@ -11,6 +11,7 @@ use switchyard_core::policy::{Policy, WindowFields};
 use switchyard_core::request::{Evidence, Outcome};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
+use switchyard_core::worker::Decided;
 use switchyard_executor::{InputTensor, LoadedModel, WorkerEvent};
 use switchyard_policy::recording::PolicyRecord;
 use tokio::sync::oneshot;
@@ -155,4 +156,6 @@ pub struct CallError {
     pub outcome: Outcome,
     /// From its arrival to then.
     pub waited: Micros,
+    /// The policy and window that decided, if a decision was made.
+    pub decided: Option<Decided>,
 }

@@ -8,14 +8,19 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
 use switchyard_protocol::ProtocolError;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+use super::connection_state::ConnectionState;
 use super::limits::Limits;
+use super::memory::{MemoryShare, RequestMemory};
 
 /// Most bytes reserved for an announced body before they arrive.
 const RESERVED_MAX: usize = 1 << 20;
@@ -24,7 +29,29 @@ const RESERVED_MAX: usize = 1 << 20;
 /// request before it reads then gets its answer instead of a broken connection.
 const DISCARDED_MAX: usize = 256 << 20;
 
+/// A body's rate is not looked at before: a connection may start slowly.
+const RATE_GRACE: Duration = Duration::from_secs(5);
+
+/// How often it is looked at from then on.
+const RATE_INTERVAL: Duration = Duration::from_secs(1);
+
 type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The largest body of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyLimit<'a> {
+    pub(super) bytes: usize,
+    /// The requests that it is for, as [`ProtocolError::BodyTooLarge`] has it.
+    pub(super) scope: &'a str,
+}
+
+/// A body and its connection.
+pub(super) struct BodyReader<'a, B> {
+    pub(super) body: &'a mut B,
+    pub(super) connection: &'a ConnectionState,
+    pub(super) limits: &'a Limits,
+    pub(super) memory: &'a RequestMemory,
+}
 
 /// The bytes that have arrived.
 struct ReceivedBody {
@@ -35,64 +62,125 @@ struct ReceivedBody {
     reserve: usize,
 }
 
-/// Reads a whole body.
-///
-/// # Errors
-/// 413 before the first byte if `Content-Length` is above the limit, or as soon as a streamed
-/// body is; 408 after the time limit; 400 if the body breaks off.
-pub(super) async fn read<B>(body: &mut B, limits: &Limits) -> Result<Bytes, ProtocolError>
+// === impl BodyLimit ===
+
+impl BodyLimit<'_> {
+    /// Adds the scope to an error that does not know it.
+    pub(super) fn explain(&self, mut error: ProtocolError) -> ProtocolError {
+        if let ProtocolError::BodyTooLarge { scope, .. } = &mut error {
+            self.scope.clone_into(scope);
+        }
+        error
+    }
+}
+
+// === impl BodyReader ===
+
+impl<B> BodyReader<'_, B>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
-    let limit_bytes = limits.max_body_bytes;
-    let announced = body.size_hint().lower();
-    if announced > limit_bytes as u64 {
-        return Err(ProtocolError::BodyTooLarge {
-            field: "Content-Length",
-            found: format!("{announced} bytes"),
-            limit_bytes,
+    /// Reads a whole body; `share` grows to its size.
+    ///
+    /// # Errors
+    /// 413 before the first byte if `Content-Length` is above the limit, or as soon as a streamed
+    /// body is; 503 without memory for it; 408 after the time limit or below the least rate; 400 if
+    /// the body breaks off.
+    pub(super) async fn read(
+        self,
+        limit: BodyLimit<'_>,
+        share: &mut MemoryShare,
+    ) -> Result<Bytes, ProtocolError> {
+        let too_large = |field, found| ProtocolError::BodyTooLarge {
+            field,
+            found,
+            limit_bytes: limit.bytes,
+            scope: limit.scope.to_owned(),
+        };
+        let announced = self.body.size_hint().lower();
+        if announced > limit.bytes as u64 {
+            return Err(too_large("Content-Length", format!("{announced} bytes")));
+        }
+        let mut received = ReceivedBody::new(announced as usize);
+        self.memory.grow(share, received.reserve).await?;
+        let mut limited = Limited::new(self.body, limit.bytes);
+        let began = Instant::now();
+        // The timer is not registered before a wait.
+        let mut look = pin!(sleep(RATE_GRACE.min(self.limits.body_read_timeout)));
+        self.connection.begin_body();
+        let result = loop {
+            let frame = tokio::select! {
+                biased;
+                frame = limited.frame() => frame,
+                () = look.as_mut() => match next_look(began, received.len(), self.limits) {
+                    Ok(next) => {
+                        look.as_mut().reset((began + next).into());
+                        continue;
+                    }
+                    Err(error) => break Err(error),
+                },
+            };
+            let chunk = match frame {
+                None => break Ok(()),
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Err(error)) if error.is::<LengthLimitError>() => {
+                    let found = format!("more than {} bytes", limit.bytes);
+                    break Err(too_large("body", found));
+                }
+                Some(Err(error)) => {
+                    let read = received.len();
+                    let reason = format!("broke off after {read} bytes: {error}");
+                    break Err(ProtocolError::malformed("body", reason));
+                }
+            };
+            if let Err(error) = self.memory.grow(share, received.size_with(&chunk)).await {
+                break Err(error);
+            }
+            received.push(chunk);
+        };
+        self.connection.end_body();
+        result.map(|()| received.into_bytes())
+    }
+}
+
+/// When to look at a body again, from its begin.
+fn next_look(began: Instant, received: usize, limits: &Limits) -> Result<Duration, ProtocolError> {
+    let elapsed = began.elapsed();
+    let limit = limits.body_read_timeout;
+    if elapsed >= limit {
+        return Err(ProtocolError::BodyTimeout {
+            received_bytes: received,
+            limit_ms: limit.as_millis(),
         });
     }
-    let mut received = ReceivedBody::new(announced as usize);
-    let mut limited = Limited::new(body, limit_bytes);
-    let reading = async {
-        while let Some(frame) = limited.frame().await {
-            if let Ok(chunk) = frame?.into_data() {
-                received.push(chunk);
-            }
-        }
-        Ok::<_, BoxError>(())
-    };
-    match timeout(limits.body_read_timeout, reading).await {
-        Ok(Ok(())) => Ok(received.into_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ProtocolError::BodyTooLarge {
-            field: "body",
-            found: format!("more than {limit_bytes} bytes"),
-            limit_bytes,
-        }),
-        Ok(Err(error)) => Err(ProtocolError::malformed(
-            "body",
-            format!("broke off after {} bytes: {error}", received.len()),
-        )),
-        Err(_) => Err(ProtocolError::BodyTimeout {
-            received_bytes: received.len(),
-            limit_ms: limits.body_read_timeout.as_millis(),
-        }),
+    if (received as f64) < limits.min_rate as f64 * elapsed.as_secs_f64() {
+        return Err(ProtocolError::BodyTooSlow {
+            received_bytes: received,
+            elapsed_ms: elapsed.as_millis(),
+            least_rate: limits.min_rate,
+        });
     }
+    Ok((elapsed + RATE_INTERVAL).min(limit))
 }
 
 /// Reads the rest of a refused body and throws it away, up to [`DISCARDED_MAX`] bytes and the
 /// time limit of a body.
-pub(super) fn discard<B>(body: B, limits: &Limits) -> impl Future<Output = ()> + use<B>
+pub(super) fn discard<B>(
+    body: B,
+    limits: &Limits,
+    connection: Arc<ConnectionState>,
+) -> impl Future<Output = ()> + use<B>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
     let limit = limits.body_read_timeout;
+    connection.begin_body();
     async move {
         let mut limited = Limited::new(body, DISCARDED_MAX);
         let reading = async { while let Some(Ok(_)) = limited.frame().await {} };
         // At either limit the connection closes, as it does when the client goes away.
         let _ = timeout(limit, reading).await;
+        connection.end_body();
     }
 }
 
@@ -104,6 +192,16 @@ impl ReceivedBody {
             first: Bytes::new(),
             joined: BytesMut::new(),
             reserve: announced.min(RESERVED_MAX),
+        }
+    }
+
+    /// Memory of the body once it has this chunk: `joined` doubles when it is full.
+    fn size_with(&self, chunk: &Bytes) -> usize {
+        let length = self.len() + chunk.len();
+        if self.joined.is_empty() || length <= self.joined.capacity() {
+            length.max(self.joined.capacity())
+        } else {
+            length.max(2 * self.joined.capacity())
         }
     }
 
@@ -164,8 +262,17 @@ mod tests {
             max_body_bytes: 6,
             ..Limits::default()
         };
-        let mut body = ChunkedBody(chunks.iter().copied().collect());
-        let read = read(&mut body, &limits).await;
+        let reader = BodyReader {
+            body: &mut ChunkedBody(chunks.iter().copied().collect()),
+            connection: &ConnectionState::new(([127, 0, 0, 1], 1).into()),
+            limits: &limits,
+            memory: &RequestMemory::new(1 << 20),
+        };
+        let limit = BodyLimit {
+            bytes: limits.max_body_bytes,
+            scope: "",
+        };
+        let read = reader.read(limit, &mut MemoryShare::default()).await;
         read.map_err(|error| error.to_string())
     }
 

@@ -1,82 +1,97 @@
-//! How many connections are served at once, and which of them end while another one waits.
+//! Which connections end for others that wait, and which end because they are too slow.
 //!
 //! Each served connection holds a permit of a semaphore. A kept-alive connection keeps its permit
-//! between requests as long as no connection waits for one. While one waits, permits come back one
-//! at a time: the next answer closes its connection ([`PermitWanted`]), and at every
-//! [`IDLE_CHECK_INTERVAL`] the longest idle connection is closed.
+//! between requests as long as no connection waits for one. While one waits, permits come back: the
+//! next answer closes its connection ([`PermitWanted`]), and at every [`CONTENDED_INTERVAL`] the
+//! acceptor ends some connections. The slow ones go first: half a head, a body or an answer at less
+//! than the least rate. Without slow ones the longest idle connection goes.
 //!
-//! The acceptor counts idle checks instead of each connection having an idle timer of its own, so
-//! that a request costs two atomic increments and no timer. Each connection has a [`Notify`] of
-//! its own: hyper's future is polled together with it at every request, and a channel that all
-//! connections share would be a lock that all requests share.
+//! The acceptor looks at the progress of all connections at intervals instead of each connection
+//! having timers of its own, so that a request costs a few stores and no timer. Each connection has
+//! a `Notify` of its own: hyper's future is polled together with it at every request, and a channel
+//! that all connections share would be a lock that all requests share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
-use tokio::task::Id;
+use tokio::task::{AbortHandle, Id};
 
-/// How often one idle connection is closed while another connection waits.
-pub(super) const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+use super::clients::ClientAddress;
+use super::connection_state::{ConnectionState, Phase, Progress};
+use super::limits::Limits;
 
-/// Checks without an exchange after which a connection is idle: an idle timeout of 100 ms.
-const IDLE_CHECKS: u32 = 2;
+/// How often the acceptor looks at the connections while another one waits.
+pub(super) const CONTENDED_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The same before its first request, 1 s: clients repeat a request on a connection that was
-/// answered before, but not the first one.
-const SILENT_CHECKS: u32 = 20;
+/// How often it looks otherwise.
+pub(super) const QUIET_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The state of a connection that its task and the acceptor share.
-#[derive(Debug, Default)]
-pub(super) struct ConnectionState {
-    /// Begins and ends of exchanges: odd during one.
-    exchange_edges: AtomicU64,
-    end: Notify,
-}
+/// An idle connection has had no exchange for this long.
+const IDLE_AFTER: Duration = Duration::from_millis(100);
+
+/// The same before its first request: clients repeat a request on a connection that was answered
+/// before, but not the first one.
+const SILENT_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a head, a body or an answer may be slow while another connection waits.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
+
+/// How long the answer to a client that has closed its side is computed. TCP does not tell such a
+/// client from one that has gone.
+const HALF_CLOSED_GRACE: Duration = Duration::from_secs(1);
+
+/// The same while another connection waits.
+const HALF_CLOSED_CONTENDED: Duration = Duration::from_millis(100);
+
+/// Slow connections that end at one look: this fraction of all permits, so that those of a client
+/// that takes all of them come back within seconds.
+const SLOW_FRACTION: usize = 64;
 
 /// Whether a connection waits for a permit, and no other connection ends for it yet. Every answer
 /// reads it, with one relaxed load if none waits.
 #[derive(Debug, Default)]
 pub(super) struct PermitWanted(AtomicBool);
 
+/// How long each phase may be slow.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    head: Duration,
+    /// `None`: the reader of the body has a limit of its own.
+    body: Option<Duration>,
+    write: Duration,
+    half_closed: Duration,
+    /// From the moment when a connection was asked to end.
+    asked: Option<Duration>,
+}
+
 /// All served connections, by the task that serves them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ServedConnections {
     by_task: HashMap<Id, ServedConnection>,
     accepted: u64,
+    quiet: Patience,
+    contended: Patience,
+    /// Bytes per second.
+    min_rate: u64,
+    slow_per_look: usize,
 }
 
 #[derive(Debug)]
 struct ServedConnection {
     state: Arc<ConnectionState>,
-    /// In the order of acceptance; of two connections that are equally idle the older one ends.
+    client: ClientAddress,
+    task: AbortHandle,
+    /// In the order of acceptance; of two connections that are equally slow the older one ends.
     number: u64,
-    /// Edges at the last check.
-    edges_seen: u64,
-    /// Checks since then without an exchange.
-    quiet_checks: u32,
-    asked_to_end: bool,
-}
-
-// === impl ConnectionState ===
-
-impl ConnectionState {
-    /// The head of a request has been read.
-    pub(super) fn begin_exchange(&self) {
-        self.exchange_edges.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Its answer is ready to be written.
-    pub(super) fn end_exchange(&self) {
-        self.exchange_edges.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Completes when the connection is to end after its current exchange.
-    pub(super) async fn asked_to_end(&self) {
-        self.end.notified().await;
-    }
+    /// At the first look that saw the present phase.
+    began: Progress,
+    since: Instant,
+    /// Bytes that the phase has moved since then.
+    moved: u64,
+    /// When the connection was asked to end.
+    asked: Option<Instant>,
 }
 
 // === impl PermitWanted ===
@@ -100,74 +115,182 @@ impl PermitWanted {
 // === impl ServedConnections ===
 
 impl ServedConnections {
-    pub(super) fn insert(&mut self, task: Id, state: Arc<ConnectionState>) {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let quiet = Patience {
+            head: limits.head_timeout,
+            body: None,
+            write: limits.write_timeout,
+            half_closed: HALF_CLOSED_GRACE,
+            asked: None,
+        };
+        Self {
+            by_task: HashMap::new(),
+            accepted: 0,
+            quiet,
+            contended: Patience {
+                head: quiet.head.min(SLOW_AFTER),
+                body: Some(SLOW_AFTER),
+                write: quiet.write.min(SLOW_AFTER),
+                half_closed: HALF_CLOSED_CONTENDED,
+                asked: Some(SLOW_AFTER),
+            },
+            min_rate: limits.min_rate,
+            slow_per_look: limits.max_connections.div_ceil(SLOW_FRACTION),
+        }
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        task: AbortHandle,
+        client: ClientAddress,
+        state: Arc<ConnectionState>,
+    ) {
         self.accepted += 1;
         let served = ServedConnection {
+            began: state.progress(),
             state,
+            client,
             number: self.accepted,
-            edges_seen: 0,
-            quiet_checks: 0,
-            asked_to_end: false,
+            since: Instant::now(),
+            moved: 0,
+            asked: None,
+            task,
         };
-        self.by_task.insert(task, served);
+        self.by_task.insert(served.task.id(), served);
     }
 
-    pub(super) fn remove(&mut self, task: Id) {
-        self.by_task.remove(&task);
+    /// The client of a connection that has ended.
+    pub(super) fn remove(&mut self, task: Id) -> Option<ClientAddress> {
+        self.by_task.remove(&task).map(|served| served.client)
     }
 
-    /// Checks every connection, and asks the longest idle one to end.
-    pub(super) fn end_one_idle(&mut self) {
-        let mut longest: Option<&mut ServedConnection> = None;
-        for served in self.by_task.values_mut() {
-            if served.check_idle()
-                && longest
-                    .as_ref()
-                    .is_none_or(|other| served.is_idle_longer_than(other))
-            {
-                longest = Some(served);
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_task.is_empty()
+    }
+
+    /// Ends the connections that are too slow.
+    pub(super) fn end_slow(&mut self, now: Instant) {
+        Self::cut_slow(&mut self.by_task, now, &self.quiet, self.min_rate);
+    }
+
+    /// Ends the connections that would be too slow while others wait, and keeps clients that have
+    /// closed their side as long as otherwise.
+    pub(super) fn end_slow_in_drain(&mut self, now: Instant) {
+        let patience = Patience {
+            half_closed: self.quiet.half_closed,
+            ..self.contended
+        };
+        Self::cut_slow(&mut self.by_task, now, &patience, self.min_rate);
+    }
+
+    fn cut_slow(
+        by_task: &mut HashMap<Id, ServedConnection>,
+        now: Instant,
+        patience: &Patience,
+        min_rate: u64,
+    ) {
+        for served in by_task.values_mut() {
+            served.look(now);
+            if served.is_slow(now, patience, min_rate) {
+                served.cut();
             }
         }
-        if let Some(served) = longest {
-            served.ask_to_end();
+    }
+
+    /// Ends some connections for others that wait.
+    pub(super) fn end_some(&mut self, now: Instant) {
+        let mut slow = Vec::new();
+        let mut longest_idle: Option<&mut ServedConnection> = None;
+        for served in self.by_task.values_mut() {
+            served.look(now);
+            if served.is_slow(now, &self.contended, self.min_rate) {
+                slow.push(served);
+            } else if served.is_idle(now)
+                && longest_idle
+                    .as_ref()
+                    .is_none_or(|other| served.age() < other.age())
+            {
+                longest_idle = Some(served);
+            }
+        }
+        if slow.is_empty() {
+            if let Some(served) = longest_idle {
+                served.ask_to_end(now);
+            }
+            return;
+        }
+        slow.sort_unstable_by_key(|served| served.age());
+        for served in slow.into_iter().take(self.slow_per_look) {
+            served.cut();
         }
     }
 
     /// Asks every connection to end.
-    pub(super) fn end_all(&mut self) {
-        self.by_task
-            .values_mut()
-            .for_each(ServedConnection::ask_to_end);
+    pub(super) fn end_all(&mut self, now: Instant) {
+        for served in self.by_task.values_mut() {
+            served.ask_to_end(now);
+        }
     }
 }
 
 // === impl ServedConnection ===
 
 impl ServedConnection {
-    /// Counts this check; whether the connection is idle and has not been asked to end yet.
-    fn check_idle(&mut self) -> bool {
-        let edges = self.state.exchange_edges.load(Ordering::Relaxed);
-        let in_exchange = edges % 2 == 1;
-        if in_exchange || edges != self.edges_seen {
-            self.quiet_checks = 0;
-        } else {
-            self.quiet_checks = self.quiet_checks.saturating_add(1);
+    fn look(&mut self, now: Instant) {
+        let seen = self.state.progress();
+        if (seen.phase, seen.edges) != (self.began.phase, self.began.edges) {
+            self.began = seen;
+            self.since = now;
         }
-        self.edges_seen = edges;
-        let enough = if edges == 0 {
-            SILENT_CHECKS
+        self.moved = seen.bytes.wrapping_sub(self.began.bytes);
+    }
+
+    /// Sorts the longest and then the oldest first.
+    fn age(&self) -> (Instant, u64) {
+        (self.since, self.number)
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        let enough = if self.began.edges == 0 {
+            SILENT_AFTER
         } else {
-            IDLE_CHECKS
+            IDLE_AFTER
         };
-        !self.asked_to_end && self.quiet_checks >= enough
+        self.asked.is_none()
+            && self.began.phase == Phase::Idle
+            && now.duration_since(self.since) >= enough
     }
 
-    fn is_idle_longer_than(&self, other: &Self) -> bool {
-        (self.quiet_checks, other.number) > (other.quiet_checks, self.number)
+    fn is_slow(&self, now: Instant, patience: &Patience, min_rate: u64) -> bool {
+        let elapsed = now.duration_since(self.since);
+        // Also at a least rate of 0 a connection that moves no byte is slow.
+        let below_rate = || self.moved as f64 <= min_rate as f64 * elapsed.as_secs_f64();
+        let slow = match self.began.phase {
+            Phase::Idle | Phase::Serving => false,
+            Phase::Head => elapsed >= patience.head,
+            Phase::HalfClosed => elapsed >= patience.half_closed,
+            Phase::Writing => elapsed >= patience.write && below_rate(),
+            Phase::Body => patience.body.is_some_and(|body| elapsed >= body) && below_rate(),
+        };
+        let overdue = match (self.asked, patience.asked) {
+            (Some(asked), Some(patience)) => now.duration_since(asked) >= patience,
+            _ => false,
+        };
+        slow || overdue && self.began.phase != Phase::Serving
     }
 
-    fn ask_to_end(&mut self) {
-        self.asked_to_end = true;
-        self.state.end.notify_one();
+    fn ask_to_end(&mut self, now: Instant) {
+        self.asked.get_or_insert(now);
+        self.state.ask_to_end();
+    }
+
+    /// Drops the connection's future, and with it the call that it waits for.
+    fn cut(&self) {
+        tracing::debug!(
+            client = %self.state.peer,
+            phase = ?self.began.phase,
+            "a slow connection was cut"
+        );
+        self.task.abort();
     }
 }

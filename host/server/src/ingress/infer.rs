@@ -7,14 +7,15 @@ use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use switchyard_protocol::{
-    AppIndex, BodyFormat, ContentCoding, DecodeTarget, DecodedRequest, EncodedAnswer, InferAnswer,
-    InferError, JSON_LENGTH, ProtocolError, RequestFailure, VariantIndex, WantedOutputs, compress,
-    decode, decompress, encode,
+    AppIndex, AppInfo, BodyFormat, BodyFraming, BodySizes, ContentCoding, DecodeTarget,
+    DecodedRequest, EncodedAnswer, InferAnswer, InferError, JSON_LENGTH, ProtocolError,
+    RequestFailure, VariantIndex, WantedOutputs, compress, decode, decompress, encode,
 };
 
 use super::backend::Backend;
-use super::body;
+use super::body::{BodyLimit, BodyReader};
 use super::limits::Limits;
+use super::memory::{MemoryShare, RequestMemory};
 use super::reply::{Reply, json_bytes};
 
 /// Largest body that is decoded or encoded on a connection's thread, in bytes. Larger ones go to
@@ -24,32 +25,116 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 /// Serves `POST .../infer` of an app that exists.
 pub(super) async fn infer<B: Backend>(
     backend: &Arc<B>,
-    limits: &Limits,
+    memory: &Arc<RequestMemory>,
+    bodies: &AppBodies,
     (app, variant): (AppIndex, Option<VariantIndex>),
     headers: &HeaderMap,
-    body: &mut Incoming,
+    body: BodyReader<'_, Incoming>,
 ) -> Result<Reply, RequestFailure> {
     let format = BodyFormat::of(headers)?;
-    let body = body::read(body, limits).await?;
+    let limit = bodies.limit(format.framing);
+    // Held until the answer is written: tensors may stay in the body.
+    let mut share = MemoryShare::default();
+    let body = body.read(limit, &mut share).await?;
     let large = format.request != ContentCoding::Identity || body.len() > INLINE_BYTES_MAX;
-    let limit_bytes = limits.max_body_bytes;
     let request = if large {
-        let backend = Arc::clone(backend);
-        let unpacked = move || unpack(&*backend, (app, variant), format, &body, limit_bytes);
-        off_thread(unpacked).await?
+        let job = memory.begin_job().await?;
+        let (backend, memory) = (Arc::clone(backend), Arc::clone(memory));
+        let unpacked = move || {
+            let _job = job;
+            let mut grow = |bytes| memory.grow_blocking(&mut share, body.len() + bytes);
+            let unpacked = unpack(
+                &*backend,
+                (app, variant),
+                format,
+                &body,
+                limit.bytes,
+                &mut grow,
+            );
+            (unpacked, share)
+        };
+        let (unpacked, held) = off_thread(unpacked).await?;
+        share = held;
+        unpacked.map_err(|error| limit.explain(error))
     } else {
-        unpack(&**backend, (app, variant), format, &body, limit_bytes)
+        unpack(
+            &**backend,
+            (app, variant),
+            format,
+            &body,
+            limit.bytes,
+            &mut |_| Ok(()),
+        )
     }?;
     let DecodedRequest { call, id, wanted } = request;
-    let answer = backend.infer(call).await?;
+    let answer = match backend.infer(call).await {
+        Ok(answer) => answer,
+        Err(error) => return Err(with_id(error, id).into()),
+    };
     let large =
         format.answer != ContentCoding::Identity || estimated_bytes(&answer) > INLINE_BYTES_MAX;
-    if large {
+    let packed = if large {
+        let job = memory.begin_answer_job().await;
         let backend = Arc::clone(backend);
-        let packed = move || pack(&*backend, app, id.as_deref(), &wanted, &answer, format);
+        let packed = move || {
+            let _job = job;
+            pack(&*backend, app, id.as_deref(), &wanted, &answer, format)
+        };
         off_thread(packed).await?
     } else {
         pack(&**backend, app, id.as_deref(), &wanted, &answer, format)
+    };
+    drop(share);
+    packed
+}
+
+/// The answer to a rejection names the request.
+fn with_id(error: InferError, client_id: Option<String>) -> InferError {
+    match error {
+        InferError::RefusedByPolicy { policy, window, .. } => InferError::RefusedByPolicy {
+            policy,
+            window,
+            id: client_id,
+        },
+        other => other,
+    }
+}
+
+/// The largest bodies of one app.
+#[derive(Debug)]
+pub(super) struct AppBodies {
+    /// The sizes that the app's inputs allow.
+    sizes: BodySizes,
+    /// The limit of all requests.
+    all: usize,
+    scope: String,
+}
+
+impl AppBodies {
+    pub(super) fn new(app: &AppInfo, limits: &Limits) -> Self {
+        let unlimited = BodySizes {
+            json: usize::MAX,
+            raw: usize::MAX,
+        };
+        Self {
+            sizes: app.body_sizes().unwrap_or(unlimited),
+            all: limits.max_body_bytes,
+            scope: format!(
+                " for {} rows of app {:?} (server.rows_max)",
+                app.max_batch_rows, app.name
+            ),
+        }
+    }
+
+    fn limit(&self, framing: BodyFraming) -> BodyLimit<'_> {
+        let own = match framing {
+            BodyFraming::Raw => self.sizes.raw,
+            BodyFraming::Json | BodyFraming::JsonThenBlobs(_) => self.sizes.json,
+        };
+        BodyLimit {
+            bytes: own.min(self.all),
+            scope: if own < self.all { &self.scope } else { "" },
+        }
     }
 }
 
@@ -76,8 +161,9 @@ fn unpack<B: Backend>(
     format: BodyFormat,
     body: &Bytes,
     limit_bytes: usize,
+    grow: &mut dyn FnMut(usize) -> Result<(), ProtocolError>,
 ) -> Result<DecodedRequest, ProtocolError> {
-    let plain = decompress(format.request, body, limit_bytes)?;
+    let plain = decompress(format.request, body, limit_bytes, grow)?;
     let target = DecodeTarget {
         app_index,
         app: &backend.apps()[app_index.0],

@@ -2,10 +2,10 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
@@ -14,12 +14,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use super::backend::Backend;
-use super::connections::{ConnectionState, IDLE_CHECK_INTERVAL, PermitWanted, ServedConnections};
+use super::clients::{ClientAddress, ClientShares};
+use super::connection_state::ConnectionState;
+use super::connections::{CONTENDED_INTERVAL, PermitWanted, QUIET_INTERVAL, ServedConnections};
 use super::limits::Limits;
-use super::service::Service;
+use super::service::{Service, Stage};
+use super::watched_stream::WatchedStream;
 
 /// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
@@ -33,21 +36,30 @@ pub struct Drained {
 
 /// Serves the protocol on `listener` until `shutdown` completes, then drains.
 ///
-/// During the drain readiness answers 503, the listener is closed, and new inferences are refused
-/// with 503; accepted requests are finished, for at most [`Limits::drain_timeout`]. Idle
-/// connections close at once.
+/// Readiness answers 503 from then on. For [`Limits::drain_delay`] all else is served as before, so
+/// that balancers stop sending requests before the listener closes. During the drain the listener is
+/// closed, and new inferences are refused with 503; accepted requests are finished, for at most
+/// [`Limits::drain_timeout`]. Idle connections close at once.
 pub async fn serve<B: Backend>(
     listener: TcpListener,
     backend: Arc<B>,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> Drained {
-    let drain_timeout = limits.drain_timeout;
+    let (drain_delay, drain_timeout) = (limits.drain_delay, limits.drain_timeout);
     let mut acceptor = Acceptor::new(listener, backend, limits);
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
+            () = acceptor.step() => {}
+        }
+    }
+    acceptor.service.set_stage(Stage::Leaving);
+    let mut left = pin!(sleep(drain_delay));
+    loop {
+        tokio::select! {
+            () = &mut left => break,
             () = acceptor.step() => {}
         }
     }
@@ -63,9 +75,12 @@ struct Acceptor<B> {
     /// One task per served connection.
     tasks: JoinSet<()>,
     served: ServedConnections,
+    clients: ClientShares,
+    /// When the acceptor looks at the connections again.
+    next_look: Instant,
     /// The connection that waits for a permit: it is accepted so that the acceptor knows of it.
     /// Further ones wait in the kernel's backlog.
-    waiting: Option<TcpStream>,
+    waiting: Option<(TcpStream, SocketAddr)>,
     permit_wanted: Arc<PermitWanted>,
 }
 
@@ -81,31 +96,23 @@ impl<B: Backend> Acceptor<B> {
             http,
             permits: Arc::new(Semaphore::new(permits)),
             tasks: JoinSet::new(),
-            served: ServedConnections::default(),
+            served: ServedConnections::new(&limits),
+            clients: ClientShares::new(limits.max_connections_per_client),
+            next_look: Instant::now(),
             waiting: None,
             permit_wanted: Arc::default(),
-            service: Arc::new(Service {
-                backend,
-                limits,
-                draining: AtomicBool::new(false),
-            }),
+            service: Arc::new(Service::new(backend, limits)),
         }
     }
 
     /// Accepts one connection, gives the waiting one its permit, cleans up after one that has
-    /// ended, or closes an idle one. Cancel safe: an accepted connection is in `waiting` until it
-    /// is served.
+    /// ended, or ends slow and idle ones. Cancel safe: an accepted connection is in `waiting` until
+    /// it is served.
     async fn step(&mut self) {
         let waits = self.waiting.is_some();
         tokio::select! {
             accepted = self.listener.accept(), if !waits => match accepted {
-                Ok((stream, _)) => match Arc::clone(&self.permits).try_acquire_owned() {
-                    Ok(permit) => self.spawn(stream, permit),
-                    Err(_) => {
-                        self.waiting = Some(stream);
-                        self.permit_wanted.set();
-                    }
-                },
+                Ok((stream, peer)) => self.take_in(stream, peer),
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");
                     sleep(ACCEPT_RETRY).await;
@@ -113,26 +120,53 @@ impl<B: Backend> Acceptor<B> {
             },
             Ok(permit) = Arc::clone(&self.permits).acquire_owned(), if waits => {
                 self.permit_wanted.clear();
-                if let Some(stream) = self.waiting.take() {
-                    self.spawn(stream, permit);
+                if let Some((stream, peer)) = self.waiting.take() {
+                    self.spawn(stream, peer, permit);
                 }
             }
             Some(ended) = self.tasks.join_next_with_id() => self.clean_up(ended),
-            () = sleep(IDLE_CHECK_INTERVAL), if waits => {
-                // The connection that is to end may be slow to read its last answer.
+            () = sleep_until(self.next_look.into()), if !self.served.is_empty() => self.look(),
+        }
+    }
+
+    /// Serves an accepted connection, lets it wait, or refuses it.
+    fn take_in(&mut self, stream: TcpStream, peer: SocketAddr) {
+        if !self.clients.has_room(ClientAddress::of(peer)) {
+            self.clients.refuse(stream);
+            self.service.on_connection_refused();
+            return;
+        }
+        match Arc::clone(&self.permits).try_acquire_owned() {
+            Ok(permit) => self.spawn(stream, peer, permit),
+            Err(_) => {
+                self.waiting = Some((stream, peer));
                 self.permit_wanted.set();
-                self.served.end_one_idle();
+                let soon = Instant::now() + CONTENDED_INTERVAL;
+                self.next_look = self.next_look.min(soon);
             }
         }
     }
 
+    fn look(&mut self) {
+        let now = Instant::now();
+        if self.waiting.is_some() {
+            // The connection that is to end may be slow to read its last answer.
+            self.permit_wanted.set();
+            self.served.end_some(now);
+            self.next_look = now + CONTENDED_INTERVAL;
+        } else {
+            self.served.end_slow(now);
+            self.next_look = now + QUIET_INTERVAL;
+        }
+    }
+
     /// Serves a connection, which returns its permit when its task ends.
-    fn spawn(&mut self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    fn spawn(&mut self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
         // Answers are written whole; waiting for more bytes only delays them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
-        let state = Arc::new(ConnectionState::default());
+        let state = Arc::new(ConnectionState::new(peer));
         let shared = (Arc::clone(&self.service), Arc::clone(&self.permit_wanted));
         let exchanges = Arc::clone(&state);
         let respond = service_fn(move |request| {
@@ -140,7 +174,7 @@ impl<B: Backend> Acceptor<B> {
             let state = Arc::clone(&exchanges);
             async move {
                 state.begin_exchange();
-                let mut reply = service.respond(request).await;
+                let mut reply = service.respond(request, &state).await;
                 if permit_wanted.take() {
                     let close = HeaderValue::from_static("close");
                     reply.headers_mut().insert(CONNECTION, close);
@@ -149,7 +183,11 @@ impl<B: Backend> Acceptor<B> {
                 Ok::<_, Infallible>(reply)
             }
         });
-        let connection = self.http.serve_connection(TokioIo::new(stream), respond);
+        let watched = WatchedStream {
+            stream,
+            state: Arc::clone(&state),
+        };
+        let connection = self.http.serve_connection(TokioIo::new(watched), respond);
         let ending = Arc::clone(&state);
         let task = self.tasks.spawn(async move {
             let _permit = permit;
@@ -165,7 +203,9 @@ impl<B: Backend> Acceptor<B> {
                 tracing::debug!(%error, "connection ended");
             }
         });
-        self.served.insert(task.id(), state);
+        let client = ClientAddress::of(peer);
+        self.clients.add(client);
+        self.served.insert(task, client, state);
     }
 
     fn clean_up(&mut self, ended: Result<(Id, ()), JoinError>) {
@@ -173,7 +213,9 @@ impl<B: Backend> Acceptor<B> {
             Ok((id, ())) => *id,
             Err(error) => error.id(),
         };
-        self.served.remove(id);
+        if let Some(client) = self.served.remove(id) {
+            self.clients.remove(client);
+        }
         log_panic(ended.map(drop));
     }
 
@@ -185,12 +227,19 @@ impl<B: Backend> Acceptor<B> {
             mut served,
             ..
         } = self;
-        service.draining.store(true, Ordering::Release);
+        service.set_stage(Stage::Draining);
         drop(listener);
-        served.end_all();
+        served.end_all(Instant::now());
         let finished = async {
-            while let Some(ended) = tasks.join_next().await {
-                log_panic(ended);
+            loop {
+                tokio::select! {
+                    ended = tasks.join_next() => match ended {
+                        Some(ended) => log_panic(ended),
+                        None => break,
+                    },
+                    // A client that does not read must not hold the drain.
+                    () = sleep(QUIET_INTERVAL) => served.end_slow_in_drain(Instant::now()),
+                }
             }
         };
         let in_time = timeout(drain_timeout, finished).await.is_ok();

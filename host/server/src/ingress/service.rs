@@ -1,7 +1,8 @@
 //! One request to one response: routing, and every endpoint but inference.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
@@ -10,33 +11,99 @@ use serde_json::Value;
 use switchyard_protocol::metadata::{self, AppMetadata, AppReady, ServerMetadata};
 use switchyard_protocol::{
     AppAction, AppIndex, AppInfo, Control, IndexQuery, InferError, ProtocolError, RequestFailure,
-    Route, VariantIndex,
+    Route, VariantIndex, check_origin,
 };
 
 use super::backend::Backend;
-use super::body;
-use super::infer::infer;
+use super::body::{self, BodyLimit, BodyReader};
+use super::connection_state::ConnectionState;
+use super::infer::{AppBodies, infer};
 use super::limits::Limits;
+use super::memory::{MemoryShare, RequestMemory};
 use super::reply::{self, Reply, json, json_bytes};
+
+/// The largest body of a request about the repository: its parameters are names and booleans.
+const REPOSITORY_BODY: BodyLimit<'static> = BodyLimit {
+    bytes: 64 << 10,
+    scope: " for a request about the repository",
+};
 
 /// The state that all connections share.
 pub(super) struct Service<B> {
-    pub(super) backend: Arc<B>,
-    pub(super) limits: Limits,
-    /// Set once, when the shutdown begins.
-    pub(super) draining: AtomicBool,
+    backend: Arc<B>,
+    limits: Limits,
+    memory: Arc<RequestMemory>,
+    /// By [`AppIndex`].
+    bodies: Vec<AppBodies>,
+    /// A [`Stage`].
+    stage: AtomicU8,
 }
 
+/// The life of a server. It only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    Serving,
+    /// Readiness has fallen; all else is as before.
+    Leaving,
+    /// New inferences are refused.
+    Draining,
+}
+
+/// A request and its connection.
+struct Asked<'a> {
+    headers: &'a HeaderMap,
+    body: &'a mut Incoming,
+    connection: &'a ConnectionState,
+}
+
+// === impl Service ===
+
 impl<B: Backend> Service<B> {
+    pub(super) fn new(backend: Arc<B>, limits: Limits) -> Self {
+        let apps = backend.apps().iter();
+        Self {
+            memory: Arc::new(RequestMemory::new(limits.request_memory_bytes)),
+            bodies: apps.map(|app| AppBodies::new(app, &limits)).collect(),
+            backend,
+            limits,
+            stage: AtomicU8::new(Stage::Serving as u8),
+        }
+    }
+
+    pub(super) fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Release);
+    }
+
+    fn is_before(&self, stage: Stage) -> Result<(), InferError> {
+        if self.stage.load(Ordering::Acquire) >= stage as u8 {
+            return Err(InferError::Draining);
+        }
+        Ok(())
+    }
+
+    /// Counts a connection that was refused.
+    pub(super) fn on_connection_refused(&self) {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        self.backend.on_refused(None, status.as_u16());
+    }
+
     /// Answers one request, also one that fails.
-    pub(super) async fn respond(&self, request: Request<Incoming>) -> Reply {
+    pub(super) async fn respond(
+        &self,
+        request: Request<Incoming>,
+        connection: &Arc<ConnectionState>,
+    ) -> Reply {
         let (head, mut body) = request.into_parts();
         let path = head.uri.path();
         let mut app = None;
         let result = match Route::of(head.method.as_str(), path) {
             Ok(route) => {
-                self.dispatch(route, &head.headers, &mut body, &mut app)
-                    .await
+                let asked = Asked {
+                    headers: &head.headers,
+                    body: &mut body,
+                    connection,
+                };
+                self.dispatch(route, asked, &mut app).await
             }
             Err(error) => Err(error.into()),
         };
@@ -49,7 +116,8 @@ impl<B: Backend> Service<B> {
         });
         let timed_out = reply.status() == StatusCode::REQUEST_TIMEOUT;
         if !body.is_end_stream() && !timed_out {
-            tokio::spawn(body::discard(body, &self.limits));
+            let connection = Arc::clone(connection);
+            tokio::spawn(body::discard(body, &self.limits, connection));
         }
         reply
     }
@@ -58,8 +126,7 @@ impl<B: Backend> Service<B> {
     async fn dispatch(
         &self,
         route: Route<'_>,
-        headers: &HeaderMap,
-        body: &mut Incoming,
+        asked: Asked<'_>,
         app: &mut Option<AppIndex>,
     ) -> Result<Reply, RequestFailure> {
         match route {
@@ -77,8 +144,16 @@ impl<B: Backend> Service<B> {
                 if action != AppAction::Infer {
                     return self.describe(index, variant, action);
                 }
-                self.not_draining()?;
-                infer(&self.backend, &self.limits, (index, variant), headers, body).await
+                self.is_before(Stage::Draining)?;
+                infer(
+                    &self.backend,
+                    &self.memory,
+                    &self.bodies[index.0],
+                    (index, variant),
+                    asked.headers,
+                    self.reader(asked.body, asked.connection),
+                )
+                .await
             }
             Route::ServerMetadata => Ok(json(&ServerMetadata::new(env!("CARGO_PKG_VERSION")))),
             Route::Live => Ok(fixed(metadata::LIVE_BODY)),
@@ -88,14 +163,42 @@ impl<B: Backend> Service<B> {
                 let stats: Vec<_> = apps.flat_map(|app| self.stats(app, None)).collect();
                 Ok(json(&metadata::stats(&stats)))
             }
-            Route::RepositoryIndex => self.repository_index(body).await,
+            Route::RepositoryIndex => self.repository_index(asked).await,
             Route::RepositoryControl { app: name, verb } => {
+                self.allows_control()?;
                 let index = self.app(&name)?;
                 *app = Some(index);
-                self.not_draining()?;
-                self.control(index, verb, body).await
+                check_origin(asked.headers, !asked.body.is_end_stream())?;
+                self.is_before(Stage::Draining)?;
+                self.control(index, verb, asked).await
             }
         }
+    }
+
+    fn reader<'a>(
+        &'a self,
+        body: &'a mut Incoming,
+        connection: &'a ConnectionState,
+    ) -> BodyReader<'a, Incoming> {
+        BodyReader {
+            body,
+            connection,
+            limits: &self.limits,
+            memory: &self.memory,
+        }
+    }
+
+    fn allows_control(&self) -> Result<(), ProtocolError> {
+        if self.limits.model_control {
+            return Ok(());
+        }
+        Err(ProtocolError::Forbidden {
+            field: "path",
+            reason:
+                "clients may not load or unload apps on this server; `model_control = true` in \
+                     [server] of its configuration allows it"
+                    .to_owned(),
+        })
     }
 
     fn app(&self, name: &str) -> Result<AppIndex, ProtocolError> {
@@ -112,15 +215,8 @@ impl<B: Backend> Service<B> {
         &self.backend.apps()[app.0]
     }
 
-    fn not_draining(&self) -> Result<(), InferError> {
-        if self.draining.load(Ordering::Acquire) {
-            return Err(InferError::Draining);
-        }
-        Ok(())
-    }
-
     fn ready(&self) -> Result<Reply, RequestFailure> {
-        self.not_draining()?;
+        self.is_before(Stage::Leaving)?;
         self.backend.server_ready().map_err(InferError::NotReady)?;
         Ok(fixed(metadata::READY_BODY))
     }
@@ -135,7 +231,7 @@ impl<B: Backend> Service<B> {
         let app = self.info(index);
         match action {
             AppAction::Ready => {
-                self.not_draining()?;
+                self.is_before(Stage::Leaving)?;
                 let ready = self.backend.app_ready(index, variant);
                 ready.map_err(InferError::NotReady)?;
                 Ok(json(&AppReady::new(&app.name)))
@@ -165,17 +261,25 @@ impl<B: Backend> Service<B> {
         &self,
         app: AppIndex,
         verb: Control,
-        body: &mut Incoming,
+        asked: Asked<'_>,
     ) -> Result<Reply, RequestFailure> {
-        let body = body::read(body, &self.limits).await?;
+        let client = asked.connection.peer;
+        let body = self.repository_body(asked).await?;
         verb.check_body(&body)?;
+        log_control(client, &self.info(app).name, verb);
         self.backend.control(app, verb).await?;
         Ok(fixed(b"{}"))
     }
 
+    async fn repository_body(&self, asked: Asked<'_>) -> Result<Bytes, ProtocolError> {
+        let reader = self.reader(asked.body, asked.connection);
+        let mut share = MemoryShare::default();
+        reader.read(REPOSITORY_BODY, &mut share).await
+    }
+
     /// Every variant and its state.
-    async fn repository_index(&self, body: &mut Incoming) -> Result<Reply, RequestFailure> {
-        let body = body::read(body, &self.limits).await?;
+    async fn repository_index(&self, asked: Asked<'_>) -> Result<Reply, RequestFailure> {
+        let body = self.repository_body(asked).await?;
         let query = IndexQuery::parse(&body)?;
         let mut entries = Vec::new();
         for (app_index, app) in self.backend.apps().iter().enumerate() {
@@ -200,6 +304,15 @@ fn find_variant(app: &AppInfo, name: &str) -> Result<VariantIndex, ProtocolError
         known: app.variants.join(", "),
     });
     found.map(VariantIndex)
+}
+
+/// Unloading takes an app from all clients: the log says on whose request.
+fn log_control(client: SocketAddr, app: &str, verb: Control) {
+    let verb = match verb {
+        Control::Load => "load",
+        Control::Unload => "unload",
+    };
+    tracing::info!(%client, app, verb, "model control");
 }
 
 fn fixed(body: &'static [u8]) -> Reply {

@@ -90,6 +90,29 @@ async fn requests_during_the_drain_are_refused() {
     assert_eq!(server.drained().await, Drained { cut_connections: 0 });
 }
 
+/// Until balancers know that readiness has fallen, their requests are served.
+#[tokio::test]
+async fn requests_are_served_for_the_drain_delay() {
+    let limits = Limits {
+        drain_delay: Duration::from_secs(2),
+        ..Limits::default()
+    };
+    let mut server = TestServer::start(limits).await;
+    let begun = Instant::now();
+    server.shut_down();
+    while server.get("/v2/health/ready").await.status == 200 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(server.get("/v2/health/ready").await.status, 503);
+    assert_eq!(server.get("/v2/health/live").await.status, 200);
+    let answer = server.post("/v2/models/linear/infer", ONE_ROW).await;
+    assert_eq!(answer.status, 200);
+    assert!(begun.elapsed() < Duration::from_secs(2), "too slow to tell");
+    wait_until_closed(&server).await;
+    assert!(begun.elapsed() >= Duration::from_secs(2));
+    assert_eq!(server.drained().await, Drained { cut_connections: 0 });
+}
+
 #[tokio::test]
 async fn idle_connections_do_not_hold_the_drain() {
     let mut server = TestServer::with_defaults().await;

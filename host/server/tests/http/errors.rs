@@ -1,6 +1,7 @@
 use std::fmt::Write;
 
 use super::test_bed::{LINEAR, ONE_ROW, TestServer};
+use switchyard_server::ingress::Limits;
 
 const INFER: &str = "/v2/models/linear/infer";
 
@@ -87,6 +88,16 @@ const WRONG: &[(&str, WrongRequest)] = &[
         ),
     ),
     (
+        "dimension that is not whole",
+        infer(r#"{"inputs":[{"name":"x","shape":[1,2.5],"datatype":"FP32","data":[1,2,3]}]}"#),
+    ),
+    (
+        "timeout of 2^63",
+        infer(
+            r#"{"parameters":{"timeout":9223372036854775808},"inputs":[{"name":"x","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}"#,
+        ),
+    ),
+    (
         "wrong timeout",
         infer(
             r#"{"parameters":{"timeout":"soon"},"inputs":[{"name":"x","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}"#,
@@ -128,6 +139,20 @@ const WRONG: &[(&str, WrongRequest)] = &[
         at("DELETE", "/v2/models/linear"),
     ),
     (
+        "index with an array",
+        WrongRequest {
+            body: "[]",
+            ..at("POST", "/v2/repository/index")
+        },
+    ),
+    (
+        "load with an array",
+        WrongRequest {
+            body: "[]",
+            ..at("POST", "/v2/repository/models/linear/load")
+        },
+    ),
+    (
         "load with weights",
         WrongRequest {
             body: r#"{"parameters": {"file:1/model.bin": "AA=="}}"#,
@@ -154,7 +179,11 @@ const WRONG: &[(&str, WrongRequest)] = &[
 /// Every class of wrong request: its status, and its message, which names the field.
 #[tokio::test]
 async fn wrong_requests() {
-    let server = TestServer::with_defaults().await;
+    let limits = Limits {
+        model_control: true,
+        ..Limits::default()
+    };
+    let server = TestServer::start(limits).await;
     let mut table = String::new();
     for (name, wrong) in WRONG {
         let request = super::test_bed::request(wrong.method, wrong.path, wrong.headers, wrong.body);
@@ -195,7 +224,11 @@ async fn failures_of_the_backend_have_their_statuses() {
     for (priority, status, message) in [
         (1, 429, "queue full: pending of pool \"main\" (1024)"),
         (2, 503, "not ready: no worker is up"),
-        (3, 503, "refused by the policy: no variant in time"),
+        (
+            3,
+            429,
+            "refused by the policy: fcfs@2 rejected this request in window 7",
+        ),
         (
             4,
             504,
@@ -210,11 +243,14 @@ async fn failures_of_the_backend_have_their_statuses() {
         );
         let answer = server.post("/v2/models/failing/infer", body).await;
         assert_eq!(
-            (answer.status.as_u16(), answer.error().as_str()),
+            (
+                answer.status.as_u16(),
+                answer.json()["error"].as_str().unwrap()
+            ),
             (status, message)
         );
         let retry_after = answer.header("retry-after");
-        assert_eq!(retry_after, (status == 429).then_some("2"));
+        assert_eq!(retry_after, (priority == 1).then_some("2"));
     }
     assert!(server.backend.refused.lock().unwrap().is_empty());
 }
@@ -226,4 +262,43 @@ async fn the_backend_counts_refused_requests() {
     server.get("/v2/nothing").await;
     let refused = server.backend.refused.lock().unwrap().clone();
     assert_eq!(refused, [(Some(LINEAR), 400), (None, 404)]);
+}
+
+#[tokio::test]
+async fn a_refusal_by_the_policy_names_the_request_and_its_window() {
+    let server = TestServer::with_defaults().await;
+    let parameters = r#"{"id":"r-42","parameters":{"priority":3},"#;
+    let body = ONE_ROW.replacen('{', parameters, 1);
+    let answer = server.post("/v2/models/failing/infer", body).await;
+    assert_eq!(answer.status, 429);
+    let said = answer.json();
+    assert_eq!(said["id"], "r-42");
+    assert_eq!(said["window"], 7);
+    assert_eq!(said["policy"], "fcfs@2");
+    assert_eq!(said["reason"], "rejected_by_policy");
+}
+
+/// NaN and infinity, which JSON cannot carry.
+#[tokio::test]
+async fn binary_numbers_that_are_not_finite_are_refused() {
+    let server = TestServer::with_defaults().await;
+    for number in [f32::NAN, f32::NEG_INFINITY] {
+        let body = [1.0, 2.0, number].map(f32::to_le_bytes).concat();
+        let headers = [("inference-header-content-length", "0")];
+        let answer = server.post_with(INFER, &headers, body).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.error().as_str()),
+            (
+                400,
+                "body: \"x\": element 2: expected a finite FP32 number, got NaN or infinity"
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_whole_dimension_with_a_point_is_accepted() {
+    let server = TestServer::with_defaults().await;
+    let body = ONE_ROW.replace("[1,3]", "[1.0,3.0]");
+    assert_eq!(server.post(INFER, body).await.status, 200);
 }

@@ -65,7 +65,8 @@ async fn a_body_of_100_megabytes_is_refused_and_the_client_gets_the_answer() {
     stream.write_all(&vec![b' '; size]).await.unwrap();
     let response = read_response(&mut stream).await;
     assert!(response.starts_with("HTTP/1.1 413"), "{response}");
-    let message = "Content-Length: the body has 100000000 bytes, the limit is 67108864 bytes";
+    let message = "Content-Length: the body has 100000000 bytes, the limit is 67072 bytes for 8 rows \
+                   of app \\\"linear\\\" (server.rows_max)";
     assert!(response.contains(message), "{response}");
 
     // The connection serves the next request.
@@ -79,6 +80,38 @@ async fn an_announced_length_is_refused_before_the_body_comes() {
     send_head(&mut stream, "linear", "content-length: 100000000").await;
     let response = read_response(&mut stream).await;
     assert!(response.starts_with("HTTP/1.1 413"), "{response}");
+}
+
+/// The largest legal request of an app is far below the limit of all requests.
+#[tokio::test]
+async fn an_app_refuses_more_than_its_largest_request_before_it_is_read() {
+    let server = TestServer::with_defaults().await;
+    for (app, header, length, status) in [
+        ("linear", "x: y", 67_073, "413"),
+        ("linear", "x: y", 67_072, "200"),
+        ("linear", "inference-header-content-length: 0", 97, "413"),
+        ("linear", "inference-header-content-length: 0", 96, "200"),
+        ("echo/every%20type", "x: y", 67_108_865, "413"),
+        ("echo/every%20type", "x: y", 67_073, "400"),
+    ] {
+        let mut stream = server.connect().await;
+        let headers = format!("{header}\r\ncontent-length: {length}");
+        send_head(&mut stream, app, &headers).await;
+        if status != "413" {
+            let mut body = if length == 96 {
+                vec![0; length]
+            } else {
+                ONE_ROW.as_bytes().to_vec()
+            };
+            body.resize(length, b' ');
+            stream.write_all(&body).await.unwrap();
+        }
+        let mut begin = [0; 12];
+        let read = timeout(HANG_TIMEOUT, stream.read_exact(&mut begin)).await;
+        read.unwrap().unwrap();
+        let expected = format!("HTTP/1.1 {status}");
+        assert_eq!(begin, *expected.as_bytes(), "{app} {length}");
+    }
 }
 
 #[tokio::test]
@@ -113,7 +146,7 @@ async fn a_body_may_not_unpack_past_the_limit() {
     let bomb = bomb.finish().unwrap();
     let headers = [("content-encoding", "gzip")];
     let answer = server
-        .post_with("/v2/models/linear/infer", &headers, bomb)
+        .post_with("/v2/models/echo/every%20type/infer", &headers, bomb)
         .await;
     assert_eq!(answer.status, 413);
     assert!(
@@ -268,9 +301,10 @@ async fn a_body_below_the_limit_is_read_whole() {
     let server = TestServer::with_defaults().await;
     let begun = Instant::now();
     let padding = " ".repeat(20 << 20);
-    let answer = server
-        .post("/v2/models/linear/infer", format!("{ONE_ROW}{padding}"))
-        .await;
-    assert_eq!(answer.status, 200);
+    let outputs = r#"[{"name":"BOOL"}]"#;
+    let body = format!(r#"{padding}{{"inputs":[],"outputs":{outputs}}}"#);
+    let infer = "/v2/models/echo/every%20type/infer";
+    let answer = server.post(infer, body).await;
+    assert_eq!(answer.error(), "inputs: \"BOOL\" is missing");
     assert!(begun.elapsed() < HANG_TIMEOUT);
 }

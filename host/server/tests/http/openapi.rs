@@ -38,7 +38,11 @@ fn the_description_has_exactly_the_routed_endpoints() {
 #[tokio::test]
 async fn described_operations_are_served() {
     let document = document();
-    let server = TestServer::with_defaults().await;
+    let limits = Limits {
+        model_control: true,
+        ..Limits::default()
+    };
+    let server = TestServer::start(limits).await;
     for (method, path) in operations(&document) {
         let real = path
             .replace("{app}", "linear")
@@ -119,6 +123,10 @@ fn the_limits_described_are_the_defaults() {
         format!("{} s", limits.body_read_timeout.as_secs()),
         format!("{} s", limits.header_read_timeout.as_secs()),
         format!("{} connections", limits.max_connections),
+        format!("{} MiB for the bodies", limits.request_memory_bytes >> 20),
+        format!("{} bytes/s", limits.min_rate),
+        format!("{} s from its first byte", limits.head_timeout.as_secs()),
+        format!("{} s for an answer", limits.write_timeout.as_secs()),
     ] {
         assert!(text.contains(&limit), "{limit} is not in the description");
     }

@@ -33,6 +33,8 @@ pub(crate) struct FakeBackend {
     pub(crate) gate: Semaphore,
     /// Calls to the app `gate` that have arrived.
     pub(crate) waiting: AtomicUsize,
+    /// Calls to the app `gate` that were dropped before their answer.
+    pub(crate) abandoned: AtomicUsize,
     /// Whether each app is unloaded.
     unloaded: Mutex<[bool; 4]>,
     /// Rows answered, per app and variant.
@@ -62,6 +64,7 @@ impl FakeBackend {
             inputs,
             outputs,
             max_batch_rows: 8,
+            max_timeout_us: 60_000_000,
         };
         let linear = |name: &str| {
             let x = spec("x", Datatype::F32, &[3]);
@@ -84,6 +87,7 @@ impl FakeBackend {
             ready: AtomicBool::new(true),
             gate: Semaphore::new(0),
             waiting: AtomicUsize::new(0),
+            abandoned: AtomicUsize::new(0),
             unloaded: Mutex::default(),
             rows: Mutex::default(),
         }
@@ -179,7 +183,12 @@ impl Backend for FakeBackend {
         match (call.app, call.priority) {
             (GATE, _) => {
                 self.waiting.fetch_add(1, Ordering::SeqCst);
+                let mut call = GateCall {
+                    backend: self,
+                    ended: false,
+                };
                 self.gate.acquire().await.unwrap().forget();
+                call.ended = true;
             }
             (FAILING, 1) => {
                 return Err(InferError::QueueFull {
@@ -189,7 +198,11 @@ impl Backend for FakeBackend {
             }
             (FAILING, 2) => return Err(InferError::NotReady("no worker is up".to_owned())),
             (FAILING, 3) => {
-                return Err(InferError::RefusedByPolicy("no variant in time".to_owned()));
+                return Err(InferError::RefusedByPolicy {
+                    policy: "fcfs@2".into(),
+                    window: 7,
+                    id: None,
+                });
             }
             (FAILING, 4) => return Err(InferError::DeadlineDropped { waited_us: 1500 }),
             (FAILING, _) => return Err(InferError::Failed("worker cpu0 stopped".to_owned())),
@@ -222,6 +235,21 @@ impl Backend for FakeBackend {
 
     fn on_refused(&self, app: Option<AppIndex>, status: u16) {
         self.refused.lock().unwrap().push((app, status));
+    }
+}
+
+/// A call that waits at the gate.
+struct GateCall<'a> {
+    backend: &'a FakeBackend,
+    ended: bool,
+}
+
+impl Drop for GateCall<'_> {
+    fn drop(&mut self) {
+        let abandoned = usize::from(!self.ended);
+        self.backend
+            .abandoned
+            .fetch_add(abandoned, Ordering::SeqCst);
     }
 }
 

@@ -8,7 +8,7 @@ fn by_serde(json: &[u8]) -> Option<JsonRequest<'_>> {
 
 /// All fields of a request, floats as their bits.
 fn fields_of(request: &JsonRequest<'_>) -> String {
-    let inputs = request.inputs.iter().map(|input| {
+    let inputs = request.inputs.0.iter().map(|input| {
         let data = match &input.data {
             JsonData::Decoded(decoded) => match &decoded.data {
                 TensorData::F32(values) => {
@@ -25,7 +25,7 @@ fn fields_of(request: &JsonRequest<'_>) -> String {
             input.name, input.shape, input.datatype, input.parameters
         )
     });
-    let outputs = request.outputs.iter().flatten();
+    let outputs = request.outputs.iter().flat_map(|outputs| &outputs.0);
     let outputs = outputs.map(|output| format!("{:?} {:?}", output.name, output.parameters));
     format!(
         "{:?} {:?} {:?} {:?}",

@@ -1,0 +1,139 @@
+//! How many connections each client address has.
+//!
+//! Without a share, one client holds every permit: its connections may all be busy with requests
+//! that are legal and slow. Loopback has no exception, because a proxy or a forwarded port on this
+//! machine brings foreign clients in under that address; the default, half of all connections,
+//! leaves a single proxy room.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use tokio::net::TcpStream;
+
+/// Bits of an IPv6 address that name a client's network: one client has all addresses under them.
+const NETWORK_BITS: u128 = !0 << 64;
+
+/// An address that has a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ClientAddress(IpAddr);
+
+/// The connections of each address.
+#[derive(Debug)]
+pub(super) struct ClientShares {
+    by_address: HashMap<ClientAddress, ClientShare>,
+    max: usize,
+}
+
+#[derive(Debug, Default)]
+struct ClientShare {
+    connections: usize,
+    /// The log has its refusal.
+    is_logged: bool,
+}
+
+// === impl ClientAddress ===
+
+impl ClientAddress {
+    pub(super) fn of(peer: SocketAddr) -> Self {
+        Self(match peer.ip().to_canonical() {
+            IpAddr::V6(address) => {
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & NETWORK_BITS))
+            }
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+// === impl ClientShares ===
+
+impl ClientShares {
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            by_address: HashMap::new(),
+            max: max.max(1),
+        }
+    }
+
+    /// Whether the address may have one more connection. Logs the first refusal of an address that
+    /// has had a connection all the time since.
+    pub(super) fn has_room(&mut self, address: ClientAddress) -> bool {
+        let Some(share) = self.by_address.get_mut(&address) else {
+            return true;
+        };
+        if share.connections < self.max {
+            return true;
+        }
+        if !share.is_logged {
+            share.is_logged = true;
+            tracing::warn!(
+                client = %address.0,
+                connections_per_client_max = self.max,
+                "this client has its share of connections; further ones get 503"
+            );
+        }
+        false
+    }
+
+    pub(super) fn add(&mut self, address: ClientAddress) {
+        self.by_address.entry(address).or_default().connections += 1;
+    }
+
+    pub(super) fn remove(&mut self, address: ClientAddress) {
+        if let Some(share) = self.by_address.get_mut(&address) {
+            share.connections -= 1;
+            if share.connections == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+    }
+
+    /// Answers a connection above the share and closes it. Best effort: a client whose request is
+    /// on its way sees a reset connection instead.
+    pub(super) fn refuse(&self, stream: TcpStream) {
+        let body = format!(
+            r#"{{"error":"connections: this client address has {} of them, its share (server.connections_per_client_max)"}}"#,
+            self.max
+        );
+        let answer = format!(
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        // The socket does not block, and its empty buffer has room.
+        if let Ok(mut stream) = stream.into_std() {
+            let _ = stream.write(answer.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> ClientAddress {
+        ClientAddress::of(SocketAddr::new(text.parse().unwrap(), 1))
+    }
+
+    #[test]
+    fn a_client_is_an_address_or_a_network_of_ipv6() {
+        assert_eq!(address("::ffff:10.0.0.1"), address("10.0.0.1"));
+        assert_eq!(address("2001:db8::1"), address("2001:db8::ffff:2"));
+        assert_ne!(address("2001:db8::1"), address("2001:db8:0:1::1"));
+        assert_ne!(address("10.0.0.1"), address("10.0.0.2"));
+    }
+
+    #[test]
+    fn each_client_has_its_share() {
+        let mut shares = ClientShares::new(2);
+        let (a, b) = (address("10.0.0.1"), address("10.0.0.2"));
+        shares.add(a);
+        assert!(shares.has_room(a));
+        shares.add(a);
+        assert!(!shares.has_room(a) && shares.has_room(b));
+        shares.remove(a);
+        assert!(shares.has_room(a));
+        shares.remove(a);
+        assert!(shares.by_address.is_empty());
+    }
+}

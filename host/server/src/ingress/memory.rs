@@ -1,0 +1,204 @@
+//! The memory of all requests together, and the large codec jobs at once.
+//!
+//! A body takes its share of one semaphore as it grows, in the steps in which its buffer grows, and
+//! a decompressed body the same. The share is held until the request has ended: binary tensors stay
+//! in the body, and the tensors of a JSON body are about as large as its text. A body that announces
+//! its length takes no more than others before its bytes come, so that an announcement holds no
+//! memory of others.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use switchyard_protocol::ProtocolError;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// Bytes of a request that count as memory of its connection: a usual request takes no share, and
+/// no lock. 4,096 connections of this size have 64 MiB.
+const FREE_BYTES: usize = 16 << 10;
+
+/// Bytes of one permit: a permit count is a u32, and bodies have up to 4 GiB.
+const BLOCK_BYTES: usize = 1 << 10;
+
+/// Longest wait for a share or for a codec job: after it the client may try another server in time
+/// for its deadline.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Seconds after which a refused client may try again.
+const RETRY_AFTER_S: u32 = 1;
+
+/// Large codec jobs at once: one per core, at least 2, so that one slow job does not stop all
+/// others, and at most 8, so that their buffers stay few.
+const CODEC_JOBS_MIN: usize = 2;
+const CODEC_JOBS_MAX: usize = 8;
+
+/// Memory and threads that the requests of a server share.
+#[derive(Debug)]
+pub(super) struct RequestMemory {
+    blocks: Arc<Semaphore>,
+    total_bytes: usize,
+    codec_jobs: Arc<Semaphore>,
+}
+
+/// The memory of one request, given back on drop.
+#[derive(Debug, Default)]
+pub(super) struct MemoryShare {
+    blocks: Option<OwnedSemaphorePermit>,
+}
+
+/// A large codec job, which ends on drop.
+#[derive(Debug)]
+pub(super) struct CodecJob {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+// === impl RequestMemory ===
+
+impl RequestMemory {
+    pub(super) fn new(total_bytes: usize) -> Self {
+        let cores = available_parallelism().map_or(1, std::num::NonZero::get);
+        let jobs = cores.clamp(CODEC_JOBS_MIN, CODEC_JOBS_MAX);
+        let blocks = (total_bytes / BLOCK_BYTES).min(Semaphore::MAX_PERMITS);
+        Self {
+            blocks: Arc::new(Semaphore::new(blocks)),
+            total_bytes,
+            codec_jobs: Arc::new(Semaphore::new(jobs)),
+        }
+    }
+
+    /// Makes a share at least this large.
+    ///
+    /// # Errors
+    /// 503 if there is no room within a second.
+    pub(super) async fn grow(
+        &self,
+        share: &mut MemoryShare,
+        bytes: usize,
+    ) -> Result<(), ProtocolError> {
+        let Some(missing) = share.missing(bytes) else {
+            return Ok(());
+        };
+        let blocks = Arc::clone(&self.blocks);
+        let permit = match blocks.try_acquire_many_owned(missing) {
+            Ok(permit) => permit,
+            Err(_) => {
+                let acquired = Arc::clone(&self.blocks).acquire_many_owned(missing);
+                match timeout(WAIT_MAX, acquired).await {
+                    Ok(Ok(permit)) => permit,
+                    Ok(Err(_)) | Err(_) => return Err(self.full()),
+                }
+            }
+        };
+        share.add(permit);
+        Ok(())
+    }
+
+    /// The same on a thread that may block, within a runtime.
+    pub(super) fn grow_blocking(
+        &self,
+        share: &mut MemoryShare,
+        bytes: usize,
+    ) -> Result<(), ProtocolError> {
+        if share.missing(bytes).is_none() {
+            return Ok(());
+        }
+        Handle::current().block_on(self.grow(share, bytes))
+    }
+
+    /// Begins a large job for a request that is not accepted yet.
+    ///
+    /// # Errors
+    /// 503 if all jobs are busy for a second.
+    pub(super) async fn begin_job(&self) -> Result<CodecJob, ProtocolError> {
+        let job = Arc::clone(&self.codec_jobs).acquire_owned();
+        match timeout(WAIT_MAX, job).await {
+            Ok(permit) => Ok(CodecJob {
+                _permit: permit.ok(),
+            }),
+            Err(_) => Err(ProtocolError::Busy {
+                resource: "all threads for large bodies are at work".to_owned(),
+                retry_after_s: RETRY_AFTER_S,
+            }),
+        }
+    }
+
+    /// Begins a large job for an answer, which is computed by now and worth any wait.
+    pub(super) async fn begin_answer_job(&self) -> CodecJob {
+        CodecJob {
+            _permit: Arc::clone(&self.codec_jobs).acquire_owned().await.ok(),
+        }
+    }
+
+    fn full(&self) -> ProtocolError {
+        let megabytes = self.total_bytes >> 20;
+        ProtocolError::Busy {
+            resource: format!(
+                "the bodies of other requests fill the {megabytes} MiB of server.request_memory_mb"
+            ),
+            retry_after_s: RETRY_AFTER_S,
+        }
+    }
+}
+
+// === impl MemoryShare ===
+
+impl MemoryShare {
+    /// Blocks that it lacks for a request of this size; `None` if it has them.
+    fn missing(&self, bytes: usize) -> Option<u32> {
+        if bytes <= FREE_BYTES {
+            return None;
+        }
+        let held = self.blocks.as_ref();
+        let held = held.map_or(0, OwnedSemaphorePermit::num_permits);
+        let missing = bytes.div_ceil(BLOCK_BYTES).saturating_sub(held);
+        u32::try_from(missing).ok().filter(|missing| *missing > 0)
+    }
+
+    fn add(&mut self, permit: OwnedSemaphorePermit) {
+        match &mut self.blocks {
+            Some(held) => held.merge(permit),
+            None => self.blocks = Some(permit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_share_the_memory_and_give_it_back() {
+        let memory = RequestMemory::new(1 << 20);
+        let mut small = MemoryShare::default();
+        memory.grow(&mut small, FREE_BYTES).await.unwrap();
+        assert_eq!(memory.blocks.available_permits(), 1024);
+
+        let (mut first, mut second) = (MemoryShare::default(), MemoryShare::default());
+        memory.grow(&mut first, 600 << 10).await.unwrap();
+        memory.grow(&mut first, 700 << 10).await.unwrap();
+        memory.grow(&mut first, 100 << 10).await.unwrap();
+        assert_eq!(memory.blocks.available_permits(), 324);
+        let error = memory.grow(&mut second, 400 << 10).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "busy: the bodies of other requests fill the 1 MiB of server.request_memory_mb"
+        );
+        assert_eq!(error.status(), 503);
+        drop(first);
+        memory.grow(&mut second, 400 << 10).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn large_jobs_at_once_are_few() {
+        let memory = RequestMemory::new(1 << 20);
+        let mut jobs = Vec::new();
+        while let Ok(job) = memory.begin_job().await {
+            jobs.push(job);
+        }
+        assert!((CODEC_JOBS_MIN..=CODEC_JOBS_MAX).contains(&jobs.len()));
+        jobs.pop();
+        assert!(memory.begin_job().await.is_ok());
+    }
+}
