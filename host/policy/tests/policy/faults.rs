@@ -191,7 +191,7 @@ fn fuel_cuts_at_the_same_instruction_every_time() {
             limits,
             ..LoaderOptions::default()
         };
-        Loader::new(engine.clone(), options).unwrap()
+        Loader::new(engine.clone(), options)
     };
     let mut runaway = load(&loader(5_000), &guest("loops")).unwrap().policy;
     let fault = ask(runaway.as_mut(), &window(1, 1)).unwrap_err();
