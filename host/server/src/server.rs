@@ -67,9 +67,6 @@ pub enum StartError {
     /// The wasm engine cannot be made.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The folder for compiled policies cannot be used.
-    #[error("policies.cache: {0}")]
-    Cache(#[from] switchyard_policy::cache::CacheError),
     /// A pool's policies cannot be managed.
     #[error("pool {pool}: {error}")]
     Policies {
@@ -150,7 +147,10 @@ impl Server {
         let clock = Clock::start();
         let registry = Registry::try_new()?;
         let readiness = Arc::new(Readiness::default());
-        let engine = PolicyEngine::live(&EngineOptions::default())?;
+        let engine = PolicyEngine::live(&EngineOptions {
+            compile_time_max: Duration::from_secs(config.policies.compile_timeout_s),
+            ..EngineOptions::default()
+        })?;
         let (mut pools, mut policies, mut served) = (Vec::new(), Vec::new(), Vec::new());
         let (mut reloads, mut shadows, mut preparers) = (Vec::new(), Vec::new(), Vec::new());
         for plan in plans {
@@ -171,7 +171,7 @@ impl Server {
                 pool: Arc::clone(pool.handle()),
                 file: plan.config.policy_file(&config.policies.dir),
                 settings: plan.config.settings.clone(),
-                loader: loader(&engine, &config, &plan.config)?,
+                loader: loader(&engine, &config, &plan.config),
                 window_budget: plan.config.window_budget(),
                 history: config.policies.history,
                 readiness: Arc::clone(&readiness),
@@ -281,11 +281,7 @@ impl Listeners {
     }
 }
 
-fn loader(
-    engine: &PolicyEngine,
-    config: &Config,
-    pool: &PoolConfig,
-) -> Result<Loader, switchyard_policy::cache::CacheError> {
+fn loader(engine: &PolicyEngine, config: &Config, pool: &PoolConfig) -> Loader {
     let options = LoaderOptions {
         cache_dir: config.policies.cache.clone(),
         limits: pool.limits(),
@@ -337,7 +333,7 @@ fn shadow(
         pool: Arc::clone(pool.handle()),
         file: shadow.policy_file(&config.policies.dir),
         settings: shadow.settings.clone(),
-        loader: loader(engine, config, &plan.config)?,
+        loader: loader(engine, config, &plan.config),
         registry: registry.clone(),
     };
     let started = Shadow::start(parts).map_err(|error| StartError::Shadow {

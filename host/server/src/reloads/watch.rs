@@ -21,7 +21,7 @@ struct WeightFolders(BTreeMap<VariantId, PathBuf>);
 /// the watcher's own thread, for one variant at a time.
 ///
 /// # Errors
-/// A folder does not exist, or the system cannot watch it.
+/// A folder does not exist or cannot be read, or the system gives no thread.
 pub(super) fn watch(
     pool: &str,
     folders: BTreeMap<VariantId, PathBuf>,
@@ -58,13 +58,12 @@ impl FileGroups for WeightFolders {
         Ok(self.0.keys().copied().collect())
     }
 
-    fn stamps(&self, variant: &VariantId) -> FileStamps {
+    fn stamps(&self, variant: &VariantId) -> io::Result<FileStamps> {
         let mut stamps = FileStamps::default();
         if let Some(folder) = self.0.get(variant) {
-            // A folder that cannot be read has no files.
-            let _ = stamps.add_folder(folder, false);
+            stamps.add_folder(folder, false)?;
         }
-        stamps
+        Ok(stamps)
     }
 }
 
