@@ -24,8 +24,6 @@ pub struct Limits {
     pub memory_bytes: usize,
     /// Entries of one table. Growth beyond it is refused.
     pub table_entries: usize,
-    /// Length of the component's file. A longer file is refused before it is read.
-    pub component_bytes: u64,
     /// Bytes that the host copies out of the policy in one call. More is a fault. Lists can
     /// overlap, so the memory limit does not bound this.
     pub crossing_bytes: usize,
@@ -42,6 +40,10 @@ pub struct Limits {
     /// without state.
     pub state_bytes: usize,
 }
+
+/// Longest file of a component, in bytes. A longer one is refused before it is read. A Python
+/// component with numpy takes about 50 MiB.
+pub const COMPONENT_BYTES_MAX: u64 = 64 << 20;
 
 /// Core instances of one component: a Python component has a few dozen. The engine keeps a record
 /// of each.
@@ -86,7 +88,6 @@ impl Default for Limits {
             configure_budget: Duration::from_millis(500),
             memory_bytes: 16 << 20,
             table_entries: 20_000,
-            component_bytes: 64 << 20,
             crossing_bytes: 32 << 20,
             log_lines: 20,
             log_lines_per_s: 20,

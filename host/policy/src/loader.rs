@@ -24,7 +24,7 @@ use crate::files::read_regular;
 use crate::guest::{GuestParts, Recyclable};
 use crate::history::{ContentHash, PolicyVersion};
 use crate::interface::ComponentInterface;
-use crate::limits::Limits;
+use crate::limits::{COMPONENT_BYTES_MAX, Limits};
 use crate::registry;
 use crate::settings;
 use crate::truncate::one_line;
@@ -134,8 +134,8 @@ impl Loader {
     pub fn load(&self, file: &Path, trial: PolicyTrial<'_>) -> Result<Loaded, LoadError> {
         let mut report = LoadReport::default();
         let mut steps = LoadSteps::begin(file);
-        let bytes = read_regular(file, self.limits.component_bytes)
-            .map_err(|e| steps.fail(LoadPhase::Read, e))?;
+        let bytes =
+            read_regular(file, COMPONENT_BYTES_MAX).map_err(|e| steps.fail(LoadPhase::Read, e))?;
         let settings = settings::read(&settings::file_of(file))
             .map_err(|e| steps.fail(LoadPhase::Settings, e))?;
         let version = PolicyVersion {

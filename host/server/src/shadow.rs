@@ -215,8 +215,7 @@ impl Shadowing {
             catalog: &self.catalog,
             windows: &[],
         };
-        let bytes_max = self.loader.limits().component_bytes;
-        let version = source::version(&self.file, self.settings.clone(), bytes_max);
+        let version = source::version(&self.file, self.settings.clone());
         let loaded = version.and_then(|version| self.loader.load_version(&version, trial));
         let pool = self.pool.name();
         let loaded = match loaded {

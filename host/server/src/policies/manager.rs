@@ -165,7 +165,7 @@ impl Manager {
         self.attempt(|loader, trial| match settings {
             None => loader.load(file, trial),
             Some(settings) => {
-                let version = source::version(file, settings, loader.limits().component_bytes)?;
+                let version = source::version(file, settings)?;
                 loader.load_version(&version, trial)
             }
         })

@@ -6,21 +6,23 @@ use serde_json::{Map, Value};
 use switchyard_policy::PolicyVersion;
 use switchyard_policy::files::read_regular;
 use switchyard_policy::history::ContentHash;
+use switchyard_policy::limits::COMPONENT_BYTES_MAX;
 use switchyard_policy::loader::{LoadError, LoadPhase};
 use switchyard_policy::settings::{self, SettingsError};
 
-/// Reads a component of at most `bytes_max` bytes and its settings. `over` overrides the settings file
-/// next to the component, field by field.
+/// Reads a component and its settings. `over` overrides the settings file next to the component, field
+/// by field.
 ///
 /// # Errors
 /// One of the files cannot be read, or JSON cannot hold a setting.
-pub fn version(file: &Path, over: toml::Table, bytes_max: u64) -> Result<PolicyVersion, LoadError> {
+pub fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, LoadError> {
     let fail = |phase, cause| LoadError {
         file: file.to_owned(),
         phase,
         cause,
     };
-    let bytes = read_regular(file, bytes_max).map_err(|e| fail(LoadPhase::Read, e.into()))?;
+    let bytes =
+        read_regular(file, COMPONENT_BYTES_MAX).map_err(|e| fail(LoadPhase::Read, e.into()))?;
     let settings = settings(file, over).map_err(|e| fail(LoadPhase::Settings, e.into()))?;
     Ok(PolicyVersion {
         hash: ContentHash::of(&[&bytes, settings.as_bytes()]),
