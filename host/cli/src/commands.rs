@@ -76,7 +76,7 @@ impl Cli {
             init_log(self.log, LOG_DEFAULT);
         }
         let result = match self.command {
-            Command::Serve(args) => serve::run(&args, self.log),
+            Command::Serve(args) => serve::run(&args, self.log, LOG_DEFAULT),
             Command::Demo(args) => demo::run(&args),
             Command::Policy(args) => policy::run(&args),
             Command::Profile(args) => profile::run(&args),

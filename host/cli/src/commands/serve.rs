@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 use switchyard_executor::candle_threads::{candle_misfit, configure_candle};
 
-use super::LOG_DEFAULT;
 use super::failure::Failure;
 use super::shipped::read_config;
 use switchyard_server::config::Config;
@@ -62,13 +61,13 @@ impl ServeArgs {
     }
 }
 
-/// Serves until a signal. Starts the log.
-pub(super) fn run(args: &ServeArgs, log: LogFormat) -> Result<(), Failure> {
+/// Serves until a signal. Starts the log, in a format and with the filter to use without `RUST_LOG`.
+pub(super) fn run(args: &ServeArgs, log: LogFormat, filter: &str) -> Result<(), Failure> {
     let config = args.config()?;
     let threads = config.workers.iter().map(|worker| worker.threads).max();
     configure_candle(threads.unwrap_or(1));
     // After the environment is set: it has a thread. Until the end: it writes the last lines.
-    let _log = init_server_log(log, LOG_DEFAULT).map_err(Failure::input)?;
+    let _log = init_server_log(log, filter).map_err(Failure::input)?;
     if let Some(misfit) = candle_misfit(threads.unwrap_or(1)) {
         tracing::warn!("{misfit}");
     }

@@ -159,7 +159,7 @@ async fn a_start_with_a_policy_that_does_not_load_is_ready_and_the_fallback_serv
 /// A FIFO under the policy's name: the old policy serves on, the next file is loaded, and the server
 /// ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fifo_in_place_of_a_policy_stops_neither_the_watcher_nor_the_end() {
+async fn a_fifo_under_the_policys_name_stops_neither_the_watcher_nor_the_end() {
     let test_bed = Setup::new("fifo").policy(policy("fcfs")).start().await;
     fs::remove_file(&test_bed.policy).unwrap();
     let made = std::process::Command::new("mkfifo")
