@@ -89,6 +89,14 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_of_a_policy_is_one_line() {
+        let limits = Limits::default();
+        let reason = "no\n2026-01-01 ERROR forged".to_owned();
+        let fault = of_refusal("configure", reason, &limits);
+        assert_eq!(fault.reason, r"configure: no\n2026-01-01 ERROR forged");
+    }
+
+    #[test]
     fn a_refused_growth_explains_the_trap_that_follows_but_not_a_cut() {
         let refused = Some(17 << 20);
         let trap = Trap::UnreachableCodeReached;

@@ -51,7 +51,7 @@ pub enum LoadCause {
     #[error("{0}; raise policies.compile_timeout_s, or build a smaller component")]
     CompileTime(String),
     /// Another component has been compiled for too long.
-    #[error("{0}; write the file again later")]
+    #[error("{0}; try again later")]
     CompilerBusy(String),
     /// The load was given up because the server stops.
     #[error("given up: the server stops")]

@@ -227,3 +227,16 @@ fn a_catalog_change_reaches_the_policy() {
     assert_eq!(fault.kind, FaultKind::Failed);
     assert!(fault.reason.contains("catalog.variants"), "{fault}");
 }
+
+#[test]
+fn an_answer_of_more_bytes_than_its_window_can_need_is_refused() {
+    let limits = Limits {
+        crossing_bytes: 400,
+        ..patient()
+    };
+    let mut policy = load(&loader(limits), &guest("good")).unwrap().policy;
+    ask(policy.as_mut(), &window(1, 1)).unwrap();
+    let fault = ask(policy.as_mut(), &window(2, 100)).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Refused, "{fault}");
+    assert!(fault.reason.contains("more bytes"), "{fault}");
+}

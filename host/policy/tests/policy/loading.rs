@@ -291,6 +291,18 @@ fn a_fifo_under_the_name_of_a_policy_or_its_settings_is_refused() {
     assert!(error.to_string().contains("it is a folder"), "{error}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_that_the_system_cannot_open_may_load_later_and_a_missing_one_is_missing() {
+    let (_dir, file) = folder(b"");
+    fs::remove_file(&file).unwrap();
+    let missing = refused(load(&loader(patient()), &file));
+    assert!(missing.is_not_found() && !missing.may_pass(), "{missing}");
+    std::os::unix::fs::symlink(&file, &file).unwrap();
+    let turning = refused(load(&loader(patient()), &file));
+    assert!(turning.may_pass() && !turning.is_not_found(), "{turning}");
+}
+
 #[test]
 fn a_component_that_takes_too_long_to_compile_is_refused() {
     let options = EngineOptions {

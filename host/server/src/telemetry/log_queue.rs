@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use tracing_subscriber::fmt::MakeWriter;
@@ -69,10 +69,10 @@ impl LogQueue {
 
 impl Drop for LogQueue {
     fn drop(&mut self) {
-        let end = LogMessage::End;
-        if self.lines.send_timeout(end, FLUSH_MAX).is_ok() {
+        let give_up = Instant::now() + FLUSH_MAX;
+        if self.lines.send_deadline(LogMessage::End, give_up).is_ok() {
             // Closed or past the limit: the process ends in both cases.
-            let _ = self.ended.recv_timeout(FLUSH_MAX);
+            let _ = self.ended.recv_deadline(give_up);
         }
     }
 }
@@ -132,7 +132,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::sync::{Arc, Mutex};
-    use std::time::Instant;
 
     use super::*;
 
