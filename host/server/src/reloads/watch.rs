@@ -91,4 +91,30 @@ mod tests {
         let report = reports.recv_timeout(Duration::from_secs(20));
         assert_eq!(report, Ok(VariantId(5)));
     }
+
+    /// As volumes are mounted: the zoo is reached through a link above it.
+    #[cfg(unix)]
+    #[test]
+    fn weights_behind_a_link_that_leads_elsewhere_are_reported() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        for version in ["one", "two"] {
+            let folder = root.path().join(version).join("zoo/3");
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("weights.safetensors"), version).unwrap();
+        }
+        let current = root.path().join("current");
+        symlink("one", &current).unwrap();
+        let (send, reports) = mpsc::channel();
+        let report = move |variant| send.send(variant).unwrap();
+        let folders = [(VariantId(3), current.join("zoo/3"))];
+        let _watcher = watch("main", folders.into(), report).unwrap();
+        // The second time no look is under way any more: the poll has to see it.
+        for version in ["two", "one"] {
+            symlink(version, root.path().join("next")).unwrap();
+            fs::rename(root.path().join("next"), &current).unwrap();
+            let report = reports.recv_timeout(Duration::from_secs(20));
+            assert_eq!(report, Ok(VariantId(3)));
+        }
+    }
 }
