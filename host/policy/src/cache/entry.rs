@@ -23,10 +23,10 @@ pub(crate) enum EntryError {
     #[error("{0}")]
     File(FileError),
     /// Other users may have written it.
-    #[error("{what} {reason}; only this user may write to it: chown or chmod it")]
+    #[error("{subject} {reason}; only this user may write to it: chown or chmod it")]
     Untrusted {
         /// The folder or the file.
-        what: &'static str,
+        subject: &'static str,
         /// The permission or owner at fault.
         reason: &'static str,
     },

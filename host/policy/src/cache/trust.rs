@@ -66,8 +66,8 @@ impl TrustedFolder {
 
 /// The permission or owner that lets other users write, if any. root can write anyway.
 #[cfg(unix)]
-fn check(what: &'static str, stat: &rustix::fs::Stat) -> Result<(), EntryError> {
-    let untrusted = |reason| Err(EntryError::Untrusted { what, reason });
+fn check(subject: &'static str, stat: &rustix::fs::Stat) -> Result<(), EntryError> {
+    let untrusted = |reason| Err(EntryError::Untrusted { subject, reason });
     if stat.st_uid != 0 && stat.st_uid != rustix::process::geteuid().as_raw() {
         return untrusted("belongs to another user");
     }
