@@ -24,6 +24,7 @@ pub mod evidence;
 pub mod features;
 pub mod networks;
 mod ops;
+mod regular_file;
 mod weights;
 pub mod zoo;
 

@@ -87,7 +87,7 @@ fn counted(work: &mut Work, calls: u32) {
 /// the clock that cuts live calls would interrupt others at every run.
 fn window(policy: &str, pending: usize) -> Work {
     let engine = PolicyEngine::deterministic(&EngineOptions::default()).unwrap();
-    let loader = Loader::new(engine, LoaderOptions::default()).unwrap();
+    let loader = Loader::new(engine, LoaderOptions::default());
     let catalog = test_bed::catalog();
     let trial = PolicyTrial {
         catalog: &catalog,

@@ -76,9 +76,12 @@ impl Cli {
     /// Runs the command to its end. Call it before the process has a second thread: some commands
     /// set environment variables that candle reads.
     pub(crate) fn run(self) -> ExitCode {
-        init_log(self.log, LOG_DEFAULT);
+        let is_server = matches!(self.command, Command::Serve(_));
+        if !is_server {
+            init_log(self.log, LOG_DEFAULT);
+        }
         let result = match self.command {
-            Command::Serve(args) => serve::run(&args),
+            Command::Serve(args) => serve::run(&args, self.log, LOG_DEFAULT),
             Command::Demo(args) => demo::run(&args),
             Command::Overload(args) => overload::run(&args),
             Command::Policy(args) => policy::run(&args),

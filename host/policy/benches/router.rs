@@ -188,6 +188,6 @@ fn load(catalog: &Catalog, weights: &[u8]) -> Box<dyn Policy> {
         catalog,
         windows: &[],
     };
-    let loaded = Loader::new(engine, options).unwrap().load(&file, trial);
+    let loaded = Loader::new(engine, options).load(&file, trial);
     loaded.unwrap().policy
 }

@@ -85,7 +85,7 @@ fn component(name: &str) -> Contender {
         ..LoaderOptions::default()
     };
     let engine = PolicyEngine::deterministic(&EngineOptions::default()).unwrap();
-    let loader = Loader::new(engine, options).unwrap();
+    let loader = Loader::new(engine, options);
     let file = component_file("SWITCHYARD_POLICIES", "policies", name);
     Contender {
         name: name.to_owned(),

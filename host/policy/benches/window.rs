@@ -142,7 +142,7 @@ fn loader() -> Loader {
         limits,
         ..LoaderOptions::default()
     };
-    Loader::new(engine, options).unwrap()
+    Loader::new(engine, options)
 }
 
 fn pair(

@@ -1,8 +1,8 @@
 //! Tables and weights that a policy may read: the files in its own folder, and no others.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
+
+use crate::files::{FileError, is_gone, read_regular};
 
 /// The folder of one policy: `NAME/` next to `NAME.wasm`.
 #[derive(Clone, Debug)]
@@ -38,23 +38,7 @@ impl Artifacts {
 
     pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>, ArtifactError> {
         let path = self.resolve(name)?;
-        // Checked before the file is opened: opening a pipe would wait for its writer.
-        let metadata = path.metadata()?;
-        if !metadata.is_file() {
-            return Err(ArtifactError::NotFound);
-        }
-        if metadata.len() > self.max_bytes {
-            return Err(ArtifactError::TooLarge(metadata.len()));
-        }
-        let mut bytes = Vec::with_capacity(metadata.len() as usize);
-        // One byte more than allowed: the file may have grown since.
-        File::open(&path)?
-            .take(self.max_bytes + 1)
-            .read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > self.max_bytes {
-            return Err(ArtifactError::TooLarge(bytes.len() as u64));
-        }
-        Ok(bytes)
+        Ok(read_regular(&path, self.max_bytes)?)
     }
 
     /// The path with every link followed, when it is inside the folder.
@@ -77,9 +61,22 @@ impl Artifacts {
 
 impl From<std::io::Error> for ArtifactError {
     fn from(error: std::io::Error) -> Self {
-        match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => Self::NotFound,
-            _ => Self::Unreadable(error.to_string()),
+        match is_gone(&error) {
+            true => Self::NotFound,
+            false => Self::Unreadable(error.to_string()),
+        }
+    }
+}
+
+impl From<FileError> for ArtifactError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Io(error) => error.into(),
+            FileError::TooLarge { bytes, .. } => Self::TooLarge(bytes),
+            FileError::NotRegular { kind: "folder" } => Self::NotFound,
+            FileError::NotRegular { .. } | FileError::NotText => {
+                Self::Unreadable(error.to_string())
+            }
         }
     }
 }

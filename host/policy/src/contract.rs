@@ -7,6 +7,16 @@ use switchyard_core::window::Window;
 use wasmtime::Store;
 
 use crate::host_state::HostState;
+use crate::plan_bounds::PlanBounds;
+
+/// Why a call of `schedule` gave no plan.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NoPlan {
+    /// The policy's own reason.
+    Failed(String),
+    /// The plan is larger than any plan for the window: the list, its length and the bound.
+    TooLarge(String),
+}
 
 /// The calls of one contract version on an instance, in the core's types. The outer error is a
 /// trap or a broken contract, the inner one the policy's own answer.
@@ -36,8 +46,9 @@ pub(crate) trait Contract: Send + 'static {
         store: &mut Store<HostState>,
         window: &Window,
         wants: WindowFields,
+        bounds: &PlanBounds,
         plan: &mut Plan,
-    ) -> wasmtime::Result<Result<(), String>>;
+    ) -> wasmtime::Result<Result<(), NoPlan>>;
 
     fn save(
         &self,

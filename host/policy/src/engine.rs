@@ -6,6 +6,7 @@ use std::time::Duration;
 use wasmtime::{Config, Engine, Store};
 
 use crate::budget::{CallBudget, ThreadClocks};
+use crate::compiler::Compiler;
 use crate::host_state::HostState;
 use crate::ticker::{RunningCall, Ticker};
 
@@ -18,8 +19,10 @@ const FUEL_PER_US: u64 = 1_000;
 pub struct EngineOptions {
     /// Stack of one call, in bytes. The calling thread must have more.
     pub stack_bytes: usize,
-    /// Compile one component on all cores; otherwise on the calling thread only.
-    pub parallel_compilation: bool,
+    /// Threads that compile. They have a low priority.
+    pub compile_threads: usize,
+    /// Longest time to compile one component. A component that takes longer is refused.
+    pub compile_time_max: Duration,
 }
 
 /// An engine, shared by all policies of a process. Clones are the same engine.
@@ -29,6 +32,7 @@ pub struct PolicyEngine(Arc<EngineInner>);
 struct EngineInner {
     engine: Engine,
     limit: CallLimit,
+    compiler: Compiler,
 }
 
 /// How the end of a call's budget is found.
@@ -56,7 +60,9 @@ impl Default for EngineOptions {
     fn default() -> Self {
         Self {
             stack_bytes: 512 << 10,
-            parallel_compilation: true,
+            compile_threads: all_cores_but_one(),
+            // A Python component of the largest size takes about a minute on one slow core.
+            compile_time_max: Duration::from_secs(120),
         }
     }
 }
@@ -76,8 +82,7 @@ impl PolicyEngine {
             let engine = engine.clone();
             move || engine.increment_epoch()
         })?;
-        let limit = CallLimit::Epochs(ticker);
-        Ok(Self(Arc::new(EngineInner { engine, limit })))
+        Ok(Self::new(engine, CallLimit::Epochs(ticker), options))
     }
 
     /// An engine that limits calls by instructions, 1,000 for each microsecond of budget. Tests
@@ -90,8 +95,20 @@ impl PolicyEngine {
         let mut config = config(options);
         config.consume_fuel(true);
         let engine = Engine::new(&config).map_err(EngineError::Config)?;
-        let limit = CallLimit::Fuel;
-        Ok(Self(Arc::new(EngineInner { engine, limit })))
+        Ok(Self::new(engine, CallLimit::Fuel, options))
+    }
+
+    fn new(engine: Engine, limit: CallLimit, options: &EngineOptions) -> Self {
+        let compiler = Compiler::new(options.compile_threads, options.compile_time_max);
+        Self(Arc::new(EngineInner {
+            engine,
+            limit,
+            compiler,
+        }))
+    }
+
+    pub(crate) fn compiler(&self) -> &Compiler {
+        &self.0.compiler
     }
 
     pub(crate) fn wasmtime(&self) -> &Engine {
@@ -132,6 +149,12 @@ impl PolicyEngine {
     }
 }
 
+/// Compiling leaves a core to serving.
+fn all_cores_but_one() -> usize {
+    let cores = switchyard_threads::cores().map_or(1, |cores| cores.len());
+    cores.saturating_sub(1).max(1)
+}
+
 /// The same for every engine, so that a policy computes the same on every machine: NaNs are
 /// canonical, and relaxed SIMD, whose results differ between machines, is off. Features that
 /// policies do not use are off too.
@@ -146,7 +169,8 @@ fn config(options: &EngineOptions) -> Config {
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
-        .parallel_compilation(options.parallel_compilation)
+        // On the threads of the `Compiler`.
+        .parallel_compilation(true)
         .max_wasm_stack(options.stack_bytes);
     config
 }

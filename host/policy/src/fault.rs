@@ -6,7 +6,10 @@ use switchyard_core::policy::{FaultKind, PolicyFault};
 use wasmtime::Trap;
 
 use crate::limits::Limits;
-use crate::truncate::truncate;
+use crate::truncate::one_line;
+
+/// The end of wasmtime's message for a call that passes too many bytes. The error has no public type.
+const CROSSED: &str = "fuel allocated for hostcalls has been exhausted";
 
 /// The fault of a call that ended without an answer.
 pub(crate) fn of_error(
@@ -37,17 +40,27 @@ pub(crate) fn of_error(
             let reason = reason.strip_prefix("wasm trap: ").unwrap_or(&reason);
             PolicyFault::new(FaultKind::Trap, format!("{call} trapped: {reason}"))
         }
-        // No trap of its own code: the host cannot read its result or an argument.
-        (None, None) => PolicyFault::new(
-            FaultKind::Trap,
-            format!("{call} broke the contract: {}", error.root_cause()),
-        ),
+        (None, None) => of_crossing(call, error, limits),
     }
+}
+
+/// No trap of its own code: the host cannot read its result or an argument.
+fn of_crossing(call: &str, error: &wasmtime::Error, limits: &Limits) -> PolicyFault {
+    let mut reason = error.root_cause().to_string();
+    if reason.ends_with(CROSSED) {
+        let reason = format!("{call} passed more bytes to the host than one call may");
+        return PolicyFault::new(FaultKind::Refused, reason);
+    }
+    one_line(&mut reason, limits.log_line_bytes);
+    PolicyFault::new(
+        FaultKind::Trap,
+        format!("{call} broke the contract: {reason}"),
+    )
 }
 
 /// The fault of a call that the policy answered with an error of its own.
 pub(crate) fn of_refusal(call: &str, mut reason: String, limits: &Limits) -> PolicyFault {
-    truncate(&mut reason, limits.log_line_bytes);
+    one_line(&mut reason, limits.log_line_bytes);
     PolicyFault::new(FaultKind::Failed, format!("{call}: {reason}"))
 }
 
@@ -73,6 +86,14 @@ mod tests {
             kind(wasmtime::format_err!("bad list"), None),
             FaultKind::Trap
         );
+    }
+
+    #[test]
+    fn a_reason_of_a_policy_is_one_line() {
+        let limits = Limits::default();
+        let reason = "no\n2026-01-01 ERROR forged".to_owned();
+        let fault = of_refusal("configure", reason, &limits);
+        assert_eq!(fault.reason, r"configure: no\n2026-01-01 ERROR forged");
     }
 
     #[test]

@@ -11,11 +11,13 @@ use switchyard_core::window::Window;
 use wasmtime::Store;
 
 use crate::artifacts::Artifacts;
-use crate::contract::Contract;
+use crate::contract::{Contract, NoPlan};
 use crate::engine::PolicyEngine;
 use crate::fault;
 use crate::host_state::HostState;
 use crate::limits::Limits;
+use crate::plan_bounds::CatalogBounds;
+use crate::truncate::one_line;
 use crate::usage::PolicyUsage;
 
 /// Longest name and version, in bytes; they are labels of metrics.
@@ -60,6 +62,7 @@ pub(crate) struct WasmPolicy<C: Contract> {
     usage: Arc<PolicyUsage>,
     /// The last catalog. A fresh instance is configured with it.
     catalog: Option<Catalog>,
+    bounds: CatalogBounds,
     instance: Instance<C>,
 }
 
@@ -98,6 +101,7 @@ impl<C: Contract> WasmPolicy<C> {
             description: Description::default(),
             usage: Arc::clone(state.usage()),
             catalog: None,
+            bounds: CatalogBounds::default(),
             instance: Instance::Dead(Box::new(state)),
             limits,
         };
@@ -123,6 +127,7 @@ impl<C: Contract> WasmPolicy<C> {
         };
         let mut store = self.engine.store(state);
         store.set_hostcall_fuel(self.limits.crossing_bytes);
+        store.data_mut().limiter.store_begins();
         store.data_mut().begin_call();
         let made = match self.engine.begin_call(&mut store, budget) {
             Ok(_running) => self.contract.instantiate(&mut store),
@@ -223,6 +228,7 @@ impl<C: Contract> Policy for WasmPolicy<C> {
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
         // Kept even if this fails: the next instance is configured with it.
         self.catalog = Some(catalog.clone());
+        self.bounds = CatalogBounds::of(catalog);
         let budget = self.limits.configure_budget;
         if !matches!(self.instance, Instance::Live(_)) {
             self.instantiate(budget)?;
@@ -233,10 +239,28 @@ impl<C: Contract> Policy for WasmPolicy<C> {
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
         self.ensure_live()?;
         let (budget, wants) = (self.limits.window_budget, self.description.wants);
+        let crossing_bytes = self.limits.crossing_bytes;
+        let bounds = self.bounds.in_window(window, crossing_bytes);
+        let mut too_large = None;
         self.call("schedule", budget, |contract, live| {
-            live.store.data_mut().now_us = window.now.0;
-            contract.schedule(&live.exports, &mut live.store, window, wants, plan)
-        })
+            let (exports, store) = (&live.exports, &mut live.store);
+            store.data_mut().now_us = window.now.0;
+            store.set_hostcall_fuel(bounds.bytes);
+            let answer = contract.schedule(exports, store, window, wants, &bounds, plan);
+            store.set_hostcall_fuel(crossing_bytes);
+            Ok(match answer? {
+                Ok(()) => Ok(()),
+                Err(NoPlan::Failed(reason)) => Err(reason),
+                Err(NoPlan::TooLarge(reason)) => {
+                    too_large = Some(reason);
+                    Ok(())
+                }
+            })
+        })?;
+        match too_large {
+            Some(reason) => Err(PolicyFault::new(FaultKind::Refused, reason)),
+            None => Ok(()),
+        }
     }
 
     /// Empty for a policy whose last call ended in a fault.
@@ -288,7 +312,7 @@ impl<C: Contract> Recyclable for WasmPolicy<C> {
 }
 
 /// Checks a description: it becomes labels of metrics and lines of logs.
-fn check(description: Description) -> Result<Description, String> {
+fn check(mut description: Description) -> Result<Description, String> {
     for (field, text) in [
         ("name", &description.name),
         ("version", &description.version),
@@ -308,6 +332,7 @@ fn check(description: Description) -> Result<Description, String> {
             "description.summary: more than {SUMMARY_BYTES} bytes"
         ));
     }
+    one_line(&mut description.summary, SUMMARY_BYTES);
     if description.every.is_some_and(|every| every.0 == 0) {
         return Err("description.every: must be at least 1 us".to_owned());
     }

@@ -47,6 +47,10 @@ impl ContentHash {
         Self(hasher.finalize())
     }
 
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
     /// All 64 hexadecimal digits.
     pub fn to_hex(self) -> String {
         self.0.to_hex().to_string()

@@ -9,8 +9,9 @@ use rand_pcg::Pcg64;
 use crate::artifacts::{ArtifactError, Artifacts};
 use crate::budget::CallBudget;
 use crate::limits::{GrowthLimiter, Limits};
+use crate::log_quota::{LineVerdict, LogQuota};
 use crate::printed::PrintedLines;
-use crate::truncate::truncate;
+use crate::truncate::one_line;
 use crate::usage::PolicyUsage;
 
 /// Lives in the store of an instance. When a fault ends the instance, the next one takes it over.
@@ -29,17 +30,9 @@ pub(crate) struct HostState {
     artifacts: Artifacts,
     seed: u64,
     random: Pcg64,
-    log: LogQuota,
-    usage: Arc<PolicyUsage>,
-}
-
-struct LogQuota {
-    /// Lines of one call.
-    lines: u32,
+    quota: LogQuota,
     line_bytes: usize,
-    /// Lines that the call under way may still write.
-    left: u32,
-    dropped_in_call: u64,
+    usage: Arc<PolicyUsage>,
 }
 
 /// Severity of a log line, independent of the contract version.
@@ -67,12 +60,8 @@ impl HostState {
             artifacts,
             seed,
             random: Pcg64::seed_from_u64(seed),
-            log: LogQuota {
-                lines: limits.log_lines,
-                line_bytes: limits.log_line_bytes,
-                left: limits.log_lines,
-                dropped_in_call: 0,
-            },
+            quota: LogQuota::new(limits),
+            line_bytes: limits.log_line_bytes,
             usage,
         }
     }
@@ -80,12 +69,13 @@ impl HostState {
     /// Starts the random stream again from its seed, and the clock from zero.
     pub(crate) fn reseed(&mut self) {
         self.now_us = 0;
+        self.quota.restart();
         self.random = Pcg64::seed_from_u64(self.seed);
     }
 
     pub(crate) fn begin_call(&mut self) {
         self.limiter.take_refused();
-        self.log.left = self.log.lines;
+        self.quota.begin_call();
     }
 
     pub(crate) fn end_call(&mut self) {
@@ -95,7 +85,7 @@ impl HostState {
             last.into_iter()
                 .for_each(|line| self.log(level(is_error), line));
         }
-        let dropped = std::mem::take(&mut self.log.dropped_in_call);
+        let dropped = self.quota.take_dropped_in_call();
         if dropped > 0 {
             self.usage.lines_dropped(dropped);
             tracing::debug!(
@@ -103,6 +93,13 @@ impl HostState {
                 dropped,
                 dropped_in_all = self.usage.log_lines_dropped(),
                 "log lines past the limit of one call"
+            );
+        }
+        if let Some(lines) = self.quota.take_over_rate(self.now_us) {
+            tracing::warn!(
+                policy = %self.label,
+                lines,
+                "the policy writes too many log lines: these were left out"
             );
         }
     }
@@ -113,12 +110,12 @@ impl HostState {
     }
 
     pub(crate) fn log(&mut self, level: LogLevel, mut message: String) {
-        let Some(left) = self.log.left.checked_sub(1) else {
-            self.log.dropped_in_call += 1;
-            return;
-        };
-        self.log.left = left;
-        truncate(&mut message, self.log.line_bytes);
+        match self.quota.line(self.now_us, level.is_logged()) {
+            LineVerdict::Write => {}
+            LineVerdict::OverCall => return,
+            LineVerdict::OverRate => return self.usage.line_over_rate(),
+        }
+        one_line(&mut message, self.line_bytes);
         let policy = &self.label;
         match level {
             LogLevel::Trace => tracing::trace!(target: "policy", %policy, "{message}"),
@@ -131,7 +128,7 @@ impl HostState {
 
     /// Writes printed bytes to the log, line by line.
     pub(crate) fn print(&mut self, is_error: bool, bytes: &[u8]) {
-        let (line_bytes, mut lines) = (self.log.line_bytes, Vec::new());
+        let (line_bytes, mut lines) = (self.line_bytes, Vec::new());
         let output = &mut self.printed[usize::from(is_error)];
         output.take(bytes, line_bytes, |line| lines.push(line));
         lines
@@ -151,6 +148,21 @@ impl HostState {
     }
 }
 
+// === impl LogLevel ===
+
+impl LogLevel {
+    /// Whether the log's filter lets lines of this level pass.
+    fn is_logged(self) -> bool {
+        match self {
+            Self::Trace => tracing::enabled!(target: "policy", tracing::Level::TRACE),
+            Self::Debug => tracing::enabled!(target: "policy", tracing::Level::DEBUG),
+            Self::Info => tracing::enabled!(target: "policy", tracing::Level::INFO),
+            Self::Warn => tracing::enabled!(target: "policy", tracing::Level::WARN),
+            Self::Error => tracing::enabled!(target: "policy", tracing::Level::ERROR),
+        }
+    }
+}
+
 /// Severity of a printed line.
 fn level(is_error: bool) -> LogLevel {
     if is_error {
@@ -162,11 +174,14 @@ fn level(is_error: bool) -> LogLevel {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn state(seed: u64) -> HostState {
         let limits = Limits {
             log_lines: 3,
+            log_lines_per_s: 1,
             ..Limits::default()
         };
         let artifacts = Artifacts::new("/nowhere".into(), 0);
@@ -184,6 +199,44 @@ mod tests {
             state.end_call();
         }
         assert_eq!(state.usage().log_lines_dropped(), 4);
+    }
+
+    /// The log of a second in which a policy forges lines and writes more than it may.
+    fn logged(state: &mut HostState) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let writer = Arc::new(file.reopen().unwrap());
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(writer)
+            .with_ansi(false)
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            for call in 0..10 {
+                state.now_us = call * 100_000;
+                state.begin_call();
+                let forged = "line\n2026-01-01T00:00:00Z ERROR forged".to_owned();
+                state.log(LogLevel::Info, forged);
+                state.end_call();
+            }
+        });
+        std::fs::read_to_string(file.path()).unwrap()
+    }
+
+    #[test]
+    fn a_policy_cannot_forge_log_lines_and_those_past_the_rate_are_counted() {
+        let mut state = state(0);
+        let log = logged(&mut state);
+        let written = log.lines().filter(|line| line.contains("forged"));
+        assert_eq!(written.count(), 3, "{log}");
+        assert!(
+            log.contains(r"line\n2026-01-01T00:00:00Z ERROR forged"),
+            "{log}"
+        );
+        assert!(
+            log.lines().all(|line| !line.starts_with("2026-01-01")),
+            "{log}"
+        );
+        assert_eq!(state.usage().log_lines_over_rate(), 7);
+        assert!(log.contains("lines=1"), "{log}");
     }
 
     #[test]

@@ -4,11 +4,11 @@
 //! tell it from a native one. In data order:
 //! - [`files`]: files that changed are reported once they hold still; [`watcher`]: those of the
 //!   policies in a directory
-//! - [`loader`]: reads and compiles a policy, or finds its compiled code in the [`cache`];
+//! - [`loader`]: reads and compiles a policy, or finds its compiled code in the `cache`;
 //!   describes it, configures it with its [`settings`], and tries it on recorded windows
 //! - `registry`: picks the module of a component's contract version; `v0_1` is the only one now
-//! - [`engine`] and its [`ticker`]: how code is compiled, and how a call is cut at the end of its
-//!   `budget`
+//! - [`engine`], its `compiler` and its [`ticker`]: how code is compiled, and how a call is cut at the
+//!   end of its `budget`
 //! - [`limits`]: the time, memory and log lines of one policy
 //! - `wasi`: the empty world of components that import WASI
 //! - `guest`: an instance behind the core's trait; a fault ends the instance
@@ -21,7 +21,6 @@
 
 #![deny(unsafe_code)] // Exceptions: compiled code in `cache`, the thread's clock in `budget`.
 
-pub mod cache;
 pub mod engine;
 pub mod files;
 pub mod history;
@@ -35,11 +34,15 @@ pub mod watcher;
 
 mod artifacts;
 mod budget;
+mod cache;
+mod compiler;
 mod contract;
 mod fault;
 mod guest;
 mod host_state;
 mod interface;
+mod log_quota;
+mod plan_bounds;
 mod printed;
 mod registry;
 mod truncate;
@@ -48,6 +51,7 @@ mod v0_1;
 mod wasi;
 mod wasm_shape;
 
+pub use compiler::LoadStop;
 pub use engine::{EngineOptions, PolicyEngine};
 pub use history::{PolicyHistory, PolicyVersion};
 pub use interface::ComponentInterface;

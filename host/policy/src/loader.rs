@@ -17,14 +17,17 @@ use switchyard_core::window::Window;
 use wasmtime::component::Component;
 
 use crate::artifacts::Artifacts;
-use crate::cache::{CacheError, CodeCache};
+use crate::cache::CodeCache;
+use crate::compiler::{CompileError, LoadStop};
 use crate::engine::PolicyEngine;
+use crate::files::read_regular;
 use crate::guest::{GuestParts, Recyclable};
 use crate::history::{ContentHash, PolicyVersion};
 use crate::interface::ComponentInterface;
-use crate::limits::Limits;
+use crate::limits::{COMPONENT_BYTES_MAX, Limits};
 use crate::registry;
 use crate::settings;
+use crate::truncate::one_line;
 use crate::usage::PolicyUsage;
 use crate::wasm_shape::{WasmShape, shape_of};
 
@@ -34,6 +37,7 @@ pub struct Loader {
     cache: Option<CodeCache>,
     limits: Limits,
     seed: u64,
+    stop: LoadStop,
 }
 
 /// Settings of a loader.
@@ -101,17 +105,20 @@ struct LoadSteps<'a> {
 // === impl Loader ===
 
 impl Loader {
-    /// Opens the cache, if the options have one.
-    ///
-    /// # Errors
-    /// The cache directory cannot be used.
-    pub fn new(engine: PolicyEngine, options: LoaderOptions) -> Result<Self, CacheError> {
-        Ok(Self {
+    /// A loader. A cache that cannot be used is logged with each load.
+    pub fn new(engine: PolicyEngine, options: LoaderOptions) -> Self {
+        Self {
             engine,
-            cache: options.cache_dir.map(CodeCache::open).transpose()?,
+            cache: options.cache_dir.map(CodeCache::new),
             limits: options.limits,
             seed: options.seed,
-        })
+            stop: LoadStop::default(),
+        }
+    }
+
+    /// Gives up the loads of this loader, such as at the end of the server.
+    pub fn stop(&self) -> LoadStop {
+        self.stop.clone()
     }
 
     /// The limits on each policy.
@@ -127,7 +134,8 @@ impl Loader {
     pub fn load(&self, file: &Path, trial: PolicyTrial<'_>) -> Result<Loaded, LoadError> {
         let mut report = LoadReport::default();
         let mut steps = LoadSteps::begin(file);
-        let bytes = std::fs::read(file).map_err(|e| steps.fail(LoadPhase::Read, e))?;
+        let bytes =
+            read_regular(file, COMPONENT_BYTES_MAX).map_err(|e| steps.fail(LoadPhase::Read, e))?;
         let settings = settings::read(&settings::file_of(file))
             .map_err(|e| steps.fail(LoadPhase::Settings, e))?;
         let version = PolicyVersion {
@@ -204,20 +212,37 @@ impl Loader {
             return Ok((component, true));
         }
         let bytes = &version.bytes;
-        match shape_of(&mut Cursor::new(bytes)).map_err(LoadCause::Io)? {
+        // A cursor over bytes gives no error.
+        match shape_of(&mut Cursor::new(bytes)).unwrap_or(WasmShape::NotWasm) {
             WasmShape::Component => {}
             WasmShape::CoreModule => return Err(LoadCause::CoreModule),
             WasmShape::Partial => return Err(LoadCause::Truncated { bytes: bytes.len() }),
             WasmShape::NotWasm => return Err(LoadCause::NotWasm),
         }
         let component = compile_log::with_log(&version.file, bytes.len(), || {
-            Component::from_binary(self.engine.wasmtime(), bytes)
+            let engine = self.engine.wasmtime();
+            self.engine.compiler().compile(engine, bytes, &self.stop)
         })
-        .map_err(|error| LoadCause::Invalid(format!("{error:#}")))?;
+        .map_err(|error| self.not_compiled(error))?;
         if let Some(cache) = &self.cache {
             cache.keep(&self.engine, version.code, &component);
         }
         Ok((component, false))
+    }
+
+    fn not_compiled(&self, error: CompileError) -> LoadCause {
+        let mut reason = error.to_string();
+        match error {
+            CompileError::Invalid(_) => {
+                // The compiler quotes names of the component.
+                one_line(&mut reason, self.limits.log_line_bytes);
+                LoadCause::Invalid(reason)
+            }
+            CompileError::TooLong(_) => LoadCause::CompileTime(reason),
+            CompileError::Busy(_) => LoadCause::CompilerBusy(reason),
+            CompileError::Stopped => LoadCause::Stopped,
+            CompileError::Thread(_) => LoadCause::Thread(reason),
+        }
     }
 
     fn parts(&self, version: &PolicyVersion) -> GuestParts {

@@ -4,6 +4,7 @@ use switchyard_core::policy::PolicyFault;
 use wasmtime::component::Component;
 
 use crate::guest::{GuestParts, Recyclable, WasmPolicy};
+use crate::truncate::one_line;
 use crate::v0_1::{self, V0_1};
 use crate::wasi;
 
@@ -11,6 +12,9 @@ use crate::wasi;
 const EXPORT: &str = "switchyard:policy/scheduling";
 /// The only interface that it may import next to WASI's, without its version.
 const IMPORT: &str = "switchyard:policy/host";
+
+/// Bytes of a component's names that an error quotes.
+const NAMES_BYTES_MAX: usize = 2_000;
 
 /// Why this host cannot run a component as a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +69,8 @@ pub(crate) fn bind(
         .map(|(name, _)| format!("`{name}`"))
         .collect();
     if !foreign.is_empty() {
-        let imports = foreign.join(", ");
+        let mut imports = foreign.join(", ");
+        one_line(&mut imports, NAMES_BYTES_MAX);
         return Err(ContractError::Import { imports });
     }
     let contract = V0_1::link(&engine, component).map_err(|error| ContractError::Types {
@@ -90,6 +95,8 @@ fn check_version(exports: &[&str]) -> Result<(), ContractError> {
                 .collect::<Vec<_>>()
                 .join(", "),
         };
+        let mut exports = exports;
+        one_line(&mut exports, NAMES_BYTES_MAX);
         return Err(ContractError::NoExport { exports });
     };
     let refuse = |advice| {

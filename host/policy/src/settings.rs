@@ -1,13 +1,17 @@
 //! A policy's settings: `NAME.toml` next to `NAME.wasm`. The policy gets them as JSON.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Number, Value as Json};
 use toml::Value as Toml;
 
+use crate::files::read_regular_text;
+
 /// The settings of a policy without a settings file.
 const NONE: &str = "{}";
+
+/// Longest settings file. Settings are a few lines; tables belong into artifacts.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Settings that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +23,8 @@ pub struct SettingsError {
     pub line: Option<usize>,
     /// The fault, with the field where it is known.
     pub reason: String,
+    /// Whether the same file may be readable later.
+    pub may_pass: bool,
 }
 
 /// The settings file of the policy in the file `policy`.
@@ -29,17 +35,23 @@ pub fn file_of(policy: &Path) -> PathBuf {
 /// Reads a settings file into JSON. Without a file the settings are `{}`.
 ///
 /// # Errors
-/// The file cannot be read, is not TOML, or holds an infinity or NaN, which JSON has not.
+/// The file cannot be read, is no regular file, is not TOML, or holds an infinity or NaN, which JSON has not.
 pub fn read(file: &Path) -> Result<String, SettingsError> {
     let fail = |line, reason: String| SettingsError {
         file: file.to_owned(),
         line,
         reason,
+        may_pass: false,
     };
-    let text = match std::fs::read_to_string(file) {
+    let text = match read_regular_text(file, FILE_BYTES_MAX) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(NONE.to_owned()),
-        Err(error) => return Err(fail(None, error.to_string())),
+        Err(error) if error.is_not_found() => return Ok(NONE.to_owned()),
+        Err(error) => {
+            return Err(SettingsError {
+                may_pass: error.may_pass(),
+                ..fail(None, error.to_string())
+            });
+        }
     };
     let table: toml::Table = toml::from_str(&text).map_err(|error| {
         let line = error

@@ -8,6 +8,34 @@ pub(crate) fn truncate(text: &mut String, bytes: usize) {
     }
 }
 
+/// Makes a text one line of at most `bytes`, so that it cannot look like other log lines: control
+/// characters and the separators of lines are written as escapes.
+pub(crate) fn one_line(text: &mut String, bytes: usize) {
+    if text.len() > bytes {
+        truncate(text, bytes);
+    }
+    if !text.contains(breaks_line) {
+        return;
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if breaks_line(letter) {
+            escaped.extend(letter.escape_default());
+        } else {
+            escaped.push(letter);
+        }
+    }
+    truncate(&mut escaped, bytes);
+    *text = escaped;
+}
+
+/// Control characters, U+2028 and U+2029, which end a line, and the marks that change the direction
+/// of a text.
+fn breaks_line(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -17,5 +45,19 @@ mod tests {
         let mut text = "aé".repeat(4);
         truncate(&mut text, 2);
         assert_eq!(text, "a [cut]");
+    }
+
+    #[test]
+    fn a_text_cannot_forge_a_second_line() {
+        let line = |text: &str| {
+            let mut text = text.to_owned();
+            one_line(&mut text, 40);
+            text
+        };
+        assert_eq!(line("no\r\n2026 ERROR x"), "no\\r\\n2026 ERROR x");
+        assert_eq!(line("\x1b[31mred\u{2028}"), "\\u{1b}[31mred\\u{2028}");
+        assert_eq!(line("plain é text"), "plain é text");
+        let escaped = line(&"\n".repeat(40));
+        assert_eq!(escaped, format!("{} [cut]", "\\n".repeat(20)));
     }
 }

@@ -15,8 +15,9 @@ use switchyard_core::window::Window;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Engine, Store};
 
-use crate::contract::Contract;
+use crate::contract::{Contract, NoPlan};
 use crate::host_state::HostState;
+use crate::plan_bounds::PlanBounds;
 use crate::wasi;
 use bindings::{Policy, PolicyPre};
 use window::WindowRows;
@@ -84,13 +85,17 @@ impl Contract for V0_1 {
         store: &mut Store<HostState>,
         window: &Window,
         wants: WindowFields,
+        bounds: &PlanBounds,
         plan: &mut Plan,
-    ) -> wasmtime::Result<Result<(), String>> {
+    ) -> wasmtime::Result<Result<(), NoPlan>> {
         self.rows.fill(window, wants);
         let answer = exports
             .switchyard_policy_scheduling()
             .call_schedule(store, self.rows.lend(window, wants))?;
-        Ok(answer.map(|answer| plan::copy(answer, plan)))
+        Ok(match answer {
+            Ok(answer) => plan::copy(answer, bounds, plan).map_err(NoPlan::TooLarge),
+            Err(reason) => Err(NoPlan::Failed(reason)),
+        })
     }
 
     fn save(

@@ -1,14 +1,13 @@
 //! Reports when a policy in the policies directory changed and is whole.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::artifacts::Artifacts;
 use crate::files::{
-    FileChange, FileGroups, FileStamps, FileWatcher, WatchError, WatchOptions, WatchedFolder,
-    is_hidden,
+    FileChange, FileError, FileGroups, FileStamps, FileWatcher, WatchError, WatchOptions,
+    WatchedFolder, is_gone, is_hidden, open_regular,
 };
 use crate::settings;
 use crate::wasm_shape::{WasmShape, shape_of};
@@ -41,7 +40,7 @@ impl PolicyWatcher {
     /// called on the watcher's own thread, one event at a time.
     ///
     /// # Errors
-    /// The directory does not exist, or the system cannot watch it.
+    /// The directory does not exist or cannot be read, or the system gives no thread.
     pub fn start(
         dir: &Path,
         options: &WatchOptions,
@@ -85,20 +84,26 @@ impl FileGroups for PolicyFiles {
     }
 
     /// Settings and artifacts without a component are no policy.
-    fn stamps(&self, policy: &PathBuf) -> FileStamps {
+    fn stamps(&self, policy: &PathBuf) -> io::Result<FileStamps> {
         let mut stamps = FileStamps::default();
-        if stamps.add_file(policy) {
-            stamps.add_file(&settings::file_of(policy));
-            // An error: the policy has no folder, and so no artifacts.
-            let _ = stamps.add_folder(&Artifacts::folder_of(policy), true);
+        if stamps.add_file(policy)? {
+            stamps.add_file(&settings::file_of(policy))?;
+            stamps.add_folder(&Artifacts::folder_of(policy), true)?;
         }
-        stamps
+        Ok(stamps)
     }
 
-    /// The end of the component is there. A component that cannot be read counts as whole, so
-    /// that the loader reports why.
-    fn is_whole(&self, policy: &PathBuf) -> bool {
-        let shape = File::open(policy).and_then(|mut file| shape_of(&mut file));
-        !matches!(shape, Ok(WasmShape::Partial))
+    /// The end of the component is there. A component that will never be readable counts as whole,
+    /// so that the loader reports why.
+    fn is_whole(&self, policy: &PathBuf) -> io::Result<bool> {
+        let shape = open_regular(policy).and_then(|(mut file, _)| Ok(shape_of(&mut file)?));
+        match shape {
+            Ok(shape) => Ok(shape != WasmShape::Partial),
+            Err(FileError::Io(error)) if !is_gone(&error) => {
+                let reason = format!("{}: {error}", policy.display());
+                Err(io::Error::new(error.kind(), reason))
+            }
+            Err(_) => Ok(true),
+        }
     }
 }

@@ -21,6 +21,7 @@ use serde::Deserialize;
 
 pub use app::{AppConfig, EvidenceName, PriorName};
 pub use error::ConfigError;
+pub(crate) use error::closest;
 pub use policies::PoliciesConfig;
 pub use pool::{FaultLimitConfig, LatencySource, PoolConfig, RecordConfig, ShadowConfig};
 pub use prepare::{PLACEHOLDERS, PrepareConfig};

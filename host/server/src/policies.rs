@@ -5,19 +5,25 @@
 //! - `watch`: events of the policy's file
 //! - `handle`: swaps and rollbacks that other threads ask for
 //! - `manager`: the thread; [`source`]: a component with its settings
-//! - `report`: the result of each attempt
+//! - `report`: the result of each attempt; `retry`: when an unreadable file is tried again
+//!
+//! A pool whose policy file is refused at the start is ready: the fallback serves, as it does after a
+//! file was removed while the server ran. Without a file the pool is not ready, since the
+//! configuration may name a wrong one.
 
 mod handle;
 mod manager;
+mod nearest;
 mod report;
+mod retry;
 pub mod source;
 mod watch;
 
 use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::bounded;
-use switchyard_policy::PolicyWatcher;
 use switchyard_policy::files::WatchError;
+use switchyard_policy::{LoadStop, PolicyWatcher};
 use switchyard_threads::ServiceThread;
 use thiserror::Error;
 
@@ -36,6 +42,7 @@ const REQUESTS_MAX: usize = 64;
 /// Manages a pool's policies until dropped.
 pub struct Policies {
     handle: PoliciesHandle,
+    stop: LoadStop,
     // Dropped in this order: no file event comes, and the thread is stopped and joined.
     _watcher: PolicyWatcher,
     _thread: ServiceThread,
@@ -73,6 +80,7 @@ impl Policies {
             let _ = events.send(Request::File(event));
         })?;
         let name = format!("{pool}-policies");
+        let stop = parts.loader.stop();
         let manager = Manager::new(parts, status);
         let thread = ServiceThread::spawn(name, move || manager.run(&inbox))?;
         let thread = thread.with_stop(move || {
@@ -81,6 +89,7 @@ impl Policies {
         });
         Ok(Self {
             handle,
+            stop,
             _watcher: watcher,
             _thread: thread,
         })
@@ -89,5 +98,12 @@ impl Policies {
     /// The handle that asks for swaps and rollbacks.
     pub fn handle(&self) -> &PoliciesHandle {
         &self.handle
+    }
+}
+
+impl Drop for Policies {
+    /// Gives up a load under way, for which the watcher and the thread would wait.
+    fn drop(&mut self) {
+        self.stop.stop();
     }
 }

@@ -6,8 +6,8 @@
 //! artifacts; the policy watcher takes the change in like any other, with a trial before the swap.
 
 mod command;
+mod pauses;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use switchyard_threads::ServiceThread;
 use thiserror::Error;
 
 use self::command::{Ended, Template};
+use self::pauses::Pauses;
 use crate::config::PrepareConfig;
 use crate::driver::{Message, PoolHandle};
 use crate::telemetry::{Registry, names};
@@ -33,10 +34,6 @@ const DRIVER_PATIENCE: Duration = Duration::from_secs(10);
 /// Ratio of the load prepared for to the load seen: a load that grows slowly does not start a run
 /// every second.
 const HEADROOM: f64 = 1.1;
-
-/// Shortest and longest pause after a failed run; each failure doubles it.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Everything that a preparer is started with.
 pub struct PreparerParts {
@@ -81,8 +78,8 @@ struct Preparing {
     timeout: Duration,
     /// Highest load prepared for, by app.
     prepared_rps: Vec<f64>,
-    /// No run of the app before this moment, after a failure.
-    paused: BTreeMap<AppId, (Instant, Duration)>,
+    /// Of the apps whose last run failed.
+    pauses: Pauses,
     succeeded: Counter,
     failed: Counter,
 }
@@ -115,7 +112,7 @@ impl Preparer {
                 .map_err(PreparerError::OwnPath)?,
             timeout: Duration::from_secs(config.timeout_s),
             prepared_rps: vec![config.above_rps; apps],
-            paused: BTreeMap::new(),
+            pauses: Pauses::default(),
             zoos,
             pool: Arc::clone(&pool),
         };
@@ -147,12 +144,9 @@ impl Preparing {
     fn loads_to_prepare_for(&self, now: Instant) -> Vec<(AppId, f64)> {
         let rates = self.arrival_rates().unwrap_or_default();
         let apps = (0..).map(AppId).zip(rates).zip(&self.prepared_rps);
-        apps.filter(|((app, rate), prepared)| {
-            let paused = self.paused.get(app).is_some_and(|(until, _)| now < *until);
-            rate > *prepared && !paused
-        })
-        .map(|((app, rate), _)| (app, rounded_up(rate * HEADROOM)))
-        .collect()
+        apps.filter(|((app, rate), prepared)| rate > *prepared && !self.pauses.is_paused(*app, now))
+            .map(|((app, rate), _)| (app, rounded_up(rate * HEADROOM)))
+            .collect()
     }
 
     /// Requests per second of each app in the latest window.
@@ -183,24 +177,28 @@ impl Preparing {
             Ended::Succeeded => {
                 self.succeeded.increment(1);
                 self.prepared_rps[app.index()] = load_rps;
-                self.paused.remove(&app);
+                self.pauses.succeeded(app);
                 let seconds = began.elapsed().as_secs_f64();
                 tracing::info!(pool, app = name, load_rps, seconds, "artifacts prepared");
             }
             Ended::Failed(reason) => {
                 self.failed.increment(1);
-                let before = self.paused.get(&app).map(|(_, pause)| *pause * 2);
-                let pause = before.unwrap_or(PAUSE_MIN).min(PAUSE_MAX);
-                self.paused.insert(app, (Instant::now() + pause, pause));
-                let retry_s = pause.as_secs();
-                tracing::error!(
-                    pool,
-                    app = name,
-                    load_rps,
-                    retry_s,
-                    reason,
-                    "prepare failed"
-                );
+                let failure = self
+                    .pauses
+                    .failed(app, &reason, Instant::now(), began.elapsed());
+                let retry_s = failure.pause.as_secs();
+                if failure.is_new {
+                    tracing::error!(
+                        pool,
+                        app = name,
+                        load_rps,
+                        retry_s,
+                        reason,
+                        "prepare failed; it is tried again, less and less often"
+                    );
+                } else {
+                    tracing::debug!(pool, app = name, retry_s, reason, "prepare failed again");
+                }
             }
         }
         std::ops::ControlFlow::Continue(())

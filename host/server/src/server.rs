@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use switchyard_models::zoo::ZooApp;
-use switchyard_policy::cache::CacheError;
 use switchyard_policy::engine::EngineError;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, PolicyEngine};
@@ -69,9 +68,6 @@ pub enum StartError {
     /// The wasm engine cannot be made.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The folder for compiled policies cannot be used.
-    #[error("policies.cache: {error}{}", cache_way_out(.0), error = .0)]
-    Cache(#[from] CacheError),
     /// A pool's policies cannot be managed.
     #[error("pool {pool}: {error}")]
     Policies {
@@ -154,7 +150,10 @@ impl Server {
         let clock = Clock::start();
         let registry = Registry::try_new()?;
         let readiness = Arc::new(Readiness::default());
-        let engine = PolicyEngine::live(&EngineOptions::default())?;
+        let engine = PolicyEngine::live(&EngineOptions {
+            compile_time_max: Duration::from_secs(config.policies.compile_timeout_s),
+            ..EngineOptions::default()
+        })?;
         let (mut pools, mut policies, mut served) = (Vec::new(), Vec::new(), Vec::new());
         let (mut reloads, mut shadows, mut preparers) = (Vec::new(), Vec::new(), Vec::new());
         for plan in plans {
@@ -175,7 +174,7 @@ impl Server {
                 pool: Arc::clone(pool.handle()),
                 file: plan.config.policy_file(&config.policies.dir),
                 settings: plan.config.settings.clone(),
-                loader: loader(&engine, &config, &plan.config)?,
+                loader: loader(&engine, &config, &plan.config),
                 window_budget: plan.config.window_budget(),
                 history: config.policies.history,
                 readiness: Arc::clone(&readiness),
@@ -285,7 +284,7 @@ impl Listeners {
     }
 }
 
-fn loader(engine: &PolicyEngine, config: &Config, pool: &PoolConfig) -> Result<Loader, CacheError> {
+fn loader(engine: &PolicyEngine, config: &Config, pool: &PoolConfig) -> Loader {
     let options = LoaderOptions {
         cache_dir: config.policies.cache.clone(),
         limits: pool.limits(),
@@ -337,7 +336,7 @@ fn shadow(
         pool: Arc::clone(pool.handle()),
         file: shadow.policy_file(&config.policies.dir),
         settings: shadow.settings.clone(),
-        loader: loader(engine, config, &plan.config)?,
+        loader: loader(engine, config, &plan.config),
         registry: registry.clone(),
     };
     let started = Shadow::start(parts).map_err(|error| StartError::Shadow {
@@ -345,14 +344,6 @@ fn shadow(
         error,
     })?;
     Ok(Some(started))
-}
-
-/// The end of a message about a folder for compiled code.
-fn cache_way_out(error: &CacheError) -> &'static str {
-    match error {
-        CacheError::Io { .. } => "; name a folder that this user may write, or leave the field out",
-        CacheError::Untrusted { .. } => "",
-    }
 }
 
 /// The end of a message about an address that cannot be listened on.

@@ -17,10 +17,10 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::Policy;
-use switchyard_policy::PolicyFileEvent;
 use switchyard_policy::files::WatchError;
 use switchyard_policy::loader::{Loader, PolicyTrial};
 use switchyard_policy::watcher::PolicyWatcher;
+use switchyard_policy::{LoadStop, PolicyFileEvent};
 use switchyard_threads::ServiceThread;
 use thiserror::Error;
 
@@ -58,6 +58,7 @@ pub struct ShadowParts {
 /// Runs a shadow until dropped.
 pub struct Shadow {
     status: ShadowLog,
+    stop: LoadStop,
     // Above the thread: it holds the only sender, so that the channel closes before the join.
     _watcher: PolicyWatcher,
     _thread: ServiceThread,
@@ -119,6 +120,7 @@ impl Shadow {
     /// The folder cannot be watched, or the system refuses a thread.
     pub fn start(parts: ShadowParts) -> Result<Self, ShadowError> {
         let status = ShadowLog::new(&parts.file);
+        let stop = parts.loader.stop();
         let (events, changes) = bounded(EVENTS_MAX);
         let watcher = watch_file(&parts.file, move |event| {
             // An error means that the shadow has ended.
@@ -129,6 +131,7 @@ impl Shadow {
         let thread = ServiceThread::spawn(name, move || shadowing.run(&changes))?;
         Ok(Self {
             status,
+            stop,
             _watcher: watcher,
             _thread: thread,
         })
@@ -137,6 +140,13 @@ impl Shadow {
     /// Its findings.
     pub fn log(&self) -> &ShadowLog {
         &self.status
+    }
+}
+
+impl Drop for Shadow {
+    /// Gives up a load under way, for which the watcher and the thread would wait.
+    fn drop(&mut self) {
+        self.stop.stop();
     }
 }
 

@@ -5,10 +5,9 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use switchyard_policy::cache::CodeCache;
 use switchyard_server::assembly::PoolPlan;
 use switchyard_server::config::{Config, ServerConfig};
-use switchyard_server::server::{Listeners, StartError};
+use switchyard_server::server::Listeners;
 
 #[tokio::test]
 async fn an_address_that_cannot_be_listened_on_is_named_with_the_way_out() {
@@ -64,15 +63,4 @@ fn every_app_that_is_not_in_its_zoo_is_named() {
             "{line}"
         );
     }
-}
-
-#[test]
-fn a_cache_that_cannot_be_made_is_named_with_the_way_out() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let below = file.path().join("cache");
-    let error = CodeCache::open(&below).err().unwrap();
-    let said = StartError::from(error).to_string();
-    assert!(said.starts_with("policies.cache: "), "{said}");
-    assert!(said.contains(&below.display().to_string()), "{said}");
-    assert!(said.ends_with("or leave the field out"), "{said}");
 }

@@ -6,6 +6,7 @@ use candle_core::{Device, Tensor};
 use tokenizers::TruncationParams;
 
 use crate::error::ModelError;
+use crate::regular_file;
 
 /// Padding after the end of a text that is shorter than another one of its batch.
 pub const NO_TOKEN: i64 = -1;
@@ -31,7 +32,7 @@ impl Tokenizer {
         max_tokens: usize,
         vocabulary: usize,
     ) -> Result<Self, ModelError> {
-        let bytes = std::fs::read(file).map_err(|source| ModelError::io(file, source))?;
+        let bytes = regular_file::read(file).map_err(|source| ModelError::io(file, source))?;
         let refuse = |field: &str, reason: String| ModelError::field(file, field, reason);
         let mut inner = tokenizers::Tokenizer::from_bytes(&bytes)
             .map_err(|error| refuse(".", format!("not a tokenizer: {error}")))?;

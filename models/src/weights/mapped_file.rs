@@ -24,12 +24,13 @@
 #[cfg(target_os = "linux")]
 mod lease;
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
 use crate::error::ModelError;
+use crate::regular_file;
 
 /// Files up to here are read: mapping them would save too little.
 const READ_MAX: u64 = 4 << 20;
@@ -54,7 +55,7 @@ impl FileBytes {
 
     fn open_above(path: &Path, read_max: u64) -> Result<(Self, FileBefore), ModelError> {
         let failed = |source| ModelError::io(path, source);
-        let mut file = File::open(path).map_err(failed)?;
+        let mut file = regular_file::open(path).map_err(failed)?;
         let before = FileBefore(file.metadata().map_err(failed)?);
         #[cfg(target_os = "linux")]
         if before.0.len() > read_max {

@@ -1,18 +1,17 @@
 //! `switchyard serve`: run the server until a signal stops it.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use switchyard_executor::candle_threads::{candle_misfit, configure_candle};
 
 use super::failure::Failure;
-use super::nearest::nearest;
 use super::shipped::read_config;
-use super::simulate::named::components;
 use switchyard_server::config::Config;
 use switchyard_server::server::{Listeners, Server};
 use switchyard_server::shutdown::{self, Cancel};
+use switchyard_server::telemetry::{LogFormat, init_server_log};
 
 /// Run the server
 #[derive(Debug, Args)]
@@ -62,35 +61,13 @@ impl ServeArgs {
     }
 }
 
-/// A sentence about a policy that is not there, with the nearest name in its folder.
-fn missing_policy(policy: &str, file: &Path) -> Option<String> {
-    if file.exists() {
-        return None;
-    }
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let known = components(folder);
-    let hint = match nearest(policy, known.iter().map(String::as_str)) {
-        Some(similar) => format!("did you mean `{similar}`?"),
-        None if known.is_empty() => "`cargo xtask plugins` builds the policies".to_owned(),
-        None => format!("known are {}", known.join(", ")),
-    };
-    let file = file.display();
-    Some(format!(
-        "policy `{policy}`: there is no {file} ({hint}); the fallback serves until the file is there"
-    ))
-}
-
-/// Serves until a signal.
-pub(super) fn run(args: &ServeArgs) -> Result<(), Failure> {
+/// Serves until a signal. Starts the log, in a format and with the filter to use without `RUST_LOG`.
+pub(super) fn run(args: &ServeArgs, log: LogFormat, filter: &str) -> Result<(), Failure> {
     let config = args.config()?;
-    for pool in &config.pools {
-        let file = pool.policy_file(&config.policies.dir);
-        if let Some(missing) = missing_policy(&pool.policy, &file) {
-            tracing::warn!(pool = pool.name, "{missing}");
-        }
-    }
     let threads = config.workers.iter().map(|worker| worker.threads).max();
     configure_candle(threads.unwrap_or(1));
+    // After the environment is set: it has a thread. Until the end: it writes the last lines.
+    let _log = init_server_log(log, filter).map_err(Failure::input)?;
     if let Some(misfit) = candle_misfit(threads.unwrap_or(1)) {
         tracing::warn!("{misfit}");
     }
@@ -138,30 +115,4 @@ async fn serve(config: Config) -> Result<(), Failure> {
     server.serve(listeners, shutdown).await;
     tracing::info!("stopped");
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn a_policy_that_is_not_there_is_answered_with_the_nearest_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let said =
-            |policy: &str| missing_policy(policy, &folder.path().join(format!("{policy}.wasm")));
-        assert!(said("edg").unwrap().contains("`cargo xtask plugins`"));
-        for name in ["fcfs.wasm", "sneakpeek.wasm", "sneakpek.toml"] {
-            std::fs::write(folder.path().join(name), "").unwrap();
-        }
-        assert_eq!(said("fcfs"), None);
-        let text = said("sneakpek").unwrap();
-        assert!(
-            text.contains("sneakpek.wasm (did you mean `sneakpeek`?)"),
-            "{text}"
-        );
-        let text = said("roundrobin").unwrap();
-        assert!(text.contains("known are fcfs, sneakpeek"), "{text}");
-    }
 }

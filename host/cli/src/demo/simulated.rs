@@ -137,7 +137,7 @@ impl Twin {
             limits: self.limits.clone(),
             seed: 0,
         };
-        let loader = Loader::new(engine, options).map_err(DemoError::input)?;
+        let loader = Loader::new(engine, options);
         let policy = policy.to_owned();
         let name = policy.file_stem().unwrap_or_default().to_string_lossy();
         Ok(Contender {

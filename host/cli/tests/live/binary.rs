@@ -87,6 +87,31 @@ impl Process {
         }
     }
 
+    /// Starts it with a stderr that is full and has no reader, on the addresses of the file.
+    pub(crate) fn start_unread(file: &Path, folder: TempDir, http: SocketAddr) -> Self {
+        /// Capacity of a pipe on Linux.
+        const PIPE_BYTES: usize = 64 << 10;
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        std::io::Write::write_all(&mut writer, &vec![b'x'; PIPE_BYTES]).unwrap();
+        let child = switchyard()
+            .args(["serve", "--config"])
+            .arg(file)
+            .stdout(Stdio::piped())
+            .stderr(writer)
+            .spawn()
+            .unwrap();
+        // Open, and never read.
+        let reading = std::thread::spawn(move || std::mem::forget(reader));
+        Self {
+            http,
+            admin: http,
+            child,
+            said: Arc::default(),
+            reading: Some(reading),
+            _folder: folder,
+        }
+    }
+
     /// The fields of the first line with this message, which must come.
     pub(crate) fn wait_for_line(&self, message: &str) -> Value {
         let give_up = Instant::now() + PATIENCE;

@@ -130,3 +130,60 @@ async fn a_server_without_a_policy_says_so_serves_and_takes_one_when_it_comes() 
     test_bed.settled().await;
     test_bed.stop().await;
 }
+
+/// As after a restart with a bad file: while the server runs, a bad file does not make it unready.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_with_a_policy_that_does_not_load_is_ready_and_the_fallback_serves() {
+    let setup = Setup::new("bad-start").policy(b"#!/bin/sh\n".to_vec());
+    let test_bed = setup.start().await;
+    let swap = test_bed.swap_number(1).await;
+    assert_eq!(swap.result, SwapResult::Refused);
+    assert!(swap.error.unwrap().contains("not a WebAssembly file"));
+    let give_up = std::time::Instant::now() + super::test_bed::PATIENCE;
+    while get(test_bed.http, "/v2/health/ready").await.status != 200 {
+        assert!(std::time::Instant::now() < give_up, "not ready");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let logged = test_bed.logged("policy refused: the fallback serves");
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    let mut client = test_bed.client().await;
+    assert!(client.infer(beat(0)).await.policy().starts_with(FALLBACK));
+
+    test_bed.overwrite(&policy("fcfs"));
+    assert_eq!(test_bed.swap_number(2).await.result, SwapResult::Switched);
+    assert!(client.infer(beat(1)).await.policy().starts_with("fcfs@"));
+    test_bed.settled().await;
+    test_bed.stop().await;
+}
+
+/// A FIFO under the policy's name: the old policy serves on, the next file is loaded, and the server
+/// ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fifo_under_the_policys_name_stops_neither_the_watcher_nor_the_end() {
+    let test_bed = Setup::new("fifo").policy(policy("fcfs")).start().await;
+    fs::remove_file(&test_bed.policy).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(&test_bed.policy)
+        .status();
+    assert!(made.unwrap().success());
+    let refused = loop {
+        let swaps = test_bed.pool().await.policies.swaps;
+        match swaps.into_iter().find(|s| s.result == SwapResult::Refused) {
+            Some(swap) => break swap,
+            None => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+        }
+    };
+    assert!(
+        refused
+            .error
+            .unwrap()
+            .contains("it is a FIFO, must be a regular file")
+    );
+    fs::remove_file(&test_bed.policy).unwrap();
+    fs::write(&test_bed.policy, policy("sneakpeek")).unwrap();
+    let load = Load::start(test_bed.http, 1);
+    load.answered_by("sneakpeek@", 5).await;
+    load.stop().await;
+    test_bed.settled().await;
+    test_bed.stop().await;
+}

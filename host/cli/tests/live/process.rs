@@ -286,3 +286,35 @@ fn an_unusable_configuration_ends_with_exit_code_2() {
         "{said}"
     );
 }
+
+/// Each log line would wait for the reader: none of them may stop the start, an answer or the end.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stalled_reader_of_stderr_stops_neither_the_server_nor_its_end() {
+    let setup = Setup::new("stalled").policy(policy("fcfs"));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let http = taken.local_addr().unwrap();
+    drop(taken);
+    let start = move || {
+        let folder = TempDir::new().unwrap();
+        setup.furnish(folder.path());
+        let free = "http = \"127.0.0.1:0\"";
+        let text = setup.toml(fixture(), folder.path());
+        let text = text.replace(free, &format!("http = \"{http}\""));
+        let file = folder.path().join("switchyard.toml");
+        std::fs::write(&file, text).unwrap();
+        Process::start_unread(&file, folder, http)
+    };
+    let mut process = tokio::task::spawn_blocking(start).await.unwrap();
+    let give_up = Instant::now() + PATIENCE;
+    while TcpStream::connect(http).await.is_err() {
+        assert!(Instant::now() < give_up, "it does not listen");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut client = Client::connect(http).await;
+    let answer = client.infer(beat(0)).await;
+    assert!(!answer.policy().is_empty(), "{answer:?}");
+    process.terminate();
+    let ended = tokio::task::spawn_blocking(move || process.ended());
+    assert_eq!(ended.await.unwrap().code(), Some(0));
+}

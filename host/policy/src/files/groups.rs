@@ -21,12 +21,19 @@ pub trait FileGroups: Send + 'static {
     fn keys(&self) -> io::Result<BTreeSet<Self::Key>>;
 
     /// How the files of a group look now; empty once the group is gone.
-    fn stamps(&self, key: &Self::Key) -> FileStamps;
+    ///
+    /// # Errors
+    /// The system does not say. The group counts as unchanged and is looked at again later.
+    fn stamps(&self, key: &Self::Key) -> io::Result<FileStamps>;
 
     /// Whether no file of the group is half written, as far as its content tells. A group that is
     /// not whole is reported only after [`WatchOptions::give_up`](super::WatchOptions::give_up).
-    fn is_whole(&self, _key: &Self::Key) -> bool {
-        true
+    ///
+    /// # Errors
+    /// The files cannot be read for now, such as by a process without free descriptors. The group
+    /// is looked at again later.
+    fn is_whole(&self, _key: &Self::Key) -> io::Result<bool> {
+        Ok(true)
     }
 }
 

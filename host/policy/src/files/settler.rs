@@ -17,6 +17,9 @@ pub struct WatchOptions {
     /// A group that is not whole is reported after this long without a change, so that the loader
     /// reports why.
     pub give_up: Duration,
+    /// Files are looked at this often without a file event: network file systems have none, and
+    /// neither has a link further up that leads to another folder now.
+    pub poll: Duration,
 }
 
 /// Files as reported, and as they look while they change.
@@ -26,6 +29,10 @@ pub(super) struct Settler<G: FileGroups> {
     give_up: Duration,
     reported: BTreeMap<G::Key, FileStamps>,
     changing: BTreeMap<G::Key, ChangingFiles>,
+    /// Groups that cannot be looked at, as the log says already.
+    unreadable: BTreeSet<G::Key>,
+    /// Whether the groups cannot be listed, as the log says already.
+    unlisted: bool,
 }
 
 struct ChangingFiles {
@@ -42,6 +49,7 @@ impl Default for WatchOptions {
             debounce: Duration::from_millis(50),
             settle: Duration::from_millis(50),
             give_up: Duration::from_secs(10),
+            poll: Duration::from_secs(2),
         }
     }
 }
@@ -51,14 +59,20 @@ impl Default for WatchOptions {
 impl<G: FileGroups> Settler<G> {
     /// Takes the files that exist as reported.
     pub(super) fn new(groups: G, options: &WatchOptions) -> io::Result<Self> {
-        let keys = groups.keys()?.into_iter();
-        let reported = keys.map(|key| (key.clone(), groups.stamps(&key))).collect();
+        let stamped = |key: G::Key| {
+            let stamps = groups.stamps(&key)?;
+            Ok((key, stamps))
+        };
+        let reported: io::Result<_> = groups.keys()?.into_iter().map(stamped).collect();
+        let reported = reported?;
         Ok(Self {
             groups,
             settle: options.settle,
             give_up: options.give_up,
             reported,
             changing: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+            unlisted: false,
         })
     }
 
@@ -68,46 +82,75 @@ impl<G: FileGroups> Settler<G> {
         clock: impl Fn() -> Instant,
         mut report: impl FnMut(G::Key, FileChange),
     ) -> Option<Instant> {
-        let mut keys = self.groups.keys().unwrap_or_else(|error| {
-            // A folder that is being removed takes its files with it.
-            tracing::warn!(%error, "a watched folder cannot be read");
-            BTreeSet::new()
-        });
+        let mut keys = self.keys();
         keys.extend(self.reported.keys().cloned());
         for key in keys {
-            if let Some(change) = self.look_at(&key, clock()) {
-                report(key, change);
+            match self.look_at(&key, clock()) {
+                Ok(change) => {
+                    self.unreadable.remove(&key);
+                    change.into_iter().for_each(|c| report(key.clone(), c));
+                }
+                Err(error) => self.cannot_look(key, &error),
             }
         }
         self.next_look(clock())
     }
 
-    fn look_at(&mut self, key: &G::Key, now: Instant) -> Option<FileChange> {
-        let stamps = self.groups.stamps(key);
+    /// The groups that exist; none if they cannot be listed, such as in a folder that is being
+    /// removed. Groups that were reported are looked at in any case.
+    fn keys(&mut self) -> BTreeSet<G::Key> {
+        match self.groups.keys() {
+            Ok(keys) => {
+                self.unlisted = false;
+                keys
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.unlisted, true) {
+                    tracing::warn!(%error, "a watched folder cannot be read; it is tried again");
+                }
+                BTreeSet::new()
+            }
+        }
+    }
+
+    /// An error says nothing about the files: they count as unchanged until the next poll.
+    fn cannot_look(&mut self, key: G::Key, error: &io::Error) {
+        self.changing.remove(&key);
+        if self.unreadable.insert(key) {
+            tracing::warn!(
+                %error,
+                "watched files cannot be read: those read before stay in use; they are tried again"
+            );
+        }
+    }
+
+    fn look_at(&mut self, key: &G::Key, now: Instant) -> io::Result<Option<FileChange>> {
+        let stamps = self.groups.stamps(key)?;
         if self.reported.get(key).unwrap_or(&FileStamps::default()) == &stamps {
             self.changing.remove(key);
-            return None;
+            return Ok(None);
         }
         let since = match self.changing.get(key) {
             Some(changing) if changing.stamps == stamps => changing.since,
             _ => {
                 let changing = ChangingFiles { stamps, since: now };
                 self.changing.insert(key.clone(), changing);
-                return None;
+                return Ok(None);
             }
         };
         let unchanged_for = now.saturating_duration_since(since);
-        if unchanged_for < self.settle || unchanged_for < self.give_up && !self.groups.is_whole(key)
+        if unchanged_for < self.settle
+            || unchanged_for < self.give_up && !self.groups.is_whole(key)?
         {
-            return None;
+            return Ok(None);
         }
         self.changing.remove(key);
         if stamps.is_empty() {
             self.reported.remove(key);
-            return Some(FileChange::Removed);
+            return Ok(Some(FileChange::Removed));
         }
         self.reported.insert(key.clone(), stamps);
-        Some(FileChange::Changed)
+        Ok(Some(FileChange::Changed))
     }
 
     fn next_look(&self, now: Instant) -> Option<Instant> {
@@ -148,15 +191,19 @@ mod tests {
             Ok([()].into())
         }
 
-        fn stamps(&self, (): &()) -> FileStamps {
+        fn stamps(&self, (): &()) -> io::Result<FileStamps> {
             let mut stamps = FileStamps::default();
-            stamps.add_folder(&self.0, false).unwrap();
-            stamps
+            stamps.add_folder(&self.0, false)?;
+            Ok(stamps)
         }
 
-        fn is_whole(&self, (): &()) -> bool {
+        /// A file with `locked` in it cannot be read for now.
+        fn is_whole(&self, (): &()) -> io::Result<bool> {
             let text = fs::read_to_string(self.0.join("file"));
-            text.is_ok_and(|text| text != "half")
+            match text.as_deref() {
+                Ok("locked") => Err(io::Error::other("too many open files")),
+                text => Ok(text.is_ok_and(|text| text != "half")),
+            }
         }
     }
 
@@ -229,5 +276,36 @@ mod tests {
         let half = SETTLE / 2;
         assert_eq!(watched.look(SETTLE), (None, Some(SETTLE + half)));
         assert_eq!(watched.look(GIVE_UP).0, Some(FileChange::Changed));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_that_cannot_be_looked_at_count_as_unchanged() {
+        let mut watched = Watched::new();
+        let folder = watched.folder.path();
+        let away = folder.with_extension("away");
+        // A link to itself: the system cannot say whether the folder is there.
+        fs::rename(folder, &away).unwrap();
+        std::os::unix::fs::symlink(folder, folder).unwrap();
+        for after in [0, 1, 2].map(|n| GIVE_UP * n) {
+            assert_eq!(watched.look(after), (None, None));
+        }
+        let folder = watched.folder.path();
+        fs::remove_file(folder).unwrap();
+        fs::rename(&away, folder).unwrap();
+        watched.write("newer");
+        watched.look(GIVE_UP * 3);
+        assert_eq!(watched.look(GIVE_UP * 4).0, Some(FileChange::Changed));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_yet_is_reported_later() {
+        let mut watched = Watched::new();
+        watched.write("locked");
+        watched.look(Duration::ZERO);
+        assert_eq!(watched.look(SETTLE), (None, None), "until the next poll");
+        watched.write("free");
+        watched.look(GIVE_UP);
+        assert_eq!(watched.look(GIVE_UP + SETTLE).0, Some(FileChange::Changed));
     }
 }

@@ -7,23 +7,35 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::regular::is_gone;
+
 /// Most files that are compared in one group; larger groups are compared in part.
 const FILES_MAX: usize = 10_000;
 
 /// Extensions of files that another program is still writing.
 const UNFINISHED: [&str; 3] = ["part", "partial", "tmp"];
 
-/// Length, modification time and inode of files, by path. Differs from an earlier one when a file
+/// Length, modification time and identity of files, by path. Differs from an earlier one when a file
 /// was written, replaced, added or removed in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileStamps(BTreeMap<PathBuf, FileStamp>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileStamp {
+    /// A FIFO or a folder under the name of a file is a change: the loader reports it.
+    is_file: bool,
     length_bytes: u64,
     modified: Option<SystemTime>,
-    /// Differs between a file and another one that was moved to its path.
+    identity: FileIdentity,
+}
+
+/// Differs between a file or folder and another one that was moved to its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
     inode: u64,
+    /// Inodes are used again soon after their files are gone.
+    created: Option<SystemTime>,
 }
 
 // === impl FileStamps ===
@@ -34,24 +46,35 @@ impl FileStamps {
         self.0.is_empty()
     }
 
-    /// Adds a file. Follows links, so that a link to another file is a change. Returns whether
-    /// there is such a file.
-    pub fn add_file(&mut self, file: &Path) -> bool {
-        let Ok(metadata) = file.metadata() else {
-            return false;
-        };
-        if metadata.is_file() {
-            self.0.insert(file.to_owned(), FileStamp::of(&metadata));
+    /// Adds a file, or a special file under its name. Follows links, so that a link to another
+    /// file is a change. Returns whether it exists.
+    ///
+    /// # Errors
+    /// The system does not say whether it exists.
+    pub fn add_file(&mut self, file: &Path) -> io::Result<bool> {
+        match file.metadata() {
+            Ok(metadata) => {
+                self.0.insert(file.to_owned(), FileStamp::of(&metadata));
+                Ok(true)
+            }
+            Err(error) if is_gone(&error) => Ok(false),
+            Err(error) => Err(named(file, &error)),
         }
-        metadata.is_file()
     }
 
     /// Adds the files of a folder, without hidden files and unfinished ones (`.part`, `.partial`,
-    /// `.tmp`).
+    /// `.tmp`). A folder that does not exist has no files.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// The folder exists and cannot be read.
     pub fn add_folder(&mut self, folder: &Path, with_subfolders: bool) -> io::Result<()> {
+        match self.try_add_folder(folder, with_subfolders) {
+            Err(error) if !is_gone(&error) => Err(named(folder, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn try_add_folder(&mut self, folder: &Path, with_subfolders: bool) -> io::Result<()> {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let path = entry.path();
@@ -63,7 +86,9 @@ impl FileStamps {
             }
             // Links to folders are not followed: they may lead back here.
             if !entry.file_type()?.is_dir() {
-                self.add_file(&path);
+                if !path.is_dir() {
+                    self.add_file(&path)?;
+                }
             } else if with_subfolders {
                 self.add_folder(&path, true)?;
             }
@@ -75,11 +100,28 @@ impl FileStamps {
 impl FileStamp {
     fn of(metadata: &Metadata) -> Self {
         Self {
+            is_file: metadata.is_file(),
             length_bytes: metadata.len(),
             modified: metadata.modified().ok(),
-            inode: inode(metadata),
+            identity: FileIdentity::of(metadata),
         }
     }
+}
+
+impl FileIdentity {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        let (device, inode) = device_and_inode(metadata);
+        Self {
+            device,
+            inode,
+            created: metadata.created().ok(),
+        }
+    }
+}
+
+/// The error with the path, which the system leaves out.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Whether a file name begins with a dot.
@@ -88,13 +130,14 @@ pub fn is_hidden(name: &OsStr) -> bool {
 }
 
 #[cfg(unix)]
-fn inode(metadata: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
+fn device_and_inode(metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
 }
 
 #[cfg(not(unix))]
-fn inode(_metadata: &Metadata) -> u64 {
-    0
+fn device_and_inode(_metadata: &Metadata) -> (u64, u64) {
+    (0, 0)
 }
 
 #[cfg(test)]
@@ -141,5 +184,21 @@ mod tests {
         fs::write(folder.path().join("sub/table.bin"), "one").unwrap();
         assert!(stamps(folder.path(), false).is_empty());
         assert!(!stamps(folder.path(), true).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_error_of_the_system_does_not_count_as_a_removal() {
+        let folder = tempfile::tempdir().unwrap();
+        let turning = folder.path().join("turning.wasm");
+        std::os::unix::fs::symlink(&turning, &turning).unwrap();
+        let mut stamps = FileStamps::default();
+        let error = stamps.add_file(&turning).unwrap_err();
+        assert!(error.to_string().contains("turning.wasm: "), "{error}");
+        assert!(stamps.add_folder(&turning, false).is_err());
+        let gone = folder.path().join("gone.wasm");
+        assert!(!stamps.add_file(&gone).unwrap());
+        stamps.add_folder(&gone, false).unwrap();
+        assert!(stamps.is_empty());
     }
 }

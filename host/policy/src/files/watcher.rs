@@ -3,20 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use notify::event::{AccessKind, AccessMode, Event, EventKind};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use switchyard_threads::ServiceThread;
 
+use super::events::FolderEvents;
 use super::groups::{FileChange, FileGroups};
 use super::settler::{Settler, WatchOptions};
 
 /// Watches groups of files until dropped.
 pub struct FileWatcher {
-    // Dropped in this order: no file event comes, the channel closes and ends the thread, and the
-    // thread is joined.
-    _events: RecommendedWatcher,
+    // Dropped in this order: the channel closes and ends the thread, and the thread is joined.
     _wake: Arc<SyncSender<()>>,
     _thread: ServiceThread,
 }
@@ -38,49 +35,32 @@ impl FileWatcher {
     /// a thread of the given name, for one group at a time.
     ///
     /// # Errors
-    /// A folder does not exist, or the system cannot watch it.
+    /// A folder does not exist or cannot be read, or the system gives no thread.
     pub fn start<G: FileGroups>(
         thread: &str,
         groups: G,
         options: &WatchOptions,
         report: impl FnMut(G::Key, FileChange) + Send + 'static,
     ) -> Result<Self, WatchError> {
-        let folders = groups.folders();
-        let first = folders.first().map(|folder| folder.path.clone());
-        let fail = |folder: PathBuf, reason: String| WatchError { folder, reason };
-        let fail_all = |reason: String| fail(first.clone().unwrap_or_default(), reason);
+        let paths: Vec<PathBuf> = (groups.folders().into_iter())
+            .map(|folder| folder.path)
+            .collect();
+        let fail = |at: usize, reason: std::io::Error| WatchError {
+            folder: paths.get(at).cloned().unwrap_or_default(),
+            reason: reason.to_string(),
+        };
         // One pending look serves any number of events.
         let (wake, woken) = mpsc::sync_channel(1);
         let wake = Arc::new(wake);
-        let mut events = notify::recommended_watcher({
-            let wake = Arc::downgrade(&wake);
-            move |event: notify::Result<Event>| {
-                if is_worth_a_look(&event)
-                    && let Some(wake) = wake.upgrade()
-                {
-                    // Full: a look is pending. Closed: the thread has ended.
-                    let _ = wake.try_send(());
-                }
-            }
-        })
-        .map_err(|error| fail_all(error.to_string()))?;
-        for folder in folders {
-            let mode = match folder.with_subfolders {
-                true => RecursiveMode::Recursive,
-                false => RecursiveMode::NonRecursive,
-            };
-            events
-                .watch(&folder.path, mode)
-                .map_err(|error| fail(folder.path, error.to_string()))?;
-        }
-        let settler = Settler::new(groups, options).map_err(|error| fail_all(error.to_string()))?;
-        let debounce = options.debounce;
+        let events = FolderEvents::start(groups.folders(), &wake);
+        let events = events.map_err(|(at, error)| fail(at, error))?;
+        let settler = Settler::new(groups, options).map_err(|error| fail(0, error))?;
+        let options = options.clone();
         let thread = ServiceThread::spawn(thread, move || {
-            report_changes(settler, debounce, &woken, report);
+            report_changes(settler, events, &options, &woken, report);
         })
-        .map_err(|error| fail_all(error.to_string()))?;
+        .map_err(|error| fail(0, error))?;
         Ok(Self {
-            _events: events,
             _wake: wake,
             _thread: thread,
         })
@@ -90,38 +70,31 @@ impl FileWatcher {
 /// Runs until the channel closes.
 fn report_changes<G: FileGroups>(
     mut settler: Settler<G>,
-    debounce: Duration,
+    mut events: FolderEvents,
+    options: &WatchOptions,
     woken: &Receiver<()>,
     mut report: impl FnMut(G::Key, FileChange),
 ) {
     // Files that changed between the first look and the watch have no event.
-    let mut look_at = Some(Instant::now());
+    let mut look_at = Instant::now();
+    let mut is_woken = false;
     loop {
-        let wake = match look_at {
-            Some(at) => woken.recv_timeout(at.saturating_duration_since(Instant::now())),
-            None => woken.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match wake {
+        match woken.recv_timeout(look_at.saturating_duration_since(Instant::now())) {
             // A file that is being written has one event per write: one look serves them all.
+            Ok(()) if is_woken => {}
             Ok(()) => {
-                look_at.get_or_insert_with(|| Instant::now() + debounce);
+                is_woken = true;
+                look_at = look_at.min(Instant::now() + options.debounce);
             }
-            Err(RecvTimeoutError::Timeout) => look_at = settler.look(Instant::now, &mut report),
+            Err(RecvTimeoutError::Timeout) => {
+                is_woken = false;
+                // Before the look: a change after it has an event.
+                events.renew();
+                let poll_at = Instant::now() + options.poll;
+                let next = settler.look(Instant::now, &mut report);
+                look_at = next.map_or(poll_at, |next| next.min(poll_at));
+            }
             Err(RecvTimeoutError::Disconnected) => return,
-        }
-    }
-}
-
-/// Opening or reading a file is an event too, and changes nothing.
-fn is_worth_a_look(event: &notify::Result<Event>) -> bool {
-    match event {
-        Ok(event) => match event.kind {
-            EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
-            _ => true,
-        },
-        Err(error) => {
-            tracing::warn!(%error, "file events may have been lost");
-            true
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use switchyard_core::policy::PolicyFault;
 
+use crate::files::FileError;
 use crate::registry::ContractError;
 use crate::settings::SettingsError;
 
@@ -45,7 +46,19 @@ pub enum LoadPhase {
 pub enum LoadCause {
     /// The file cannot be read.
     #[error("{0}")]
-    Io(#[from] std::io::Error),
+    File(#[from] FileError),
+    /// The component takes too long to compile.
+    #[error("{0}; raise policies.compile_timeout_s, or build a smaller component")]
+    CompileTime(String),
+    /// Another component has been compiled for too long.
+    #[error("{0}; try again later")]
+    CompilerBusy(String),
+    /// The load was given up because the server stops.
+    #[error("given up: the server stops")]
+    Stopped,
+    /// The system gives no thread to compile on.
+    #[error("{0}")]
+    Thread(String),
     /// The settings cannot be read.
     #[error("{0}")]
     Settings(#[from] SettingsError),
@@ -89,6 +102,25 @@ pub enum LoadCause {
         /// Why the plan is refused.
         reason: String,
     },
+}
+
+// === impl LoadError ===
+
+impl LoadError {
+    /// Whether the same file may load later: the process was out of descriptors, or the disk failed.
+    pub fn may_pass(&self) -> bool {
+        match &self.cause {
+            LoadCause::File(error) => error.may_pass(),
+            LoadCause::Settings(error) => error.may_pass,
+            LoadCause::CompilerBusy(_) | LoadCause::Thread(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the component's file does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(&self.cause, LoadCause::File(error) if error.is_not_found())
+    }
 }
 
 // === impl LoadPhase ===

@@ -191,7 +191,7 @@ fn fuel_cuts_at_the_same_instruction_every_time() {
             limits,
             ..LoaderOptions::default()
         };
-        Loader::new(engine.clone(), options).unwrap()
+        Loader::new(engine.clone(), options)
     };
     let mut runaway = load(&loader(5_000), &guest("loops")).unwrap().policy;
     let fault = ask(runaway.as_mut(), &window(1, 1)).unwrap_err();
@@ -226,4 +226,17 @@ fn a_catalog_change_reaches_the_policy() {
     let fault = policy.configure(&catalog).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Failed);
     assert!(fault.reason.contains("catalog.variants"), "{fault}");
+}
+
+#[test]
+fn an_answer_of_more_bytes_than_its_window_can_need_is_refused() {
+    let limits = Limits {
+        crossing_bytes: 400,
+        ..patient()
+    };
+    let mut policy = load(&loader(limits), &guest("good")).unwrap().policy;
+    ask(policy.as_mut(), &window(1, 1)).unwrap();
+    let fault = ask(policy.as_mut(), &window(2, 100)).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Refused, "{fault}");
+    assert!(fault.reason.contains("more bytes"), "{fault}");
 }

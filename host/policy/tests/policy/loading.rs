@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use switchyard_core::policy::FaultKind;
 use switchyard_policy::loader::{LoadCause, LoadPhase, PolicyTrial};
-use switchyard_policy::{LoadError, Loaded, Loader, LoaderOptions};
+use switchyard_policy::{
+    EngineOptions, Limits, LoadError, Loaded, Loader, LoaderOptions, PolicyEngine,
+};
 use tempfile::TempDir;
 
 use crate::support::{
-    ask, catalog, engine, guest, load, load_tried, loader, made_up, made_up_module, patient, window,
+    ask, catalog, engine, fifo, guest, load, load_tried, loader, made_up, made_up_module, patient,
+    window, with_memories,
 };
 
 const SCHEDULING: &str = "interface scheduling { describe: func() -> string; }";
@@ -176,7 +179,7 @@ fn compiled_code_is_found_again_and_damaged_code_is_not_used() {
             limits: patient(),
             seed: 0,
         };
-        Loader::new(engine(), options).unwrap()
+        Loader::new(engine(), options)
     };
     let good = guest("good");
     assert!(!load(&loader(), &good).unwrap().report.cached);
@@ -226,4 +229,99 @@ fn the_same_file_with_other_settings_is_another_version_of_the_same_code() {
     let second = load(&loader(patient()), &file).unwrap().version;
     assert_eq!(first.code, second.code);
     assert_ne!(first.hash, second.hash);
+}
+
+#[test]
+fn all_memories_of_a_component_share_one_limit() {
+    let good = fs::read(guest("good")).unwrap();
+    let limits = Limits {
+        memory_bytes: 64 << 20,
+        ..patient()
+    };
+    let try_it = |instances, mib_each| {
+        let (_dir, file) = folder(&with_memories(&good, instances, mib_each));
+        load(&loader(limits.clone()), &file)
+    };
+    let mut two = try_it(2, 20).unwrap();
+    assert!(two.usage.memory_peak_bytes() > 40 << 20);
+    ask(two.policy.as_mut(), &window(1, 2)).unwrap();
+
+    let error = refused(try_it(10, 40)).to_string();
+    assert!(error.contains("memory: start asked for"), "{error}");
+    assert!(error.contains("the limit is 67108864"), "{error}");
+}
+
+#[test]
+fn the_numbers_of_memories_and_instances_are_limited() {
+    let good = fs::read(guest("good")).unwrap();
+    let error = refusal_of(&with_memories(&good, 40, 0)).to_string();
+    assert!(error.contains("memory count too high"), "{error}");
+}
+
+#[test]
+fn a_component_past_the_largest_size_is_not_read() {
+    let (_dir, file) = folder(b"");
+    let two_gib = 2 << 30;
+    fs::File::create(&file).unwrap().set_len(two_gib).unwrap();
+    let error = refused(load(&loader(patient()), &file));
+    assert_eq!(error.phase, LoadPhase::Read);
+    let reason = "the file has 2147483648 bytes, must be at most 67108864";
+    assert!(error.to_string().ends_with(reason), "{error}");
+    assert!(!error.may_pass());
+}
+
+#[test]
+fn a_fifo_under_the_name_of_a_policy_or_its_settings_is_refused() {
+    let (dir, file) = folder(&fs::read(guest("good")).unwrap());
+    fifo(&dir.path().join("candidate.toml"));
+    let error = refused(load(&loader(patient()), &file));
+    assert_eq!(error.phase, LoadPhase::Settings);
+    let reason = "it is a FIFO, must be a regular file";
+    assert!(error.to_string().contains(reason), "{error}");
+
+    fs::remove_file(&file).unwrap();
+    fifo(&file);
+    let error = refused(load(&loader(patient()), &file));
+    assert_eq!(error.phase, LoadPhase::Read);
+    assert!(error.to_string().contains(reason), "{error}");
+
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    let error = refused(load(&loader(patient()), &file));
+    assert!(error.to_string().contains("it is a folder"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_the_system_cannot_open_may_load_later_and_a_missing_one_is_missing() {
+    let (_dir, file) = folder(b"");
+    fs::remove_file(&file).unwrap();
+    let missing = refused(load(&loader(patient()), &file));
+    assert!(missing.is_not_found() && !missing.may_pass(), "{missing}");
+    std::os::unix::fs::symlink(&file, &file).unwrap();
+    let turning = refused(load(&loader(patient()), &file));
+    assert!(turning.may_pass() && !turning.is_not_found(), "{turning}");
+}
+
+#[test]
+fn a_component_that_takes_too_long_to_compile_is_refused() {
+    let options = EngineOptions {
+        compile_time_max: std::time::Duration::ZERO,
+        ..EngineOptions::default()
+    };
+    let engine = PolicyEngine::deterministic(&options).unwrap();
+    let loader = Loader::new(engine, LoaderOptions::default());
+    let error = refused(load(&loader, &guest("good")));
+    assert_eq!(error.phase, LoadPhase::Compile);
+    assert!(matches!(error.cause, LoadCause::CompileTime(_)), "{error}");
+    let way_out = "not compiled within 0 s; raise policies.compile_timeout_s";
+    assert!(error.to_string().contains(way_out), "{error}");
+}
+
+#[test]
+fn a_stopped_loader_gives_up() {
+    let loader = loader(patient());
+    loader.stop().stop();
+    let error = refused(load(&loader, &guest("good")));
+    assert!(matches!(error.cause, LoadCause::Stopped), "{error}");
 }

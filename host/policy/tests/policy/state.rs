@@ -14,7 +14,7 @@ fn garbage(seed: u64, tried_on: u64) -> Box<dyn Policy> {
         seed,
         ..LoaderOptions::default()
     };
-    let loader = Loader::new(engine(), options).unwrap();
+    let loader = Loader::new(engine(), options);
     let windows: Vec<_> = (1..=tried_on).map(|id| window(id, 2)).collect();
     let loaded = load_tried(&loader, &guest("garbage"), &windows);
     loaded.unwrap().policy
@@ -92,7 +92,7 @@ fn state_larger_than_the_limit_is_a_fault() {
         },
         ..LoaderOptions::default()
     };
-    let loader = Loader::new(engine(), options).unwrap();
+    let loader = Loader::new(engine(), options);
     let mut policy = load(&loader, &guest("good")).unwrap().policy;
     let fault = policy.save().unwrap_err();
     assert!(

@@ -59,7 +59,7 @@ pub(crate) fn loader(limits: Limits) -> Loader {
         seed: 7,
         ..LoaderOptions::default()
     };
-    Loader::new(engine(), options).unwrap()
+    Loader::new(engine(), options)
 }
 
 /// Loads without recorded windows.
@@ -193,4 +193,69 @@ pub(crate) fn made_up_module(wit: &str) -> Vec<u8> {
     let mut module = dummy_module(&resolve, world, mangling);
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     module
+}
+
+/// A FIFO without a writer.
+pub(crate) fn fifo(path: &Path) {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).unwrap();
+}
+
+/// A component with further core instances, each with a memory of its own.
+pub(crate) fn with_memories(component: &[u8], instances: u8, mib_each: u32) -> Vec<u8> {
+    const CORE_MODULE: u8 = 1;
+    const CORE_INSTANCE: u8 = 2;
+    let pages = leb128(mib_each * 16);
+    let memory = [&[1, 0][..], &pages].concat();
+    let module = [
+        b"\0asm\x01\0\0\0\x05",
+        &leb128(memory.len() as u32)[..],
+        &memory,
+    ]
+    .concat();
+    let index = sections(component)
+        .into_iter()
+        .filter(|&id| id == CORE_MODULE)
+        .count();
+    let instance = [&[0][..], &leb128(index as u32), &[0]].concat();
+    let instances = [&[instances][..], &instance.repeat(instances.into())].concat();
+    let mut component = component.to_vec();
+    for (id, content) in [(CORE_MODULE, module), (CORE_INSTANCE, instances)] {
+        component.push(id);
+        component.extend(leb128(content.len() as u32));
+        component.extend(content);
+    }
+    component
+}
+
+/// The ids of the outer sections.
+fn sections(component: &[u8]) -> Vec<u8> {
+    let (mut at, mut ids) = (8, Vec::new());
+    while at < component.len() {
+        ids.push(component[at]);
+        let (mut size, mut shift) = (0, 0);
+        loop {
+            at += 1;
+            size |= usize::from(component[at] & 0x7f) << shift;
+            shift += 7;
+            if component[at] & 0x80 == 0 {
+                break;
+            }
+        }
+        at += 1 + size;
+    }
+    ids
+}
+
+fn leb128(mut value: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = (value & 0x7f) as u8;
+        value >>= 7;
+        if value == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
 }

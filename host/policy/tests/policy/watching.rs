@@ -12,7 +12,7 @@ use switchyard_policy::PolicyWatcher;
 use switchyard_policy::files::WatchOptions;
 use tempfile::TempDir;
 
-use crate::support::made_up;
+use crate::support::{fifo, made_up};
 
 /// Longer than an event takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,6 +34,7 @@ fn watch(give_up: Duration) -> WatchedPolicies {
         debounce: Duration::from_millis(40),
         settle: Duration::from_millis(40),
         give_up,
+        ..WatchOptions::default()
     };
     let report = move |event| send.send(event).unwrap();
     let _watcher = PolicyWatcher::start(dir.path(), &options, report).unwrap();
@@ -223,4 +224,74 @@ fn a_directory_that_is_not_there_is_an_error() {
         PolicyWatcher::start("/nowhere/at/all".as_ref(), &WatchOptions::default(), |_| {});
     let error = nowhere.map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("/nowhere/at/all"), "{error}");
+}
+
+#[test]
+fn a_fifo_under_a_policys_name_is_reported_and_blocks_no_other_policy() {
+    let policies = watch_patiently();
+    fs::remove_file(policies.path("old.wasm")).unwrap();
+    fifo(&policies.path("old.wasm"));
+    policies.expect_changed("old.wasm");
+    fifo(&policies.path("live.wasm"));
+    policies.expect_changed("live.wasm");
+    fs::write(policies.path("later.wasm"), component("later")).unwrap();
+    policies.expect_changed("later.wasm");
+    // Dropping the watcher joins its thread.
+}
+
+/// A folder `next/policies` that is reached through the link `current`, as volumes of configuration
+/// are mounted.
+#[cfg(unix)]
+#[test]
+fn a_link_above_the_folder_that_leads_elsewhere_is_seen_and_followed() {
+    use std::os::unix::fs::symlink;
+    let root = tempfile::tempdir().unwrap();
+    for (version, name) in [("one", "old"), ("two", "newer")] {
+        let folder = root.path().join(version).join("policies");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("old.wasm"), component(name)).unwrap();
+    }
+    symlink("one", root.path().join("current")).unwrap();
+    let dir = root.path().join("current/policies");
+    let (send, events) = mpsc::channel();
+    let options = WatchOptions {
+        poll: Duration::from_millis(100),
+        ..WatchOptions::default()
+    };
+    let _watcher = PolicyWatcher::start(&dir, &options, move |e| send.send(e).unwrap()).unwrap();
+    let flip = |to: &str| {
+        symlink(to, root.path().join("next")).unwrap();
+        fs::rename(root.path().join("next"), root.path().join("current")).unwrap();
+    };
+    let changed = Changed(dir.join("old.wasm"));
+    flip("two");
+    assert_eq!(events.recv_timeout(PATIENCE).unwrap(), changed);
+    flip("one");
+    assert_eq!(events.recv_timeout(PATIENCE).unwrap(), changed);
+}
+
+#[test]
+fn a_folder_that_is_replaced_is_watched_again() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("policies");
+    fs::create_dir(&dir).unwrap();
+    let (send, events) = mpsc::channel();
+    let options = WatchOptions {
+        poll: Duration::from_millis(100),
+        ..WatchOptions::default()
+    };
+    let _watcher = PolicyWatcher::start(&dir, &options, move |e| send.send(e).unwrap()).unwrap();
+    for name in ["one", "two"] {
+        fs::rename(&dir, root.path().join(format!("before-{name}"))).unwrap();
+        fs::create_dir(&dir).unwrap();
+        let policy = dir.join(format!("{name}.wasm"));
+        fs::write(&policy, component(name)).unwrap();
+        loop {
+            let event = events.recv_timeout(PATIENCE).unwrap();
+            if event == Changed(policy.clone()) {
+                break;
+            }
+            assert!(matches!(event, Removed(_)), "{event:?}");
+        }
+    }
 }

@@ -27,6 +27,11 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     check.workers();
     check.pools();
     check.range("policies.history", config.policies.history, 1..=1_024);
+    check.range(
+        "policies.compile_timeout_s",
+        config.policies.compile_timeout_s,
+        1..=3_600,
+    );
     check.range("profile.measure_s", config.profile.measure_s, 1..=3_600);
     check.range(
         "profile.drift_ratio",

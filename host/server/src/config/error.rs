@@ -105,7 +105,7 @@ fn suggestion(message: &str) -> Option<String> {
 }
 
 /// The known name that is most similar to `wanted`, if any is similar enough.
-pub(super) fn closest<'a>(
+pub(crate) fn closest<'a>(
     wanted: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// The folders of policies and of compiled code, and the length of the history.
+/// The folders of policies and of compiled code, the time to compile, and the length of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoliciesConfig {
@@ -12,11 +12,15 @@ pub struct PoliciesConfig {
     ///
     /// Path; default `"policies"`; example `"target/policies"`.
     pub dir: PathBuf,
-    /// Folder for compiled code. Only this server may write to it, because the server runs that
-    /// code.
+    /// Folder for compiled code. Only this server's user or root may own it and write to it,
+    /// because the server runs that code. A folder that cannot be used is logged and not used.
     ///
     /// Path; default none: each process compiles anew; example `"/var/cache/switchyard"`.
     pub cache: Option<PathBuf>,
+    /// Longest time to compile a policy. A policy that takes longer is refused.
+    ///
+    /// Integer, s, 1 to 3600; default `120`; example `30`.
+    pub compile_timeout_s: u64,
     /// Versions kept per pool for rollback.
     ///
     /// Integer, 1 to 1024; default `8`; example `4`.
@@ -30,6 +34,7 @@ impl Default for PoliciesConfig {
         Self {
             dir: PathBuf::from("policies"),
             cache: None,
+            compile_timeout_s: 120,
             history: 8,
         }
     }

@@ -44,7 +44,7 @@ pub struct PoolConfig {
     /// Integer, ms, 1 to 60000; default `5`; example `10`.
     #[serde(default = "default_window_budget_ms")]
     pub window_budget_ms: u64,
-    /// Largest memory of the policy.
+    /// Largest memory of the policy: all linear memories and tables of its component together.
     ///
     /// Integer, MiB, 1 to 4096; default `64`; example `16`.
     #[serde(default = "default_policy_memory_mb")]

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::FaultKind;
 use switchyard_core::time::Micros;
@@ -14,7 +14,9 @@ use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{PolicyFileEvent, PolicyHistory, PolicyVersion};
 
 use super::handle::{Request, SwapError, lock};
+use super::nearest::nearest;
 use super::report::{PoliciesStatus, Swap, SwapResult, Version};
+use super::retry::Retry;
 use super::source;
 use crate::driver::{Message, PoolHandle};
 use crate::observed::Observed;
@@ -65,6 +67,7 @@ pub(super) struct Manager {
     readiness: Arc<Readiness>,
     registry: Registry,
     status: Arc<Mutex<PoliciesStatus>>,
+    retry: Option<Retry>,
 }
 
 /// A version that the driver has switched to.
@@ -90,39 +93,82 @@ impl Manager {
             readiness: parts.readiness,
             registry: parts.registry,
             status,
+            retry: None,
         }
     }
 
     pub(super) fn run(mut self, inbox: &Receiver<Request>) {
-        let file = self.file.clone();
-        if let Err(error) = self.swap_file(&file) {
-            let reason = format!("no policy: {error}");
-            self.readiness
-                .wait_for(self.pool.name(), Awaited::Policy, reason);
-        }
-        for request in inbox {
+        self.load_first();
+        loop {
+            let received = match &self.retry {
+                Some(retry) => inbox.recv_deadline(retry.at),
+                None => inbox.recv().map_err(RecvTimeoutError::from),
+            };
             // Failures are logged and counted where they happen. A reply is lost if the asking task
             // has ended.
-            match request {
-                Request::File(PolicyFileEvent::Changed(file)) => drop(self.swap_file(&file)),
-                Request::File(PolicyFileEvent::Removed(file)) => self.removed(&file),
-                Request::Swap(file, reply) => drop(reply.send(self.swap_file(&file))),
-                Request::Rollback(to, reply) => drop(reply.send(self.rollback(to.as_deref()))),
-                Request::Stop => return,
+            match received {
+                Ok(Request::File(PolicyFileEvent::Changed(file))) => drop(self.swap_file(&file)),
+                Ok(Request::File(PolicyFileEvent::Removed(file))) => self.removed(&file),
+                Ok(Request::Swap(file, reply)) => drop(reply.send(self.swap_file(&file))),
+                Ok(Request::Rollback(to, reply)) => drop(reply.send(self.rollback(to.as_deref()))),
+                Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => self.try_again(),
             }
         }
     }
 
+    /// Loads the policy that is there at the start. The pool is ready even if it is refused: the
+    /// fallback serves, as it would if the file had been refused while the server ran. A file that
+    /// does not exist may be a mistake of the configuration, so the pool waits for it.
+    fn load_first(&mut self) {
+        let file = self.file.clone();
+        let Err(SwapError::Load(error)) = self.swap_file(&file) else {
+            return;
+        };
+        let pool = self.pool.name();
+        if error.is_not_found() {
+            let suggestion = match nearest(&file) {
+                Some(name) => format!("; did you mean `{name}`?"),
+                None => String::new(),
+            };
+            let reason = format!("no policy: {error}{suggestion}");
+            tracing::error!(pool, "not ready: {reason}");
+            self.readiness.wait_for(pool, Awaited::Policy, reason);
+        } else {
+            self.readiness.arrived(pool, Awaited::Policy);
+        }
+    }
+
     fn swap_file(&mut self, file: &Path) -> Result<Swap, SwapError> {
+        let result = self.load_file(file);
+        self.retry = retry_after(None, file, &result);
+        self.settle(file, SwapResult::Switched, result)
+    }
+
+    /// Tries a file again that could not be read for now. The log tells of a failure only if it has
+    /// another reason than the last one.
+    fn try_again(&mut self) {
+        let Some(before) = self.retry.take() else {
+            return;
+        };
+        let result = self.load_file(&before.file);
+        self.retry = retry_after(Some(&before), &before.file, &result);
+        let is_told = (self.retry.as_ref()).is_some_and(|retry| retry.error == before.error);
+        if !is_told {
+            // Logged and counted there.
+            let _ = self.settle(&before.file, SwapResult::Switched, result);
+        }
+    }
+
+    fn load_file(&mut self, file: &Path) -> Result<Switched, SwapError> {
         let settings = self.settings.clone();
-        let result = self.attempt(|loader, trial| match settings {
+        self.attempt(|loader, trial| match settings {
             None => loader.load(file, trial),
             Some(settings) => {
                 let version = source::version(file, settings)?;
                 loader.load_version(&version, trial)
             }
-        });
-        self.settle(file, SwapResult::Switched, result)
+        })
     }
 
     fn rollback(&mut self, digits: Option<&str>) -> Result<Swap, SwapError> {
@@ -155,7 +201,10 @@ impl Manager {
             version,
             report,
             ..
-        } = load(&self.loader, trial).map_err(Box::new)?;
+        } = load(&self.loader, trial).map_err(|error| match error.cause {
+            LoadCause::Stopped => SwapError::Stopped,
+            _ => SwapError::Load(Box::new(error)),
+        })?;
         let record = PolicyRecord::of(&version, policy.description());
         let observed = Observed::new(policy, self.pool.name(), &self.registry);
         let (done, switched) = bounded(1);
@@ -214,8 +263,17 @@ impl Manager {
                 status.history = self.history.iter().map(Version::from).collect();
                 Ok(swap)
             }
+            Err(SwapError::Stopped) => Err(SwapError::Stopped),
             Err(error) => {
-                tracing::error!(pool, file = %file.display(), %error, "policy refused: the old one serves on");
+                let file_shown = file.display();
+                match lock(&self.status).active {
+                    Some(_) => {
+                        tracing::error!(pool, file = %file_shown, %error, "policy refused: the old one serves on");
+                    }
+                    None => {
+                        tracing::error!(pool, file = %file_shown, %error, "policy refused: the fallback serves");
+                    }
+                }
                 self.count_fault(&error);
                 self.count(SwapResult::Refused);
                 lock(&self.status).tried(Swap::refused(at, file, &error.to_string()));
@@ -254,5 +312,22 @@ impl Manager {
         self.registry
             .counter(names::POLICY_FAULTS, labels)
             .increment(1);
+    }
+}
+
+/// When to try a file again, if its failure may pass.
+fn retry_after(
+    before: Option<&Retry>,
+    file: &Path,
+    result: &Result<Switched, SwapError>,
+) -> Option<Retry> {
+    match result {
+        Err(SwapError::Load(error)) if error.may_pass() => Some(Retry::after(
+            before,
+            file,
+            error.to_string(),
+            Instant::now(),
+        )),
+        _ => None,
     }
 }

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use switchyard_policy::PolicyVersion;
+use switchyard_policy::files::read_regular;
 use switchyard_policy::history::ContentHash;
-use switchyard_policy::loader::{LoadCause, LoadError, LoadPhase};
+use switchyard_policy::limits::COMPONENT_BYTES_MAX;
+use switchyard_policy::loader::{LoadError, LoadPhase};
 use switchyard_policy::settings::{self, SettingsError};
 
 /// Reads a component and its settings. `over` overrides the settings file next to the component, field
@@ -19,7 +21,8 @@ pub fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, LoadErro
         phase,
         cause,
     };
-    let bytes = std::fs::read(file).map_err(|e| fail(LoadPhase::Read, LoadCause::Io(e)))?;
+    let bytes =
+        read_regular(file, COMPONENT_BYTES_MAX).map_err(|e| fail(LoadPhase::Read, e.into()))?;
     let settings = settings(file, over).map_err(|e| fail(LoadPhase::Settings, e.into()))?;
     Ok(PolicyVersion {
         hash: ContentHash::of(&[&bytes, settings.as_bytes()]),
@@ -37,6 +40,7 @@ fn settings(file: &Path, over: toml::Table) -> Result<String, SettingsError> {
         file: own_file.clone(),
         line: None,
         reason,
+        may_pass: false,
     };
     let text = settings::read(&own_file)?;
     let mut merged: Map<String, Value> =

@@ -21,7 +21,7 @@ struct WeightFolders(BTreeMap<VariantId, PathBuf>);
 /// the watcher's own thread, for one variant at a time.
 ///
 /// # Errors
-/// A folder does not exist, or the system cannot watch it.
+/// A folder does not exist or cannot be read, or the system gives no thread.
 pub(super) fn watch(
     pool: &str,
     folders: BTreeMap<VariantId, PathBuf>,
@@ -58,13 +58,12 @@ impl FileGroups for WeightFolders {
         Ok(self.0.keys().copied().collect())
     }
 
-    fn stamps(&self, variant: &VariantId) -> FileStamps {
+    fn stamps(&self, variant: &VariantId) -> io::Result<FileStamps> {
         let mut stamps = FileStamps::default();
         if let Some(folder) = self.0.get(variant) {
-            // A folder that cannot be read has no files.
-            let _ = stamps.add_folder(folder, false);
+            stamps.add_folder(folder, false)?;
         }
-        stamps
+        Ok(stamps)
     }
 }
 
@@ -91,5 +90,31 @@ mod tests {
         fs::write(zoo.path().join("5/weights.safetensors"), "newer").unwrap();
         let report = reports.recv_timeout(Duration::from_secs(20));
         assert_eq!(report, Ok(VariantId(5)));
+    }
+
+    /// As volumes are mounted: the zoo is reached through a link above it.
+    #[cfg(unix)]
+    #[test]
+    fn weights_behind_a_link_that_leads_elsewhere_are_reported() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        for version in ["one", "two"] {
+            let folder = root.path().join(version).join("zoo/3");
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("weights.safetensors"), version).unwrap();
+        }
+        let current = root.path().join("current");
+        symlink("one", &current).unwrap();
+        let (send, reports) = mpsc::channel();
+        let report = move |variant| send.send(variant).unwrap();
+        let folders = [(VariantId(3), current.join("zoo/3"))];
+        let _watcher = watch("main", folders.into(), report).unwrap();
+        // The second time no look is under way any more: the poll has to see it.
+        for version in ["two", "one"] {
+            symlink(version, root.path().join("next")).unwrap();
+            fs::rename(root.path().join("next"), &current).unwrap();
+            let report = reports.recv_timeout(Duration::from_secs(20));
+            assert_eq!(report, Ok(VariantId(3)));
+        }
     }
 }

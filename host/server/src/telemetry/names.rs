@@ -35,6 +35,7 @@ pub(crate) const RECORDING_ACTIVE: &str = "switchyard_recording_active";
 pub(crate) const PREPARE_RUNS: &str = "switchyard_prepare_runs_total";
 pub(crate) const SHADOW_WINDOWS: &str = "switchyard_shadow_windows_total";
 pub(crate) const SHADOW_WINDOW_TIME: &str = "switchyard_shadow_window_seconds";
+pub(crate) const LOG_LINES_DROPPED: &str = "switchyard_log_lines_dropped_total";
 
 /// Histograms of durations.
 pub(super) const SECONDS: [&str; 4] = [
@@ -142,6 +143,11 @@ pub(super) fn describe() {
         SHADOW_WINDOW_TIME,
         Unit::Seconds,
         "One window call of the shadow, on a thread of its own"
+    );
+    describe_counter!(
+        LOG_LINES_DROPPED,
+        Unit::Count,
+        "Log lines dropped because the reader of stderr was too slow"
     );
     describe_counter!(RECORDED_WINDOWS, Unit::Count, "Windows recorded");
     describe_counter!(

@@ -8,6 +8,7 @@ use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 
+use super::log_queue::lines_dropped;
 use super::names;
 
 /// Bounds of durations in seconds: 2 us, the smallest window of a small policy, to 10 s.
@@ -81,6 +82,9 @@ impl Registry {
 
     /// Everything, in the Prometheus text format.
     pub fn render(&self) -> String {
+        // The log belongs to the process, not to one server.
+        self.counter(names::LOG_LINES_DROPPED, [])
+            .absolute(lines_dropped());
         self.handle.render()
     }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::spec::{BertHead, BertSpec};
 use crate::error::ModelError;
 use crate::networks::spec::{DEPTH_MAX, HYPER_PARAMETER_MAX};
+use crate::regular_file;
 
 /// Most entries of a vocabulary; the largest public ones have a quarter of it.
 const VOCABULARY_MAX: usize = 1 << 20;
@@ -81,7 +82,8 @@ fn default_eps() -> f64 {
 impl BertConfig {
     /// Reads and checks a file; afterwards every shape fits into memory and agrees with the card.
     pub(super) fn read(file: &Path, spec: &BertSpec) -> Result<Self, ModelError> {
-        let text = std::fs::read_to_string(file).map_err(|source| ModelError::io(file, source))?;
+        let text =
+            regular_file::read_to_string(file).map_err(|source| ModelError::io(file, source))?;
         let mut json = serde_json::Deserializer::from_str(&text);
         let config: Self = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             ModelError::field(file, error.path().to_string(), error.inner().to_string())

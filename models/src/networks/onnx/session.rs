@@ -22,6 +22,7 @@ use super::library;
 use super::spec::{OnnxScores, OnnxSpec};
 use crate::error::ModelError;
 use crate::networks::staged::{StagedModel, no_stage};
+use crate::regular_file;
 
 /// A graph of one stage and one exit.
 pub(crate) struct GraphSession {
@@ -65,7 +66,7 @@ struct BorrowedSession<'a> {
 impl GraphFile {
     fn open(path: &Path) -> std::result::Result<Self, ModelError> {
         let failed = |source| ModelError::io(path, source);
-        let file = File::open(path).map_err(failed)?;
+        let file = regular_file::open(path).map_err(failed)?;
         Ok(Self {
             before: file.metadata().map_err(failed)?,
             path: path.to_path_buf(),

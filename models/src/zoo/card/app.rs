@@ -9,6 +9,7 @@ use super::check::{StatedProfile, check_distribution, check_file_name, check_pro
 use crate::error::ModelError;
 use crate::features::Features;
 use crate::networks::datatype::Datatype;
+use crate::regular_file;
 
 /// File name of an application card.
 pub const APP_CARD: &str = "app.toml";
@@ -292,7 +293,7 @@ impl SneakPeekCard {
 
 /// The lines of a file of class names.
 fn read_classes(file: &Path) -> Result<Vec<String>, ModelError> {
-    let text = std::fs::read_to_string(file).map_err(|source| ModelError::io(file, source))?;
+    let text = regular_file::read_to_string(file).map_err(|source| ModelError::io(file, source))?;
     let names: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
     match names.iter().position(String::is_empty) {
         Some(at) => {

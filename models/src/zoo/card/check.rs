@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use crate::error::ModelError;
+use crate::regular_file;
 
 /// Largest distance of a distribution's sum from 1, and of a rounded figure from its recount.
 const TOLERANCE: f64 = 1e-3;
@@ -19,7 +20,7 @@ pub(super) struct StatedProfile<'a> {
 
 /// Reads a card.
 pub(super) fn read_toml<T: DeserializeOwned>(file: &Path) -> Result<T, ModelError> {
-    let text = std::fs::read_to_string(file).map_err(|source| ModelError::io(file, source))?;
+    let text = regular_file::read_to_string(file).map_err(|source| ModelError::io(file, source))?;
     toml::from_str(&text).map_err(|source| ModelError::CardSyntax {
         file: file.to_path_buf(),
         source: Box::new(source),

@@ -54,7 +54,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
         seed: 0,
     };
     let engine = PolicyEngine::live(&EngineOptions::default()).map_err(Failure::check)?;
-    let loader = Loader::new(engine, options).map_err(Failure::input)?;
+    let loader = Loader::new(engine, options);
     let report = match check(&loader, &args.file) {
         Ok(report) => report,
         Err(error) if error.phase == LoadPhase::Read => return Err(Failure::input(error)),

@@ -110,7 +110,7 @@ fn measure(subject: &Subject) -> Result<Cost, Failure> {
         seed: 0,
     };
     let engine = PolicyEngine::live(&EngineOptions::default()).map_err(Failure::check)?;
-    let loader = Loader::new(engine, options).map_err(Failure::input)?;
+    let loader = Loader::new(engine, options);
     let catalog = trial::catalog();
     let trial = PolicyTrial {
         catalog: &catalog,

@@ -88,7 +88,7 @@ impl Challenger {
             limits: header.limits(),
             seed: header.seed,
         };
-        let loader = Loader::new(component.engine.clone(), options).map_err(Failure::input)?;
+        let loader = Loader::new(component.engine.clone(), options);
         let trial = PolicyTrial {
             catalog,
             windows: &[],

@@ -42,7 +42,7 @@ impl Contenders {
             limits: test_bed.limits.clone(),
             seed: SEED,
         };
-        let loader = Arc::new(Loader::new(engine, options).map_err(Failure::input)?);
+        let loader = Arc::new(Loader::new(engine, options));
         let (mut list, mut records) = (Vec::<Contender>::new(), Vec::new());
         for named in named {
             let (contender, record) = contender(named, test_bed, &loader)?;
