@@ -98,6 +98,10 @@ pub struct Scheduler {
     estimates: Estimates,
     /// By app: the efficient batch of the variants that it gets.
     usual: Vec<EfficientBatch>,
+    /// By app: the time that its pending requests need, learnt from batches that were cut short.
+    margins: Vec<Micros>,
+    /// By app: the largest batch that the policy has made.
+    largest: Vec<u32>,
     /// Requests in [`RequestState::Late`], by deadline.
     late: BTreeSet<(Time, RequestId)>,
     next_probe: Time,
@@ -158,6 +162,8 @@ impl Scheduler {
             capacity: Capacity::of(&catalog),
             estimates: estimates(&catalog, &config),
             usual: vec![EfficientBatch::default(); catalog.apps.len()],
+            margins: vec![Micros::ZERO; catalog.apps.len()],
+            largest: vec![0; catalog.apps.len()],
             late: BTreeSet::new(),
             next_probe: Time::ZERO,
             flood: None,
@@ -349,6 +355,7 @@ impl Scheduler {
             self.empty_lanes(worker);
         }
         self.completions.clear();
+        self.largest.fill(0);
         self.restart_trigger(now);
     }
 
@@ -369,6 +376,8 @@ impl Scheduler {
         self.capacity = Capacity::of(&catalog);
         self.estimates = estimates(&catalog, &self.config);
         self.usual = vec![EfficientBatch::default(); catalog.apps.len()];
+        self.margins = vec![Micros::ZERO; catalog.apps.len()];
+        self.largest = vec![0; catalog.apps.len()];
         self.may_start.extend(self.workers.ids());
         self.catalog = catalog;
         for faulted in self.guard.configure(&self.catalog) {

@@ -5,9 +5,9 @@
 //! observed [slowdown](crate::estimate):
 //! - an arrival is refused if the requests ahead of it leave no time for it;
 //! - a pending request gives up once no variant can answer it in time on the worker that is free
-//!   first; also, while enough other requests of its app have the time, once the app's usual batch
-//!   would answer it late. Otherwise the oldest requests force ever smaller batches (the
-//!   early drop of Nexus, SOSP 2019, section 6.3);
+//!   first; also, while enough other requests of its app have the time, once it would cut the app's
+//!   batches short. Otherwise the oldest requests force ever smaller batches (the early drop of
+//!   Nexus, SOSP 2019, section 6.3);
 //! - rows that a batch would answer late leave it before it starts.
 //!
 //! An app that asks for more than its max-min fair share while others wait has a short queue, and
@@ -33,6 +33,9 @@ const PROBE_EVERY: Micros = Micros::from_millis(1_000);
 /// this many off.
 const USUAL_DECAY: u64 = 8;
 
+/// Of an app's margin, each batch that needs none takes one part in this many off.
+const MARGIN_DECAY: u64 = 8;
+
 /// The time that an app's next request takes.
 #[derive(Clone, Copy, Debug)]
 struct AppOutlook {
@@ -40,8 +43,10 @@ struct AppOutlook {
     start: Time,
     /// A batch of one by the fastest variant.
     fastest: Micros,
-    /// The usual efficient batch.
+    /// The usual batch.
     usual: Micros,
+    /// The time that requests need for their batches not to be cut short.
+    margin: Micros,
     /// Requests that give each worker that batch.
     enough: usize,
 }
@@ -92,8 +97,72 @@ impl Scheduler {
             start: self.workers.earliest_free(now),
             fastest,
             usual: usual_time,
+            margin: slowdown(usual.kind).of(self.margin_of(app)),
             enough: self.workers.up() * usual.size as usize,
         })
+    }
+
+    fn margin_of(&self, app: AppId) -> Micros {
+        self.margins.get(app.index()).copied().unwrap_or_default()
+    }
+
+    /// Learns from a batch whether the oldest requests of its app come too late for it: rows left
+    /// it, or the deadline of its first row kept it smaller than its exit's efficient batch. Policies
+    /// that turn to faster variants in time teach no margin.
+    fn learn_margin(&mut self, now: Time, worker: WorkerId, planned: u32, batch: &WorkerBatch) {
+        let Some(app) = self.catalog.variant(batch.variant).map(|v| v.app) else {
+            return;
+        };
+        if let Some(largest) = self.largest.get_mut(app.index()) {
+            *largest = planned.max(*largest);
+        }
+        let size = batch.members.len() as u32;
+        let needed = if size < planned {
+            self.profiled_of(worker, batch, planned)
+        } else {
+            self.cut_short(now, worker, app, batch)
+        };
+        if let Some(margin) = self.margins.get_mut(app.index()) {
+            let decayed = Micros(margin.0 - margin.0.div_ceil(MARGIN_DECAY));
+            *margin = needed.map_or(decayed, |needed| needed.max(*margin));
+        }
+    }
+
+    /// The latency of the efficient batch, or of the largest that the policy makes, if the deadlines
+    /// of a batch's rows kept it smaller.
+    fn cut_short(
+        &self,
+        now: Time,
+        worker: WorkerId,
+        app: AppId,
+        batch: &WorkerBatch,
+    ) -> Option<Micros> {
+        let kind = self.catalog.worker(worker)?.kind;
+        let exit = batch.exit?;
+        let efficient = self.capacity.efficient(kind, batch.variant, exit)?;
+        let size = batch.members.len() as u32;
+        let waiting = self.table.guarded(app)?.len();
+        let wanted = efficient.size.min(*self.largest.get(app.index())?);
+        if size >= wanted || waiting == 0 {
+            return None;
+        }
+        let larger = self.time_of(now, worker, batch, size + 1)?;
+        let deadlines = batch.members.iter().filter_map(|&id| self.table.get(id));
+        let first = deadlines.map(|entry| entry.request.deadline).min()?;
+        let is_cut = now + larger > first;
+        is_cut.then(|| self.profiled_of(worker, batch, wanted))?
+    }
+
+    fn profiled_of(&self, worker: WorkerId, batch: &WorkerBatch, size: u32) -> Option<Micros> {
+        let kind = self.catalog.worker(worker)?.kind;
+        self.catalog.profile.latency(
+            kind,
+            batch.variant,
+            batch.from_stage,
+            batch.to_stage,
+            batch.exit,
+            size,
+        )
     }
 
     fn usual_batch(&self, app: AppId) -> EfficientBatch {
@@ -253,19 +322,19 @@ impl Scheduler {
     /// The deadline from which on an app's requests keep their place.
     fn hopeless_before(&self, app: AppId, outlook: AppOutlook) -> Time {
         let by_fastest = outlook.start + outlook.fastest;
-        let by_usual = outlook.start + outlook.usual;
+        let by_margin = outlook.start + outlook.margin;
         let Some(waiting) = self.table.guarded(app) else {
             return by_fastest;
         };
-        let is_stale = waiting.first().is_some_and(|&(first, _)| first < by_usual);
+        let is_stale = waiting.first().is_some_and(|&(first, _)| first < by_margin);
         // While a worker is idle, the policy or the fallback can start the oldest at once.
         if !is_stale || waiting.len() <= outlook.enough || self.workers.any_idle() {
             return by_fastest;
         }
-        // The usual batches can be filled with requests that have the time.
+        // Batches can be filled with requests that have the time.
         let fresh = waiting.iter().rev().nth(outlook.enough.saturating_sub(1));
-        match fresh.is_some_and(|&(deadline, _)| deadline >= by_usual) {
-            true => by_usual.max(by_fastest),
+        match fresh.is_some_and(|&(deadline, _)| deadline >= by_margin) {
+            true => by_margin.max(by_fastest),
             false => by_fastest,
         }
     }
@@ -314,16 +383,31 @@ impl Scheduler {
         &mut self,
         now: Time,
         worker: WorkerId,
-        mut batch: WorkerBatch,
+        batch: WorkerBatch,
     ) -> Option<WorkerBatch> {
         let app = self.catalog.variant(batch.variant)?.app;
         let is_guarded = self.catalog.app(app)?.late.is_guarded();
         if !is_guarded || batch.late {
             return Some(batch);
         }
-        if batch.from_stage == 0 {
-            self.note_usual(worker, &batch);
+        if batch.from_stage > 0 || batch.pinned {
+            return self.without_late_rows(now, worker, batch);
         }
+        self.note_usual(worker, &batch);
+        let planned = batch.members.len() as u32;
+        let kept = self.without_late_rows(now, worker, batch);
+        if let Some(batch) = &kept {
+            self.learn_margin(now, worker, planned, batch);
+        }
+        kept
+    }
+
+    fn without_late_rows(
+        &mut self,
+        now: Time,
+        worker: WorkerId,
+        mut batch: WorkerBatch,
+    ) -> Option<WorkerBatch> {
         let mut rows = self.deadlines(&batch);
         let is_in_time = |size: usize, deadline: Time, batch: &WorkerBatch| {
             let time = self.time_of(now, worker, batch, size as u32);
