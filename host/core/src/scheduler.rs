@@ -10,6 +10,8 @@
 
 mod arrivals;
 mod batches;
+mod outages;
+mod repeats;
 mod windows;
 
 use std::collections::VecDeque;
@@ -90,6 +92,13 @@ pub struct Scheduler {
     /// When the fallback last served a starving request.
     relieved: Time,
     batches_made: u64,
+    batches_running: usize,
+    /// No running batch is overdue before this. None while none runs.
+    overdue_from: Option<Time>,
+    /// By app: no worker is up that can hold any of its variants.
+    unserved: Vec<bool>,
+    /// Requests that wait for a worker that can hold their pinned variant.
+    stranded: usize,
     draining: bool,
     completions: VecDeque<Completion>,
     out: VecDeque<Command>,
@@ -129,6 +138,10 @@ impl Scheduler {
             windows_opened: 0,
             relieved: Time::ZERO,
             batches_made: 0,
+            batches_running: 0,
+            overdue_from: None,
+            unserved: vec![false; catalog.apps.len()],
+            stranded: 0,
             draining: false,
             completions: VecDeque::new(),
             out: VecDeque::new(),
@@ -147,11 +160,7 @@ impl Scheduler {
             Event::Arrived(request) => self.handle_arrival(now, request),
             Event::Evidence { request, counts } => self.handle_evidence(request, counts),
             Event::Cancelled(request) => self.handle_cancelled(now, request),
-            Event::Finished {
-                worker,
-                batch,
-                result,
-            } => self.handle_finished(now, worker, batch, result),
+            Event::Finished { worker, batch, end } => self.handle_finished(now, worker, batch, end),
             Event::Residency {
                 worker,
                 resident,
@@ -163,7 +172,7 @@ impl Scheduler {
                 }
             }
             Event::WorkerDown { worker, reason } => self.handle_worker_down(now, worker, &reason),
-            Event::WorkerUp(worker) => self.handle_worker_up(worker),
+            Event::WorkerUp(worker) => self.handle_worker_up(now, worker),
             Event::PolicyChanged(policy) => self.handle_policy_changed(now, policy),
             Event::PolicyRemoved => self.handle_policy_removed(now),
             Event::CatalogChanged(catalog) => self.handle_catalog_changed(now, catalog),
@@ -180,6 +189,8 @@ impl Scheduler {
                 return Some(command);
             }
             self.drop_expired(now);
+            self.drop_overdue(now);
+            self.reject_unserved(now);
             self.start_workers(now);
             if !self.open_window(now) && self.out.is_empty() {
                 return None;
@@ -192,6 +203,8 @@ impl Scheduler {
     /// such as a trainer. None: no command is left.
     pub fn poll_between_windows(&mut self, now: Time) -> Option<Command> {
         self.drop_expired(now);
+        self.drop_overdue(now);
+        self.reject_unserved(now);
         self.start_workers(now);
         self.out.pop_front()
     }
@@ -207,10 +220,17 @@ impl Scheduler {
     pub fn next_wakeup(&self) -> Option<Time> {
         let expiry = self.table.next_expiry().map(|at| at + Micros(1));
         let starving = self.starving_at().map(|(at, _)| at);
-        [self.trigger.next_time(), expiry, starving]
-            .into_iter()
-            .flatten()
-            .min()
+        let unserved = self.unserved_until();
+        [
+            self.trigger.next_time(),
+            expiry,
+            starving,
+            self.overdue_from,
+            unserved,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// The catalog in force.
@@ -246,6 +266,17 @@ impl Scheduler {
     /// Label of the policy that is asked first.
     pub fn policy_label(&self) -> Arc<str> {
         self.guard.label()
+    }
+
+    /// Whether a worker is up: it was not lost, or it is back.
+    pub fn is_up(&self, worker: WorkerId) -> bool {
+        let held = self.workers.get(worker.index());
+        held.is_some_and(|held| held.up)
+    }
+
+    /// Whether the native fallback serves: there is no policy, or the active one fails.
+    pub fn fallback_serves(&self) -> bool {
+        !self.guard.has_policy() || self.guard.rescue().is_some()
     }
 
     /// The last decisions.
@@ -299,6 +330,7 @@ impl Scheduler {
         self.load = LoadMonitor::new(catalog.apps.len());
         self.may_start.extend(self.workers.ids());
         self.catalog = catalog;
+        self.note_served();
         for faulted in self.guard.configure(&self.catalog) {
             self.out
                 .push_back(Command::Notice(Notice::PolicyFaulted(faulted)));

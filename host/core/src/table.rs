@@ -28,6 +28,7 @@ pub(crate) struct RequestEntry {
     pub(crate) request: Request,
     pub(crate) evidence: Option<Evidence>,
     pub(crate) progress: Option<Progress>,
+    pub(crate) repeats: Repeats,
     state: RequestState,
     expires: bool,
 }
@@ -43,6 +44,17 @@ pub(crate) enum RequestState {
     Queued(WorkerId, BatchId),
     /// In the running batch.
     Running(WorkerId, BatchId),
+    /// Waits for a worker that can hold its pinned variant: none is up.
+    Stranded,
+}
+
+/// The tries of a request that brought no answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repeats {
+    /// Batches that failed.
+    pub(crate) failed: u8,
+    /// Batches that were lost with their worker.
+    pub(crate) lost: u8,
 }
 
 // === impl RequestTable ===
@@ -73,6 +85,7 @@ impl RequestTable {
             request,
             evidence: None,
             progress: None,
+            repeats: Repeats::default(),
             state: RequestState::Pending,
             expires,
         }));

@@ -65,7 +65,9 @@ impl PlanState for LiveState<'_> {
             stands: match entry.state() {
                 RequestState::Pending => RequestStands::Pending,
                 RequestState::Queued(_, batch) => RequestStands::Queued(batch),
-                RequestState::Lane(_) | RequestState::Running(..) => RequestStands::Elsewhere,
+                RequestState::Lane(_) | RequestState::Running(..) | RequestState::Stranded => {
+                    RequestStands::Elsewhere
+                }
             },
             progress: entry.progress,
             has_evidence: entry.evidence.is_some(),

@@ -55,7 +55,7 @@ impl Scheduler {
         let able = able.filter(|&worker| self.takes_pinned(worker, variant));
         let best = able.min_by_key(|&worker| (self.workers[worker].free_at(now), worker));
         let (Some(worker), Some(found)) = (best, self.catalog.variant(variant)) else {
-            return self.reject(now, id, Rejection::PendingFull);
+            return self.strand(now, id, variant);
         };
         let (max_batch, stages, exit) = (found.max_batch, found.stages, found.last_exit());
         let joins = |batch: &&mut WorkerBatch| {
@@ -148,7 +148,9 @@ impl Scheduler {
             };
             let from = match entry.state() {
                 RequestState::Running(..) => continue,
-                RequestState::Lane(_) | RequestState::Queued(..) => DroppedFrom::Queue,
+                RequestState::Lane(_) | RequestState::Queued(..) | RequestState::Stranded => {
+                    DroppedFrom::Queue
+                }
                 RequestState::Pending if entry.progress.is_some() => DroppedFrom::BetweenStages,
                 RequestState::Pending => DroppedFrom::Pending,
             };
@@ -158,7 +160,7 @@ impl Scheduler {
     }
 
     /// Takes a request out of its lane or waiting batch.
-    fn withdraw(&mut self, id: RequestId) {
+    pub(super) fn withdraw(&mut self, id: RequestId) {
         let Some(state) = self.table.get(id).map(RequestEntry::state) else {
             return;
         };
@@ -169,12 +171,15 @@ impl Scheduler {
                 }
             }
             RequestState::Queued(worker, batch) => {
-                let queue = &mut self.workers[worker].queue;
-                if let Some(held) = queue.iter_mut().find(|held| held.id == batch) {
-                    held.members.retain(|member| *member != id);
+                let held = &mut self.workers[worker];
+                for queue in [&mut held.alone, &mut held.queue] {
+                    if let Some(held) = queue.iter_mut().find(|held| held.id == batch) {
+                        held.members.retain(|member| *member != id);
+                    }
+                    queue.retain(|held| !held.members.is_empty());
                 }
-                queue.retain(|held| !held.members.is_empty());
             }
+            RequestState::Stranded => self.stranded = self.stranded.saturating_sub(1),
             RequestState::Pending | RequestState::Running(..) => {}
         }
     }

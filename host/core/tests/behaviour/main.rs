@@ -4,6 +4,7 @@
 mod bed;
 mod decisions;
 mod guarding;
+mod losing;
 mod plans;
 mod properties;
 mod serving;

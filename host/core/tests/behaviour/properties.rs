@@ -56,6 +56,23 @@ proptest! {
         driver.check_empty();
     }
 
+    /// Lost workers stay away: every request ends all the same, by its deadline and the patience.
+    #[test]
+    fn every_request_ends_if_no_worker_comes_back(
+        steps in prop::collection::vec(scheduler_step(), 1..120),
+        seed in any::<u64>(),
+        hostility in 0.0..1.0f64,
+    ) {
+        let mut driver = play(&steps, seed, hostility);
+        for w in 0..2 {
+            driver.hang(WorkerId(w));
+        }
+        driver.give(Event::PolicyRemoved);
+        driver.drain();
+        driver.check();
+        prop_assert_eq!(driver.scheduler.live(), 0);
+    }
+
     #[test]
     fn the_same_inputs_give_the_same_commands(
         steps in prop::collection::vec(scheduler_step(), 1..80),

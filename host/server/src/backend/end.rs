@@ -68,7 +68,7 @@ pub(super) fn error(error: &CallError) -> InferError {
             InferError::RefusedByPolicy("it chose not to serve this request".to_owned())
         }
         Outcome::Rejected(Rejection::NoWorker) => {
-            InferError::NotReady("no worker can hold the model".to_owned())
+            InferError::NotReady("no worker that can hold the model is up".to_owned())
         }
         Outcome::Rejected(Rejection::Draining) | Outcome::Cancelled => InferError::Draining,
         Outcome::Dropped(_) => InferError::DeadlineDropped {

@@ -91,6 +91,23 @@ impl Driver {
                     tracing::warn!(pool, %to, %fault, "the policy's state was not handed over");
                 }
             }
+            Notice::WorkerOverdue {
+                worker,
+                batch,
+                expected,
+                ran_for,
+            } => {
+                let (worker, batch) = (worker.0, batch.0);
+                tracing::error!(pool, worker, batch, %expected, %ran_for, "worker does not answer");
+            }
+            Notice::WorkerRecovered {
+                worker,
+                batch,
+                ran_for,
+            } => {
+                let (worker, batch) = (worker.0, batch.0);
+                tracing::warn!(pool, worker, batch, %ran_for, "worker serves again");
+            }
             Notice::PolicyRemoved { from } => {
                 let by = self.scheduler.policy_label();
                 tracing::error!(pool, %from, %by, "policy removed: the fallback serves");

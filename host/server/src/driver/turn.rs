@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use switchyard_core::event::Launch;
+use switchyard_core::event::{BatchEnd, Launch};
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::policy::FaultKind;
 use switchyard_core::request::Request;
 use switchyard_core::time::Time;
 use switchyard_core::{Command, Event, Scheduler};
 use switchyard_executor::{
-    ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded, Worker, WorkerDown,
-    WorkerEvent,
+    BatchOutput, ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded, Worker,
+    WorkerDown, WorkerEvent,
 };
 use tokio::sync::oneshot;
 
@@ -287,20 +287,15 @@ impl Driver {
             .result
             .as_ref()
             .is_err_and(ExecuteError::is_repeated);
-        let result = finished.result.map(drop).map_err(|error| error.to_string());
-        if let Err(reason) = &result
+        if let Err(error) = &finished.result
             && !repeated
         {
+            let reason = error.to_string();
             tracing::warn!(pool = self.name, worker = worker.0, reason, "batch failed");
         }
-        self.scheduler.handle(
-            now,
-            Event::Finished {
-                worker,
-                batch,
-                result,
-            },
-        );
+        let end = end_of(finished.result);
+        let event = Event::Finished { worker, batch, end };
+        self.scheduler.handle(now, event);
     }
 
     pub(super) fn residency(&mut self, now: Time, worker: WorkerId, residency: Residency) {
@@ -372,25 +367,26 @@ impl Driver {
         };
         let handed_over = match self.workers.get(launch.worker.index()) {
             Some(worker) => worker.run(job).map_err(|refused| match refused {
-                Refused::Full(_) => "the worker's command queue is full",
-                Refused::Down(_) => "the worker is down",
+                Refused::Full(_) => BatchEnd::Failed {
+                    reason: "the worker's command queue is full".to_owned(),
+                    repeatable: true,
+                },
+                Refused::Down(_) => lost("the worker's thread has ended"),
             }),
-            None => Err("there is no such worker"),
+            None => Err(lost("there is no such worker")),
         };
         match handed_over {
             Ok(()) => self.waiters.started(launch),
-            Err(reason) => {
+            Err(end) => {
+                let reason = format!("{end:?}");
                 tracing::error!(
                     pool = self.name,
                     worker = launch.worker.0,
                     reason,
                     "batch refused"
                 );
-                let event = Event::Finished {
-                    worker: launch.worker,
-                    batch: launch.batch,
-                    result: Err(reason.to_owned()),
-                };
+                let (worker, batch) = (launch.worker, launch.batch);
+                let event = Event::Finished { worker, batch, end };
                 self.scheduler.handle(now, event);
             }
         }
@@ -449,4 +445,22 @@ impl Driver {
             workers: self.worker_status(),
         }
     }
+}
+
+fn lost(reason: impl Into<String>) -> BatchEnd {
+    let reason = reason.into();
+    BatchEnd::Lost { reason }
+}
+
+/// The end of a batch for the core.
+fn end_of(result: Result<BatchOutput, ExecuteError>) -> BatchEnd {
+    let Err(error) = result else {
+        return BatchEnd::Done;
+    };
+    if matches!(error, ExecuteError::Stopped) || error.is_fatal() {
+        return lost(error.to_string());
+    }
+    let reason = error.to_string();
+    let repeatable = error.is_repeatable();
+    BatchEnd::Failed { reason, repeatable }
 }
