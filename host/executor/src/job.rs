@@ -1,5 +1,8 @@
 //! Jobs, which go to a worker, and results, which come back.
 
+use std::sync::Arc;
+
+use smallvec::SmallVec;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
@@ -33,9 +36,13 @@ pub struct Job {
 pub struct JobRow {
     /// The request.
     pub request: RequestId,
-    /// The request's tensors, moved in; `None` when its activations are parked here.
-    pub input: Option<Vec<InputTensor>>,
+    /// The request's tensors; `None` when its activations are parked here.
+    pub input: Option<RowTensors>,
 }
+
+/// The tensors of one request, one per input of its app. Clones share the values, so that the
+/// driver keeps a request's tensors until its answer, for another try.
+pub type RowTensors = SmallVec<[InputTensor; 1]>;
 
 /// The flat values of one input tensor of one request; its shape is the app's.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +54,7 @@ pub enum InputTensor {
     /// v2 datatype UINT8.
     Bytes(Values<u8>),
     /// v2 datatype BYTES: one text.
-    Text(String),
+    Text(Arc<str>),
 }
 
 /// Type of the values of an input.

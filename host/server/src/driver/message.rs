@@ -11,7 +11,7 @@ use switchyard_core::policy::{Policy, WindowFields};
 use switchyard_core::request::{Evidence, Outcome};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
-use switchyard_executor::{InputTensor, LoadedModel, WorkerEvent};
+use switchyard_executor::{LoadedModel, RowTensors, WorkerEvent};
 use switchyard_policy::recording::PolicyRecord;
 use tokio::sync::oneshot;
 
@@ -122,7 +122,7 @@ pub struct SubmittedCall {
 #[derive(Debug)]
 pub struct RowInput {
     /// One tensor per input of the app.
-    pub tensors: Vec<InputTensor>,
+    pub tensors: RowTensors,
     /// A copy of all tensors for the evidence thread, if the policy sees evidence.
     pub peek: Option<Vec<f32>>,
 }

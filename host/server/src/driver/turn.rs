@@ -351,7 +351,7 @@ impl Driver {
         let rows = launch.requests.iter().map(|&request| JobRow {
             request,
             input: match launch.from_stage {
-                0 => self.waiters.take_inputs(request),
+                0 => self.waiters.inputs(request),
                 _ => None,
             },
         });
