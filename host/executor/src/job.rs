@@ -1,5 +1,6 @@
 //! Jobs, which go to a worker, and results, which come back.
 
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -128,6 +129,16 @@ pub struct CacheCounts {
     pub loads: u64,
     /// Loads that failed.
     pub load_errors: u64,
+}
+
+impl AddAssign for CacheCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.evictions += other.evictions;
+        self.loads += other.loads;
+        self.load_errors += other.load_errors;
+    }
 }
 
 // === impl InputTensor ===

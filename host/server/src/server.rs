@@ -33,6 +33,17 @@ use crate::telemetry::Registry;
 /// How often recorded samples are folded into histograms.
 const UPKEEP: Duration = Duration::from_secs(5);
 
+/// Time from the failure of a driver to the end of the process: clients of other pools get their
+/// answers, and load balancers see that this server is not alive.
+pub const FAILURE_GRACE: Duration = Duration::from_secs(10);
+
+/// How often drivers are looked at for a failure.
+const FAILURE_CHECK: Duration = Duration::from_millis(250);
+
+/// Most time that the end of all threads may take, after the drain. Together with the rest of a stop
+/// it stays below two seconds.
+const STOP_LIMIT: Duration = Duration::from_millis(1_500);
+
 /// A server before it serves.
 pub struct Server {
     // Dropped in this order: the threads that send messages to the drivers, then the drivers.
@@ -50,6 +61,14 @@ pub struct Server {
 pub struct Listeners {
     http: TcpListener,
     admin: TcpListener,
+}
+
+/// The driver of a pool panicked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("pool {pool}: its scheduler failed; restart the server, and report the panic in its log")]
+pub struct DriverFailed {
+    /// The pool.
+    pub pool: String,
 }
 
 /// Why a server could not be started.
@@ -221,8 +240,17 @@ impl Server {
     }
 
     /// Serves until `shutdown` completes, then drains: readiness answers 503, new requests are refused,
-    /// and accepted ones are served for at most the drain timeout.
-    pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) {
+    /// and accepted ones are served for at most the drain timeout. Returns at most two seconds later,
+    /// in whatever state the server is.
+    ///
+    /// # Errors
+    /// The driver of a pool panicked. Liveness has answered 503 for [`FAILURE_GRACE`], and the process
+    /// should be restarted.
+    pub async fn serve(
+        self,
+        listeners: Listeners,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), DriverFailed> {
         let registry = self.admin.registry().clone();
         let upkeep = tokio::spawn(async move {
             let mut tick = tokio::time::interval(UPKEEP);
@@ -233,21 +261,64 @@ impl Server {
         });
         let admin = tokio::spawn(admin::serve(listeners.admin, self.admin));
         let limits = self.config.server.limits();
-        let drained = ingress::serve(listeners.http, self.backend, limits, shutdown).await;
-        let began = Instant::now();
-        let deadline = began + self.config.server.drain_timeout();
-        let handles = self.pools.iter().map(|pool| Arc::clone(pool.handle()));
-        let empty = drain(handles.collect(), deadline).await;
+        let handles: Vec<_> = self.pools.iter().map(|p| Arc::clone(p.handle())).collect();
+        let (mut failed, mut stopped_at) = (None, None);
+        let stop = async {
+            tokio::select! {
+                () = shutdown => {}
+                pool = driver_failure(&handles) => failed = Some(DriverFailed { pool }),
+            }
+            stopped_at = Some(Instant::now());
+        };
+        let drained = ingress::serve(listeners.http, self.backend, limits, stop).await;
+        let deadline = stopped_at.unwrap_or_else(Instant::now) + self.config.server.drain_timeout();
+        let empty = drain(handles, deadline).await;
         tracing::info!(cut_connections = drained.cut_connections, empty, "drained");
         upkeep.abort();
         admin.abort();
-        // Joining threads blocks. No other task runs on this runtime by now.
-        drop(self.policies);
-        drop(self.shadows);
-        drop(self.preparers);
-        drop(self.reloads);
-        drop(self.pools);
+        let parts = (
+            self.policies,
+            self.shadows,
+            self.preparers,
+            self.reloads,
+            self.pools,
+        );
+        if !end_within(STOP_LIMIT, parts).await {
+            tracing::error!("threads that do not end are left behind");
+        }
+        failed.map_or(Ok(()), Err)
     }
+}
+
+/// The name of the first pool whose driver panicked, [`FAILURE_GRACE`] after this was noticed.
+async fn driver_failure(pools: &[Arc<PoolHandle>]) -> String {
+    loop {
+        if let Some(failed) = pools.iter().find(|pool| pool.has_failed()) {
+            let (pool, grace_s) = (failed.name().to_owned(), FAILURE_GRACE.as_secs());
+            tracing::error!(
+                pool,
+                grace_s,
+                "the scheduler has failed: the server will stop"
+            );
+            tokio::time::sleep(FAILURE_GRACE).await;
+            return pool;
+        }
+        tokio::time::sleep(FAILURE_CHECK).await;
+    }
+}
+
+/// Drops the parts of a server, which joins their threads, on a thread of its own. False: some had not
+/// ended in time. They end with the process.
+async fn end_within<T: Send + 'static>(limit: Duration, parts: T) -> bool {
+    let (done, ended) = oneshot::channel::<()>();
+    let spawned = std::thread::Builder::new()
+        .name("server-end".to_owned())
+        .spawn(move || {
+            drop(parts);
+            drop(done);
+        });
+    // The sender is dropped, also if there is no thread: then the parts were dropped here.
+    spawned.is_ok() && tokio::time::timeout(limit, ended).await.is_ok()
 }
 
 // === impl Listeners ===
@@ -388,4 +459,26 @@ async fn drain(pools: Vec<Arc<PoolHandle>>, deadline: Instant) -> bool {
     tokio::time::timeout_at(deadline.into(), all)
         .await
         .unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its thread never ends.
+    struct Stuck;
+
+    impl Drop for Stuck {
+        fn drop(&mut self) {
+            std::thread::sleep(Duration::from_secs(60));
+        }
+    }
+
+    #[tokio::test]
+    async fn threads_that_hang_do_not_delay_the_stop() {
+        let began = Instant::now();
+        assert!(!end_within(Duration::from_millis(50), (Stuck, 1)).await);
+        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(end_within(Duration::from_secs(10), ("ends", 1)).await);
+    }
 }

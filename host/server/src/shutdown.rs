@@ -21,7 +21,8 @@ impl Cancel {
     }
 }
 
-/// Completes when the process is asked to stop.
+/// Completes when the process is asked to stop. From then on a further signal ends the process at once,
+/// with the code that shells give a process ended by it: 128 and its number.
 ///
 /// # Errors
 /// The system does not let the process listen for signals.
@@ -31,11 +32,20 @@ pub fn signalled() -> std::io::Result<impl Future<Output = &'static str> + Send>
 
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
+    let mut either = async move || {
         tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => ("SIGTERM", 15),
+            _ = interrupt.recv() => ("SIGINT", 2),
         }
+    };
+    Ok(async move {
+        let (first, _) = either().await;
+        tokio::spawn(async move {
+            let (signal, number) = either().await;
+            tracing::warn!(signal, "second signal: ending at once");
+            std::process::exit(128 + number);
+        });
+        first
     })
 }
 

@@ -21,7 +21,7 @@ use switchyard_server::shutdown::{self, Cancel};
 
 The server binds its addresses first, then reads models and profile; if no profile of this
 machine fits, it measures one. On SIGTERM or SIGINT it answers the accepted requests and
-stops.")]
+stops; a second signal ends it at once.")]
 pub(super) struct ServeArgs {
     /// Configuration file [default: the shipped demo configuration]
     #[arg(long, value_name = "FILE")]
@@ -73,7 +73,10 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(Failure::input)?;
-    runtime.block_on(serve(config))
+    let served = runtime.block_on(serve(config));
+    // A task that blocks, such as a read of a file that hangs, does not hold up the end.
+    runtime.shutdown_background();
+    served
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {
@@ -109,7 +112,10 @@ async fn serve(config: Config) -> Result<(), Failure> {
         let signal = signalled.await;
         tracing::info!(signal, "draining");
     };
-    server.serve(listeners, shutdown).await;
+    server
+        .serve(listeners, shutdown)
+        .await
+        .map_err(Failure::check)?;
     tracing::info!("stopped");
     Ok(())
 }

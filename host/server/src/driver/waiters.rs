@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use switchyard_core::event::Launch;
-use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId};
+use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::time::{Micros, Time};
 use switchyard_executor::{BatchOutput, RowTensors};
 use tokio::sync::oneshot;
@@ -48,6 +48,7 @@ struct Open {
 
 /// A batch that a worker has.
 pub(super) struct Running {
+    worker: WorkerId,
     pub(super) variant: VariantId,
     pub(super) from_stage: u32,
     pub(super) to_stage: u32,
@@ -103,6 +104,7 @@ impl Waiters {
     /// A worker has a batch.
     pub(super) fn started(&mut self, launch: &Launch) {
         let running = Running {
+            worker: launch.worker,
             variant: launch.variant,
             from_stage: launch.from_stage,
             to_stage: launch.to_stage,
@@ -133,6 +135,11 @@ impl Waiters {
             }
         }
         Some(running)
+    }
+
+    /// A worker is lost: its batches have no end.
+    pub(super) fn forget(&mut self, worker: WorkerId) {
+        self.batches.retain(|_, running| running.worker != worker);
     }
 
     /// A request has ended; its row.
