@@ -12,8 +12,8 @@ use switchyard_core::request::Request;
 use switchyard_core::time::Time;
 use switchyard_core::{Command, Event, Scheduler};
 use switchyard_executor::{
-    BatchOutput, ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded,
-    WorkerDown, WorkerEvent,
+    BatchOutput, ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded, WorkerDown,
+    WorkerEvent,
 };
 use tokio::sync::oneshot;
 
