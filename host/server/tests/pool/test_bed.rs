@@ -17,8 +17,8 @@ use switchyard_executor::{
 };
 use switchyard_server::clock::Clock;
 use switchyard_server::driver::{
-    CallEnd, Message, Pool, PoolCall, PoolExecutor, PoolHandle, PoolParts, PoolStatus, PoolWeights,
-    RowInput,
+    CallEnd, Message, NotServed, Pool, PoolCall, PoolExecutor, PoolHandle, PoolParts, PoolStatus,
+    PoolWeights, RowInput,
 };
 use switchyard_server::readiness::Readiness;
 use switchyard_server::telemetry::Registry;
@@ -36,8 +36,10 @@ pub(crate) struct Controls {
     /// The next batch hangs until `released`.
     pub(crate) hang: AtomicBool,
     pub(crate) hangs: AtomicBool,
-    released: Mutex<bool>,
-    release: Condvar,
+    pub(crate) released: Mutex<bool>,
+    pub(crate) release: Condvar,
+    /// Variants that cannot be loaded.
+    pub(crate) broken: Mutex<Vec<VariantId>>,
     /// Sizes of all batches.
     pub(crate) sizes: Mutex<Vec<usize>>,
 }
@@ -81,6 +83,9 @@ impl Executor for Controlled {
     }
 
     fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError> {
+        if self.controls.broken.lock().unwrap().contains(&variant) {
+            return Err(LoadError::new(format!("variant {}", variant.0), "cut off").into());
+        }
         self.inner.preload(variant)
     }
 
@@ -184,7 +189,11 @@ pub(crate) struct TestPool {
 
 impl TestPool {
     pub(crate) async fn start() -> Self {
-        let controls = Arc::new(Controls::default());
+        Self::start_with(Controls::default()).await
+    }
+
+    pub(crate) async fn start_with(controls: Controls) -> Self {
+        let controls = Arc::new(controls);
         let catalog = catalog();
         let build = {
             let (catalog, controls) = (Arc::clone(&catalog), Arc::clone(&controls));
@@ -234,6 +243,14 @@ impl TestPool {
 
     /// One row.
     pub(crate) async fn serve(&self, app: u32, timeout: Duration) -> CallEnd {
+        self.try_serve(app, timeout).await.unwrap()
+    }
+
+    pub(crate) async fn try_serve(
+        &self,
+        app: u32,
+        timeout: Duration,
+    ) -> Result<CallEnd, NotServed> {
         let arrival = self.pool.clock().now();
         let call = PoolCall {
             app: AppId(app),
@@ -247,7 +264,7 @@ impl TestPool {
                 peek: None,
             }],
         };
-        self.pool.serve(call).await.unwrap()
+        self.pool.serve(call).await
     }
 
     pub(crate) async fn status(&self) -> PoolStatus {
