@@ -40,6 +40,9 @@ pub const FAILURE_GRACE: Duration = Duration::from_secs(10);
 /// How often drivers are looked at for a failure.
 const FAILURE_CHECK: Duration = Duration::from_millis(250);
 
+/// Time for the pools to drop the requests of connections that were cut at the drain timeout.
+const POOLS_DRAIN_MIN: Duration = Duration::from_millis(250);
+
 /// Most time that the end of all threads may take, after the drain. Together with the rest of a stop
 /// it stays below two seconds.
 const STOP_LIMIT: Duration = Duration::from_millis(1_500);
@@ -262,16 +265,24 @@ impl Server {
         let admin = tokio::spawn(admin::serve(listeners.admin, self.admin));
         let limits = self.config.server.limits();
         let handles: Vec<_> = self.pools.iter().map(|p| Arc::clone(p.handle())).collect();
+        let failed_pool = || {
+            let failed = handles.iter().find(|pool| pool.has_failed());
+            failed.map(|pool| pool.name().to_owned())
+        };
         let (mut failed, mut stopped_at) = (None, None);
         let stop = async {
             tokio::select! {
                 () = shutdown => {}
-                pool = driver_failure(&handles) => failed = Some(DriverFailed { pool }),
+                pool = driver_failure(failed_pool, FAILURE_GRACE) => {
+                    failed = Some(DriverFailed { pool });
+                }
             }
             stopped_at = Some(Instant::now());
         };
         let drained = ingress::serve(listeners.http, self.backend, limits, stop).await;
-        let deadline = stopped_at.unwrap_or_else(Instant::now) + self.config.server.drain_timeout();
+        let now = Instant::now();
+        let deadline = stopped_at.unwrap_or(now) + self.config.server.drain_timeout();
+        let deadline = deadline.max(now + POOLS_DRAIN_MIN);
         let empty = drain(handles, deadline).await;
         tracing::info!(cut_connections = drained.cut_connections, empty, "drained");
         upkeep.abort();
@@ -290,17 +301,17 @@ impl Server {
     }
 }
 
-/// The name of the first pool whose driver panicked, [`FAILURE_GRACE`] after this was noticed.
-async fn driver_failure(pools: &[Arc<PoolHandle>]) -> String {
+/// The name of the first pool whose driver panicked, a grace time after this was noticed.
+async fn driver_failure(failed: impl Fn() -> Option<String>, grace: Duration) -> String {
     loop {
-        if let Some(failed) = pools.iter().find(|pool| pool.has_failed()) {
-            let (pool, grace_s) = (failed.name().to_owned(), FAILURE_GRACE.as_secs());
+        if let Some(pool) = failed() {
+            let grace_s = grace.as_secs();
             tracing::error!(
                 pool,
                 grace_s,
                 "the scheduler has failed: the server will stop"
             );
-            tokio::time::sleep(FAILURE_GRACE).await;
+            tokio::time::sleep(grace).await;
             return pool;
         }
         tokio::time::sleep(FAILURE_CHECK).await;
@@ -472,6 +483,20 @@ mod tests {
         fn drop(&mut self) {
             std::thread::sleep(Duration::from_secs(60));
         }
+    }
+
+    #[tokio::test]
+    async fn a_driver_that_fails_stops_the_server_after_a_grace_time() {
+        let failed = std::cell::Cell::new(None);
+        let grace = Duration::from_millis(20);
+        let noticed = driver_failure(|| failed.take(), grace);
+        tokio::pin!(noticed);
+        let early = tokio::time::timeout(Duration::from_millis(300), &mut noticed).await;
+        assert!(early.is_err(), "no driver has failed");
+        let began = Instant::now();
+        failed.set(Some("main".to_owned()));
+        assert_eq!(noticed.await, "main");
+        assert!(began.elapsed() >= grace);
     }
 
     #[tokio::test]
