@@ -41,6 +41,12 @@ impl Driver {
             let _ = done.send(Err("no such app".to_owned()));
             return;
         };
+        let mut workers = (0..self.held.len() as u32).map(WorkerId);
+        if !workers.any(|worker| self.scheduler.is_up(worker)) {
+            let reason = "no worker is up: try again once the pool is ready";
+            let _ = done.send(Err(reason.to_owned()));
+            return;
+        }
         models.waiting.push(done);
         if models.unloaded {
             models.unloaded = false;
@@ -179,8 +185,10 @@ impl Driver {
     /// Other weights of a variant serve from the next batch on.
     pub(super) fn replace(&mut self, variant: VariantId, models: &[Arc<LoadedModel>]) {
         self.states.shown().failed.remove(&variant);
-        for (worker, model) in self.crew.iter().zip(models) {
-            if worker.replace(variant, Arc::clone(model)).is_err() {
+        for (id, (worker, model)) in (0..).zip(self.crew.iter().zip(models)) {
+            // A lost worker loads the new ones when it is back.
+            let is_up = self.scheduler.is_up(WorkerId(id));
+            if is_up && worker.replace(variant, Arc::clone(model)).is_err() {
                 let (pool, worker) = (&self.name, &worker.options().name);
                 tracing::error!(
                     pool,
@@ -278,8 +286,10 @@ impl Driver {
         for (variant, _) in catalog.variants_of(app) {
             self.weights.forget(variant);
             self.states.shown().failed.remove(&variant);
-            for (worker, held) in self.crew.iter().zip(&mut self.held) {
-                if !held.letting_go.contains(&variant) && worker.unload(variant).is_ok() {
+            for (id, (worker, held)) in (0..).zip(self.crew.iter().zip(&mut self.held)) {
+                // A lost worker holds nothing.
+                let is_up = self.scheduler.is_up(WorkerId(id));
+                if is_up && !held.letting_go.contains(&variant) && worker.unload(variant).is_ok() {
                     held.letting_go.insert(variant);
                     asked += 1;
                 }

@@ -116,10 +116,9 @@ fn requests_of_failed_batches_are_tried_again() {
     assert!(report.total.arrivals > 5_000, "{:?}", report.ledger);
 }
 
-/// A worker with parked requests goes away: they start over elsewhere, and that is no violation.
-#[test]
-fn parked_requests_of_a_lost_worker_start_over() {
-    let slicer = crate::policies::script("slicer", |window, plan| {
+/// Runs the first stage of a request, parks it, and goes on with the rest; one batch a window.
+fn slicer() -> Contender {
+    crate::policies::script("slicer", |window, plan| {
         let up = window.workers.up.iter().position(|up| *up == 1);
         let Some(worker) = up else { return };
         for (i, &id) in (0..).zip(&window.requests.id) {
@@ -142,7 +141,13 @@ fn parked_requests_of_a_lost_worker_start_over() {
             };
             plan.dispatch(dispatch, [RequestId(id)]);
         }
-    });
+    })
+}
+
+/// A worker with parked requests goes away: they start over elsewhere, and that is no violation.
+#[test]
+fn parked_requests_of_a_lost_worker_start_over() {
+    let slicer = slicer();
     let mut scenario = scenario(catalog(2), "heart=periodic:120");
     scenario.duration = Micros::from_millis(500);
     scenario.outages = (1..8)
@@ -155,6 +160,20 @@ fn parked_requests_of_a_lost_worker_start_over() {
     let report = run(&scenario, &slicer, 1).unwrap();
     check(&report);
     assert!(report.total.answered() > 50, "{:?}", report.ledger);
+}
+
+/// Batches that take ten thousand times as long as the profile says: their workers count as lost,
+/// their requests go on elsewhere, and they end late.
+#[test]
+fn overdue_batches_lose_no_request() {
+    let mut scenario = scenario(catalog(3), "heart=periodic:2@deadline=30s");
+    scenario.duration = Micros::from_millis(30_000);
+    scenario.service = ServiceTimes::Exponential { mean: 5_000.0 };
+    for contender in [edf(), slicer()] {
+        let report = run(&scenario, &contender, 1).unwrap();
+        check(&report);
+        assert!(report.ledger["failed"] > 0, "{:?}", report.ledger);
+    }
 }
 
 #[test]
