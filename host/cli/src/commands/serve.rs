@@ -86,6 +86,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
         .await
         .map_err(Failure::input)?;
     let cancel = Cancel::default();
+    let drain_timeout = config.server.drain_timeout();
     let starting = tokio::task::spawn_blocking({
         let cancel = cancel.clone();
         move || Server::start_unless(config, &cancel)
@@ -96,10 +97,13 @@ async fn serve(config: Config) -> Result<(), Failure> {
         signal = &mut signalled => {
             tracing::info!(signal, "stopping before the start is complete");
             cancel.cancel();
-            starting.await.map_err(Failure::check)?.map_or_else(
-                |error| if error.is_cancelled() { Ok(()) } else { Err(Failure::input(error)) },
-                |_server| Ok(()),
-            )?;
+            // A read that hangs, such as of a network disk, ends with the process.
+            if let Ok(started) = tokio::time::timeout(drain_timeout, &mut starting).await {
+                started.map_err(Failure::check)?.map_or_else(
+                    |error| if error.is_cancelled() { Ok(()) } else { Err(Failure::input(error)) },
+                    |_server| Ok(()),
+                )?;
+            }
             tracing::info!("stopped");
             return Ok(());
         }
