@@ -14,6 +14,7 @@ mod answers;
 mod combining;
 mod crew;
 mod drift;
+mod ends;
 mod handle;
 mod loads;
 mod losses;

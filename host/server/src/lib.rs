@@ -12,7 +12,7 @@
 //!   not applied; [`judge`]: the worth of two plans; [`reasons`]: the reasons that policies give
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]: the models
 //!   and policies that the server waits for
-//! - [`server`]: starts and joins all parts; [`shutdown`]: the signals that stop it
+//! - [`server`]: starts and joins all parts; [`shutdown`]: the signals and failures that stop it
 
 #![forbid(unsafe_code)]
 

@@ -27,7 +27,7 @@ use crate::prepare::{Preparer, PreparerError, PreparerParts};
 use crate::readiness::Readiness;
 use crate::reloads::{Reloads, ReloadsParts};
 use crate::shadow::{Shadow, ShadowError, ShadowParts};
-use crate::shutdown::Cancel;
+use crate::shutdown::{Cancel, driver_failure, end_within};
 use crate::telemetry::Registry;
 
 /// How often recorded samples are folded into histograms.
@@ -36,9 +36,6 @@ const UPKEEP: Duration = Duration::from_secs(5);
 /// Time from the failure of a driver to the end of the process: clients of other pools get their
 /// answers, and load balancers see that this server is not alive.
 pub const FAILURE_GRACE: Duration = Duration::from_secs(10);
-
-/// How often drivers are looked at for a failure.
-const FAILURE_CHECK: Duration = Duration::from_millis(250);
 
 /// Time for the pools to drop the requests of connections that were cut at the drain timeout.
 const POOLS_DRAIN_MIN: Duration = Duration::from_millis(250);
@@ -301,37 +298,6 @@ impl Server {
     }
 }
 
-/// The name of the first pool whose driver panicked, a grace time after this was noticed.
-async fn driver_failure(failed: impl Fn() -> Option<String>, grace: Duration) -> String {
-    loop {
-        if let Some(pool) = failed() {
-            let grace_s = grace.as_secs();
-            tracing::error!(
-                pool,
-                grace_s,
-                "the scheduler has failed: the server will stop"
-            );
-            tokio::time::sleep(grace).await;
-            return pool;
-        }
-        tokio::time::sleep(FAILURE_CHECK).await;
-    }
-}
-
-/// Drops the parts of a server, which joins their threads, on a thread of its own. False: some had not
-/// ended in time. They end with the process.
-async fn end_within<T: Send + 'static>(limit: Duration, parts: T) -> bool {
-    let (done, ended) = oneshot::channel::<()>();
-    let spawned = std::thread::Builder::new()
-        .name("server-end".to_owned())
-        .spawn(move || {
-            drop(parts);
-            drop(done);
-        });
-    // The sender is dropped, also if there is no thread: then the parts were dropped here.
-    spawned.is_ok() && tokio::time::timeout(limit, ended).await.is_ok()
-}
-
 // === impl Listeners ===
 
 impl Listeners {
@@ -470,40 +436,4 @@ async fn drain(pools: Vec<Arc<PoolHandle>>, deadline: Instant) -> bool {
     tokio::time::timeout_at(deadline.into(), all)
         .await
         .unwrap_or(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Its thread never ends.
-    struct Stuck;
-
-    impl Drop for Stuck {
-        fn drop(&mut self) {
-            std::thread::sleep(Duration::from_secs(60));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_driver_that_fails_stops_the_server_after_a_grace_time() {
-        let failed = std::cell::Cell::new(None);
-        let grace = Duration::from_millis(20);
-        let noticed = driver_failure(|| failed.take(), grace);
-        tokio::pin!(noticed);
-        let early = tokio::time::timeout(Duration::from_millis(300), &mut noticed).await;
-        assert!(early.is_err(), "no driver has failed");
-        let began = Instant::now();
-        failed.set(Some("main".to_owned()));
-        assert_eq!(noticed.await, "main");
-        assert!(began.elapsed() >= grace);
-    }
-
-    #[tokio::test]
-    async fn threads_that_hang_do_not_delay_the_stop() {
-        let began = Instant::now();
-        assert!(!end_within(Duration::from_millis(50), (Stuck, 1)).await);
-        assert!(began.elapsed() < Duration::from_secs(10));
-        assert!(end_within(Duration::from_secs(10), ("ends", 1)).await);
-    }
 }

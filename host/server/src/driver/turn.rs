@@ -12,14 +12,14 @@ use switchyard_core::request::Request;
 use switchyard_core::time::Time;
 use switchyard_core::{Command, Event, Scheduler};
 use switchyard_executor::{
-    BatchOutput, ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded, WorkerDown,
-    WorkerEvent,
+    ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded, WorkerDown, WorkerEvent,
 };
 use tokio::sync::oneshot;
 
 use super::combining::Combined;
 use super::crew::Crew;
 use super::drift::Drift;
+use super::ends::{end_of, lost, worker_of};
 use super::message::{Message, SubmittedCall, Watch};
 use super::models::{AppModels, ModelStates, WorkerModels};
 use super::pacer::Pacer;
@@ -476,32 +476,5 @@ impl Driver {
             failed_variants: self.failed_variants(),
             workers: self.worker_status(),
         }
-    }
-}
-
-fn lost(reason: impl Into<String>) -> BatchEnd {
-    let reason = reason.into();
-    BatchEnd::Lost { reason }
-}
-
-/// The end of a batch for the core.
-fn end_of(result: Result<BatchOutput, ExecuteError>) -> BatchEnd {
-    let Err(error) = result else {
-        return BatchEnd::Done;
-    };
-    if matches!(error, ExecuteError::Stopped) || error.is_fatal() {
-        return lost(error.to_string());
-    }
-    let reason = error.to_string();
-    let repeatable = error.is_repeatable();
-    BatchEnd::Failed { reason, repeatable }
-}
-
-fn worker_of(event: &WorkerEvent) -> WorkerId {
-    match event {
-        WorkerEvent::Finished(finished) => finished.worker,
-        WorkerEvent::Preloaded(preloaded) => preloaded.worker,
-        WorkerEvent::Unloaded(unloaded) => unloaded.worker,
-        WorkerEvent::Down(down) => down.worker,
     }
 }
