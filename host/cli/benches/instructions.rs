@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use load::Body;
-use switchyard_core::event::{Command, Event};
+use switchyard_core::event::{BatchEnd, Command, Event};
 use switchyard_core::ids::{AppId, RequestId};
 use switchyard_core::plan::Plan;
 use switchyard_core::request::Request;
@@ -132,7 +132,7 @@ fn plan(arrivals: u64) -> Work {
                     let event = Event::Finished {
                         worker: launch.worker,
                         batch: launch.batch,
-                        result: Ok(()),
+                        end: BatchEnd::Done,
                     };
                     scheduler.handle(now, event);
                 }

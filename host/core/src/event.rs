@@ -12,8 +12,8 @@ use crate::residents::Soon;
 use crate::time::{Micros, Time};
 use crate::worker::{Decided, Members};
 
-/// An event. One that names a cancelled request or a batch of a lost worker is ignored: it may
-/// have been under way.
+/// An event. One that names a request that has ended, or a batch that is unknown or has ended, is
+/// ignored: it may have been under way.
 pub enum Event {
     /// A request was accepted. Ids must grow from request to request.
     Arrived(Request),
@@ -32,8 +32,8 @@ pub enum Event {
         worker: WorkerId,
         /// The batch of its [`Launch`].
         batch: BatchId,
-        /// The reason for all requests of the batch, if it failed.
-        result: Result<(), String>,
+        /// How it ended.
+        end: BatchEnd,
     },
     /// A worker's models changed.
     Residency {
@@ -48,10 +48,10 @@ pub enum Event {
     WorkerDown {
         /// The worker.
         worker: WorkerId,
-        /// The reason, for the requests of the running batch.
+        /// The reason, for the requests of the running batch that are not tried again.
         reason: String,
     },
-    /// A worker is back, empty.
+    /// A worker is back, empty: a batch that it had before is unknown.
     WorkerUp(WorkerId),
     /// A loaded, configured and tried policy takes over.
     PolicyChanged(Box<dyn Policy>),
@@ -64,6 +64,26 @@ pub enum Event {
     Watched(Option<WindowFields>),
     /// Rejects every arrival from now on; requests that were accepted before are served.
     Drain,
+}
+
+/// How a batch ended. Inference is pure: a request may be computed again, and is answered once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchEnd {
+    /// It ran: its requests are answered or parked.
+    Done,
+    /// The worker could not run it and serves on. None of its requests is parked any more.
+    Failed {
+        /// The reason, for the requests that are not tried again.
+        reason: String,
+        /// Another try may succeed. The requests of a larger batch are then tried one by one, so
+        /// that one bad request fails no other.
+        repeatable: bool,
+    },
+    /// The worker is lost, and the batch with it: as [`Event::WorkerDown`].
+    Lost {
+        /// The reason, for the requests that are not tried again.
+        reason: String,
+    },
 }
 
 /// A command for the driver.
@@ -164,5 +184,26 @@ pub enum Notice {
     PolicyRemoved {
         /// Label of the one before.
         from: Arc<str>,
+    },
+    /// A batch has run far longer than the profile says. Its worker counts as lost until
+    /// [`Event::WorkerUp`], or until the batch ends after all.
+    WorkerOverdue {
+        /// The worker.
+        worker: WorkerId,
+        /// The batch.
+        batch: BatchId,
+        /// Its expected time.
+        expected: Micros,
+        /// Its time so far.
+        ran_for: Micros,
+    },
+    /// An overdue batch has ended: its worker serves again.
+    WorkerRecovered {
+        /// The worker.
+        worker: WorkerId,
+        /// The batch.
+        batch: BatchId,
+        /// Its time.
+        ran_for: Micros,
     },
 }

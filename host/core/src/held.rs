@@ -46,6 +46,11 @@ impl HeldRequests {
         self.by_request.is_empty()
     }
 
+    /// The properties of the requests that are here, each once.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &HeldKey> {
+        self.lines.keys()
+    }
+
     /// Takes a request in. `soon_on` is the worker that will probably run it, if one is up.
     pub(crate) fn insert(
         &mut self,

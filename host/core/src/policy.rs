@@ -173,6 +173,17 @@ impl PolicyFault {
 // === impl FaultKind ===
 
 impl FaultKind {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::Trap,
+        Self::Overrun,
+        Self::Memory,
+        Self::Stack,
+        Self::Failed,
+        Self::Refused,
+        Self::Starved,
+    ];
+
     /// Name in metrics.
     pub fn label(self) -> &'static str {
         match self {

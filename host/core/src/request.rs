@@ -76,7 +76,7 @@ pub enum Rejection {
     LaneFull,
     /// The policy refused it.
     ByPolicy,
-    /// No worker can ever run it.
+    /// No worker has the memory for it, or none of those that have was up in time.
     NoWorker,
     /// The requests ahead of it leave no time for it.
     Overloaded,

@@ -14,6 +14,8 @@ mod goodput;
 mod held;
 mod lanes;
 mod neglect;
+mod outages;
+mod repeats;
 mod windows;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -126,6 +128,11 @@ pub struct Scheduler {
     /// Not later than the time at which a lane must start a batch below its `min_batch`.
     lanes_due: Time,
     batches_made: u64,
+    batches_running: usize,
+    /// No running batch is overdue before this. None while none runs.
+    overdue_from: Option<Time>,
+    /// By app: no worker is up that can hold any of its variants.
+    unserved: Vec<bool>,
     draining: bool,
     completions: VecDeque<Completion>,
     out: VecDeque<Command>,
@@ -180,6 +187,9 @@ impl Scheduler {
             overtaken: (RequestId(0), 0),
             lanes_due: Time::NEVER,
             batches_made: 0,
+            batches_running: 0,
+            overdue_from: None,
+            unserved: vec![false; catalog.apps.len()],
             draining: false,
             completions: VecDeque::new(),
             out: VecDeque::new(),
@@ -200,11 +210,7 @@ impl Scheduler {
             Event::Arrived(request) => self.handle_arrival(now, request),
             Event::Evidence { request, counts } => self.handle_evidence(request, counts),
             Event::Cancelled(request) => self.handle_cancelled(now, request),
-            Event::Finished {
-                worker,
-                batch,
-                result,
-            } => self.handle_finished(now, worker, batch, result),
+            Event::Finished { worker, batch, end } => self.handle_finished(now, worker, batch, end),
             Event::Residency {
                 worker,
                 resident,
@@ -234,6 +240,8 @@ impl Scheduler {
             }
             self.now = now;
             self.drop_expired(now);
+            self.drop_overdue(now);
+            self.reject_unserved(now);
             self.shed(now);
             self.start_due_lanes(now);
             self.start_workers(now);
@@ -250,6 +258,8 @@ impl Scheduler {
     pub fn poll_between_windows(&mut self, now: Time) -> Option<Command> {
         self.now = now;
         self.drop_expired(now);
+        self.drop_overdue(now);
+        self.reject_unserved(now);
         self.shed(now);
         self.start_due_lanes(now);
         self.start_workers(now);
@@ -274,6 +284,7 @@ impl Scheduler {
         let hopeless = self.next_hopeless(self.now);
         let lost = self.almost_lost_at(self.now).map(|(at, _)| at);
         let lost = lost.filter(|&at| at > self.saved);
+        let unserved = self.unserved_until();
         [
             self.trigger.next_time(),
             expiry,
@@ -281,6 +292,8 @@ impl Scheduler {
             lane,
             hopeless,
             lost,
+            self.overdue_from,
+            unserved,
         ]
         .into_iter()
         .flatten()
@@ -321,6 +334,17 @@ impl Scheduler {
     /// Label of the policy that is asked first.
     pub fn policy_label(&self) -> Arc<str> {
         self.guard.label()
+    }
+
+    /// Whether a worker is up: it was not lost, or it is back.
+    pub fn is_up(&self, worker: WorkerId) -> bool {
+        let held = self.workers.get(worker.index());
+        held.is_some_and(|held| held.up)
+    }
+
+    /// Whether the native fallback serves: there is no policy, or the active one fails.
+    pub fn fallback_serves(&self) -> bool {
+        !self.guard.has_policy() || self.guard.rescue().is_some()
     }
 
     /// The last decisions.
@@ -380,6 +404,7 @@ impl Scheduler {
         self.largest = vec![0; catalog.apps.len()];
         self.may_start.extend(self.workers.ids());
         self.catalog = catalog;
+        self.note_served();
         for faulted in self.guard.configure(&self.catalog) {
             self.out
                 .push_back(Command::Notice(Notice::PolicyFaulted(faulted)));

@@ -39,6 +39,7 @@ pub(crate) struct RequestEntry {
     pub(crate) request: Request,
     pub(crate) evidence: Option<Evidence>,
     pub(crate) progress: Option<Progress>,
+    pub(crate) repeats: Repeats,
     state: RequestState,
     late: Late,
     index: DeadlineIndex,
@@ -75,6 +76,15 @@ pub(crate) enum RequestState {
     Late,
 }
 
+/// The tries of a request that brought no answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repeats {
+    /// Batches that failed.
+    pub(crate) failed: u8,
+    /// Batches that were lost with their worker.
+    pub(crate) lost: u8,
+}
+
 // === impl RequestTable ===
 
 impl RequestTable {
@@ -99,6 +109,7 @@ impl RequestTable {
             request,
             evidence: None,
             progress: None,
+            repeats: Repeats::default(),
             state: RequestState::Pending,
             late,
             index: DeadlineIndex::None,

@@ -55,6 +55,8 @@ pub(crate) struct RunningBatch {
     pub(crate) batch: WorkerBatch,
     pub(crate) since: Time,
     pub(crate) expected_end: Time,
+    /// When its worker counts as lost.
+    pub(crate) overdue_at: Time,
 }
 
 /// One worker: its state, where [`WorkerSpec`] is its configuration.
@@ -62,6 +64,11 @@ pub(crate) struct RunningBatch {
 pub(crate) struct Worker {
     pub(crate) up: bool,
     pub(crate) running: Option<RunningBatch>,
+    /// The batch because of which the worker is not up, if it may still end.
+    pub(crate) overdue: Option<RunningBatch>,
+    /// Batches of one request that failed in larger ones. They run before the queue, are no
+    /// policy's to revoke, and are no part of `queue_max`.
+    pub(crate) alone: VecDeque<WorkerBatch>,
     pub(crate) queue: VecDeque<WorkerBatch>,
     pub(crate) lanes: Vec<LaneQueue>,
     pub(crate) resident: Vec<VariantId>,
@@ -105,6 +112,8 @@ impl Worker {
         Self {
             up: true,
             running: None,
+            overdue: None,
+            alone: VecDeque::new(),
             queue: VecDeque::new(),
             lanes: Vec::new(),
             resident: Vec::new(),
@@ -119,13 +128,16 @@ impl Worker {
     pub(crate) fn is_idle(&self) -> bool {
         self.up
             && self.running.is_none()
+            && self.alone.is_empty()
             && self.queue.is_empty()
             && self.lanes.iter().all(|lane| lane.waiting.is_empty())
     }
 
     /// Runs nothing although a batch waits, or enough requests for one do.
     pub(crate) fn could_start(&self) -> bool {
-        let has_batch = !self.queue.is_empty() || self.lanes.iter().any(LaneQueue::is_ready);
+        let has_batch = !self.alone.is_empty()
+            || !self.queue.is_empty()
+            || self.lanes.iter().any(LaneQueue::is_ready);
         self.up && self.running.is_none() && has_batch
     }
 
@@ -140,13 +152,18 @@ impl Worker {
     /// formed yet.
     pub(crate) fn free_at(&self, now: Time) -> Time {
         let busy_until = self.busy_until(now);
-        let queue = self.queue.iter();
-        queue.fold(busy_until, |at, batch| at + batch.expected)
+        self.waiting()
+            .fold(busy_until, |at, batch| at + batch.expected)
+    }
+
+    /// The batches that wait, in the order in which they start.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &WorkerBatch> {
+        self.alone.iter().chain(&self.queue)
     }
 
     /// Variants of the waiting batches, then of the lanes, each once.
     pub(crate) fn soon(&self) -> Soon {
-        let queued = self.queue.iter().map(|batch| batch.variant);
+        let queued = self.waiting().map(|batch| batch.variant);
         let lanes = self.lanes.iter().filter(|lane| !lane.waiting.is_empty());
         let mut soon = Soon::new();
         for variant in queued.chain(lanes.map(|lane| lane.variant)) {
@@ -164,7 +181,8 @@ impl Worker {
     /// now.
     pub(crate) fn will_park(&self) -> u32 {
         let running = self.running.iter().map(|running| &running.batch);
-        running.chain(&self.queue).map(WorkerBatch::parks).sum()
+        let batches = running.chain(self.waiting());
+        batches.map(WorkerBatch::parks).sum()
     }
 
     /// Computation of a batch on this worker by the profile. Zero where the profile has no latency

@@ -16,7 +16,7 @@ use switchyard_core::residents::Soon;
 use switchyard_executor::candle_threads::configure_candle;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{
-    CandleExecutor, Device, Executor, InputTensor, Job, JobRow, ModelSource, Weights,
+    CandleExecutor, Device, Executor, InputTensor, Job, JobRow, ModelSource, RowTensors, Weights,
 };
 use switchyard_models::Zoo;
 
@@ -39,7 +39,7 @@ struct SlicedModel {
     variant: VariantId,
     stages: u32,
     exit: ExitId,
-    input: Vec<InputTensor>,
+    input: RowTensors,
 }
 
 /// The figures of a strategy.

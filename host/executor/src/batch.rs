@@ -5,7 +5,7 @@ use switchyard_models::tokens::stack;
 
 use crate::cuda::{Staged, Staging};
 use crate::error::ExecuteError;
-use crate::job::{InputTensor, InputType, JobRow};
+use crate::job::{InputTensor, InputType, JobRow, RowTensors};
 use crate::source::{InputSpec, LoadedModel};
 use crate::values::{Number, Values};
 
@@ -94,8 +94,8 @@ struct RowReader<'a> {
 // === impl BatchInputs ===
 
 impl BatchInputs {
-    /// On the CPU. The vector of a single row's only input becomes the tensor's storage; otherwise
-    /// values are written once, into the buffer that becomes the storage.
+    /// On the CPU. The vector of a single row's only input becomes the tensor's storage unless it is
+    /// shared; otherwise values are written once, into the buffer that becomes the storage.
     pub(crate) fn into_tensor(self, model: &LoadedModel) -> Result<Tensor, ExecuteError> {
         let tensor = match self {
             Self::F32(pieces) => pieces.into_tensor(),
@@ -187,7 +187,7 @@ impl RowReader<'_> {
     }
 
     /// The tensors of a row, one per input of the app.
-    fn inputs(&self, row: &mut JobRow) -> Result<Vec<InputTensor>, ExecuteError> {
+    fn inputs(&self, row: &mut JobRow) -> Result<RowTensors, ExecuteError> {
         let inputs = row.input.take().unwrap_or_default();
         if let Some(missing) = self.model.inputs.get(inputs.len()) {
             return Err(ExecuteError::input(row.request, &missing.name, "missing"));
@@ -262,7 +262,7 @@ mod tests {
     fn row(request: u64, values: Vec<f32>) -> JobRow {
         JobRow {
             request: RequestId(request),
-            input: Some(vec![InputTensor::F32(values.into())]),
+            input: Some([InputTensor::F32(values.into())].into()),
         }
     }
 
@@ -294,7 +294,7 @@ mod tests {
         let tokens = model(vec![spec("tokens", InputType::I64, 2)], &[0]);
         let mut rows = [0, 1].map(|request| JobRow {
             request: RequestId(request),
-            input: Some(vec![InputTensor::I64(vec![7, request as i64].into())]),
+            input: Some([InputTensor::I64(vec![7, request as i64].into())].into()),
         });
         let tensor = assemble(&mut rows, &tokens, &Device::Cpu).unwrap();
         assert_eq!(tensor.to_vec2::<i64>().unwrap(), [[7, 0], [7, 1]]);
@@ -313,7 +313,8 @@ mod tests {
                 input: Some(
                     [10.0, 20.0, 30.0]
                         .map(|base| InputTensor::F32(vec![base + request as f32].into()))
-                        .to_vec(),
+                        .into_iter()
+                        .collect(),
                 ),
             })
         };
@@ -343,7 +344,7 @@ mod tests {
         );
         let typed = refused(&mut [JobRow {
             request: RequestId(3),
-            input: Some(vec![InputTensor::I64(vec![1, 2].into())]),
+            input: Some([InputTensor::I64(vec![1, 2].into())].into()),
         }]);
         assert_eq!(
             typed,

@@ -17,7 +17,7 @@ use crate::device::DeviceName;
 use crate::energy::{EnergyMeter, Meters};
 use crate::error::ExecuteError;
 use crate::executor::Executor;
-use crate::job::{InputTensor, Job, JobRow};
+use crate::job::{Job, JobRow, RowTensors};
 use crate::pool::pool;
 use crate::sample::sample_input;
 use crate::source::ModelSource;
@@ -59,7 +59,7 @@ struct BenchedVariant {
     executor: CandleExecutor,
     app: AppId,
     variant: VariantId,
-    input: Vec<InputTensor>,
+    input: RowTensors,
 }
 
 // === impl CandleBench ===

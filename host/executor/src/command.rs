@@ -1,7 +1,8 @@
 //! The commands of a worker thread.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use switchyard_core::ids::{RequestId, VariantId};
 
@@ -15,14 +16,37 @@ pub(crate) enum WorkerCommand {
     Release(RequestId),
     Preload(VariantId),
     Unload(VariantId),
-    Replace(VariantId, NewWeights),
+    /// Takes the weights from the [`Replacements`].
+    Replace(VariantId),
 }
 
-/// The weights to run later batches on.
-pub(crate) struct NewWeights(pub(crate) Arc<LoadedModel>);
+/// The weights to run later batches on: the newest ones per variant, so that replacements of a busy
+/// worker fill neither its queue nor the memory.
+#[derive(Clone, Default)]
+pub(crate) struct Replacements(Arc<Mutex<HashMap<VariantId, Arc<LoadedModel>>>>);
 
-impl fmt::Debug for NewWeights {
+// === impl Replacements ===
+
+impl Replacements {
+    /// True if no replacement of the variant waits: the worker needs a command.
+    pub(crate) fn put(&self, variant: VariantId, model: Arc<LoadedModel>) -> bool {
+        self.lock().insert(variant, model).is_none()
+    }
+
+    pub(crate) fn take(&self, variant: VariantId) -> Option<Arc<LoadedModel>> {
+        self.lock().remove(&variant)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<VariantId, Arc<LoadedModel>>> {
+        // Whole at every point where a panic could strike.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Replacements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.name)
+        let lock = self.lock();
+        let names = lock.values().map(|model| model.name.as_str());
+        f.debug_list().entries(names).finish()
     }
 }

@@ -162,6 +162,22 @@ impl ExecuteError {
         matches!(self, Self::Cache(error) if error.is_repeated())
     }
 
+    /// Whether another try may succeed: of the whole batch, or of its requests one by one.
+    pub fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Input { .. }
+            | Self::NotParked { .. }
+            | Self::Compute { .. }
+            | Self::OutOfMemory { .. }
+            | Self::Panicked { .. }
+            | Self::Injected(_)
+            | Self::Stopped
+            | Self::DeviceLost { .. } => true,
+            // The next try finds the same files, budget and stages.
+            Self::Cache(_) | Self::Job { .. } => false,
+        }
+    }
+
     /// Whether the worker cannot run another batch.
     pub fn is_fatal(&self) -> bool {
         self.fault() == Some(DeviceFault::Lost)

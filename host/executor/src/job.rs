@@ -1,5 +1,9 @@
 //! Jobs, which go to a worker, and results, which come back.
 
+use std::ops::AddAssign;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
@@ -33,9 +37,13 @@ pub struct Job {
 pub struct JobRow {
     /// The request.
     pub request: RequestId,
-    /// The request's tensors, moved in; `None` when its activations are parked here.
-    pub input: Option<Vec<InputTensor>>,
+    /// The request's tensors; `None` when its activations are parked here.
+    pub input: Option<RowTensors>,
 }
+
+/// The tensors of one request, one per input of its app. Clones share the values, so that the
+/// driver keeps a request's tensors until its answer, for another try.
+pub type RowTensors = SmallVec<[InputTensor; 1]>;
 
 /// The flat values of one input tensor of one request; its shape is the app's.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +55,7 @@ pub enum InputTensor {
     /// v2 datatype UINT8.
     Bytes(Values<u8>),
     /// v2 datatype BYTES: one text.
-    Text(String),
+    Text(Arc<str>),
 }
 
 /// Type of the values of an input.
@@ -121,6 +129,16 @@ pub struct CacheCounts {
     pub loads: u64,
     /// Loads that failed.
     pub load_errors: u64,
+}
+
+impl AddAssign for CacheCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.evictions += other.evictions;
+        self.loads += other.loads;
+        self.load_errors += other.load_errors;
+    }
 }
 
 // === impl InputTensor ===

@@ -65,7 +65,9 @@ pub use error::{CacheError, ExecuteError, LoadError};
 pub use event::{Preloaded, Unloaded, WorkerDown, WorkerEvent};
 pub use executor::{Executor, JobOutcome};
 pub use fault::DeviceFault;
-pub use job::{BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, JobRow, Residency};
+pub use job::{
+    BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, JobRow, Residency, RowTensors,
+};
 pub use source::{InputSpec, LoadedModel, ModelSource};
 pub use synthetic::SyntheticExecutor;
 pub use values::{Number, Values};

@@ -11,6 +11,6 @@ pub(crate) fn sample_input(spec: &InputSpec, text: &str) -> InputTensor {
         InputType::F32 => InputTensor::F32(values.map(|v| v as f32 / 101.0 - 0.5).collect()),
         InputType::I64 => InputTensor::I64(values.map(|v| (v % 2) as i64).collect()),
         InputType::Bytes => InputTensor::Bytes(values.map(|v| (v % 2) as u8).collect()),
-        InputType::Text => InputTensor::Text(text.to_owned()),
+        InputType::Text => InputTensor::Text(text.into()),
     }
 }

@@ -1,15 +1,17 @@
 //! Numbers of a request on their way into a batch.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-/// The numbers of one input of one request. Large inputs stay in the request's body until they are
-/// written into their batch, so that they are copied once.
+/// The numbers of one input of one request, shared by its clones. Large inputs stay in the request's
+/// body until they are written into their batch, so that they are copied once.
 #[derive(Clone, Debug)]
 pub struct Values<T>(ValueStorage<T>);
 
 #[derive(Clone, Debug)]
 enum ValueStorage<T> {
-    Numbers(Vec<T>),
+    Numbers(Arc<Vec<T>>),
     /// Little-endian, at any address, a multiple of the size of `T`.
     Wire(Bytes),
 }
@@ -85,10 +87,10 @@ impl<T: Number> Values<T> {
         }
     }
 
-    /// As a vector; without a copy if they are one.
+    /// As a vector; without a copy if they are one that no clone shares.
     pub fn into_vec(self) -> Vec<T> {
         match self.0 {
-            ValueStorage::Numbers(numbers) => numbers,
+            ValueStorage::Numbers(numbers) => Arc::unwrap_or_clone(numbers),
             ValueStorage::Wire(_) => Self::joined(&[self]),
         }
     }
@@ -105,7 +107,7 @@ impl<T: Number> Values<T> {
 
 impl<T> From<Vec<T>> for Values<T> {
     fn from(numbers: Vec<T>) -> Self {
-        Self(ValueStorage::Numbers(numbers))
+        Self(ValueStorage::Numbers(Arc::new(numbers)))
     }
 }
 
@@ -152,6 +154,19 @@ mod tests {
     fn an_incomplete_number_is_refused() {
         assert!(Values::<i64>::wire(Bytes::from_static(&[0; 12])).is_none());
         assert!(Values::<f32>::wire(Bytes::from_static(&[0; 12])).is_some());
+    }
+
+    #[test]
+    fn a_clone_shares_the_numbers() {
+        let values = Values::from(vec![1_i64, 2]);
+        let kept = values.clone();
+        assert_eq!(values.into_vec(), [1, 2], "copied");
+        let address = match &kept.0 {
+            ValueStorage::Numbers(numbers) => numbers.as_ptr(),
+            ValueStorage::Wire(_) => panic!("not a vector"),
+        };
+        let last = kept.into_vec();
+        assert_eq!(last.as_ptr(), address, "the last one is moved");
     }
 
     #[test]

@@ -21,13 +21,20 @@ use crate::trial;
 /// models of other workers.
 pub struct Weights {
     source: Arc<dyn ModelSource>,
-    slots: Mutex<HashMap<(VariantId, OpenedDevice), WeightsSlot>>,
+    slots: Mutex<HashMap<(VariantId, OpenedDevice), Arc<WeightsSlot>>>,
 }
 
-/// Locked while loading, so that a second worker waits for the weights of the first.
-type WeightsSlot = Arc<Mutex<SharedWeights>>;
-
 /// One variant on one device.
+#[derive(Default)]
+struct WeightsSlot {
+    /// Held while loading, so that a second worker waits for the weights of the first. The driver
+    /// never takes it.
+    loading: Mutex<()>,
+    /// Held for moments only.
+    shared: Mutex<SharedWeights>,
+}
+
+/// The weights of a slot.
 #[derive(Default)]
 struct SharedWeights {
     /// The weights to use, as long as a worker holds them.
@@ -35,6 +42,8 @@ struct SharedWeights {
     /// The same weights, kept while the files on disk are refused: an eviction would lose them.
     kept: Option<Arc<LoadedModel>>,
     failed: Option<FailedLoad>,
+    /// Counts the successful renewals: a load that began before one has read old files.
+    renewals: u64,
 }
 
 /// The last attempt to load.
@@ -81,27 +90,38 @@ impl Weights {
     /// without reading, marked as [`LoadError::repeated`].
     pub fn load(&self, variant: VariantId, device: &Device) -> Result<Arc<LoadedModel>, LoadError> {
         let slot = self.slot(variant, device);
-        let mut shared = lock(&slot);
-        if let Some(model) = shared.live.upgrade() {
-            return Ok(model);
-        }
-        if let Some(failed) = shared.failed.as_ref().filter(|f| Instant::now() < f.until) {
-            return Err(LoadError {
-                repeated: true,
-                ..failed.error.clone()
-            });
-        }
-        match self.source.load(variant, device) {
-            Ok(model) => {
-                let model = Arc::new(model);
-                shared.live = Arc::downgrade(&model);
-                shared.failed = None;
-                Ok(model)
+        let _one_at_a_time = lock(&slot.loading);
+        loop {
+            let began = {
+                let shared = lock(&slot.shared);
+                if let Some(model) = shared.live.upgrade() {
+                    return Ok(model);
+                }
+                if let Some(failed) = shared.failed.as_ref().filter(|f| Instant::now() < f.until) {
+                    return Err(LoadError {
+                        repeated: true,
+                        ..failed.error.clone()
+                    });
+                }
+                shared.renewals
+            };
+            let loaded = self.source.load(variant, device);
+            let mut shared = lock(&slot.shared);
+            if shared.renewals != began {
+                continue; // Newer weights were taken in meanwhile.
             }
-            Err(error) => {
-                shared.fail(&error);
-                Err(error)
-            }
+            return match loaded {
+                Ok(model) => {
+                    let model = Arc::new(model);
+                    shared.live = Arc::downgrade(&model);
+                    shared.failed = None;
+                    Ok(model)
+                }
+                Err(error) => {
+                    shared.fail(&error);
+                    Err(error)
+                }
+            };
         }
     }
 
@@ -137,8 +157,8 @@ impl Weights {
         for (opened, device) in distinct {
             let slot = self.slot(variant, device);
             match &read {
-                Ok(read) => lock(&slot).renew(&read[&opened]),
-                Err(error) => lock(&slot).refuse(error),
+                Ok(read) => lock(&slot.shared).renew(&read[&opened]),
+                Err(error) => lock(&slot.shared).refuse(error),
             }
         }
         let read = read?;
@@ -166,17 +186,19 @@ impl Weights {
         })
     }
 
-    /// Ends the pause after a failed load: the next load tries again.
+    /// Ends the pause after a failed load: the next load tries again. Does not wait for a load that is
+    /// under way.
     pub fn forgive(&self, variant: VariantId, device: &Device) {
-        lock(&self.slot(variant, device)).failed = None;
+        lock(&self.slot(variant, device).shared).failed = None;
     }
 
-    /// Drops weights that are kept although no worker holds them.
+    /// Drops weights that are kept although no worker holds them. Does not wait for a load that is
+    /// under way.
     pub fn forget(&self, variant: VariantId, device: &Device) {
-        lock(&self.slot(variant, device)).kept = None;
+        lock(&self.slot(variant, device).shared).kept = None;
     }
 
-    fn slot(&self, variant: VariantId, device: &Device) -> WeightsSlot {
+    fn slot(&self, variant: VariantId, device: &Device) -> Arc<WeightsSlot> {
         let mut slots = lock(&self.slots);
         Arc::clone(
             slots
@@ -193,6 +215,7 @@ impl SharedWeights {
         self.live = Arc::downgrade(model);
         self.kept = None;
         self.failed = None;
+        self.renewals += 1;
     }
 
     /// The files on disk were refused: keeps the weights that serve.

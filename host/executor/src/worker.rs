@@ -1,16 +1,17 @@
 //! A worker: a thread that owns an executor and takes typed commands.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::residents::Soon;
-use switchyard_threads::ServiceThread;
+use switchyard_threads::{ServiceThread, panic_text};
 use thiserror::Error;
 
-use crate::command::{NewWeights, WorkerCommand};
-use crate::event::WorkerEvent;
+use crate::command::{Replacements, WorkerCommand};
+use crate::event::{WorkerDown, WorkerEvent};
 use crate::executor::Executor;
 use crate::job::Job;
 use crate::loader::{Loader, LoaderRefusal};
@@ -56,6 +57,7 @@ pub struct Worker {
     stopping: Arc<AtomicBool>,
     // Dropped in this order: closing the channel ends the thread, which is joined last.
     commands: SyncSender<WorkerCommand>,
+    replacements: Replacements,
     loader: Option<Loader>,
     _thread: ServiceThread,
 }
@@ -71,7 +73,8 @@ impl Worker {
     /// returned. So time spent in it delays this worker's next batch or load, and no other worker;
     /// the server spends it on the driver's inline turns, policy calls included. `on_event` may send
     /// commands to this worker, since none of them blocks. It must not panic, which would end the
-    /// thread, and must not drop the worker, which joins the other thread.
+    /// thread, and must not drop the worker, which joins the other thread. If the worker thread
+    /// panics outside of a batch, it ends, and [`WorkerEvent::Down`] is its last event.
     ///
     /// # Errors
     /// The operating system refuses the threads or the cores.
@@ -95,21 +98,32 @@ impl Worker {
             )?),
             None => None,
         };
+        let replacements = Replacements::default();
+        let on_end = on_event.clone();
         let body = WorkerThread {
             id: options.id,
             executor,
             on_event,
             stopping: Arc::clone(&stopping),
             inbox,
+            replacements: replacements.clone(),
         };
+        let id = options.id;
+        let mut on_end = on_end;
         // The whole loop runs inside the pool, so that no batch hops between threads.
         let thread = ServiceThread::spawn(options.name.clone(), move || {
-            pool.install(move || body.serve());
+            let served = catch_unwind(AssertUnwindSafe(|| pool.install(move || body.serve())));
+            if let Err(panic) = served {
+                let reason = format!("its thread panicked: {}", panic_text(&*panic));
+                tracing::error!(worker = id.0, reason, "worker lost");
+                on_end(WorkerEvent::Down(WorkerDown { worker: id, reason }));
+            }
         })?;
         Ok(Self {
             options,
             stopping,
             commands,
+            replacements,
             loader,
             _thread: thread,
         })
@@ -178,7 +192,8 @@ impl Worker {
             .map_err(|refused| refused.map(|_| variant))
     }
 
-    /// Runs the batches sent after this on other weights of a variant.
+    /// Runs the batches sent after this on other weights of a variant, also those sent after an
+    /// earlier replacement that still waits.
     ///
     /// # Errors
     /// The command was not taken.
@@ -187,8 +202,14 @@ impl Worker {
         variant: VariantId,
         model: Arc<LoadedModel>,
     ) -> Result<(), Refused<VariantId>> {
-        self.send(WorkerCommand::Replace(variant, NewWeights(model)))
-            .map_err(|refused| refused.map(|_| variant))
+        if !self.replacements.put(variant, model) {
+            return Ok(());
+        }
+        self.send(WorkerCommand::Replace(variant))
+            .map_err(|refused| {
+                self.replacements.take(variant);
+                refused.map(|_| variant)
+            })
     }
 
     fn send(&self, command: WorkerCommand) -> Result<(), Refused<WorkerCommand>> {

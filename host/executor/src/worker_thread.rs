@@ -10,8 +10,8 @@ use switchyard_core::ids::{BatchId, VariantId, WorkerId};
 use switchyard_core::time::Micros;
 use switchyard_threads::panic_text;
 
-use crate::command::{NewWeights, WorkerCommand};
-use crate::error::{ExecuteError, LoadError};
+use crate::command::{Replacements, WorkerCommand};
+use crate::error::{CacheError, ExecuteError, LoadError};
 use crate::event::{Preloaded, Unloaded, WorkerDown, WorkerEvent};
 use crate::executor::{Executor, JobOutcome};
 use crate::job::{Finished, Job};
@@ -24,6 +24,7 @@ pub(crate) struct WorkerThread<F> {
     /// Set once the worker is being dropped: batches that wait fail.
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) inbox: Receiver<WorkerCommand>,
+    pub(crate) replacements: Replacements,
 }
 
 // === impl WorkerThread ===
@@ -52,8 +53,10 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
                     self.executor.unload(variant);
                     self.report_unloaded(variant);
                 }
-                WorkerCommand::Replace(variant, NewWeights(model)) => {
-                    self.executor.replace(variant, &model);
+                WorkerCommand::Replace(variant) => {
+                    if let Some(model) = self.replacements.take(variant) {
+                        self.executor.replace(variant, &model);
+                    }
                 }
             }
         }
@@ -91,14 +94,7 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
             let reason = format!("the load panicked: {}", panic_text(&*panic));
             Err(LoadError::new(format!("variant {}", variant.0), reason).into())
         });
-        let event = WorkerEvent::Preloaded(Preloaded {
-            worker: self.id,
-            variant,
-            result,
-            asked: true,
-            residency: self.executor.residency(),
-        });
-        (self.on_event)(event);
+        self.report_preloaded(variant, result);
     }
 
     /// Ends a command of a worker that stops or is lost.
@@ -113,8 +109,14 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
                 self.report_finished(job.batch, outcome);
             }
             WorkerCommand::Release(request) => self.executor.release(request),
-            // The driver does not wait for the end of these.
-            WorkerCommand::Preload(_) | WorkerCommand::Unload(_) | WorkerCommand::Replace(..) => {}
+            WorkerCommand::Preload(variant) => {
+                let reason = "the worker stopped before the load began";
+                let error = LoadError::new(format!("variant {}", variant.0), reason);
+                self.report_preloaded(variant, Err(error.into()));
+            }
+            // Its memory goes with the worker.
+            WorkerCommand::Unload(variant) => self.report_unloaded(variant),
+            WorkerCommand::Replace(_) => {}
         }
     }
 
@@ -128,6 +130,17 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
             residency: self.executor.residency(),
         };
         (self.on_event)(WorkerEvent::Finished(finished));
+    }
+
+    fn report_preloaded(&mut self, variant: VariantId, result: Result<Micros, CacheError>) {
+        let event = WorkerEvent::Preloaded(Preloaded {
+            worker: self.id,
+            variant,
+            result,
+            asked: true,
+            residency: self.executor.residency(),
+        });
+        (self.on_event)(event);
     }
 
     fn report_unloaded(&mut self, variant: VariantId) {

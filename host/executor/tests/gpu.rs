@@ -137,7 +137,7 @@ fn job(variant: u32, requests: &[u64], stages: [u32; 2], exit: Option<u32>, widt
     let rows = requests.iter().map(|&request| JobRow {
         request: RequestId(request),
         input: (stages[0] == 0)
-            .then(|| vec![InputTensor::F32(numbers(width, request as usize).into())]),
+            .then(|| [InputTensor::F32(numbers(width, request as usize).into())].into()),
     });
     Job {
         batch: BatchId(0),

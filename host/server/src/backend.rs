@@ -8,12 +8,14 @@ mod served;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 use switchyard_core::ids::AppId;
 use switchyard_core::time::Micros;
 use switchyard_models::card;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 pub use self::outputs::OutputsError;
 use self::served::ServedApp;
@@ -26,6 +28,9 @@ use crate::ingress::{
 };
 use crate::readiness::Readiness;
 use crate::telemetry::{Registry, names};
+
+/// Longest wait of a client for a load: large models on slow disks take minutes. The load goes on.
+const LOAD_LIMIT: Duration = Duration::from_secs(600);
 
 /// Every app of every pool, as the ingress sees them.
 pub struct PoolBackend {
@@ -99,7 +104,11 @@ impl PoolBackend {
             return (state, app.unavailable());
         }
         let variant = variant.and_then(|v| app.variants.get(v.0).copied());
-        if let Some(reason) = variant.and_then(|variant| models.failure(variant)) {
+        let failure = match variant {
+            Some(variant) => models.failure(variant),
+            None => app.failure(),
+        };
+        if let Some(reason) = failure {
             return (AppState::Unloaded, public::reason(&reason));
         }
         match self.readiness.pool(app.pool.name()) {
@@ -124,7 +133,12 @@ impl PoolBackend {
                 send(Message::Load(app, done))
                     .await
                     .map_err(|_| InferError::Draining)?;
-                let loaded = end.await.map_err(ended)?;
+                let ended_in_time = timeout(LOAD_LIMIT, end).await;
+                let loaded = ended_in_time.map_err(|_| {
+                    let limit = LOAD_LIMIT.as_secs();
+                    InferError::Failed(format!("the load has not ended after {limit} s"))
+                })?;
+                let loaded = loaded.map_err(ended)?;
                 loaded.map_err(|reason| end::failed(served.name(), &reason))
             }
             Control::Unload => {
@@ -180,10 +194,23 @@ impl Backend for PoolBackend {
         self.index.get(name).copied()
     }
 
+    fn live(&self) -> Result<(), String> {
+        self.apps.iter().try_for_each(|app| app.pool.live())
+    }
+
+    /// A failed load makes the server unready only if no app is left: the others serve.
     fn server_ready(&self) -> Result<(), String> {
-        let ready = self.readiness.server();
         // The admin port and the log have the whole reason.
-        ready.map_err(|reason| public::reason(&reason))
+        let ready = self.readiness.server();
+        ready.map_err(|reason| public::reason(&reason))?;
+        let failures: Option<Vec<_>> = self.apps.iter().map(ServedApp::failure).collect();
+        match failures.and_then(|failures| failures.into_iter().next()) {
+            Some(reason) => {
+                let reason = public::reason(&reason);
+                Err(format!("no app has a model: {reason}"))
+            }
+            None => Ok(()),
+        }
     }
 
     fn app_ready(&self, app: AppIndex, variant: Option<VariantIndex>) -> Result<(), String> {

@@ -12,15 +12,20 @@
 
 mod answers;
 mod combining;
+mod crew;
 mod drift;
+mod ends;
 mod handle;
 mod loads;
+mod losses;
 mod message;
 mod models;
 mod pacer;
 mod parts;
 mod policies;
 mod pool;
+mod pulse;
+mod restarts;
 mod stats;
 mod status;
 mod sync;
@@ -36,8 +41,9 @@ pub use message::{
     CallEnd, CallError, Message, PoolCall, RowAnswer, RowInput, SubmittedCall, Ticket, Watch,
 };
 pub use models::{AppState, LoadEnd, ModelStates};
-pub use parts::{PoolExecutor, PoolParts};
+pub use parts::{BuildExecutor, PoolExecutor, PoolParts};
 pub use pool::{Pool, PoolError};
+pub use restarts::{Restarted, StartNumber};
 pub use stats::VariantCounters;
 pub use status::{PoolStatus, ResidentStatus, WorkerStatus};
 pub use weights::PoolWeights;

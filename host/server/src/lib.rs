@@ -13,7 +13,7 @@
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]: the models
 //!   and policies that the server waits for
 //! - [`server`]: starts and joins all parts, within the `descriptors` of the process; [`shutdown`]:
-//!   the signals that stop it
+//!   the signals and failures that stop it
 
 #![forbid(unsafe_code)]
 

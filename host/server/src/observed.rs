@@ -20,10 +20,12 @@ pub struct Observed {
 // === impl Observed ===
 
 impl Observed {
-    /// Times `inner` under the pool's name and the policy's label.
+    /// Times `inner` under the names of pool and policy: all versions of a policy share one series.
     pub fn new(inner: Box<dyn Policy>, pool: &str, registry: &Registry) -> Self {
-        let policy = inner.description().label();
-        let labels = [("pool", pool), ("policy", policy.as_str())];
+        let labels = [
+            ("pool", pool),
+            ("policy", inner.description().name.as_str()),
+        ];
         Self {
             seconds: registry.histogram(names::WINDOW_TIME, labels),
             requests: registry.histogram(names::WINDOW_REQUESTS, [("pool", pool)]),
@@ -33,8 +35,10 @@ impl Observed {
 
     /// Times a policy whose plans are not applied: its windows do not count as load of the pool.
     pub fn shadow(inner: Box<dyn Policy>, pool: &str, registry: &Registry) -> Self {
-        let policy = inner.description().label();
-        let labels = [("pool", pool), ("policy", policy.as_str())];
+        let labels = [
+            ("pool", pool),
+            ("policy", inner.description().name.as_str()),
+        ];
         Self {
             seconds: registry.histogram(names::SHADOW_WINDOW_TIME, labels),
             requests: Histogram::noop(),

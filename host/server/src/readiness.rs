@@ -6,10 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A condition that a pool waits for before it is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
-    /// Its models are being made resident.
+    /// The loads of its start have not ended.
     Models,
     /// Its policy is not serving yet.
     Policy,
+    /// None of its workers is up.
+    Worker,
     /// Its scheduler has failed; only a restart brings it back.
     Restart,
 }

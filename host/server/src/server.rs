@@ -28,11 +28,22 @@ use crate::prepare::{Preparer, PreparerError, PreparerParts};
 use crate::readiness::Readiness;
 use crate::reloads::{Reloads, ReloadsParts};
 use crate::shadow::{Shadow, ShadowError, ShadowParts};
-use crate::shutdown::Cancel;
+use crate::shutdown::{Cancel, driver_failure, end_within};
 use crate::telemetry::Registry;
 
 /// How often recorded samples are folded into histograms.
 const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Time from the failure of a driver to the end of the process: clients of other pools get their
+/// answers, and load balancers see that this server is not alive.
+pub const FAILURE_GRACE: Duration = Duration::from_secs(10);
+
+/// Time for the pools to drop the requests of connections that were cut at the drain timeout.
+const POOLS_DRAIN_MIN: Duration = Duration::from_millis(250);
+
+/// Most time that the end of all threads may take, after the drain. Together with the rest of a stop
+/// it stays below two seconds.
+const STOP_LIMIT: Duration = Duration::from_millis(1_500);
 
 /// A server before it serves.
 pub struct Server {
@@ -51,6 +62,14 @@ pub struct Server {
 pub struct Listeners {
     http: TcpListener,
     admin: TcpListener,
+}
+
+/// The driver of a pool panicked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("pool {pool}: its scheduler failed; restart the server, and report the panic in its log")]
+pub struct DriverFailed {
+    /// The pool.
+    pub pool: String,
 }
 
 /// Why a server could not be started.
@@ -224,8 +243,17 @@ impl Server {
     }
 
     /// Serves until `shutdown` completes, then drains: readiness answers 503, new requests are refused,
-    /// and accepted ones are served for at most the drain timeout.
-    pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) {
+    /// and accepted ones are served for at most the drain timeout. Returns at most two seconds later,
+    /// in whatever state the server is.
+    ///
+    /// # Errors
+    /// The driver of a pool panicked. Liveness has answered 503 for [`FAILURE_GRACE`], and the process
+    /// should be restarted.
+    pub async fn serve(
+        self,
+        listeners: Listeners,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), DriverFailed> {
         let registry = self.admin.registry().clone();
         let upkeep = tokio::spawn(async move {
             let mut tick = tokio::time::interval(UPKEEP);
@@ -236,20 +264,40 @@ impl Server {
         });
         let admin = tokio::spawn(admin::serve(listeners.admin, self.admin));
         let limits = self.config.server.limits();
-        let drained = ingress::serve(listeners.http, self.backend, limits, shutdown).await;
-        let began = Instant::now();
-        let deadline = began + self.config.server.drain_timeout();
-        let handles = self.pools.iter().map(|pool| Arc::clone(pool.handle()));
-        let empty = drain(handles.collect(), deadline).await;
+        let handles: Vec<_> = self.pools.iter().map(|p| Arc::clone(p.handle())).collect();
+        let failed_pool = || {
+            let failed = handles.iter().find(|pool| pool.has_failed());
+            failed.map(|pool| pool.name().to_owned())
+        };
+        let (mut failed, mut stopped_at) = (None, None);
+        let stop = async {
+            tokio::select! {
+                () = shutdown => {}
+                pool = driver_failure(failed_pool, FAILURE_GRACE) => {
+                    failed = Some(DriverFailed { pool });
+                }
+            }
+            stopped_at = Some(Instant::now());
+        };
+        let drained = ingress::serve(listeners.http, self.backend, limits, stop).await;
+        let now = Instant::now();
+        let deadline = stopped_at.unwrap_or(now) + self.config.server.drain_timeout();
+        let deadline = deadline.max(now + POOLS_DRAIN_MIN);
+        let empty = drain(handles, deadline).await;
         tracing::info!(cut_connections = drained.cut_connections, empty, "drained");
         upkeep.abort();
         admin.abort();
-        // Joining threads blocks. No other task runs on this runtime by now.
-        drop(self.policies);
-        drop(self.shadows);
-        drop(self.preparers);
-        drop(self.reloads);
-        drop(self.pools);
+        let parts = (
+            self.policies,
+            self.shadows,
+            self.preparers,
+            self.reloads,
+            self.pools,
+        );
+        if !end_within(STOP_LIMIT, parts).await {
+            tracing::error!("threads that do not end are left behind");
+        }
+        failed.map_or(Ok(()), Err)
     }
 }
 

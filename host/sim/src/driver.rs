@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
-use switchyard_core::event::{Command, Event, Launch, Reply};
+use switchyard_core::event::{BatchEnd, Command, Event, Launch, Notice, Reply};
 use switchyard_core::ids::{AppId, RequestId, WorkerId};
 use switchyard_core::policy::Policy;
 use switchyard_core::time::{Micros, Time};
@@ -41,6 +41,7 @@ pub(crate) struct Simulation<'a, O> {
     wants_evidence: bool,
     meters: Meters,
     service: Stream,
+    failures: Stream,
     /// Requests left when the policy's time was over, once it is.
     abandoned: Option<u64>,
 }
@@ -71,6 +72,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
             wants_evidence: policy.description().wants.evidence,
             meters: Meters::new(&catalog, clients.sources().phases().len()),
             service: Stream::new(seed, Purpose::Service, 0),
+            failures: Stream::new(seed, Purpose::Failures, 0),
             abandoned: None,
             scenario,
             catalog,
@@ -251,11 +253,8 @@ impl<'a, O: Observer> Simulation<'a, O> {
                 }
                 // Before the batch's end, like the live driver.
                 self.tell_residency(worker);
-                let event = Event::Finished {
-                    worker,
-                    batch,
-                    result: Ok(()),
-                };
+                let end = self.end_of_batch();
+                let event = Event::Finished { worker, batch, end };
                 self.scheduler.handle(self.now, event);
             }
             SimEvent::Down(worker) => {
@@ -266,6 +265,17 @@ impl<'a, O: Observer> Simulation<'a, O> {
                 self.scheduler.handle(self.now, event);
             }
             SimEvent::Up(worker) => self.scheduler.handle(self.now, Event::WorkerUp(worker)),
+        }
+    }
+
+    fn end_of_batch(&mut self) -> BatchEnd {
+        let share = self.scenario.failing_batches;
+        match share > 0.0 && self.failures.uniform() < share {
+            false => BatchEnd::Done,
+            true => BatchEnd::Failed {
+                reason: "the scenario has it fail".to_owned(),
+                repeatable: true,
+            },
         }
     }
 
@@ -350,6 +360,9 @@ impl<'a, O: Observer> Simulation<'a, O> {
             }
             Command::Decided(decision) => self.observer.decided(&decision),
             Command::Notice(notice) => {
+                if let Notice::WorkerOverdue { worker, .. } = notice {
+                    self.clients.live.unpark(worker);
+                }
                 self.meters.noticed(&notice);
                 self.observer.noticed(&notice);
             }
@@ -359,11 +372,12 @@ impl<'a, O: Observer> Simulation<'a, O> {
 
     fn start(&mut self, launch: &Launch) -> Result<(), SimError> {
         for &id in &launch.requests {
-            let needed = (launch.from_stage > 0).then_some(launch.worker);
+            // From stage 0 it needs none: those of a batch that failed or was lost are forgotten.
+            let is_continued = launch.from_stage > 0;
             let Some(live) = self.clients.live.get_mut(id) else {
                 return Err(self.broken(format!("request {} runs after its end", id.0)));
             };
-            if live.parked != needed {
+            if is_continued && live.parked != Some(launch.worker) {
                 let violation = format!("request {}: its activations are on another worker", id.0);
                 return Err(self.broken(violation));
             }

@@ -30,6 +30,8 @@ pub enum Purpose {
     Learning,
     /// Attempts of a clairvoyant search.
     Foresight,
+    /// Batches that fail.
+    Failures,
 }
 
 /// A stream of random numbers for one purpose.

@@ -36,6 +36,9 @@ pub struct Scenario {
     pub preload: bool,
     /// Times at which workers are away.
     pub outages: Vec<Outage>,
+    /// Share of the batches that fail at their end, although the worker serves on. Their requests
+    /// are tried again.
+    pub failing_batches: f64,
     /// Bounds of the scheduler; its seed is the run's.
     pub scheduler: SchedulerConfig,
     /// Time after the last arrival in which the policy must serve all requests. After it, the policy
@@ -43,8 +46,8 @@ pub struct Scenario {
     pub drain_max: Micros,
 }
 
-/// A worker that goes away and comes back empty. Its running batch fails, its parked requests start
-/// over, its resident variants are gone.
+/// A worker that goes away and comes back empty. The requests of its running batch are tried again,
+/// its parked requests start over, its resident variants are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The worker.
@@ -126,6 +129,7 @@ impl Scenario {
             evidence: EvidenceTimes::default(),
             preload: true,
             outages: Vec::new(),
+            failing_batches: 0.0,
             scheduler: SchedulerConfig {
                 // The smallest value at which windows reuse their buffers.
                 history: 1,

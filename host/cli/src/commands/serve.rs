@@ -22,7 +22,7 @@ use switchyard_server::telemetry::{LogFormat, init_server_log};
 
 The server binds its addresses first, then reads models and profile; if no profile of this
 machine fits, it measures one. On SIGTERM or SIGINT it answers the accepted requests and
-stops.")]
+stops; a second signal ends it at once.")]
 pub(super) struct ServeArgs {
     /// Configuration file [default: the shipped demo configuration]
     #[arg(long, value_name = "FILE")]
@@ -76,7 +76,10 @@ pub(super) fn run(args: &ServeArgs, log: LogFormat, filter: &str) -> Result<(), 
         .enable_all()
         .build()
         .map_err(Failure::input)?;
-    runtime.block_on(serve(config))
+    let served = runtime.block_on(serve(config));
+    // A task that blocks, such as a read of a file that hangs, does not hold up the end.
+    runtime.shutdown_background();
+    served
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {
@@ -86,6 +89,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
         .await
         .map_err(Failure::input)?;
     let cancel = Cancel::default();
+    let drain_timeout = config.server.drain_timeout();
     let starting = tokio::task::spawn_blocking({
         let cancel = cancel.clone();
         move || Server::start_unless(config, &cancel)
@@ -96,10 +100,13 @@ async fn serve(config: Config) -> Result<(), Failure> {
         signal = &mut signalled => {
             tracing::info!(signal, "stopping before the start is complete");
             cancel.cancel();
-            starting.await.map_err(Failure::check)?.map_or_else(
-                |error| if error.is_cancelled() { Ok(()) } else { Err(Failure::input(error)) },
-                |_server| Ok(()),
-            )?;
+            // A read that hangs, such as of a network disk, ends with the process.
+            if let Ok(started) = tokio::time::timeout(drain_timeout, &mut starting).await {
+                started.map_err(Failure::check)?.map_or_else(
+                    |error| if error.is_cancelled() { Ok(()) } else { Err(Failure::input(error)) },
+                    |_server| Ok(()),
+                )?;
+            }
             tracing::info!("stopped");
             return Ok(());
         }
@@ -112,7 +119,10 @@ async fn serve(config: Config) -> Result<(), Failure> {
         let signal = signalled.await;
         tracing::info!(signal, "draining");
     };
-    server.serve(listeners, shutdown).await;
+    server
+        .serve(listeners, shutdown)
+        .await
+        .map_err(Failure::check)?;
     tracing::info!("stopped");
     Ok(())
 }

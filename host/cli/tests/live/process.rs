@@ -126,6 +126,24 @@ async fn a_drain_has_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_ends_the_process_at_once() {
+    let setup = holding(600_000).server("drain_timeout_ms = 600000");
+    let mut process = started(setup).await;
+    policy_serves(&process).await;
+    let _held = taken_in(&process, 1).await;
+    process.terminate();
+    process.wait_for_line("draining");
+    let began = Instant::now();
+    process.terminate();
+    assert_eq!(process.ended().code(), Some(128 + 15));
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_binary_swaps_its_policy_and_logs_how_long_it_took() {
     let process = started(Setup::new("binary").policy(policy("fcfs"))).await;
     policy_serves(&process).await;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use switchyard_server::config::Config;
-use switchyard_server::server::{Listeners, Server};
+use switchyard_server::server::{DriverFailed, Listeners, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -18,7 +18,7 @@ struct Texts {
     http: SocketAddr,
     zoo: TempDir,
     stop: oneshot::Sender<()>,
-    serving: JoinHandle<()>,
+    serving: JoinHandle<Result<(), DriverFailed>>,
 }
 
 fn config(dir: &Path) -> Config {
@@ -85,7 +85,7 @@ impl Texts {
     /// Shuts down; the zoo and the profile in it are left.
     async fn stop(self) -> TempDir {
         self.stop.send(()).unwrap();
-        self.serving.await.unwrap();
+        self.serving.await.unwrap().unwrap();
         self.zoo
     }
 }

@@ -117,7 +117,7 @@ impl Scheduler {
     }
 
     /// Takes a request out of its lane or waiting batch.
-    fn withdraw(&mut self, id: RequestId) {
+    pub(super) fn withdraw(&mut self, id: RequestId) {
         let Some(state) = self.table.get(id).map(RequestEntry::state) else {
             return;
         };
@@ -128,11 +128,13 @@ impl Scheduler {
                 }
             }
             RequestState::Queued(worker, batch) => {
-                let queue = &mut self.workers[worker].queue;
-                if let Some(held) = queue.iter_mut().find(|held| held.id == batch) {
-                    held.members.retain(|member| *member != id);
+                let held = &mut self.workers[worker];
+                for queue in [&mut held.alone, &mut held.queue] {
+                    if let Some(held) = queue.iter_mut().find(|held| held.id == batch) {
+                        held.members.retain(|member| *member != id);
+                    }
+                    queue.retain(|held| !held.members.is_empty());
                 }
-                queue.retain(|held| !held.members.is_empty());
             }
             RequestState::Late => {
                 let deadline = self.table.get(id).map(|entry| entry.request.deadline);

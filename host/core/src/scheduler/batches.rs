@@ -1,7 +1,7 @@
-//! Batches on workers: starting, finishing, losing them.
+//! Batches on workers: starting and finishing them.
 
 use super::Scheduler;
-use crate::event::{Command, Launch, Ran};
+use crate::event::{BatchEnd, Command, Launch, Ran};
 use crate::ids::{BatchId, KindId, RequestId, WorkerId};
 use crate::request::{DroppedFrom, Outcome, Progress};
 use crate::table::RequestState;
@@ -154,10 +154,18 @@ impl Scheduler {
             requests: batch.members.clone(),
             soon: self.soon(worker),
         }));
-        self.workers[worker].prepared.clear();
-        self.workers[worker].running = Some(RunningBatch {
+        let overdue_at = self.overdue_at(now, worker, &batch);
+        self.batches_running += 1;
+        self.overdue_from = Some(match self.overdue_from {
+            Some(earliest) => earliest.min(overdue_at),
+            None => overdue_at,
+        });
+        let held = &mut self.workers[worker];
+        held.prepared.clear();
+        held.running = Some(RunningBatch {
             expected_end: now + batch.expected,
             since: now,
+            overdue_at,
             batch,
         });
     }
@@ -167,24 +175,47 @@ impl Scheduler {
         now: Time,
         worker: WorkerId,
         batch: BatchId,
-        result: Result<(), String>,
+        end: BatchEnd,
     ) {
         let Some(held) = self.workers.get_mut(worker) else {
             return;
         };
+        if let Some(late) = held.overdue.take_if(|late| late.batch.id == batch) {
+            return self.recover(now, worker, &late, end);
+        }
         let Some(running) = held.running.take_if(|running| running.batch.id == batch) else {
             return; // The worker was down meanwhile.
         };
-        self.may_start.push(worker);
-        match result {
-            Ok(()) => {
+        match end {
+            BatchEnd::Done => {
                 self.observe(now, worker, &running);
                 self.settle(now, worker, &running);
             }
-            Err(reason) => self.fail(now, &running, &reason),
+            BatchEnd::Failed { reason, repeatable } => {
+                self.fail(now, worker, &running, &reason, repeatable);
+            }
+            BatchEnd::Lost { reason } => {
+                held.running = Some(running);
+                return self.handle_worker_down(now, worker, &reason);
+            }
         }
+        self.batch_left();
+        self.may_start.push(worker);
+        self.note_completion();
+    }
+
+    /// A worker has finished its batch or come back: a cause for a window.
+    pub(super) fn note_completion(&mut self) {
         self.trigger.happened().completion = true;
         self.rescue.happened().completion = true;
+    }
+
+    /// One batch fewer runs.
+    pub(super) fn batch_left(&mut self) {
+        self.batches_running = self.batches_running.saturating_sub(1);
+        if self.batches_running == 0 {
+            self.overdue_from = None;
+        }
     }
 
     /// A batch succeeded: its requests are answered, or parked and pending again.
@@ -234,62 +265,6 @@ impl Scheduler {
         }
     }
 
-    fn fail(&mut self, now: Time, running: &RunningBatch, reason: &str) {
-        for &id in &running.batch.members {
-            let by = Some((running.batch.decided.clone(), Some(ran(running))));
-            self.end(now, id, Outcome::Failed(reason.to_owned()), by);
-        }
-    }
-
-    pub(super) fn handle_worker_down(&mut self, now: Time, worker: WorkerId, reason: &str) {
-        let Some(held) = self.workers.get_mut(worker) else {
-            return;
-        };
-        held.up = false;
-        held.resident.clear();
-        let running = held.running.take();
-        let queue = std::mem::take(&mut held.queue);
-        if let Some(running) = running {
-            self.fail(now, &running, reason);
-        }
-        self.restart_parked(worker);
-        for batch in queue {
-            self.give_back(now, batch);
-        }
-        self.empty_lanes(worker);
-        self.worker_changed(now, worker);
-    }
-
-    /// Activations on a lost worker are lost: their requests start over.
-    fn restart_parked(&mut self, worker: WorkerId) {
-        let parked: Vec<RequestId> = self
-            .table
-            .iter()
-            .filter(|entry| entry.progress.is_some_and(|p| p.worker == worker))
-            .map(|entry| entry.request.id)
-            .collect();
-        for id in parked {
-            if let Some(entry) = self.table.get_mut(id) {
-                entry.progress = None;
-            }
-        }
-        self.workers[worker].parked = 0;
-    }
-
-    pub(super) fn handle_worker_up(&mut self, now: Time, worker: WorkerId) {
-        let spec = self.catalog.worker(worker);
-        let (Some(held), Some(spec)) = (self.workers.get_mut(worker), spec) else {
-            return;
-        };
-        if !held.up {
-            *held = Worker::new(spec);
-            self.may_start.push(worker);
-            self.worker_changed(now, worker);
-            self.trigger.happened().completion = true;
-            self.rescue.happened().completion = true;
-        }
-    }
-
     /// Makes the requests of a batch that will not run pending again; pinned ones get a new
     /// batch.
     pub(super) fn give_back(&mut self, now: Time, batch: WorkerBatch) {
@@ -312,7 +287,7 @@ impl Scheduler {
     }
 }
 
-fn ran(running: &RunningBatch) -> Ran {
+pub(super) fn ran(running: &RunningBatch) -> Ran {
     Ran {
         batch: running.batch.id,
         size: running.batch.members.len() as u32,

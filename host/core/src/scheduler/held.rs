@@ -6,7 +6,6 @@
 use super::Scheduler;
 use crate::held::HeldKey;
 use crate::ids::{RequestId, VariantId, WorkerId};
-use crate::request::Rejection;
 use crate::residents::Soon;
 use crate::table::RequestState;
 use crate::time::{Micros, Time};
@@ -18,18 +17,15 @@ impl Scheduler {
         self.table.pending().len() + self.held.len()
     }
 
-    /// Holds a request whose client pinned the variant; rejects it when no worker that can run it
-    /// is up.
+    /// Holds a request whose client pinned the variant, also while no worker is up that can run it.
     pub(super) fn place_pinned(&mut self, now: Time, id: RequestId, variant: VariantId) {
         let key = HeldKey {
             variant,
             from_stage: 0,
             on: None,
         };
-        match self.first_free(now, &key) {
-            Some(worker) => self.hold(id, key, Some(worker)),
-            None => self.reject(now, id, Rejection::PendingFull),
-        }
+        let worker = self.first_free(now, &key);
+        self.hold(id, key, worker);
     }
 
     /// Takes a pending request from the policy: the host starts it. False when no worker could
@@ -99,7 +95,7 @@ impl Scheduler {
         })
     }
 
-    fn can(&self, worker: WorkerId, key: &HeldKey) -> bool {
+    pub(super) fn can(&self, worker: WorkerId, key: &HeldKey) -> bool {
         let spec = &self.catalog.workers[worker.index()];
         let variant = self.catalog.variant(key.variant);
         self.workers[worker].up
@@ -109,6 +105,9 @@ impl Scheduler {
 
     /// The next batch of a worker that runs nothing.
     pub(super) fn take_next(&mut self, now: Time, worker: WorkerId) -> Option<WorkerBatch> {
+        if let Some(batch) = self.workers[worker].alone.pop_front() {
+            return Some(batch);
+        }
         let held = &self.workers[worker];
         let may_hold = !self.held.is_empty();
         let policy_first =

@@ -31,7 +31,7 @@ pub(crate) struct WorkerSet {
 struct WorkerColumns {
     /// Expected end of the running batch, 0 without one.
     end: Vec<u64>,
-    /// Expected time of all queued batches together.
+    /// Expected time of all waiting batches together.
     backlog: Vec<u64>,
     running_since: Vec<u64>,
     running_variant: Vec<u32>,
@@ -226,7 +226,7 @@ impl WorkerColumns {
 
     fn set(&mut self, at: usize, worker: &Worker) {
         let running = worker.running.as_ref();
-        let expected = worker.queue.iter().map(|batch| batch.expected);
+        let expected = worker.waiting().map(|batch| batch.expected);
         self.end[at] = running.map_or(0, |running| running.expected_end.0);
         self.backlog[at] = expected.fold(Micros::ZERO, |sum, time| sum + time).0;
         self.running_since[at] = running.map_or(0, |running| running.since.0);

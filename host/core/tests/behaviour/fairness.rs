@@ -6,6 +6,7 @@ use switchyard_core::SchedulerConfig;
 use switchyard_core::event::{Event, Notice};
 use switchyard_core::ids::{RequestId, WorkerId};
 use switchyard_core::policy::FaultKind;
+use switchyard_core::request::{Outcome, Rejection};
 use switchyard_core::scheduler::OVERTAKEN_MAX;
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
@@ -99,7 +100,7 @@ fn overload_is_no_fault_and_no_reason_to_overrule_the_policy() {
 
 /// The only worker that can hold the model is away; the idle one is too small.
 #[test]
-fn a_request_that_no_worker_can_run_is_no_fault_and_waits_for_its_worker() {
+fn a_request_that_no_worker_can_run_is_no_fault_and_ends_with_its_reason() {
     let mut small = Arc::unwrap_or_clone(catalog(2));
     small.workers[1].memory_bytes = 10;
     let mut driver = Driver::new(Arc::new(small), SchedulerConfig::default());
@@ -109,12 +110,13 @@ fn a_request_that_no_worker_can_run_is_no_fault_and_waits_for_its_worker() {
         reason: "unplugged".to_owned(),
     });
     driver.arrive(request(1, 0, Time::ZERO, 20_000));
-    driver.advance_to(Time(5_000_000));
+    driver.advance_to(Time(1_020_000));
     assert_eq!((faults(&driver), driver.replies.len()), (vec![], 0));
-    driver.give(Event::WorkerUp(WorkerId(0)));
-    driver.drain();
+    driver.advance_to(Time(5_000_000));
     driver.check_empty();
-    assert!(driver.replies.contains_key(&RequestId(1)));
+    let rejected = Outcome::Rejected(Rejection::NoWorker);
+    assert_eq!(driver.replies[&RequestId(1)].outcome, rejected);
+    assert_eq!(faults(&driver), []);
 }
 
 /// A parked request can only go on where its activations are.

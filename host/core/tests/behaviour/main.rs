@@ -8,6 +8,7 @@ mod fairness;
 mod goodput;
 mod guarding;
 mod lanes;
+mod losing;
 mod pinned;
 mod plans;
 mod properties;

@@ -56,6 +56,23 @@ proptest! {
         driver.check_empty();
     }
 
+    /// Lost workers stay away: every request ends all the same, by its deadline and the patience.
+    #[test]
+    fn every_request_ends_if_no_worker_comes_back(
+        steps in prop::collection::vec(scheduler_step(), 1..120),
+        seed in any::<u64>(),
+        hostility in 0.0..1.0f64,
+    ) {
+        let mut driver = play(&steps, seed, hostility);
+        for w in 0..2 {
+            driver.hang(WorkerId(w));
+        }
+        driver.give(Event::PolicyRemoved);
+        driver.drain();
+        driver.check();
+        prop_assert_eq!(driver.due(), []);
+    }
+
     #[test]
     fn the_same_inputs_give_the_same_commands(
         steps in prop::collection::vec(scheduler_step(), 1..80),
@@ -78,8 +95,9 @@ proptest! {
         for w in 0..2 {
             driver.give(Event::WorkerUp(WorkerId(w)));
         }
-        // Up to 12 pending requests starve one after the other, each for a patience.
-        driver.advance_to(driver.now + Micros::from_millis(30_000));
+        // A batch that hangs is overdue after some 31 s. Then up to 12 pending requests starve one
+        // after the other, each for a patience.
+        driver.advance_to(driver.now + Micros::from_millis(120_000));
         let due = driver.due();
         prop_assert_eq!(due, [], "{:?}", driver.scheduler.next_wakeup());
     }

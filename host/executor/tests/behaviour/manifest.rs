@@ -201,9 +201,12 @@ fn missing_apps_and_variants_are_named_with_the_existing_ones() {
 fn job(requests: &[u64]) -> Job {
     let rows = requests.iter().map(|&request| JobRow {
         request: RequestId(request),
-        input: Some(vec![InputTensor::F32(
-            (0..8).map(|i| ((i + request) % 5) as f32).collect(),
-        )]),
+        input: Some(
+            [InputTensor::F32(
+                (0..8).map(|i| ((i + request) % 5) as f32).collect(),
+            )]
+            .into(),
+        ),
     });
     Job {
         batch: BatchId(1),

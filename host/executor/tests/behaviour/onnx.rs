@@ -46,11 +46,14 @@ fn graph_zoo() -> GraphZoo {
 fn job(variant: VariantId, rows: u64) -> Job {
     let row = |request| JobRow {
         request: RequestId(request),
-        input: Some(vec![InputTensor::F32(
-            (0..SAMPLES as u64)
-                .map(|i| ((i * 5 + request) % 7) as f32 / 7.0)
-                .collect(),
-        )]),
+        input: Some(
+            [InputTensor::F32(
+                (0..SAMPLES as u64)
+                    .map(|i| ((i * 5 + request) % 7) as f32 / 7.0)
+                    .collect(),
+            )]
+            .into(),
+        ),
     };
     Job {
         batch: BatchId(1),

@@ -1,6 +1,8 @@
 //! New weights for a variant that serves.
 
-use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use switchyard_core::ids::VariantId;
 use switchyard_executor::{BatchOutput, CandleExecutor, Device, Executor, Weights};
@@ -105,4 +107,50 @@ fn weights_that_fail_their_trial_are_refused_and_the_old_ones_are_kept() {
     executor.unload(VariantId(0));
     weights.forget(VariantId(0), &Device::Cpu);
     assert!(held.upgrade().is_none(), "an unload drops them");
+}
+
+/// The driver ends the pause after a failed load while another load reads for seconds.
+#[test]
+fn the_pause_of_a_load_is_ended_while_another_load_reads() {
+    let source = ToySource::new(&[10]);
+    let weights = Weights::new(source.clone());
+    let gate = Arc::new(Barrier::new(2));
+    *source.gate.lock().unwrap() = Some(Arc::clone(&gate));
+    let loading = std::thread::spawn({
+        let weights = weights.clone();
+        move || weights.load(VariantId(0), &Device::Cpu).map(drop)
+    });
+    gate.wait();
+    let (report, done) = channel();
+    let driver = std::thread::spawn({
+        let weights = weights.clone();
+        move || {
+            weights.forgive(VariantId(0), &Device::Cpu);
+            weights.forget(VariantId(0), &Device::Cpu);
+            report.send(()).unwrap();
+        }
+    });
+    done.recv_timeout(Duration::from_secs(5)).unwrap();
+    driver.join().unwrap();
+    gate.wait();
+    loading.join().unwrap().unwrap();
+}
+
+/// Weights that were read before a renewal do not replace the renewed ones.
+#[test]
+fn a_load_that_began_before_a_renewal_reads_again() {
+    let source = ToySource::new(&[10]);
+    let weights = Weights::new(source.clone());
+    let gate = Arc::new(Barrier::new(2));
+    *source.gate.lock().unwrap() = Some(Arc::clone(&gate));
+    let loading = std::thread::spawn({
+        let weights = weights.clone();
+        move || weights.load(VariantId(0), &Device::Cpu).unwrap()
+    });
+    gate.wait();
+    *source.gate.lock().unwrap() = None;
+    let renewed = weights.renew(VariantId(0), &[Device::Cpu]).unwrap();
+    gate.wait();
+    let loaded = loading.join().unwrap();
+    assert!(Arc::ptr_eq(&renewed[0], &loaded));
 }

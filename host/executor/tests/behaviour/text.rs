@@ -38,7 +38,7 @@ fn executor(manifest: &Manifest) -> CandleExecutor {
 fn job(variant: VariantId, [from, to]: [u32; 2], rows: &[(u64, &str)]) -> Job {
     let rows = rows.iter().map(|&(request, text)| JobRow {
         request: RequestId(request),
-        input: (from == 0).then(|| vec![InputTensor::Text(text.to_owned())]),
+        input: (from == 0).then(|| [InputTensor::Text(text.into())].into()),
     });
     Job {
         batch: BatchId(1),
@@ -137,7 +137,7 @@ fn numbers_are_refused_as_text() {
     let dir = tempfile::tempdir().unwrap();
     let mut executor = executor(&zoo(dir.path()));
     let mut wrong = job(CLASSIFIER, [0, 2], &[(7, "w4")]);
-    wrong.rows[0].input = Some(vec![InputTensor::F32(vec![1.0].into())]);
+    wrong.rows[0].input = Some([InputTensor::F32(vec![1.0].into())].into());
     let error = executor.run(&mut wrong).result.unwrap_err().to_string();
     assert_eq!(
         error,

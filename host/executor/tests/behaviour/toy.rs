@@ -211,7 +211,7 @@ pub(crate) fn input(request: u64) -> Vec<f32> {
 pub(crate) fn job(requests: &[u64], from_stage: u32, to_stage: u32, exit: Option<u32>) -> Job {
     let rows = requests.iter().map(|&request| JobRow {
         request: RequestId(request),
-        input: (from_stage == 0).then(|| vec![InputTensor::F32(input(request).into())]),
+        input: (from_stage == 0).then(|| [InputTensor::F32(input(request).into())].into()),
     });
     Job {
         batch: BatchId(requests.first().copied().unwrap_or_default()),

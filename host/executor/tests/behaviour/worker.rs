@@ -153,7 +153,7 @@ fn a_panic_fails_its_batch_and_nothing_else() {
     let (worker, events) = spawn(candle(), 4);
     worker.run(job(&[1, 2], 0, 1, None)).unwrap();
     let mut poisoned = job(&[5], 0, 3, Some(1));
-    poisoned.rows[0].input = Some(vec![InputTensor::F32(vec![POISON; WIDTH].into())]);
+    poisoned.rows[0].input = Some([InputTensor::F32(vec![POISON; WIDTH].into())].into());
     worker.run(poisoned).unwrap();
     worker.run(job(&[1, 2], 1, 3, Some(1))).unwrap();
     finished(&events).result.unwrap();
@@ -396,4 +396,98 @@ fn an_unload_follows_the_batches_before_it_and_is_reported() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// Panics outside of a batch.
+struct Crashing(CandleExecutor);
+
+impl Executor for Crashing {
+    fn run(&mut self, job: &mut Job) -> JobOutcome {
+        self.0.run(job)
+    }
+    fn release(&mut self, _: RequestId) {
+        panic!("as a bug would");
+    }
+    fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError> {
+        self.0.preload(variant)
+    }
+    fn residency(&self) -> Residency {
+        self.0.residency()
+    }
+}
+
+#[test]
+fn a_worker_thread_that_panics_reports_its_loss() {
+    let (worker, events) = spawn(Crashing(candle()), 4);
+    worker.release(RequestId(1)).unwrap();
+    let WorkerEvent::Down(down) = events.recv_timeout(PATIENCE).unwrap() else {
+        panic!("not lost");
+    };
+    assert_eq!(down.worker, WorkerId(3));
+    assert_eq!(down.reason, "its thread panicked: as a bug would");
+}
+
+#[test]
+fn a_lost_worker_answers_every_command_that_has_a_reply() {
+    struct Lost;
+    impl Executor for Lost {
+        fn run(&mut self, _: &mut Job) -> JobOutcome {
+            let reason = "gone".to_owned();
+            JobOutcome {
+                result: Err(ExecuteError::DeviceLost { reason }),
+                compute: Micros(1),
+                load: Micros::ZERO,
+            }
+        }
+        fn release(&mut self, _: RequestId) {}
+        fn preload(&mut self, _: VariantId) -> Result<Micros, CacheError> {
+            panic!("it is lost");
+        }
+        fn residency(&self) -> Residency {
+            Residency::default()
+        }
+    }
+    let (worker, events) = spawn(Lost, 8);
+    worker.run(job(&[1], 0, 1, None)).unwrap();
+    worker.unload(VariantId(0)).unwrap();
+    worker.preload(VariantId(0)).unwrap();
+    worker.run(job(&[2], 0, 1, None)).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        seen.push(match events.recv_timeout(PATIENCE).unwrap() {
+            WorkerEvent::Finished(finished) => finished.result.unwrap_err().to_string(),
+            WorkerEvent::Down(down) => down.reason,
+            WorkerEvent::Unloaded(_) => "unloaded".to_owned(),
+            WorkerEvent::Preloaded(preloaded) => preloaded.result.unwrap_err().to_string(),
+        });
+    }
+    assert_eq!(
+        seen,
+        [
+            "device lost: gone",
+            "device lost: gone",
+            "unloaded",
+            "variant 0: the worker stopped before the load began",
+            "the worker stopped before the batch began",
+        ]
+    );
+}
+
+#[test]
+fn replacements_of_a_busy_worker_leave_room_for_batches() {
+    let gate = Arc::new(Barrier::new(2));
+    let (worker, events) = spawn(Gate(Arc::clone(&gate)), 2);
+    worker.run(job(&[1], 0, 1, None)).unwrap();
+    gate.wait(); // It runs: the queue is empty.
+    let weights = Weights::new(ToySource::new(&[10]));
+    let model = weights.load(VariantId(0), &Device::Cpu).unwrap();
+    for _ in 0..10 {
+        worker.replace(VariantId(0), Arc::clone(&model)).unwrap();
+    }
+    worker.run(job(&[2], 0, 1, None)).unwrap();
+    for _ in 0..3 {
+        gate.wait();
+    }
+    assert_eq!(finished(&events).batch, BatchId(1));
+    assert_eq!(finished(&events).batch, BatchId(2));
 }

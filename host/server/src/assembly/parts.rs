@@ -6,7 +6,7 @@ use std::sync::Arc;
 use switchyard_core::catalog::{Catalog, WorkerSpec};
 use switchyard_core::ids::{KindId, VariantId};
 use switchyard_executor::manifest::EvidenceChoice;
-use switchyard_executor::{CandleExecutor, ModelSource, Weights};
+use switchyard_executor::{CandleExecutor, Executor, ModelSource, Weights};
 use switchyard_policy::recording::Header;
 
 use super::error::AssemblyError;
@@ -40,12 +40,19 @@ impl PoolPlan {
                 let budget = worker.memory_bytes();
                 let loads = (0..catalog.variants.len() as u32).map(VariantId);
                 let loads = loads.map(|variant| catalog.profile.load_time(spec.kind, variant));
-                let executor = CandleExecutor::new(Arc::clone(&weights), device.clone(), budget)
-                    .with_loads(loads.collect());
-                let pinned = pinned.iter().copied();
-                let executor = pinned.fold(executor, CandleExecutor::with_pinned);
+                let loads: Vec<_> = loads.collect();
+                let (weights, device) = (Arc::clone(&weights), device.clone());
+                let pinned = pinned.clone();
+                let build = move || {
+                    let (weights, device) = (Arc::clone(&weights), device.clone());
+                    let executor =
+                        CandleExecutor::new(weights, device, budget).with_loads(loads.clone());
+                    let pinned = pinned.iter().copied();
+                    let executor = pinned.fold(executor, CandleExecutor::with_pinned);
+                    Ok(Box::new(executor) as Box<dyn Executor>)
+                };
                 PoolExecutor {
-                    executor: Box::new(executor),
+                    build: Box::new(build),
                     threads: worker.threads,
                     cores: worker.cores.clone(),
                 }

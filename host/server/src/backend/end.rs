@@ -78,7 +78,7 @@ pub(super) fn error(app: &str, error: &CallError) -> InferError {
             id: None,
         },
         Outcome::Rejected(Rejection::NoWorker) => {
-            InferError::NotReady("no worker can hold the model".to_owned())
+            InferError::NotReady("no worker that can hold the model is up".to_owned())
         }
         Outcome::Rejected(Rejection::Draining) | Outcome::Cancelled => InferError::Draining,
         Outcome::Dropped(_) => InferError::DeadlineDropped {

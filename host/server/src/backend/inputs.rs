@@ -1,6 +1,6 @@
 //! One tensor of many rows becomes many rows of one.
 
-use switchyard_executor::{InputTensor, Number, Values};
+use switchyard_executor::{InputTensor, Number, RowTensors, Values};
 
 use crate::driver::RowInput;
 use crate::ingress::{Datatype, Tensor, TensorData, WireElements};
@@ -11,8 +11,8 @@ use crate::ingress::{Datatype, Tensor, TensorData, WireElements};
 /// # Errors
 /// An input of a type that no model takes.
 pub(super) fn rows(inputs: Vec<Tensor>, rows: usize, peek: bool) -> Result<Vec<RowInput>, String> {
-    let mut split: Vec<Vec<InputTensor>> = (0..rows)
-        .map(|_| Vec::with_capacity(inputs.len()))
+    let mut split: Vec<RowTensors> = (0..rows)
+        .map(|_| RowTensors::with_capacity(inputs.len()))
         .collect();
     for input in inputs {
         match input.data {
@@ -37,7 +37,7 @@ fn unknown(datatype: Datatype) -> String {
 
 fn deal<T: Clone>(
     values: Vec<T>,
-    rows: &mut [Vec<InputTensor>],
+    rows: &mut [RowTensors],
     wrap: impl Fn(Values<T>) -> InputTensor,
 ) {
     if let [row] = rows {
@@ -51,7 +51,7 @@ fn deal<T: Clone>(
     }
 }
 
-fn deal_wire(wire: &WireElements, rows: &mut [Vec<InputTensor>]) -> Result<(), String> {
+fn deal_wire(wire: &WireElements, rows: &mut [RowTensors]) -> Result<(), String> {
     match wire.datatype {
         Datatype::F32 => deal_parts(wire, rows, InputTensor::F32),
         Datatype::I64 => deal_parts(wire, rows, InputTensor::I64),
@@ -63,7 +63,7 @@ fn deal_wire(wire: &WireElements, rows: &mut [Vec<InputTensor>]) -> Result<(), S
 /// Each row has a part of the same bytes.
 fn deal_parts<T: Number>(
     wire: &WireElements,
-    rows: &mut [Vec<InputTensor>],
+    rows: &mut [RowTensors],
     wrap: impl Fn(Values<T>) -> InputTensor,
 ) -> Result<(), String> {
     let length = wire.bytes.len() / rows.len().max(1);
@@ -76,14 +76,14 @@ fn deal_parts<T: Number>(
 }
 
 /// One text per row.
-fn deal_texts(texts: Vec<Vec<u8>>, rows: &mut [Vec<InputTensor>]) -> Result<(), String> {
+fn deal_texts(texts: Vec<Vec<u8>>, rows: &mut [RowTensors]) -> Result<(), String> {
     if texts.len() != rows.len() {
         return Err(format!("{} texts for {} rows", texts.len(), rows.len()));
     }
     for (text, row) in texts.into_iter().zip(rows) {
         // The ingress has checked it.
         let text = String::from_utf8(text).map_err(|error| error.to_string())?;
-        row.push(InputTensor::Text(text));
+        row.push(InputTensor::Text(text.into()));
     }
     Ok(())
 }
@@ -127,8 +127,14 @@ mod tests {
     #[test]
     fn rows_keep_their_order_and_carry_a_copy_where_wanted() {
         let rows = rows(vec![tensor(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])], 2, true).unwrap();
-        assert_eq!(rows[0].tensors, [InputTensor::F32(vec![1.0, 2.0].into())]);
-        assert_eq!(rows[1].tensors, [InputTensor::F32(vec![3.0, 4.0].into())]);
+        assert_eq!(
+            rows[0].tensors[..],
+            [InputTensor::F32(vec![1.0, 2.0].into())]
+        );
+        assert_eq!(
+            rows[1].tensors[..],
+            [InputTensor::F32(vec![3.0, 4.0].into())]
+        );
         assert_eq!(rows[1].peek, Some(vec![3.0, 4.0]));
     }
 
@@ -145,8 +151,14 @@ mod tests {
             }),
         };
         let dealt = rows(vec![wire(Datatype::F32)], 2, true).unwrap();
-        assert_eq!(dealt[0].tensors, [InputTensor::F32(vec![1.0, 2.0].into())]);
-        assert_eq!(dealt[1].tensors, [InputTensor::F32(vec![3.0, 4.0].into())]);
+        assert_eq!(
+            dealt[0].tensors[..],
+            [InputTensor::F32(vec![1.0, 2.0].into())]
+        );
+        assert_eq!(
+            dealt[1].tensors[..],
+            [InputTensor::F32(vec![3.0, 4.0].into())]
+        );
         assert_eq!(dealt[1].peek, Some(vec![3.0, 4.0]));
         assert_eq!(
             rows(vec![wire(Datatype::F64)], 2, false).unwrap_err(),
@@ -168,8 +180,8 @@ mod tests {
             data: TensorData::Bytes(vec!["Zürich".into(), Vec::new()]),
         };
         let rows = rows(vec![texts], 2, true).unwrap();
-        assert_eq!(rows[0].tensors, [InputTensor::Text("Zürich".to_owned())]);
-        assert_eq!(rows[1].tensors, [InputTensor::Text(String::new())]);
+        assert_eq!(rows[0].tensors[..], [InputTensor::Text("Zürich".into())]);
+        assert_eq!(rows[1].tensors[..], [InputTensor::Text("".into())]);
         assert_eq!(rows[0].peek, None);
     }
 

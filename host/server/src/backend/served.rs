@@ -27,6 +27,16 @@ impl ServedApp {
         known.map_or("", |app| app.name.as_str())
     }
 
+    /// Why none of its variants can be loaded, if so. One that can is enough to serve.
+    pub(super) fn failure(&self) -> Option<String> {
+        let models = self.pool.models();
+        let mut variants = self.variants.iter();
+        let first = models.failure(*variants.next()?)?;
+        variants
+            .all(|&variant| models.failure(variant).is_some())
+            .then_some(first)
+    }
+
     /// Why its requests are not taken.
     pub(super) fn unavailable(&self) -> String {
         let name = self.name();

@@ -14,6 +14,7 @@ use super::combining::{Combining, NotSent};
 use super::message::{CallEnd, Message, PoolCall, SubmittedCall, Ticket};
 use super::models::ModelStates;
 use super::parts::PoolParts;
+use super::pulse::Pulse;
 use super::stats::VariantCounters;
 use super::turn::Driver;
 use crate::clock::Clock;
@@ -34,6 +35,7 @@ pub struct PoolHandle {
     counters: Arc<VariantCounters>,
     models: Arc<ModelStates>,
     refused: Counter,
+    pulse: Arc<Pulse>,
 }
 
 /// Why a call had no end.
@@ -69,6 +71,7 @@ impl PoolHandle {
         let name = parts.name.clone();
         Self {
             refused: registry.counter(names::INBOX_FULL, [("pool", name.as_str())]),
+            pulse: Arc::default(),
             name,
             catalog: Arc::clone(&parts.catalog),
             clock,
@@ -148,6 +151,24 @@ impl PoolHandle {
     /// The states of its apps' models.
     pub fn models(&self) -> &Arc<ModelStates> {
         &self.models
+    }
+
+    /// Whether the driver turns. Takes no lock.
+    ///
+    /// # Errors
+    /// Why it does not: it has panicked, or a turn has been stuck for long.
+    pub fn live(&self) -> Result<(), String> {
+        let checked = self.pulse.check(self.clock.now());
+        checked.map_err(|reason| format!("pool {}: {reason}", self.name))
+    }
+
+    /// Whether the driver has panicked.
+    pub fn has_failed(&self) -> bool {
+        self.pulse.has_failed()
+    }
+
+    pub(super) fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
     }
 
     pub(super) fn counters(&self) -> &Arc<VariantCounters> {

@@ -41,6 +41,12 @@ impl Driver {
             let _ = done.send(Err("no such app".to_owned()));
             return;
         };
+        let mut workers = (0..self.held.len() as u32).map(WorkerId);
+        if !workers.any(|worker| self.scheduler.is_up(worker)) {
+            let reason = "no worker is up: try again once the pool is ready";
+            let _ = done.send(Err(reason.to_owned()));
+            return;
+        }
         models.waiting.push(done);
         if models.unloaded {
             models.unloaded = false;
@@ -115,7 +121,9 @@ impl Driver {
         }
         self.residency(now, worker, residency);
         let app = self.scheduler.catalog().variant(variant).map(|v| v.app);
-        if let (true, Some(app)) = (asked, app) {
+        let held = self.held.get_mut(worker.index());
+        let was_asked = asked && held.is_some_and(|held| held.asked.remove(&variant));
+        if let (true, Some(app)) = (was_asked, app) {
             let models = &mut self.models[app.index()];
             models.loading = models.loading.saturating_sub(1);
             models.error = models.error.take().or(error);
@@ -125,8 +133,11 @@ impl Driver {
     }
 
     /// A worker has let go of a variant.
-    pub(super) fn unloaded(&mut self, variant: VariantId) {
-        let Some(app) = self.scheduler.catalog().variant(variant).map(|v| v.app) else {
+    pub(super) fn unloaded(&mut self, worker: WorkerId, variant: VariantId) {
+        let held = self.held.get_mut(worker.index());
+        let was_asked = held.is_some_and(|held| held.letting_go.remove(&variant));
+        let app = self.scheduler.catalog().variant(variant).map(|v| v.app);
+        let Some(app) = app.filter(|_| was_asked) else {
             return;
         };
         let models = &mut self.models[app.index()];
@@ -137,11 +148,47 @@ impl Driver {
         }
     }
 
+    /// A worker is lost: the loads and unloads that it was asked for have no end.
+    pub(super) fn loads_lost(&mut self, worker: WorkerId, reason: &str) {
+        let Some(held) = self.held.get_mut(worker.index()) else {
+            return;
+        };
+        let asked = std::mem::take(&mut held.asked);
+        // A lost worker holds nothing.
+        for variant in held.letting_go.clone() {
+            self.unloaded(worker, variant);
+        }
+        let error = format!("worker {} was lost: {reason}", self.worker_name(worker));
+        let catalog = Arc::clone(self.scheduler.catalog());
+        for app in asked.iter().filter_map(|&v| Some(catalog.variant(v)?.app)) {
+            let models = &mut self.models[app.index()];
+            models.loading = models.loading.saturating_sub(1);
+            models.error.get_or_insert_with(|| error.clone());
+            self.loads_ended(app);
+        }
+        self.started();
+    }
+
+    /// A worker is back: asks it for its pinned models, and for those that it held.
+    pub(super) fn load_again(&mut self, worker: WorkerId, before: &[VariantId]) {
+        let catalog = Arc::clone(self.scheduler.catalog());
+        let pinned = self.held[worker.index()].pinned.clone();
+        let others = before.iter().filter(|variant| !pinned.contains(variant));
+        for &variant in pinned.iter().chain(others) {
+            let app = catalog.variant(variant).map(|v| v.app);
+            if app.is_some_and(|app| !self.models[app.index()].unloaded) {
+                self.ask_for(worker, variant);
+            }
+        }
+    }
+
     /// Other weights of a variant serve from the next batch on.
     pub(super) fn replace(&mut self, variant: VariantId, models: &[Arc<LoadedModel>]) {
         self.states.shown().failed.remove(&variant);
-        for (worker, model) in self.workers.iter().zip(models) {
-            if worker.replace(variant, Arc::clone(model)).is_err() {
+        for (id, (worker, model)) in (0..).zip(self.crew.iter().zip(models)) {
+            // A lost worker loads the new ones when it is back.
+            let is_up = self.scheduler.is_up(WorkerId(id));
+            if is_up && worker.replace(variant, Arc::clone(model)).is_err() {
                 let (pool, worker) = (&self.name, &worker.options().name);
                 tracing::error!(
                     pool,
@@ -167,8 +214,10 @@ impl Driver {
             variants.collect::<Vec<_>>()
         };
         workers
-            .map(|(spec, held)| WorkerStatus {
+            .zip((0..).map(WorkerId))
+            .map(|((spec, held), id)| WorkerStatus {
                 name: spec.name.clone(),
+                up: self.scheduler.is_up(id),
                 memory_bytes: spec.memory_bytes,
                 free_bytes: held.holds.free_bytes,
                 resident: resident(held),
@@ -186,11 +235,19 @@ impl Driver {
     }
 
     fn ask_for(&mut self, worker: WorkerId, variant: VariantId) -> bool {
-        let worker = self.workers.get(worker.index());
-        let asked = worker.map(|worker| worker.preload(variant));
+        let Some(held) = self.held.get_mut(worker.index()) else {
+            return false;
+        };
+        if held.asked.contains(&variant) {
+            return true;
+        }
         let app = self.scheduler.catalog().variant(variant).map(|v| v.app);
-        match (asked, app) {
+        // A lost worker loads its models when it is back.
+        let is_up = self.scheduler.is_up(worker);
+        let known = self.crew.get(worker).filter(|_| is_up);
+        match (known.map(|known| known.preload(variant)), app) {
             (Some(Ok(())), Some(app)) => {
+                held.asked.insert(variant);
                 self.models[app.index()].loading += 1;
                 true
             }
@@ -229,32 +286,40 @@ impl Driver {
         for (variant, _) in catalog.variants_of(app) {
             self.weights.forget(variant);
             self.states.shown().failed.remove(&variant);
-            for worker in &self.workers {
-                asked += usize::from(worker.unload(variant).is_ok());
+            for (id, (worker, held)) in (0..).zip(self.crew.iter().zip(&mut self.held)) {
+                // A lost worker holds nothing.
+                let is_up = self.scheduler.is_up(WorkerId(id));
+                if is_up && !held.letting_go.contains(&variant) && worker.unload(variant).is_ok() {
+                    held.letting_go.insert(variant);
+                    asked += 1;
+                }
             }
         }
-        self.models[app.index()].unloading += asked;
-        if asked == 0 {
+        let models = &mut self.models[app.index()];
+        models.unloading += asked;
+        if models.unloading == 0 {
             self.states.set(app, AppState::Unloaded);
         }
         self.started();
     }
 
-    /// Declares the pool ready once it has its models: the loads of the start have ended, and no
-    /// variant's last load failed.
+    /// Declares that the loads of the start have ended. A load that failed keeps its app from being
+    /// ready, not the pool: the other apps serve.
     fn started(&mut self) {
         let loading = |models: &AppModels| models.loading > 0 && !models.unloaded;
         if self.starting && self.models.iter().any(loading) {
             return;
         }
         self.starting = false;
-        // A model that fails to load is a mistake of the deployment: the pool is not ready, and
-        // serves the other models.
-        let failed = self.states.shown().failed.values().next().cloned();
-        match failed {
-            Some(reason) => self.readiness.wait_for(&self.name, Awaited::Models, reason),
-            None => self.readiness.arrived(&self.name, Awaited::Models),
-        }
+        self.readiness.arrived(&self.name, Awaited::Models);
+    }
+
+    pub(super) fn failed_variants(&self) -> BTreeMap<String, String> {
+        let shown = self.states.shown();
+        let failed = shown.failed.iter();
+        failed
+            .map(|(&variant, reason)| (self.variant_name(variant), reason.clone()))
+            .collect()
     }
 
     fn app_name(&self, app: AppId) -> &str {

@@ -6,17 +6,18 @@ use crossbeam_channel::Sender;
 use metrics::Counter;
 use smallvec::SmallVec;
 use switchyard_core::decision::Decision;
-use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId};
+use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::policy::{Policy, WindowFields};
 use switchyard_core::request::{Evidence, Outcome};
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
 use switchyard_core::worker::Decided;
-use switchyard_executor::{InputTensor, LoadedModel, WorkerEvent};
+use switchyard_executor::{LoadedModel, RowTensors, WorkerEvent};
 use switchyard_policy::recording::PolicyRecord;
 use tokio::sync::oneshot;
 
 use super::models::LoadEnd;
+use super::restarts::{Restarted, StartNumber};
 use super::status::PoolStatus;
 
 /// Names a call until it ends. The handle gives it, so that a call can be cancelled before the
@@ -34,8 +35,10 @@ pub enum Message {
     Submit(SubmittedCall),
     /// The client of a call went away.
     Cancel(Ticket),
-    /// An event of a worker.
-    Worker(WorkerEvent),
+    /// An event of a worker, and the start of the worker that reports it.
+    Worker(StartNumber, WorkerEvent),
+    /// A worker was started anew, or could not be.
+    Restarted(WorkerId, StartNumber, Restarted),
     /// Neighbour counts of a request.
     Evidence {
         /// The request.
@@ -74,7 +77,7 @@ impl Message {
             Self::Submit(_)
                 | Self::Cancel(_)
                 | Self::Evidence { .. }
-                | Self::Worker(WorkerEvent::Finished(_))
+                | Self::Worker(_, WorkerEvent::Finished(_))
         )
     }
 }
@@ -123,7 +126,7 @@ pub struct SubmittedCall {
 #[derive(Debug)]
 pub struct RowInput {
     /// One tensor per input of the app.
-    pub tensors: Vec<InputTensor>,
+    pub tensors: RowTensors,
     /// A copy of all tensors for the evidence thread, if the policy sees evidence.
     pub peek: Option<Vec<f32>>,
 }

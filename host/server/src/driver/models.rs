@@ -1,11 +1,11 @@
 //! The states of apps and their models.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use switchyard_core::ids::{AppId, VariantId};
-use switchyard_executor::Residency;
+use switchyard_executor::{CacheCounts, Residency};
 use tokio::sync::oneshot;
 
 /// Takes the end of a load.
@@ -62,6 +62,13 @@ pub(super) struct WorkerModels {
     pub(super) pinned: Vec<VariantId>,
     /// Its last report.
     pub(super) holds: Residency,
+    /// Counts of its earlier starts.
+    pub(super) earlier: CacheCounts,
+    /// Variants that it was asked to load, and that have not ended: one command each, so that
+    /// repeated commands do not fill its queue.
+    pub(super) asked: BTreeSet<VariantId>,
+    /// Variants that it was asked to let go, likewise.
+    pub(super) letting_go: BTreeSet<VariantId>,
 }
 
 // === impl AppState ===

@@ -12,10 +12,14 @@ use super::weights::PoolWeights;
 use crate::evidence::EvidenceModels;
 use crate::recorder::RecordOptions;
 
+/// Builds the executor of a worker, at the start and again after each loss of the worker. An error
+/// is the reason why there is none.
+pub type BuildExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, String> + Send>;
+
 /// The executor of a worker and its cores.
 pub struct PoolExecutor {
-    /// Computes the batches.
-    pub executor: Box<dyn Executor>,
+    /// Builds the part that computes the batches.
+    pub build: BuildExecutor,
     /// The number of its threads.
     pub threads: usize,
     /// The cores of the threads, one each; empty: any.

@@ -9,6 +9,7 @@ use switchyard_core::Event;
 use switchyard_core::decision::Decision;
 use switchyard_core::event::Notice;
 use switchyard_core::guard::Faulted;
+use switchyard_core::ids::WorkerId;
 use switchyard_core::policy::Policy;
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
@@ -76,7 +77,7 @@ impl Driver {
                 if taken_off {
                     self.record_policy(None);
                 }
-                self.meters.faulted(fault.kind);
+                self.meters.faulted(&policy, fault.kind);
                 *self.faults.entry(fault.kind).or_default() += 1;
                 self.last_fault = Some(format!("{policy}: {fault}"));
                 self.pacer.faulted();
@@ -87,9 +88,29 @@ impl Driver {
                 state_lost,
             } => {
                 tracing::debug!(pool, %from, %to, "policy switched");
+                self.meters.policy(&to);
                 if let Some(fault) = state_lost {
                     tracing::warn!(pool, %to, %fault, "the policy's state was not handed over");
                 }
+            }
+            Notice::WorkerOverdue {
+                worker,
+                batch,
+                expected,
+                ran_for,
+            } => {
+                let (worker, batch) = (worker.0, batch.0);
+                tracing::error!(pool, worker, batch, %expected, %ran_for, "batch overdue");
+                self.worker_lost(WorkerId(worker), "its batch does not end");
+            }
+            Notice::WorkerRecovered {
+                worker,
+                batch,
+                ran_for,
+            } => {
+                let (worker, batch) = (worker.0, batch.0);
+                tracing::warn!(pool, worker, batch, %ran_for, "overdue batch ended");
+                self.worker_recovered(WorkerId(worker));
             }
             Notice::PolicyRemoved { from } => {
                 let by = self.scheduler.policy_label();

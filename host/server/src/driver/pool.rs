@@ -6,16 +6,19 @@ use std::sync::Arc;
 use switchyard_core::Scheduler;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::WorkerId;
-use switchyard_executor::{Worker, WorkerOptions};
+use switchyard_executor::WorkerOptions;
 use switchyard_policy::recording::RecordingError;
 use switchyard_threads::ServiceThread;
 use thiserror::Error;
 
 use super::combining::Combining;
+use super::crew::Crew;
 use super::drift::Drift;
 use super::handle::PoolHandle;
 use super::message::Message;
 use super::parts::{PoolExecutor, PoolParts};
+use super::pulse::Pulse;
+use super::restarts::{Restarter, WorkerStarter};
 use super::turn::{Driver, DriverParts};
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
@@ -48,6 +51,16 @@ pub enum PoolError {
         /// The reason.
         error: RecordingError,
     },
+    /// A worker does not start.
+    #[error("pool {pool}: worker {worker}: {reason}")]
+    Worker {
+        /// The pool.
+        pool: String,
+        /// The worker.
+        worker: String,
+        /// The reason.
+        reason: String,
+    },
     /// The system refuses a thread.
     #[error("pool {pool}: no thread: {error}")]
     Thread {
@@ -69,11 +82,13 @@ pub struct Pool {
 struct Alarm {
     pool: String,
     readiness: Arc<Readiness>,
+    pulse: Arc<Pulse>,
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
+            self.pulse.fail();
             let reason = "its scheduler failed; restart the server";
             self.readiness
                 .wait_for(&self.pool, Awaited::Restart, reason);
@@ -104,6 +119,7 @@ impl Pool {
         let alarm = Alarm {
             pool: pool.clone(),
             readiness: Arc::clone(readiness),
+            pulse: Arc::clone(handle.pulse()),
         };
         let timer = ServiceThread::spawn(format!("{pool}-driver"), {
             let combining = Arc::clone(&combining);
@@ -163,7 +179,7 @@ fn build(
         pool: name.clone(),
         error,
     })?;
-    let workers = spawn_workers(&catalog, executors, combining).map_err(no_thread)?;
+    let crew = spawn_crew(&name, &catalog, executors, combining)?;
     let evidence = spawn_evidence(&name, evidence, registry, combining).map_err(no_thread)?;
     let drift = Drift::new(
         &name,
@@ -177,7 +193,8 @@ fn build(
         name,
         clock,
         scheduler,
-        workers,
+        crew,
+        pulse: Arc::clone(handle.pulse()),
         pinned,
         weights,
         evidence,
@@ -190,32 +207,51 @@ fn build(
     }))
 }
 
-fn spawn_workers(
+fn spawn_crew(
+    pool: &str,
     catalog: &Catalog,
     executors: Vec<PoolExecutor>,
     combining: &Arc<Combining<Driver>>,
-) -> io::Result<Vec<Worker>> {
-    let specs = (0..).map(WorkerId).zip(&catalog.workers);
-    specs
-        .zip(executors)
-        .map(|((id, spec), part)| {
-            let options = WorkerOptions {
+) -> Result<Crew, PoolError> {
+    let mut starters = Vec::new();
+    for ((id, spec), part) in (0..).map(WorkerId).zip(&catalog.workers).zip(executors) {
+        let combining = Arc::clone(combining);
+        starters.push(WorkerStarter {
+            options: WorkerOptions {
                 id,
                 name: spec.name.clone(),
                 threads: part.threads,
                 cores: part.cores,
-                // A replacement and an unload of every variant may wait next to the rest.
+                // A load, an unload and a replacement of every variant may wait next to the rest.
                 commands_max: spec.parked_max as usize
-                    + 2 * catalog.variants.len()
+                    + 3 * catalog.variants.len()
                     + WORKER_COMMANDS,
-            };
-            let combining = Arc::clone(combining);
-            Worker::spawn(options, part.executor, move |event| {
+            },
+            build: part.build,
+            on_event: Arc::new(move |start, event| {
                 // An error means that the driver has ended and has no use for the event.
-                let _ = combining.send_inline(Message::Worker(event));
-            })
+                let _ = combining.send_inline(Message::Worker(start, event));
+            }),
+        });
+    }
+    let workers = starters.iter_mut().map(|starter| {
+        starter.start(0).map_err(|reason| PoolError::Worker {
+            pool: pool.to_owned(),
+            worker: starter.options.name.clone(),
+            reason,
         })
-        .collect()
+    });
+    let workers = workers.collect::<Result<_, _>>()?;
+    let combining = Arc::clone(combining);
+    let restarter = Restarter::spawn(pool, starters, move |worker, start, restarted| {
+        // As above.
+        let _ = combining.send(Message::Restarted(worker, start, restarted));
+    });
+    let restarter = restarter.map_err(|error| PoolError::Thread {
+        pool: pool.to_owned(),
+        error,
+    })?;
+    Ok(Crew::new(workers, restarter))
 }
 
 /// None if no app has an evidence model.
@@ -244,12 +280,15 @@ mod tests {
     #[test]
     fn a_driver_that_panics_is_not_ready() {
         let readiness = Arc::new(Readiness::default());
+        let pulse = Arc::new(Pulse::default());
         let alarm = |readiness: &Arc<Readiness>| Alarm {
             pool: "main".to_owned(),
             readiness: Arc::clone(readiness),
+            pulse: Arc::clone(&pulse),
         };
         drop(alarm(&readiness));
         assert_eq!(readiness.pool("main"), Ok(()));
+        assert!(!pulse.has_failed());
         let held = alarm(&readiness);
         let thread = std::thread::spawn(move || {
             let _held = held;
@@ -258,5 +297,6 @@ mod tests {
         assert!(thread.join().is_err());
         let error = readiness.pool("main").unwrap_err();
         assert!(error.contains("restart"), "{error}");
+        assert!(pulse.has_failed());
     }
 }

@@ -33,6 +33,9 @@ pub struct PoolStatus {
     pub draining: bool,
     /// The state of each app's models, in the words of the repository index.
     pub apps: BTreeMap<String, String>,
+    /// Variants whose last load failed, as `app/variant`, and why.
+    #[serde(default)]
+    pub failed_variants: BTreeMap<String, String>,
     /// The models of each worker.
     pub workers: Vec<WorkerStatus>,
 }
@@ -42,6 +45,9 @@ pub struct PoolStatus {
 pub struct WorkerStatus {
     /// Its name.
     pub name: String,
+    /// It takes batches: it was not lost, or it is back.
+    #[serde(default)]
+    pub up: bool,
     /// Its budget.
     pub memory_bytes: u64,
     /// The part of it that neither models nor parked activations take.

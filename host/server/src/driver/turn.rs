@@ -5,23 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use switchyard_core::event::Launch;
+use switchyard_core::event::{BatchEnd, Launch};
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::policy::FaultKind;
 use switchyard_core::request::Request;
 use switchyard_core::time::Time;
 use switchyard_core::{Command, Event, Scheduler};
 use switchyard_executor::{
-    ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded, Worker, WorkerDown,
-    WorkerEvent,
+    ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded, WorkerDown, WorkerEvent,
 };
 use tokio::sync::oneshot;
 
 use super::combining::Combined;
+use super::crew::Crew;
 use super::drift::Drift;
+use super::ends::{end_of, lost, worker_of};
 use super::message::{Message, SubmittedCall, Watch};
 use super::models::{AppModels, ModelStates, WorkerModels};
 use super::pacer::Pacer;
+use super::pulse::Pulse;
 use super::stats::VariantCounters;
 use super::status::PoolStatus;
 use super::waiters::Waiters;
@@ -62,7 +64,10 @@ pub(super) struct Driver {
     draining: bool,
     drained: Vec<oneshot::Sender<()>>,
     pub(super) pacer: Pacer,
-    pub(super) workers: Vec<Worker>,
+    pub(super) crew: Crew,
+    pulse: Arc<Pulse>,
+    /// The fallback served at the last look.
+    fallback_served: bool,
 }
 
 /// The parts of a driver.
@@ -70,7 +75,8 @@ pub(super) struct DriverParts {
     pub(super) name: String,
     pub(super) clock: Clock,
     pub(super) scheduler: Scheduler,
-    pub(super) workers: Vec<Worker>,
+    pub(super) crew: Crew,
+    pub(super) pulse: Arc<Pulse>,
     /// By worker: the variants that it never evicts.
     pub(super) pinned: Vec<Vec<VariantId>>,
     pub(super) weights: PoolWeights,
@@ -94,11 +100,13 @@ impl Combined for Driver {
     fn turn(&mut self, messages: &mut VecDeque<Message>) {
         let began = Instant::now();
         let now = self.clock.now();
+        self.pulse.begin_turn(now);
         for message in messages.drain(..) {
             self.take(now, message);
         }
         self.carry_out();
         self.publish();
+        self.pulse.end_turn();
         self.pacer.took(began.elapsed());
     }
 
@@ -162,7 +170,9 @@ impl Driver {
             draining: false,
             drained: Vec::new(),
             pacer: Pacer::default(),
-            workers: parts.workers,
+            crew: parts.crew,
+            pulse: parts.pulse,
+            fallback_served: false,
         }
     }
 
@@ -179,7 +189,14 @@ impl Driver {
                     self.scheduler.handle(now, Event::Cancelled(request));
                 }
             }
-            Message::Worker(event) => self.worker_event(now, event),
+            Message::Worker(start, event) => {
+                if self.crew.is_current(worker_of(&event), start) {
+                    self.worker_event(now, event);
+                }
+            }
+            Message::Restarted(worker, start, restarted) => {
+                self.restarted(now, worker, start, restarted);
+            }
             Message::Evidence { request, counts } => {
                 let event = Event::Evidence { request, counts };
                 self.scheduler.handle(now, event);
@@ -259,12 +276,16 @@ impl Driver {
                 residency,
             }) => {
                 self.residency(now, worker, residency);
-                self.unloaded(variant);
+                self.unloaded(worker, variant);
             }
             WorkerEvent::Down(WorkerDown { worker, reason }) => {
-                tracing::error!(pool = self.name, worker = worker.0, reason, "worker down");
-                let event = Event::WorkerDown { worker, reason };
+                let event = Event::WorkerDown {
+                    worker,
+                    reason: reason.clone(),
+                };
                 self.scheduler.handle(now, event);
+                self.waiters.forget(worker);
+                self.worker_lost(worker, &reason);
             }
         }
     }
@@ -287,26 +308,22 @@ impl Driver {
             .result
             .as_ref()
             .is_err_and(ExecuteError::is_repeated);
-        let result = finished.result.map(drop).map_err(|error| error.to_string());
-        if let Err(reason) = &result
+        if let Err(error) = &finished.result
             && !repeated
         {
+            let reason = error.to_string();
             tracing::warn!(pool = self.name, worker = worker.0, reason, "batch failed");
         }
-        self.scheduler.handle(
-            now,
-            Event::Finished {
-                worker,
-                batch,
-                result,
-            },
-        );
+        let end = end_of(finished.result);
+        let event = Event::Finished { worker, batch, end };
+        self.scheduler.handle(now, event);
     }
 
-    pub(super) fn residency(&mut self, now: Time, worker: WorkerId, residency: Residency) {
+    pub(super) fn residency(&mut self, now: Time, worker: WorkerId, mut residency: Residency) {
         let Some(held) = self.held.get_mut(worker.index()) else {
             return;
         };
+        residency.counts += held.earlier;
         if residency.version < held.holds.version {
             return; // A worker has two reporting threads, and the other one was faster.
         }
@@ -337,7 +354,7 @@ impl Driver {
                 Command::Reply(reply) => self.reply(now, reply),
                 Command::Release { worker, request } => self.release(worker, request),
                 Command::Prepare { worker, soon } => {
-                    if let Some(worker) = self.workers.get(worker.index()) {
+                    if let Some(worker) = self.crew.get(worker) {
                         worker.prepare(soon);
                     }
                 }
@@ -356,7 +373,7 @@ impl Driver {
         let rows = launch.requests.iter().map(|&request| JobRow {
             request,
             input: match launch.from_stage {
-                0 => self.waiters.take_inputs(request),
+                0 => self.waiters.inputs(request),
                 _ => None,
             },
         });
@@ -370,34 +387,39 @@ impl Driver {
             rows: rows.collect(),
             soon: launch.soon.clone(),
         };
-        let handed_over = match self.workers.get(launch.worker.index()) {
+        let handed_over = match self.crew.get(launch.worker) {
             Some(worker) => worker.run(job).map_err(|refused| match refused {
-                Refused::Full(_) => "the worker's command queue is full",
-                Refused::Down(_) => "the worker is down",
+                Refused::Full(_) => BatchEnd::Failed {
+                    reason: "the worker's command queue is full".to_owned(),
+                    repeatable: true,
+                },
+                Refused::Down(_) => lost("the worker's thread has ended"),
             }),
-            None => Err("there is no such worker"),
+            None => Err(lost("there is no such worker")),
         };
         match handed_over {
             Ok(()) => self.waiters.started(launch),
-            Err(reason) => {
+            Err(end) => {
+                let reason = format!("{end:?}");
                 tracing::error!(
                     pool = self.name,
                     worker = launch.worker.0,
                     reason,
                     "batch refused"
                 );
-                let event = Event::Finished {
-                    worker: launch.worker,
-                    batch: launch.batch,
-                    result: Err(reason.to_owned()),
-                };
+                let (worker, batch) = (launch.worker, launch.batch);
+                let is_lost = matches!(end, BatchEnd::Lost { .. });
+                let event = Event::Finished { worker, batch, end };
                 self.scheduler.handle(now, event);
+                if is_lost {
+                    self.worker_lost(worker, &reason);
+                }
             }
         }
     }
 
     fn release(&self, worker: WorkerId, request: RequestId) {
-        let Some(held) = self.workers.get(worker.index()) else {
+        let Some(held) = self.crew.get(worker) else {
             return;
         };
         if let Err(Refused::Full(_)) = held.release(request) {
@@ -418,6 +440,11 @@ impl Driver {
         let queued = live.saturating_sub(pending + running);
         let imbalance = self.scheduler.imbalance();
         self.meters.depth(pending, queued, running, imbalance);
+        let fallback_serves = self.scheduler.fallback_serves();
+        if fallback_serves != self.fallback_served {
+            self.fallback_served = fallback_serves;
+            self.meters.fallback_serves(fallback_serves);
+        }
         if self.draining && live == 0 {
             for done in self.drained.drain(..) {
                 let _ = done.send(());
@@ -446,6 +473,7 @@ impl Driver {
             last_fault: self.last_fault.clone(),
             draining: self.draining,
             apps: self.app_status(),
+            failed_variants: self.failed_variants(),
             workers: self.worker_status(),
         }
     }

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use switchyard_core::event::Launch;
-use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId};
+use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::time::{Micros, Time};
-use switchyard_executor::{BatchOutput, InputTensor};
+use switchyard_executor::{BatchOutput, RowTensors};
 use tokio::sync::oneshot;
 
 use super::message::{CallEnd, CallError, RowAnswer, Ticket};
@@ -30,7 +30,8 @@ pub(super) struct Waiters {
 pub(super) struct Row {
     call: Ticket,
     position: usize,
-    inputs: Option<Vec<InputTensor>>,
+    /// Kept until the answer, because a batch may be tried again.
+    inputs: RowTensors,
     pub(super) arrival: Time,
     pub(super) probabilities: Vec<f32>,
     pub(super) compute: Micros,
@@ -47,6 +48,7 @@ struct Open {
 
 /// A batch that a worker has.
 pub(super) struct Running {
+    worker: WorkerId,
     pub(super) variant: VariantId,
     pub(super) from_stage: u32,
     pub(super) to_stage: u32,
@@ -74,7 +76,7 @@ impl Waiters {
         ticket: Ticket,
         request: RequestId,
         arrival: Time,
-        inputs: Vec<InputTensor>,
+        inputs: RowTensors,
     ) {
         let Some(call) = self.calls.get_mut(&ticket) else {
             return; // Ended by an earlier row; the request is cancelled by its caller.
@@ -85,7 +87,7 @@ impl Waiters {
         let row = Row {
             call: ticket,
             position: call.answers.len() - 1,
-            inputs: Some(inputs),
+            inputs,
             arrival,
             probabilities: Vec::new(),
             compute: Micros::ZERO,
@@ -94,14 +96,15 @@ impl Waiters {
         self.rows.insert(request, row);
     }
 
-    /// Inputs of a request that starts; they are moved out once.
-    pub(super) fn take_inputs(&mut self, request: RequestId) -> Option<Vec<InputTensor>> {
-        self.rows.get_mut(&request)?.inputs.take()
+    /// Inputs of a request that starts.
+    pub(super) fn inputs(&self, request: RequestId) -> Option<RowTensors> {
+        Some(self.rows.get(&request)?.inputs.clone())
     }
 
     /// A worker has a batch.
     pub(super) fn started(&mut self, launch: &Launch) {
         let running = Running {
+            worker: launch.worker,
             variant: launch.variant,
             from_stage: launch.from_stage,
             to_stage: launch.to_stage,
@@ -132,6 +135,11 @@ impl Waiters {
             }
         }
         Some(running)
+    }
+
+    /// A worker is lost: its batches have no end.
+    pub(super) fn forget(&mut self, worker: WorkerId) {
+        self.batches.retain(|_, running| running.worker != worker);
     }
 
     /// A request has ended; its row.

@@ -14,7 +14,16 @@ pub trait Backend: Send + Sync + 'static {
     /// The index of the app with this name.
     fn app_index(&self, name: &str) -> Option<AppIndex>;
 
-    /// Whether every app is ready.
+    /// Whether the schedulers turn. Takes no lock: the answer comes at once.
+    ///
+    /// # Errors
+    /// The reason, for the operator: the process should be restarted.
+    fn live(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether the server should get requests: every pool has a worker that is up and a policy, its
+    /// loads of the start have ended, and not every app has failed to load.
     ///
     /// # Errors
     /// The reason, for the operator who reads the answer of the readiness probe.

@@ -156,7 +156,10 @@ impl<B: Backend> Service<B> {
                 .await
             }
             Route::ServerMetadata => Ok(json(&ServerMetadata::new(env!("CARGO_PKG_VERSION")))),
-            Route::Live => Ok(fixed(metadata::LIVE_BODY)),
+            Route::Live => {
+                self.backend.live().map_err(InferError::NotReady)?;
+                Ok(fixed(metadata::LIVE_BODY))
+            }
             Route::Ready => self.ready(),
             Route::AllStats => {
                 let apps = (0..self.backend.apps().len()).map(AppIndex);

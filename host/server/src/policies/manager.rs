@@ -274,7 +274,7 @@ impl Manager {
                         tracing::error!(pool, file = %file_shown, %error, "policy refused: the fallback serves");
                     }
                 }
-                self.count_fault(&error);
+                self.count_fault(file, &error);
                 self.count(SwapResult::Refused);
                 lock(&self.status).tried(Swap::refused(at, file, &error.to_string()));
                 Err(error)
@@ -299,7 +299,7 @@ impl Manager {
     }
 
     /// Counts a window that failed in the trial with the faults of windows that were served.
-    fn count_fault(&self, error: &SwapError) {
+    fn count_fault(&self, file: &Path, error: &SwapError) {
         let SwapError::Load(error) = error else {
             return;
         };
@@ -308,7 +308,12 @@ impl Manager {
             LoadCause::Plan { .. } => FaultKind::Refused,
             _ => return,
         };
-        let labels = [("kind", kind.label())];
+        let policy = file.file_stem().unwrap_or_default().to_string_lossy();
+        let labels = [
+            ("pool", self.pool.name()),
+            ("policy", &*policy),
+            ("kind", kind.label()),
+        ];
         self.registry
             .counter(names::POLICY_FAULTS, labels)
             .increment(1);

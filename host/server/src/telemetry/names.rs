@@ -9,6 +9,9 @@ pub(crate) const WINDOW_TIME: &str = "switchyard_window_seconds";
 pub(crate) const WINDOW_REQUESTS: &str = "switchyard_window_requests";
 pub(crate) const POLICY_SWAPS: &str = "switchyard_policy_swaps_total";
 pub(crate) const POLICY_FAULTS: &str = "switchyard_policy_faults_total";
+pub(crate) const FALLBACK_ACTIVE: &str = "switchyard_fallback_active";
+pub(crate) const WORKER_UP: &str = "switchyard_worker_up";
+pub(crate) const WORKER_RESTARTS: &str = "switchyard_worker_restarts_total";
 pub(crate) const BATCH_SIZE: &str = "switchyard_batch_size";
 pub(crate) const VARIANT_REQUESTS: &str = "switchyard_variant_requests_total";
 pub(crate) const CACHE_LOADS: &str = "switchyard_model_cache_loads_total";
@@ -47,6 +50,12 @@ pub(super) const SECONDS: [&str; 4] = [
 /// Histograms of counts.
 pub(super) const COUNTS: [&str; 2] = [WINDOW_REQUESTS, BATCH_SIZE];
 
+/// The name in a policy's label `name@version`: metrics carry no version, so that no series stays
+/// behind for each version that has left.
+pub(crate) fn policy_of(label: &str) -> &str {
+    label.split_once('@').map_or(label, |(name, _)| name)
+}
+
 /// Describes each metric to the current recorder.
 pub(super) fn describe() {
     describe_counter!(REQUESTS, Unit::Count, "Accepted requests by how they ended");
@@ -67,6 +76,17 @@ pub(super) fn describe() {
         POLICY_FAULTS,
         Unit::Count,
         "Windows that a policy failed, by kind"
+    );
+    describe_gauge!(
+        FALLBACK_ACTIVE,
+        Unit::Count,
+        "1 while the native fallback serves: no policy, or a failing one"
+    );
+    describe_gauge!(WORKER_UP, Unit::Count, "1 while a worker takes batches");
+    describe_counter!(
+        WORKER_RESTARTS,
+        Unit::Count,
+        "Restarts of a worker that was lost"
     );
     describe_histogram!(BATCH_SIZE, Unit::Count, "Requests per batch run");
     describe_counter!(

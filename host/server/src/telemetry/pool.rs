@@ -26,7 +26,10 @@ pub struct PoolMeters {
     queued: Gauge,
     running: Gauge,
     imbalance: Gauge,
-    faults: BTreeMap<FaultKind, Counter>,
+    fallback_active: Gauge,
+    /// By name of the policy, in [`FaultKind`]'s order.
+    faults: BTreeMap<String, BTreeMap<FaultKind, Counter>>,
+    pool: String,
 }
 
 struct AppMeters {
@@ -38,6 +41,8 @@ struct AppMeters {
 
 struct WorkerMeters {
     name: String,
+    up: Gauge,
+    restarts: Counter,
     loads: Counter,
     load_time: Histogram,
     resident: Gauge,
@@ -72,7 +77,7 @@ impl PoolMeters {
                 .map(|app| AppMeters::new(registry, &app.name))
                 .collect(),
             workers: workers
-                .map(|w| WorkerMeters::new(registry, &w.name))
+                .map(|w| WorkerMeters::new(registry, name, &w.name))
                 .collect(),
             variants: variants(registry, catalog),
             memory: (0..)
@@ -85,7 +90,9 @@ impl PoolMeters {
             queued: depth("queued"),
             running: depth("running"),
             imbalance: registry.gauge(names::LEDGER_IMBALANCE, [("pool", name)]),
+            fallback_active: registry.gauge(names::FALLBACK_ACTIVE, [("pool", name)]),
             faults: BTreeMap::new(),
+            pool: name.to_owned(),
             registry: registry.clone(),
         }
     }
@@ -163,13 +170,49 @@ impl PoolMeters {
         worker.load_errors.absolute(holds.counts.load_errors);
     }
 
+    /// A policy takes over: its faults are counted from 0, so that a rate has a first value.
+    pub(crate) fn policy(&mut self, label: &str) {
+        self.faults_of(label);
+    }
+
     /// A policy failed a window.
-    pub(crate) fn faulted(&mut self, kind: FaultKind) {
-        let registry = &self.registry;
-        self.faults
-            .entry(kind)
-            .or_insert_with(|| registry.counter(names::POLICY_FAULTS, [("kind", kind.label())]))
-            .increment(1);
+    pub(crate) fn faulted(&mut self, label: &str, kind: FaultKind) {
+        if let Some(counter) = self.faults_of(label).get(&kind) {
+            counter.increment(1);
+        }
+    }
+
+    fn faults_of(&mut self, label: &str) -> &BTreeMap<FaultKind, Counter> {
+        let (pool, registry) = (self.pool.as_str(), &self.registry);
+        let policy = names::policy_of(label);
+        self.faults.entry(policy.to_owned()).or_insert_with(|| {
+            let counter = |kind: FaultKind| {
+                let labels = [("pool", pool), ("policy", policy), ("kind", kind.label())];
+                let counter = registry.counter(names::POLICY_FAULTS, labels);
+                counter.increment(0);
+                (kind, counter)
+            };
+            FaultKind::ALL.map(counter).into_iter().collect()
+        })
+    }
+
+    /// The fallback serves, or a policy does.
+    pub(crate) fn fallback_serves(&self, serves: bool) {
+        self.fallback_active.set(f64::from(u8::from(serves)));
+    }
+
+    /// A worker is up, or lost.
+    pub(crate) fn worker_up(&self, worker: WorkerId, up: bool) {
+        if let Some(worker) = self.workers.get(worker.index()) {
+            worker.up.set(f64::from(u8::from(up)));
+        }
+    }
+
+    /// A worker was started anew.
+    pub(crate) fn restarted(&self, worker: WorkerId) {
+        if let Some(worker) = self.workers.get(worker.index()) {
+            worker.restarts.increment(1);
+        }
     }
 
     /// Requests by state, and the imbalance of the ledger.
@@ -221,10 +264,19 @@ impl AppMeters {
 // === impl WorkerMeters ===
 
 impl WorkerMeters {
-    fn new(registry: &Registry, name: &str) -> Self {
+    fn new(registry: &Registry, pool: &str, name: &str) -> Self {
         let labels = [("worker", name)];
+        let both = [("pool", pool), ("worker", name)];
+        let (up, restarts) = (
+            registry.gauge(names::WORKER_UP, both),
+            registry.counter(names::WORKER_RESTARTS, both),
+        );
+        up.set(1.0);
+        restarts.increment(0);
         Self {
             name: name.to_owned(),
+            up,
+            restarts,
             loads: registry.counter(names::CACHE_LOADS, labels),
             load_time: registry.histogram(names::CACHE_LOAD_TIME, labels),
             resident: registry.gauge(names::CACHE_RESIDENT, labels),

@@ -101,3 +101,13 @@ async fn the_repository_index_can_list_only_ready_variants() {
     assert_eq!(all.as_array().unwrap().len(), 8);
     assert_eq!(ready.as_array().unwrap().len(), 7);
 }
+
+#[tokio::test]
+async fn a_server_whose_scheduler_has_failed_is_not_alive() {
+    let server = TestServer::with_defaults().await;
+    server.backend.alive.store(false, Ordering::Relaxed);
+    let live = server.get("/v2/health/live").await;
+    assert_eq!(live.status, 503);
+    let error = live.error();
+    assert!(error.contains("its scheduler has failed"), "{error}");
+}

@@ -27,6 +27,8 @@ pub(crate) struct FakeBackend {
     pub(crate) last_call: Mutex<Option<InferCall>>,
     /// App and status of each request that the HTTP port refused.
     pub(crate) refused: Mutex<Vec<(Option<AppIndex>, u16)>>,
+    /// Whether the schedulers turn.
+    pub(crate) alive: AtomicBool,
     /// Whether the server is ready.
     pub(crate) ready: AtomicBool,
     /// A call to the app `gate` takes one permit before its answer.
@@ -84,6 +86,7 @@ impl FakeBackend {
             ],
             last_call: Mutex::new(None),
             refused: Mutex::new(Vec::new()),
+            alive: AtomicBool::new(true),
             ready: AtomicBool::new(true),
             gate: Semaphore::new(0),
             waiting: AtomicUsize::new(0),
@@ -147,6 +150,13 @@ impl Backend for FakeBackend {
     fn app_index(&self, name: &str) -> Option<AppIndex> {
         let position = self.apps.iter().position(|app| app.name == name);
         position.map(AppIndex)
+    }
+
+    fn live(&self) -> Result<(), String> {
+        match self.alive.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("pool main: its scheduler has failed".to_owned()),
+        }
     }
 
     fn server_ready(&self) -> Result<(), String> {

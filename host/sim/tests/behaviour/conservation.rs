@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use switchyard_core::ids::WorkerId;
+use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
+use switchyard_core::plan::Dispatch;
 use switchyard_core::policy::{FaultKind, Policy};
 use switchyard_core::time::{Micros, Time};
 use switchyard_sim::{Contender, Outage, Report, ServiceTimes, run};
@@ -66,6 +67,7 @@ proptest! {
         hostility in 0.0..1.0f64,
         preload in any::<bool>(),
         memory_bytes in 1_000..3_000u64,
+        failing in prop::sample::select(vec![0.0, 0.01, 0.3]),
         away_us in prop::collection::vec((0..2u32, 0..600_000u64, 1..300_000u64), 0..4),
         seed in any::<u64>(),
     ) {
@@ -84,6 +86,7 @@ proptest! {
             to: Time(from_us + length_us),
         };
         scenario.outages = away_us.into_iter().map(outage).collect();
+        scenario.failing_batches = failing;
         scenario.scheduler.pending_max = 64;
         let chaos = Contender {
             name: "chaos".to_owned(),
@@ -93,6 +96,83 @@ proptest! {
             foresight: None,
         };
         check(&run(&scenario, &chaos, seed).unwrap());
+    }
+}
+
+/// One in a hundred batches fails: far fewer requests do, since each is tried again.
+#[test]
+fn requests_of_failed_batches_are_tried_again() {
+    let mut scenario = scenario(catalog(4), "poisson:400");
+    scenario.duration = Micros::from_millis(20_000);
+    scenario.failing_batches = 0.01;
+    let report = run(&scenario, &edf(), 1).unwrap();
+    check(&report);
+    let failed = report.ledger.get("failed").copied().unwrap_or(0);
+    assert!(
+        failed * 1_000 < report.total.arrivals,
+        "{:?}",
+        report.ledger
+    );
+    assert!(report.total.arrivals > 5_000, "{:?}", report.ledger);
+}
+
+/// Runs the first stage of a request, parks it, and goes on with the rest; one batch a window.
+fn slicer() -> Contender {
+    crate::policies::script("slicer", |window, plan| {
+        let up = window.workers.up.iter().position(|up| *up == 1);
+        let Some(worker) = up else { return };
+        for (i, &id) in (0..).zip(&window.requests.id) {
+            let parked = window.requests.progress.iter().find(|p| p.index == i);
+            let (worker, from, to, exit) = match parked {
+                None => (WorkerId(worker as u32), 0, 1, None),
+                Some(p) => (p.worker, p.stages_run, 3, Some(ExitId(1))),
+            };
+            if window.workers.queued[worker.index()] > 0 || !plan.dispatches.is_empty() {
+                return;
+            }
+            let dispatch = Dispatch {
+                worker,
+                variant: VariantId(1),
+                from_stage: from,
+                to_stage: to,
+                exit,
+                place: u32::MAX,
+                size: 0,
+            };
+            plan.dispatch(dispatch, [RequestId(id)]);
+        }
+    })
+}
+
+/// A worker with parked requests goes away: they start over elsewhere, and that is no violation.
+#[test]
+fn parked_requests_of_a_lost_worker_start_over() {
+    let slicer = slicer();
+    let mut scenario = scenario(catalog(2), "heart=periodic:120");
+    scenario.duration = Micros::from_millis(500);
+    scenario.outages = (1..8)
+        .map(|n| Outage {
+            worker: WorkerId(n % 2),
+            from: Time(u64::from(n) * 61_000),
+            to: Time(u64::from(n) * 61_000 + 20_000),
+        })
+        .collect();
+    let report = run(&scenario, &slicer, 1).unwrap();
+    check(&report);
+    assert!(report.total.answered() > 50, "{:?}", report.ledger);
+}
+
+/// Batches that take ten thousand times as long as the profile says: their workers count as lost,
+/// their requests go on elsewhere, and they end late.
+#[test]
+fn overdue_batches_lose_no_request() {
+    let mut scenario = scenario(catalog(3), "heart=periodic:2@deadline=30s");
+    scenario.duration = Micros::from_millis(30_000);
+    scenario.service = ServiceTimes::Exponential { mean: 5_000.0 };
+    for contender in [edf(), slicer()] {
+        let report = run(&scenario, &contender, 1).unwrap();
+        check(&report);
+        assert!(report.ledger["failed"] > 0, "{:?}", report.ledger);
     }
 }
 

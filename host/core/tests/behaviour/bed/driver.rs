@@ -1,11 +1,11 @@
 //! A driver in virtual time that keeps books of its own and compares the core's commands to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
-use switchyard_core::event::{Command, Event, Launch, Notice, Reply};
+use switchyard_core::event::{BatchEnd, Command, Event, Launch, Notice, Reply};
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::request::Request;
 use switchyard_core::time::{Micros, Time};
@@ -28,7 +28,9 @@ pub struct Driver {
     /// With their deadlines.
     arrived: BTreeMap<RequestId, Time>,
     running: BTreeMap<WorkerId, (Time, Launch)>,
-    parked: BTreeMap<RequestId, WorkerId>,
+    /// Batches that do not end, on workers that count as lost.
+    hung: BTreeMap<WorkerId, Launch>,
+    parked: BTreeSet<(RequestId, WorkerId)>,
 }
 
 impl Driver {
@@ -45,7 +47,8 @@ impl Driver {
             slowdown: 1,
             arrived: BTreeMap::new(),
             running: BTreeMap::new(),
-            parked: BTreeMap::new(),
+            hung: BTreeMap::new(),
+            parked: BTreeSet::new(),
         }
     }
 
@@ -56,11 +59,44 @@ impl Driver {
 
     /// Hands over one event and carries out the commands that follow.
     pub fn give(&mut self, event: Event) {
-        if let Event::WorkerDown { worker, .. } = &event {
-            self.running.remove(worker);
-            self.parked.retain(|_, at| at != worker);
+        match &event {
+            Event::WorkerDown { worker, .. }
+            | Event::Finished {
+                worker,
+                end: BatchEnd::Lost { .. },
+                ..
+            } => self.forget(*worker),
+            // A fresh worker, unless the old one serves.
+            Event::WorkerUp(worker) if !self.scheduler.is_up(*worker) => self.forget(*worker),
+            _ => {}
         }
         self.scheduler.handle(self.now, event);
+        self.settle();
+    }
+
+    fn forget(&mut self, worker: WorkerId) {
+        self.running.remove(&worker);
+        self.hung.remove(&worker);
+        self.parked.retain(|&(_, at)| at != worker);
+    }
+
+    /// The batch of this worker does not end.
+    pub fn hang(&mut self, worker: WorkerId) {
+        if let Some((end, _)) = self.running.get_mut(&worker) {
+            *end = Time::NEVER;
+        }
+    }
+
+    /// The batch that made this worker count as lost ends after all.
+    pub fn finish_late(&mut self, worker: WorkerId, end: BatchEnd) {
+        if let Some(launch) = self.hung.remove(&worker) {
+            self.ended(&launch, end);
+        }
+    }
+
+    /// Advances the time at once.
+    pub fn sleep(&mut self, length: Micros) {
+        self.now += length;
         self.settle();
     }
 
@@ -75,7 +111,7 @@ impl Driver {
             };
             self.now = self.now.max(at);
             match finish.filter(|f| f.0 <= self.now) {
-                Some((_, worker)) => self.finish(worker, Ok(())),
+                Some((_, worker)) => self.finish(worker, BatchEnd::Done),
                 None => self.settle(),
             }
         }
@@ -93,24 +129,23 @@ impl Driver {
         }
     }
 
-    pub fn finish(&mut self, worker: WorkerId, result: Result<(), String>) {
-        let Some((_, launch)) = self.running.remove(&worker) else {
-            return;
-        };
-        for id in &launch.requests {
-            // Parked when no exit ran. A failed batch leaves the activations where they were.
-            if launch.exit.is_some() {
-                self.parked.remove(id);
-            } else if result.is_ok() {
-                self.parked.insert(*id, worker);
+    pub fn finish(&mut self, worker: WorkerId, end: BatchEnd) {
+        if let Some((_, launch)) = self.running.remove(&worker) {
+            self.ended(&launch, end);
+        }
+    }
+
+    fn ended(&mut self, launch: &Launch, end: BatchEnd) {
+        let (batch, worker) = (launch.batch, launch.worker);
+        for &id in &launch.requests {
+            // Parked when no exit ran. A batch that failed leaves no activations.
+            if launch.exit.is_none() && end == BatchEnd::Done {
+                self.parked.insert((id, worker));
+            } else {
+                self.parked.remove(&(id, worker));
             }
         }
-        let batch = launch.batch;
-        self.give(Event::Finished {
-            worker,
-            batch,
-            result,
-        });
+        self.give(Event::Finished { worker, batch, end });
     }
 
     /// The requests that have not ended although their deadline has passed.
@@ -160,16 +195,23 @@ impl Driver {
                     assert!(before.is_none(), "answered twice: {before:?}");
                 }
                 Command::Release { worker, request } => {
-                    if self.parked.get(&request) == Some(&worker) {
-                        self.parked.remove(&request);
-                    }
+                    self.parked.remove(&(request, worker));
                 }
                 Command::Prepare { worker, soon } => self.prepared.push((worker, soon.to_vec())),
                 Command::Decided(decision) => self.decisions.push(decision),
-                Command::Notice(notice) => self.notices.push(notice),
+                Command::Notice(notice) => self.notice(notice),
             }
         }
         self.check();
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        if let Notice::WorkerOverdue { worker, batch, .. } = notice {
+            let (_, launch) = self.running.remove(&worker).unwrap();
+            assert_eq!(launch.batch, batch);
+            self.hung.insert(worker, launch);
+        }
+        self.notices.push(notice);
     }
 
     fn run(&mut self, launch: Launch) {
@@ -178,10 +220,12 @@ impl Driver {
             assert!(!self.replies.contains_key(id), "an answered request runs");
             let elsewhere = self.running.values().any(|(_, r)| r.requests.contains(id));
             assert!(!elsewhere, "a request runs twice at once");
-            let parked = self.parked.get(id).copied();
+            let parked = self.parked.iter().filter(|(parked, _)| parked == id);
+            let parked: Vec<_> = parked.map(|&(_, worker)| worker).collect();
+            let needed = (launch.from_stage > 0).then_some(launch.worker);
             assert_eq!(
                 parked,
-                (launch.from_stage > 0).then_some(launch.worker),
+                Vec::from_iter(needed),
                 "activations are not where the batch needs them"
             );
         }

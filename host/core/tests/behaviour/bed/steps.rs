@@ -1,7 +1,7 @@
 //! Random sequences of events, for properties.
 
 use proptest::prelude::*;
-use switchyard_core::event::Event;
+use switchyard_core::event::{BatchEnd, Event};
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::policy::Policy;
 use switchyard_core::time::Micros;
@@ -20,7 +20,15 @@ pub enum SchedulerStep {
     Evidence(u64),
     Cancel(u64),
     Wait(u64),
-    Fail(u32),
+    Fail(u32, bool),
+    /// A worker vanishes with its batch.
+    Lose(u32),
+    /// A worker's batch does not end.
+    Hang(u32),
+    /// The driver sleeps until every running batch is overdue.
+    Sleep,
+    /// It ends after all, long after its worker counts as lost.
+    EndLate(u32, bool),
     Down(u32),
     Up(u32),
     Swap(u64),
@@ -36,7 +44,11 @@ pub fn scheduler_step() -> impl Strategy<Value = SchedulerStep> {
         4 => (0..80u64).prop_map(Step::Evidence),
         2 => (0..80u64).prop_map(Step::Cancel),
         6 => (0..6_000u64).prop_map(Step::Wait),
-        1 => (0..2u32).prop_map(Step::Fail),
+        1 => (0..2u32, any::<bool>()).prop_map(|(w, repeatable)| Step::Fail(w, repeatable)),
+        1 => (0..2u32).prop_map(Step::Lose),
+        1 => (0..2u32).prop_map(Step::Hang),
+        2 => (0..2u32, any::<bool>()).prop_map(|(w, fails)| Step::EndLate(w, fails)),
+        1 => Just(Step::Sleep),
         1 => (0..2u32).prop_map(Step::Down),
         1 => (0..2u32).prop_map(Step::Up),
         1 => (0..1_000u64).prop_map(Step::Swap),
@@ -72,7 +84,17 @@ impl Driver {
                 }),
                 SchedulerStep::Cancel(id) => self.give(Event::Cancelled(RequestId(id))),
                 SchedulerStep::Wait(us) => self.advance_to(self.now + Micros(us)),
-                SchedulerStep::Fail(w) => self.finish(WorkerId(w), Err("made to".to_owned())),
+                SchedulerStep::Fail(w, repeatable) => self.finish(WorkerId(w), failed(repeatable)),
+                SchedulerStep::Lose(w) => {
+                    let reason = "unplugged".to_owned();
+                    self.finish(WorkerId(w), BatchEnd::Lost { reason });
+                }
+                SchedulerStep::Sleep => self.sleep(Micros::from_millis(40_000)),
+                SchedulerStep::Hang(w) => self.hang(WorkerId(w)),
+                SchedulerStep::EndLate(w, fails) => {
+                    let end = if fails { failed(true) } else { BatchEnd::Done };
+                    self.finish_late(WorkerId(w), end);
+                }
                 SchedulerStep::Down(w) => self.give(Event::WorkerDown {
                     worker: WorkerId(w),
                     reason: "unplugged".to_owned(),
@@ -86,5 +108,12 @@ impl Driver {
                 }
             }
         }
+    }
+}
+
+pub fn failed(repeatable: bool) -> BatchEnd {
+    BatchEnd::Failed {
+        reason: "made to".to_owned(),
+        repeatable,
     }
 }

@@ -1,0 +1,277 @@
+//! Workers that are lost and come back, and requests that no worker can serve meanwhile.
+
+use super::Scheduler;
+use crate::event::{BatchEnd, Command, Notice};
+use crate::ids::{RequestId, VariantId, WorkerId};
+use crate::request::{Outcome, Rejection};
+use crate::table::{RequestEntry, RequestState};
+use crate::time::{Micros, Time};
+use crate::worker::{RunningBatch, Worker, WorkerBatch};
+
+use super::batches::ran;
+
+/// A batch is overdue after this multiple of its expected time. Latencies of the profile are high
+/// percentiles, so ten times as much is no batch of the tail.
+const OVERDUE_FACTOR: u64 = 10;
+
+/// Added to that, for a machine that stalls: swapping, or throttled by its container.
+const OVERDUE_FLOOR: Micros = Micros::from_millis(5_000);
+
+/// Added instead if the variant is not resident: disks and networks are slower at times than when
+/// the load was profiled.
+const OVERDUE_LOAD_FLOOR: Micros = Micros::from_millis(30_000);
+
+impl Scheduler {
+    /// When the worker of a batch that starts now counts as lost.
+    pub(super) fn overdue_at(&self, now: Time, worker: WorkerId, batch: &WorkerBatch) -> Time {
+        let kind = self.catalog.worker(worker).map(|spec| spec.kind);
+        let load = kind.map(|kind| self.catalog.profile.load_time(kind, batch.variant));
+        let expected = batch.expected + load.unwrap_or_default();
+        let is_resident = self.workers[worker].resident.contains(&batch.variant);
+        let floor = match is_resident {
+            true => OVERDUE_FLOOR,
+            false => OVERDUE_LOAD_FLOOR,
+        };
+        now + Micros(expected.0.saturating_mul(OVERDUE_FACTOR)) + floor
+    }
+
+    /// Gives up the workers whose batch is overdue.
+    pub(super) fn drop_overdue(&mut self, now: Time) {
+        if self.overdue_from.is_none_or(|from| now < from) {
+            return;
+        }
+        let mut from = None;
+        let mut overdue = Vec::new();
+        for (worker, held) in self.workers.with_ids() {
+            let Some(running) = &held.running else {
+                continue;
+            };
+            let at = running.overdue_at;
+            match at <= now {
+                true => overdue.push(worker),
+                false => from = Some(from.map_or(at, |from: Time| from.min(at))),
+            }
+        }
+        self.overdue_from = from;
+        for worker in overdue {
+            self.give_up_worker(now, worker);
+        }
+    }
+
+    /// Treats a worker as lost because its batch is overdue. Its thread may live: it is told to
+    /// forget the activations that it holds.
+    fn give_up_worker(&mut self, now: Time, worker: WorkerId) {
+        let Some(running) = self.workers[worker].running.take() else {
+            return;
+        };
+        let (expected, ran_for) = (running.batch.expected, now.since(running.since));
+        self.out.push_back(Command::Notice(Notice::WorkerOverdue {
+            worker,
+            batch: running.batch.id,
+            expected,
+            ran_for,
+        }));
+        self.batch_left();
+        for id in self.parked_on(worker) {
+            self.forget_progress(id);
+        }
+        let reason = format!(
+            "its worker does not answer: the batch has run for {ran_for} instead of {expected}"
+        );
+        self.vacate(now, worker, Some(&running), &reason);
+        self.workers[worker].overdue = Some(running);
+    }
+
+    /// An overdue batch has ended: its worker serves again. The requests that still wait take its
+    /// answer.
+    pub(super) fn recover(
+        &mut self,
+        now: Time,
+        worker: WorkerId,
+        late: &RunningBatch,
+        end: BatchEnd,
+    ) {
+        if let BatchEnd::Lost { .. } = end {
+            return; // It is not up: its requests have been taken from it.
+        }
+        let batch = &late.batch;
+        self.workers[worker].up = true;
+        self.out.push_back(Command::Notice(Notice::WorkerRecovered {
+            worker,
+            batch: batch.id,
+            ran_for: now.since(late.since),
+        }));
+        for &id in &batch.members {
+            match batch.exit {
+                None => self.out.push_back(Command::Release {
+                    worker,
+                    request: id,
+                }),
+                Some(exit) if end == BatchEnd::Done && self.waits(id) => {
+                    self.forget_progress(id);
+                    self.withdraw(id);
+                    let outcome = Outcome::Answered {
+                        variant: batch.variant,
+                        exit,
+                        in_time: self.in_time(now, id),
+                    };
+                    let by = Some((batch.decided.clone(), Some(ran(late))));
+                    self.end(now, id, outcome, by);
+                }
+                Some(_) => {}
+            }
+        }
+        self.is_back(now, worker);
+    }
+
+    fn waits(&self, id: RequestId) -> bool {
+        let state = self.table.get(id).map(RequestEntry::state);
+        state.is_some_and(|state| !matches!(state, RequestState::Running(..)))
+    }
+
+    pub(super) fn handle_worker_down(&mut self, now: Time, worker: WorkerId, reason: &str) {
+        let Some(held) = self.workers.get_mut(worker) else {
+            return;
+        };
+        held.overdue = None;
+        held.resident.clear();
+        let running = held.running.take();
+        if running.is_some() {
+            self.batch_left();
+        }
+        // Activations on a lost worker are lost: their requests start over.
+        for id in self.parked_on(worker) {
+            if let Some(entry) = self.table.get_mut(id) {
+                entry.progress = None;
+            }
+        }
+        self.workers[worker].parked = 0;
+        self.vacate(now, worker, running.as_ref(), reason);
+    }
+
+    /// Takes everything from a worker that is not up any more, once the requests that it had parked
+    /// are to start over.
+    fn vacate(
+        &mut self,
+        now: Time,
+        worker: WorkerId,
+        running: Option<&RunningBatch>,
+        reason: &str,
+    ) {
+        let held = &mut self.workers[worker];
+        held.up = false;
+        let alone = std::mem::take(&mut held.alone);
+        let queue = std::mem::take(&mut held.queue);
+        self.note_served();
+        if let Some(running) = running {
+            self.lose(now, running, reason);
+        }
+        for batch in alone.into_iter().chain(queue) {
+            self.give_back(now, batch);
+        }
+        self.empty_lanes(worker);
+        self.worker_changed(now, worker);
+    }
+
+    /// The requests whose activations are on a worker, in their order.
+    fn parked_on(&mut self, worker: WorkerId) -> Vec<RequestId> {
+        let live = self.table.iter();
+        let parked = live.filter(|e| e.progress.is_some_and(|p| p.worker == worker));
+        let parked: Vec<_> = parked.map(|entry| entry.request.id).collect();
+        if !parked.is_empty() {
+            // A policy that waited for this worker must decide anew.
+            self.trigger.happened().arrival = true;
+            self.rescue.happened().arrival = true;
+        }
+        parked
+    }
+
+    pub(super) fn handle_worker_up(&mut self, now: Time, worker: WorkerId) {
+        let spec = self.catalog.worker(worker);
+        let (Some(held), Some(spec)) = (self.workers.get_mut(worker), spec) else {
+            return;
+        };
+        if !held.up {
+            *held = Worker::new(spec);
+            self.is_back(now, worker);
+        }
+    }
+
+    fn is_back(&mut self, now: Time, worker: WorkerId) {
+        self.may_start.push(worker);
+        self.note_completion();
+        self.worker_changed(now, worker);
+        self.note_served();
+    }
+
+    // ---- requests without a worker ----------------------------------------------------
+
+    pub(super) fn could_hold(&self, worker: WorkerId, variant: VariantId) -> bool {
+        let spec = self.catalog.worker(worker);
+        let fits = self.catalog.variant(variant).zip(spec);
+        self.is_up(worker) && fits.is_some_and(|(v, spec)| v.memory_bytes <= spec.memory_bytes)
+    }
+
+    /// Brings `unserved` up to date.
+    pub(super) fn note_served(&mut self) {
+        let mut unserved = std::mem::take(&mut self.unserved);
+        unserved.clear();
+        unserved.resize(self.catalog.apps.len(), true);
+        let variants = (0..).map(VariantId).zip(&self.catalog.variants);
+        for (id, variant) in variants {
+            if let Some(unserved) = unserved.get_mut(variant.app.index())
+                && *unserved
+            {
+                let mut workers = self.workers.ids();
+                *unserved = !workers.any(|worker| self.could_hold(worker, id));
+            }
+        }
+        self.unserved = unserved;
+    }
+
+    /// When the first request ends because no worker is up that could serve it.
+    pub(super) fn unserved_until(&self) -> Option<Time> {
+        // Looks at every live request, so only while it matters.
+        if !self.unserved.contains(&true) && !self.holds_unserved() {
+            return None;
+        }
+        let live = self.table.iter();
+        let unserved = live.filter(|entry| self.is_unserved(entry));
+        unserved.map(|entry| self.given_up_at(entry)).min()
+    }
+
+    /// Ends the requests that have waited past their deadline and the patience for a worker.
+    pub(super) fn reject_unserved(&mut self, now: Time) {
+        if self.unserved_until().is_none_or(|at| now < at) {
+            return;
+        }
+        let live = self.table.iter();
+        let due = live.filter(|e| self.is_unserved(e) && self.given_up_at(e) <= now);
+        for id in due.map(|e| e.request.id).collect::<Vec<_>>() {
+            self.withdraw(id);
+            self.reject(now, id, Rejection::NoWorker);
+        }
+    }
+
+    fn given_up_at(&self, entry: &RequestEntry) -> Time {
+        entry.request.deadline + self.config.patience + Micros(1)
+    }
+
+    /// The host holds a request that no worker which is up could run.
+    fn holds_unserved(&self) -> bool {
+        let mut keys = self.held.keys();
+        keys.any(|key| !self.workers.ids().any(|worker| self.can(worker, key)))
+    }
+
+    fn is_unserved(&self, entry: &RequestEntry) -> bool {
+        let is_app_unserved = self.unserved.get(entry.request.app.index()) == Some(&true);
+        match entry.state() {
+            RequestState::Pending | RequestState::Late => is_app_unserved,
+            RequestState::Held => match entry.request.pinned {
+                Some(pinned) => !self.workers.ids().any(|w| self.could_hold(w, pinned)),
+                None => is_app_unserved,
+            },
+            RequestState::Lane(_) | RequestState::Queued(..) | RequestState::Running(..) => false,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The workers of a pool, each with its restarts.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use switchyard_core::ids::WorkerId;
+use switchyard_executor::Worker;
+
+use super::restarts::{Backoff, DueRestart, Restarter, StartNumber};
+
+/// The workers of a pool.
+pub(super) struct Crew {
+    members: Vec<CrewMember>,
+    restarter: Restarter,
+}
+
+struct CrewMember {
+    worker: Worker,
+    start: StartNumber,
+    /// The number of the start that is under way.
+    restarting: Option<StartNumber>,
+    starts: StartNumber,
+    backoff: Backoff,
+    stuck: Arc<()>,
+}
+
+// === impl Crew ===
+
+impl Crew {
+    /// Of workers in their first start, by id.
+    pub(super) fn new(workers: Vec<Worker>, restarter: Restarter) -> Self {
+        let member = |worker| CrewMember {
+            worker,
+            start: 0,
+            restarting: None,
+            starts: 0,
+            backoff: Backoff::default(),
+            stuck: Arc::new(()),
+        };
+        Self {
+            members: workers.into_iter().map(member).collect(),
+            restarter,
+        }
+    }
+
+    pub(super) fn get(&self, worker: WorkerId) -> Option<&Worker> {
+        Some(&self.members.get(worker.index())?.worker)
+    }
+
+    /// All workers, by id.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Worker> {
+        self.members.iter().map(|member| &member.worker)
+    }
+
+    /// Whether an event of this start of a worker is up to date.
+    pub(super) fn is_current(&self, worker: WorkerId, start: StartNumber) -> bool {
+        let member = self.members.get(worker.index());
+        member.is_some_and(|member| member.start == start)
+    }
+
+    /// Starts a worker anew after its pause, which is returned; none if that is under way. The old
+    /// one stays until then: a batch that is overdue may still end.
+    pub(super) fn restart(&mut self, worker: WorkerId) -> Option<Duration> {
+        let member = self.members.get_mut(worker.index())?;
+        if member.restarting.is_some() {
+            return None;
+        }
+        let now = Instant::now();
+        let pause = member.backoff.next(now);
+        member.starts += 1;
+        member.restarting = Some(member.starts);
+        self.restarter.restart(DueRestart {
+            worker,
+            start: member.starts,
+            at: now + pause,
+            stuck: Arc::clone(&member.stuck),
+        });
+        Some(pause)
+    }
+
+    /// The restart of a worker has ended, well or not.
+    pub(super) fn restart_ended(&mut self, worker: WorkerId) {
+        if let Some(member) = self.members.get_mut(worker.index()) {
+            member.restarting = None;
+        }
+    }
+
+    /// Puts a started worker into service; the one before is dropped.
+    pub(super) fn replace(&mut self, worker: WorkerId, start: StartNumber, started: Worker) {
+        if let Some(member) = self.members.get_mut(worker.index()) {
+            member.start = start;
+            let old = std::mem::replace(&mut member.worker, started);
+            drop_elsewhere(old, Arc::clone(&member.stuck));
+        }
+    }
+
+    /// Drops a started worker: the old one serves again.
+    pub(super) fn dismiss(&self, worker: WorkerId, started: Worker) {
+        if let Some(member) = self.members.get(worker.index()) {
+            drop_elsewhere(started, Arc::clone(&member.stuck));
+        }
+    }
+}
+
+/// Dropping a worker joins its threads, which may hang: a thread of its own waits for them.
+fn drop_elsewhere(worker: Worker, stuck: Arc<()>) {
+    let name = format!("{}-end", worker.options().name);
+    let spawned = thread::Builder::new().name(name).spawn(move || {
+        drop(worker);
+        drop(stuck);
+    });
+    if let Err(error) = spawned {
+        // The closure, and with it the worker, was dropped and joined here.
+        tracing::error!(%error, "no thread to end a worker on");
+    }
+}

@@ -1,0 +1,91 @@
+//! Workers that are lost, and their return.
+
+use switchyard_core::Event;
+use switchyard_core::ids::WorkerId;
+use switchyard_core::time::Time;
+use switchyard_executor::Residency;
+
+use super::restarts::{Restarted, StartNumber};
+use super::turn::Driver;
+use crate::readiness::Awaited;
+
+impl Driver {
+    /// A worker runs no batch any more, and the core knows: what waits for its loads ends, and it is
+    /// started anew.
+    pub(super) fn worker_lost(&mut self, worker: WorkerId, reason: &str) {
+        let Some(pause) = self.crew.restart(worker) else {
+            return;
+        };
+        let (pool, name) = (&self.name, self.worker_name(worker));
+        let restart_in_ms = pause.as_millis() as u64;
+        tracing::error!(pool, worker = name, reason, restart_in_ms, "worker lost");
+        self.meters.worker_up(worker, false);
+        self.loads_lost(worker, reason);
+        self.look_for_workers(reason);
+    }
+
+    /// The batch that was overdue has ended: the worker serves on, without a restart.
+    pub(super) fn worker_recovered(&mut self, worker: WorkerId) {
+        self.meters.worker_up(worker, true);
+        self.look_for_workers("");
+    }
+
+    /// A worker was started anew.
+    pub(super) fn restarted(
+        &mut self,
+        now: Time,
+        worker: WorkerId,
+        start: StartNumber,
+        restarted: Restarted,
+    ) {
+        self.crew.restart_ended(worker);
+        if self.scheduler.is_up(worker) {
+            if let Ok(started) = restarted {
+                self.crew.dismiss(worker, started);
+            }
+            return;
+        }
+        let started = match restarted {
+            Ok(started) => started,
+            Err(reason) => {
+                self.worker_lost(worker, &format!("not started: {reason}"));
+                return;
+            }
+        };
+        self.crew.replace(worker, start, started);
+        self.waiters.forget(worker);
+        let Some(held) = self.held.get_mut(worker.index()) else {
+            return;
+        };
+        let before = std::mem::take(&mut held.holds);
+        held.earlier = before.counts;
+        held.holds = Residency {
+            counts: before.counts,
+            ..Residency::default()
+        };
+        self.scheduler.handle(now, Event::WorkerUp(worker));
+        let (pool, name) = (&self.name, self.worker_name(worker));
+        tracing::warn!(pool, worker = name, start, "worker restarted");
+        self.meters.restarted(worker);
+        self.meters.worker_up(worker, true);
+        self.load_again(worker, &before.resident);
+        self.look_for_workers("");
+    }
+
+    /// A pool without a worker is not ready.
+    fn look_for_workers(&self, reason: &str) {
+        let workers = self.scheduler.catalog().workers.len() as u32;
+        let mut workers = (0..workers).map(WorkerId);
+        if workers.any(|worker| self.scheduler.is_up(worker)) {
+            self.readiness.arrived(&self.name, Awaited::Worker);
+        } else {
+            let reason = format!("no worker is up: {reason}");
+            self.readiness.wait_for(&self.name, Awaited::Worker, reason);
+        }
+    }
+
+    pub(super) fn worker_name(&self, worker: WorkerId) -> &str {
+        let spec = self.scheduler.catalog().worker(worker);
+        spec.map_or("", |spec| spec.name.as_str())
+    }
+}
