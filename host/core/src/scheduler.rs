@@ -284,6 +284,7 @@ impl Scheduler {
         let hopeless = self.next_hopeless(self.now);
         let lost = self.almost_lost_at(self.now).map(|(at, _)| at);
         let lost = lost.filter(|&at| at > self.saved);
+        let late = self.late_due().filter(|&at| at > self.now);
         let unserved = self.unserved_until();
         [
             self.trigger.next_time(),
@@ -292,6 +293,7 @@ impl Scheduler {
             lane,
             hopeless,
             lost,
+            late,
             self.overdue_from,
             unserved,
         ]

@@ -501,10 +501,12 @@ impl Scheduler {
 
     // ---- served last ------------------------------------------------------------------
 
-    /// Gives an idle worker a batch of requests that will be late, if nothing else waits. False:
-    /// there is no such worker or request.
+    /// Gives an idle worker a batch of requests that will be late, if nothing else waits, or if the
+    /// policy leaves the worker idle although they have waited for `patience`. False: there is no
+    /// such worker or request.
     pub(super) fn serve_late(&mut self, now: Time) -> bool {
-        if self.late.is_empty() || !self.table.pending().is_empty() {
+        let is_due = self.late_due().is_some_and(|at| at <= now);
+        if self.late.is_empty() || !is_due && !self.table.pending().is_empty() {
             return false;
         }
         let Some(worker) = self.workers.ids().find(|&w| self.workers[w].is_idle()) else {
@@ -515,6 +517,13 @@ impl Scheduler {
         };
         self.start(now, worker, batch);
         true
+    }
+
+    /// When a late request is served although others are pending, if a worker is idle.
+    pub(super) fn late_due(&self) -> Option<Time> {
+        let &(deadline, _) = self.late.first()?;
+        let due = deadline + self.config.patience + Micros(1);
+        self.workers.any_idle().then_some(due)
     }
 
     /// The oldest late requests of one app, in the batch with the largest rate.

@@ -215,6 +215,8 @@ impl Scheduler {
         for route in &plan.routes {
             self.routes.install(route, self.workers.all_mut());
             self.may_start.extend(self.workers.ids());
+            // Requests may wait in a lane whose `min_batch` has grown.
+            self.lanes_due = Time::ZERO;
         }
         if self.draining && !plan.routes.is_empty() {
             self.waive_min_batches();

@@ -1,12 +1,15 @@
 //! For any behaviour of policy, clients and workers: every accepted request ends exactly once, no
 //! request runs twice at once, and the same inputs give the same commands.
 
+use std::sync::Arc;
+
 use crate::bed::chaos::{Chaos, Useless};
 use crate::bed::driver::Driver;
 use crate::bed::steps::{SchedulerStep, scheduler_step};
 use crate::bed::{catalog, request};
 use proptest::prelude::*;
 use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::Late;
 use switchyard_core::event::{Event, Notice};
 use switchyard_core::guard::FaultLimit;
 use switchyard_core::ids::WorkerId;
@@ -14,7 +17,12 @@ use switchyard_core::policy::{FaultKind, Policy};
 use switchyard_core::time::Micros;
 
 fn play(steps: &[SchedulerStep], seed: u64, hostility: f64) -> Driver {
-    let catalog = catalog(2);
+    let mut catalog = catalog(2);
+    // Every treatment of late requests, and predictions that follow the machine or do not.
+    let late = [Late::Serve, Late::Drop, Late::Last, Late::Shed];
+    for (a, app) in (0..).zip(&mut Arc::make_mut(&mut catalog).apps) {
+        app.late = late[(seed >> (2 * a)) as usize % late.len()];
+    }
     let config = SchedulerConfig {
         seed,
         pending_max: 12,
@@ -23,6 +31,7 @@ fn play(steps: &[SchedulerStep], seed: u64, hostility: f64) -> Driver {
             windows: 20,
         },
         history: 4,
+        follows_latencies: seed >> 4 & 1 == 1,
         ..SchedulerConfig::default()
     };
     let mut driver = Driver::new(catalog.clone(), config);
@@ -32,13 +41,16 @@ fn play(steps: &[SchedulerStep], seed: u64, hostility: f64) -> Driver {
     driver
 }
 
-/// Brings the workers back and lets the fallback end all requests.
+/// Brings the workers back and lets the fallback end all requests. A second time for workers that
+/// hang: they are lost once their batch is overdue.
 fn finish(driver: &mut Driver) {
-    for w in 0..2 {
-        driver.give(Event::WorkerUp(WorkerId(w)));
-    }
     driver.give(Event::PolicyRemoved);
-    driver.drain();
+    for _ in 0..2 {
+        for w in 0..2 {
+            driver.give(Event::WorkerUp(WorkerId(w)));
+        }
+        driver.drain();
+    }
 }
 
 proptest! {
