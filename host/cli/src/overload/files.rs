@@ -21,6 +21,9 @@ pub(super) const SLO_MS: u64 = 50;
 /// Deadlines of requests, relative to the SLO: 20 to 500 ms, in equal shares.
 pub(super) const DEADLINES: [f64; 4] = [0.4, 1.0, 3.0, 10.0];
 
+/// The native fallback: a pool whose policy never comes.
+pub(super) const FALLBACK: &str = "edf";
+
 /// The policy whose tables are made first.
 const RAMSIS: &str = "ramsis";
 
@@ -129,7 +132,7 @@ impl Files {
     /// A policy as `simulate` names it.
     pub(super) fn named(&self, policy: &str) -> String {
         match policy {
-            super::live::FALLBACK => policy.to_owned(),
+            FALLBACK => policy.to_owned(),
             RAMSIS => format!("{policy}={}{{tables = \"{APP}\"}}", self.path(policy)),
             _ => format!("{policy}={}", self.path(policy)),
         }

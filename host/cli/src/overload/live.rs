@@ -17,14 +17,11 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use super::clients::{Clients, RawRequest};
-use super::files::{APP, DEADLINES, Files, SLO_MS};
+use super::files::{APP, DEADLINES, FALLBACK, Files, SLO_MS};
 use super::options::OverloadOptions;
 use super::report::{Curve, CurvePoint};
 use crate::commands::Failure;
 use crate::demo::{DemoError, ServerProcess};
-
-/// The native fallback: a pool whose policy never comes.
-pub(super) const FALLBACK: &str = "edf";
 
 /// Before a point is measured: its queues fill, or those of the last point empty.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -219,7 +216,7 @@ fn requests(options: &OverloadOptions) -> Result<Arc<[RawRequest]>, Failure> {
     Ok(made.collect())
 }
 
-/// Lets this process, and the server that it starts, open so many files.
+/// Raises the limit of open files of this process and of the server that it starts.
 fn raise_descriptors(wanted: u64) -> Result<(), Failure> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
