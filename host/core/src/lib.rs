@@ -29,6 +29,7 @@ pub mod event;
 pub mod evidence;
 mod flood;
 pub mod guard;
+mod habit;
 mod held;
 pub mod ids;
 mod lane;

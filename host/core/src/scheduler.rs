@@ -24,13 +24,14 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use crate::capacity::{Capacity, EfficientBatch};
+use crate::capacity::Capacity;
 use crate::catalog::{Catalog, CatalogError};
 use crate::decision::History;
 use crate::estimate::Estimates;
 use crate::event::{Command, Event, Notice, Ran, Reply};
 use crate::flood::Flood;
 use crate::guard::{FaultLimit, Faulted, Guard, HOST_LABEL};
+use crate::habit::Habit;
 use crate::held::HeldRequests;
 use crate::ids::{BatchId, RequestId, WorkerId};
 use crate::ledger::Ledger;
@@ -98,12 +99,8 @@ pub struct Scheduler {
     ledger: Ledger,
     capacity: Capacity,
     estimates: Estimates,
-    /// By app: the efficient batch of the variants that it gets.
-    usual: Vec<EfficientBatch>,
-    /// By app: the time that its pending requests need, learnt from batches that were cut short.
-    margins: Vec<Micros>,
-    /// By app: the largest batch that the policy has made.
-    largest: Vec<u32>,
+    /// By app.
+    habits: Vec<Habit>,
     /// Requests in [`RequestState::Late`], by deadline.
     late: BTreeSet<(Time, RequestId)>,
     next_probe: Time,
@@ -168,9 +165,7 @@ impl Scheduler {
             ledger: Ledger::default(),
             capacity: Capacity::of(&catalog),
             estimates: estimates(&catalog, &config),
-            usual: vec![EfficientBatch::default(); catalog.apps.len()],
-            margins: vec![Micros::ZERO; catalog.apps.len()],
-            largest: vec![0; catalog.apps.len()],
+            habits: vec![Habit::default(); catalog.apps.len()],
             late: BTreeSet::new(),
             next_probe: Time::ZERO,
             flood: None,
@@ -381,7 +376,7 @@ impl Scheduler {
             self.empty_lanes(worker);
         }
         self.completions.clear();
-        self.largest.fill(0);
+        self.habits.iter_mut().for_each(Habit::forget_policy);
         self.restart_trigger(now);
     }
 
@@ -401,9 +396,7 @@ impl Scheduler {
         self.load = LoadMonitor::new(catalog.apps.len());
         self.capacity = Capacity::of(&catalog);
         self.estimates = estimates(&catalog, &self.config);
-        self.usual = vec![EfficientBatch::default(); catalog.apps.len()];
-        self.margins = vec![Micros::ZERO; catalog.apps.len()];
-        self.largest = vec![0; catalog.apps.len()];
+        self.habits = vec![Habit::default(); catalog.apps.len()];
         self.may_start.extend(self.workers.ids());
         self.catalog = catalog;
         self.note_served();

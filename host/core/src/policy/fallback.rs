@@ -25,6 +25,8 @@ pub struct EarliestDeadlineFirst {
     slowdowns: Vec<Slowdown>,
     /// By app.
     queues: Vec<AppQueue>,
+    /// Pending requests of all apps.
+    waiting: usize,
     /// By position in the window: in a batch of the plan.
     taken: Vec<bool>,
     /// By worker: when it is free, the plan so far included.
@@ -40,8 +42,6 @@ pub struct EarliestDeadlineFirst {
 #[derive(Debug, Default)]
 struct AppQueue {
     order: Vec<u32>,
-    /// All its requests, also those beyond the end of `order`.
-    waiting: usize,
     /// Deadline of its youngest request.
     newest: Time,
     /// Requests with an earlier deadline will be late whatever is done.
@@ -122,6 +122,7 @@ impl Default for EarliestDeadlineFirst {
             menu: Menu::default(),
             slowdowns: Vec::new(),
             queues: Vec::new(),
+            waiting: 0,
             taken: Vec::new(),
             free_at: Vec::new(),
             room: Vec::new(),
@@ -222,6 +223,7 @@ impl EarliestDeadlineFirst {
 
     fn look_at_requests(&mut self, window: &Window) {
         let requests = &window.requests;
+        self.waiting = requests.id.len();
         self.taken.clear();
         self.taken.resize(requests.id.len(), false);
         self.queues
@@ -240,7 +242,6 @@ impl EarliestDeadlineFirst {
         for app in (0..self.catalog.apps.len() as u32).map(AppId) {
             let hopeless_before = self.first_end(app);
             let queue = &mut self.queues[app.index()];
-            queue.waiting = queue.order.len();
             queue.hopeless_before = hopeless_before;
             let newest = queue.order.last().map(|&i| requests.deadline[i as usize]);
             queue.newest = Time(newest.unwrap_or_default());
@@ -325,17 +326,17 @@ impl EarliestDeadlineFirst {
         best.map(|(_, choice)| choice)
     }
 
-    /// Whether an exit serves the whole queue of an app before the deadline of its youngest
-    /// request, on all workers of its class.
+    /// Whether an exit is fast enough to serve as many requests as all apps have waiting before the
+    /// deadline of its app's youngest request, on all workers of its class.
     fn keeps_up(&self, app: AppId, start: Time, item: &MenuItem, slowdown: Slowdown) -> bool {
         let queue = &self.queues[app.index()];
         let batch = item.efficient;
-        if queue.waiting <= batch.size as usize {
+        if self.waiting <= batch.size as usize {
             return true;
         }
         let (workers, size) = (item.workers.max(1), batch.size.max(1));
         let latency = slowdown.of(batch.latency);
-        let rounds = queue.waiting as u64 * latency.0 / (u64::from(size) * workers as u64);
+        let rounds = self.waiting as u64 * latency.0 / (u64::from(size) * workers as u64);
         start + Micros(rounds) + latency <= queue.newest
     }
 

@@ -18,6 +18,7 @@ use crate::capacity::EfficientBatch;
 use crate::catalog::Late;
 use crate::estimate::BatchSeries;
 use crate::flood::{Flood, fair_level};
+use crate::habit::Habit;
 use crate::ids::{AppId, ExitId, KindId, RequestId, VariantId, WorkerId};
 use crate::load::LOAD_WINDOW;
 use crate::request::{DroppedFrom, Outcome, Rejection};
@@ -28,13 +29,6 @@ use crate::worker::{Members, WorkerBatch};
 /// While all requests of an idle pool look hopeless, one in this time is served all the same: the
 /// profile may be too slow, and only a batch can show that.
 const PROBE_EVERY: Micros = Micros::from_millis(1_000);
-
-/// Of the decaying largest latency of an app's efficient batches, each batch takes one part in
-/// this many off.
-const USUAL_DECAY: u64 = 8;
-
-/// Of an app's margin, each batch that needs none takes one part in this many off.
-const MARGIN_DECAY: u64 = 8;
 
 /// The time that an app's next request takes.
 #[derive(Clone, Copy, Debug)]
@@ -75,12 +69,8 @@ impl Scheduler {
                 latency,
             };
         }
-        let Some(usual) = self.usual.get_mut(app.index()) else {
-            return;
-        };
-        usual.latency = Micros(usual.latency.0 - usual.latency.0 / USUAL_DECAY);
-        if found.latency >= usual.latency {
-            *usual = found;
+        if let Some(habit) = self.habits.get_mut(app.index()) {
+            habit.planned(found);
         }
     }
 
@@ -97,34 +87,38 @@ impl Scheduler {
             start: self.workers.earliest_free(now),
             fastest,
             usual: usual_time,
-            margin: slowdown(usual.kind).of(self.margin_of(app)),
+            margin: slowdown(usual.kind).of(self.habit(app).margin),
             enough: self.workers.up() * usual.size as usize,
         })
     }
 
-    fn margin_of(&self, app: AppId) -> Micros {
-        self.margins.get(app.index()).copied().unwrap_or_default()
-    }
-
     /// Learns from a batch whether the oldest requests of its app come too late for it: rows left
-    /// it, or the deadline of its first row kept it smaller than its exit's efficient batch. Policies
-    /// that turn to faster variants in time teach no margin.
+    /// it, or the deadline of its first row kept it smaller than its exit's efficient batch.
     fn learn_margin(&mut self, now: Time, worker: WorkerId, planned: u32, batch: &WorkerBatch) {
-        let Some(app) = self.catalog.variant(batch.variant).map(|v| v.app) else {
+        let Some(variant) = self.catalog.variant(batch.variant) else {
             return;
         };
-        if let Some(largest) = self.largest.get_mut(app.index()) {
-            *largest = planned.max(*largest);
+        let (app, exit) = (variant.app, batch.exit.unwrap_or(variant.last_exit()));
+        let (used, best) = ((batch.variant, exit), self.capacity.app(app));
+        let is_of_policy = batch.decided.by == self.guard.label();
+        let Some(habit) = self.habits.get_mut(app.index()) else {
+            return;
+        };
+        if is_of_policy {
+            habit.made(planned, used);
         }
+        let habit = *habit;
+        let teaches = habit.teaches(used, (best.best_variant, best.best_exit));
         let size = batch.members.len() as u32;
-        let needed = if size < planned {
+        let needed = if !teaches || habit.adapts() && !self.is_past_capacity(now) {
+            None
+        } else if size < planned {
             self.profiled_of(worker, batch, planned)
         } else {
-            self.cut_short(now, worker, app, batch)
+            self.cut_short(now, worker, (app, habit.largest), batch)
         };
-        if let Some(margin) = self.margins.get_mut(app.index()) {
-            let decayed = Micros(margin.0 - margin.0.div_ceil(MARGIN_DECAY));
-            *margin = needed.map_or(decayed, |needed| needed.max(*margin));
+        if let Some(habit) = self.habits.get_mut(app.index()) {
+            habit.needed(needed);
         }
     }
 
@@ -134,7 +128,7 @@ impl Scheduler {
         &self,
         now: Time,
         worker: WorkerId,
-        app: AppId,
+        (app, largest): (AppId, u32),
         batch: &WorkerBatch,
     ) -> Option<Micros> {
         let kind = self.catalog.worker(worker)?.kind;
@@ -142,7 +136,7 @@ impl Scheduler {
         let efficient = self.capacity.efficient(kind, batch.variant, exit)?;
         let size = batch.members.len() as u32;
         let waiting = self.table.guarded(app)?.len();
-        let wanted = efficient.size.min(*self.largest.get(app.index())?);
+        let wanted = efficient.size.min(largest);
         if size >= wanted || waiting == 0 {
             return None;
         }
@@ -166,11 +160,15 @@ impl Scheduler {
     }
 
     fn usual_batch(&self, app: AppId) -> EfficientBatch {
-        let usual = self.usual.get(app.index()).copied().unwrap_or_default();
+        let usual = self.habit(app).usual;
         match usual.size {
             0 => self.capacity.app(app).best,
             _ => usual,
         }
+    }
+
+    fn habit(&self, app: AppId) -> Habit {
+        self.habits.get(app.index()).copied().unwrap_or_default()
     }
 
     // ---- arrivals ---------------------------------------------------------------------
@@ -270,15 +268,34 @@ impl Scheduler {
         true
     }
 
-    /// Whether an app asks for more than its max-min fair share of the workers while the pool
-    /// cannot serve all apps.
+    /// Whether the apps together ask for more than the workers can do with the fastest variants.
+    fn is_past_capacity(&mut self, now: Time) -> bool {
+        let capacity = self.workers.up() as f64;
+        let rates: Vec<f64> = self.load.rates(now).collect();
+        let demands = (0..).zip(rates).map(|(a, rate)| {
+            let best = self.capacity.app(AppId(a)).best;
+            self.demand(now, rate, best)
+        });
+        demands.sum::<f64>() > capacity
+    }
+
+    /// The workers that requests at this rate keep busy, in these batches.
+    fn demand(&self, now: Time, rate: f64, batch: EfficientBatch) -> f64 {
+        let latency = self.estimates.of_kind(now, batch.kind).of(batch.latency);
+        rate * latency.as_secs_f64() / f64::from(batch.size.max(1))
+    }
+
+    /// Whether an app asks for more than its max-min fair share of the workers. A policy that adapts
+    /// may turn to the fastest variants when queues grow, so their rates count for its apps.
     fn is_flooding(&mut self, now: Time, app: AppId) -> bool {
         let capacity = self.workers.up() as f64;
         let rates: Vec<f64> = self.load.rates(now).collect();
         let demand = |(a, rate): (u32, f64)| {
-            let usual = self.usual_batch(AppId(a));
-            let latency = self.estimates.of_kind(now, usual.kind).of(usual.latency);
-            rate * latency.as_secs_f64() / f64::from(usual.size.max(1))
+            let batch = match self.habit(AppId(a)).adapts() {
+                true => self.capacity.app(AppId(a)).best,
+                false => self.usual_batch(AppId(a)),
+            };
+            self.demand(now, rate, batch)
         };
         let demands: Vec<f64> = (0..).zip(rates).map(demand).collect();
         demands.get(app.index()).copied().unwrap_or(0.0) > fair_level(&demands, capacity)
