@@ -8,11 +8,14 @@
 //! ```
 //! Events of one moment are handled before the first poll, so that they share a window.
 
+mod admission;
 mod arrivals;
 mod batches;
+mod ends;
 mod goodput;
 mod held;
 mod lanes;
+mod late;
 mod neglect;
 mod outages;
 mod repeats;
@@ -28,7 +31,7 @@ use crate::capacity::Capacity;
 use crate::catalog::{Catalog, CatalogError};
 use crate::decision::History;
 use crate::estimate::Estimates;
-use crate::event::{Command, Event, Notice, Ran, Reply};
+use crate::event::{Command, Event, Notice};
 use crate::flood::Flood;
 use crate::guard::{FaultLimit, Faulted, Guard, HOST_LABEL};
 use crate::habit::Habit;
@@ -38,12 +41,12 @@ use crate::ledger::Ledger;
 use crate::load::LoadMonitor;
 use crate::plan::CheckBuffers;
 use crate::policy::{Policy, WindowFields};
-use crate::request::{Outcome, Rejection, Request};
+
 use crate::route::Routes;
 use crate::table::{RequestState, RequestTable};
 use crate::time::{Micros, Time};
 use crate::trigger::Trigger;
-use crate::window::{Completion, End, Window};
+use crate::window::{Completion, Window};
 use crate::worker::{Decided, Worker, WorkerSet};
 
 pub use neglect::{OVERTAKEN_MAX, REJECTS_LOOKED_AT};
@@ -413,82 +416,6 @@ impl Scheduler {
         self.guard.description().wants.or(watched)
     }
 
-    /// Ends a request. Nothing else takes requests out of the table.
-    fn end(
-        &mut self,
-        now: Time,
-        id: RequestId,
-        outcome: Outcome,
-        by: Option<(Decided, Option<Ran>)>,
-    ) {
-        let Some(entry) = self.table.remove(id) else {
-            return;
-        };
-        self.ledger.end(&outcome);
-        if entry.state() == RequestState::Held {
-            self.held.remove(id);
-        }
-        if let Some(progress) = entry.progress {
-            self.release(progress.worker, id, &outcome);
-        }
-        let latency = now.since(entry.request.arrival);
-        if self.shown().completions {
-            self.record_completion(id, &entry.request, &outcome, latency);
-        }
-        let (decided, ran) = match by {
-            Some((decided, ran)) => (Some(decided), ran),
-            None => (None, None),
-        };
-        self.out.push_back(Command::Reply(Reply {
-            request: id,
-            app: entry.request.app,
-            outcome,
-            latency,
-            decided,
-            ran,
-            evidence: entry.evidence,
-        }));
-    }
-
-    /// Frees the parking of a request that ends. Unless a batch consumed the activations, the
-    /// executor must forget them.
-    fn release(&mut self, worker: WorkerId, request: RequestId, outcome: &Outcome) {
-        if let Some(worker) = self.workers.get_mut(worker) {
-            worker.parked = worker.parked.saturating_sub(1);
-        }
-        if !matches!(outcome, Outcome::Answered { .. }) {
-            self.out.push_back(Command::Release { worker, request });
-        }
-    }
-
-    fn record_completion(
-        &mut self,
-        id: RequestId,
-        request: &Request,
-        outcome: &Outcome,
-        latency: Micros,
-    ) {
-        if self.completions.len() == COMPLETIONS_MAX {
-            self.completions.pop_front();
-        }
-        let (variant, exit) = match *outcome {
-            Outcome::Answered { variant, exit, .. } => (Some(variant), Some(exit)),
-            _ => (None, None),
-        };
-        self.completions.push_back(Completion {
-            id,
-            app: request.app,
-            end: End::from(outcome),
-            variant,
-            exit,
-            latency,
-        });
-    }
-
-    fn reject(&mut self, now: Time, id: RequestId, why: Rejection) {
-        self.end(now, id, Outcome::Rejected(why), None);
-    }
-
     fn next_batch(&mut self) -> BatchId {
         self.batches_made += 1;
         BatchId(self.batches_made)
@@ -517,19 +444,4 @@ impl Scheduler {
 fn estimates(catalog: &Catalog, config: &SchedulerConfig) -> Estimates {
     let percentile = catalog.profile.percentile();
     Estimates::new(config.follows_latencies, percentile, catalog.kinds.len())
-}
-
-impl From<&Outcome> for End {
-    fn from(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Answered { in_time: true, .. } | Outcome::ShortCircuited { in_time: true } => {
-                Self::InTime
-            }
-            Outcome::Answered { .. } | Outcome::ShortCircuited { .. } => Self::Late,
-            Outcome::Rejected(_) => Self::Rejected,
-            Outcome::Dropped(_) => Self::Dropped,
-            Outcome::Failed(_) => Self::Failed,
-            Outcome::Cancelled => Self::Cancelled,
-        }
-    }
 }

@@ -51,7 +51,7 @@ fn the_good_one_is_good() {
 
 #[test]
 fn unknown_fields_are_refused_with_a_suggestion() {
-    assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
+    assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `latencies`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
     assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml: server.htpp: unknown field `htpp`, expected one of `http`, `admin`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?");
     assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
@@ -63,7 +63,7 @@ fn missing_fields_and_wrong_types_are_named() {
     assert_snapshot!(said("policy = \"fcfs\"", ""), @"switchyard.toml: pool[0]: missing field `policy`");
     assert_snapshot!(said("name = \"cpu-b\"", "name = \"cpu-b\"\nthreads = \"two\""), @r#"switchyard.toml: worker[1].threads: invalid type: string "two", expected usize"#);
     assert_snapshot!(said("127.0.0.1:8000", "localhost"), @"switchyard.toml: server.http: invalid socket address syntax");
-    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nlate = \"dorp\""), @"switchyard.toml: app[1].late: unknown variant `dorp`, expected `serve` or `drop`; did you mean `drop`?");
+    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nlate = \"dorp\""), @"switchyard.toml: app[1].late: unknown variant `dorp`, expected one of `serve`, `drop`, `last`, `shed`; did you mean `drop`?");
     assert_snapshot!(said("name = \"heart\"", "name = \"heart\"\npenalty = \"cubic\""), @"switchyard.toml: app[0].penalty: unknown variant `cubic`, expected one of `step`, `linear`, `sigmoid`");
     assert_snapshot!(said("name = \"main\"", "name = main"), @r#"
     switchyard.toml: TOML parse error at line 18, column 8

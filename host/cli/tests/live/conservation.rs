@@ -49,6 +49,7 @@ fn kind(nth: u64) -> (String, String) {
 async fn the_counters_add_up_to_the_sent_requests() {
     let setup = Setup::new("books")
         .policy(policy("fcfs"))
+        .app("late = \"serve\"")
         .lines("pending_max = 4");
     let test_bed = setup.start().await;
     let (connections, each) = (24, 18);
@@ -249,6 +250,7 @@ async fn an_app_that_drops_tells_the_late_ones() {
 async fn a_busy_scheduler_sends_clients_away_before_it_has_seen_them() {
     let lines = "window_budget_ms = 1000\nfault_limit = { faults = 2, windows = 100 }";
     let setup = Setup::new("inbox").policy(guest("loops")).lines(lines);
+    let setup = setup.app("late = \"serve\"");
     let test_bed = setup.server("inbox_max = 2").start().await;
     let ask = |nth| {
         let http = test_bed.http;

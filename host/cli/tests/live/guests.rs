@@ -117,6 +117,7 @@ async fn a_policy_that_fails_its_windows_is_taken_off_and_the_fallback_serves() 
         let lines = "window_budget_ms = 300\npolicy_memory_mb = 4";
         let test_bed = Setup::new("faults")
             .policy(guest(name))
+            .app("late = \"serve\"")
             .lines(lines)
             .start()
             .await;

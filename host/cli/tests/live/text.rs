@@ -193,7 +193,9 @@ async fn a_missing_tokenizer_fails_its_variant_and_not_the_server() {
         assert_eq!(answer.status, status, "{answer:?}");
         if status == 500 {
             let error = answer.error();
-            assert!(error.contains(&*file.to_string_lossy()), "{error}");
+            assert!(error.contains("tokenizer.json"), "{error}");
+            let folder = file.parent().unwrap().to_string_lossy();
+            assert!(!error.contains(&*folder), "no path of the machine: {error}");
         }
     }
     texts.stop().await;

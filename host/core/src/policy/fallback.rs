@@ -3,8 +3,10 @@
 //! come after all others. Needs no wasm and cannot fault.
 
 mod menu;
+mod merit;
 
 use menu::{Menu, MenuItem};
+use merit::{Merit, Standing};
 
 use super::{Description, Policy, PolicyFault, Triggers};
 use crate::catalog::Catalog;
@@ -58,47 +60,6 @@ struct FallbackChoice {
     exit: ExitId,
     from_stage: u32,
     to_stage: u32,
-}
-
-/// The worth of a choice.
-#[derive(Clone, Copy, Debug)]
-struct Merit {
-    standing: Standing,
-    end: Time,
-    worker: WorkerId,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Standing {
-    /// In time, and fast enough for the queue; with its accuracy.
-    KeepsUp(f64),
-    /// In time; with its requests per second.
-    InTime(f64),
-    Late,
-}
-
-// === impl Merit ===
-
-impl Merit {
-    fn is_better_than(self, other: Self) -> bool {
-        let (rank, worth) = self.standing.rank();
-        let (other_rank, other_worth) = other.standing.rank();
-        let by_worth = worth.total_cmp(&other_worth);
-        // Among equals, the one that ends first, on the first worker.
-        let order = rank.cmp(&other_rank).then(by_worth);
-        let order = order.then((other.end, other.worker).cmp(&(self.end, self.worker)));
-        order.is_gt()
-    }
-}
-
-impl Standing {
-    fn rank(self) -> (u8, f64) {
-        match self {
-            Self::KeepsUp(accuracy) => (2, accuracy),
-            Self::InTime(rate) => (1, rate),
-            Self::Late => (0, 0.0),
-        }
-    }
 }
 
 // === impl EarliestDeadlineFirst ===

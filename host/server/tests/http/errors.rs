@@ -232,7 +232,7 @@ async fn failures_of_the_backend_have_their_statuses() {
         (
             4,
             504,
-            "dropped: the deadline passed after 1500 us in the queue",
+            "dropped: no answer was possible before the deadline, after 1500 us in the queue",
         ),
         (5, 500, "failed: worker cpu0 stopped"),
     ] {

@@ -1,0 +1,145 @@
+//! Admission: which arrivals can be answered in time, and which app asks for more than its share.
+
+use super::Scheduler;
+use crate::capacity::EfficientBatch;
+use crate::catalog::Late;
+use crate::flood::{Flood, fair_level};
+use crate::ids::{AppId, RequestId, VariantId, WorkerId};
+use crate::load::LOAD_WINDOW;
+use crate::request::Rejection;
+use crate::table::{RequestEntry, RequestState};
+use crate::time::{Micros, Time};
+
+/// While all requests of an idle pool look hopeless, one in this time is served all the same: the
+/// profile may be too slow, and only a batch can show that.
+const PROBE_EVERY: Micros = Micros::from_millis(1_000);
+
+impl Scheduler {
+    /// Lets a request in that can be answered in time. False: it has ended, or waits until nothing
+    /// else does.
+    pub(super) fn admit(&mut self, now: Time, id: RequestId) -> bool {
+        let why = match self.hindrance(now, id) {
+            None => return true,
+            Some(why) => why,
+        };
+        match self.table.get(id).map(RequestEntry::late) {
+            Some(Late::Last) => self.give_up(now, id),
+            _ => self.reject(now, id, why),
+        }
+        false
+    }
+
+    /// Why a request that has just come cannot be answered in time.
+    fn hindrance(&mut self, now: Time, id: RequestId) -> Option<Rejection> {
+        let entry = self.table.get(id)?;
+        if !entry.late().is_guarded() {
+            return None;
+        }
+        let request = &entry.request;
+        let (app, deadline, pinned) = (request.app, request.deadline, request.pinned);
+        let mut outlook = self.outlook(now, app)?;
+        if let Some(variant) = pinned {
+            outlook.fastest = self.fastest_of(now, variant).unwrap_or(outlook.fastest);
+        }
+        if now + outlook.fastest > deadline {
+            let is_probe = self.probes(now, id);
+            return (!is_probe).then_some(Rejection::DeadlineTooShort);
+        }
+        if pinned.is_some() {
+            return None;
+        }
+        let waiting = self.table.guarded(app).map_or(0, |waiting| waiting.len());
+        let cap = 2 * outlook.enough.max(1);
+        if waiting > cap && self.is_flooding(now, app) {
+            self.flood = Some(Flood {
+                app,
+                until: now + LOAD_WINDOW,
+                batch: outlook.usual,
+            });
+            return Some(Rejection::Overloaded);
+        }
+        let last_start = Micros(
+            deadline
+                .0
+                .saturating_sub(outlook.fastest.0 + outlook.start.0),
+        );
+        let places = self.served_within(now, app, last_start);
+        let ahead = self.table.guarded(app).map_or(0, |waiting| {
+            match waiting.len() as u64 > places {
+                // Only requests with an earlier deadline are ahead.
+                true => waiting
+                    .range(..(deadline, id))
+                    .take(places as usize + 1)
+                    .count(),
+                false => 0,
+            }
+        });
+        (ahead as u64 > places).then_some(Rejection::Overloaded)
+    }
+
+    /// The most requests of an app that all workers together serve in this time.
+    fn served_within(&self, now: Time, app: AppId, time: Micros) -> u64 {
+        let best = self.capacity.app(app).best;
+        let latency = self.estimates.of_kind(now, best.kind).of(best.latency);
+        let workers = self.workers.up() as u64;
+        let served = u128::from(time.0) * u128::from(workers) * u128::from(best.size);
+        let served = served / u128::from(latency.0.max(1));
+        u64::try_from(served).unwrap_or(u64::MAX)
+    }
+
+    fn fastest_of(&self, now: Time, variant: VariantId) -> Option<Micros> {
+        let exit = self.catalog.variant(variant)?.last_exit();
+        let workers = (0..).map(WorkerId).zip(&self.catalog.workers);
+        let latencies = workers.filter_map(|(worker, spec)| {
+            let latency = self.catalog.latency(worker, variant, exit, 1)?;
+            Some(self.estimates.of_kind(now, spec.kind).of(latency))
+        });
+        latencies.min()
+    }
+
+    fn probes(&mut self, now: Time, id: RequestId) -> bool {
+        let is_alone = self.table.pending().len() <= 1 && self.workers.any_idle();
+        if !is_alone || now < self.next_probe {
+            return false;
+        }
+        self.next_probe = now + PROBE_EVERY;
+        if let Some(entry) = self.table.get_mut(id) {
+            entry.probe = true;
+        }
+        self.table.set_state(id, RequestState::Pending);
+        true
+    }
+
+    /// Whether the apps together ask for more than the workers can do with the fastest variants.
+    pub(super) fn is_past_capacity(&mut self, now: Time) -> bool {
+        let capacity = self.workers.up() as f64;
+        let rates: Vec<f64> = self.load.rates(now).collect();
+        let demands = (0..).zip(rates).map(|(a, rate)| {
+            let best = self.capacity.app(AppId(a)).best;
+            self.demand(now, rate, best)
+        });
+        demands.sum::<f64>() > capacity
+    }
+
+    /// The workers that requests at this rate keep busy, in these batches.
+    fn demand(&self, now: Time, rate: f64, batch: EfficientBatch) -> f64 {
+        let latency = self.estimates.of_kind(now, batch.kind).of(batch.latency);
+        rate * latency.as_secs_f64() / f64::from(batch.size.max(1))
+    }
+
+    /// Whether an app asks for more than its max-min fair share of the workers. A policy that adapts
+    /// may turn to the fastest variants when queues grow, so their rates count for its apps.
+    fn is_flooding(&mut self, now: Time, app: AppId) -> bool {
+        let capacity = self.workers.up() as f64;
+        let rates: Vec<f64> = self.load.rates(now).collect();
+        let demand = |(a, rate): (u32, f64)| {
+            let batch = match self.habit(AppId(a)).adapts() {
+                true => self.capacity.app(AppId(a)).best,
+                false => self.usual_batch(AppId(a)),
+            };
+            self.demand(now, rate, batch)
+        };
+        let demands: Vec<f64> = (0..).zip(rates).map(demand).collect();
+        demands.get(app.index()).copied().unwrap_or(0.0) > fair_level(&demands, capacity)
+    }
+}
