@@ -211,7 +211,7 @@ async fn the_last_good_version_serves_for_one_that_fails() {
 async fn a_policy_that_never_decides_starves_no_request() {
     let setup = Setup::new("starving").policy(policy("fcfs"));
     let test_bed = setup
-        .app("slo_ms = 20")
+        .app("slo_ms = 20\nlate = \"serve\"")
         .lines("patience_ms = 30")
         .start()
         .await;

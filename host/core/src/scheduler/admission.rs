@@ -1,5 +1,7 @@
 //! Admission: which arrivals can be answered in time, and which app asks for more than its share.
 
+use std::collections::BTreeSet;
+
 use super::Scheduler;
 use crate::capacity::EfficientBatch;
 use crate::catalog::Late;
@@ -18,9 +20,8 @@ impl Scheduler {
     /// Lets a request in that can be answered in time. False: it has ended, or waits until nothing
     /// else does.
     pub(super) fn admit(&mut self, now: Time, id: RequestId) -> bool {
-        let why = match self.hindrance(now, id) {
-            None => return true,
-            Some(why) => why,
+        let Some(why) = self.hindrance(now, id) else {
+            return true;
         };
         match self.table.get(id).map(RequestEntry::late) {
             Some(Late::Last) => self.give_up(now, id),
@@ -48,7 +49,7 @@ impl Scheduler {
         if pinned.is_some() {
             return None;
         }
-        let waiting = self.table.guarded(app).map_or(0, |waiting| waiting.len());
+        let waiting = self.table.guarded(app).map_or(0, BTreeSet::len);
         let cap = 2 * outlook.enough.max(1);
         if waiting > cap && self.is_flooding(now, app) {
             self.flood = Some(Flood {

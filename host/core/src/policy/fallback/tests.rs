@@ -185,7 +185,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
                     .unwrap();
                 let of_app =
                     (0..requests.id.len()).filter(|&i| requests.app[i] == requests.app[first]);
-                let (waiting, last) = (requests.id.len() as u64, of_app.last().unwrap());
+                let (waiting, last) = (requests.id.len() as u64, of_app.next_back().unwrap());
                 let like = |w: &&WorkerSpec| {
                     let own = &catalog.workers[choice.worker.index()];
                     (w.kind, w.memory_bytes) == (own.kind, own.memory_bytes)
