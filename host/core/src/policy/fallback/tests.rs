@@ -183,7 +183,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
                 let batch = capacity
                     .efficient(kind, choice.variant, choice.exit)
                     .unwrap();
-                let of_app =
+                let mut of_app =
                     (0..requests.id.len()).filter(|&i| requests.app[i] == requests.app[first]);
                 let (waiting, last) = (requests.id.len() as u64, of_app.next_back().unwrap());
                 let like = |w: &&WorkerSpec| {
