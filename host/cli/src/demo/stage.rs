@@ -159,6 +159,9 @@ fn configuration(options: &DemoOptions, folder: &Path) -> Result<String, DemoErr
     table(&mut config, "server", "http", free());
     table(&mut config, "server", "admin", free());
     table(&mut config, "app", "zoo", absolute(&options.zoo)?);
+    // Late answers are compared too.
+    let late = Value::String("serve".to_owned());
+    table(&mut config, "app", "late", late);
     table(
         &mut config,
         "pool",
