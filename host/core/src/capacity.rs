@@ -34,9 +34,15 @@ pub(crate) struct AppCapacity {
     /// Least latency of a batch of one, and the kind of worker that has it.
     pub(crate) fastest: Option<(Micros, KindId)>,
     /// The batch with the largest rate among all exits.
-    pub(crate) best: EfficientBatch,
-    pub(crate) best_variant: VariantId,
-    pub(crate) best_exit: ExitId,
+    pub(crate) best: BestBatch,
+}
+
+/// An exit and its efficient batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BestBatch {
+    pub(crate) variant: VariantId,
+    pub(crate) exit: ExitId,
+    pub(crate) batch: EfficientBatch,
 }
 
 // === impl EfficientBatch ===
@@ -67,7 +73,7 @@ impl Capacity {
                 }
             }
         }
-        for app in (0..catalog.apps.len() as u32).map(AppId) {
+        for app in catalog.app_ids() {
             let found = made.look_at_app(catalog, app);
             made.apps.push(found);
         }
@@ -90,35 +96,66 @@ impl Capacity {
         self.apps.get(app.index()).copied().unwrap_or_default()
     }
 
+    /// The largest rate among the exits of an app that fit into a worker of this kind and memory.
+    pub(crate) fn best_on(
+        &self,
+        catalog: &Catalog,
+        app: AppId,
+        kind: KindId,
+        memory_bytes: u64,
+    ) -> Option<BestBatch> {
+        let mut best: Option<BestBatch> = None;
+        for (variant, exit) in exits_within(catalog, app, memory_bytes) {
+            if let Some(batch) = self.efficient(kind, variant, exit)
+                && best.is_none_or(|best| batch.is_better_than(best.batch))
+            {
+                best = Some(BestBatch {
+                    variant,
+                    exit,
+                    batch,
+                });
+            }
+        }
+        best
+    }
+
     fn look_at_app(&self, catalog: &Catalog, app: AppId) -> AppCapacity {
         let mut found = AppCapacity::default();
-        for (v, variant) in catalog.variants_of(app) {
-            for kind in (0..catalog.kinds.len() as u32).map(KindId) {
-                let holds = |w: &&crate::catalog::WorkerSpec| {
-                    w.kind == kind && variant.memory_bytes <= w.memory_bytes
-                };
-                if catalog.workers.iter().find(holds).is_none() {
-                    continue;
-                }
-                for (e, exit) in (0..).map(ExitId).zip(&variant.exits) {
-                    let to = exit.after_stage;
-                    let single = catalog.profile.latency(kind, v, 0, to, Some(e), 1);
-                    if let Some(latency) = single
-                        && found.fastest.is_none_or(|(least, _)| latency < least)
-                    {
-                        found.fastest = Some((latency, kind));
-                    }
-                    if let Some(batch) = self.efficient(kind, v, e)
-                        && batch.is_better_than(found.best)
-                    {
-                        found.best = batch;
-                        (found.best_variant, found.best_exit) = (v, e);
-                    }
-                }
+        for kind in (0..catalog.kinds.len() as u32).map(KindId) {
+            let of_kind = catalog.workers.iter().filter(|w| w.kind == kind);
+            let Some(memory) = of_kind.map(|w| w.memory_bytes).max() else {
+                continue;
+            };
+            let singles = exits_within(catalog, app, memory).filter_map(|(variant, exit)| {
+                let to_stage = catalog.variant(variant)?.exit(exit)?.after_stage;
+                let profile = &catalog.profile;
+                profile.latency(kind, variant, 0, to_stage, Some(exit), 1)
+            });
+            if let Some(latency) = singles.min()
+                && found.fastest.is_none_or(|(least, _)| latency < least)
+            {
+                found.fastest = Some((latency, kind));
+            }
+            if let Some(best) = self.best_on(catalog, app, kind, memory)
+                && best.batch.is_better_than(found.best.batch)
+            {
+                found.best = best;
             }
         }
         found
     }
+}
+
+/// The exits of an app's variants that a worker with this memory can hold.
+fn exits_within(
+    catalog: &Catalog,
+    app: AppId,
+    memory_bytes: u64,
+) -> impl Iterator<Item = (VariantId, ExitId)> + '_ {
+    let fitting = catalog.variants_of(app);
+    fitting
+        .filter(move |(_, variant)| variant.memory_bytes <= memory_bytes)
+        .flat_map(|(id, variant)| (0..variant.exits.len() as u32).map(move |e| (id, ExitId(e))))
 }
 
 fn efficient(
@@ -227,6 +264,6 @@ mod tests {
         assert_eq!(of(1), batch(23, 25));
         let app = capacity.app(AppId(0));
         assert_eq!(app.fastest, Some((Micros::from_millis(3), KindId(0))));
-        assert_eq!((app.best_variant, Some(app.best)), (VariantId(1), of(1)));
+        assert_eq!((app.best.variant, Some(app.best.batch)), (VariantId(1), of(1)));
     }
 }

@@ -197,6 +197,11 @@ impl Catalog {
         self.workers.get(id.index())
     }
 
+    /// All apps, in order.
+    pub fn app_ids(&self) -> impl Iterator<Item = AppId> + use<> {
+        (0..self.apps.len() as u32).map(AppId)
+    }
+
     /// The variants of one app, with their ids.
     pub fn variants_of(&self, app: AppId) -> impl Iterator<Item = (VariantId, &Variant)> {
         (0u32..)

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{ExitId, KindId, VariantId};
 use crate::time::{Micros, Time};
 
@@ -28,7 +30,7 @@ const SLOWDOWN_MAX: Slowdown = Slowdown(UNIT * 8);
 const UNIT: u32 = 1_024;
 
 /// Observed over profiled latency, a fixed-point number, so that it is the same on every machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Slowdown(u32);
 
 /// Batches whose latencies are comparable.
@@ -106,26 +108,30 @@ impl Estimates {
         }
     }
 
-    /// A batch took `observed` where the profile says `profiled`. True when the slowdown of its
-    /// kind changed.
+    /// A batch took `observed` where the profile says `profiled`.
     pub(crate) fn observe(
         &mut self,
         now: Time,
         series: BatchSeries,
         profiled: Micros,
         observed: Micros,
-    ) -> bool {
+    ) {
         if !self.follows || profiled == Micros::ZERO {
-            return false;
+            return;
         }
         let Some(kind) = self.kinds.get_mut(series.kind.index()) else {
-            return false;
+            return;
         };
         let ratio = Slowdown::between(profiled, observed);
-        let changed = kind.add(now, ratio, self.percentile);
+        kind.add(now, ratio, self.percentile);
         let ratios = self.series.entry(series.class()).or_default();
         ratios.add(now, ratio, self.percentile);
-        changed
+    }
+
+    /// The slowdowns of all kinds of workers; empty while predictions keep to the profile.
+    pub(crate) fn by_kind(&self, now: Time) -> impl Iterator<Item = Slowdown> {
+        let kinds = self.kinds.iter().filter(|_| self.follows);
+        kinds.map(move |ratios| ratios.at(now))
     }
 
     /// The slowdown of all batches on a kind of worker.
@@ -172,8 +178,7 @@ impl Default for Ratios {
 }
 
 impl Ratios {
-    /// Takes a ratio in. True when the published slowdown changed.
-    fn add(&mut self, now: Time, ratio: Slowdown, percentile: f64) -> bool {
+    fn add(&mut self, now: Time, ratio: Slowdown, percentile: f64) {
         if self.is_stale(now) {
             self.len = 0;
             self.next = 0;
@@ -183,14 +188,12 @@ impl Ratios {
         self.len = (self.len + 1).min(KEPT);
         self.newest = now;
         if self.len < LEAST {
-            return false;
+            return;
         }
         let quantile = self.quantile(now, percentile);
-        let changed = quantile.is_far_from(self.published);
-        if changed {
+        if quantile.is_far_from(self.published) {
             self.published = quantile;
         }
-        changed
     }
 
     fn quantile(&self, now: Time, percentile: f64) -> Slowdown {

@@ -1,7 +1,12 @@
 //! Apps that ask for more than their share of the workers.
 
+use smallvec::SmallVec;
+
 use crate::ids::AppId;
 use crate::time::{Micros, Time};
+
+/// The workers that each app's requests keep busy.
+pub(crate) type Demands = SmallVec<[f64; 8]>;
 
 /// An app that asks for more than its share.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +21,8 @@ pub(crate) struct Flood {
 /// The max-min fair share of `capacity` among these demands: an app that asks for less gets all it
 /// asks for, and the others share the rest equally. Infinite when all demands fit, or when only
 /// one app asks for anything.
-pub(crate) fn fair_level(demands: &[f64], capacity: f64) -> f64 {
-    let mut asking: Vec<f64> = demands.iter().copied().filter(|&d| d > 0.0).collect();
+pub(crate) fn fair_level(mut asking: Demands, capacity: f64) -> f64 {
+    asking.retain(|demand| *demand > 0.0);
     if asking.len() < 2 || asking.iter().sum::<f64>() <= capacity {
         return f64::INFINITY;
     }
@@ -39,9 +44,10 @@ mod tests {
 
     #[test]
     fn the_fair_share_is_max_min() {
-        assert_eq!(fair_level(&[0.4, 0.5], 1.0), f64::INFINITY);
-        assert_eq!(fair_level(&[10.0, 0.0], 1.0), f64::INFINITY, "alone");
-        assert_eq!(fair_level(&[10.0, 0.25], 1.0), 0.75);
-        assert_eq!(fair_level(&[10.0, 10.0, 0.5], 2.0), 0.75);
+        let level = |demands: &[f64], capacity| fair_level(demands.into(), capacity);
+        assert_eq!(level(&[0.4, 0.5], 1.0), f64::INFINITY);
+        assert_eq!(level(&[10.0, 0.0], 1.0), f64::INFINITY, "alone");
+        assert_eq!(level(&[10.0, 0.25], 1.0), 0.75);
+        assert_eq!(level(&[10.0, 10.0, 0.5], 2.0), 0.75);
     }
 }

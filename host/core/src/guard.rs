@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::estimate::Slowdown;
 use crate::ids::RequestId;
 use crate::plan::{CheckedPlan, Plan, PlanError};
 use crate::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
+use crate::reach::Reach;
 use crate::time::{Micros, Time};
 use crate::window::Window;
 
@@ -83,6 +83,8 @@ pub(crate) struct Guard {
     rejecting: u32,
     /// The active policy failed its last window.
     rescuing: bool,
+    /// The requests that the active policy is shown.
+    reach: Reach,
 }
 
 /// A policy and its label.
@@ -105,6 +107,7 @@ impl Guard {
             counted: Time::ZERO,
             rejecting: 0,
             rescuing: false,
+            reach: Reach::default(),
         }
     }
 
@@ -143,6 +146,7 @@ impl Guard {
             bytes => policy.restore(bytes),
         });
         let old = self.active.replace(LabelledPolicy::new(policy));
+        self.reach = Reach::default();
         if !self.rescuing && old.is_some() {
             self.last_good = old;
         }
@@ -174,15 +178,6 @@ impl Guard {
             }
         }
         faulted
-    }
-
-    /// Tells the policies how much slower than profiled each kind of workers is.
-    pub(crate) fn follow(&mut self, slowdowns: &[Slowdown]) {
-        let held = [&mut self.active, &mut self.last_good];
-        for held in held.into_iter().flatten() {
-            held.policy.follow(slowdowns);
-        }
-        self.fallback.policy.follow(slowdowns);
     }
 
     /// The active policy leaves requests to wait for ever: counted like any other fault.
@@ -233,6 +228,14 @@ impl Guard {
         })
     }
 
+    /// The most pending requests that a window shows the active policy.
+    pub(crate) fn reach(&self, now: Time) -> usize {
+        match self.active {
+            Some(_) => self.reach.at(now),
+            None => usize::MAX,
+        }
+    }
+
     /// Whether the active policy has this label.
     pub(crate) fn is_active(&self, label: &Arc<str>) -> bool {
         let active = self.active.as_ref();
@@ -263,7 +266,10 @@ impl Guard {
                     let fault;
                     (plan, fault) = *failed;
                     let policy = Arc::clone(&active.label);
-                    let taken_off = self.count(window.now, window.id);
+                    self.rescuing = true;
+                    let is_excused = fault.kind == FaultKind::Overrun
+                        && self.reach.overran(window.now, window.len());
+                    let taken_off = !is_excused && self.count(window.now, window.id);
                     faulted.push(Faulted {
                         policy,
                         fault,

@@ -10,7 +10,7 @@ const USUAL_DECAY: u64 = 8;
 /// Of an app's margin, each batch that needs none takes one part in this many off.
 const MARGIN_DECAY: u64 = 8;
 
-/// What the host has seen of an app's batches.
+/// An app's batches so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Habit {
     /// The batch that it gets usually.

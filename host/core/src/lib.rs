@@ -39,6 +39,7 @@ mod pending;
 pub mod plan;
 pub mod policy;
 pub mod profile;
+mod reach;
 pub mod request;
 pub mod residents;
 pub mod route;

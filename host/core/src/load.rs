@@ -45,12 +45,16 @@ impl LoadMonitor {
     /// Arrivals per second of each app, in the catalog's order.
     pub fn rates(&mut self, now: Time) -> impl Iterator<Item = f64> + '_ {
         self.advance(now);
-        self.totals
-            .iter()
-            .map(|&total| f64::from(total) / LOAD_WINDOW.as_secs_f64())
+        self.totals.iter().map(|&total| per_second(total))
     }
 
-    fn advance(&mut self, now: Time) {
+    /// Arrivals per second of one app by the time of the last [`advance`](Self::advance).
+    pub(crate) fn rate(&self, app: AppId) -> f64 {
+        self.totals.get(app.index()).map_or(0.0, |&t| per_second(t))
+    }
+
+    /// Forgets arrivals that are older than the window.
+    pub(crate) fn advance(&mut self, now: Time) {
         let bucket = now.0 / BUCKET.0;
         let steps = bucket.saturating_sub(self.newest).min(BUCKETS as u64);
         self.newest = self.newest.max(bucket);
@@ -61,6 +65,10 @@ impl LoadMonitor {
             }
         }
     }
+}
+
+fn per_second(total: u32) -> f64 {
+    f64::from(total) / LOAD_WINDOW.as_secs_f64()
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
-use crate::estimate::Slowdown;
 use crate::plan::Plan;
 use crate::time::Micros;
 use crate::window::Window;
@@ -33,12 +32,6 @@ pub trait Policy: Send {
     /// # Errors
     /// Why the policy gives no answer; the contents of `plan` are then ignored.
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault>;
-
-    /// Takes observed over profiled latency by kind of workers, when it changed. Components see it
-    /// in the workers' `busy_until` and `free_at`.
-    fn follow(&mut self, slowdowns: &[Slowdown]) {
-        let _ = slowdowns;
-    }
 
     /// State for its successor.
     ///
@@ -174,7 +167,7 @@ impl PolicyFault {
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Trap,
         Self::Overrun,
         Self::Memory,
@@ -182,6 +175,7 @@ impl FaultKind {
         Self::Failed,
         Self::Refused,
         Self::Starved,
+        Self::Rejecting,
     ];
 
     /// Name in metrics.
@@ -202,5 +196,17 @@ impl FaultKind {
 impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_fault_is_listed() {
+        let last = FaultKind::Rejecting as usize;
+        assert_eq!(FaultKind::ALL.map(|kind| kind as usize).last(), Some(&last));
+        assert_eq!(FaultKind::ALL.len(), last + 1);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::estimate::Slowdown;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::time::{Micros, Time};
 
@@ -27,6 +28,9 @@ pub struct Window {
     pub residents: Vec<Resident>,
     /// Requests per second per app over the last 500 ms.
     pub arrival_rate: Vec<f64>,
+    /// Observed over profiled latency by kind of workers; empty while predictions keep to the
+    /// profile. Components see it in `busy_until` and `free_at`.
+    pub slowdown: Vec<Slowdown>,
     /// Requests that ended since the last window (if wanted).
     pub completions: Vec<Completion>,
 }
@@ -232,6 +236,7 @@ impl Window {
         self.placed.clear();
         self.residents.clear();
         self.arrival_rate.clear();
+        self.slowdown.clear();
         self.completions.clear();
         self.because = Causes::default();
     }
@@ -245,8 +250,30 @@ impl Causes {
 }
 
 impl Requests {
-    /// Adds the rows of `from`, without their progress and evidence.
-    pub(crate) fn copy_columns(&mut self, from: &Self) {
+    /// Adds at most `count` rows of `from`, those with the earliest deadlines, without their progress
+    /// and evidence.
+    pub(crate) fn copy_due_first(&mut self, from: &Self, count: usize) {
+        if from.id.len() <= count {
+            return self.copy_columns(from);
+        }
+        let mut deadlines = from.deadline.clone();
+        let last = *deadlines.select_nth_unstable(count).1;
+        let mut at_last = count - from.deadline.iter().filter(|&&d| d < last).count();
+        for (row, &deadline) in from.deadline.iter().enumerate() {
+            if deadline > last || deadline == last && at_last == 0 {
+                continue;
+            }
+            at_last -= usize::from(deadline == last);
+            self.id.push(from.id[row]);
+            self.app.push(from.app[row]);
+            self.arrival.push(from.arrival[row]);
+            self.deadline.push(deadline);
+            self.priority.push(from.priority[row]);
+            self.min_accuracy.push(from.min_accuracy[row]);
+        }
+    }
+
+    fn copy_columns(&mut self, from: &Self) {
         self.id.extend_from_slice(&from.id);
         self.app.extend_from_slice(&from.app);
         self.arrival.extend_from_slice(&from.arrival);

@@ -100,13 +100,7 @@ impl Policy for EarliestDeadlineFirst {
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
         self.menu = Menu::of(catalog);
         self.catalog.clone_from(catalog);
-        self.slowdowns = vec![Slowdown::NONE; catalog.kinds.len()];
         Ok(())
-    }
-
-    fn follow(&mut self, slowdowns: &[Slowdown]) {
-        self.slowdowns.clear();
-        self.slowdowns.extend_from_slice(slowdowns);
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
@@ -114,6 +108,7 @@ impl Policy for EarliestDeadlineFirst {
         if self.look_at_workers(window) == 0 {
             return Ok(());
         }
+        self.slowdowns.clone_from(&window.slowdown);
         self.look_at_requests(window);
         while let Some(app) = self.most_urgent(window) {
             let queue = &self.queues[app.index()];
@@ -200,7 +195,7 @@ impl EarliestDeadlineFirst {
         }
         // If nothing is parked, requests are taken from the front only.
         let batches: u32 = self.room.iter().sum();
-        for app in (0..self.catalog.apps.len() as u32).map(AppId) {
+        for app in self.catalog.app_ids() {
             let hopeless_before = self.first_end(app);
             let queue = &mut self.queues[app.index()];
             queue.hopeless_before = hopeless_before;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Scheduler;
 use crate::capacity::EfficientBatch;
 use crate::catalog::Late;
-use crate::flood::{Flood, fair_level};
+use crate::flood::{Demands, Flood, fair_level};
 use crate::ids::{AppId, RequestId, VariantId, WorkerId};
 use crate::load::LOAD_WINDOW;
 use crate::request::Rejection;
@@ -46,6 +46,9 @@ impl Scheduler {
             let is_probe = self.probes(now, id);
             return (!is_probe).then_some(Rejection::DeadlineTooShort);
         }
+        if outlook.start + outlook.fastest > deadline {
+            return Some(Rejection::Overloaded);
+        }
         if pinned.is_some() {
             return None;
         }
@@ -59,12 +62,8 @@ impl Scheduler {
             });
             return Some(Rejection::Overloaded);
         }
-        let last_start = Micros(
-            deadline
-                .0
-                .saturating_sub(outlook.fastest.0 + outlook.start.0),
-        );
-        let places = self.served_within(now, app, last_start);
+        let time_left = deadline.since(outlook.start + outlook.fastest);
+        let places = self.served_within(now, app, time_left);
         let ahead = self.table.guarded(app).map_or(0, |waiting| {
             match waiting.len() as u64 > places {
                 // Only requests with an earlier deadline are ahead.
@@ -80,7 +79,7 @@ impl Scheduler {
 
     /// The most requests of an app that all workers together serve in this time.
     fn served_within(&self, now: Time, app: AppId, time: Micros) -> u64 {
-        let best = self.capacity.app(app).best;
+        let best = self.capacity.app(app).best.batch;
         let latency = self.estimates.of_kind(now, best.kind).of(best.latency);
         let workers = self.workers.up() as u64;
         let served = u128::from(time.0) * u128::from(workers) * u128::from(best.size);
@@ -113,34 +112,31 @@ impl Scheduler {
 
     /// Whether the apps together ask for more than the workers can do with the fastest variants.
     pub(super) fn is_past_capacity(&mut self, now: Time) -> bool {
-        let capacity = self.workers.up() as f64;
-        let rates: Vec<f64> = self.load.rates(now).collect();
-        let demands = (0..).zip(rates).map(|(a, rate)| {
-            let best = self.capacity.app(AppId(a)).best;
-            self.demand(now, rate, best)
-        });
-        demands.sum::<f64>() > capacity
+        self.load.advance(now);
+        let demand = |app| self.demand(now, app, self.capacity.app(app).best.batch);
+        let demands: f64 = self.catalog.app_ids().map(demand).sum();
+        demands > self.workers.up() as f64
     }
 
-    /// The workers that requests at this rate keep busy, in these batches.
-    fn demand(&self, now: Time, rate: f64, batch: EfficientBatch) -> f64 {
+    /// The workers that an app's requests keep busy at the present rate, in these batches.
+    fn demand(&self, now: Time, app: AppId, batch: EfficientBatch) -> f64 {
         let latency = self.estimates.of_kind(now, batch.kind).of(batch.latency);
-        rate * latency.as_secs_f64() / f64::from(batch.size.max(1))
+        self.load.rate(app) * latency.as_secs_f64() / f64::from(batch.size.max(1))
     }
 
     /// Whether an app asks for more than its max-min fair share of the workers. A policy that adapts
     /// may turn to the fastest variants when queues grow, so their rates count for its apps.
     fn is_flooding(&mut self, now: Time, app: AppId) -> bool {
-        let capacity = self.workers.up() as f64;
-        let rates: Vec<f64> = self.load.rates(now).collect();
-        let demand = |(a, rate): (u32, f64)| {
-            let batch = match self.habit(AppId(a)).adapts() {
-                true => self.capacity.app(AppId(a)).best,
-                false => self.usual_batch(AppId(a)),
+        self.load.advance(now);
+        let demand = |app| {
+            let batch = match self.habit(app).adapts() {
+                true => self.capacity.app(app).best.batch,
+                false => self.usual_batch(app),
             };
-            self.demand(now, rate, batch)
+            self.demand(now, app, batch)
         };
-        let demands: Vec<f64> = (0..).zip(rates).map(demand).collect();
-        demands.get(app.index()).copied().unwrap_or(0.0) > fair_level(&demands, capacity)
+        let demands: Demands = self.catalog.app_ids().map(demand).collect();
+        let asked = demands.get(app.index()).copied().unwrap_or_default();
+        asked > fair_level(demands, self.workers.up() as f64)
     }
 }

@@ -130,11 +130,7 @@ impl Scheduler {
             let series = batch.series(kind);
             // Rows may have left or joined it since it was predicted.
             let profiled = self.workers[worker].profiled(&self.catalog, worker, batch);
-            if self.estimates.observe(now, series, profiled, took) {
-                let kinds = (0..self.catalog.kinds.len() as u32).map(KindId);
-                let slowdowns: Vec<_> = kinds.map(|k| self.estimates.of_kind(now, k)).collect();
-                self.guard.follow(&slowdowns);
-            }
+            self.estimates.observe(now, series, profiled, took);
         }
     }
 

@@ -93,7 +93,7 @@ impl Scheduler {
             return;
         };
         let (app, exit) = (variant.app, batch.exit.unwrap_or(variant.last_exit()));
-        let (used, best) = ((batch.variant, exit), self.capacity.app(app));
+        let (used, best) = ((batch.variant, exit), self.capacity.app(app).best);
         let is_of_policy = batch.decided.by == self.guard.label();
         let Some(habit) = self.habits.get_mut(app.index()) else {
             return;
@@ -102,7 +102,7 @@ impl Scheduler {
             habit.made(planned, used);
         }
         let habit = *habit;
-        let teaches = habit.teaches(used, (best.best_variant, best.best_exit));
+        let teaches = habit.teaches(used, (best.variant, best.exit));
         let size = batch.members.len() as u32;
         let needed = if !teaches || habit.adapts() && !self.is_past_capacity(now) {
             None
@@ -156,7 +156,7 @@ impl Scheduler {
     pub(super) fn usual_batch(&self, app: AppId) -> EfficientBatch {
         let usual = self.habit(app).usual;
         match usual.size {
-            0 => self.capacity.app(app).best,
+            0 => self.capacity.app(app).best.batch,
             _ => usual,
         }
     }
@@ -169,7 +169,7 @@ impl Scheduler {
 
     /// Takes the hopeless requests out of the way.
     pub(super) fn shed(&mut self, now: Time) {
-        for app in (0..self.catalog.apps.len() as u32).map(AppId) {
+        for app in self.catalog.app_ids() {
             if self.table.guarded(app).is_none() {
                 continue;
             }
@@ -227,7 +227,7 @@ impl Scheduler {
 
     /// When the first pending request becomes hopeless even on an idle worker.
     pub(super) fn next_hopeless(&self, now: Time) -> Option<Time> {
-        let apps = (0..self.catalog.apps.len() as u32).map(AppId);
+        let apps = self.catalog.app_ids();
         let moments = apps.filter_map(|app| {
             let &(deadline, _) = self.table.guarded(app)?.first()?;
             let (fastest, kind) = self.capacity.app(app).fastest?;
@@ -289,15 +289,15 @@ impl Scheduler {
         worker: WorkerId,
         mut batch: WorkerBatch,
     ) -> Option<WorkerBatch> {
-        let mut rows = self.deadlines(&batch);
         let is_in_time = |size: usize, deadline: Time, batch: &WorkerBatch| {
             let time = self.time_of(now, worker, batch, size as u32);
             time.is_none_or(|time| now + time <= deadline)
         };
-        let first = rows.iter().map(|&(deadline, _)| deadline).min()?;
-        if is_in_time(rows.len(), first, &batch) {
+        let first = self.row_deadlines(&batch).map(|(at, _)| at).min()?;
+        if is_in_time(batch.members.len(), first, &batch) {
             return Some(batch);
         }
+        let mut rows: Vec<_> = self.row_deadlines(&batch).collect();
         // Latest deadline first: a prefix of k rows is the best batch of k.
         rows.sort_by(|a, b| b.cmp(a));
         let fits = |&k: &usize| is_in_time(k, rows[k - 1].0, &batch);
@@ -318,16 +318,12 @@ impl Scheduler {
     }
 
     /// The deadlines of a batch's rows. Probes run at any time.
-    fn deadlines(&self, batch: &WorkerBatch) -> Vec<(Time, RequestId)> {
-        let rows = batch.members.iter().map(|&id| {
-            let entry = self.table.get(id);
-            let deadline = match entry {
-                Some(entry) if !entry.probe => entry.request.deadline,
-                _ => Time::NEVER,
-            };
+    fn row_deadlines(&self, batch: &WorkerBatch) -> impl Iterator<Item = (Time, RequestId)> {
+        batch.members.iter().map(|&id| {
+            let guarded = self.table.get(id).filter(|entry| !entry.probe);
+            let deadline = guarded.map_or(Time::NEVER, |entry| entry.request.deadline);
             (deadline, id)
-        });
-        rows.collect()
+        })
     }
 
     /// Whether the host guards a request that will be late if its batch takes this time.
@@ -351,15 +347,8 @@ impl Scheduler {
             size,
             ..batch.series(kind)
         };
-        let compute = self.catalog.profile.latency(
-            kind,
-            batch.variant,
-            batch.from_stage,
-            batch.to_stage,
-            batch.exit,
-            size,
-        )?;
-        Some(self.estimates.of_series(now, series).of(compute) + batch.load)
+        let profiled = self.profiled_of(worker, batch, size)?;
+        Some(self.estimates.of_series(now, series).of(profiled) + batch.load)
     }
 
     /// A row leaves its batch: for another one if a variant may still answer it in time.

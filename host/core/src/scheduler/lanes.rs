@@ -1,6 +1,7 @@
 //! Lanes beyond the drawing of them: batches below `min_batch`, and workers that come and go.
 
 use super::Scheduler;
+use crate::catalog::Late;
 use crate::ids::{ExitId, RequestId, VariantId, WorkerId};
 use crate::lane::LaneQueue;
 use crate::time::Time;
@@ -16,8 +17,12 @@ impl Scheduler {
         }
     }
 
-    /// When a batch of all requests in a lane must start to end by a deadline.
+    /// When a batch of all requests in a lane must start to end by a deadline; the deadline itself
+    /// where the app leaves late requests to the policy.
     fn start_by(&self, worker: WorkerId, lane: &LaneQueue, deadline: Time) -> Time {
+        if self.catalog.app(lane.app).is_some_and(|app| app.late == Late::Serve) {
+            return deadline;
+        }
         let (variant, exit) = (lane.variant, lane.exit);
         let size = lane.waiting.len() as u32;
         let latency = self.catalog.latency(worker, variant, exit, size);

@@ -1,8 +1,7 @@
 //! Requests that will be late, in apps whose late requests are served last.
 
 use super::Scheduler;
-use crate::capacity::EfficientBatch;
-use crate::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
+use crate::ids::WorkerId;
 use crate::time::{Micros, Time};
 use crate::worker::WorkerBatch;
 
@@ -37,19 +36,20 @@ impl Scheduler {
         let spec = self.catalog.worker(worker)?;
         let (kind, memory) = (spec.kind, spec.memory_bytes);
         let app_of = |id| self.table.get(id).map(|entry| entry.request.app);
-        let (app, (variant, exit)) = self.late.iter().find_map(|&(_, id)| {
+        let (app, best) = self.late.iter().find_map(|&(_, id)| {
             let app = app_of(id)?;
-            Some((app, self.best_on(app, kind, memory)?))
+            let best = self.capacity.best_on(&self.catalog, app, kind, memory)?;
+            Some((app, best))
         })?;
-        let found = self.catalog.variant(variant)?;
-        let to_stage = found.exit(exit)?.after_stage;
-        let size = self.capacity.efficient(kind, variant, exit)?.size as usize;
+        let (variant, exit) = (best.variant, best.exit);
+        let to_stage = self.catalog.variant(variant)?.exit(exit)?.after_stage;
+        let size = best.batch.size as usize;
         let of_app = self.late.iter().filter(|&&(_, id)| app_of(id) == Some(app));
         let rows: Vec<_> = of_app.take(size).copied().collect();
         for row in &rows {
             self.late.remove(row);
         }
-        Some(WorkerBatch {
+        let mut batch = WorkerBatch {
             id: self.next_batch(),
             variant,
             from_stage: 0,
@@ -61,23 +61,8 @@ impl Scheduler {
             decided: self.decided_by_host(),
             pinned: false,
             late: true,
-        })
-    }
-
-    fn best_on(&self, app: AppId, kind: KindId, memory_bytes: u64) -> Option<(VariantId, ExitId)> {
-        let mut best: Option<(EfficientBatch, (VariantId, ExitId))> = None;
-        for (variant, found) in self.catalog.variants_of(app) {
-            if found.memory_bytes > memory_bytes {
-                continue;
-            }
-            for exit in (0..found.exits.len() as u32).map(ExitId) {
-                if let Some(batch) = self.capacity.efficient(kind, variant, exit)
-                    && best.is_none_or(|(other, _)| batch.is_better_than(other))
-                {
-                    best = Some((batch, (variant, exit)));
-                }
-            }
-        }
-        best.map(|(_, choice)| choice)
+        };
+        self.predict(worker, &mut batch);
+        Some(batch)
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Scheduler;
 use crate::catalog::Catalog;
-use crate::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
+use crate::ids::{ExitId, RequestId, VariantId, WorkerId};
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::table::RequestState;
@@ -31,7 +31,7 @@ impl Scheduler {
         if !self.guard.has_policy() || !self.workers.any_idle() {
             return None;
         }
-        let apps = (0..self.catalog.apps.len() as u32).map(AppId);
+        let apps = self.catalog.app_ids();
         let firsts = apps.filter_map(|app| {
             let &(deadline, id) = self.table.guarded(app)?.first()?;
             let (fastest, kind) = self.capacity.app(app).fastest?;
@@ -146,12 +146,12 @@ impl Scheduler {
 
     /// Whether a plan only rejects, all that is pending, although an idle worker could answer one
     /// of these requests in time.
-    pub(super) fn rejects_in_vain(&self, now: Time, plan: &Plan) -> bool {
+    pub(super) fn rejects_in_vain(&self, now: Time, shown: usize, plan: &Plan) -> bool {
         let rejects_only = !plan.rejects.is_empty()
             && plan.dispatches.is_empty()
             && plan.answers.is_empty()
             && plan.routes.is_empty();
-        let all = plan.rejects.len() >= self.table.pending().len();
+        let all = plan.rejects.len() >= shown;
         if !rejects_only || !all || !self.workers.any_idle() {
             return false;
         }

@@ -76,7 +76,7 @@ impl Scheduler {
             faulted,
         );
         if !rescue_only && !filled.window.is_empty() && self.guard.is_active(&served.by) {
-            let in_vain = self.rejects_in_vain(now, served.plan.plan());
+            let in_vain = self.rejects_in_vain(now, filled.window.len(), served.plan.plan());
             let faulted = self.guard.rejected(now, self.windows_opened, in_vain);
             self.faulted.extend(faulted);
         }
@@ -108,7 +108,7 @@ impl Scheduler {
     /// Fills in the parts of a window that show the pool.
     pub(super) fn show_state(&mut self, now: Time, wants: WindowFields, window: &mut Window) {
         window.now = now;
-        self.show_requests(window, wants.evidence);
+        self.show_requests(now, window, wants.evidence);
         self.workers.show(now, &mut window.workers);
         if wants.residents {
             for (worker, held) in self.workers.with_ids() {
@@ -123,11 +123,12 @@ impl Scheduler {
             }
         }
         window.arrival_rate.extend(self.load.rates(now));
+        window.slowdown.extend(self.estimates.by_kind(now));
     }
 
-    fn show_requests(&mut self, window: &mut Window, evidence: bool) {
+    fn show_requests(&mut self, now: Time, window: &mut Window, evidence: bool) {
         let shown = &mut window.requests;
-        shown.copy_columns(self.table.pending_columns());
+        shown.copy_due_first(self.table.pending_columns(), self.guard.reach(now));
         // Looks every request up, so only if one may have progress or evidence to show.
         let parked = self.workers.iter().any(|worker| worker.parked > 0);
         if !evidence && !parked {

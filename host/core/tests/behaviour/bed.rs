@@ -61,6 +61,15 @@ pub fn catalog(workers: usize) -> Arc<Catalog> {
     })
 }
 
+/// The test bed with one treatment of late requests for both apps.
+pub fn late_catalog(workers: usize, late: Late) -> Arc<Catalog> {
+    let mut catalog = catalog(workers);
+    for app in &mut Arc::make_mut(&mut catalog).apps {
+        app.late = late;
+    }
+    catalog
+}
+
 pub fn request(id: u64, app: u32, arrival: Time, slack_us: u64) -> Request {
     Request {
         id: RequestId(id),

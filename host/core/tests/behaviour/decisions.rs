@@ -1,11 +1,14 @@
 //! Decisions as commands, and as the history keeps them.
 
+use std::sync::Arc;
+
 use switchyard_core::SchedulerConfig;
 use switchyard_core::decision::Decision;
 use switchyard_core::event::Event;
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
-use switchyard_core::policy::{FaultKind, WindowFields};
-use switchyard_core::time::Time;
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::{EarliestDeadlineFirst, FaultKind, Policy, WindowFields};
+use switchyard_core::time::{Micros, Time};
 
 use crate::bed::chaos::Useless;
 use crate::bed::driver::Driver;
@@ -75,6 +78,37 @@ fn a_window_that_the_policy_never_saw_is_marked() {
     let rescues = driver.decisions.iter().filter(|decision| decision.rescue);
     let by: Vec<_> = rescues.map(|d| d.by.split('@').next().unwrap()).collect();
     assert_eq!(by, ["edf-fallback"], "it starved request 10");
+}
+
+/// A window shows the slowdown that the decision rests on.
+#[test]
+fn the_fallbacks_plans_can_be_made_again_from_their_windows() {
+    let config = SchedulerConfig {
+        follows_latencies: true,
+        ..SchedulerConfig::default()
+    };
+    let catalog = catalog(1);
+    let mut driver = Driver::new(catalog.clone(), config);
+    driver.slowdown = 3;
+    driver.give(Event::Residency {
+        worker: WorkerId(0),
+        resident: (0..3).map(VariantId).collect(),
+        free_bytes: 7_000,
+    });
+    for id in 1..=60 {
+        driver.arrive(request(id, 0, driver.now, 20_000));
+        driver.advance_to(driver.now + Micros(2_500));
+    }
+    let slow = |decision: &&Arc<Decision>| decision.window.slowdown[0].ratio() > 2.0;
+    let decisions: Vec<_> = driver.scheduler.history().iter().collect();
+    assert!(decisions.iter().copied().filter(slow).count() > 10);
+    let mut again = EarliestDeadlineFirst::default();
+    again.configure(&catalog).unwrap();
+    for decision in decisions {
+        let mut plan = Plan::default();
+        again.schedule(&decision.window, &mut plan).unwrap();
+        assert_eq!(plan, decision.plan, "window {}", decision.window.id);
+    }
 }
 
 /// While decisions are watched, they come as commands and windows show the watched fields.

@@ -1,9 +1,7 @@
 //! Past capacity requests are still answered in time, whatever the policy.
 
-use std::sync::Arc;
-
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::{Catalog, Late};
+use switchyard_core::catalog::Late;
 use switchyard_core::event::{Event, Notice};
 use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
@@ -14,19 +12,10 @@ use switchyard_core::window::{IDLE, Window};
 
 use crate::bed::driver::Driver;
 use crate::bed::script::{install, whole};
-use crate::bed::{catalog, request};
-
-/// The test bed with one treatment of late requests for both apps.
-fn late_catalog(late: Late) -> Arc<Catalog> {
-    let mut catalog = catalog(1);
-    for app in &mut Arc::make_mut(&mut catalog).apps {
-        app.late = late;
-    }
-    catalog
-}
+use crate::bed::{late_catalog, request};
 
 fn late_driver(late: Late) -> Driver {
-    Driver::new(late_catalog(late), SchedulerConfig::default())
+    Driver::new(late_catalog(1, late), SchedulerConfig::default())
 }
 
 /// First come, first served, on the large variant: deadlines are ignored.
@@ -228,7 +217,7 @@ fn predictions_follow_batches_that_take_longer() {
         follows_latencies: true,
         ..SchedulerConfig::default()
     };
-    let mut driver = Driver::new(late_catalog(Late::Shed), config);
+    let mut driver = Driver::new(late_catalog(1, Late::Shed), config);
     driver.slowdown = 2;
     driver.give(Event::Residency {
         worker: WorkerId(0),

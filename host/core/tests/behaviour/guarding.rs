@@ -43,6 +43,66 @@ fn the_last_good_version_serves_when_the_new_one_fails() {
     assert_eq!(served_by(&driver), ["good@1"]);
 }
 
+/// Takes longer than its budget for more than `most` requests, and decides nothing.
+struct Slow {
+    description: Description,
+    most: usize,
+    shown: Arc<Mutex<Vec<Vec<u64>>>>,
+}
+
+impl Policy for Slow {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn configure(&mut self, _: &Catalog) -> Result<(), PolicyFault> {
+        Ok(())
+    }
+
+    fn schedule(&mut self, window: &Window, _: &mut Plan) -> Result<(), PolicyFault> {
+        self.shown.lock().unwrap().push(window.requests.id.clone());
+        match window.len() > self.most {
+            true => Err(PolicyFault::new(FaultKind::Overrun, "too many requests")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Lets 1,000 requests arrive at this interval, each due before the ones before it.
+fn flood_slow(most: usize, gap_us: u64) -> (Driver, Vec<Vec<u64>>) {
+    let shown = Arc::default();
+    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    driver.give(Event::PolicyChanged(Box::new(Slow {
+        description: Useless::silent().description().clone(),
+        most,
+        shown: Arc::clone(&shown),
+    })));
+    for id in 1..=1_000 {
+        driver.advance_to(Time(id * gap_us));
+        driver.arrive(request(id, 0, driver.now, 1_000_000_000 - id - driver.now.0));
+    }
+    let shown = shown.lock().unwrap().clone();
+    (driver, shown)
+}
+
+#[test]
+fn a_policy_that_overruns_past_capacity_stays_and_sees_the_requests_due_first() {
+    let (driver, shown) = flood_slow(300, 0);
+    assert!(driver.scheduler.policy_label().starts_with("useless@"));
+    assert_eq!(driver.notices.len(), 2, "installed, and one overrun");
+    let last = shown.last().unwrap();
+    assert_eq!(*last, Vec::from_iter(1_000 - 74..=1_000), "a quarter of 301");
+}
+
+#[test]
+fn a_policy_that_overruns_with_few_requests_is_taken_off() {
+    for gap_us in [0, 1, 100, 1_000] {
+        let (driver, _) = flood_slow(0, gap_us);
+        let label = driver.scheduler.policy_label();
+        assert!(label.starts_with("edf-fallback@"), "{gap_us}: {label}");
+    }
+}
+
 #[test]
 fn a_policy_that_fails_too_often_is_taken_off_with_a_notice() {
     let config = SchedulerConfig {

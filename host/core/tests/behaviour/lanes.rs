@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::Late;
 use switchyard_core::event::Event;
 use switchyard_core::ids::{AppId, ExitId, VariantId, WorkerId};
 use switchyard_core::plan::{Lane, Route};
@@ -10,11 +11,12 @@ use switchyard_core::time::{Micros, Time};
 
 use crate::bed::driver::Driver;
 use crate::bed::script::install;
-use crate::bed::{catalog, request};
+use crate::bed::{catalog, late_catalog, request};
 
 /// `small` alone takes 1 ms, three requests 1,286 us; its load takes 500 us.
-fn routed(workers: u32, min_batch: u32) -> Driver {
-    let mut driver = Driver::new(catalog(workers as usize), SchedulerConfig::default());
+fn routed(workers: u32, min_batch: u32, late: Late) -> Driver {
+    let catalog = late_catalog(workers as usize, late);
+    let mut driver = Driver::new(catalog, SchedulerConfig::default());
     let lane = move |worker| Lane {
         worker: WorkerId(worker),
         variant: VariantId(0),
@@ -42,7 +44,7 @@ fn starts(driver: &Driver) -> Vec<(u64, usize)> {
 
 #[test]
 fn a_lane_that_never_fills_starts_in_time_for_its_deadline() {
-    let mut driver = routed(1, 8);
+    let mut driver = routed(1, 8, Late::Drop);
     for id in 1..=3 {
         driver.arrive(request(id, 0, Time::ZERO, 20_000));
     }
@@ -55,8 +57,18 @@ fn a_lane_that_never_fills_starts_in_time_for_its_deadline() {
 }
 
 #[test]
+fn a_lane_waits_up_to_the_deadline_where_late_requests_are_the_policys() {
+    let mut driver = routed(1, 8, Late::Serve);
+    for id in 1..=3 {
+        driver.arrive(request(id, 0, Time::ZERO, 20_000));
+    }
+    driver.drain();
+    assert_eq!(starts(&driver), [(20_000, 3)]);
+}
+
+#[test]
 fn a_lane_starts_for_the_earliest_deadline_in_it() {
-    let mut driver = routed(1, 8);
+    let mut driver = routed(1, 8, Late::Drop);
     driver.arrive(request(1, 0, Time::ZERO, 1 << 63));
     driver.arrive(request(2, 0, Time::ZERO, 5_000));
     driver.advance_to(Time(5_000));
@@ -65,14 +77,14 @@ fn a_lane_starts_for_the_earliest_deadline_in_it() {
 
 #[test]
 fn a_late_request_in_a_lane_starts_at_once() {
-    let mut driver = routed(1, 8);
+    let mut driver = routed(1, 8, Late::Serve);
     driver.arrive(request(1, 0, Time::ZERO, 0));
     assert_eq!(starts(&driver), [(0, 1)]);
 }
 
 #[test]
 fn a_full_batch_does_not_wait_for_the_deadline() {
-    let mut driver = routed(1, 8);
+    let mut driver = routed(1, 8, Late::Drop);
     for id in 1..=8 {
         driver.arrive(request(id, 0, Time::ZERO, 20_000));
     }
@@ -85,7 +97,7 @@ fn a_full_batch_does_not_wait_for_the_deadline() {
 
 #[test]
 fn a_drain_starts_lanes_of_any_size() {
-    let mut driver = routed(1, 8);
+    let mut driver = routed(1, 8, Late::Drop);
     for id in 1..=3 {
         driver.arrive(request(id, 0, Time::ZERO, 30_000_000));
     }
@@ -102,7 +114,7 @@ fn lose(driver: &mut Driver, worker: u32) {
 
 #[test]
 fn a_worker_that_comes_back_has_its_lanes_again() {
-    let mut driver = routed(2, 1);
+    let mut driver = routed(2, 1, Late::Drop);
     lose(&mut driver, 0);
     driver.give(Event::WorkerUp(WorkerId(0)));
     let windows = driver.scheduler.windows_opened();

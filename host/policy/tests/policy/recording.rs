@@ -22,7 +22,7 @@ use switchyard_policy::trial;
 use tempfile::TempDir;
 
 /// Length of the first line.
-const PREAMBLE: usize = "switchyard-recording 1\n".len();
+const PREAMBLE: usize = "switchyard-recording 2\n".len();
 
 /// Hash of the frames of [`every_frame`]. If it changes while `trial` does not, the format
 /// has changed: then increase `FORMAT_VERSION`.

@@ -92,7 +92,7 @@ impl Menu {
             menu.class_of.push(class);
             menu.room.push(1 + QUEUE_DEPTH.min(spec.queue_max));
         }
-        for app in (0..catalog.apps.len() as u32).map(AppId) {
+        for app in catalog.app_ids() {
             let sizes = catalog
                 .variants_of(app)
                 .map(|(_, variant)| variant.max_batch);
