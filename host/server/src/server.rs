@@ -270,6 +270,8 @@ impl Server {
             failed.map(|pool| pool.name().to_owned())
         };
         let (mut failed, mut stopped_at) = (None, None);
+        let mut flush = None;
+        let drain_delay = limits.drain_delay;
         let stop = async {
             tokio::select! {
                 () = shutdown => {}
@@ -278,6 +280,7 @@ impl Server {
                 }
             }
             stopped_at = Some(Instant::now());
+            flush = Some(tokio::spawn(flush_after(drain_delay, handles.clone())));
         };
         let drained = ingress::serve(listeners.http, self.backend, limits, stop).await;
         let now = Instant::now();
@@ -287,6 +290,9 @@ impl Server {
         tracing::info!(cut_connections = drained.cut_connections, empty, "drained");
         upkeep.abort();
         admin.abort();
+        if let Some(flush) = flush {
+            flush.abort();
+        }
         let parts = (
             self.policies,
             self.shadows,
@@ -431,6 +437,16 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
+}
+
+/// Tells the pools that no more requests come: connections end once their requests have, and lanes
+/// that wait for more requests would hold theirs.
+async fn flush_after(delay: Duration, pools: Vec<Arc<PoolHandle>>) {
+    tokio::time::sleep(delay).await;
+    for pool in pools {
+        let (done, _) = oneshot::channel();
+        let _ = tokio::task::spawn_blocking(move || pool.send(Message::Drain(done))).await;
+    }
 }
 
 /// Drains all pools. `false`: one was not empty at the deadline.

@@ -10,8 +10,7 @@ use super::turn::Driver;
 use crate::readiness::Awaited;
 
 impl Driver {
-    /// A worker runs no batch any more, and the core knows: what waits for its loads ends, and it is
-    /// started anew.
+    /// A worker runs no batch any more, and the core knows: loads on it fail, and it is started anew.
     pub(super) fn worker_lost(&mut self, worker: WorkerId, reason: &str) {
         let Some(pause) = self.crew.restart(worker) else {
             return;

@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 
 pub(crate) const FAR: Duration = Duration::from_secs(60);
 
-/// What the executors of all starts of the worker do next.
+/// Orders to the executors of all starts of the worker.
 #[derive(Default)]
 pub(crate) struct Controls {
     /// Batches with this request fail.
