@@ -21,6 +21,9 @@ pub(super) fn check(catalog: &Catalog, decision: &Decision) -> Result<(), String
     if !window.residents.iter().all(|r| known(r.worker, r.variant)) {
         return Err("residents: an unknown worker or variant".to_owned());
     }
+    if !window.slowdown.is_empty() && window.slowdown.len() != catalog.kinds.len() {
+        return Err(lengths("slowdown"));
+    }
     if window.arrival_rate.len() != catalog.apps.len() {
         return Err(lengths("arrival_rate"));
     }

@@ -187,6 +187,8 @@ pub(crate) fn window(window: &raw::Window) -> to::Window {
         placed: placed(&window.placed),
         residents: residents.collect(),
         arrival_rate: window.arrival_rate.clone(),
+        // No part of the contract.
+        slowdown: Vec::new(),
         completions: window.completions.iter().map(completion).collect(),
     }
 }
