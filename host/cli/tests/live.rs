@@ -32,6 +32,7 @@ mod live {
     mod routers;
     mod shadow;
     mod slicing;
+    mod stopping;
     mod swaps;
     mod text;
 }

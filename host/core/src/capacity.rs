@@ -264,6 +264,9 @@ mod tests {
         assert_eq!(of(1), batch(23, 25));
         let app = capacity.app(AppId(0));
         assert_eq!(app.fastest, Some((Micros::from_millis(3), KindId(0))));
-        assert_eq!((app.best.variant, Some(app.best.batch)), (VariantId(1), of(1)));
+        assert_eq!(
+            (app.best.variant, Some(app.best.batch)),
+            (VariantId(1), of(1))
+        );
     }
 }

@@ -1,12 +1,12 @@
 //! Connections that send the next request as soon as they have the answer to the last one.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -15,6 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Wait before a connection is made anew.
 const RECONNECT: Duration = Duration::from_millis(20);
+
+/// Addresses that clients connect from.
+const ADDRESSES: usize = 32;
 
 /// A request as bytes, and its deadline.
 #[derive(Clone, Debug)]
@@ -84,7 +87,7 @@ async fn exchange(
     requests: &[RawRequest],
     counts: &Counts,
 ) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
+    let mut stream = connect(address, first).await?;
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(4_096);
     for request in requests.iter().cycle().skip(first % requests.len().max(1)) {
@@ -106,6 +109,21 @@ async fn exchange(
         }
     }
     Ok(())
+}
+
+/// Connects from one of many addresses: a server gives each only a share of its connections.
+async fn connect(server: SocketAddr, client: usize) -> std::io::Result<TcpStream> {
+    let IpAddr::V4(loopback) = server.ip() else {
+        return TcpStream::connect(server).await;
+    };
+    let socket = TcpSocket::new_v4()?;
+    let [first, _, _, _] = loopback.octets();
+    // Linux answers for all of 127.0.0.0/8.
+    if loopback.is_loopback() && cfg!(target_os = "linux") {
+        let from = Ipv4Addr::new(first, 0, 1, 1 + (client % ADDRESSES) as u8);
+        socket.bind(SocketAddr::from((from, 0)))?;
+    }
+    socket.connect(server).await
 }
 
 /// Reads one reply: its status, and whether the server closes the connection.

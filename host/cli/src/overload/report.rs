@@ -18,10 +18,18 @@ pub(crate) struct OverloadReport {
 #[derive(Debug, Serialize)]
 pub(crate) struct Curve {
     pub(crate) policy: String,
-    /// Most answers in time per second at any load.
-    pub(crate) peak_per_s: f64,
+    /// By load, ascending.
     pub(crate) points: Vec<CurvePoint>,
+    /// Live: the first number of connections again.
+    pub(crate) recovered: Option<CurvePoint>,
 }
+
+/// The slowest health check that is accepted.
+const HEALTH_MAX_MS: f64 = 50.0;
+
+/// Memory for a connection with a waiting request of `heart`: buffers of the connection, the request
+/// in the scheduler, its input.
+const CONNECTION_KIB: f64 = 40.0;
 
 /// One load, or one number of connections.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -45,39 +53,89 @@ pub(crate) struct CurvePoint {
 // === impl Curve ===
 
 impl Curve {
-    /// A curve with at least this peak.
-    pub(crate) fn new(policy: &str, peak_per_s: f64, points: Vec<CurvePoint>) -> Self {
-        let rates = points.iter().map(|point| point.goodput_per_s);
+    /// A curve in virtual time.
+    pub(crate) fn simulated(policy: &str, points: Vec<CurvePoint>) -> Self {
         Self {
             policy: policy.to_owned(),
-            peak_per_s: rates.fold(peak_per_s, f64::max),
             points,
+            recovered: None,
         }
     }
+
+    /// The most answers in time per second at this point or one before it.
+    fn peak_until(&self, point: usize) -> f64 {
+        let points = self.points.iter().take(point + 1);
+        points.map(|it| it.goodput_per_s).fold(0.0, f64::max)
+    }
+
+    /// Points and their share of the peak so far.
+    fn shares(&self) -> impl Iterator<Item = (&CurvePoint, f64)> {
+        let points = self.points.iter().enumerate();
+        points.map(|(i, it)| {
+            (
+                it,
+                it.goodput_per_s / self.peak_until(i).max(f64::MIN_POSITIVE),
+            )
+        })
+    }
+
+    fn collapses(&self, least: f64) -> impl Iterator<Item = String> {
+        let low = self.shares().filter(move |(_, share)| *share < least);
+        low.map(|(point, share)| {
+            let (policy, at) = (&self.policy, point.at);
+            format!("{policy} at {at:.0}: {} of its peak", percent(share))
+        })
+    }
+
+    fn live_shortfalls(&self, least: f64) -> impl Iterator<Item = String> {
+        let policy = &self.policy;
+        let slow = self.points.iter().filter_map(move |point| {
+            let ms = point.health_ms.filter(|ms| *ms > HEALTH_MAX_MS)?;
+            let at = point.at;
+            Some(format!(
+                "{policy} at {at:.0}: /v2/health/live took {ms:.0} ms, more than {HEALTH_MAX_MS:.0}"
+            ))
+        });
+        let first = self.points.first();
+        let large = self.points.iter().filter_map(move |point| {
+            let (memory, bound) = point.memory_mib.zip(memory_bound_mib(first?, point))?;
+            let at = point.at;
+            (memory > 1.1 * bound).then(|| {
+                format!("{policy} at {at:.0}: {memory:.0} MiB, more than {bound:.0} + 10 %")
+            })
+        });
+        let lost = first
+            .zip(self.recovered.as_ref())
+            .and_then(|(first, last)| {
+                let share = last.goodput_per_s / first.goodput_per_s.max(f64::MIN_POSITIVE);
+                let text = format!(
+                    "{policy} at {:.0} again: {} of before",
+                    last.at,
+                    percent(share)
+                );
+                (share < least).then_some(text)
+            });
+        slow.chain(large).chain(lost)
+    }
+}
+
+/// The memory that a server may take with this many connections, by its memory with few.
+fn memory_bound_mib(few: &CurvePoint, point: &CurvePoint) -> Option<f64> {
+    let connections = point.at - few.at;
+    Some(few.memory_mib? + connections * CONNECTION_KIB / 1_024.0)
 }
 
 // === impl OverloadReport ===
 
 impl OverloadReport {
-    /// The points with less than this share of their policy's peak. Few connections do not fill a
-    /// server, so the first and the last point of a live curve are left out.
-    pub(crate) fn below(&self, least: f64) -> Vec<String> {
-        let simulated = self
-            .simulated
-            .iter()
-            .map(|curve| (curve, curve.points.as_slice()));
-        let live = self.live.iter().map(|curve| {
-            let last = curve.points.len().saturating_sub(1);
-            (curve, curve.points.get(1..last).unwrap_or_default())
-        });
-        let points = simulated.chain(live);
-        let points = points.flat_map(|(curve, points)| points.iter().map(move |it| (curve, it)));
-        let low = points.filter(|(curve, point)| point.goodput_per_s < least * curve.peak_per_s);
-        low.map(|(curve, point)| {
-            let share = share(point.goodput_per_s, curve.peak_per_s);
-            format!("{} at {:.0}: {share} of its peak", curve.policy, point.at)
-        })
-        .collect()
+    /// Goodput below this share of the peak at lower loads, slow health checks, memory above its
+    /// bound, and few connections that get less at the end than at the beginning.
+    pub(crate) fn shortfalls(&self, least: f64) -> Vec<String> {
+        let curves = self.simulated.iter().chain(&self.live);
+        let low = curves.flat_map(|curve| curve.collapses(least));
+        let live = self.live.iter();
+        low.chain(live.flat_map(|curve| curve.live_shortfalls(least)))
+            .collect()
     }
 }
 
@@ -98,13 +156,13 @@ impl fmt::Display for OverloadReport {
             ]);
             for curve in &self.simulated {
                 let first = curve.points.first().map_or(1.0, |point| point.at);
-                for point in &curve.points {
+                for (point, share) in curve.shares() {
                     table.add_row([
                         curve.policy.clone(),
                         format!("{:.1}x", point.at / first),
                         format!("{:.0}", point.at),
                         format!("{:.0}", point.goodput_per_s),
-                        share(point.goodput_per_s, curve.peak_per_s),
+                        percent(share),
                         point.faults.to_string(),
                     ]);
                 }
@@ -129,13 +187,21 @@ impl fmt::Display for OverloadReport {
             ]);
             let number = |value: Option<f64>| value.map_or(String::new(), |it| format!("{it:.0}"));
             for curve in &self.live {
-                for point in &curve.points {
+                let first = curve
+                    .points
+                    .first()
+                    .map_or(0.0, |point| point.goodput_per_s);
+                let again = curve
+                    .recovered
+                    .iter()
+                    .map(|point| (point, point.goodput_per_s / first.max(f64::MIN_POSITIVE)));
+                for (point, share) in curve.shares().chain(again) {
                     table.add_row([
                         curve.policy.clone(),
                         format!("{:.0}", point.at),
                         number(point.replies_per_s),
                         format!("{:.0}", point.goodput_per_s),
-                        share(point.goodput_per_s, curve.peak_per_s),
+                        percent(share),
                         number(point.seen_per_s),
                         number(point.health_ms),
                         number(point.memory_mib),
@@ -155,27 +221,83 @@ fn table<const N: usize>(names: [&str; N]) -> Table {
     table
 }
 
-fn share(part: f64, whole: f64) -> String {
-    format!("{:.0} %", 100.0 * part / whole.max(f64::MIN_POSITIVE))
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn shares_are_of_the_highest_point() {
-        let point = |at: f64, goodput_per_s| CurvePoint {
+    fn point(at: f64, goodput_per_s: f64) -> CurvePoint {
+        CurvePoint {
             at,
             goodput_per_s,
             ..CurvePoint::default()
+        }
+    }
+
+    fn live(points: Vec<CurvePoint>, recovered: CurvePoint) -> OverloadReport {
+        let curve = Curve {
+            recovered: Some(recovered),
+            ..Curve::simulated("p", points)
         };
-        let curve = Curve::new("p", 80.0, vec![point(100.0, 100.0), point(1_000.0, 95.0)]);
+        OverloadReport {
+            simulated: Vec::new(),
+            live: vec![curve],
+        }
+    }
+
+    #[test]
+    fn a_curve_that_falls_below_its_peak_is_reported() {
+        let points = vec![point(100.0, 100.0), point(1_000.0, 85.0)];
         let report = OverloadReport {
-            simulated: vec![curve],
+            simulated: vec![Curve::simulated("p", points)],
             live: Vec::new(),
         };
         let text = report.to_string();
-        assert!(text.contains("10.0x") && text.contains("95 %"), "{text}");
+        assert!(text.contains("10.0x") && text.contains("85 %"), "{text}");
+        assert_eq!(report.shortfalls(0.9), ["p at 1000: 85 % of its peak"]);
+        assert!(report.shortfalls(0.8).is_empty());
+    }
+
+    #[test]
+    fn a_curve_that_rises_does_not_fall_short() {
+        let report = live(vec![point(8.0, 10.0), point(800.0, 90.0)], point(8.0, 10.0));
+        assert!(report.shortfalls(0.9).is_empty());
+    }
+
+    #[test]
+    fn a_server_that_does_not_recover_is_reported() {
+        let report = live(vec![point(8.0, 10.0), point(800.0, 90.0)], point(8.0, 5.0));
+        assert_eq!(report.shortfalls(0.9), ["p at 8 again: 50 % of before"]);
+    }
+
+    #[test]
+    fn slow_and_failed_health_checks_are_reported() {
+        let checked = |ms| CurvePoint {
+            health_ms: Some(ms),
+            ..point(8.0, 10.0)
+        };
+        let report = |ms| live(vec![checked(ms)], point(8.0, 10.0)).shortfalls(0.9);
+        assert!(report(49.0).is_empty());
+        assert_eq!(report(51.0).len(), 1);
+        assert_eq!(report(f64::INFINITY).len(), 1, "it failed");
+    }
+
+    #[test]
+    fn memory_above_its_bound_is_reported() {
+        let large = |mib| CurvePoint {
+            memory_mib: Some(mib),
+            ..point(1_032.0, 10.0)
+        };
+        let few = CurvePoint {
+            memory_mib: Some(60.0),
+            ..point(8.0, 10.0)
+        };
+        let report = |mib| live(vec![few.clone(), large(mib)], point(8.0, 10.0)).shortfalls(0.9);
+        // 1,024 more connections of 40 KiB: 100 MiB.
+        assert!(report(109.0).is_empty());
+        assert_eq!(report(111.0), ["p at 1032: 111 MiB, more than 100 + 10 %"]);
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn curve(
     let peak = peak.map_or(first, |point| point.at);
     let loads: Vec<f64> = options.loads.iter().map(|load| load * peak).collect();
     let points = sweep(files, policy, &loads, options)?;
-    Ok(Curve::new(policy, most, points))
+    Ok(Curve::simulated(policy, points))
 }
 
 fn sweep(

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -22,7 +22,7 @@ pub(crate) struct Process {
     /// Lines of stderr.
     said: Arc<Mutex<Vec<String>>>,
     reading: Option<JoinHandle<()>>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// The command, before its arguments.
@@ -46,11 +46,24 @@ pub(crate) fn serve_file(file: &Path) -> Output {
 impl Process {
     /// Starts it and waits until it says where it listens.
     pub(crate) fn serve(setup: &Setup) -> Self {
+        Self::serve_by(switchyard(), setup)
+    }
+
+    /// As [`serve`](Self::serve), with at most this many open files.
+    pub(crate) fn serve_with_files(setup: &Setup, most: u32) -> Self {
+        let mut shell = Command::new("sh");
+        let limited = format!("ulimit -n {most}; exec \"$0\" \"$@\"");
+        shell.args(["-c", &limited, env!("CARGO_BIN_EXE_switchyard")]);
+        shell.env_remove("RUST_LOG");
+        Self::serve_by(shell, setup)
+    }
+
+    fn serve_by(command: Command, setup: &Setup) -> Self {
         let folder = TempDir::new().unwrap();
         setup.furnish(folder.path());
         let file = folder.path().join("switchyard.toml");
         std::fs::write(&file, setup.toml(fixture(), folder.path())).unwrap();
-        let mut process = Self::start(&file, folder);
+        let mut process = Self::start_by(command, &file, folder);
         let listening = process.wait_for_line("listening");
         let address = |name: &str| listening[name].as_str().unwrap().parse().unwrap();
         (process.http, process.admin) = (address("http"), address("admin"));
@@ -59,7 +72,11 @@ impl Process {
 
     /// Starts it on a file without waiting for anything. It keeps the folder.
     pub(crate) fn start(file: &Path, folder: TempDir) -> Self {
-        let mut child = switchyard()
+        Self::start_by(switchyard(), file, folder)
+    }
+
+    fn start_by(mut command: Command, file: &Path, folder: TempDir) -> Self {
+        let mut child = command
             .args(["--log", "json", "serve", "--config"])
             .arg(file)
             .stdout(Stdio::piped())
@@ -83,7 +100,7 @@ impl Process {
             child,
             said,
             reading: Some(reading),
-            _folder: folder,
+            folder,
         }
     }
 
@@ -108,7 +125,7 @@ impl Process {
             child,
             said: Arc::default(),
             reading: Some(reading),
-            _folder: folder,
+            folder,
         }
     }
 
@@ -146,6 +163,11 @@ impl Process {
         lines
             .filter_map(|line| Some(line["fields"]["message"].as_str()?.to_owned()))
             .collect()
+    }
+
+    /// The policy that is followed.
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.folder.path().join("active.wasm")
     }
 
     /// Sends SIGTERM.

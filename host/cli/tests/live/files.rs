@@ -120,6 +120,12 @@ async fn a_server_without_a_policy_says_so_serves_and_takes_one_when_it_comes() 
     let ready = get(test_bed.http, "/v2/health/ready").await;
     assert_eq!(ready.status, 503);
     assert!(ready.error().contains("no policy"), "{ready:?}");
+    let folder = test_bed.policy.parent().unwrap();
+    let folder = folder.to_str().unwrap();
+    assert!(
+        !ready.text.contains(folder),
+        "a path of the machine: {ready:?}"
+    );
     let mut client = test_bed.client().await;
     assert!(client.infer(beat(0)).await.policy().starts_with(FALLBACK));
 
@@ -128,6 +134,23 @@ async fn a_server_without_a_policy_says_so_serves_and_takes_one_when_it_comes() 
     assert_eq!(get(test_bed.http, "/v2/health/ready").await.status, 200);
     assert!(client.infer(beat(1)).await.policy().starts_with("fcfs@"));
     test_bed.settled().await;
+    test_bed.stop().await;
+}
+
+/// The system may open it soon: a link to itself stands for a process out of descriptors.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_that_cannot_be_opened_for_now_is_tried_again() {
+    let test_bed = Setup::new("again").policy(guest("good")).start().await;
+    let other = test_bed.policy.with_file_name("other.wasm");
+    std::os::unix::fs::symlink(&other, &other).unwrap();
+    let swap = test_bed.policies.swap(other.clone());
+    assert!(swap.await.is_err());
+    assert_eq!(test_bed.swap_number(2).await.result, SwapResult::Refused);
+    let fcfs = other.with_extension("part");
+    std::fs::write(&fcfs, policy("fcfs")).unwrap();
+    std::fs::rename(&fcfs, &other).unwrap();
+    let swap = test_bed.swap_number(3).await;
+    assert_eq!(swap.result, SwapResult::Switched, "{swap:?}");
     test_bed.stop().await;
 }
 

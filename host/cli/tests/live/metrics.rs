@@ -36,12 +36,4 @@ impl Metrics {
             .filter(|(n, labels, _)| n == name && has(labels));
         found.map(|(_, _, value)| *value as i64).sum()
     }
-
-    /// As [`sum`](Self::sum), over series whose label begins so.
-    pub(crate) fn sum_like(&self, name: &str, label: &str, begins: &str) -> i64 {
-        let begins = format!("{label}=\"{begins}");
-        let found = self.samples.iter();
-        let found = found.filter(|(n, labels, _)| n == name && labels.contains(&begins));
-        found.map(|(_, _, value)| *value as i64).sum()
-    }
 }

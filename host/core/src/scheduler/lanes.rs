@@ -20,7 +20,11 @@ impl Scheduler {
     /// When a batch of all requests in a lane must start to end by a deadline; the deadline itself
     /// where the app leaves late requests to the policy.
     fn start_by(&self, worker: WorkerId, lane: &LaneQueue, deadline: Time) -> Time {
-        if self.catalog.app(lane.app).is_some_and(|app| app.late == Late::Serve) {
+        if self
+            .catalog
+            .app(lane.app)
+            .is_some_and(|app| app.late == Late::Serve)
+        {
             return deadline;
         }
         let (variant, exit) = (lane.variant, lane.exit);

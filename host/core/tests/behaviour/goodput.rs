@@ -1,5 +1,7 @@
 //! Past capacity requests are still answered in time, whatever the policy.
 
+use std::sync::{Arc, Mutex};
+
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::Late;
 use switchyard_core::event::{Event, Notice};
@@ -211,13 +213,13 @@ fn late_requests_end_last_but_they_end() {
     assert!(late.count() > 20);
 }
 
-#[test]
-fn predictions_follow_batches_that_take_longer() {
+/// A pool whose batches take twice the profile, as it has seen 40 times. `small` takes 1 ms by it.
+fn slow_driver(late: Late) -> Driver {
     let config = SchedulerConfig {
         follows_latencies: true,
         ..SchedulerConfig::default()
     };
-    let mut driver = Driver::new(late_catalog(1, Late::Shed), config);
+    let mut driver = Driver::new(late_catalog(1, late), config);
     driver.slowdown = 2;
     driver.give(Event::Residency {
         worker: WorkerId(0),
@@ -228,6 +230,33 @@ fn predictions_follow_batches_that_take_longer() {
         driver.arrive(request(id, 1, driver.now, 20_000));
         driver.advance_to(driver.now + Micros(10_000));
     }
+    driver
+}
+
+#[test]
+fn busy_until_follows_batches_that_take_longer() {
+    let mut driver = slow_driver(Late::Serve);
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let busy_until = Arc::clone(&shown);
+    driver.give(install("script", move |window, plan| {
+        busy_until
+            .lock()
+            .unwrap()
+            .push(window.workers.busy_until[0]);
+        if let Some(&id) = window.requests.id.first() {
+            whole(plan, 0, 0, &[id]);
+        }
+    }));
+    let start = driver.now;
+    driver.arrive(request(50, 0, start, 20_000));
+    shown.lock().unwrap().clear();
+    driver.arrive(request(51, 0, start, 20_000));
+    assert_eq!(shown.lock().unwrap().first(), Some(&(start.0 + 2_000)));
+}
+
+#[test]
+fn admission_follows_batches_that_take_longer() {
+    let mut driver = slow_driver(Late::Shed);
     // 3 ms by the profile, 6 ms as observed.
     driver.arrive(request(41, 1, driver.now, 5_000));
     driver.arrive(request(42, 1, driver.now, 5_000));

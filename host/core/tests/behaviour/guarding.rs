@@ -79,7 +79,12 @@ fn flood_slow(most: usize, gap_us: u64) -> (Driver, Vec<Vec<u64>>) {
     })));
     for id in 1..=1_000 {
         driver.advance_to(Time(id * gap_us));
-        driver.arrive(request(id, 0, driver.now, 1_000_000_000 - id - driver.now.0));
+        driver.arrive(request(
+            id,
+            0,
+            driver.now,
+            1_000_000_000 - id - driver.now.0,
+        ));
     }
     let shown = shown.lock().unwrap().clone();
     (driver, shown)
@@ -91,7 +96,11 @@ fn a_policy_that_overruns_past_capacity_stays_and_sees_the_requests_due_first() 
     assert!(driver.scheduler.policy_label().starts_with("useless@"));
     assert_eq!(driver.notices.len(), 2, "installed, and one overrun");
     let last = shown.last().unwrap();
-    assert_eq!(*last, Vec::from_iter(1_000 - 74..=1_000), "a quarter of 301");
+    assert_eq!(
+        *last,
+        Vec::from_iter(1_000 - 74..=1_000),
+        "a quarter of 301"
+    );
 }
 
 #[test]

@@ -14,9 +14,10 @@ const TESTED: &[(&str, Expected)] = &[
     ("good", Expected::Serves),
     ("garbage", Expected::Serves),
     ("chatters", Expected::Serves),
+    ("lanes", Expected::Serves),
     ("unknown-worker", Expected::Serves),
     ("doubled", Expected::Serves),
-    // Its mistakes are tested in host/server/tests/cli/mistakes.rs.
+    // Its mistakes are tested in host/cli/tests/cli/mistakes.rs.
     ("mistakes", Expected::Serves),
     (
         "imports-other",
@@ -38,6 +39,7 @@ const TESTED: &[(&str, Expected)] = &[
         "overflows-stack",
         Expected::Fault(FaultKind::Stack, "schedule overflowed its stack"),
     ),
+    ("huge", Expected::Fault(FaultKind::Refused, "more bytes")),
     (
         "errs",
         Expected::Fault(FaultKind::Failed, "schedule: no plan for window"),

@@ -12,8 +12,10 @@ use tempfile::TempDir;
 
 use crate::support::{
     ask, catalog, engine, fifo, guest, load, load_tried, loader, made_up, made_up_module, patient,
-    window, with_memories,
+    window, with_instances, with_memories,
 };
+
+const EMPTY_MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
 const SCHEDULING: &str = "interface scheduling { describe: func() -> string; }";
 
@@ -256,6 +258,12 @@ fn the_numbers_of_memories_and_instances_are_limited() {
     let good = fs::read(guest("good")).unwrap();
     let error = refusal_of(&with_memories(&good, 40, 0)).to_string();
     assert!(error.contains("memory count too high"), "{error}");
+    let error = refusal_of(&with_instances(&good, EMPTY_MODULE, 300)).to_string();
+    assert!(error.contains("instance count too high"), "{error}");
+    // One table without elements.
+    let table = [EMPTY_MODULE, &[4, 4, 1, 0x70, 0, 0]].concat();
+    let error = refusal_of(&with_instances(&good, &table, 70)).to_string();
+    assert!(error.contains("table count too high"), "{error}");
 }
 
 #[test]

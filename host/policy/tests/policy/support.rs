@@ -202,25 +202,29 @@ pub(crate) fn fifo(path: &Path) {
 }
 
 /// A component with further core instances, each with a memory of its own.
-pub(crate) fn with_memories(component: &[u8], instances: u8, mib_each: u32) -> Vec<u8> {
-    const CORE_MODULE: u8 = 1;
-    const CORE_INSTANCE: u8 = 2;
+pub(crate) fn with_memories(component: &[u8], instances: u32, mib_each: u32) -> Vec<u8> {
     let pages = leb128(mib_each * 16);
     let memory = [&[1, 0][..], &pages].concat();
     let module = [
         b"\0asm\x01\0\0\0\x05",
         &leb128(memory.len() as u32)[..],
         &memory,
-    ]
-    .concat();
+    ];
+    with_instances(component, &module.concat(), instances)
+}
+
+/// A component with further instances of a core module.
+pub(crate) fn with_instances(component: &[u8], module: &[u8], instances: u32) -> Vec<u8> {
+    const CORE_MODULE: u8 = 1;
+    const CORE_INSTANCE: u8 = 2;
     let index = sections(component)
         .into_iter()
         .filter(|&id| id == CORE_MODULE)
         .count();
     let instance = [&[0][..], &leb128(index as u32), &[0]].concat();
-    let instances = [&[instances][..], &instance.repeat(instances.into())].concat();
+    let instances = [leb128(instances), instance.repeat(instances as usize)].concat();
     let mut component = component.to_vec();
-    for (id, content) in [(CORE_MODULE, module), (CORE_INSTANCE, instances)] {
+    for (id, content) in [(CORE_MODULE, module.to_vec()), (CORE_INSTANCE, instances)] {
         component.push(id);
         component.extend(leb128(content.len() as u32));
         component.extend(content);

@@ -111,6 +111,7 @@ pub(super) fn queue_full(queue: impl Into<String>) -> InferError {
 
 #[cfg(test)]
 mod tests {
+    use switchyard_core::request::DroppedFrom;
     use switchyard_core::time::Micros;
     use switchyard_core::worker::Decided;
 
@@ -139,6 +140,21 @@ mod tests {
             id: None,
         };
         assert_eq!(ended(outcome, Some(decided)), refused);
+    }
+
+    #[test]
+    fn a_request_without_a_chance_ends_with_its_reason() {
+        let rejected = |why| ended(Outcome::Rejected(why), None);
+        let later = InferError::Overloaded { retry_after_s: 1 };
+        assert_eq!(rejected(Rejection::Overloaded), later);
+        assert_eq!(
+            rejected(Rejection::DeadlineTooShort),
+            InferError::DeadlineTooShort
+        );
+        let nobody = "no worker that can hold the model is up".to_owned();
+        assert_eq!(rejected(Rejection::NoWorker), InferError::NotReady(nobody));
+        let dropped = InferError::DeadlineDropped { waited_us: 7 };
+        assert_eq!(ended(Outcome::Dropped(DroppedFrom::Pending), None), dropped);
     }
 
     #[test]

@@ -215,6 +215,8 @@ impl Backend for FakeBackend {
                 });
             }
             (FAILING, 4) => return Err(InferError::DeadlineDropped { waited_us: 1500 }),
+            (FAILING, 6) => return Err(InferError::Overloaded { retry_after_s: 2 }),
+            (FAILING, 7) => return Err(InferError::DeadlineTooShort),
             (FAILING, _) => return Err(InferError::Failed("worker cpu0 stopped".to_owned())),
             _ => {}
         }

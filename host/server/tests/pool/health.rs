@@ -129,7 +129,9 @@ async fn faults_are_counted_by_pool_and_policy_from_0() {
         let labels = format!(r#"pool="main",policy="told",kind="{kind}""#);
         pool.metric(&format!("switchyard_policy_faults_total{{{labels}}}"))
     };
-    assert_eq!(faults("trap"), Some(0.0));
+    for kind in FaultKind::ALL {
+        assert_eq!(faults(kind.label()), Some(0.0), "{kind}");
+    }
     let before = faults("failed").unwrap();
     assert!(pool.serve(0, FAR).await.is_ok());
     assert!(faults("failed").unwrap() > before);

@@ -135,7 +135,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
         let (from, to) = (choice.from_stage, choice.to_stage);
         let profile = &catalog.profile;
         let latency = profile.latency(kind, choice.variant, from, to, Some(choice.exit), batch);
-        latency.unwrap()
+        window.slowdown[kind.index()].of(latency.unwrap())
     };
     let room = |held: &[u32], w: usize| {
         workers.up[w] != 0 && held[w] <= 1.min(catalog.workers[w].queue_max)
@@ -191,10 +191,11 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
                     (w.kind, w.memory_bytes) == (own.kind, own.memory_bytes)
                 };
                 let alike = catalog.workers.iter().filter(like).count() as u64;
-                let rounds = waiting * batch.latency.0 / (u64::from(batch.size) * alike);
+                let taken = window.slowdown[kind.index()].of(batch.latency);
+                let rounds = waiting * taken.0 / (u64::from(batch.size) * alike);
                 let end = start + latency(choice, 1);
                 let keeps_up = waiting <= u64::from(batch.size)
-                    || start + Micros(rounds) + batch.latency <= Time(requests.deadline[last]);
+                    || start + Micros(rounds) + taken <= Time(requests.deadline[last]);
                 let worth = match (end <= deadline, keeps_up) {
                     (false, _) => (0, 0.0),
                     (true, false) => (1, f64::from(batch.size) / batch.latency.as_secs_f64()),
@@ -273,13 +274,16 @@ proptest! {
         ),
         fresh_only in any::<bool>(),
         workers in prop::collection::vec((0..4u64, 0..3u32, any::<bool>(), prop::bool::weighted(0.9)), 6),
+        slowdowns in prop::collection::vec(prop_oneof![Just(1_000u64), 600..4_000u64], 2),
     ) {
         let catalog = catalog(&memories, fast);
         let requests: Vec<_> = requests
             .into_iter()
             .map(|(app, deadline, parked)| (app, deadline, parked.filter(|_| !fresh_only)))
             .collect();
-        let window = window(&catalog, &requests, &workers[..memories.len()]);
+        let mut window = window(&catalog, &requests, &workers[..memories.len()]);
+        let slowdown = |&observed| Slowdown::between(Micros(1_000), Micros(observed));
+        window.slowdown = slowdowns.iter().map(slowdown).collect();
         let mut policy = EarliestDeadlineFirst::default();
         policy.configure(&catalog).unwrap();
         // Twice: buffers kept from one window must not change the next plan.
