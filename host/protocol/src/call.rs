@@ -18,6 +18,8 @@ pub struct InferCall {
     pub inputs: Vec<Tensor>,
     /// Microseconds from arrival to the deadline; `None` for the app's default.
     pub timeout_us: Option<u64>,
+    /// Microseconds that it waited since it was read: part of its time to the deadline.
+    pub waited_us: u64,
     /// 0 is the default, 1 the highest, larger is lower.
     pub priority: u32,
     /// The least accuracy that the client accepts, from 0 to 1.

@@ -163,7 +163,7 @@ impl PoolBackend {
         let peek = pool.wants_evidence(app.app);
         let rows = inputs::rows(call.inputs, call.rows, peek)
             .map_err(|reason| end::failed(app.name(), &reason))?;
-        let arrival = pool.clock().now();
+        let arrival = pool.clock().now() - Micros(call.waited_us);
         let timeout = call.timeout_us.map_or(app.slo, Micros);
         let pool_call = PoolCall {
             app: app.app,

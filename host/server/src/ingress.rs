@@ -18,6 +18,7 @@ mod memory;
 mod reply;
 mod server;
 mod service;
+mod turnstile;
 mod watched_stream;
 
 pub use backend::Backend;

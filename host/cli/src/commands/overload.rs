@@ -22,8 +22,8 @@ each policy at multiples of the load of its peak. Live: a server of its own, wit
 send again once they are answered; the last row has the first number of connections again.
 
 Exit code 1 if a point has less than --least of the peak at lower loads. Live also: if the first
-number of connections gets less at the end than before, a health check takes more than 50 ms, or the
-memory grows by more than 40 KiB + 10 % per connection.")]
+number of connections gets less than 70 % of before at the end, a health check takes more than
+50 ms, or memory exceeds that of few connections, 16 MiB and 32 KiB per connection by 10 %.")]
 pub(super) struct OverloadArgs {
     /// Folder of policies
     #[arg(long, value_name = "DIR", default_value = "target/policies")]

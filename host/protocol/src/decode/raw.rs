@@ -48,6 +48,7 @@ pub(super) fn decode_raw_request(
             rows: shape[0],
             inputs: vec![Tensor { shape, data }],
             timeout_us: None,
+            waited_us: 0,
             priority: 0,
             min_accuracy: None,
         },

@@ -78,6 +78,7 @@ fn a_call_carries_every_field_of_the_request() {
                 data: TensorData::F32(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
             }],
             timeout_us: Some(500),
+            waited_us: 0,
             priority: 2,
             min_accuracy: Some(0.9),
         }

@@ -17,6 +17,7 @@ use super::body::{BodyLimit, BodyReader};
 use super::limits::Limits;
 use super::memory::{MemoryShare, RequestMemory};
 use super::reply::{Reply, json_bytes};
+use super::turnstile::Turnstiles;
 
 /// Largest body that is decoded or encoded on a connection's thread, in bytes. Larger ones go to
 /// the blocking pool, so that one client's megabytes do not delay the others.
@@ -26,6 +27,7 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 pub(super) async fn infer<B: Backend>(
     backend: &Arc<B>,
     memory: &Arc<RequestMemory>,
+    turnstiles: &Turnstiles,
     bodies: &AppBodies,
     (app, variant): (AppIndex, Option<VariantIndex>),
     headers: &HeaderMap,
@@ -36,6 +38,7 @@ pub(super) async fn infer<B: Backend>(
     // Held until the answer is written: tensors may stay in the body.
     let mut share = MemoryShare::default();
     let body = body.read(limit, &mut share).await?;
+    let waited = turnstiles.requests.pass().await;
     let large = format.request != ContentCoding::Identity || body.len() > INLINE_BYTES_MAX;
     let request = if large {
         let job = memory.begin_job().await?;
@@ -66,8 +69,15 @@ pub(super) async fn infer<B: Backend>(
             &mut |_| Ok(()),
         )
     }?;
-    let DecodedRequest { call, id, wanted } = request;
-    let answer = match backend.infer(call).await {
+    let DecodedRequest {
+        mut call,
+        id,
+        wanted,
+    } = request;
+    call.waited_us = waited.as_micros() as u64;
+    let answer = backend.infer(call).await;
+    turnstiles.answers.pass().await;
+    let answer = match answer {
         Ok(answer) => answer,
         Err(error) => return Err(with_id(error, id).into()),
     };

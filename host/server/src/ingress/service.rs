@@ -21,6 +21,7 @@ use super::infer::{AppBodies, infer};
 use super::limits::Limits;
 use super::memory::{MemoryShare, RequestMemory};
 use super::reply::{self, Reply, json, json_bytes};
+use super::turnstile::Turnstiles;
 
 /// The largest body of a request about the repository: its parameters are names and booleans.
 const REPOSITORY_BODY: BodyLimit<'static> = BodyLimit {
@@ -33,6 +34,7 @@ pub(super) struct Service<B> {
     backend: Arc<B>,
     limits: Limits,
     memory: Arc<RequestMemory>,
+    turnstiles: Turnstiles,
     /// By [`AppIndex`].
     bodies: Vec<AppBodies>,
     /// A [`Stage`].
@@ -63,6 +65,7 @@ impl<B: Backend> Service<B> {
         let apps = backend.apps().iter();
         Self {
             memory: Arc::new(RequestMemory::new(limits.request_memory_bytes)),
+            turnstiles: Turnstiles::start(),
             bodies: apps.map(|app| AppBodies::new(app, &limits)).collect(),
             backend,
             limits,
@@ -148,6 +151,7 @@ impl<B: Backend> Service<B> {
                 infer(
                     &self.backend,
                     &self.memory,
+                    &self.turnstiles,
                     &self.bodies[index.0],
                     (index, variant),
                     asked.headers,
