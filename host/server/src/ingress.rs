@@ -5,7 +5,8 @@
 //! each client (`clients`) allow; `watched_stream` counts their progress in `connection_state`;
 //! `service` routes each request; `body` reads its body under [`Limits`] and its share of `memory`;
 //! `infer` decodes it, waits for the [`Backend`], which is the rest of the server, and encodes the
-//! answer; `reply` makes HTTP responses.
+//! answer; a `turnstile` before and after it lets health checks and new connections through a flood;
+//! `reply` makes HTTP responses.
 
 mod backend;
 mod body;

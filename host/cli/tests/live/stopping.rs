@@ -1,8 +1,10 @@
 //! SIGTERM ends the process in time, whatever it is doing.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+
+use tokio::net::TcpSocket;
 
 use super::binary::Process;
 use super::fixture::{APP, beat, guest, policy};
@@ -174,7 +176,23 @@ fn leb128(mut value: u32) -> Vec<u8> {
     bytes
 }
 
+/// Another client than those at 127.0.0.1: each has a share of the connections.
+#[cfg(target_os = "linux")]
+fn connect_from(from: [u8; 4], to: SocketAddr) -> TcpStream {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_io().build().unwrap();
+    let connected = runtime.block_on(async {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from((from, 0)))?;
+        socket.connect(to).await?.into_std()
+    });
+    let stream = connected.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
 /// Some descriptors are kept from clients.
+#[cfg(target_os = "linux")]
 #[test]
 fn idle_connections_leave_health_admin_and_swaps_alive() {
     let setup = Setup::new("few-files").policy(guest("good"));
@@ -186,7 +204,7 @@ fn idle_connections_leave_health_admin_and_swaps_alive() {
         (process.http, "/v2/health/live"),
     ] {
         let began = Instant::now();
-        let mut stream = TcpStream::connect(address).unwrap();
+        let mut stream = connect_from([127, 0, 0, 2], address);
         let ask = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(ask.as_bytes()).unwrap();
         let mut answer = String::new();
