@@ -142,8 +142,7 @@ impl OverloadReport {
         let curves = self.simulated.iter().chain(&self.live);
         let low = curves.flat_map(|curve| curve.collapses(least));
         let live = self.live.iter();
-        low.chain(live.flat_map(|curve| curve.live_shortfalls()))
-            .collect()
+        low.chain(live.flat_map(Curve::live_shortfalls)).collect()
     }
 }
 
