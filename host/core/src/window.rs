@@ -18,7 +18,7 @@ pub struct Window {
     pub now: Time,
     /// Causes of the window.
     pub because: Causes,
-    /// Pending requests, oldest arrival first.
+    /// Pending requests, oldest arrival first. After an overrun only those due first, in this order.
     pub requests: Requests,
     /// Workers, in the catalog's order.
     pub workers: Workers,

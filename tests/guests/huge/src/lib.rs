@@ -1,4 +1,4 @@
-//! Rejects a million requests that nobody sent.
+//! Rejects a million requests that do not exist.
 
 use guest_base::contract::{Plan, Window};
 use guest_base::{Subject, empty_plan};
