@@ -17,6 +17,7 @@ mod cli {
     mod mistakes;
     mod models;
     mod onnx;
+    mod overload;
     mod policy;
     mod prepare;
     mod profile;

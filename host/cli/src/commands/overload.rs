@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, value_parser};
 
 use super::failure::Failure;
 use super::numbers::positive;
@@ -19,7 +19,8 @@ use crate::overload::{OverloadOptions, run as measure};
 
 The app `heart` on one worker, with deadlines of 20, 50, 150 and 500 ms in equal shares. Simulated:
 each policy at multiples of the load of its peak. Live: a server of its own, with connections that
-send again once they are answered; the last row has the first number of connections again.
+send again once they are answered, in rounds; the last row has the first number of connections after
+the others.
 
 Exit code 1 if a point has less than --least of the peak at lower loads. Live also: if the first
 number of connections gets less than 70 % of before at the end, a health check takes more than
@@ -49,6 +50,9 @@ pub(super) struct OverloadArgs {
     /// Seconds for each point
     #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = positive)]
     seconds: f64,
+    /// Live: measurements of each point; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u32).range(1..=100))]
+    rounds: u32,
     /// Least share of the peak
     #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = positive)]
     least: f64,
@@ -81,6 +85,7 @@ pub(super) fn run(args: &OverloadArgs) -> Result<(), Failure> {
         loads,
         connections,
         seconds: args.seconds,
+        rounds: args.rounds,
         simulates: !args.live,
         serves: !args.simulated,
     };

@@ -64,16 +64,33 @@ impl ServerProcess {
 
     /// The status, from the admin port.
     pub(crate) async fn status(&self) -> Result<ServerStatus, DemoError> {
+        let body = self.admin("/admin/v1/status").await?;
+        serde_json::from_slice(&body).map_err(failed("gave an unreadable status"))
+    }
+
+    /// The sum of a metric over its series.
+    pub(crate) async fn metric(&self, name: &str) -> Result<f64, DemoError> {
+        let page = self.admin("/metrics").await?;
+        let page = String::from_utf8_lossy(&page);
+        let series = page.lines().filter_map(|line| {
+            let rest = line.strip_prefix(name)?;
+            rest.starts_with(['{', ' ']).then_some(())?;
+            rest.rsplit(' ').next()?.parse::<f64>().ok()
+        });
+        Ok(series.sum())
+    }
+
+    async fn admin(&self, path: &str) -> Result<bytes::Bytes, DemoError> {
         let client = Client::builder(TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
-        let uri = format!("http://{}/admin/v1/status", self.admin);
+        let uri = format!("http://{}{path}", self.admin);
         let uri = uri.parse().map_err(failed("has an invalid address"))?;
         let response = client
             .get(uri)
             .await
-            .map_err(failed("does not give its status"))?;
+            .map_err(failed("does not answer on its admin port"))?;
         let body = response.into_body().collect().await;
-        let body = body.map_err(failed("does not give its status"))?.to_bytes();
-        serde_json::from_slice(&body).map_err(failed("gave an unreadable status"))
+        let body = body.map_err(failed("does not answer on its admin port"))?;
+        Ok(body.to_bytes())
     }
 
     /// Waits for a status; `step` names it in the error.

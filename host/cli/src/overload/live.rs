@@ -1,5 +1,5 @@
-//! The curve over HTTP: a server of its own, and more and more connections that send again once they
-//! are answered. At the end few connections again: the server must have recovered.
+//! The curve over HTTP: a server of its own, and connections that send again once they are answered.
+//! First few of them; then, in rounds, more and more, and few again: the server must have recovered.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -33,6 +33,9 @@ const START: Duration = Duration::from_secs(60);
 
 /// Time between two health checks.
 const HEALTH_EVERY: Duration = Duration::from_millis(100);
+
+/// Seconds in which the policy was asked.
+const WINDOW_SUM: &str = "switchyard_window_seconds_sum";
 
 /// Different inputs that are sent.
 const INPUTS: u64 = 64;
@@ -85,20 +88,28 @@ async fn measure(
         ready.await.map_err(failed)?;
     }
     first_answer(server.http, &requests[0]).await?;
-    let mut points = Vec::new();
-    for &count in &options.connections {
-        points.push(point(&server, count, options, requests).await?);
-    }
-    let again = options.connections.first();
-    let recovered = match again.filter(|_| points.len() > 1) {
-        Some(&count) => Some(point(&server, count, options, requests).await?),
-        None => None,
+    let (few, many) = match options.connections.split_first() {
+        Some((few, [])) => (*few, &[][..]),
+        Some((few, many)) => (*few, many),
+        None => return Err(Failure::input("--connections: name at least one number")),
     };
+    let mut before = Vec::new();
+    for _ in 0..options.rounds {
+        before.push(point(&server, few, options, requests).await?);
+    }
+    let (mut loaded, mut after) = (vec![Vec::new(); many.len()], Vec::new());
+    for _ in 0..if many.is_empty() { 0 } else { options.rounds } {
+        for (&count, measured) in many.iter().zip(&mut loaded) {
+            measured.push(point(&server, count, options, requests).await?);
+        }
+        after.push(point(&server, few, options, requests).await?);
+    }
+    let points = std::iter::once(before).chain(loaded);
     server.stop().await.map_err(failed)?;
     Ok(Curve {
         policy: policy.to_owned(),
-        points,
-        recovered,
+        points: points.filter_map(|it| CurvePoint::median(&it)).collect(),
+        recovered: CurvePoint::median(&after),
     })
 }
 
@@ -111,6 +122,7 @@ async fn point(
     let clients = Clients::start(server.http, connections, requests);
     sleep(SETTLE).await;
     let before = server.status().await.map_err(failed)?;
+    let asked_before = server.metric(WINDOW_SUM).await.map_err(failed)?;
     clients.count(true);
     let began = Instant::now();
     let (address, length) = (server.http, Duration::from_secs_f64(options.seconds));
@@ -121,6 +133,7 @@ async fn point(
     clients.count(false);
     let took = began.elapsed().as_secs_f64();
     let after = server.status().await.map_err(failed)?;
+    let asked = server.metric(WINDOW_SUM).await.map_err(failed)?;
     let memory = server.memory_mib();
     let counts = Arc::clone(&clients.counts);
     clients.stop().await;
@@ -134,6 +147,7 @@ async fn point(
         replies_per_s: Some(per_s(counts.replies.load(Ordering::Relaxed))),
         health_ms: Some(slowest.map_or(f64::INFINITY, |it| it.as_secs_f64() * 1e3)),
         memory_mib: memory,
+        policy_share: Some((asked - asked_before) / took),
     })
 }
 

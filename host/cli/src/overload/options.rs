@@ -24,6 +24,8 @@ pub(crate) struct OverloadOptions {
     pub(crate) connections: Vec<usize>,
     /// Time for each point, in seconds.
     pub(crate) seconds: f64,
+    /// Measurements of each number of connections.
+    pub(crate) rounds: u32,
     /// Measure in virtual time.
     pub(crate) simulates: bool,
     /// Measure over HTTP.

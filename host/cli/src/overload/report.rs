@@ -20,7 +20,7 @@ pub(crate) struct Curve {
     pub(crate) policy: String,
     /// By load, ascending.
     pub(crate) points: Vec<CurvePoint>,
-    /// Live: the first number of connections again.
+    /// Live: the first number of connections, after the others.
     pub(crate) recovered: Option<CurvePoint>,
 }
 
@@ -35,8 +35,7 @@ const CONNECTION_KIB: f64 = 32.0;
 const LOADED_MIB: f64 = 16.0;
 
 /// Least share of the first goodput with as many connections after the load. Few connections do not
-/// fill a server: their rate follows the latency and moves by a fifth from one measurement to the
-/// next.
+/// fill a server: their rate follows the latency and moves by a fifth between measurements.
 const RECOVERED_LEAST: f64 = 0.7;
 
 /// One load, or one number of connections.
@@ -56,6 +55,27 @@ pub(crate) struct CurvePoint {
     pub(crate) health_ms: Option<f64>,
     /// The server's memory, in MiB.
     pub(crate) memory_mib: Option<f64>,
+    /// Share of a core's time that the policy takes.
+    pub(crate) policy_share: Option<f64>,
+}
+
+// === impl CurvePoint ===
+
+impl CurvePoint {
+    /// The measurement of the median goodput, with all faults, the slowest health check and the most
+    /// memory; none without measurements.
+    pub(super) fn median(measured: &[Self]) -> Option<Self> {
+        let mut sorted: Vec<&Self> = measured.iter().collect();
+        sorted.sort_by(|a, b| a.goodput_per_s.total_cmp(&b.goodput_per_s));
+        let middle = *sorted.get(sorted.len() / 2)?;
+        let most = |of: fn(&Self) -> Option<f64>| measured.iter().filter_map(of).reduce(f64::max);
+        Some(Self {
+            faults: measured.iter().map(|it| it.faults).sum(),
+            health_ms: most(|it| it.health_ms),
+            memory_mib: most(|it| it.memory_mib),
+            ..middle.clone()
+        })
+    }
 }
 
 // === impl Curve ===
@@ -105,7 +125,8 @@ impl Curve {
             ))
         });
         let first = self.points.first();
-        let large = self.points.iter().filter_map(move |point| {
+        // The memory of many connections is kept when they go, for the next ones.
+        let large = self.points.last().and_then(|point| {
             let (memory, bound) = point.memory_mib.zip(memory_bound_mib(first?, point))?;
             let at = point.at;
             (memory > 1.1 * bound).then(|| {
@@ -190,6 +211,7 @@ impl fmt::Display for OverloadReport {
                 "seen in time/s",
                 "health ms",
                 "MiB",
+                "policy",
                 "faults",
             ]);
             let number = |value: Option<f64>| value.map_or(String::new(), |it| format!("{it:.0}"));
@@ -212,6 +234,7 @@ impl fmt::Display for OverloadReport {
                         number(point.seen_per_s),
                         number(point.health_ms),
                         number(point.memory_mib),
+                        point.policy_share.map_or(String::new(), percent),
                         point.faults.to_string(),
                     ]);
                 }
@@ -278,6 +301,24 @@ mod tests {
     fn a_server_that_does_not_recover_is_reported() {
         let report = live(vec![point(8.0, 10.0), point(800.0, 90.0)], point(8.0, 5.0));
         assert_eq!(report.shortfalls(0.9), ["p at 8 again: 50 % of before"]);
+    }
+
+    #[test]
+    fn the_median_counts_with_the_slowest_health_check() {
+        let measured = |goodput_per_s, health_ms, faults| CurvePoint {
+            health_ms: Some(health_ms),
+            faults,
+            ..point(8.0, goodput_per_s)
+        };
+        let rounds = [
+            measured(30.0, 1.0, 1),
+            measured(10.0, 9.0, 0),
+            measured(20.0, 2.0, 2),
+        ];
+        let median = CurvePoint::median(&rounds).unwrap();
+        assert_eq!((median.goodput_per_s, median.faults), (20.0, 3));
+        assert_eq!(median.health_ms, Some(9.0));
+        assert!(CurvePoint::median(&[]).is_none());
     }
 
     #[test]
