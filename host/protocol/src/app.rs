@@ -32,6 +32,10 @@ pub struct AppInfo {
     pub max_batch_rows: usize,
     /// Longest timeout that a client may name, in microseconds.
     pub max_timeout_us: u64,
+    /// The highest accuracy that an answer can have.
+    pub accuracy_max: f32,
+    /// The same for each variant, by [`VariantIndex`].
+    pub accuracies: Vec<f32>,
 }
 
 /// Sizes of the largest legal bodies of an app, in bytes.
@@ -112,6 +116,8 @@ mod tests {
             outputs: Vec::new(),
             max_batch_rows: 8,
             max_timeout_us: 1,
+            accuracy_max: 1.0,
+            accuracies: Vec::new(),
         }
     }
 

@@ -19,7 +19,7 @@ use self::inputs::decode_inputs;
 use self::outputs::wanted_outputs;
 use self::raw::decode_raw_request;
 pub use self::target::DecodeTarget;
-use crate::app::{AppIndex, AppInfo};
+use crate::app::{AppIndex, AppInfo, VariantIndex};
 use crate::call::{DecodedRequest, InferCall};
 use crate::error::ProtocolError;
 use crate::framing::{BodyFraming, JSON_LENGTH_FIELD};
@@ -64,6 +64,7 @@ pub fn decode(target: DecodeTarget<'_>, body: &Bytes) -> Result<DecodedRequest, 
     let request = json::parse(json)?;
     let parameters = request.parameters.unwrap_or_default();
     check_timeout(target.app, parameters.timeout)?;
+    check_accuracy(target.app, target.variant, parameters.min_accuracy)?;
     let outputs = request.outputs.as_ref();
     let outputs = outputs.map_or(&[][..], |outputs| &outputs.0);
     let wanted = wanted_outputs(target.app, outputs, parameters.binary_data_output)?;
@@ -94,6 +95,26 @@ fn check_timeout(app: &AppInfo, timeout_us: Option<u64>) -> Result<(), ProtocolE
             format!(
                 "{timeout} us, must be 1 to {max} us, or 0 for the app's deadline (server.timeout_max_ms)"
             ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An accuracy that no answer can have is refused: an answer below it would break the client's word.
+fn check_accuracy(
+    app: &AppInfo,
+    variant: Option<VariantIndex>,
+    min_accuracy: Option<f32>,
+) -> Result<(), ProtocolError> {
+    let named = variant.and_then(|variant| {
+        let accuracy = app.accuracies.get(variant.0)?;
+        Some((*accuracy, app.variants.get(variant.0)?.as_str()))
+    });
+    let (max, of) = named.unwrap_or((app.accuracy_max, app.name.as_str()));
+    match min_accuracy {
+        Some(wanted) if wanted > max => Err(ProtocolError::malformed(
+            "parameters.min_accuracy",
+            format!("{wanted}, the highest accuracy of `{of}` is {max}"),
         )),
         _ => Ok(()),
     }

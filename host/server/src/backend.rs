@@ -62,6 +62,11 @@ impl PoolBackend {
                 let (ids, names): (Vec<_>, Vec<_>) = variants
                     .map(|(id, variant)| (id, variant.name.clone()))
                     .unzip();
+                let accuracies: Vec<f32> = catalog
+                    .variants_of(AppId(a))
+                    .map(|(_, variant)| best(variant.exits.iter().map(|exit| exit.accuracy)))
+                    .collect();
+                let evidence = app.sneakpeek.iter().map(|model| model.accuracy as f32);
                 infos.push(AppInfo {
                     name: app.name.clone(),
                     variants: names,
@@ -71,6 +76,12 @@ impl PoolBackend {
                     max_batch_rows: limits.rows_max,
                     // A client may always name the deadline that it has without a timeout.
                     max_timeout_us: limits.timeout_max_us().max(app.slo.0),
+                    accuracy_max: accuracies
+                        .iter()
+                        .copied()
+                        .chain(evidence)
+                        .fold(0.0, f32::max),
+                    accuracies,
                 });
                 apps.push(ServedApp {
                     pool: Arc::clone(pool),
@@ -253,6 +264,11 @@ impl Backend for PoolBackend {
         let labels = [("app", app), ("status", &status.to_string())];
         self.registry.counter(names::REFUSED, labels).increment(1);
     }
+}
+
+/// The highest accuracy, in the type of the clients' numbers.
+fn best(accuracies: impl Iterator<Item = f64>) -> f32 {
+    accuracies.fold(0.0, f64::max) as f32
 }
 
 fn spec(card: &card::TensorCard) -> TensorSpec {

@@ -24,6 +24,8 @@ fn app(inputs: Vec<TensorSpec>) -> AppInfo {
         ],
         max_batch_rows: 4,
         max_timeout_us: 60_000_000,
+        accuracy_max: 0.95,
+        accuracies: vec![0.9],
     }
 }
 
@@ -95,6 +97,33 @@ fn a_call_carries_every_field_of_the_request() {
         },
     ];
     assert_eq!(decoded.wanted.as_slice(), expected);
+}
+
+#[test]
+fn an_accuracy_that_no_answer_has_is_refused() {
+    let asked = |variant, least: &str| {
+        let app = one_input();
+        let target = DecodeTarget {
+            app_index: AppIndex(0),
+            app: &app,
+            variant,
+            framing: BodyFraming::Json,
+        };
+        let json = format!(
+            r#"{{"parameters":{{"min_accuracy":{least}}},"outputs":[{{"name":"scores"}}],
+                "inputs":[{{"name":"ecg","shape":[1,3],"datatype":"FP32","data":[1,2,3]}}]}}"#
+        );
+        decode(target, &Bytes::from(json)).map_err(|error| error.to_string())
+    };
+    assert!(asked(None, "0.95").is_ok());
+    assert_eq!(
+        asked(None, "0.96").unwrap_err(),
+        "parameters.min_accuracy: 0.96, the highest accuracy of `heart` is 0.95"
+    );
+    assert_eq!(
+        asked(Some(VariantIndex(0)), "0.95").unwrap_err(),
+        "parameters.min_accuracy: 0.95, the highest accuracy of `cnn` is 0.9"
+    );
 }
 
 #[test]

@@ -67,6 +67,8 @@ impl FakeBackend {
             outputs,
             max_batch_rows: 8,
             max_timeout_us: 60_000_000,
+            accuracy_max: 0.9,
+            accuracies: vec![0.8, 0.9],
         };
         let linear = |name: &str| {
             let x = spec("x", Datatype::F32, &[3]);
@@ -348,10 +350,10 @@ pub(crate) fn request(
     headers: &[(&str, &str)],
     body: impl Into<Bytes>,
 ) -> Request<Full<Bytes>> {
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(HOST, "test");
+    let mut request = Request::builder().method(method).uri(path);
+    if headers.iter().all(|(name, _)| *name != "host") {
+        request = request.header(HOST, "test");
+    }
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
