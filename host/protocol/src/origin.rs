@@ -1,6 +1,12 @@
 //! Requests that a web page of another origin makes a browser send.
+//!
+//! A page may also point a name of its own at this server (DNS rebinding): then its origin is the
+//! server's. So a page is believed only if the server was asked by its address, or as localhost.
+
+use std::net::IpAddr;
 
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use http::uri::Authority;
 
 use crate::error::ProtocolError;
 use crate::excerpt::excerpt;
@@ -17,16 +23,19 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub fn check_origin(headers: &HeaderMap, has_body: bool) -> Result<(), ProtocolError> {
     let host = headers.get(HOST).map(HeaderValue::as_bytes);
     for origin in headers.get_all(ORIGIN) {
-        if !is_same(origin.as_bytes(), host) {
-            return Err(ProtocolError::Forbidden {
-                field: "Origin",
-                reason: format!(
-                    "{:?} is not the origin of this server; web pages of other origins may not \
-                     change it",
-                    excerpt(&String::from_utf8_lossy(origin.as_bytes()))
-                ),
-            });
-        }
+        let why = if !is_same(origin.as_bytes(), host) {
+            "is not the origin of this server; web pages of other origins may not change it"
+        } else if !is_address(host) {
+            "is a name, and any web page can point a name at this server; open the page with the \
+             server's address, or use a program"
+        } else {
+            continue;
+        };
+        let origin = String::from_utf8_lossy(origin.as_bytes());
+        return Err(ProtocolError::Forbidden {
+            field: "Origin",
+            reason: format!("{:?} {why}", excerpt(&origin)),
+        });
     }
     let site = headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
     if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
@@ -57,6 +66,18 @@ fn is_same(origin: &[u8], host: Option<&[u8]>) -> bool {
     }
 }
 
+/// An IP address or localhost, with or without a port.
+fn is_address(host: Option<&[u8]>) -> bool {
+    let authority = host.and_then(|host| Authority::try_from(host).ok());
+    authority.is_some_and(|authority| {
+        let host = authority.host();
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        host.eq_ignore_ascii_case("localhost") || bare.unwrap_or(host).parse::<IpAddr>().is_ok()
+    })
+}
+
 /// `application/json`, also with parameters.
 fn is_json(value: &[u8]) -> bool {
     let end = value.iter().position(|byte| *byte == b';');
@@ -78,11 +99,11 @@ mod tests {
 
     #[test]
     fn a_foreign_page_is_refused() {
-        let host = (HOST, "switchyard:8000");
+        let host = (HOST, "localhost:8000");
         let from = |origin| check(&[host.clone(), (ORIGIN, origin)], false);
-        assert_eq!(from("http://Switchyard:8000"), Ok(()));
-        assert_eq!(from("https://switchyard:8000"), Ok(()));
-        for foreign in ["http://evil.example", "http://switchyard:9000", "null", ""] {
+        assert_eq!(from("http://Localhost:8000"), Ok(()));
+        assert_eq!(from("https://localhost:8000"), Ok(()));
+        for foreign in ["http://evil.example", "http://localhost:9000", "null", ""] {
             let refused = from(foreign).unwrap_err();
             assert!(refused.starts_with("Origin: "), "{refused}");
         }
@@ -90,6 +111,24 @@ mod tests {
         let site = |site| check(&[host.clone(), (FETCH_SITE, site)], false);
         assert!(site("cross-site").is_err() && site("same-site").is_err());
         assert_eq!((site("none"), site("same-origin")), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn a_page_under_a_name_is_refused_because_names_are_rebound() {
+        let page = |host| check(&[(HOST, host), (ORIGIN, &format!("http://{host}"))], false);
+        for rebound in [
+            "evil.example:8000",
+            "127.0.0.1.evil.example",
+            "localhost.evil",
+        ] {
+            let refused = page(rebound).unwrap_err();
+            assert!(refused.contains("is a name"), "{refused}");
+        }
+        for own in ["127.0.0.1:8000", "[::1]:8000", "192.0.2.7", "localhost"] {
+            assert_eq!(page(own), Ok(()), "{own}");
+        }
+        // A program sends no Origin.
+        assert_eq!(check(&[(HOST, "switchyard:8000")], false), Ok(()));
     }
 
     #[test]
