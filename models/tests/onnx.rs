@@ -13,8 +13,9 @@ mod onnx_zoo;
 use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};
-use onnx::{DOUBLE, FLOAT, Graph, INT64, OPEN, Value};
+use onnx::{DOUBLE, FLOAT, Graph, INT64, Node, OPEN, Value};
 use onnx_zoo::{CARD, CLASSES, PARAMETERS, SAMPLES, library_is_here, perceptron};
+use switchyard_models::onnx::OnnxScores;
 use switchyard_models::{Architecture, Precision, VariantCard, Zoo, load_variant, load_variant_at};
 use tempfile::TempDir;
 
@@ -97,6 +98,77 @@ fn the_card_must_set_dimensions_that_the_graph_leaves_open() {
     edit(&folder, "kind = \"onnx\"", both);
     let card = VariantCard::read(&folder.join("model.toml")).unwrap();
     assert_eq!(card.architecture.samples(), SAMPLES);
+}
+
+/// A graph that ends in `operator` and a reshape, and the reason for which it is refused.
+fn ending(operator: &str, card: &str) -> Result<Option<OnnxScores>, String> {
+    let (_dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    graph.nodes.push(Node::new(operator, &["logits"], "scores"));
+    graph
+        .nodes
+        .push(Node::new("Reshape", &["scores", "b1"], "y"));
+    graph.outputs = vec![Value::new("y", FLOAT, Some(&[OPEN, CLASSES as i64]))];
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    edit(
+        &folder,
+        "kind = \"onnx\"",
+        &format!("kind = \"onnx\"\n{card}"),
+    );
+    let card = VariantCard::read(&folder.join("model.toml"));
+    match card.map_err(|error| error.to_string())?.architecture {
+        Architecture::Onnx(spec) => Ok(spec.scores),
+        _ => Err("another architecture".to_owned()),
+    }
+}
+
+#[test]
+fn a_softmax_at_the_end_is_not_applied_twice() {
+    use OnnxScores::{Logits, Probabilities};
+    assert_eq!(ending("Softmax", ""), Ok(Some(Probabilities)));
+    let twice = ending("Softmax", "scores = \"logits\"").unwrap_err();
+    assert!(
+        twice.contains("Softmax makes the graph's output `y`"),
+        "{twice}"
+    );
+    assert_eq!(ending("Relu", ""), Ok(Some(Logits)));
+    assert_eq!(ending("LogSoftmax", ""), Ok(Some(Logits)));
+    let stated = ending("Relu", "scores = \"probabilities\"");
+    assert_eq!(stated, Ok(Some(Probabilities)));
+    let open = ending("Sigmoid", "").unwrap_err();
+    assert!(
+        open.contains("architecture.scores`: missing: Sigmoid"),
+        "{open}"
+    );
+    assert_eq!(
+        ending("Sigmoid", "scores = \"probabilities\""),
+        Ok(Some(Probabilities))
+    );
+}
+
+#[test]
+fn the_order_of_axes_is_never_guessed() {
+    let (dir, folder) = zoo();
+    let mut graph = perceptron(1.0);
+    graph.inputs = vec![Value::new("x", FLOAT, Some(&[OPEN, 3, 4]))];
+    std::fs::write(folder.join("model.onnx"), graph.bytes()).unwrap();
+    let app = dir.path().join("pulse/app.toml");
+    let card = std::fs::read_to_string(&app).unwrap();
+    let flat = format!("shape = [{SAMPLES}]");
+    assert!(card.contains(&flat), "{card}");
+    assert!(Zoo::open(dir.path()).is_ok(), "the app's input is flat");
+    std::fs::write(&app, card.replacen(&flat, "shape = [3, 4]", 1)).unwrap();
+    assert!(Zoo::open(dir.path()).is_ok(), "the same axes");
+    std::fs::write(&app, card.replacen(&flat, "shape = [4, 3]", 1)).unwrap();
+    let refused = Zoo::open(dir.path()).unwrap_err().to_string();
+    assert!(
+        refused.contains("field `architecture.shape`: [3, 4], the application's"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("[4, 3]: give both the same axes"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -86,9 +86,16 @@ impl Architecture {
         }
     }
 
-    /// Values of one request that stage 0 takes, flat; 1 for a text.
+    /// Shape of one request's values as stage 0 reads them; `[1]` for a text. A network without axes
+    /// of its own has a single one.
+    pub fn input_shape(&self) -> Vec<usize> {
+        self.spec().input_shape()
+    }
+
+    /// Values of one request that stage 0 takes; 1 for a text. Saturates.
     pub fn samples(&self) -> usize {
-        self.spec().samples()
+        let shape = self.input_shape();
+        shape.into_iter().fold(1, usize::saturating_mul)
     }
 
     /// Classes told apart.

@@ -23,7 +23,9 @@ mod head;
 mod layers;
 mod names;
 mod network;
+mod pooling;
 mod spec;
 
 pub use self::network::Bert;
+pub use self::pooling::Pooling;
 pub use self::spec::{BertHead, BertSpec};

@@ -38,8 +38,8 @@ pub struct Cnn1d {
 // === impl Cnn1dSpec ===
 
 impl Spec for Cnn1dSpec {
-    fn samples(&self) -> usize {
-        self.samples
+    fn input_shape(&self) -> Vec<usize> {
+        vec![self.samples]
     }
 
     fn classes(&self) -> usize {

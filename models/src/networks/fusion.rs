@@ -56,8 +56,10 @@ pub struct Fusion {
 // === impl FusionSpec ===
 
 impl Spec for FusionSpec {
-    fn samples(&self) -> usize {
-        self.sensor.samples().saturating_add(self.trunk.samples())
+    /// Two inputs, one after the other.
+    fn input_shape(&self) -> Vec<usize> {
+        let samples = self.sensor.samples().saturating_add(self.trunk.samples());
+        vec![samples]
     }
 
     fn classes(&self) -> usize {
@@ -220,7 +222,7 @@ mod tests {
             },
         };
         spec.check().unwrap();
-        assert_eq!(spec.samples(), WIDTH);
+        assert_eq!(spec.input_shape(), [WIDTH]);
         spec.build(&mut Params::fresh(Pcg64::seed_from_u64(1)))
             .unwrap()
     }

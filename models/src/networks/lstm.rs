@@ -56,8 +56,8 @@ impl LstmSpec {
 }
 
 impl Spec for LstmSpec {
-    fn samples(&self) -> usize {
-        self.samples
+    fn input_shape(&self) -> Vec<usize> {
+        vec![self.samples]
     }
 
     fn classes(&self) -> usize {

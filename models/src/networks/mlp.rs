@@ -38,8 +38,8 @@ pub struct Mlp {
 // === impl MlpSpec ===
 
 impl Spec for MlpSpec {
-    fn samples(&self) -> usize {
-        self.samples
+    fn input_shape(&self) -> Vec<usize> {
+        vec![self.samples]
     }
 
     fn classes(&self) -> usize {

@@ -73,8 +73,8 @@ struct ResNet1dBlock {
 // === impl ResNet1dSpec ===
 
 impl Spec for ResNet1dSpec {
-    fn samples(&self) -> usize {
-        self.samples
+    fn input_shape(&self) -> Vec<usize> {
+        vec![self.samples]
     }
 
     fn classes(&self) -> usize {

@@ -13,8 +13,8 @@ pub(crate) const DEPTH_MAX: usize = 256;
 
 /// The hyper-parameters of one architecture, and how its network is built from them.
 pub(crate) trait Spec {
-    /// Values of one request that stage 0 takes, flat; 1 for a text.
-    fn samples(&self) -> usize;
+    /// Shape of one request's values as stage 0 reads them; `[1]` for a text.
+    fn input_shape(&self) -> Vec<usize>;
 
     /// Classes told apart.
     fn classes(&self) -> usize;

@@ -44,8 +44,8 @@ pub struct X3d {
 // === impl X3dSpec ===
 
 impl Spec for X3dSpec {
-    fn samples(&self) -> usize {
-        self.trunk.samples()
+    fn input_shape(&self) -> Vec<usize> {
+        vec![self.trunk.frames, self.trunk.side, self.trunk.side]
     }
 
     fn classes(&self) -> usize {

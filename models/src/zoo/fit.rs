@@ -35,7 +35,33 @@ pub(super) fn check_fit(
         let reason = format!("{samples}, the inputs it reads have {given}");
         return Err(ModelError::field(file, "architecture.samples", reason));
     }
-    Ok(())
+    check_shape(file, app, variant)
+}
+
+/// Checks that the axes of a variant are those of its application, or that one of the two has none
+/// to mistake: `[32, 32, 3]` and `[3, 32, 32]` have as many values, and other answers.
+fn check_shape(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), ModelError> {
+    let takes = variant.architecture.input_shape();
+    if takes.len() <= 1 {
+        return Ok(());
+    }
+    let inputs = app.inputs.iter().filter(|input| variant.reads(input));
+    let given: Vec<&TensorCard> = inputs.collect();
+    let reason = match given.as_slice() {
+        [one] if one.shape.len() == 1 || one.shape == takes => return Ok(()),
+        [one] => format!(
+            "{takes:?}, the application's input `{}` is {:?}: give both the same axes in the same \
+             order, or the application [{}]",
+            one.name,
+            one.shape,
+            one.width()
+        ),
+        _ => format!(
+            "{takes:?}, the variant reads {} inputs, which follow one another without axes",
+            given.len()
+        ),
+    };
+    Err(ModelError::field(file, "architecture.shape", reason))
 }
 
 /// Checks that a variant answers as its application says, from the kind of inputs it has.
@@ -51,10 +77,7 @@ fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), M
         let reason = format!("{width}, the application's output is another shape");
         return Err(ModelError::field(file, "architecture.outputs", reason));
     }
-    let is_read = |input: &&TensorCard| match &variant.inputs {
-        Some(names) => names.contains(&input.name),
-        None => true,
-    };
+    let is_read = |input: &&TensorCard| variant.reads(input);
     if let Architecture::Onnx(spec) = &variant.architecture {
         let other = |input: &&TensorCard| is_read(input) && input.datatype != spec.datatype();
         if let Some(input) = app.inputs.iter().find(other) {

@@ -94,6 +94,10 @@ fn write_variant(dir: &Path, name: &str, answers: Answers) {
         Answers::Classes => ("sequence-classification", 3),
         Answers::Embeddings => ("sentence-embedding", HIDDEN),
     };
+    let pooling = match answers {
+        Answers::Classes => "",
+        Answers::Embeddings => "pooling = \"mean\"\nnormalise = true",
+    };
     let card = format!(
         r#"name = "{name}"
 summary = "A test"
@@ -108,6 +112,7 @@ head = "{head}"
 outputs = {outputs}
 layers = {LAYERS}
 max_tokens = {MAX_TOKENS}
+{pooling}
 
 [[exits]]
 name = "final"

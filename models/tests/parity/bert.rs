@@ -251,6 +251,10 @@ pub(crate) fn write(dir: &Path, case: &Case) {
     } else {
         ("sequence-classification", CLASSES)
     };
+    let pooling = match case.embeds {
+        true => "pooling = \"mean\"\nnormalise = true",
+        false => "",
+    };
     let stages = case.layers.div_ceil(2);
     let card = format!(
         r#"name = "{name}"
@@ -266,6 +270,7 @@ head = "{head}"
 outputs = {outputs}
 layers = {layers}
 max_tokens = {MAX_TOKENS}
+{pooling}
 
 [[exits]]
 name = "final"

@@ -1,24 +1,19 @@
 //! From the last hidden states to an answer.
 
-use candle_core::{DType, Result, Tensor};
+use candle_core::{Result, Tensor};
 
 use super::config::BertFamily;
 use super::layers::BertLinear;
 use super::names::TensorNames;
+use super::pooling::SentencePooling;
 use super::spec::{BertHead, BertSpec};
 use crate::error::ModelError;
 use crate::weights::params::Params;
 
-/// Least number of tokens that a mean is divided by, as in sentence-transformers.
-const COUNT_MIN: f64 = 1e-9;
-
-/// Least length that an embedding is divided by, as in PyTorch's `normalize`.
-const LENGTH_MIN: f64 = 1e-12;
-
 /// The head on the last layer.
 #[allow(clippy::large_enum_variant, reason = "there is one in a network")]
 pub(super) enum AnswerHead {
-    Embedding,
+    Embedding(SentencePooling),
     Classifier {
         /// On the first token: BERT's pooler, RoBERTa's `classifier.dense`, DistilBERT's
         /// `pre_classifier`.
@@ -38,7 +33,11 @@ impl AnswerHead {
         hidden: usize,
     ) -> std::result::Result<Self, ModelError> {
         if spec.head == BertHead::SentenceEmbedding {
-            return Ok(Self::Embedding);
+            let (Some(pooling), Some(normalise)) = (spec.pooling, spec.normalise) else {
+                let reason = "pooling and normalise are known only once the card is read";
+                return Err(ModelError::Training(reason.to_owned()));
+            };
+            return Ok(Self::Embedding(SentencePooling { pooling, normalise }));
         }
         let (inner, outer) = match names.family {
             BertFamily::Bert => (names.encoder("pooler.dense"), "classifier"),
@@ -55,7 +54,7 @@ impl AnswerHead {
     /// Hidden states `[batch, tokens, hidden]` and mask `[batch, tokens]` to `[batch, outputs]`.
     pub(super) fn forward(&self, hidden: &Tensor, mask: &Tensor) -> Result<Tensor> {
         match self {
-            Self::Embedding => embed(hidden, mask),
+            Self::Embedding(pooling) => pooling.forward(hidden, mask),
             Self::Classifier {
                 inner,
                 outer,
@@ -70,19 +69,4 @@ impl AnswerHead {
             }
         }
     }
-}
-
-/// Mean over the tokens, scaled to length 1.
-fn embed(hidden: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    // Sums over a text, and squares, exceed the range of half precision.
-    let (hidden, mask) = (&hidden.to_dtype(DType::F32)?, mask.to_dtype(DType::F32)?);
-    let sums = mask
-        .unsqueeze(1)?
-        .contiguous()?
-        .matmul(hidden)?
-        .squeeze(1)?;
-    let count = mask.sum_keepdim(1)?.maximum(COUNT_MIN)?;
-    let mean = sums.broadcast_div(&count)?;
-    let length = mean.sqr()?.sum_keepdim(1)?.sqrt()?.maximum(LENGTH_MIN)?;
-    mean.broadcast_div(&length)
 }

@@ -35,8 +35,8 @@ pub struct Bert {
 // === impl BertSpec ===
 
 impl Spec for BertSpec {
-    fn samples(&self) -> usize {
-        1
+    fn input_shape(&self) -> Vec<usize> {
+        vec![1]
     }
 
     fn classes(&self) -> usize {
@@ -139,7 +139,7 @@ impl StagedModel for Bert {
 
     fn answer_len(&self) -> usize {
         match self.head {
-            AnswerHead::Embedding => self.hidden,
+            AnswerHead::Embedding(_) => self.hidden,
             AnswerHead::Classifier { .. } => self.classes,
         }
     }
@@ -175,7 +175,7 @@ impl StagedModel for Bert {
     fn head(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
         let answers = self.logits(exit, x)?.to_dtype(DType::F32)?;
         match self.head {
-            AnswerHead::Embedding => Ok(answers),
+            AnswerHead::Embedding(_) => Ok(answers),
             AnswerHead::Classifier { .. } => candle_nn::ops::softmax_last_dim(&answers),
         }
     }

@@ -1,6 +1,11 @@
 //! Hyper-parameters of a text encoder.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
+
+use super::pooling::{Pooling, SentencePooling};
+use crate::error::ModelError;
 
 /// Hyper-parameters of [`Bert`](super::Bert) that `config.json` lacks or that the card repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,13 +22,21 @@ pub struct BertSpec {
     pub layers_per_stage: usize,
     /// Tokens that a text is cut to, special ones included.
     pub max_tokens: usize,
+    /// From the tokens' vectors to an embedding; may be left out if the model's own
+    /// `1_Pooling/config.json` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooling: Option<Pooling>,
+    /// Whether an embedding is scaled to length 1; may be left out if the model's own `modules.json`
+    /// says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalise: Option<bool>,
 }
 
 /// Kind of head on the last layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BertHead {
-    /// The mean over a text's tokens, scaled to length 1, as sentence-transformers does.
+    /// One vector of the vectors of a text's tokens, as sentence-transformers does.
     SentenceEmbedding,
     /// The family's classifier on the first token.
     SequenceClassification,
@@ -32,6 +45,15 @@ pub enum BertHead {
 // === impl BertSpec ===
 
 impl BertSpec {
+    /// Fills in fields that the card leaves out from the model's own files, and compares the others.
+    pub(crate) fn complete(&mut self, card: &Path) -> Result<(), ModelError> {
+        if self.head == BertHead::SentenceEmbedding {
+            let way = SentencePooling::read(card, self.pooling, self.normalise)?;
+            (self.pooling, self.normalise) = (Some(way.pooling), Some(way.normalise));
+        }
+        Ok(())
+    }
+
     /// Stages of the encoder.
     pub(super) fn stages(&self) -> usize {
         self.layers.div_ceil(self.layers_per_stage)

@@ -50,8 +50,8 @@ struct MbConvBlock {
 // === impl EfficientNetSpec ===
 
 impl Spec for EfficientNetSpec {
-    fn samples(&self) -> usize {
-        COLOURS.saturating_mul(self.size.saturating_mul(self.size))
+    fn input_shape(&self) -> Vec<usize> {
+        vec![COLOURS, self.size, self.size]
     }
 
     fn classes(&self) -> usize {

@@ -37,8 +37,8 @@ struct MiniRocketStage {
 // === impl MiniRocketSpec ===
 
 impl Spec for MiniRocketSpec {
-    fn samples(&self) -> usize {
-        self.length.saturating_mul(self.axes)
+    fn input_shape(&self) -> Vec<usize> {
+        vec![self.length, self.axes]
     }
 
     fn classes(&self) -> usize {
@@ -139,7 +139,7 @@ impl StagedModel for MiniRocket {
         let Some(own) = self.stages.get(stage) else {
             return no_stage(stage, self.stages.len());
         };
-        let samples = self.spec.samples();
+        let samples = self.spec.length * self.spec.axes;
         let before: usize = self.stages[..stage]
             .iter()
             .map(|stage| stage.transform.features())

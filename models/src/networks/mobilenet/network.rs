@@ -54,8 +54,8 @@ struct ResidualBlock {
 // === impl MobileNetSpec ===
 
 impl Spec for MobileNetSpec {
-    fn samples(&self) -> usize {
-        self.samples
+    fn input_shape(&self) -> Vec<usize> {
+        vec![self.samples]
     }
 
     fn classes(&self) -> usize {

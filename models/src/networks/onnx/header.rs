@@ -1,7 +1,7 @@
 //! The header of an ONNX file: inputs, outputs, and the size of its weights.
 //!
 //! Only the fields below are decoded, with the numbers that `onnx.proto` gives them; other fields,
-//! such as the weights themselves, are skipped without being copied. onnxruntime checks the graph.
+//! such as attributes and the weights themselves, are skipped without being copied. onnxruntime checks the graph.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,6 +17,8 @@ use crate::weights::mapped_file::FileBytes;
 pub(crate) struct GraphHeader {
     pub(crate) inputs: Vec<GraphTensor>,
     pub(crate) outputs: Vec<GraphTensor>,
+    /// For each output the operator that makes its values.
+    pub(crate) makers: Vec<Option<String>>,
     /// Values in its weights.
     pub(crate) parameters: u64,
     /// Bytes of these values.
@@ -135,11 +137,42 @@ impl GraphHeader {
                 .iter()
                 .map(|one| graph_tensor(file, one))
                 .collect::<Result<_, _>>()?,
+            makers: graph
+                .output
+                .iter()
+                .map(|output| maker(&graph.node, &output.name))
+                .collect(),
             parameters,
             weight_bytes: bits.div_ceil(8),
         })
     }
 }
+
+/// The operator that makes a tensor's values; those that only rename or reshape it are passed over.
+fn maker(nodes: &[NodeProto], output: &str) -> Option<String> {
+    let mut name = output;
+    // A graph has no circles; a file may.
+    for _ in 0..nodes.len() {
+        let makes = |node: &&NodeProto| node.output.iter().any(|made| made == name);
+        let node = nodes.iter().rev().find(makes)?;
+        let passes = PASSING.contains(&node.op_type.as_str());
+        match node.input.first().filter(|_| passes) {
+            Some(input) => name = input,
+            None => return Some(node.op_type.clone()),
+        }
+    }
+    None
+}
+
+/// Operators that change the type or shape of values, not their meaning.
+const PASSING: [&str; 6] = [
+    "Identity",
+    "Cast",
+    "Flatten",
+    "Reshape",
+    "Squeeze",
+    "Unsqueeze",
+];
 
 /// Reads the header of a card's graph; its file is next to the card.
 pub(crate) fn read_header(card: &Path, weights: &str) -> Result<GraphHeader, ModelError> {
@@ -184,12 +217,24 @@ struct ModelProto {
 
 #[derive(Clone, PartialEq, Message)]
 struct GraphProto {
+    #[prost(message, repeated, tag = "1")]
+    node: Vec<NodeProto>,
     #[prost(message, repeated, tag = "5")]
     initializer: Vec<TensorProto>,
     #[prost(message, repeated, tag = "11")]
     input: Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "12")]
     output: Vec<ValueInfoProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct NodeProto {
+    #[prost(string, repeated, tag = "1")]
+    input: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    output: Vec<String>,
+    #[prost(string, tag = "4")]
+    op_type: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

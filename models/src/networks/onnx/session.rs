@@ -128,7 +128,7 @@ impl GraphSession {
             output: spec.output.clone().unwrap_or_default(),
             row_shape: spec.shape.clone().unwrap_or_default(),
             classes: spec.classes.unwrap_or_default(),
-            scores: spec.scores,
+            scores: spec.scores.unwrap_or(OnnxScores::Logits),
             idle: Mutex::new(vec![IdleSession { threads, session }]),
             returned: Condvar::new(),
             is_warned: AtomicBool::new(false),

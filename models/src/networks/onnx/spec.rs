@@ -28,9 +28,10 @@ pub struct OnnxSpec {
     /// Classes told apart; may be left out if the graph fixes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,
-    /// Meaning of the output's values.
-    #[serde(default)]
-    pub scores: OnnxScores,
+    /// Meaning of the output's values; may be left out unless the graph ends in an operator whose
+    /// values could be either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<OnnxScores>,
     /// Type of the input's values; from the file.
     #[serde(skip)]
     pub(crate) element: ElementType,
@@ -40,11 +41,10 @@ pub struct OnnxSpec {
 }
 
 /// Meaning of the values of a graph's output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnnxScores {
     /// Unnormalised scores: a softmax makes them probabilities.
-    #[default]
     Logits,
     /// Probabilities, which are the answer.
     Probabilities,
@@ -76,6 +76,7 @@ impl OnnxSpec {
             let reason = format!("gives {}, only FLOAT can be served", output.element);
             return Err(wrong(card, "output", output, &reason));
         }
+        self.scores = Some(scores(card, header, output, self.scores)?);
         self.shape = Some(row_shape(card, input, self.shape.as_deref())?);
         self.classes = Some(classes(card, output, self.classes)?);
         self.input = Some(input.name.clone());
@@ -119,9 +120,8 @@ impl OnnxSpec {
 }
 
 impl Spec for OnnxSpec {
-    fn samples(&self) -> usize {
-        let shape = self.shape.iter().flatten();
-        shape.fold(1, |samples: usize, &size| samples.saturating_mul(size))
+    fn input_shape(&self) -> Vec<usize> {
+        self.shape.clone().unwrap_or_default()
     }
 
     fn classes(&self) -> usize {
@@ -219,6 +219,47 @@ fn row_shape(
                 format!("{stated:?} and a batch axis before it, the graph's input is {input}");
             Err(ModelError::field(card, field, reason))
         }
+    }
+}
+
+/// The meaning of an output's values, by the operator that makes them.
+fn scores(
+    card: &Path,
+    header: &GraphHeader,
+    output: &GraphTensor,
+    stated: Option<OnnxScores>,
+) -> Result<OnnxScores, ModelError> {
+    let mut made = header.outputs.iter().zip(&header.makers);
+    let maker = made.find(|(one, _)| one.name == output.name);
+    let maker = maker.and_then(|(_, maker)| maker.as_deref());
+    let known = match maker.unwrap_or_default() {
+        "Softmax" => Some(OnnxScores::Probabilities),
+        "Sigmoid"
+        | "TreeEnsembleClassifier"
+        | "LinearClassifier"
+        | "SVMClassifier"
+        | "Normalizer" => None,
+        _ => return Ok(stated.unwrap_or(OnnxScores::Logits)),
+    };
+    let (output, maker) = (&output.name, maker.unwrap_or_default());
+    match (stated, known) {
+        (Some(OnnxScores::Logits), Some(OnnxScores::Probabilities)) => Err(ModelError::field(
+            card,
+            "architecture.scores",
+            format!(
+                "\"logits\", but {maker} makes the graph's output `{output}`: it has \
+                 \"probabilities\", and a second softmax would change them"
+            ),
+        )),
+        (Some(scores), _) | (None, Some(scores)) => Ok(scores),
+        (None, None) => Err(ModelError::field(
+            card,
+            "architecture.scores",
+            format!(
+                "missing: {maker} makes the graph's output `{output}`: say whether its values are \
+                 \"probabilities\", or \"logits\", to which the server applies a softmax"
+            ),
+        )),
     }
 }
 

@@ -43,8 +43,8 @@ struct ResNet2dBlock {
 // === impl ResNet2dSpec ===
 
 impl Spec for ResNet2dSpec {
-    fn samples(&self) -> usize {
-        COLOURS.saturating_mul(self.size.saturating_mul(self.size))
+    fn input_shape(&self) -> Vec<usize> {
+        vec![COLOURS, self.size, self.size]
     }
 
     fn classes(&self) -> usize {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::app::TensorCard;
 use super::check::{StatedProfile, check_file_name, check_profile, read_toml};
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
@@ -105,6 +106,12 @@ impl VariantCard {
         Ok(card)
     }
 
+    /// Whether it reads this input of its application.
+    pub fn reads(&self, input: &TensorCard) -> bool {
+        let names = self.inputs.as_ref();
+        names.is_none_or(|names| names.contains(&input.name))
+    }
+
     /// Bytes of its weights, as they were trained.
     pub fn weight_bytes(&self) -> u64 {
         match &self.architecture {
@@ -117,6 +124,9 @@ impl VariantCard {
     /// Fills in fields from the file of an ONNX graph.
     fn complete(&mut self, file: &Path) -> Result<(), ModelError> {
         check_file_name(file, "weights", &self.weights)?;
+        if let Architecture::Bert(spec) = &mut self.architecture {
+            spec.complete(file)?;
+        }
         let Architecture::Onnx(spec) = &mut self.architecture else {
             return match self.parameters {
                 0 => Err(ModelError::field(file, "parameters", "missing")),
