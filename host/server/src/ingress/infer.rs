@@ -34,11 +34,12 @@ pub(super) async fn infer<B: Backend>(
     body: BodyReader<'_, Incoming>,
 ) -> Result<Reply, RequestFailure> {
     let format = BodyFormat::of(headers)?;
+    let under_way = turnstiles.enter();
     let limit = bodies.limit(format.framing);
     // Held until the answer is written: tensors may stay in the body.
     let mut share = MemoryShare::default();
     let body = body.read(limit, &mut share).await?;
-    let waited = turnstiles.requests.pass().await;
+    let waited = under_way.request().await;
     let large = format.request != ContentCoding::Identity || body.len() > INLINE_BYTES_MAX;
     let request = if large {
         let job = memory.begin_job().await?;
@@ -76,7 +77,7 @@ pub(super) async fn infer<B: Backend>(
     } = request;
     call.waited_us = waited.as_micros() as u64;
     let answer = backend.infer(call).await;
-    turnstiles.answers.pass().await;
+    under_way.answer().await;
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => return Err(with_id(error, id).into()),
