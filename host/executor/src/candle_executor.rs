@@ -367,12 +367,51 @@ fn answer(
         let reason = format!("exit {exit} gave {found} answers to {rows} requests");
         return Err(ExecuteError::job(&model.name, reason));
     }
-    let probabilities = probabilities
+    let probabilities: Vec<f32> = probabilities
         .flatten_all()
         .and_then(|flat| flat.to_vec1())
         .map_err(failed)?;
+    // The largest of such values would be an arbitrary class.
+    if let Some(odd) = probabilities.iter().find(|value| !value.is_finite()) {
+        return Err(ExecuteError::Compute {
+            variant: model.name.clone(),
+            part: format!("exit {exit}"),
+            reason: format!("the answer has {odd}: an input is too large for the model"),
+        });
+    }
     Ok(BatchOutput::Answered {
         classes,
         probabilities,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::toy::ToyModel;
+
+    #[test]
+    fn an_answer_that_is_no_number_fails_its_batch_and_may_be_tried_row_by_row() {
+        let model = LoadedModel {
+            name: "app/toy".to_owned(),
+            model: Arc::new(ToyModel),
+            inputs: Vec::new().into(),
+            reads: Vec::new(),
+            bytes: 0,
+        };
+        let answered = |scores: [[f32; 2]; 2]| {
+            let x = Tensor::new(&scores, &Device::Cpu).unwrap();
+            answer(&model, 0, &x, 2)
+        };
+        assert!(answered([[0.0, 1.0], [2.0, 3.0]]).is_ok());
+        let failed = answered([[0.0, 1.0], [f32::NAN, 3.0]]).unwrap_err();
+        assert!(failed.is_repeatable());
+        let text = failed.to_string();
+        assert!(
+            text.starts_with("app/toy: exit 0: the answer has NaN"),
+            "{text}"
+        );
+    }
 }

@@ -5,8 +5,14 @@
 pub enum Activation {
     /// `x`.
     None,
-    /// `max(x, 0)`.
+    /// [`relu`].
     Relu,
     /// `x / (1 + exp(-x))`.
     Silu,
+}
+
+/// `max(x, 0)`; NaN stays NaN, which [`f32::max`] would turn into a plausible 0.
+#[inline(always)]
+pub fn relu(x: f32) -> f32 {
+    if x < 0.0 { 0.0 } else { x }
 }

@@ -39,7 +39,7 @@ mod testing;
 mod unfold;
 mod window;
 
-pub use self::activation::Activation;
+pub use self::activation::{Activation, relu};
 pub use self::convolution::{PackedConv, PackedDepthwise, WeightFormat};
 pub use self::error::KernelError;
 pub use self::memory::{Buffer, FeatureMap};

@@ -91,7 +91,10 @@ impl Vectorized for MaxOfImage<'_> {
             let values = &image[run.position * channels..][..run.count * channels];
             for value in values.chunks_exact(channels) {
                 for (largest, value) in onto.iter_mut().zip(value) {
-                    *largest = largest.max(*value);
+                    // NaN stays NaN.
+                    if *value > *largest || value.is_nan() {
+                        *largest = *value;
+                    }
                 }
             }
         });

@@ -244,7 +244,12 @@ impl CustomOp1 for LogMel {
         let width = frames(samples) * BANDS;
         let mut out = vec![0.0; batch * width];
         for (index, out) in out.chunks_exact_mut(width.max(1)).enumerate() {
-            TABLES.features(&clips[index * samples..][..samples], out);
+            let clip = &clips[index * samples..][..samples];
+            match clip.iter().all(|sample| sample.is_finite()) {
+                true => TABLES.features(clip, out),
+                // The floor below the logarithm would hide it.
+                false => out.fill(f32::NAN),
+            }
         }
         Ok((CpuStorage::F32(out), (batch, width / BANDS, BANDS).into()))
     }

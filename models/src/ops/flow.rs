@@ -4,7 +4,7 @@
 //! Networks are written once, over [`Flow`]; the [`ComputeMode`] of their parameters decides.
 
 use candle_core::{Result, Tensor};
-use switchyard_kernels::{FeatureMap, Window2d, gates, pooling};
+use switchyard_kernels::{self as kernels, FeatureMap, Window2d, gates, pooling};
 
 use super::channels::scale_channels;
 use super::pointwise::relu;
@@ -183,7 +183,7 @@ impl Flow {
             Self::Graph(x) => relu(&x).map(Self::Graph),
             Self::Packed(mut map) => {
                 for value in map.values.iter_mut() {
-                    *value = value.max(0.0);
+                    *value = kernels::relu(*value);
                 }
                 Ok(Self::Packed(map))
             }

@@ -4,7 +4,7 @@
 //! normalisation takes as long as the convolutions.
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor};
-use switchyard_kernels::Activation;
+use switchyard_kernels::{self as kernels, Activation};
 
 use super::device::has_kernels;
 use super::tensors::contiguous;
@@ -71,7 +71,7 @@ impl CustomOp1 for Relu {
 
     fn cpu_fwd(&self, storage: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let x = contiguous(storage, layout)?;
-        let values = x.iter().map(|x| x.max(0.0)).collect();
+        let values = x.iter().map(|x| kernels::relu(*x)).collect();
         Ok((CpuStorage::F32(values), layout.shape().clone()))
     }
 
@@ -95,7 +95,7 @@ impl CustomOp2 for AddRelu {
         b: &CpuStorage,
         b_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        let sum = |(a, b): (&f32, &f32)| (a + b).max(0.0);
+        let sum = |(a, b): (&f32, &f32)| kernels::relu(a + b);
         let values = same_shape(a, a_layout, b, b_layout)?.map(sum).collect();
         Ok((CpuStorage::F32(values), a_layout.shape().clone()))
     }

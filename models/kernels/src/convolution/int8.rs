@@ -15,7 +15,7 @@ use super::driver::{ConvBlock, ConvJob, ConvKernel, OutputCut};
 use super::geometry::{BLOCK_MAX, Geometry};
 use super::panels::{self, Panel, Tiles, WeightShape, panels};
 use super::tile::Runs;
-use crate::activation::Activation;
+use crate::activation::{Activation, relu};
 use crate::error::KernelError;
 use crate::memory::{Aligned, FeatureMap};
 use crate::simd::bytes::{Bytes, OnBytes};
@@ -327,7 +327,7 @@ fn finish(
     }
     if activation == Activation::Relu {
         for out in out {
-            *out = out.max(0.0);
+            *out = relu(*out);
         }
     }
 }

@@ -118,7 +118,8 @@ pub(super) fn finish_vector<S: Simd>(
         sum = simd.add(sum, simd.load(&residual[from..][..len]));
     }
     if activation == Activation::Relu {
-        sum = simd.max(sum, simd.splat(0.0));
+        // In this order NaN stays NaN.
+        sum = simd.max(simd.splat(0.0), sum);
     }
     simd.store(&mut out[from..][..len], sum);
 }

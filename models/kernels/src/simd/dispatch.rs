@@ -159,9 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn the_maximum_of_nan_and_a_value_is_the_value() {
+    fn the_second_value_counts_if_either_is_nan() {
         let simd = Portable::<4>;
         assert_eq!(simd.max([f32::NAN; 4], [0.0; 4]), [0.0; 4]);
+        assert!(simd.max([0.0; 4], [f32::NAN; 4])[0].is_nan());
         struct MaxOfNan;
         impl Vectorized for MaxOfNan {
             type Output = ();
@@ -170,6 +171,8 @@ mod tests {
                 let mut out = vec![1.0; S::LANES];
                 simd.store(&mut out, simd.max(simd.splat(f32::NAN), simd.splat(0.0)));
                 assert_eq!(out, vec![0.0; S::LANES]);
+                simd.store(&mut out, simd.max(simd.splat(0.0), simd.splat(f32::NAN)));
+                assert!(out.iter().all(|x| x.is_nan()));
             }
         }
         dispatch(MaxOfNan);

@@ -25,7 +25,7 @@ pub(crate) trait Simd: Copy {
 
     fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
-    /// `b` if `a` is NaN.
+    /// `b` if either is NaN.
     fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
     /// `a * b + c`, rounded once if the machine has the instruction.
@@ -84,7 +84,7 @@ impl<const N: usize> Simd for Portable<N> {
 
     #[inline(always)]
     fn max(self, a: [f32; N], b: [f32; N]) -> [f32; N] {
-        std::array::from_fn(|i| a[i].max(b[i]))
+        std::array::from_fn(|i| if a[i] > b[i] { a[i] } else { b[i] })
     }
 
     #[inline(always)]

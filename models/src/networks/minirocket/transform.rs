@@ -143,6 +143,11 @@ impl CustomOp3 for Transform {
         let biases = contiguous(biases, biases_layout)?;
         let mut features = Vec::with_capacity(batch * biases.len());
         for window in windows.chunks_exact(width) {
+            // No comparison with a bias would show it.
+            if !window.iter().all(|value| value.is_finite()) {
+                features.resize(features.len() + biases.len(), f32::NAN);
+                continue;
+            }
             let mut from = 0;
             self.each_convolution(window, gains, |dilation, convolution| {
                 for &bias in &biases[from..from + dilation.features] {
