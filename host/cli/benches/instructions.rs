@@ -166,6 +166,7 @@ fn parsing((json_bytes, body): (Option<usize>, Vec<u8>), numbers: usize) -> Work
         outputs: vec![tensor("probabilities", model::CLASSES)],
         max_batch_rows: 64,
         max_timeout_us: 60_000_000,
+        non_finite: false,
         accuracy_max: 0.95,
         accuracies: vec![0.9],
     };

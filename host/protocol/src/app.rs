@@ -32,6 +32,8 @@ pub struct AppInfo {
     pub max_batch_rows: usize,
     /// Longest timeout that a client may name, in microseconds.
     pub max_timeout_us: u64,
+    /// Whether inputs may hold NaN and infinite numbers.
+    pub non_finite: bool,
     /// The highest accuracy that an answer can have.
     pub accuracy_max: f32,
     /// The same for each variant, by [`VariantIndex`].
@@ -116,6 +118,7 @@ mod tests {
             outputs: Vec::new(),
             max_batch_rows: 8,
             max_timeout_us: 1,
+            non_finite: false,
             accuracy_max: 1.0,
             accuracies: Vec::new(),
         }

@@ -123,6 +123,7 @@ fn two_inputs() -> AppInfo {
         outputs: Vec::new(),
         max_batch_rows: 4,
         max_timeout_us: 60_000_000,
+        non_finite: false,
         accuracy_max: 0.95,
         accuracies: vec![0.9],
     }

@@ -82,6 +82,7 @@ impl PoolBackend {
                         .chain(evidence)
                         .fold(0.0, f32::max),
                     accuracies,
+                    non_finite: tensors.non_finite,
                 });
                 apps.push(ServedApp {
                     pool: Arc::clone(pool),

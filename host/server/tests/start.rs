@@ -57,10 +57,50 @@ fn every_app_that_is_not_in_its_zoo_is_named() {
     assert_eq!(lines.len(), 2, "{said}");
     for (line, app) in lines.iter().zip(["heart", "fall"]) {
         let start = format!("app {app}: /nowhere/models/zoo/{app}");
-        let way_out = format!("`switchyard train {app}` makes one");
+        let way_out = format!("`zoo` in [[app]] is the folder that has the folder {app}");
         assert!(
             line.starts_with(&start) && line.ends_with(&way_out),
             "{line}"
         );
     }
+}
+
+/// NaN stays NaN on CPUs only.
+#[test]
+fn numbers_that_are_not_finite_are_no_work_for_a_gpu() {
+    let zoo = tempfile::tempdir().unwrap();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/zoo/heart");
+    let heart = zoo.path().join("heart");
+    std::fs::create_dir_all(heart.join("cnn-small")).unwrap();
+    for file in ["model.toml", "weights.safetensors"] {
+        let file = Path::new("cnn-small").join(file);
+        std::fs::copy(shipped.join(&file), heart.join(&file)).unwrap();
+    }
+    let card = std::fs::read_to_string(shipped.join("app.toml")).unwrap();
+    let with_evidence = format!("non_finite = true\n{card}");
+    let (without, _) = with_evidence.split_once("[sneakpeek]").unwrap();
+    let start = |card: &str, device: &str| {
+        std::fs::write(heart.join("app.toml"), card).unwrap();
+        let text = format!(
+            r#"
+            app = [{{ name = "heart", zoo = {:?} }}]
+            worker = [{{ name = "w", device = "{device}" }}]
+            pool = [{{ name = "one", apps = ["heart"], workers = ["w"], policy = "fcfs" }}]
+            "#,
+            zoo.path()
+        );
+        let config = Config::parse(&text, Path::new("t.toml"), Path::new("/nowhere")).unwrap();
+        PoolPlan::all(&config).map(drop).map_err(|e| e.to_string())
+    };
+    assert_eq!(start(without, "cpu"), Ok(()));
+    let gpu = start(without, "cuda:0").unwrap_err();
+    assert!(
+        gpu.contains("app heart, non_finite: worker w has a GPU"),
+        "{gpu}"
+    );
+    let evidence = start(&with_evidence, "cpu").unwrap_err();
+    assert!(
+        evidence.contains("field `non_finite`: true, but"),
+        "{evidence}"
+    );
 }

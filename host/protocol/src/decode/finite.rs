@@ -1,14 +1,22 @@
 //! Binary floats are numbers, as those of JSON are.
 
+use crate::app::AppInfo;
 use crate::datatype::Datatype;
 use crate::tensor::TensorData;
 
 /// Checks that a float tensor has neither NaN nor infinity, which models turn into labels with a
-/// confidence.
+/// confidence, unless its app reads them as missing values.
 ///
 /// # Errors
 /// The first such element; the text has no field name.
-pub(super) fn check(data: &TensorData) -> Result<(), String> {
+pub(super) fn check(app: &AppInfo, data: &TensorData) -> Result<(), String> {
+    match app.non_finite {
+        true => Ok(()),
+        false => all_finite(data),
+    }
+}
+
+fn all_finite(data: &TensorData) -> Result<(), String> {
     let found = match data {
         TensorData::F16(values) => position(values, half),
         TensorData::Bf16(values) => position(values, brain),
@@ -79,7 +87,7 @@ mod tests {
             (TensorData::Bf16(vec![0x7f7f, 0x7c00]), None),
             (TensorData::I64(vec![i64::MAX]), None),
         ] {
-            let error = check(&data).err();
+            let error = all_finite(&data).err();
             let expected = found.map(|index| format!("element {index}: expected a finite"));
             match (&error, &expected) {
                 (Some(error), Some(expected)) => assert!(error.starts_with(expected), "{error}"),
@@ -96,12 +104,12 @@ mod tests {
             .flat_map(|value| value.to_le_bytes())
             .collect();
         let wire = |datatype, bytes| TensorData::Wire(WireElements { datatype, bytes });
-        let error = check(&wire(Datatype::F32, bytes.clone())).unwrap_err();
+        let error = all_finite(&wire(Datatype::F32, bytes.clone())).unwrap_err();
         assert_eq!(
             error,
             "element 2: expected a finite FP32 number, got NaN or infinity"
         );
-        assert_eq!(check(&wire(Datatype::F32, bytes.slice(..8))), Ok(()));
-        assert_eq!(check(&wire(Datatype::I32, bytes)), Ok(()));
+        assert_eq!(all_finite(&wire(Datatype::F32, bytes.slice(..8))), Ok(()));
+        assert_eq!(all_finite(&wire(Datatype::I32, bytes)), Ok(()));
     }
 }

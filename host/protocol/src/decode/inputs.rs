@@ -79,7 +79,7 @@ fn decode_input(
             let data = binary::take(spec.datatype, blobs.body, blob, count)
                 .map_err(|reason| malformed("parameters.binary_data_size", reason))?;
             let named = |reason| malformed("data", format!("{:?}: {reason}", spec.name));
-            finite::check(&data).map_err(named)?;
+            finite::check(app, &data).map_err(named)?;
             data
         }
         (JsonData::Absent, None) => {

@@ -40,7 +40,8 @@ pub(super) fn decode_raw_request(
         return Err(malformed(reason));
     };
     text::check(&data).map_err(malformed)?;
-    finite::check(&data).map_err(|reason| malformed(format!("{:?}: {reason}", spec.name)))?;
+    finite::check(target.app, &data)
+        .map_err(|reason| malformed(format!("{:?}: {reason}", spec.name)))?;
     Ok(DecodedRequest {
         call: InferCall {
             app: target.app_index,

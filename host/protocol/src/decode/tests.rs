@@ -24,6 +24,7 @@ fn app(inputs: Vec<TensorSpec>) -> AppInfo {
         ],
         max_batch_rows: 4,
         max_timeout_us: 60_000_000,
+        non_finite: false,
         accuracy_max: 0.95,
         accuracies: vec![0.9],
     }
@@ -431,5 +432,11 @@ fn binary_numbers_that_are_not_finite_are_refused() {
         assert_eq!(error.to_string(), format!("inputs[0].data: {reason}"));
         let error = decode_as(&one_input(), BodyFraming::Raw, &blob).unwrap_err();
         assert_eq!(error.to_string(), format!("body: {reason}"));
+        let missing_values = AppInfo {
+            non_finite: true,
+            ..one_input()
+        };
+        assert!(decode_blobs(&missing_values, json, &blob).is_ok());
+        assert!(decode_as(&missing_values, BodyFraming::Raw, &blob).is_ok());
     }
 }

@@ -22,6 +22,7 @@ fn app() -> AppInfo {
         ],
         max_batch_rows: 4,
         max_timeout_us: 60_000_000,
+        non_finite: false,
         accuracy_max: 0.95,
         accuracies: vec![0.9],
     }

@@ -4,7 +4,9 @@ use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::Variant;
 use switchyard_core::ids::VariantId;
 use switchyard_executor::KindToMeasure;
-use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest};
+use switchyard_executor::device::DeviceName;
+use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, ManifestError};
+use switchyard_models::card::APP_CARD;
 use switchyard_models::onnx;
 use switchyard_models::zoo::{Zoo, ZooApp};
 
@@ -92,6 +94,7 @@ impl PoolPlan {
             task: app.card.task,
             inputs: app.card.inputs.clone(),
             outputs: app.card.outputs.clone(),
+            non_finite: app.card.non_finite,
         });
         let tensors = tensors.collect();
         let chosen = Zoo {
@@ -107,6 +110,7 @@ impl PoolPlan {
             .filter(|worker| pool.workers.contains(&worker.name))
             .cloned()
             .collect();
+        check_non_finite(config, &chosen.apps, &workers)?;
         Ok(Self {
             config: pool.clone(),
             tensors,
@@ -191,4 +195,31 @@ impl PoolPlan {
             })
             .collect()
     }
+}
+
+/// NaN stays NaN on CPUs; operations of GPUs turn it into a plausible number.
+fn check_non_finite(
+    config: &Config,
+    apps: &[ZooApp],
+    workers: &[WorkerConfig],
+) -> Result<(), AssemblyError> {
+    let app = apps.iter().find(|app| app.card.non_finite);
+    let gpu = workers
+        .iter()
+        .find(|worker| worker.device != DeviceName::Cpu);
+    let (Some(app), Some(worker)) = (app, gpu) else {
+        return Ok(());
+    };
+    Err(AssemblyError::Manifest {
+        config: config.source.clone(),
+        error: ManifestError {
+            field: format!("app {}, non_finite", app.card.name),
+            reason: format!(
+                "worker {} has a GPU, which may turn NaN into a number: take workers with \
+                 device = \"cpu\", or leave it out of {}",
+                worker.name,
+                app.dir.join(APP_CARD).display()
+            ),
+        },
+    })
 }

@@ -27,6 +27,8 @@ pub struct AppTensors {
     pub inputs: Vec<TensorCard>,
     /// Outputs of one answer.
     pub outputs: Vec<TensorCard>,
+    /// Whether inputs may hold NaN and infinite numbers.
+    pub non_finite: bool,
 }
 
 // === impl ServedVariant ===

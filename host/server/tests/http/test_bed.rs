@@ -67,6 +67,7 @@ impl FakeBackend {
             outputs,
             max_batch_rows: 8,
             max_timeout_us: 60_000_000,
+            non_finite: false,
             accuracy_max: 0.9,
             accuracies: vec![0.8, 0.9],
         };

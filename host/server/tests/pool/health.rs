@@ -24,6 +24,7 @@ fn backend(pool: &TestPool) -> PoolBackend {
         task: Task::Classify,
         inputs: Vec::new(),
         outputs: Vec::new(),
+        non_finite: false,
     };
     let served = [(Arc::clone(&pool.pool), vec![tensors.clone(), tensors])];
     let readiness = Arc::clone(&pool.readiness);

@@ -42,6 +42,9 @@ pub struct AppCard {
     /// Share of each class in the expected workload; sums to 1. Uniform by default.
     #[serde(default)]
     pub workload_mix: Vec<f64>,
+    /// Whether requests may hold NaN and infinite numbers, which some models read as missing values.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub non_finite: bool,
     /// Input tensors of one request.
     pub inputs: Vec<TensorCard>,
     /// Output tensors of one answer.
@@ -234,6 +237,11 @@ impl AppCard {
                     reason,
                 ));
             }
+        }
+        if self.non_finite && self.sneakpeek.is_some() {
+            let reason = "true, but numbers that are not finite have no neighbours: leave out \
+                          [sneakpeek], or this field";
+            return Err(ModelError::field(file, "non_finite", reason));
         }
         match &self.sneakpeek {
             Some(sneakpeek) => sneakpeek.check(file, classes),

@@ -28,6 +28,7 @@ pub(super) fn app(
         shape: vec![width],
     };
     AppCard {
+        non_finite: false,
         name: facts.name.to_owned(),
         summary: facts.summary.to_owned(),
         task: Task::Classify,
