@@ -57,7 +57,8 @@ fn every_app_that_is_not_in_its_zoo_is_named() {
     assert_eq!(lines.len(), 2, "{said}");
     for (line, app) in lines.iter().zip(["heart", "fall"]) {
         let start = format!("app {app}: /nowhere/models/zoo/{app}");
-        let way_out = format!("`zoo` in [[app]] is the folder that has the folder {app}");
+        let way_out =
+            format!("`--zoo`, or `zoo` in [[app]], is the folder that has the folder {app}");
         assert!(
             line.starts_with(&start) && line.ends_with(&way_out),
             "{line}"

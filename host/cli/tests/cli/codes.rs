@@ -73,7 +73,10 @@ fn bad_input_is_2_and_named() {
         2,
     );
     assert!(said.contains("app heart: /nowhere/zoo/heart"), "{said}");
-    assert!(said.contains("`switchyard train heart`"), "{said}");
+    assert!(
+        said.contains("is the folder that has the folder heart"),
+        "{said}"
+    );
     let said = complaint(
         &["serve", "--zoo", "/nowhere/zoo", "--http", "127.0.0.1:0"],
         2,

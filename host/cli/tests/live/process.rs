@@ -264,7 +264,7 @@ fn an_unusable_configuration_ends_with_exit_code_2() {
     let zoo = fixture().zoo.to_string_lossy();
     let said = refused(&good.replace(&*zoo, "/nowhere/zoo"));
     assert!(
-        said.contains("/nowhere/zoo/heart") && said.contains("switchyard train heart"),
+        said.contains("/nowhere/zoo/heart") && said.contains("has the folder heart"),
         "{said}"
     );
 

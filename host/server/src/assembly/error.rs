@@ -13,7 +13,9 @@ use super::hardware::HardwareError;
 #[derive(Debug, Error)]
 pub enum AssemblyError {
     /// The zoo cannot be used.
-    #[error("app {app}: {error}; `zoo` in [[app]] is the folder that has the folder {app}")]
+    #[error(
+        "app {app}: {error}; `--zoo`, or `zoo` in [[app]], is the folder that has the folder {app}"
+    )]
     Zoo {
         /// The app.
         app: String,
