@@ -376,7 +376,9 @@ fn answer(
         return Err(ExecuteError::Compute {
             variant: model.name.clone(),
             part: format!("exit {exit}"),
-            reason: format!("the answer has {odd}: an input is too large for the model"),
+            reason: format!(
+                "the answer has {odd}: an input is too large for the model, or no number"
+            ),
         });
     }
     Ok(BatchOutput::Answered {

@@ -117,6 +117,21 @@ mod tests {
         assert_close(&mean(&x).values, &want, 1e-5, "mean");
     }
 
+    /// Wherever the window meets it.
+    #[test]
+    fn the_maximum_of_a_window_with_nan_is_nan() {
+        let window = Window2d::centred(3, 1);
+        for odd in 0..9 {
+            let mut x = random_map([1, 3, 3, 5]);
+            x.values[odd * 5 + 2] = f32::NAN;
+            let largest = max(&x, window).unwrap();
+            // The middle window meets all nine positions.
+            for (channel, value) in largest.values[4 * 5..][..5].iter().enumerate() {
+                assert_eq!(value.is_nan(), channel == 2, "{odd} {channel}");
+            }
+        }
+    }
+
     #[test]
     fn the_maximum_is_that_of_the_slots() {
         let x = random_map([3, 9, 7, 21]);

@@ -69,7 +69,7 @@ struct PoolingConfig {
     weighted_mean: bool,
 }
 
-/// What the files next to the weights say.
+/// The settings in the files next to the card.
 #[derive(Default)]
 struct Stated {
     pooling: Option<Pooling>,
