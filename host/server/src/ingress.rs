@@ -1,13 +1,14 @@
 //! The Open Inference Protocol v2 over HTTP, on hyper directly.
 //!
 //! This module has the sockets; [`switchyard_protocol`] turns bytes into calls and answers into
-//! bytes. In data order: `server` accepts connections, as many as `connections` and the share of
-//! each client (`clients`) allow; `watched_stream` counts their progress in `connection_state`;
-//! `service` routes each request; `body` reads its body under [`Limits`] and its share of `memory`;
-//! `infer` decodes it, waits for the [`Backend`], which is the rest of the server, and encodes the
-//! answer; a `turnstile` before and after it lets health checks and new connections through a flood;
-//! `reply` makes HTTP responses.
+//! bytes. In data order: the thread of `accepting` accepts connections, and answers health checks in a
+//! flood; `server` serves as many as `connections` and the share of each client (`clients`) allow;
+//! `watched_stream` counts their progress in `connection_state`; `service` routes each request; `body`
+//! reads its body under [`Limits`] and its share of `memory`; `infer` decodes it, waits for the
+//! [`Backend`], which is the rest of the server, and encodes the answer; a `turnstile` before and after
+//! it lets other work through a flood; `reply` makes HTTP responses.
 
+mod accepting;
 mod backend;
 mod body;
 mod clients;

@@ -64,12 +64,20 @@ pub struct Listeners {
     admin: TcpListener,
 }
 
-/// The driver of a pool panicked.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("pool {pool}: its scheduler failed; restart the server, and report the panic in its log")]
-pub struct DriverFailed {
-    /// The pool.
-    pub pool: String,
+/// Why a server ended without being asked to.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The driver of a pool panicked.
+    #[error(
+        "pool {pool}: its scheduler failed; restart the server, and report the panic in its log"
+    )]
+    Driver {
+        /// The pool.
+        pool: String,
+    },
+    /// The thread that accepts connections cannot be started.
+    #[error("the HTTP port: no thread accepts connections: {0}; raise the limit of threads")]
+    Accept(#[from] io::Error),
 }
 
 /// Why a server could not be started.
@@ -247,13 +255,13 @@ impl Server {
     /// in whatever state the server is.
     ///
     /// # Errors
-    /// The driver of a pool panicked. Liveness has answered 503 for [`FAILURE_GRACE`], and the process
-    /// should be restarted.
+    /// The driver of a pool panicked, liveness has answered 503 for [`FAILURE_GRACE`], and the process
+    /// should be restarted; or no connection can be accepted.
     pub async fn serve(
         self,
         listeners: Listeners,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<(), DriverFailed> {
+    ) -> Result<(), ServeError> {
         let registry = self.admin.registry().clone();
         let upkeep = tokio::spawn(async move {
             let mut tick = tokio::time::interval(UPKEEP);
@@ -276,7 +284,7 @@ impl Server {
             tokio::select! {
                 () = shutdown => {}
                 pool = driver_failure(failed_pool, FAILURE_GRACE) => {
-                    failed = Some(DriverFailed { pool });
+                    failed = Some(ServeError::Driver { pool });
                 }
             }
             stopped_at = Some(Instant::now());
@@ -287,7 +295,10 @@ impl Server {
         let deadline = stopped_at.unwrap_or(now) + self.config.server.drain_timeout();
         let deadline = deadline.max(now + POOLS_DRAIN_MIN);
         let empty = drain(handles, deadline).await;
-        tracing::info!(cut_connections = drained.cut_connections, empty, "drained");
+        let cut_connections = drained
+            .as_ref()
+            .map_or(0, |drained| drained.cut_connections);
+        tracing::info!(cut_connections, empty, "drained");
         upkeep.abort();
         admin.abort();
         if let Some(flush) = flush {
@@ -303,6 +314,7 @@ impl Server {
         if !end_within(STOP_LIMIT, parts).await {
             tracing::error!("threads that do not end are left behind");
         }
+        drained?;
         failed.map_or(Ok(()), Err)
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use switchyard_server::admin::{PoolReport, ServerStatus};
 use switchyard_server::config::Config;
 use switchyard_server::policies::{PoliciesHandle, Swap};
-use switchyard_server::server::{DriverFailed, Listeners, Server};
+use switchyard_server::server::{Listeners, ServeError, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -49,7 +49,7 @@ pub(crate) struct TestBed {
     pub(crate) policies: PoliciesHandle,
     pool: &'static str,
     stop: oneshot::Sender<()>,
-    serving: JoinHandle<Result<(), DriverFailed>>,
+    serving: JoinHandle<Result<(), ServeError>>,
     _folder: TempDir,
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use switchyard_server::config::Config;
-use switchyard_server::server::{DriverFailed, Listeners, Server};
+use switchyard_server::server::{Listeners, ServeError, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -18,7 +18,7 @@ struct Texts {
     http: SocketAddr,
     zoo: TempDir,
     stop: oneshot::Sender<()>,
-    serving: JoinHandle<Result<(), DriverFailed>>,
+    serving: JoinHandle<Result<(), ServeError>>,
 }
 
 fn config(dir: &Path) -> Config {

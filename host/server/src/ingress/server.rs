@@ -1,7 +1,8 @@
-//! The listener: accepts connections, and drains them at the end.
+//! Serves the accepted connections, and drains them at the end.
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{sleep, sleep_until, timeout};
 
+use super::accepting::Accepting;
 use super::backend::Backend;
 use super::clients::{ClientAddress, ClientShares};
 use super::connection_state::ConnectionState;
@@ -23,9 +25,6 @@ use super::connections::{CONTENDED_INTERVAL, PermitWanted, QUIET_INTERVAL, Serve
 use super::limits::Limits;
 use super::service::{Service, Stage};
 use super::watched_stream::WatchedStream;
-
-/// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
-const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// The result of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +38,16 @@ pub struct Drained {
 /// Readiness answers 503 from then on. For [`Limits::drain_delay`] all else is served as before, so
 /// that balancers stop sending requests before the listener closes. During the drain the listener is
 /// closed, and new inferences are refused with 503; accepted requests are finished, for at most
-/// [`Limits::drain_timeout`]. Idle connections close at once.
+/// [`Limits::drain_timeout`]. Idle connections close at once. Fails without room for the thread that
+/// accepts.
 pub async fn serve<B: Backend>(
     listener: TcpListener,
     backend: Arc<B>,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
-) -> Drained {
+) -> io::Result<Drained> {
     let (drain_delay, drain_timeout) = (limits.drain_delay, limits.drain_timeout);
-    let mut acceptor = Acceptor::new(listener, backend, limits);
+    let mut acceptor = Acceptor::new(listener, backend, limits)?;
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
@@ -63,11 +63,11 @@ pub async fn serve<B: Backend>(
             () = acceptor.step() => {}
         }
     }
-    acceptor.drain(drain_timeout).await
+    Ok(acceptor.drain(drain_timeout).await)
 }
 
 struct Acceptor<B> {
-    listener: TcpListener,
+    accepting: Accepting,
     service: Arc<Service<B>>,
     http: http1::Builder,
     /// One per connection that may be served.
@@ -85,39 +85,36 @@ struct Acceptor<B> {
 }
 
 impl<B: Backend> Acceptor<B> {
-    fn new(listener: TcpListener, backend: Arc<B>, limits: Limits) -> Self {
+    fn new(listener: TcpListener, backend: Arc<B>, limits: Limits) -> io::Result<Self> {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.header_read_timeout)
             .max_header_size(limits.max_header_bytes);
         let permits = limits.max_connections.min(Semaphore::MAX_PERMITS);
-        Self {
-            listener,
+        let served = ServedConnections::new(&limits);
+        let clients = ClientShares::new(limits.max_connections_per_client);
+        let service = Arc::new(Service::new(backend, limits));
+        Ok(Self {
+            accepting: Accepting::start(listener, &service, &http)?,
+            service,
             http,
             permits: Arc::new(Semaphore::new(permits)),
             tasks: JoinSet::new(),
-            served: ServedConnections::new(&limits),
-            clients: ClientShares::new(limits.max_connections_per_client),
+            served,
+            clients,
             next_look: Instant::now(),
             waiting: None,
             permit_wanted: Arc::default(),
-            service: Arc::new(Service::new(backend, limits)),
-        }
+        })
     }
 
-    /// Accepts one connection, gives the waiting one its permit, cleans up after one that has
+    /// Takes in one connection, gives the waiting one its permit, cleans up after one that has
     /// ended, or ends slow and idle ones. Cancel safe: an accepted connection is in `waiting` until
     /// it is served.
     async fn step(&mut self) {
         let waits = self.waiting.is_some();
         tokio::select! {
-            accepted = self.listener.accept(), if !waits => match accepted {
-                Ok((stream, peer)) => self.take_in(stream, peer),
-                Err(error) => {
-                    tracing::warn!(%error, "accept failed");
-                    sleep(ACCEPT_RETRY).await;
-                }
-            },
+            (stream, peer) = self.accepting.next(), if !waits => self.take_in(stream, peer),
             Ok(permit) = Arc::clone(&self.permits).acquire_owned(), if waits => {
                 self.permit_wanted.clear();
                 if let Some((stream, peer)) = self.waiting.take() {
@@ -221,14 +218,14 @@ impl<B: Backend> Acceptor<B> {
 
     async fn drain(self, drain_timeout: Duration) -> Drained {
         let Self {
-            listener,
+            accepting,
             service,
             mut tasks,
             mut served,
             ..
         } = self;
         service.set_stage(Stage::Draining);
-        drop(listener);
+        accepting.close().await;
         served.end_all(Instant::now());
         let finished = async {
             loop {

@@ -84,6 +84,11 @@ impl<B: Backend> Service<B> {
         Ok(())
     }
 
+    /// Whether so many requests are under way that a health check would wait for them.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.turnstiles.is_crowded()
+    }
+
     /// Counts a connection that was refused.
     pub(super) fn on_connection_refused(&self) {
         let status = StatusCode::SERVICE_UNAVAILABLE;

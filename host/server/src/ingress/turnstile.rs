@@ -57,6 +57,11 @@ impl Turnstiles {
         }
     }
 
+    /// Whether requests wait for places.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) > CROWD
+    }
+
     /// Counts a request until the value is dropped.
     pub(super) fn enter(&self) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +83,7 @@ impl UnderWay<'_> {
     }
 
     async fn pass(&self, turnstile: &Turnstile) -> Duration {
-        match self.0.under_way.load(Ordering::Relaxed) > CROWD {
+        match self.0.is_crowded() {
             true => turnstile.pass().await,
             false => Duration::ZERO,
         }

@@ -277,3 +277,30 @@ async fn the_call_of_a_client_that_has_gone_is_dropped() {
         sleep(Duration::from_millis(20)).await;
     }
 }
+
+/// The only HTTP thread is busy, and hundreds of requests are under way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_flood_of_requests_does_not_hold_up_a_health_check() {
+    let server = TestServer::with_defaults().await;
+    let request = format!("{}{ONE_ROW}", head("gate", ONE_ROW.len()));
+    let mut flood = Vec::new();
+    for _ in 0..300 {
+        let mut stream = server.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        flood.push(stream);
+    }
+    while server.backend.waiting.load(Ordering::SeqCst) < flood.len() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let busy = Duration::from_secs(4);
+    tokio::spawn(async move { std::thread::sleep(busy) });
+
+    let (address, began) = (server.address, Instant::now());
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let check = b"GET /v2/health/live HTTP/1.1\r\nhost: x\r\n\r\n";
+    std::io::Write::write_all(&mut stream, check).unwrap();
+    // To the end: the connection closes, so that inferences on it are left to the HTTP threads.
+    let answer = std::io::read_to_string(&mut stream).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(began.elapsed() < busy / 2, "{:?}", began.elapsed());
+}

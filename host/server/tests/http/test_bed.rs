@@ -1,5 +1,6 @@
 //! A backend without models, and a server in front of it.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -273,7 +274,7 @@ pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) backend: Arc<FakeBackend>,
     shutdown: Option<oneshot::Sender<()>>,
-    serving: JoinHandle<Drained>,
+    serving: JoinHandle<io::Result<Drained>>,
 }
 
 impl TestServer {
@@ -304,7 +305,7 @@ impl TestServer {
 
     /// Waits for the drain.
     pub(crate) async fn drained(self) -> Drained {
-        self.serving.await.unwrap()
+        self.serving.await.unwrap().unwrap()
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {
