@@ -5,7 +5,7 @@
 //! `-- --instructions avx2` limits the instructions; the names are those of `Instructions`.
 //!
 //! onnxruntime comes from PyPI into `target/engines/venv`, once; without Python or network its
-//! columns are NaN. With `--features ort` and `ORT_DYLIB_PATH`, the same graphs are also served as
+//! columns are NaN. With `ORT_DYLIB_PATH`, the same graphs are also served as
 //! variants of a zoo, in this process: the column `served` is the time that a worker would take
 //! with them, and needs no Python once the graphs are in `target/engines`. Times are medians of
 //! single forwards in milliseconds, by the clock and of CPU; on a shared machine the latter is more

@@ -33,6 +33,7 @@ pub use switchyard_kernels::Instructions;
 pub use self::error::ModelError;
 pub use self::evidence::SneakPeek;
 pub use self::networks::architecture::Architecture;
+pub use self::networks::graph::{Graph, GraphAnswer, NamedTensor, RawData, RawTensor};
 pub use self::networks::staged::StagedModel;
 pub use self::networks::tokens::Tokenizer;
 pub use self::networks::{onnx, tokens};

@@ -6,6 +6,7 @@
 //!   [`resnet2d`] and [`x3d`] can be trained; [`bert`], [`efficientnet`] and again [`resnet2d`]
 //!   take public weights in the naming of their publishers (`published`); [`onnx`] takes any other
 //!   network as a graph
+//! - [`graph`] is the interface of networks of named tensors, [`task`] names the kinds of answers
 //! - [`conv_chain`] is a chain of 1-D convolutions, which several of them have; [`tokens`] makes
 //!   the input of networks that read text; [`datatype`] names the element types of inputs
 //! - `stages` cuts blocks into stages of similar cost, `slices` a batch into parts that fit a
@@ -18,6 +19,7 @@ pub mod conv_chain;
 pub mod datatype;
 pub mod efficientnet;
 pub mod fusion;
+pub mod graph;
 pub mod lstm;
 pub mod minirocket;
 pub mod mlp;
@@ -31,5 +33,6 @@ mod spec;
 pub mod staged;
 mod stages;
 pub(crate) mod standing_in;
+pub mod task;
 pub mod tokens;
 pub mod x3d;

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
+mod add;
 mod demo;
 mod draft;
 mod failure;
@@ -38,6 +39,7 @@ const LOG_DEFAULT: &str = "info";
 #[derive(Debug, Parser)]
 #[command(name = "switchyard", version, arg_required_else_help = true)]
 #[command(after_help = "Examples:
+  switchyard add resnet50.onnx --classes imagenet.txt
   switchyard serve --config switchyard.toml
   switchyard policy check target/policies/sneakpeek.wasm
   switchyard profile --out profiles/here.json
@@ -58,6 +60,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Add(add::AddArgs),
     Serve(serve::ServeArgs),
     Simulate(simulate::SimulateArgs),
     Replay(replay::ReplayArgs),
@@ -82,6 +85,7 @@ impl Cli {
         }
         let result = match self.command {
             Command::Serve(args) => serve::run(&args, self.log, LOG_DEFAULT),
+            Command::Add(args) => add::run(&args),
             Command::Demo(args) => demo::run(&args),
             Command::Overload(args) => overload::run(&args),
             Command::Policy(args) => policy::run(&args),

@@ -6,6 +6,9 @@
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]
 
+#[path = "../../../models/tests/common/onnx.rs"]
+#[allow(dead_code)]
+mod onnx;
 #[path = "../../../tests/common/pypi.rs"]
 mod pypi;
 #[path = "../../../models/tests/common/text.rs"]
@@ -23,6 +26,7 @@ mod live {
     mod conservation;
     mod drift;
     mod files;
+    mod graphs;
     mod guests;
     mod kinds;
     mod models;

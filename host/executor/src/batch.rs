@@ -78,6 +78,11 @@ pub(crate) fn gather(
             })
             .map(BatchInputs::Bytes),
         InputType::Text => reader.tokens(rows).map(BatchInputs::Tokens),
+        InputType::Raw(datatype) => {
+            let reason = format!("{} of any shape: only a graph takes it", datatype.name());
+            let name = read.first().map_or("", |spec| spec.name.as_str());
+            Err(ExecuteError::input(first, name, reason))
+        }
     }
 }
 
@@ -233,6 +238,7 @@ mod tests {
 
     use candle_core::{CpuStorage, Storage};
     use switchyard_core::ids::RequestId;
+    use switchyard_models::card::Datatype;
 
     use super::*;
     use crate::toy::ToyModel;
@@ -240,6 +246,7 @@ mod tests {
     fn spec(name: &str, input_type: InputType, row_len: usize) -> InputSpec {
         InputSpec {
             name: name.to_owned(),
+            datatype: Datatype::Fp32,
             input_type,
             row_shape: vec![row_len],
         }

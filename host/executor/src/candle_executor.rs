@@ -14,6 +14,7 @@ use crate::cuda::{self, Staging};
 use crate::error::{CacheError, ExecuteError};
 use crate::executor::{Executor, JobOutcome};
 use crate::fault::DeviceFault;
+use crate::graphs;
 use crate::job::{BatchOutput, Job, Residency};
 use crate::parked::{ContinuedRows, ParkedActivations, StageProgress};
 use crate::source::LoadedModel;
@@ -94,6 +95,9 @@ impl CandleExecutor {
 
     fn execute(&mut self, model: &ModelInUse, job: &mut Job) -> Result<BatchOutput, ExecuteError> {
         stages::check(job, model)?;
+        if let Some(graph) = model.model.graph() {
+            return graphs::run(graph, model, &mut job.rows);
+        }
         let start = self.start(model, job)?;
         let again = self.retries.then(|| start.clone());
         match (self.attempt(model, job, start), again) {
@@ -371,19 +375,9 @@ fn answer(
         .flatten_all()
         .and_then(|flat| flat.to_vec1())
         .map_err(failed)?;
-    // The largest of such values would be an arbitrary class.
-    if let Some(odd) = probabilities.iter().find(|value| !value.is_finite()) {
-        return Err(ExecuteError::Compute {
-            variant: model.name.clone(),
-            part: format!("exit {exit}"),
-            reason: format!(
-                "the answer has {odd}: an input is too large for the model, or no number"
-            ),
-        });
-    }
     Ok(BatchOutput::Answered {
         classes,
-        probabilities,
+        probabilities: graphs::finite(model, probabilities)?,
     })
 }
 
@@ -411,9 +405,6 @@ mod tests {
         let failed = answered([[0.0, 1.0], [f32::NAN, 3.0]]).unwrap_err();
         assert!(failed.is_repeatable());
         let text = failed.to_string();
-        assert!(
-            text.starts_with("app/toy: exit 0: the answer has NaN"),
-            "{text}"
-        );
+        assert!(text.starts_with("app/toy: the answer: has NaN"), "{text}");
     }
 }

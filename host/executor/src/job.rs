@@ -7,6 +7,8 @@ use smallvec::SmallVec;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
+use switchyard_models::card::Datatype;
+use switchyard_models::{NamedTensor, RawTensor};
 
 use crate::error::ExecuteError;
 use crate::values::Values;
@@ -56,6 +58,8 @@ pub enum InputTensor {
     Bytes(Values<u8>),
     /// v2 datatype BYTES: one text.
     Text(Arc<str>),
+    /// Any other: one row, with its shape.
+    Raw(RawTensor),
 }
 
 /// Type of the values of an input.
@@ -69,6 +73,8 @@ pub enum InputType {
     Bytes,
     /// Text.
     Text,
+    /// Any other, or one whose shape differs from request to request.
+    Raw(Datatype),
 }
 
 /// The result of a batch.
@@ -81,6 +87,8 @@ pub enum BatchOutput {
         /// Class probabilities, request after request; `rows * classes` numbers.
         probabilities: Vec<f32>,
     },
+    /// The outputs of a graph, request after request.
+    Tensors(Vec<Vec<NamedTensor>>),
     /// No exit ran; the activations wait on the worker.
     Parked,
 }
@@ -151,6 +159,7 @@ impl InputTensor {
             Self::I64(values) => values.len(),
             Self::Bytes(values) => values.len(),
             Self::Text(_) => 1,
+            Self::Raw(tensor) => tensor.shape.iter().product(),
         }
     }
 
@@ -166,6 +175,7 @@ impl InputTensor {
             Self::I64(_) => InputType::I64,
             Self::Bytes(_) => InputType::Bytes,
             Self::Text(_) => InputType::Text,
+            Self::Raw(tensor) => InputType::Raw(tensor.datatype),
         }
     }
 }
@@ -173,14 +183,15 @@ impl InputTensor {
 // === impl BatchOutput ===
 
 impl BatchOutput {
-    /// Class probabilities per request, in the order of the job's rows; no rows if parked.
+    /// Class probabilities per request, in the order of the job's rows; no rows without classes, or
+    /// if parked.
     pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
         let (classes, probabilities): (usize, &[f32]) = match self {
             Self::Answered {
                 classes,
                 probabilities,
             } => (*classes, probabilities),
-            Self::Parked => (1, &[]),
+            Self::Tensors(_) | Self::Parked => (1, &[]),
         };
         // A head without classes has no rows; chunks of 0 panic.
         probabilities.chunks_exact(classes.max(1))

@@ -10,7 +10,8 @@
 //!   cards as the core's catalog
 //! - [`weights`]: weights that workers share; [`cache`]: the models that one worker holds;
 //!   [`trial`]: the trial of a model before it serves
-//! - `batch`, `stages`, `parked`: assembling a batch, running its stages, activations between them
+//! - `batch`, `stages`, `parked`: assembling a batch, running its stages, activations between them;
+//!   `graphs`: batches of networks that take named tensors
 //! - [`device`]: the devices that workers compute on; [`memory`]: their memory; [`fault`]: the
 //!   meaning of their errors; `cuda`: NVIDIA's GPUs, in programs that are built for them
 //! - [`mod@bench`]: measuring for `switchyard-profile`; [`allocator`]: the memory that a batch takes;
@@ -36,6 +37,7 @@ pub mod error;
 pub mod event;
 pub mod executor;
 pub mod fault;
+mod graphs;
 pub mod job;
 mod loader;
 pub mod manifest;

@@ -242,12 +242,16 @@ fn confusion_of(
 fn input_of(card: &TensorCard) -> InputSpec {
     InputSpec {
         name: card.name.clone(),
+        datatype: card.datatype,
         input_type: match card.datatype {
+            datatype if !card.is_flat() => InputType::Raw(datatype),
             Datatype::Fp32 => InputType::F32,
             Datatype::Int64 => InputType::I64,
+            Datatype::Uint8 => InputType::Bytes,
             Datatype::Bytes => InputType::Text,
+            other => InputType::Raw(other),
         },
-        row_shape: card.shape.clone(),
+        row_shape: card.typical_shape(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use candle_core::Device;
 use switchyard_core::ids::VariantId;
 use switchyard_models::StagedModel;
+use switchyard_models::card::Datatype;
 
 use crate::error::LoadError;
 use crate::job::InputType;
@@ -48,9 +49,11 @@ pub struct LoadedModel {
 pub struct InputSpec {
     /// Name in messages.
     pub name: String,
+    /// Element type on the wire.
+    pub datatype: Datatype,
     /// Type of the values.
     pub input_type: InputType,
-    /// Shape without the batch dimension.
+    /// Shape without the batch dimension; a common one if it differs from request to request.
     pub row_shape: Vec<usize>,
 }
 

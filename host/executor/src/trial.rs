@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::batch;
 use crate::error::ExecuteError;
+use crate::graphs;
 use crate::job::JobRow;
 use crate::sample::sample_input;
 use crate::source::LoadedModel;
@@ -36,11 +37,11 @@ pub enum TrialError {
 /// # Errors
 /// The first failure.
 pub fn run(model: &LoadedModel, device: &Device) -> Result<(), TrialError> {
-    let inputs = model.inputs.iter().map(|spec| sample_input(spec, TEXT));
-    let mut rows = [JobRow {
-        request: RequestId(0),
-        input: Some(inputs.collect()),
-    }];
+    let mut rows = sample_rows(model, 1);
+    if let Some(graph) = model.model.graph() {
+        graphs::run(graph, model, &mut rows)?;
+        return Ok(());
+    }
     let mut x = batch::assemble(&mut rows, model, device)?;
     let mut stage = 0;
     for (exit, &after) in model.model.exits().iter().enumerate() {
@@ -65,4 +66,26 @@ pub fn run(model: &LoadedModel, device: &Device) -> Result<(), TrialError> {
         }
     }
     Ok(())
+}
+
+/// Runs a batch of `rows` inputs through a graph; other networks take every batch.
+///
+/// # Errors
+/// The graph cannot tell the answers of its rows apart, or the computation failed.
+pub fn run_rows(model: &LoadedModel, rows: u64) -> Result<(), TrialError> {
+    if let Some(graph) = model.model.graph() {
+        graphs::run(graph, model, &mut sample_rows(model, rows))?;
+    }
+    Ok(())
+}
+
+fn sample_rows(model: &LoadedModel, rows: u64) -> Vec<JobRow> {
+    let row = |request| {
+        let inputs = model.inputs.iter().map(|spec| sample_input(spec, TEXT));
+        JobRow {
+            request: RequestId(request),
+            input: Some(inputs.collect()),
+        }
+    };
+    (0..rows).map(row).collect()
 }

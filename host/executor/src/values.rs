@@ -21,6 +21,9 @@ pub trait Number: Copy {
     /// Appends little-endian numbers; bytes of an incomplete last number are left out.
     fn append(wire: &[u8], onto: &mut Vec<Self>);
 
+    /// Appends its little-endian bytes.
+    fn write(self, onto: &mut Vec<u8>);
+
     /// Writes numbers until either side ends.
     fn copy(wire: &[u8], onto: &mut [Self]);
 }
@@ -31,6 +34,10 @@ macro_rules! number {
             fn append(wire: &[u8], onto: &mut Vec<Self>) {
                 let (words, _) = wire.as_chunks();
                 onto.extend(words.iter().map(|word| Self::from_le_bytes(*word)));
+            }
+
+            fn write(self, onto: &mut Vec<u8>) {
+                onto.extend_from_slice(&self.to_le_bytes());
             }
 
             fn copy(wire: &[u8], onto: &mut [Self]) {
@@ -65,6 +72,18 @@ impl<T: Number> Values<T> {
     /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// As little-endian bytes; without a copy if they are in a body.
+    pub fn to_wire(&self) -> Bytes {
+        match &self.0 {
+            ValueStorage::Numbers(numbers) => {
+                let mut bytes = Vec::with_capacity(numbers.len() * size_of::<T>());
+                numbers.iter().for_each(|&number| number.write(&mut bytes));
+                bytes.into()
+            }
+            ValueStorage::Wire(bytes) => bytes.clone(),
+        }
     }
 
     /// Appends them to a batch.
@@ -147,6 +166,8 @@ mod tests {
         assert_eq!(copied.as_slice(), numbers);
         let joined = Values::joined(&[made, wire.clone()]);
         assert_eq!(joined, [&numbers[..], &numbers].concat());
+        assert_eq!(Values::from(numbers.clone()).to_wire(), bytes);
+        assert_eq!(wire.to_wire(), bytes);
         assert_eq!(wire.into_vec(), numbers);
     }
 

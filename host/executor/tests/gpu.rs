@@ -124,6 +124,7 @@ impl ModelSource for VariantFolder {
             model: loaded.model,
             inputs: Arc::new([InputSpec {
                 name: "image".to_owned(),
+                datatype: switchyard_models::card::Datatype::Fp32,
                 input_type: InputType::F32,
                 row_shape: vec![3, 32, 32],
             }]),
@@ -270,6 +271,7 @@ impl ModelSource for LargeSource {
             }),
             inputs: Arc::new([InputSpec {
                 name: "x".to_owned(),
+                datatype: switchyard_models::card::Datatype::Fp32,
                 input_type: InputType::F32,
                 row_shape: vec![2],
             }]),

@@ -4,6 +4,7 @@ mod end;
 mod inputs;
 mod outputs;
 mod public;
+mod raw;
 mod served;
 
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use crate::assembly::AppTensors;
 use crate::config::ServerConfig;
 use crate::driver::{AppState, Message, NotServed, PoolCall, PoolHandle, RowInput};
 use crate::ingress::{
-    AppIndex, AppInfo, Backend, Control, Datatype, InferAnswer, InferCall, InferError, TensorSpec,
+    AppIndex, AppInfo, Backend, Control, InferAnswer, InferCall, InferError, TensorSpec,
     VariantIndex, VariantStats,
 };
 use crate::readiness::Readiness;
@@ -89,6 +90,7 @@ impl PoolBackend {
                     app: AppId(a),
                     variants: ids,
                     slo: app.slo,
+                    raw: tensors.inputs.iter().map(raw_type).collect(),
                     outputs: outputs::Layout::try_new(&app.name, tensors.task, &tensors.outputs)?,
                 });
             }
@@ -173,7 +175,7 @@ impl PoolBackend {
             return Err(InferError::NotReady(app.unavailable()));
         }
         let peek = pool.wants_evidence(app.app);
-        let rows = inputs::rows(call.inputs, call.rows, peek)
+        let rows = inputs::rows(call.inputs, call.rows, peek, &app.raw)
             .map_err(|reason| end::failed(app.name(), &reason))?;
         let arrival = pool.clock().now() - Micros(call.waited_us);
         let timeout = call.timeout_us.map_or(app.slo, Micros);
@@ -272,14 +274,15 @@ fn best(accuracies: impl Iterator<Item = f64>) -> f32 {
     accuracies.fold(0.0, f64::max) as f32
 }
 
+/// The type of an input whose values alone do not say all.
+fn raw_type(card: &card::TensorCard) -> Option<card::Datatype> {
+    (!card.is_flat()).then_some(card.datatype)
+}
+
 fn spec(card: &card::TensorCard) -> TensorSpec {
     TensorSpec {
         name: card.name.clone(),
-        datatype: match card.datatype {
-            card::Datatype::Fp32 => Datatype::F32,
-            card::Datatype::Int64 => Datatype::I64,
-            card::Datatype::Bytes => Datatype::Bytes,
-        },
-        shape: card.shape.iter().map(|&dim| dim as i64).collect(),
+        datatype: raw::on_wire(card.datatype),
+        shape: card.shape.clone(),
     }
 }

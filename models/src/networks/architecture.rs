@@ -19,6 +19,7 @@ use super::resnet1d::ResNet1dSpec;
 use super::resnet2d::ResNet2dSpec;
 use super::spec::{BadHyperParameter, HYPER_PARAMETER_MAX, Spec, check_range};
 use super::staged::StagedModel;
+use super::task::Task;
 use super::x3d::X3dSpec;
 use crate::error::ModelError;
 use crate::weights::params::Params;
@@ -52,7 +53,7 @@ pub enum Architecture {
     X3d(X3dSpec),
     /// [`Fusion`](super::fusion::Fusion).
     Fusion(FusionSpec),
-    /// A graph for onnxruntime, see [`onnx`](super::onnx).
+    /// A graph, see [`onnx`](super::onnx).
     Onnx(OnnxSpec),
 }
 
@@ -111,6 +112,11 @@ impl Architecture {
     /// Values of an answer that is an embedding.
     pub fn embedding(&self) -> Option<usize> {
         self.spec().embedding()
+    }
+
+    /// Kind of its answers.
+    pub fn task(&self) -> Task {
+        self.spec().task()
     }
 
     /// For each exit, how many stages run before it.

@@ -1,24 +1,28 @@
-//! Networks as ONNX graphs, run by onnxruntime.
+//! Networks as ONNX graphs.
 //!
 //! A graph is opaque: it has no stages to stop between and no early exits, so such a variant is one
 //! stage with one exit. Its card is short, because the file has most of the facts: [`OnnxSpec`] is
-//! completed from the graph's inputs and outputs when a card is read, with or without onnxruntime,
-//! and fields that the card does set must agree.
+//! completed from the graph's inputs and outputs when a card is read, and fields that the card does
+//! set must agree.
 //!
 //! - `header` reads inputs, outputs and the size of the weights from the file
 //! - `spec` is the card's part, completed from the header
-//! - `library` finds onnxruntime, which is loaded at run time and only on request (feature `ort`);
-//!   `session` runs a graph with it; `runtime` is the interface of both
+//! - `model` is the graph as a network, on an `engine`: `session` is one of onnxruntime, which
+//!   `library` finds at run time; `embedded` needs no library; `runtime` chooses
+//! - `elements` are the numbers of raw tensors
 
+mod elements;
+mod embedded;
+mod engine;
+mod file;
 mod header;
-#[cfg(feature = "ort")]
 mod library;
+mod model;
 mod runtime;
-#[cfg(feature = "ort")]
 mod session;
 mod spec;
 
 pub(crate) use self::header::read_header;
-pub(crate) use self::runtime::open;
-pub use self::runtime::{ready, use_library};
+pub(crate) use self::model::open;
+pub use self::runtime::{engine_name, ready, use_library};
 pub use self::spec::{OnnxScores, OnnxSpec};

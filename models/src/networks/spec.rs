@@ -1,6 +1,7 @@
 //! The contract between hyper-parameters and the network that they define.
 
 use super::staged::StagedModel;
+use super::task::Task;
 use crate::error::ModelError;
 use crate::weights::params::Params;
 
@@ -27,6 +28,14 @@ pub(crate) trait Spec {
     /// Values of an answer that is an embedding.
     fn embedding(&self) -> Option<usize> {
         None
+    }
+
+    /// Kind of its answers.
+    fn task(&self) -> Task {
+        match self.embedding() {
+            Some(_) => Task::Embed,
+            None => Task::Classify,
+        }
     }
 
     /// For each exit, how many stages run before it.

@@ -2,6 +2,7 @@
 
 use candle_core::{DType, Result, Tensor};
 
+use super::graph::Graph;
 use super::tokens::Tokenizer;
 
 /// A network cut into stages, with an answer possible after some of them.
@@ -60,6 +61,12 @@ pub trait StagedModel: Send + Sync {
 
     /// Makes the input of stage 0 from text, for a network that takes text.
     fn tokenizer(&self) -> Option<&Tokenizer> {
+        None
+    }
+
+    /// The network as one of named tensors, if it is one. Batches of requests go to it then, and not
+    /// to stage 0 and the head.
+    fn graph(&self) -> Option<&dyn Graph> {
         None
     }
 

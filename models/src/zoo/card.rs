@@ -10,8 +10,9 @@ mod check;
 mod variant;
 
 pub use self::app::{
-    APP_CARD, AppCard, EMBEDDING, Penalty, SneakPeekCard, Task, TensorCard, ValidationCard,
+    ANSWER, APP_CARD, AppCard, EMBEDDING, OPEN, Penalty, SneakPeekCard, TensorCard, ValidationCard,
     VoteCard,
 };
 pub use self::variant::{ExitCard, Provenance, VARIANT_CARD, VariantCard};
 pub use crate::networks::datatype::Datatype;
+pub use crate::networks::task::Task;

@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::card::{AppCard, Datatype, Task, TensorCard, VariantCard};
+use super::card::{AppCard, Datatype, EMBEDDING, OPEN, TensorCard, VariantCard};
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
+use crate::networks::graph::Port;
+use crate::networks::onnx::OnnxSpec;
 
 /// Checks a variant's classes, inputs and outputs, given its card `file`.
 pub(super) fn check_fit(
@@ -27,6 +29,12 @@ pub(super) fn check_fit(
         return Err(ModelError::field(file, "inputs", reason));
     };
     check_task(file, app, variant)?;
+    if let Architecture::Onnx(spec) = &variant.architecture {
+        check_outputs(file, app, spec)?;
+        if spec.only_input().is_none() || !spec.task.is_classify() {
+            return check_inputs(file, app, variant, spec);
+        }
+    }
     let (samples, given) = (
         variant.architecture.samples(),
         ranges.iter().map(Range::len).sum::<usize>(),
@@ -48,7 +56,9 @@ fn check_shape(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), 
     let inputs = app.inputs.iter().filter(|input| variant.reads(input));
     let given: Vec<&TensorCard> = inputs.collect();
     let reason = match given.as_slice() {
-        [one] if one.shape.len() == 1 || one.shape == takes => return Ok(()),
+        [one] if one.shape.len() == 1 || one.fixed_shape().is_some_and(|it| it == takes) => {
+            return Ok(());
+        }
         [one] => format!(
             "{takes:?}, the application's input `{}` is {:?}: give both the same axes in the same \
              order, or the application [{}]",
@@ -66,29 +76,35 @@ fn check_shape(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), 
 
 /// Checks that a variant answers as its application says, from the kind of inputs it has.
 fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), ModelError> {
-    let embedding = variant.architecture.embedding();
-    if embedding.is_some() != (app.task == Task::Embed) {
-        let reason = format!("does not fit the application's task {:?}", app.task);
+    let (task, wanted) = (variant.architecture.task(), app.task);
+    if task != wanted {
+        let reason = format!(
+            "answers as task \"{}\", the application's is \"{}\"",
+            task.name(),
+            wanted.name()
+        );
         return Err(ModelError::field(file, "architecture", reason));
     }
-    if let Some(width) = embedding
-        && app.outputs.iter().any(|output| output.shape != [width])
-    {
-        let reason = format!("{width}, the application's output is another shape");
-        return Err(ModelError::field(file, "architecture.outputs", reason));
+    if let Some(width) = variant.architecture.embedding() {
+        let is_it = |output: &TensorCard| output.fixed_shape() == Some(vec![width]);
+        if !app.outputs.iter().all(is_it) {
+            let reason = format!("{width}, the application's output is another shape");
+            return Err(ModelError::field(file, "architecture.outputs", reason));
+        }
+        if let Some(other) = app.outputs.iter().find(|output| output.name != EMBEDDING) {
+            let reason = format!(
+                "makes `{EMBEDDING}`, the application's output is `{}`",
+                other.name
+            );
+            return Err(ModelError::field(file, "architecture.outputs", reason));
+        }
     }
     let is_read = |input: &&TensorCard| variant.reads(input);
     if let Architecture::Onnx(spec) = &variant.architecture {
-        let other = |input: &&TensorCard| is_read(input) && input.datatype != spec.datatype();
-        if let Some(input) = app.inputs.iter().find(other) {
-            let reason = format!(
-                "the graph takes {:?}, the application's input `{}` is {:?}",
-                spec.datatype(),
-                input.name,
-                input.datatype
-            );
-            return Err(ModelError::field(file, "architecture.input", reason));
-        }
+        return match (spec.only_input(), app.inputs.iter().find(is_read)) {
+            (Some(port), Some(input)) => check_datatype(file, "input", port, input),
+            _ => Ok(()),
+        };
     }
     let takes_text = variant.architecture.takes_text();
     let strange = |input: &TensorCard| (input.datatype == Datatype::Bytes) != takes_text;
@@ -108,4 +124,116 @@ fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), M
         }
         None => Ok(()),
     }
+}
+
+/// Checks that the application's inputs are those of a graph, by name; an only one by its place.
+fn check_inputs(
+    file: &Path,
+    app: &AppCard,
+    variant: &VariantCard,
+    spec: &OnnxSpec,
+) -> Result<(), ModelError> {
+    let given = app.inputs.iter().filter(|input| variant.reads(input));
+    let given: Vec<&TensorCard> = given.collect();
+    if let ([port], [input]) = (spec.inputs.as_slice(), given.as_slice()) {
+        return check_port(file, "input", port, input);
+    }
+    for input in &given {
+        let Some(port) = spec.inputs.iter().find(|port| *port.name == *input.name) else {
+            let names: Vec<&str> = spec.inputs.iter().map(|port| &*port.name).collect();
+            let reason = format!(
+                "the graph has no input `{}` of the application, it has: {}",
+                input.name,
+                names.join(", ")
+            );
+            return Err(ModelError::field(file, "inputs", reason));
+        };
+        check_port(file, "input", port, input)?;
+    }
+    let missing = |port: &&Port| given.iter().all(|input| *input.name != *port.name);
+    match spec.inputs.iter().find(missing) {
+        Some(port) => {
+            let reason = format!("the graph takes `{}`, which no request has", port.name);
+            Err(ModelError::field(file, "inputs", reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks that a graph makes the application's outputs, by name; an only one by its place. A
+/// classifier makes the server's.
+fn check_outputs(file: &Path, app: &AppCard, spec: &OnnxSpec) -> Result<(), ModelError> {
+    if spec.task.is_classify() {
+        return Ok(());
+    }
+    if let ([port], [output]) = (spec.outputs.as_slice(), app.outputs.as_slice()) {
+        return check_port(file, "output", port, output);
+    }
+    for output in &app.outputs {
+        let Some(port) = spec.outputs.iter().find(|port| *port.name == *output.name) else {
+            let names: Vec<&str> = spec.outputs.iter().map(|port| &*port.name).collect();
+            let reason = format!(
+                "the graph has no output `{}` of the application, it has: {}",
+                output.name,
+                names.join(", ")
+            );
+            return Err(ModelError::field(file, "architecture", reason));
+        };
+        check_port(file, "output", port, output)?;
+    }
+    Ok(())
+}
+
+/// Checks the type and the dimensions of a graph's tensor. Dimensions that it leaves open fit all.
+fn check_port(file: &Path, kind: &str, port: &Port, card: &TensorCard) -> Result<(), ModelError> {
+    check_datatype(file, kind, port, card)?;
+    let Some(shape) = &port.shape else {
+        return Ok(());
+    };
+    let row = shape.get(1..).unwrap_or_default();
+    let fits = row.len() == card.shape.len()
+        && row.iter().zip(&card.shape).all(|(of, &size)| {
+            of.is_none_or(|of| usize::try_from(size).is_ok_and(|size| size == of))
+        });
+    // The first axis of an output need not be that of the rows.
+    if fits || kind == "output" && card.shape.iter().all(|&size| size == OPEN) {
+        return Ok(());
+    }
+    let sizes = shape
+        .iter()
+        .map(|of| of.map_or_else(|| "?".to_owned(), |of| of.to_string()));
+    let reason = format!(
+        "the graph's {kind} `{}` is [{}], the application's is {:?} after the rows",
+        port.name,
+        sizes.collect::<Vec<_>>().join(", "),
+        card.shape
+    );
+    Err(ModelError::field(
+        file,
+        format!("architecture.{kind}"),
+        reason,
+    ))
+}
+
+fn check_datatype(
+    file: &Path,
+    kind: &str,
+    port: &Port,
+    card: &TensorCard,
+) -> Result<(), ModelError> {
+    if port.datatype == card.datatype {
+        return Ok(());
+    }
+    let verb = if kind == "input" { "takes" } else { "gives" };
+    let reason = format!(
+        "the graph {verb} {}, the application's {kind} `{}` is {}",
+        port.datatype.name(),
+        card.name,
+        card.datatype.name()
+    );
+    Err(ModelError::field(
+        file,
+        format!("architecture.{kind}"),
+        reason,
+    ))
 }

@@ -159,5 +159,6 @@ fn load_graph(
         let reason = "an ONNX graph runs on workers with device = \"cpu\" only";
         return Err(refuse(reason.to_owned()));
     }
-    onnx::open(&dir.join(&card.weights), &card_file, spec)
+    let model = onnx::open(&dir.join(&card.weights), &card_file, spec)?;
+    Ok(Arc::new(model))
 }

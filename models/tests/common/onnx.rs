@@ -7,7 +7,7 @@ pub(crate) const FLOAT: i32 = 1;
 /// As above.
 pub(crate) const INT64: i32 = 7;
 /// As above.
-pub(crate) const DOUBLE: i32 = 11;
+pub(crate) const COMPLEX64: i32 = 14;
 
 /// A dimension that the graph leaves open.
 pub(crate) const OPEN: i64 = 0;
@@ -86,10 +86,10 @@ impl Weight {
 impl Value {
     /// An input or output; `None` if the file does not have its shape.
     pub(crate) fn new(name: &str, elem_type: i32, shape: Option<&[i64]>) -> Self {
-        let dim = |&size: &i64| match size {
+        let dim = |(axis, &size): (usize, &i64)| match size {
             OPEN => Dimension {
                 value: None,
-                param: Some("n".to_owned()),
+                param: Some(format!("n{axis}")),
             },
             size => Dimension {
                 value: Some(size),
@@ -97,7 +97,7 @@ impl Value {
             },
         };
         let shape = shape.map(|shape| Shape {
-            dim: shape.iter().map(dim).collect(),
+            dim: shape.iter().enumerate().map(dim).collect(),
         });
         Self {
             name: name.to_owned(),
@@ -150,7 +150,7 @@ pub(crate) struct Node {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Weight {
-    #[prost(int64, repeated, tag = "1")]
+    #[prost(int64, repeated, packed = "false", tag = "1")]
     pub(crate) dims: Vec<i64>,
     #[prost(int32, tag = "2")]
     pub(crate) data_type: i32,

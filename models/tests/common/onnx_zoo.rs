@@ -101,17 +101,3 @@ pub(crate) fn write(zoo: &Path) -> PathBuf {
     candle_core::safetensors::save(&tensors, plain.join("weights.safetensors")).unwrap();
     graph
 }
-
-/// Whether onnxruntime can be loaded here; prints the reason if not.
-pub(crate) fn library_is_here() -> bool {
-    match switchyard_models::onnx::ready() {
-        Ok(()) => true,
-        Err(reason) => {
-            // If its path is set, it must load.
-            let is_wanted = cfg!(feature = "ort") && std::env::var_os("ORT_DYLIB_PATH").is_some();
-            assert!(!is_wanted, "{reason}");
-            eprintln!("passed over: {reason}");
-            false
-        }
-    }
-}

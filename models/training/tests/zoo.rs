@@ -121,5 +121,5 @@ fn the_card_states_the_generators_mix() {
     for (stated, share) in app.card.workload_mix.iter().zip(workload_mix()) {
         assert!((stated - share).abs() < 1e-3);
     }
-    assert_eq!(app.card.inputs[0].shape, [SAMPLES]);
+    assert_eq!(app.card.inputs[0].fixed_shape(), Some(vec![SAMPLES]));
 }

@@ -166,7 +166,7 @@ fn encode(
     let described = inputs.iter().map(|card| {
         let (values, after) = rest.split_at(card.width().min(rest.len()));
         rest = after;
-        let shape: Vec<usize> = std::iter::once(1).chain(card.shape.clone()).collect();
+        let shape: Vec<usize> = std::iter::once(1).chain(card.typical_shape()).collect();
         let mut input = json!({"name": card.name, "shape": shape, "datatype": "FP32"});
         if binary {
             input["parameters"] = json!({"binary_data_size": size_of_val(values)});

@@ -121,8 +121,7 @@ async fn point(
 ) -> Result<CurvePoint, Failure> {
     let clients = Clients::start(server.http, connections, requests);
     sleep(SETTLE).await;
-    let before = server.status().await.map_err(failed)?;
-    let asked_before = server.metric(WINDOW_SUM).await.map_err(failed)?;
+    let (before, asked_before) = figures(server)?;
     clients.count(true);
     let began = Instant::now();
     let (address, length) = (server.http, Duration::from_secs_f64(options.seconds));
@@ -132,8 +131,7 @@ async fn point(
     let slowest = slowest.await.map_err(Failure::check)?;
     clients.count(false);
     let took = began.elapsed().as_secs_f64();
-    let after = server.status().await.map_err(failed)?;
-    let asked = server.metric(WINDOW_SUM).await.map_err(failed)?;
+    let (after, asked) = figures(server)?;
     let memory = server.memory_mib();
     let counts = Arc::clone(&clients.counts);
     clients.stop().await;
@@ -149,6 +147,23 @@ async fn point(
         memory_mib: memory,
         policy_share: Some((asked - asked_before) / took),
     })
+}
+
+/// The status, and the seconds in which the policy was asked. On a thread of its own: the server
+/// ends a connection on which those of the clients are slow to send a request.
+fn figures(server: &ServerProcess) -> Result<(ServerStatus, f64), Failure> {
+    let read = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Failure::check)?;
+        runtime.block_on(async {
+            let status = server.status().await.map_err(failed)?;
+            Ok((status, server.metric(WINDOW_SUM).await.map_err(failed)?))
+        })
+    };
+    let reader = std::thread::scope(|scope| scope.spawn(read).join());
+    reader.map_err(|_| Failure::check("the reader of the server's figures panicked"))?
 }
 
 fn in_time(status: &ServerStatus) -> u64 {
@@ -225,7 +240,7 @@ fn requests(options: &OverloadOptions) -> Result<Arc<[RawRequest]>, Failure> {
         .inputs
         .first()
         .ok_or_else(|| Failure::input("no input"))?;
-    let shape: Vec<usize> = std::iter::once(1).chain(input.shape.clone()).collect();
+    let shape: Vec<usize> = std::iter::once(1).chain(input.typical_shape()).collect();
     let made = (0..INPUTS).map(|i| {
         let scale = DEADLINES[i as usize % DEADLINES.len()];
         let deadline = Duration::from_millis(SLO_MS).mul_f64(scale);

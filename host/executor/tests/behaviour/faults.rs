@@ -136,6 +136,7 @@ impl ModelSource for GpuSource {
             }),
             inputs: Arc::new([InputSpec {
                 name: "x".to_owned(),
+                datatype: switchyard_models::card::Datatype::Fp32,
                 input_type: InputType::F32,
                 row_shape: vec![WIDTH],
             }]),
@@ -171,7 +172,7 @@ fn executor(gpu: &Arc<ToyGpu>) -> CandleExecutor {
 fn probabilities(executor: &mut CandleExecutor, variant: u32) -> Vec<f32> {
     match executor.run(&mut job_of(variant, 1)).result.unwrap() {
         BatchOutput::Answered { probabilities, .. } => probabilities,
-        BatchOutput::Parked => panic!("not answered"),
+        other => panic!("not answered: {other:?}"),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::toy::{ToySource, job, job_of};
 fn answers(executor: &mut CandleExecutor, mut job: switchyard_executor::Job) -> Vec<f32> {
     match executor.run(&mut job).result.unwrap() {
         BatchOutput::Answered { probabilities, .. } => probabilities,
-        BatchOutput::Parked => panic!("not answered"),
+        other => panic!("not answered: {other:?}"),
     }
 }
 

@@ -152,6 +152,7 @@ impl ModelSource for ToySource {
             }),
             inputs: Arc::new([InputSpec {
                 name: "x".to_owned(),
+                datatype: switchyard_models::card::Datatype::Fp32,
                 input_type: InputType::F32,
                 row_shape: vec![WIDTH],
             }]),

@@ -33,7 +33,10 @@ pub(super) fn answer(app: &ServedApp, rows: &[RowAnswer]) -> Result<InferAnswer,
         ran.map_or(SHORT_CIRCUIT, |exit| exit.name.as_str())
     };
     Ok(InferAnswer {
-        outputs: app.outputs.tensors(rows),
+        outputs: app
+            .outputs
+            .tensors(rows)
+            .map_err(|reason| failed(app.name(), &reason))?,
         variant: distinct(rows.iter().map(variant)),
         exit: distinct(rows.iter().map(exit)),
         policy: distinct(rows.iter().map(|row| &*row.policy)),

@@ -1,20 +1,31 @@
 //! One tensor of many rows becomes many rows of one.
 
 use switchyard_executor::{InputTensor, Number, RowTensors, Values};
+use switchyard_models::{RawTensor, card};
 
+use super::raw;
 use crate::driver::RowInput;
 use crate::ingress::{Datatype, Tensor, TensorData, WireElements};
 
-/// Splits the inputs of a call. The values of a single row are moved, and values in the body stay
+/// Splits the inputs of a call; those with a type in `raw` keep their shape. The values of a single row are moved, and values in the body stay
 /// there; the values of several rows are copied once.
 ///
 /// # Errors
 /// An input of a type that no model takes.
-pub(super) fn rows(inputs: Vec<Tensor>, rows: usize, peek: bool) -> Result<Vec<RowInput>, String> {
+pub(super) fn rows(
+    inputs: Vec<Tensor>,
+    rows: usize,
+    peek: bool,
+    raw: &[Option<card::Datatype>],
+) -> Result<Vec<RowInput>, String> {
     let mut split: Vec<RowTensors> = (0..rows)
         .map(|_| RowTensors::with_capacity(inputs.len()))
         .collect();
-    for input in inputs {
+    for (at, input) in inputs.into_iter().enumerate() {
+        if let Some(datatype) = raw.get(at).copied().flatten() {
+            deal_raw(raw::from_wire(input, datatype)?, &mut split);
+            continue;
+        }
         match input.data {
             TensorData::F32(values) => deal(values, &mut split, InputTensor::F32),
             TensorData::I64(values) => deal(values, &mut split, InputTensor::I64),
@@ -48,6 +59,16 @@ fn deal<T: Clone>(
     let length = values.len() / rows.len().max(1);
     for (i, row) in rows.iter_mut().enumerate() {
         row.push(wrap(values[i * length..(i + 1) * length].to_vec().into()));
+    }
+}
+
+fn deal_raw(tensor: RawTensor, rows: &mut [RowTensors]) {
+    if let [row] = rows {
+        row.push(InputTensor::Raw(tensor));
+        return;
+    }
+    for (row, part) in rows.iter_mut().zip(tensor.split_rows()) {
+        row.push(InputTensor::Raw(part));
     }
 }
 
@@ -115,7 +136,7 @@ mod tests {
     fn a_single_row_is_moved() {
         let values = vec![1.0, 2.0];
         let address = values.as_ptr();
-        let mut rows = rows(vec![tensor(&[1, 2], values)], 1, false).unwrap();
+        let mut rows = rows(vec![tensor(&[1, 2], values)], 1, false, &[]).unwrap();
         assert_eq!(rows[0].peek, None);
         let InputTensor::F32(moved) = rows[0].tensors.remove(0) else {
             panic!("not floats")
@@ -126,7 +147,13 @@ mod tests {
 
     #[test]
     fn rows_keep_their_order_and_carry_a_copy_where_wanted() {
-        let rows = rows(vec![tensor(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])], 2, true).unwrap();
+        let rows = rows(
+            vec![tensor(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])],
+            2,
+            true,
+            &[],
+        )
+        .unwrap();
         assert_eq!(
             rows[0].tensors[..],
             [InputTensor::F32(vec![1.0, 2.0].into())]
@@ -150,7 +177,7 @@ mod tests {
                     .collect(),
             }),
         };
-        let dealt = rows(vec![wire(Datatype::F32)], 2, true).unwrap();
+        let dealt = rows(vec![wire(Datatype::F32)], 2, true, &[]).unwrap();
         assert_eq!(
             dealt[0].tensors[..],
             [InputTensor::F32(vec![1.0, 2.0].into())]
@@ -161,7 +188,7 @@ mod tests {
         );
         assert_eq!(dealt[1].peek, Some(vec![3.0, 4.0]));
         assert_eq!(
-            rows(vec![wire(Datatype::F64)], 2, false).unwrap_err(),
+            rows(vec![wire(Datatype::F64)], 2, false, &[]).unwrap_err(),
             "no model takes FP64"
         );
     }
@@ -169,7 +196,7 @@ mod tests {
     #[test]
     fn the_copy_holds_all_inputs() {
         let inputs = vec![tensor(&[1, 1], vec![1.0]), tensor(&[1, 2], vec![2.0, 3.0])];
-        let rows = rows(inputs, 1, true).unwrap();
+        let rows = rows(inputs, 1, true, &[]).unwrap();
         assert_eq!(rows[0].peek, Some(vec![1.0, 2.0, 3.0]));
     }
 
@@ -179,7 +206,7 @@ mod tests {
             shape: [2, 1].as_slice().into(),
             data: TensorData::Bytes(vec!["Zürich".into(), Vec::new()]),
         };
-        let rows = rows(vec![texts], 2, true).unwrap();
+        let rows = rows(vec![texts], 2, true, &[]).unwrap();
         assert_eq!(rows[0].tensors[..], [InputTensor::Text("Zürich".into())]);
         assert_eq!(rows[1].tensors[..], [InputTensor::Text("".into())]);
         assert_eq!(rows[0].peek, None);
@@ -192,7 +219,7 @@ mod tests {
             data: TensorData::Bool(vec![true]),
         };
         assert_eq!(
-            rows(vec![input], 1, false).unwrap_err(),
+            rows(vec![input], 1, false, &[]).unwrap_err(),
             "no model takes BOOL"
         );
     }

@@ -1,9 +1,11 @@
 //! Answers of rows as the output tensors that an app's card names.
 
 use smallvec::smallvec;
+use switchyard_models::RawTensor;
 use switchyard_models::card::{Datatype, Task, TensorCard};
 use thiserror::Error;
 
+use super::raw;
 use crate::driver::RowAnswer;
 use crate::ingress::{OutputIndex, OutputTensor, Shape, Tensor, TensorData};
 
@@ -27,7 +29,15 @@ pub struct OutputsError {
 
 /// The source of each output of an app, in the order of its card.
 pub(super) struct Layout {
-    outputs: Vec<(Kind, Vec<usize>)>,
+    outputs: Vec<OutputSource>,
+}
+
+/// The source of one output.
+struct OutputSource {
+    name: String,
+    kind: Kind,
+    /// Of an answer made of numbers.
+    row_shape: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +45,8 @@ enum Kind {
     /// The numbers of an answer as they are: class probabilities or an embedding.
     Answer,
     Label,
+    /// A tensor of a graph.
+    Tensor,
 }
 
 // === impl Layout ===
@@ -47,20 +59,25 @@ impl Layout {
     ) -> Result<Self, OutputsError> {
         let outputs = cards.iter().map(|card| {
             let kind = match (task, card.name.as_str(), card.datatype) {
-                (Task::Classify, PROBABILITIES, Datatype::Fp32)
-                | (Task::Embed, EMBEDDING, Datatype::Fp32) => Kind::Answer,
+                (Task::Classify, PROBABILITIES, Datatype::Fp32) => Kind::Answer,
                 (Task::Classify, LABEL, Datatype::Int64) => Kind::Label,
-                (_, name, datatype) => {
-                    let made = match task {
-                        Task::Classify => "`probabilities` FP32 and `label` INT64",
-                        Task::Embed => "`embedding` FP32",
-                    };
-                    let reason = format!("`{name}` {datatype:?}: the server makes {made}");
+                (Task::Classify, name, datatype) => {
+                    let reason = format!(
+                        "`{name}` {}: with task \"classify\" the server makes `probabilities` FP32 \
+                         and `label` INT64; task \"tensors\" gives a graph's own outputs",
+                        datatype.name()
+                    );
                     let app = app.to_owned();
                     return Err(OutputsError { app, reason });
                 }
+                (Task::Embed, EMBEDDING, Datatype::Fp32) => Kind::Answer,
+                _ => Kind::Tensor,
             };
-            Ok((kind, card.shape.clone()))
+            Ok(OutputSource {
+                name: card.name.clone(),
+                kind,
+                row_shape: card.fixed_shape().unwrap_or_default(),
+            })
         });
         Ok(Self {
             outputs: outputs.collect::<Result<_, _>>()?,
@@ -68,22 +85,55 @@ impl Layout {
     }
 
     /// One tensor per output, one row of it per answer.
-    pub(super) fn tensors(&self, rows: &[RowAnswer]) -> Vec<OutputTensor> {
+    ///
+    /// # Errors
+    /// The variant did not make an output, or made it in different shapes for the rows of one
+    /// request.
+    pub(super) fn tensors(&self, rows: &[RowAnswer]) -> Result<Vec<OutputTensor>, String> {
+        let is_graph = rows.iter().any(|row| !row.tensors.is_empty());
         let outputs = self.outputs.iter().enumerate();
-        outputs
-            .map(|(index, (kind, row_shape))| {
-                let mut shape: Shape = smallvec![rows.len()];
-                shape.extend_from_slice(row_shape);
-                let data = match kind {
-                    Kind::Answer => TensorData::F32(answers(rows)),
-                    Kind::Label => TensorData::I64(rows.iter().map(label).collect()),
-                };
-                OutputTensor {
-                    output: OutputIndex(index),
-                    tensor: Tensor { shape, data },
-                }
+        let outputs = outputs.map(|(index, source)| {
+            let mut shape: Shape = smallvec![rows.len()];
+            shape.extend_from_slice(&source.row_shape);
+            let tensor = match source.kind {
+                Kind::Label => Tensor {
+                    shape,
+                    data: TensorData::I64(rows.iter().map(label).collect()),
+                },
+                Kind::Answer if !is_graph => Tensor {
+                    shape,
+                    data: TensorData::F32(answers(rows)),
+                },
+                Kind::Answer | Kind::Tensor => self.joined(source, rows)?,
+            };
+            Ok(OutputTensor {
+                output: OutputIndex(index),
+                tensor,
             })
-            .collect()
+        });
+        outputs.collect()
+    }
+
+    /// A graph's output, of the same name, or the only one.
+    fn joined(&self, source: &OutputSource, rows: &[RowAnswer]) -> Result<Tensor, String> {
+        let name = &source.name;
+        let parts = rows.iter().map(|row| {
+            let only = match (self.outputs.len(), row.tensors.as_slice()) {
+                (1, [only]) => Some(only),
+                _ => None,
+            };
+            let named = row.tensors.iter().find(|(of, _)| **of == **name);
+            let found = named.or(only).map(|(_, tensor)| tensor.clone());
+            found.ok_or_else(|| format!("the variant made no output `{name}`"))
+        });
+        let parts: Vec<RawTensor> = parts.collect::<Result<_, _>>()?;
+        let joined = RawTensor::join_rows(parts).ok_or_else(|| {
+            format!(
+                "output `{name}` has different shapes for the rows of this request: send each row \
+                 as a request of its own"
+            )
+        })?;
+        Ok(raw::to_wire(joined))
     }
 }
 
@@ -106,20 +156,18 @@ fn label(row: &RowAnswer) -> i64 {
 #[cfg(test)]
 mod tests {
     use switchyard_core::time::Micros;
+    use switchyard_models::RawData;
 
     use super::*;
 
     fn card(name: &str, datatype: Datatype, shape: &[usize]) -> TensorCard {
-        TensorCard {
-            name: name.to_owned(),
-            datatype,
-            shape: shape.to_vec(),
-        }
+        TensorCard::fixed(name, datatype, shape)
     }
 
     fn row(probabilities: &[f32]) -> RowAnswer {
         RowAnswer {
             probabilities: probabilities.to_vec(),
+            tensors: Vec::new(),
             ran: None,
             policy: "p@1".into(),
             window: 1,
@@ -137,7 +185,9 @@ mod tests {
             card(PROBABILITIES, Datatype::Fp32, &[3]),
         ];
         let layout = Layout::try_new("heart", Task::Classify, &cards).unwrap();
-        let tensors = layout.tensors(&[row(&[0.2, 0.7, 0.1]), row(&[0.5, 0.5, 0.0])]);
+        let tensors = layout
+            .tensors(&[row(&[0.2, 0.7, 0.1]), row(&[0.5, 0.5, 0.0])])
+            .unwrap();
         assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 1]);
         assert_eq!(tensors[0].tensor.data, TensorData::I64(vec![1, 0]));
         assert_eq!(tensors[1].output, OutputIndex(1));
@@ -148,19 +198,45 @@ mod tests {
     fn an_embedding_is_sent_as_it_is() {
         let cards = [card(EMBEDDING, Datatype::Fp32, &[2])];
         let layout = Layout::try_new("minilm", Task::Embed, &cards).unwrap();
-        let tensors = layout.tensors(&[row(&[0.6, -0.8]), row(&[1.0, 0.0])]);
+        let tensors = layout
+            .tensors(&[row(&[0.6, -0.8]), row(&[1.0, 0.0])])
+            .unwrap();
         assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 2]);
         let sent = TensorData::F32(vec![0.6, -0.8, 1.0, 0.0]);
         assert_eq!(tensors[0].tensor.data, sent);
     }
 
     #[test]
+    fn the_outputs_of_a_graph_are_joined_by_name() {
+        let made = |name: &str, shape: &[usize]| {
+            let count = shape.iter().product();
+            let tensor = RawTensor {
+                datatype: Datatype::Uint8,
+                shape: shape.to_vec(),
+                data: RawData::Numbers(vec![7; count].into()),
+            };
+            (name.into(), tensor)
+        };
+        let answered = |boxes: usize| RowAnswer {
+            tensors: vec![made("scores", &[1, 2]), made("boxes", &[1, boxes, 4])],
+            ..row(&[])
+        };
+        let cards = [card("boxes", Datatype::Uint8, &[3, 4])];
+        let layout = Layout::try_new("street", Task::Tensors, &cards).unwrap();
+        let tensors = layout.tensors(&[answered(3), answered(3)]).unwrap();
+        assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 3, 4]);
+        let uneven = layout.tensors(&[answered(3), answered(2)]).unwrap_err();
+        assert!(
+            uneven.contains("send each row as a request of its own"),
+            "{uneven}"
+        );
+        let none = layout.tensors(&[row(&[])]).unwrap_err();
+        assert_eq!(none, "the variant made no output `boxes`");
+    }
+
+    #[test]
     fn an_output_that_the_server_does_not_make_is_refused() {
-        for (task, name) in [
-            (Task::Classify, "mask"),
-            (Task::Classify, EMBEDDING),
-            (Task::Embed, PROBABILITIES),
-        ] {
+        for (task, name) in [(Task::Classify, "mask"), (Task::Classify, EMBEDDING)] {
             let refused = Layout::try_new("heart", task, &[card(name, Datatype::Fp32, &[3])]);
             assert!(refused.is_err_and(|error| error.to_string().contains(name)));
         }

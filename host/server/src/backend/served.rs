@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use switchyard_core::ids::{AppId, VariantId};
 use switchyard_core::time::Micros;
+use switchyard_models::card::Datatype;
 
 use super::outputs::Layout;
 use crate::driver::{AppState, PoolHandle};
@@ -15,6 +16,8 @@ pub(super) struct ServedApp {
     /// The app's variants, in the order of its `AppInfo`.
     pub(super) variants: Vec<VariantId>,
     pub(super) slo: Micros,
+    /// For each input its type, if a row has its shape with it.
+    pub(super) raw: Vec<Option<Datatype>>,
     pub(super) outputs: Layout,
 }
 

@@ -90,10 +90,9 @@ pub struct ServerConfig {
     /// Integer, ms, 0 to 3600000; default `10000`; example `30000`.
     pub drain_timeout_ms: u64,
     /// Library of onnxruntime, 1.17 or later, for variants that are an [ONNX
-    /// graph](add-a-model.md#an-onnx-graph), in a program built with `--features ort`. Without the
-    /// library, their configuration is refused.
+    /// graph](add-a-model.md#an-onnx-graph). Without one, the engine of this program runs them.
     ///
-    /// Path; default the path in `ORT_DYLIB_PATH`, otherwise the system's library; example `"/opt/onnxruntime/libonnxruntime.so"`.
+    /// Path; default the path in `ORT_DYLIB_PATH`, otherwise the system's library if it has one; example `"/opt/onnxruntime/libonnxruntime.so"`.
     pub onnxruntime: Option<PathBuf>,
 }
 

@@ -63,6 +63,7 @@ fn answer(scheduler: &Scheduler, row: &Row, reply: &Reply) -> Result<RowAnswer, 
     let decided = reply.decided.as_ref();
     Ok(RowAnswer {
         probabilities,
+        tensors: row.tensors.clone(),
         ran,
         policy: decided.map(|d| d.by.clone()).unwrap_or_default(),
         window: decided.map_or(0, |d| d.window),

@@ -13,6 +13,7 @@ use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::Window;
 use switchyard_core::worker::Decided;
 use switchyard_executor::{LoadedModel, RowTensors, WorkerEvent};
+use switchyard_models::NamedTensor;
 use switchyard_policy::recording::PolicyRecord;
 use tokio::sync::oneshot;
 
@@ -136,6 +137,8 @@ pub struct RowInput {
 pub struct RowAnswer {
     /// Class probabilities: of the exit's head, or the posterior of the evidence.
     pub probabilities: Vec<f32>,
+    /// The outputs of a graph without classes.
+    pub tensors: Vec<NamedTensor>,
     /// Variant and exit that ran; `None` when evidence alone answered.
     pub ran: Option<(VariantId, ExitId)>,
     /// Label of the policy that decided.

@@ -10,6 +10,7 @@ use switchyard_core::event::Launch;
 use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::time::{Micros, Time};
 use switchyard_executor::{BatchOutput, RowTensors};
+use switchyard_models::NamedTensor;
 use tokio::sync::oneshot;
 
 use super::message::{CallEnd, CallError, RowAnswer, Ticket};
@@ -34,6 +35,7 @@ pub(super) struct Row {
     inputs: RowTensors,
     pub(super) arrival: Time,
     pub(super) probabilities: Vec<f32>,
+    pub(super) tensors: Vec<NamedTensor>,
     pub(super) compute: Micros,
     /// The variant that ran it last.
     pub(super) variant: Option<VariantId>,
@@ -90,6 +92,7 @@ impl Waiters {
             inputs,
             arrival,
             probabilities: Vec::new(),
+            tensors: Vec::new(),
             compute: Micros::ZERO,
             variant: None,
         };
@@ -126,6 +129,13 @@ impl Waiters {
             if let Some(row) = self.rows.get_mut(request) {
                 row.compute += compute;
                 row.variant = Some(running.variant);
+            }
+        }
+        if let Some(BatchOutput::Tensors(outputs)) = output {
+            for (request, output) in running.requests.iter().zip(outputs) {
+                if let Some(row) = self.rows.get_mut(request) {
+                    row.tensors.clone_from(output);
+                }
             }
         }
         let outputs = output.into_iter().flat_map(BatchOutput::rows);

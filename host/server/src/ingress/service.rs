@@ -84,7 +84,7 @@ impl<B: Backend> Service<B> {
         Ok(())
     }
 
-    /// Whether so many requests are under way that a health check would wait for them.
+    /// Whether a health check would wait for the requests that are under way.
     pub(super) fn is_crowded(&self) -> bool {
         self.turnstiles.is_crowded()
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 use prost::Message;
 
 use crate::error::ModelError;
+use crate::networks::datatype::Datatype;
 use crate::weights::mapped_file::FileBytes;
 
 /// The interface of a graph.
@@ -19,6 +20,8 @@ pub(crate) struct GraphHeader {
     pub(crate) outputs: Vec<GraphTensor>,
     /// For each output the operator that makes its values.
     pub(crate) makers: Vec<Option<String>>,
+    /// Whether it has convolutions.
+    pub(crate) convolves: bool,
     /// Values in its weights.
     pub(crate) parameters: u64,
     /// Bytes of these values.
@@ -65,8 +68,27 @@ const NEWER_BITS: u64 = 8;
 // === impl ElementType ===
 
 impl ElementType {
-    pub(crate) const FLOAT: Self = Self(1);
-    pub(crate) const INT64: Self = Self(7);
+    /// The type on the wire; `None` for one that cannot be sent.
+    pub(crate) fn datatype(self) -> Option<Datatype> {
+        let datatype = match self.0 {
+            1 => Datatype::Fp32,
+            2 => Datatype::Uint8,
+            3 => Datatype::Int8,
+            4 => Datatype::Uint16,
+            5 => Datatype::Int16,
+            6 => Datatype::Int32,
+            7 => Datatype::Int64,
+            8 => Datatype::Bytes,
+            9 => Datatype::Bool,
+            10 => Datatype::Fp16,
+            11 => Datatype::Fp64,
+            12 => Datatype::Uint32,
+            13 => Datatype::Uint64,
+            16 => Datatype::Bf16,
+            _ => return None,
+        };
+        Some(datatype)
+    }
 
     fn known(self) -> Option<(&'static str, u64)> {
         let at = usize::try_from(self.0).ok()?;
@@ -142,6 +164,7 @@ impl GraphHeader {
                 .iter()
                 .map(|output| maker(&graph.node, &output.name))
                 .collect(),
+            convolves: graph.node.iter().any(|node| node.op_type == "Conv"),
             parameters,
             weight_bytes: bits.div_ceil(8),
         })

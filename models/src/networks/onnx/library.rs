@@ -8,12 +8,21 @@ use ort::environment::Environment;
 /// Path of the library, if none is configured.
 const VARIABLE: &str = "ORT_DYLIB_PATH";
 
+/// In place of the setting that names the library.
+const UNSET: &str = "neither `server.onnxruntime` nor ORT_DYLIB_PATH is set";
+
 static PREFERRED: OnceLock<PathBuf> = OnceLock::new();
 static ENVIRONMENT: OnceLock<Result<Environment, String>> = OnceLock::new();
 
 /// Sets the file that the library is loaded from. The first call counts, until the first load.
 pub(super) fn prefer(file: &Path) {
     let _ = PREFERRED.set(file.to_path_buf());
+}
+
+/// Whether a setting names the library: its failure is an error then.
+pub(super) fn is_chosen() -> bool {
+    let (_, setting) = wanted();
+    setting != UNSET
 }
 
 /// The library's environment; a failure is remembered and not tried again.
@@ -50,10 +59,7 @@ fn wanted() -> (PathBuf, &'static str) {
         _ => {
             let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
             let plain = PathBuf::from(format!("{prefix}onnxruntime{suffix}"));
-            (
-                plain,
-                "neither `server.onnxruntime` nor ORT_DYLIB_PATH is set",
-            )
+            (plain, UNSET)
         }
     }
 }

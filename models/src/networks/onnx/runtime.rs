@@ -1,58 +1,50 @@
-//! The interface to onnxruntime, with or without the feature `ort`.
+//! The engine that runs graphs: the machine's onnxruntime where there is one, otherwise the one inside
+//! this program.
 
 use std::path::Path;
-use std::sync::Arc;
 
+use super::engine::Engine;
+use super::session::GraphSession;
 use super::spec::OnnxSpec;
+use super::{embedded, library};
 use crate::error::ModelError;
-use crate::networks::staged::StagedModel;
 
-/// The reason why graphs cannot be served.
-#[cfg(not(feature = "ort"))]
-const ABSENT: &str = "this program was built without onnxruntime: build it with `--features ort`";
-
-/// Sets the file from which onnxruntime is loaded; it takes precedence over `ORT_DYLIB_PATH`. Has
-/// no effect without the feature `ort`.
+/// Sets the file from which onnxruntime is loaded; it takes precedence over `ORT_DYLIB_PATH`.
 pub fn use_library(file: &Path) {
-    #[cfg(feature = "ort")]
-    super::library::prefer(file);
-    #[cfg(not(feature = "ort"))]
-    let _ = file;
+    library::prefer(file);
 }
 
-/// Whether ONNX variants can be served: loads onnxruntime unless it is loaded.
+/// Whether ONNX variants can be served: loads onnxruntime if there is one.
 ///
 /// # Errors
-/// This was built without the feature `ort`, or the library is missing or cannot be used; the text
-/// names the reason.
+/// A setting names a library that is missing or cannot be used; the text names the reason.
 pub fn ready() -> Result<(), String> {
-    #[cfg(feature = "ort")]
-    return super::library::environment().map(|_| ());
-    #[cfg(not(feature = "ort"))]
-    Err(ABSENT.to_owned())
+    match library::environment() {
+        Err(error) if library::is_chosen() => Err(error),
+        _ => Ok(()),
+    }
 }
 
-/// Opens the graph in `file` as a network; `card` is the file that `spec` was read from.
+/// The name of the engine that runs graphs.
+pub fn engine_name() -> &'static str {
+    match library::environment() {
+        Ok(_) => "onnxruntime",
+        Err(_) => embedded::NAME,
+    }
+}
+
+/// Opens the graph in `file`; `card` is the file that `spec` was read from.
 ///
 /// # Errors
-/// onnxruntime cannot be loaded, or refuses the graph.
-#[cfg(feature = "ort")]
-pub(crate) fn open(
+/// The engine refuses the graph.
+pub(super) fn engine(
     file: &Path,
     card: &Path,
     spec: &OnnxSpec,
-) -> Result<Arc<dyn StagedModel>, ModelError> {
-    Ok(Arc::new(super::session::GraphSession::open(
-        file, card, spec,
-    )?))
-}
-
-/// The error that this was built without onnxruntime.
-#[cfg(not(feature = "ort"))]
-pub(crate) fn open(
-    file: &Path,
-    _: &Path,
-    _: &OnnxSpec,
-) -> Result<Arc<dyn StagedModel>, ModelError> {
-    Err(ModelError::weights(file, ABSENT))
+) -> Result<Box<dyn Engine>, ModelError> {
+    match library::environment() {
+        Ok(_) => Ok(Box::new(GraphSession::open(file, card, spec)?)),
+        Err(error) if library::is_chosen() => Err(ModelError::weights(file, error)),
+        Err(_) => Ok(Box::new(embedded::open(file, card, spec)?)),
+    }
 }

@@ -6,47 +6,34 @@
 //! same time as the first, or has another number of threads, it gets its own session, which is kept
 //! for later batches.
 
-use std::fmt::Debug;
-use std::fs::{File, Metadata};
-use std::io::{Read, Seek};
-use std::path::{Path, PathBuf};
+use std::borrow::Cow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use candle_core::{CpuStorage, Device, Error, Result, Storage, Tensor};
-use ort::session::Session;
-use ort::value::{PrimitiveTensorElementType, TensorRef};
+use candle_core::{Error, Result};
+use ort::session::{OutputSelector, RunOptions, Session, SessionInputValue};
+use ort::value::{DynValue, Tensor, TensorElementType, TensorRef, ValueType};
 
+use super::elements;
+use super::engine::Engine;
+use super::file::GraphFile;
 use super::header::GraphHeader;
 use super::library;
-use super::spec::{OnnxScores, OnnxSpec};
+use super::spec::OnnxSpec;
 use crate::error::ModelError;
-use crate::networks::staged::{StagedModel, no_stage};
-use crate::regular_file;
+use crate::networks::datatype::Datatype;
+use crate::networks::graph::{NamedTensor, RawData, RawTensor};
 
-/// A graph of one stage and one exit.
-pub(crate) struct GraphSession {
+/// A graph that onnxruntime runs.
+pub(super) struct GraphSession {
     file: GraphFile,
-    input: String,
-    output: String,
-    /// Shape of one request's input.
-    row_shape: Vec<usize>,
-    classes: usize,
-    scores: OnnxScores,
     /// Sessions that run nothing now.
     idle: Mutex<Vec<IdleSession>>,
     /// Notified when a session is returned.
     returned: Condvar,
     /// Whether the log has the warning that no more sessions can be made.
     is_warned: AtomicBool,
-}
-
-/// The file as it was when it was loaded. It stays open, so replacing it under its name has no
-/// effect.
-struct GraphFile {
-    path: PathBuf,
-    file: Mutex<File>,
-    before: Metadata,
 }
 
 /// A session, and the threads that it was made for.
@@ -61,56 +48,12 @@ struct BorrowedSession<'a> {
     session: Option<IdleSession>,
 }
 
-// === impl GraphFile ===
-
-impl GraphFile {
-    fn open(path: &Path) -> std::result::Result<Self, ModelError> {
-        let failed = |source| ModelError::io(path, source);
-        let file = regular_file::open(path).map_err(failed)?;
-        Ok(Self {
-            before: file.metadata().map_err(failed)?,
-            path: path.to_path_buf(),
-            file: Mutex::new(file),
-        })
-    }
-
-    /// Its bytes, which must be those that the first session was made of.
-    fn read(&self) -> std::result::Result<Vec<u8>, ModelError> {
-        let failed = |source| ModelError::io(&self.path, source);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bytes = Vec::with_capacity(usize::try_from(self.before.len()).unwrap_or(0));
-        file.rewind().map_err(failed)?;
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        let after = file.metadata().map_err(failed)?;
-        let looks = |found: &Metadata| (found.len(), found.modified().ok());
-        if looks(&self.before) != looks(&after) {
-            let reason = "was changed in place: put another file under its name instead";
-            return Err(ModelError::weights(&self.path, reason));
-        }
-        Ok(bytes)
-    }
-
-    fn session(&self, bytes: &[u8], threads: usize) -> std::result::Result<Session, ModelError> {
-        let refuse = |reason: String| ModelError::weights(&self.path, reason);
-        let environment = library::environment().map_err(refuse)?;
-        let made = || {
-            Session::builder(environment)?
-                .with_intra_threads(threads)?
-                .with_inter_threads(1)?
-                // Threads that spin between operators would take the cores of other workers.
-                .with_intra_op_spinning(false)?
-                .commit_from_memory(bytes)
-        };
-        made().map_err(|error: ort::Error| refuse(format!("onnxruntime: {error}")))
-    }
-}
-
 // === impl GraphSession ===
 
 impl GraphSession {
     /// Makes the first session, for the threads of the current pool; outside of a pool, for those
     /// of the largest worker. From now on there is at least one session, idle or running.
-    pub(crate) fn open(
+    pub(super) fn open(
         path: &Path,
         card: &Path,
         spec: &OnnxSpec,
@@ -118,17 +61,11 @@ impl GraphSession {
         let file = GraphFile::open(path)?;
         let bytes = file.read()?;
         // The card was completed from an earlier read of the file.
-        spec.clone()
-            .complete(card, &GraphHeader::parse(path, &bytes)?)?;
+        spec.completes_again(card, &GraphHeader::parse(path, &bytes)?)?;
         let threads = rayon::current_num_threads();
-        let session = file.session(&bytes, threads)?;
+        let session = session(path, &bytes, threads)?;
         Ok(Self {
             file,
-            input: spec.input.clone().unwrap_or_default(),
-            output: spec.output.clone().unwrap_or_default(),
-            row_shape: spec.shape.clone().unwrap_or_default(),
-            classes: spec.classes.unwrap_or_default(),
-            scores: spec.scores.unwrap_or(OnnxScores::Logits),
             idle: Mutex::new(vec![IdleSession { threads, session }]),
             returned: Condvar::new(),
             is_warned: AtomicBool::new(false),
@@ -145,7 +82,7 @@ impl GraphSession {
         }
         drop(idle);
         let bytes = self.file.read();
-        match bytes.and_then(|bytes| self.file.session(&bytes, threads)) {
+        match bytes.and_then(|bytes| session(self.file.path(), &bytes, threads)) {
             Ok(session) => return self.borrowed(IdleSession { threads, session }),
             Err(error) if !self.is_warned.swap(true, Ordering::Relaxed) => {
                 tracing::warn!(%error, threads, "cannot make another session: batches wait for a free one");
@@ -173,81 +110,142 @@ impl GraphSession {
         // Its contents are consistent at every point where a panic can happen.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn run<T: PrimitiveTensorElementType + Clone + Debug + 'static>(
-        &self,
-        rows: usize,
-        values: &[T],
-    ) -> Result<Tensor> {
-        let shape: Vec<usize> = [&[rows], self.row_shape.as_slice()].concat();
+impl Engine for GraphSession {
+    fn run(&self, inputs: &[(&str, &RawTensor)], wanted: Option<&str>) -> Result<Vec<NamedTensor>> {
         let mut borrowed = self.borrow();
         let Some(IdleSession { session, .. }) = &mut borrowed.session else {
             candle_core::bail!("no session");
         };
-        let x = TensorRef::from_array_view((shape, values)).map_err(Error::wrap)?;
-        let inputs = ort::inputs![self.input.as_str() => x];
-        let outputs = session.run(inputs).map_err(Error::wrap)?;
-        let Some(output) = outputs.get(&self.output) else {
-            candle_core::bail!("no output `{}`", self.output);
+        let views = inputs.iter().map(|(_, tensor)| InputView::of(tensor));
+        let views: Vec<InputView<'_>> = views.collect::<Result<_>>()?;
+        let values = inputs.iter().zip(&views).map(|((name, tensor), view)| {
+            let value = view.value(&tensor.shape).map_err(Error::wrap)?;
+            Ok((Cow::Borrowed(*name), value))
+        });
+        let values: Vec<(Cow<'_, str>, SessionInputValue<'_>)> = values.collect::<Result<_>>()?;
+        let options = match wanted {
+            Some(name) => {
+                let only = OutputSelector::no_default().with(name);
+                Some(RunOptions::new().map_err(Error::wrap)?.with_outputs(only))
+            }
+            None => None,
         };
-        let (shape, values) = output.try_extract_tensor::<f32>().map_err(Error::wrap)?;
-        if shape.first() != Some(&(rows as i64)) || values.len() != rows * self.classes {
-            let (output, classes) = (&self.output, self.classes);
-            candle_core::bail!(
-                "output `{output}` is {shape:?} for {rows} inputs, not {classes} values for each"
-            );
-        }
-        Tensor::from_slice(values, (rows, self.classes), &Device::Cpu)
+        let outputs = match &options {
+            Some(options) => session.run_with_options(values, options),
+            None => session.run(values),
+        };
+        let outputs = outputs.map_err(Error::wrap)?;
+        let raw = outputs
+            .iter()
+            .map(|(name, value)| Ok((name.into(), extract(&value)?)));
+        raw.collect()
     }
 }
 
-impl StagedModel for GraphSession {
-    fn stages(&self) -> usize {
-        1
-    }
-
-    fn exits(&self) -> &[usize] {
-        &[1]
-    }
-
-    fn classes(&self) -> usize {
-        self.classes
-    }
-
-    fn run_stage(&self, stage: usize, x: &Tensor) -> Result<Tensor> {
-        if stage != 0 {
-            return no_stage(stage, 1);
+/// Declares the numbers that onnxruntime takes and gives, from one table.
+macro_rules! number_types {
+    ($($datatype:ident $element:ident $type:ty),+ $(,)?) => {
+        /// The elements of an input, aligned.
+        enum InputView<'a> {
+            $($datatype(Cow<'a, [$type]>),)+
+            Bool(Vec<bool>),
+            Texts(&'a [std::sync::Arc<str>]),
         }
-        let (rows, width) = x.dims2()?;
-        let samples: usize = self.row_shape.iter().product();
-        if width != samples {
-            candle_core::bail!("input has {width} samples, the model takes {samples}");
-        }
-        let x = x.contiguous()?;
-        let (storage, layout) = x.storage_and_layout();
-        let Some((from, to)) = layout.contiguous_offsets() else {
-            candle_core::bail!("input is not contiguous");
-        };
-        match &*storage {
-            Storage::Cpu(CpuStorage::F32(values)) => self.run(rows, &values[from..to]),
-            Storage::Cpu(CpuStorage::I64(values)) => self.run(rows, &values[from..to]),
-            _ => candle_core::bail!("input is neither f32 nor i64 on the CPU"),
-        }
-    }
 
-    fn logits(&self, _: usize, x: &Tensor) -> Result<Tensor> {
-        match self.scores {
-            OnnxScores::Logits => Ok(x.clone()),
-            OnnxScores::Probabilities => x.log(),
-        }
-    }
+        impl<'a> InputView<'a> {
+            fn of(tensor: &'a RawTensor) -> Result<Self> {
+                match tensor.datatype {
+                    $(Datatype::$datatype => elements::numbers(tensor).map(Self::$datatype),)+
+                    Datatype::Bool => {
+                        let bytes = elements::numbers::<u8>(tensor)?;
+                        Ok(Self::Bool(bytes.iter().map(|&byte| byte != 0).collect()))
+                    }
+                    Datatype::Bytes => Ok(Self::Texts(tensor.texts().unwrap_or_default())),
+                }
+            }
 
-    fn head(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
-        match self.scores {
-            OnnxScores::Logits => candle_nn::ops::softmax_last_dim(&self.logits(exit, x)?),
-            OnnxScores::Probabilities => Ok(x.clone()),
+            fn value(&self, shape: &[usize]) -> ort::Result<SessionInputValue<'_>> {
+                let shape = shape.to_vec();
+                Ok(match self {
+                    $(Self::$datatype(numbers) => {
+                        TensorRef::from_array_view((shape, &**numbers))?.into()
+                    })+
+                    Self::Bool(values) => TensorRef::from_array_view((shape, &**values))?.into(),
+                    Self::Texts(texts) => {
+                        let texts: Vec<String> = texts.iter().map(|text| text.to_string()).collect();
+                        Tensor::from_string_array((shape, texts.as_slice()))?.into()
+                    }
+                })
+            }
         }
-    }
+
+        /// A copy of an output.
+        fn extract(value: &DynValue) -> Result<RawTensor> {
+            let ValueType::Tensor { ty, .. } = value.dtype() else {
+                candle_core::bail!("an output is no tensor");
+            };
+            match ty {
+                $(TensorElementType::$element => {
+                    let (shape, numbers) =
+                        value.try_extract_tensor::<$type>().map_err(Error::wrap)?;
+                    Ok(elements::tensor(Datatype::$datatype, sizes(shape), numbers))
+                })+
+                TensorElementType::Bool => {
+                    let (shape, values) =
+                        value.try_extract_tensor::<bool>().map_err(Error::wrap)?;
+                    let bytes: Vec<u8> = values.iter().map(|&value| u8::from(value)).collect();
+                    Ok(elements::tensor(Datatype::Bool, sizes(shape), &bytes))
+                }
+                TensorElementType::String => {
+                    let (shape, texts) = value.try_extract_strings().map_err(Error::wrap)?;
+                    Ok(RawTensor {
+                        datatype: Datatype::Bytes,
+                        shape: sizes(shape),
+                        data: RawData::Texts(texts.into_iter().map(Into::into).collect()),
+                    })
+                }
+                other => candle_core::bail!("an output is {other:?}, which cannot be sent"),
+            }
+        }
+    };
+}
+
+number_types! {
+    Uint8 Uint8 u8,
+    Uint16 Uint16 u16,
+    Uint32 Uint32 u32,
+    Uint64 Uint64 u64,
+    Int8 Int8 i8,
+    Int16 Int16 i16,
+    Int32 Int32 i32,
+    Int64 Int64 i64,
+    Fp16 Float16 half::f16,
+    Bf16 Bfloat16 half::bf16,
+    Fp32 Float32 f32,
+    Fp64 Float64 f64,
+}
+
+/// The dimensions of a value, which are all known.
+fn sizes(shape: &[i64]) -> Vec<usize> {
+    let sizes = shape.iter().map(|&size| usize::try_from(size));
+    sizes.map(std::result::Result::unwrap_or_default).collect()
+}
+
+/// A session with `threads` threads for the graph of `bytes`.
+fn session(path: &Path, bytes: &[u8], threads: usize) -> std::result::Result<Session, ModelError> {
+    let refuse = |reason: String| ModelError::weights(path, reason);
+    let environment = library::environment().map_err(refuse)?;
+    let made = || {
+        Session::builder(environment)?
+            .with_intra_threads(threads)?
+            .with_inter_threads(1)?
+            // Threads that spin between operators would take the cores of other workers.
+            .with_intra_op_spinning(false)?
+            .commit_from_memory(bytes)
+    };
+    made().map_err(|error: ort::Error| refuse(format!("onnxruntime: {error}")))
 }
 
 // === impl BorrowedSession ===

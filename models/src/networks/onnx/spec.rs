@@ -4,22 +4,28 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::header::{ElementType, GraphHeader, GraphTensor};
+use super::header::{GraphHeader, GraphTensor};
 use crate::error::ModelError;
 use crate::networks::datatype::Datatype;
+use crate::networks::graph::Port;
 use crate::networks::spec::{BadHyperParameter, Spec};
 use crate::networks::staged::StagedModel;
+use crate::networks::task::Task;
 use crate::weights::params::Params;
 
-/// An ONNX graph of one input, in a card. Fields left out are read from the file; after reading a
-/// card, none is left out.
+/// An ONNX graph in a card. Fields left out are read from the file; after reading a card, none that
+/// the graph has is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OnnxSpec {
-    /// Name of the graph's input; may be left out if the graph has one input.
+    /// Kind of its answers.
+    #[serde(default, skip_serializing_if = "Task::is_classify")]
+    pub task: Task,
+    /// Name of the graph's input; may be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// Name of the output that answers; may be left out if the graph has one output.
+    /// Name of the output that has the scores of the classes; may be left out if the graph has one
+    /// output of floats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// Shape of one request's input, without the batch axis; may be left out if the graph fixes it.
@@ -32,9 +38,12 @@ pub struct OnnxSpec {
     /// values could be either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<OnnxScores>,
-    /// Type of the input's values; from the file.
+    /// Inputs; from the file.
     #[serde(skip)]
-    pub(crate) element: ElementType,
+    pub(crate) inputs: Vec<Port>,
+    /// Outputs; from the file.
+    #[serde(skip)]
+    pub(crate) outputs: Vec<Port>,
     /// Bytes of the graph's weights; from the file.
     #[serde(skip)]
     pub(crate) bytes: u64,
@@ -55,50 +64,96 @@ pub enum OnnxScores {
 impl OnnxSpec {
     /// Fills in fields that the card leaves out from the graph, and compares the others.
     pub(crate) fn complete(&mut self, card: &Path, header: &GraphHeader) -> Result<(), ModelError> {
-        let input = choose(card, "input", self.input.as_deref(), &header.inputs)?;
-        if let Some(other) = header.inputs.iter().find(|one| one.name != input.name) {
-            let reason = format!(
-                "the graph has inputs `{}` and `{}`, only a graph of one input can be served",
-                input.name, other.name
-            );
-            return Err(ModelError::field(card, "architecture.input", reason));
-        }
-        let output = choose(card, "output", self.output.as_deref(), &header.outputs)?;
-        self.element = input.element;
-        if !matches!(input.element, ElementType::FLOAT | ElementType::INT64) {
-            let reason = format!(
-                "takes {}, only FLOAT and INT64 can be served",
-                input.element
-            );
-            return Err(wrong(card, "input", input, &reason));
-        }
-        if output.element != ElementType::FLOAT {
-            let reason = format!("gives {}, only FLOAT can be served", output.element);
-            return Err(wrong(card, "output", output, &reason));
-        }
-        self.scores = Some(scores(card, header, output, self.scores)?);
-        self.shape = Some(row_shape(card, input, self.shape.as_deref())?);
-        self.classes = Some(classes(card, output, self.classes)?);
-        self.input = Some(input.name.clone());
-        self.output = Some(output.name.clone());
+        self.inputs = ports(card, "input", &header.inputs)?;
+        self.outputs = ports(card, "output", &header.outputs)?;
         self.bytes = header.weight_bytes;
+        let is_single = |input: &&GraphTensor| input.shape.as_deref() == Some(&[]);
+        if let Some(single) = header.inputs.iter().find(is_single) {
+            let reason = "has no batch axis: it is a single value";
+            return Err(wrong(card, "input", single, reason));
+        }
+        if header.inputs.is_empty() {
+            choose(card, "input", self.input.as_deref(), &header.inputs)?;
+        }
+        if !self.task.is_classify() {
+            return self.without_classes(card);
+        }
+        match header.inputs.as_slice() {
+            [_] => {
+                let input = choose(card, "input", self.input.as_deref(), &header.inputs)?;
+                self.shape = Some(row_shape(card, input, self.shape.as_deref())?);
+                self.input = Some(input.name.clone());
+            }
+            _ => self.without_single_input(card)?,
+        }
+        let output = scored_output(card, self.output.as_deref(), &header.outputs)?;
+        self.scores = Some(scores(card, header, output, self.scores)?);
+        self.classes = Some(classes(card, output, self.classes)?);
+        self.output = Some(output.name.clone());
         Ok(())
     }
 
-    /// Refuses batch sizes that the graph does not take.
-    pub(crate) fn check_batch(
+    /// Whether it, complete, still fits its file.
+    pub(crate) fn completes_again(
         &self,
         card: &Path,
         header: &GraphHeader,
-        max_batch: usize,
     ) -> Result<(), ModelError> {
-        let named = |tensor: &&GraphTensor| Some(&tensor.name) == self.input.as_ref();
-        let input = header.inputs.iter().find(named);
-        let Some(dimensions) = input.and_then(|input| input.shape.as_deref()) else {
-            return Ok(());
-        };
-        match dimensions.first() {
-            Some(Some(fixed)) if (*fixed, max_batch) != (1, 1) => {
+        let mut again = self.clone();
+        if self.inputs.len() != 1 {
+            (again.input, again.shape) = (None, None);
+        }
+        again.complete(card, header)
+    }
+
+    /// Refuses fields about the scores of classes.
+    fn without_classes(&self, card: &Path) -> Result<(), ModelError> {
+        let stated = [
+            ("input", self.input.is_some()),
+            ("output", self.output.is_some()),
+            ("shape", self.shape.is_some()),
+            ("classes", self.classes.is_some()),
+            ("scores", self.scores.is_some()),
+        ];
+        match stated.iter().find(|(_, stated)| *stated) {
+            Some((field, _)) => {
+                let field = format!("architecture.{field}");
+                let reason = format!("not used with task \"{}\": leave it out", self.task.name());
+                Err(ModelError::field(card, field, reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses fields about the only input.
+    fn without_single_input(&self, card: &Path) -> Result<(), ModelError> {
+        let stated = [
+            ("input", self.input.is_some()),
+            ("shape", self.shape.is_some()),
+        ];
+        match stated.iter().find(|(_, stated)| *stated) {
+            Some((field, _)) => {
+                let reason = format!(
+                    "not used with the graph's {} inputs, which have the names and shapes of the \
+                     application's: leave it out",
+                    self.inputs.len()
+                );
+                Err(ModelError::field(
+                    card,
+                    format!("architecture.{field}"),
+                    reason,
+                ))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses batch sizes that the graph does not take.
+    pub(crate) fn check_batch(&self, card: &Path, max_batch: usize) -> Result<(), ModelError> {
+        let first = |port: &Port| port.shape.as_ref().and_then(|shape| *shape.first()?);
+        let fixed = self.inputs.iter().find_map(first);
+        match fixed {
+            Some(fixed) if (fixed, max_batch) != (1, 1) => {
                 let reason = format!(
                     "{max_batch}, but the first dimension of the graph's input is fixed to \
                      {fixed}: export it with a batch axis that is left open, or, where it is 1, \
@@ -110,22 +165,29 @@ impl OnnxSpec {
         }
     }
 
-    /// Type of the input's values on the wire.
-    pub(crate) fn datatype(&self) -> Datatype {
-        match self.element {
-            ElementType::INT64 => Datatype::Int64,
-            _ => Datatype::Fp32,
+    /// Its only input, if it has one.
+    pub(crate) fn only_input(&self) -> Option<&Port> {
+        match self.inputs.as_slice() {
+            [only] => Some(only),
+            _ => None,
         }
     }
 }
 
 impl Spec for OnnxSpec {
     fn input_shape(&self) -> Vec<usize> {
-        self.shape.clone().unwrap_or_default()
+        self.shape.clone().unwrap_or_else(|| vec![1])
     }
 
     fn classes(&self) -> usize {
-        self.classes.unwrap_or_default()
+        match self.task {
+            Task::Classify => self.classes.unwrap_or_default(),
+            _ => 1,
+        }
+    }
+
+    fn task(&self) -> Task {
+        self.task
     }
 
     fn exits(&self) -> Vec<usize> {
@@ -174,6 +236,50 @@ fn choose<'a>(
         (None, []) => refuse(format!("the graph has no {field}")),
         (None, _) => refuse(format!("missing: choose one of the graph's: {}", names())),
     }
+}
+
+/// The inputs or outputs, whose types must be those of the wire.
+fn ports(card: &Path, field: &str, tensors: &[GraphTensor]) -> Result<Vec<Port>, ModelError> {
+    let port = |tensor: &GraphTensor| {
+        let datatype = tensor.element.datatype().ok_or_else(|| {
+            let reason = format!("is {}, which cannot be served", tensor.element);
+            wrong(card, field, tensor, &reason)
+        })?;
+        Ok(Port {
+            name: tensor.name.as_str().into(),
+            datatype,
+            shape: tensor.shape.clone(),
+        })
+    };
+    tensors.iter().map(port).collect()
+}
+
+/// The output that the card names, or the only one that could have scores.
+fn scored_output<'a>(
+    card: &Path,
+    named: Option<&str>,
+    known: &'a [GraphTensor],
+) -> Result<&'a GraphTensor, ModelError> {
+    let is_float = |one: &&GraphTensor| {
+        let datatype = one.element.datatype();
+        matches!(
+            datatype,
+            Some(Datatype::Fp16 | Datatype::Fp32 | Datatype::Fp64)
+        )
+    };
+    let mut floats = known.iter().filter(is_float);
+    let output = match (named, floats.next(), floats.next()) {
+        (None, Some(only), None) => only,
+        _ => choose(card, "output", named, known)?,
+    };
+    if !is_float(&output) {
+        let reason = format!(
+            "gives {}, only floats are scores of classes",
+            output.element
+        );
+        return Err(wrong(card, "output", output, &reason));
+    }
+    Ok(output)
 }
 
 fn wrong(card: &Path, field: &str, tensor: &GraphTensor, reason: &str) -> ModelError {

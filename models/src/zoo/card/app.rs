@@ -9,6 +9,7 @@ use super::check::{StatedProfile, check_distribution, check_file_name, check_pro
 use crate::error::ModelError;
 use crate::features::Features;
 use crate::networks::datatype::Datatype;
+use crate::networks::task::Task;
 use crate::regular_file;
 
 /// File name of an application card.
@@ -16,6 +17,12 @@ pub const APP_CARD: &str = "app.toml";
 
 /// The one class of an application that embeds.
 pub const EMBEDDING: &str = "embedding";
+
+/// The one class of an application whose answers are other tensors.
+pub const ANSWER: &str = "answer";
+
+/// A dimension that differs from request to request, in a [`TensorCard::shape`].
+pub const OPEN: i64 = -1;
 
 /// `models/zoo/APP/app.toml`: one application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,8 +35,8 @@ pub struct AppCard {
     /// Kind of answer.
     #[serde(default, skip_serializing_if = "Task::is_classify")]
     pub task: Task,
-    /// Class names; a label is an index into this list. An application that embeds gets the single
-    /// class [`EMBEDDING`] when its card is read.
+    /// Class names; a label is an index into this list. An application without classes gets the
+    /// single one [`EMBEDDING`] or [`ANSWER`] when its card is read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<String>,
     /// File next to the card with a class name per line, instead of `classes`.
@@ -57,18 +64,6 @@ pub struct AppCard {
     pub sneakpeek: Option<SneakPeekCard>,
 }
 
-/// Kind of answer of an application.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    /// One of its classes.
-    #[default]
-    Classify,
-    /// A vector, to be compared with others. A scheduler sees one class, whose recall is the
-    /// accuracy.
-    Embed,
-}
-
 /// Penalty of an answer after its deadline (SneakPeek eq. 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -89,8 +84,13 @@ pub struct TensorCard {
     pub name: String,
     /// Element type.
     pub datatype: Datatype,
-    /// Shape without the batch dimension.
-    pub shape: Vec<usize>,
+    /// Shape without the batch dimension; [`OPEN`] for a dimension that differs from request to
+    /// request.
+    pub shape: Vec<i64>,
+    /// A common shape of an input with open dimensions, at which latencies are measured; 1 for each
+    /// of them by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<Vec<usize>>,
 }
 
 /// The validation set.
@@ -157,20 +157,26 @@ impl AppCard {
     /// Fills in fields that a card may leave out.
     fn complete(&mut self, file: &Path) -> Result<(), ModelError> {
         match (&self.classes_file, self.task) {
-            (_, Task::Embed) if !self.classes.is_empty() || self.classes_file.is_some() => {
-                let reason = "not allowed for an application that embeds";
-                return Err(ModelError::field(file, "classes", reason));
+            (_, task) if !task.is_classify() => {
+                if !self.classes.is_empty() || self.classes_file.is_some() {
+                    let reason = format!("not allowed with task \"{}\"", task.name());
+                    return Err(ModelError::field(file, "classes", reason));
+                }
+                let only = match task {
+                    Task::Embed => EMBEDDING,
+                    _ => ANSWER,
+                };
+                self.classes = vec![only.to_owned()];
             }
-            (_, Task::Embed) => self.classes = vec![EMBEDDING.to_owned()],
-            (Some(_), Task::Classify) if !self.classes.is_empty() => {
+            (Some(_), _) if !self.classes.is_empty() => {
                 let reason = "is set together with `classes`: use one of the two";
                 return Err(ModelError::field(file, "classes_file", reason));
             }
-            (Some(labels), Task::Classify) => {
+            (Some(labels), _) => {
                 check_file_name(file, "classes_file", labels)?;
                 self.classes = read_classes(&file.with_file_name(labels))?;
             }
-            (None, Task::Classify) => {}
+            (None, _) => {}
         }
         let classes = self.classes.len();
         let even = vec![1.0 / classes.max(1) as f64; classes];
@@ -228,15 +234,19 @@ impl AppCard {
                 return Err(ModelError::field(file, field, "is empty"));
             }
         }
-        for (i, input) in self.inputs.iter().enumerate() {
-            if input.datatype == Datatype::Bytes && input.shape != [1] {
-                let reason = format!("{:?}, must be [1]: one text per request", input.shape);
-                return Err(ModelError::field(
-                    file,
-                    format!("inputs[{i}].shape"),
-                    reason,
-                ));
+        for (field, tensors) in [("inputs", &self.inputs), ("outputs", &self.outputs)] {
+            for (i, tensor) in tensors.iter().enumerate() {
+                tensor.check(file, &format!("{field}[{i}]"))?;
             }
+        }
+        let open = |input: &&TensorCard| !input.is_flat();
+        if let (Some(_), Some(input)) = (&self.sneakpeek, self.inputs.iter().find(open)) {
+            let reason = format!(
+                "neighbours need inputs of fixed shapes of FP32, and `{}` is another: leave out \
+                 [sneakpeek]",
+                input.name
+            );
+            return Err(ModelError::field(file, "sneakpeek", reason));
         }
         if self.non_finite && self.sneakpeek.is_some() {
             let reason = "true, but numbers that are not finite have no neighbours: leave out \
@@ -250,21 +260,73 @@ impl AppCard {
     }
 }
 
-// === impl Task ===
-
-impl Task {
-    fn is_classify(&self) -> bool {
-        *self == Self::Classify
-    }
-}
-
 // === impl TensorCard ===
 
 impl TensorCard {
-    /// Values in one tensor. Saturates.
+    /// A tensor of fixed dimensions.
+    pub fn fixed(name: impl Into<String>, datatype: Datatype, shape: &[usize]) -> Self {
+        let size = |&size: &usize| i64::try_from(size).unwrap_or(i64::MAX);
+        Self {
+            name: name.into(),
+            datatype,
+            shape: shape.iter().map(size).collect(),
+            typical: None,
+        }
+    }
+
+    /// Values in one tensor; 1 for an open dimension. Saturates.
     pub fn width(&self) -> usize {
-        let dimensions = self.shape.iter();
-        dimensions.fold(1, |width: usize, &size| width.saturating_mul(size))
+        let sizes = self.typical_shape().into_iter();
+        sizes.fold(1, usize::saturating_mul)
+    }
+
+    /// Its shape, if no dimension is open.
+    pub fn fixed_shape(&self) -> Option<Vec<usize>> {
+        let sizes = self.shape.iter().map(|&size| usize::try_from(size).ok());
+        sizes.collect()
+    }
+
+    /// A shape of a request.
+    pub fn typical_shape(&self) -> Vec<usize> {
+        let sizes = self
+            .shape
+            .iter()
+            .map(|&size| usize::try_from(size).unwrap_or(1));
+        self.typical.clone().unwrap_or_else(|| sizes.collect())
+    }
+
+    /// Whether its values alone say all: other tensors keep their shape with them.
+    pub fn is_flat(&self) -> bool {
+        let is_plain = match self.datatype {
+            Datatype::Fp32 | Datatype::Int64 | Datatype::Uint8 => true,
+            Datatype::Bytes => self.shape == [1],
+            _ => false,
+        };
+        is_plain && self.fixed_shape().is_some()
+    }
+
+    fn check(&self, file: &Path, at: &str) -> Result<(), ModelError> {
+        let is_size = |&size: &i64| size >= 1 || size == OPEN;
+        if !self.shape.iter().all(is_size) {
+            let reason = format!(
+                "{:?}, must be sizes of at least 1, or -1 for a dimension that differs from \
+                 request to request",
+                self.shape
+            );
+            return Err(ModelError::field(file, format!("{at}.shape"), reason));
+        }
+        let Some(typical) = &self.typical else {
+            return Ok(());
+        };
+        let fits = typical.len() == self.shape.len()
+            && typical.iter().zip(&self.shape).all(|(&typical, &size)| {
+                typical >= 1 && usize::try_from(size).map_or(true, |size| size == typical)
+            });
+        if !fits {
+            let reason = format!("{typical:?}, must be a shape of {:?}", self.shape);
+            return Err(ModelError::field(file, format!("{at}.typical"), reason));
+        }
+        Ok(())
     }
 }
 

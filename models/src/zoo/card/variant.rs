@@ -135,7 +135,7 @@ impl VariantCard {
         };
         let header = onnx::read_header(file, &self.weights)?;
         spec.complete(file, &header)?;
-        spec.check_batch(file, &header, self.max_batch)?;
+        spec.check_batch(file, self.max_batch)?;
         if (self.stages, self.exits.len()) != (1, 1) {
             let reason = "an ONNX graph is one stage with one exit";
             return Err(ModelError::field(file, "stages", reason));

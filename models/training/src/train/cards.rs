@@ -22,11 +22,7 @@ pub(super) fn app(
     sneakpeek: Option<SneakPeekCard>,
 ) -> AppCard {
     let classes = facts.classes.len();
-    let output = |name: &str, datatype, width| TensorCard {
-        name: name.to_owned(),
-        datatype,
-        shape: vec![width],
-    };
+    let output = |name: &str, datatype, width: usize| TensorCard::fixed(name, datatype, &[width]);
     AppCard {
         non_finite: false,
         name: facts.name.to_owned(),

@@ -31,11 +31,7 @@ pub(super) struct FallRecipe;
 
 impl Recipe for FallRecipe {
     fn facts(&self) -> AppFacts {
-        let tensor = |name: &str, shape| TensorCard {
-            name: name.to_owned(),
-            datatype: Datatype::Fp32,
-            shape,
-        };
+        let tensor = |name: &str, shape: &[usize]| TensorCard::fixed(name, Datatype::Fp32, shape);
         AppFacts {
             name: "fall",
             summary: "Fall detection: three seconds of one subject, 50 Hz accelerations in g and \
@@ -45,8 +41,8 @@ impl Recipe for FallRecipe {
             penalty: Penalty::Sigmoid,
             workload_mix: vec![1.0 - FALL_SHARE, FALL_SHARE],
             inputs: vec![
-                tensor(ACCELERATION, vec![SAMPLES, AXES]),
-                tensor(CLIP, vec![FRAMES, SIDE, SIDE]),
+                tensor(ACCELERATION, &[SAMPLES, AXES]),
+                tensor(CLIP, &[FRAMES, SIDE, SIDE]),
             ],
         }
     }

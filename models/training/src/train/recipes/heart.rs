@@ -30,11 +30,7 @@ impl Recipe for HeartRecipe {
             slo_ms: 150.0,
             penalty: Penalty::Sigmoid,
             workload_mix: workload_mix().to_vec(),
-            inputs: vec![TensorCard {
-                name: "beat".to_owned(),
-                datatype: Datatype::Fp32,
-                shape: vec![SAMPLES],
-            }],
+            inputs: vec![TensorCard::fixed("beat", Datatype::Fp32, &[SAMPLES])],
         }
     }
 

@@ -25,11 +25,11 @@ impl Recipe for ImagesRecipe {
             slo_ms: 150.0,
             penalty: Penalty::Sigmoid,
             workload_mix: vec![1.0 / CLASSES as f64; CLASSES],
-            inputs: vec![TensorCard {
-                name: "image".to_owned(),
-                datatype: Datatype::Fp32,
-                shape: vec![COLOURS, SIZE, SIZE],
-            }],
+            inputs: vec![TensorCard::fixed(
+                "image",
+                Datatype::Fp32,
+                &[COLOURS, SIZE, SIZE],
+            )],
         }
     }
 

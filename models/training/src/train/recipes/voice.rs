@@ -25,11 +25,7 @@ impl Recipe for VoiceRecipe {
             slo_ms: 150.0,
             penalty: Penalty::Sigmoid,
             workload_mix: vec![1.0 / CLASSES as f64; CLASSES],
-            inputs: vec![TensorCard {
-                name: "audio".to_owned(),
-                datatype: Datatype::Fp32,
-                shape: vec![SAMPLES],
-            }],
+            inputs: vec![TensorCard::fixed("audio", Datatype::Fp32, &[SAMPLES])],
         }
     }
 

@@ -1,0 +1,276 @@
+//! `switchyard add`: serve a model from its own files.
+
+mod config;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use switchyard_executor::manifest::Manifest;
+use switchyard_executor::{Device, ModelSource, trial};
+use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
+use switchyard_models::onnx::{OnnxScores, engine_name};
+use switchyard_models::zoo::{Description, Statement, describe};
+use switchyard_models::{Architecture, VariantCard, Zoo};
+
+use super::failure::Failure;
+use super::output::{Folders, check_file, check_folder};
+use super::print;
+
+/// Serve a model from its own files: writes its cards, tries it and names it in a configuration
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  switchyard add detector.onnx
+  switchyard add resnet50.onnx --classes imagenet.txt --quality 0.76
+  switchyard add all-MiniLM-L6-v2/ --as search/minilm
+  switchyard add encoder.onnx --shape input_ids=64 --shape attention_mask=64
+  switchyard serve --config switchyard.toml
+
+An ONNX graph answers with its own outputs (task \"tensors\"); with --classes it classifies. A folder
+of Hugging Face has config.json, model.safetensors and tokenizer.json. A variant of an existing app
+must have the app's inputs and outputs.")]
+pub(super) struct AddArgs {
+    /// A file *.onnx, or a folder as downloaded from the Hugging Face hub
+    #[arg(value_name = "SOURCE")]
+    source: PathBuf,
+    /// Names of the app and of the variant [default: SOURCE's name, and \"v1\"]
+    #[arg(long = "as", value_name = "APP[/VARIANT]")]
+    name: Option<String>,
+    /// Folder of models, which is made
+    #[arg(long, value_name = "DIR", default_value = "models/zoo")]
+    zoo: PathBuf,
+    /// Configuration that gets the app; made if it is missing
+    #[arg(long, value_name = "FILE", default_value = "switchyard.toml")]
+    config: PathBuf,
+    /// classify, embed, regress, score or tensors [default: read from SOURCE]
+    #[arg(long, value_name = "TASK", value_parser = task)]
+    task: Option<Task>,
+    /// File with a class name per line: the graph classifies
+    #[arg(long, value_name = "FILE")]
+    classes: Option<PathBuf>,
+    /// Meaning of a classifier's numbers: logits or probabilities
+    #[arg(long, value_name = "MEANING", value_parser = scores)]
+    scores: Option<OnnxScores>,
+    /// The output with the classifier's numbers, if the graph has several
+    #[arg(long, value_name = "NAME")]
+    output: Option<String>,
+    /// Common shape of an input with open dimensions, without the batch: NAME=64 or NAME=3x640x640
+    #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = shape)]
+    shapes: Vec<(String, Vec<usize>)>,
+    /// Largest batch
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    max_batch: u32,
+    /// Share of right answers, or another quality from 0 to 1; policies compare variants by it
+    #[arg(long, value_name = "Q", value_parser = quality)]
+    quality: Option<f64>,
+    /// Time from arrival to deadline, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 1_000.0)]
+    slo_ms: f64,
+}
+
+fn task(text: &str) -> Result<Task, String> {
+    let all = [
+        Task::Classify,
+        Task::Embed,
+        Task::Regress,
+        Task::Score,
+        Task::Tensors,
+    ];
+    let found = all.into_iter().find(|task| task.name() == text);
+    found.ok_or_else(|| "expected classify, embed, regress, score or tensors".to_owned())
+}
+
+fn scores(text: &str) -> Result<OnnxScores, String> {
+    match text {
+        "logits" => Ok(OnnxScores::Logits),
+        "probabilities" => Ok(OnnxScores::Probabilities),
+        _ => Err("expected logits or probabilities".to_owned()),
+    }
+}
+
+fn quality(text: &str) -> Result<f64, String> {
+    let quality: f64 = text.parse().map_err(|_| "expected a number")?;
+    match (0.0..=1.0).contains(&quality) {
+        true => Ok(quality),
+        false => Err("expected a number from 0 to 1".to_owned()),
+    }
+}
+
+fn shape(text: &str) -> Result<(String, Vec<usize>), String> {
+    let refuse = || "expected NAME=SIZE or NAME=SIZExSIZE".to_owned();
+    let (name, sizes) = text.split_once('=').ok_or_else(refuse)?;
+    let sizes = sizes
+        .split('x')
+        .map(|size| size.parse().map_err(|_| refuse()));
+    Ok((name.to_owned(), sizes.collect::<Result<_, _>>()?))
+}
+
+/// Writes the cards, tries the model and names it in the configuration.
+pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
+    let (app, variant) = args.names()?;
+    check_folder("--zoo", &args.zoo)?;
+    check_file("--config", &args.config, Folders::Exist)?;
+    let place = args.zoo.join(&app).join(&variant);
+    if place.exists() {
+        return Err(Failure::input(format!(
+            "{}: exists; choose another variant: --as {app}/NAME",
+            place.display()
+        )));
+    }
+    let statement = args.statement(&app, &variant)?;
+    let described = describe(&args.source, &statement).map_err(Failure::input)?;
+    fs::create_dir_all(&args.zoo).map_err(|error| written(&args.zoo, &error))?;
+    // Everything is tried in a folder of its own, on the same disk.
+    let draft = tempfile::Builder::new()
+        .prefix(".adding-")
+        .tempdir_in(&args.zoo);
+    let draft = draft.map_err(|error| written(&args.zoo, &error))?;
+    let is_new = !args.zoo.join(&app).join(APP_CARD).is_file();
+    write(&described, draft.path(), &args.zoo, is_new)?;
+    let card = try_out(draft.path(), &app, &variant)?;
+    let (from, to) = match is_new {
+        true => (draft.path().join(&app), args.zoo.join(&app)),
+        false => (draft.path().join(&app).join(&variant), place),
+    };
+    fs::rename(&from, &to).map_err(|error| written(&to, &error))?;
+    config::add(&args.config, &args.zoo, &app)?;
+    print::line(args.report(&app, &card))
+}
+
+// === impl AddArgs ===
+
+impl AddArgs {
+    /// The names of the app and the variant, which are names of folders.
+    fn names(&self) -> Result<(String, String), Failure> {
+        let resolved = self
+            .source
+            .canonicalize()
+            .map_err(|error| Failure::input(format!("{}: {error}", self.source.display())))?;
+        let stem = resolved.file_stem().unwrap_or_default().to_string_lossy();
+        let (app, variant) = match &self.name {
+            None => (stem.to_lowercase(), "v1".to_owned()),
+            Some(name) => match name.split_once('/') {
+                Some((app, variant)) => (app.to_owned(), variant.to_owned()),
+                None => (name.clone(), "v1".to_owned()),
+            },
+        };
+        let is_plain = |name: &str| {
+            let known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            !name.is_empty() && !name.starts_with('.') && name.chars().all(known)
+        };
+        match is_plain(&app) && is_plain(&variant) {
+            true => Ok((app, variant)),
+            false => Err(Failure::input(format!(
+                "--as {app}/{variant}: names have letters, digits, `-`, `_` and `.`, and begin \
+                 with none of the dots"
+            ))),
+        }
+    }
+
+    fn statement(&self, app: &str, variant: &str) -> Result<Statement, Failure> {
+        let classes = match &self.classes {
+            Some(file) => {
+                let text = fs::read_to_string(file)
+                    .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
+                text.lines().map(|line| line.trim().to_owned()).collect()
+            }
+            None => Vec::new(),
+        };
+        if !(self.slo_ms.is_finite() && self.slo_ms > 0.0) {
+            let slo_ms = self.slo_ms;
+            return Err(Failure::input(format!(
+                "--slo-ms {slo_ms}: must be above 0"
+            )));
+        }
+        Ok(Statement {
+            app: app.to_owned(),
+            variant: variant.to_owned(),
+            task: self.task,
+            classes,
+            scores: self.scores,
+            output: self.output.clone(),
+            typical: self.shapes.clone(),
+            max_batch: self.max_batch as usize,
+            quality: self.quality.unwrap_or(1.0),
+            slo_ms: self.slo_ms,
+            command: format!("switchyard add {}", self.source.display()),
+        })
+    }
+
+    fn report(&self, app: &str, card: &VariantCard) -> String {
+        let engine = match &card.architecture {
+            Architecture::Onnx(_) => engine_name(),
+            _ => "switchyard's own kernels",
+        };
+        let quality = match self.quality {
+            Some(quality) => format!("quality {quality}, as stated"),
+            None => "quality unknown, counted as 1: --quality states it".to_owned(),
+        };
+        format!(
+            "added {app}/{}: {} parameters on {engine}, batches of 1 to {}, {quality}\n\
+             serve it: switchyard serve --config {}",
+            card.name,
+            card.parameters,
+            card.max_batch,
+            self.config.display()
+        )
+    }
+}
+
+fn written(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::input(format!("{}: {error}", path.display()))
+}
+
+/// Writes the cards and the files below `draft`; an existing app's card is copied.
+fn write(described: &Description, draft: &Path, zoo: &Path, is_new: bool) -> Result<(), Failure> {
+    let app = draft.join(&described.app.name);
+    let variant = app.join(&described.variant.name);
+    fs::create_dir_all(&variant).map_err(|error| written(&variant, &error))?;
+    let card = match is_new {
+        true => toml::to_string(&described.app).map_err(Failure::check)?,
+        false => {
+            let file = zoo.join(&described.app.name).join(APP_CARD);
+            fs::read_to_string(&file).map_err(|error| written(&file, &error))?
+        }
+    };
+    let put = |file: PathBuf, text: String| {
+        fs::write(&file, text).map_err(|error| written(&file, &error))
+    };
+    put(app.join(APP_CARD), card)?;
+    let card = toml::to_string(&described.variant).map_err(Failure::check)?;
+    put(variant.join(VARIANT_CARD), card)?;
+    for (from, to) in &described.files {
+        let to = variant.join(to);
+        let folder = to.parent().unwrap_or(&variant);
+        fs::create_dir_all(folder).map_err(|error| written(folder, &error))?;
+        fs::copy(from, &to).map_err(|error| written(from, &error))?;
+    }
+    Ok(())
+}
+
+/// Reads the cards as a server does, and runs one input and, where the card allows it, two. A graph
+/// without an axis of rows gets batches of one.
+fn try_out(draft: &Path, app: &str, variant: &str) -> Result<VariantCard, Failure> {
+    let file = draft.join(app).join(variant).join(VARIANT_CARD);
+    let zoo = Zoo::open(draft).map_err(Failure::input)?;
+    let manifest = Manifest::all(&zoo).map_err(Failure::input)?;
+    let variants = manifest.source.entries().iter();
+    let name = format!("{app}/{variant}");
+    let id = variants.zip(0..).find(|(entry, _)| entry.name == name);
+    let id = id.map(|(_, id)| switchyard_core::ids::VariantId(id));
+    let id = id.ok_or_else(|| Failure::check(format!("{name} is missing in its own draft")))?;
+    let loaded = manifest
+        .source
+        .load(id, &Device::Cpu)
+        .map_err(Failure::input)?;
+    trial::run(&loaded, &Device::Cpu).map_err(Failure::input)?;
+    let mut card = VariantCard::read(&file).map_err(Failure::input)?;
+    if card.max_batch > 1 && trial::run_rows(&loaded, 2).is_err() {
+        let text = fs::read_to_string(&file).map_err(|error| written(&file, &error))?;
+        let from = format!("max_batch = {}", card.max_batch);
+        let text = text.replacen(&from, "max_batch = 1", 1);
+        fs::write(&file, text).map_err(|error| written(&file, &error))?;
+        card.max_batch = 1;
+    }
+    Ok(card)
+}

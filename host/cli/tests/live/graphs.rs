@@ -1,0 +1,286 @@
+//! Graphs of several named tensors over HTTP: any types, open dimensions, several outputs.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use switchyard_server::config::Config;
+use switchyard_server::server::{Listeners, ServeError, Server};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::client::Client;
+use crate::onnx::{FLOAT, Graph, INT64, Node, OPEN, Value as Port};
+
+const CARD: &str = r#"
+name = "graph"
+summary = "A graph"
+weights = "model.onnx"
+max_batch = 8
+stages = 1
+[architecture]
+kind = "onnx"
+TASK
+[[exits]]
+name = "final"
+after_stage = 1
+accuracy = 0.9
+[provenance]
+command = "by hand"
+data = "none"
+"#;
+
+/// `sum = x + y` and `same = k`.
+const TENSORS: &str = r#"
+name = "tensors"
+summary = "Sums"
+task = "tensors"
+slo_ms = 10000.0
+penalty = "step"
+[[inputs]]
+name = "x"
+datatype = "FP32"
+shape = [-1]
+typical = [4]
+[[inputs]]
+name = "y"
+datatype = "FP32"
+shape = [1]
+[[inputs]]
+name = "k"
+datatype = "INT64"
+shape = [2]
+[[outputs]]
+name = "sum"
+datatype = "FP32"
+shape = [-1]
+[[outputs]]
+name = "same"
+datatype = "INT64"
+shape = [2]
+"#;
+
+/// Scores of two classes from two inputs.
+const PAIRS: &str = r#"
+name = "pairs"
+summary = "Pairs"
+classes = ["first", "second"]
+slo_ms = 10000.0
+penalty = "step"
+[[inputs]]
+name = "x"
+datatype = "FP32"
+shape = [2]
+[[inputs]]
+name = "y"
+datatype = "FP32"
+shape = [2]
+[[outputs]]
+name = "probabilities"
+datatype = "FP32"
+shape = [2]
+[[outputs]]
+name = "label"
+datatype = "INT64"
+shape = [1]
+"#;
+
+fn write_app(zoo: &Path, name: &str, card: &str, task: &str, graph: Graph) {
+    let variant = zoo.join(name).join("graph");
+    std::fs::create_dir_all(&variant).unwrap();
+    std::fs::write(zoo.join(name).join("app.toml"), card).unwrap();
+    std::fs::write(variant.join("model.toml"), CARD.replace("TASK", task)).unwrap();
+    std::fs::write(variant.join("model.onnx"), graph.bytes()).unwrap();
+}
+
+fn write_zoo(zoo: &Path) {
+    let tensors = Graph {
+        nodes: vec![
+            Node::new("Add", &["x", "y"], "sum"),
+            Node::new("Identity", &["k"], "same"),
+        ],
+        inputs: vec![
+            Port::new("k", INT64, Some(&[OPEN, 2])),
+            Port::new("x", FLOAT, Some(&[OPEN, OPEN])),
+            Port::new("y", FLOAT, Some(&[OPEN, 1])),
+        ],
+        outputs: vec![
+            Port::new("same", INT64, Some(&[OPEN, 2])),
+            Port::new("sum", FLOAT, Some(&[OPEN, OPEN])),
+        ],
+        ..Graph::default()
+    };
+    write_app(zoo, "tensors", TENSORS, "task = \"tensors\"", tensors);
+    let pairs = Graph {
+        nodes: vec![Node::new("Add", &["x", "y"], "logits")],
+        inputs: vec![
+            Port::new("x", FLOAT, Some(&[OPEN, 2])),
+            Port::new("y", FLOAT, Some(&[OPEN, 2])),
+        ],
+        outputs: vec![Port::new("logits", FLOAT, Some(&[OPEN, 2]))],
+        ..Graph::default()
+    };
+    write_app(zoo, "pairs", PAIRS, "", pairs);
+}
+
+/// A server of both applications.
+struct Graphs {
+    http: SocketAddr,
+    _zoo: TempDir,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Graphs {
+    async fn start() -> Self {
+        let zoo = TempDir::new().unwrap();
+        write_zoo(zoo.path());
+        let text = format!(
+            r#"
+[server]
+http = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+[[app]]
+name = "tensors"
+zoo = "{dir}"
+[[app]]
+name = "pairs"
+zoo = "{dir}"
+[[worker]]
+name = "w"
+memory_mb = 64
+[[pool]]
+name = "graphs"
+apps = ["tensors", "pairs"]
+workers = ["w"]
+policy = "none"
+[policies]
+dir = "{dir}"
+[profile]
+dir = "{dir}"
+measure_s = 1
+"#,
+            dir = zoo.path().display()
+        );
+        let config = Config::parse(&text, Path::new("test.toml"), Path::new("")).unwrap();
+        let listeners = Listeners::bind(&config.server).await.unwrap();
+        let starting = tokio::task::spawn_blocking(move || Server::start(config));
+        let server = starting.await.unwrap().unwrap();
+        let http = listeners.http_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(listeners, async {
+            let _ = stopped.await;
+        }));
+        Self {
+            http,
+            _zoo: zoo,
+            stop,
+            serving,
+        }
+    }
+
+    async fn infer(&self, app: &str, inputs: Value) -> (u16, Value) {
+        let mut client = Client::connect(self.http).await;
+        let body = json!({ "inputs": inputs }).to_string();
+        let path = format!("/v2/models/{app}/infer");
+        let answer = client.send("POST", &path, body).await.unwrap();
+        (answer.status, answer.json())
+    }
+
+    async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.serving.await.unwrap().unwrap();
+    }
+}
+
+fn input(name: &str, datatype: &str, shape: &[usize], data: Value) -> Value {
+    json!({ "name": name, "datatype": datatype, "shape": shape, "data": data })
+}
+
+/// `x` of `rows` rows of `width` numbers, one `y` and two `k` per row.
+fn sums(rows: usize, width: usize) -> Value {
+    let x: Vec<usize> = (0..rows * width).collect();
+    let y: Vec<usize> = (0..rows).map(|row| 100 * row).collect();
+    let k: Vec<i64> = (0..2 * rows as i64).map(|k| k - 3).collect();
+    json!([
+        input("x", "FP32", &[rows, width], json!(x)),
+        input("k", "INT64", &[rows, 2], json!(k)),
+        input("y", "FP32", &[rows, 1], json!(y)),
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tensors_of_any_shape_go_in_and_come_out() {
+    let graphs = Graphs::start().await;
+    for (rows, width) in [(1, 3), (2, 5), (8, 1)] {
+        let (status, answer) = graphs.infer("tensors", sums(rows, width)).await;
+        assert_eq!(status, 200, "{answer}");
+        let outputs = answer["outputs"].as_array().unwrap();
+        assert_eq!(outputs[0]["name"], "sum");
+        assert_eq!(outputs[0]["shape"], json!([rows, width]));
+        let sum = (0..rows * width).map(|i| i as f64 + 100.0 * (i / width) as f64);
+        assert_eq!(outputs[0]["data"], json!(sum.collect::<Vec<f64>>()));
+        assert_eq!(outputs[1]["name"], "same");
+        assert_eq!(outputs[1]["datatype"], "INT64");
+        let same: Vec<i64> = (0..2 * rows as i64).map(|k| k - 3).collect();
+        assert_eq!(outputs[1]["data"], json!(same));
+    }
+    // At the same time, in other shapes: each gets its own answer.
+    let mixed = [(1, 3), (1, 4), (2, 3), (1, 4), (3, 2), (1, 1)];
+    let calls = mixed.map(|(rows, width)| graphs.infer("tensors", sums(rows, width)));
+    for ((rows, width), (status, answer)) in mixed.into_iter().zip(join(calls).await) {
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(answer["outputs"][0]["shape"], json!([rows, width]));
+        let first = answer["outputs"][0]["data"].as_array().unwrap();
+        assert_eq!(first.len(), rows * width);
+        assert_eq!(first[width - 1], json!(width as f64 - 1.0));
+    }
+    let mut wrong = sums(1, 3);
+    wrong[1] = input("k", "INT64", &[1, 3], json!([1, 2, 3]));
+    let (status, answer) = graphs.infer("tensors", wrong).await;
+    let error = answer["error"].as_str().unwrap().to_owned();
+    assert_eq!(status, 400, "{error}");
+    assert!(error.contains("expected [rows, 2], got [1, 3]"), "{error}");
+    graphs.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_classifier_may_take_several_inputs() {
+    let graphs = Graphs::start().await;
+    let inputs = json!([
+        input("y", "FP32", &[2, 2], json!([0.0, 0.0, 5.0, 0.0])),
+        input("x", "FP32", &[2, 2], json!([1.0, 3.0, 0.0, 2.0])),
+    ]);
+    let (status, answer) = graphs.infer("pairs", inputs).await;
+    assert_eq!(status, 200, "{answer}");
+    let probabilities = answer["outputs"][0]["data"].as_array().unwrap();
+    let wanted = [2.0_f64, -3.0].map(|difference| 1.0 / (1.0 + difference.exp()));
+    for (row, wanted) in wanted.into_iter().enumerate() {
+        let found = probabilities[2 * row].as_f64().unwrap();
+        assert!((found - wanted).abs() < 1e-6, "{found} for {wanted}");
+    }
+    assert_eq!(answer["outputs"][1]["data"], json!([1, 0]));
+    graphs.stop().await;
+}
+
+/// All of them at the same time.
+async fn join<T>(calls: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut calls: Vec<_> = calls.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<T>> = calls.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (call, done) in calls.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let std::task::Poll::Ready(end) = call.as_mut().poll(context)
+            {
+                *done = Some(end);
+            }
+        }
+        match done.iter().all(Option::is_some) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}

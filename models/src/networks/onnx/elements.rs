@@ -1,0 +1,54 @@
+//! Elements of raw tensors as numbers of a type.
+
+use std::borrow::Cow;
+
+use bytemuck::Pod;
+use bytes::Bytes;
+use candle_core::Result;
+
+use crate::networks::datatype::Datatype;
+use crate::networks::graph::{RawData, RawTensor};
+
+/// The numbers of little-endian bytes; a copy only if the bytes are not aligned.
+pub(super) fn numbers<T: Pod>(tensor: &RawTensor) -> Result<Cow<'_, [T]>> {
+    let Some(bytes) = tensor.numbers() else {
+        candle_core::bail!("strings where {} was expected", tensor.datatype.name());
+    };
+    let count: usize = tensor.shape.iter().product();
+    if bytes.len() != count * size_of::<T>() {
+        let (found, shape) = (bytes.len(), &tensor.shape);
+        candle_core::bail!(
+            "{found} bytes for {shape:?} of {} bytes each",
+            size_of::<T>()
+        );
+    }
+    Ok(match bytemuck::try_cast_slice(bytes) {
+        Ok(numbers) => Cow::Borrowed(numbers),
+        Err(_) => Cow::Owned(bytemuck::allocation::pod_collect_to_vec(bytes)),
+    })
+}
+
+/// A tensor of numbers.
+pub(super) fn tensor<T: Pod>(datatype: Datatype, shape: Vec<usize>, numbers: &[T]) -> RawTensor {
+    RawTensor {
+        datatype,
+        shape,
+        data: RawData::Numbers(Bytes::copy_from_slice(bytemuck::cast_slice(numbers))),
+    }
+}
+
+/// Floats of any width as f32.
+pub(super) fn floats(tensor: &RawTensor) -> Result<Vec<f32>> {
+    match tensor.datatype {
+        Datatype::Fp32 => numbers::<f32>(tensor).map(Cow::into_owned),
+        Datatype::Fp64 => {
+            let wide = numbers::<f64>(tensor)?;
+            Ok(wide.iter().map(|&number| number as f32).collect())
+        }
+        Datatype::Fp16 => {
+            let half = numbers::<half::f16>(tensor)?;
+            Ok(half.iter().map(|number| number.to_f32()).collect())
+        }
+        other => candle_core::bail!("{} where floats were expected", other.name()),
+    }
+}
