@@ -162,7 +162,7 @@ impl AddArgs {
             true => Ok((app, variant)),
             false => Err(Failure::input(format!(
                 "--as {app}/{variant}: names have letters, digits, `-`, `_` and `.`, and begin \
-                 with none of the dots"
+                 with a letter, a digit, `-` or `_`"
             ))),
         }
     }
