@@ -107,23 +107,19 @@ fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), M
         };
     }
     let takes_text = variant.architecture.takes_text();
-    let strange = |input: &TensorCard| (input.datatype == Datatype::Bytes) != takes_text;
-    match app
-        .inputs
-        .iter()
-        .filter(is_read)
-        .find(|input| strange(input))
-    {
-        Some(input) if takes_text => {
-            let reason = format!("takes text, input `{}` is not BYTES", input.name);
-            Err(ModelError::field(file, "architecture", reason))
-        }
-        Some(input) => {
-            let reason = format!("takes values, input `{}` is BYTES", input.name);
-            Err(ModelError::field(file, "architecture", reason))
-        }
-        None => Ok(()),
-    }
+    let is_text = |input: &TensorCard| input.datatype == Datatype::Bytes;
+    let strange = |input: &TensorCard| !input.is_flat() || is_text(input) != takes_text;
+    let mut read = app.inputs.iter().filter(is_read);
+    let Some(input) = read.find(|input| strange(input)) else {
+        return Ok(());
+    };
+    let takes = match takes_text {
+        true => "takes text, one per request: BYTES [1]",
+        false => "takes values of fixed dimensions: FP32",
+    };
+    let (name, datatype, shape) = (&input.name, input.datatype.name(), &input.shape);
+    let reason = format!("{takes}; the application's input `{name}` is {datatype} {shape:?}");
+    Err(ModelError::field(file, "architecture", reason))
 }
 
 /// Checks that the application's inputs are those of a graph, by name; an only one by its place.

@@ -278,7 +278,7 @@ fn an_application_of_texts_must_fit_its_variants() {
         classes,
         bytes,
         "datatype = \"BYTES\"\nshape = [2]",
-        "`inputs[0].shape`",
+        "takes text",
     );
     refused(
         classes,
