@@ -90,6 +90,8 @@ fn a_graph_is_added_with_its_cards_and_named_in_the_configuration() {
     assert_eq!(kinds.card.classes, ["even", "odd", "none"]);
     let config = fs::read_to_string(folder.path().join("switchyard.toml")).unwrap();
     assert!(config.contains("apps = [\"pulse\", \"kinds\"]"), "{config}");
+    // Without it the server does not start.
+    assert!(folder.path().join("policies").is_dir());
 }
 
 /// Nothing is left behind, and every refusal has a way out.

@@ -18,13 +18,22 @@ workers = ["cpu"]
 policy = "none"
 "#;
 
+/// The folder that a configuration has policies in by default.
+const POLICIES: &str = "policies";
+
 /// Names the app, and puts it into the first pool. Comments and order are kept. Does nothing for an
 /// app that the file has.
 pub(super) fn add(file: &Path, zoo: &Path, app: &str) -> Result<(), Failure> {
     let refuse = |reason: String| Failure::input(format!("{}: {reason}", file.display()));
     let text = match fs::read_to_string(file) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => NEW.to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // The server watches it.
+            let policies = file.with_file_name(POLICIES);
+            let made = fs::create_dir_all(&policies);
+            made.map_err(|error| refuse(format!("{}: {error}", policies.display())))?;
+            NEW.to_owned()
+        }
         Err(error) => return Err(refuse(error.to_string())),
     };
     let folder = zoo
