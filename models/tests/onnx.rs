@@ -10,6 +10,9 @@ mod onnx;
 #[allow(dead_code)]
 mod onnx_zoo;
 
+#[path = "onnx/named.rs"]
+mod named;
+
 use std::path::{Path, PathBuf};
 
 use candle_core::{Device, Tensor};

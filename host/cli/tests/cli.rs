@@ -9,8 +9,12 @@ mod onnx;
 #[path = "../../../models/tests/common/onnx_zoo.rs"]
 #[allow(dead_code)]
 mod onnx_zoo;
+#[path = "../../../models/tests/common/text.rs"]
+#[allow(dead_code)]
+mod text_zoo;
 
 mod cli {
+    mod add;
     mod binary;
     mod codes;
     mod configuration;

@@ -9,6 +9,9 @@
 #[path = "../../../models/tests/common/onnx.rs"]
 #[allow(dead_code)]
 mod onnx;
+#[path = "../../../models/tests/common/onnx_zoo.rs"]
+#[allow(dead_code)]
+mod onnx_zoo;
 #[path = "../../../tests/common/pypi.rs"]
 mod pypi;
 #[path = "../../../models/tests/common/text.rs"]
@@ -22,6 +25,7 @@ mod live {
     pub(crate) mod logs;
     pub(crate) mod metrics;
     pub(crate) mod test_bed;
+    pub(crate) mod zoo_server;
 
     mod conservation;
     mod drift;

@@ -91,7 +91,7 @@ fn tensors(model: &LoadedModel, row: &mut JobRow) -> Result<Vec<RawTensor>, Exec
 }
 
 /// The tensor of one row.
-pub(crate) fn raw(input: InputTensor, spec: &InputSpec) -> RawTensor {
+fn raw(input: InputTensor, spec: &InputSpec) -> RawTensor {
     let data = match input {
         InputTensor::Raw(tensor) => return tensor,
         InputTensor::F32(values) => wire(&values),

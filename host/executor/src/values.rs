@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytemuck::Pod;
 use bytes::Bytes;
 
 /// The numbers of one input of one request, shared by its clones. Large inputs stay in the request's
@@ -16,13 +17,19 @@ enum ValueStorage<T> {
     Wire(Bytes),
 }
 
+/// Numbers as their bytes; every supported machine is little-endian.
+struct AsBytes<T>(Arc<Vec<T>>);
+
+impl<T: Pod> AsRef<[u8]> for AsBytes<T> {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
 /// A number of a tensor, little-endian on the wire.
-pub trait Number: Copy {
+pub trait Number: Pod + Send + Sync {
     /// Appends little-endian numbers; bytes of an incomplete last number are left out.
     fn append(wire: &[u8], onto: &mut Vec<Self>);
-
-    /// Appends its little-endian bytes.
-    fn write(self, onto: &mut Vec<u8>);
 
     /// Writes numbers until either side ends.
     fn copy(wire: &[u8], onto: &mut [Self]);
@@ -34,10 +41,6 @@ macro_rules! number {
             fn append(wire: &[u8], onto: &mut Vec<Self>) {
                 let (words, _) = wire.as_chunks();
                 onto.extend(words.iter().map(|word| Self::from_le_bytes(*word)));
-            }
-
-            fn write(self, onto: &mut Vec<u8>) {
-                onto.extend_from_slice(&self.to_le_bytes());
             }
 
             fn copy(wire: &[u8], onto: &mut [Self]) {
@@ -74,14 +77,10 @@ impl<T: Number> Values<T> {
         self.len() == 0
     }
 
-    /// As little-endian bytes; without a copy if they are in a body.
+    /// As little-endian bytes, without a copy.
     pub fn to_wire(&self) -> Bytes {
         match &self.0 {
-            ValueStorage::Numbers(numbers) => {
-                let mut bytes = Vec::with_capacity(numbers.len() * size_of::<T>());
-                numbers.iter().for_each(|&number| number.write(&mut bytes));
-                bytes.into()
-            }
+            ValueStorage::Numbers(numbers) => Bytes::from_owner(AsBytes(Arc::clone(numbers))),
             ValueStorage::Wire(bytes) => bytes.clone(),
         }
     }

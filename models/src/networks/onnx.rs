@@ -22,7 +22,7 @@ mod runtime;
 mod session;
 mod spec;
 
-pub(crate) use self::header::read_header;
+pub(crate) use self::header::{GraphHeader, read_header};
 pub(crate) use self::model::open;
 pub use self::runtime::{engine_name, ready, use_library};
 pub use self::spec::{OnnxScores, OnnxSpec};

@@ -6,9 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
+use switchyard_core::ids::VariantId;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{Device, ModelSource, trial};
 use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
+use switchyard_models::networks::bert::Pooling;
 use switchyard_models::onnx::{OnnxScores, engine_name};
 use switchyard_models::zoo::{Description, Statement, describe};
 use switchyard_models::{Architecture, VariantCard, Zoo};
@@ -54,6 +57,13 @@ pub(super) struct AddArgs {
     /// The output with the classifier's numbers, if the graph has several
     #[arg(long, value_name = "NAME")]
     output: Option<String>,
+    /// From an encoder's tokens to an embedding, if its files do not say it: mean, cls, max or
+    /// last-token
+    #[arg(long, value_name = "WAY", value_parser = pooling)]
+    pooling: Option<Pooling>,
+    /// Whether an encoder's embedding is scaled to length 1, if its files do not say it
+    #[arg(long, value_name = "true|false")]
+    normalise: Option<bool>,
     /// Common shape of an input with open dimensions, without the batch: NAME=64 or NAME=3x640x640
     #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = shape)]
     shapes: Vec<(String, Vec<usize>)>,
@@ -88,6 +98,16 @@ fn scores(text: &str) -> Result<OnnxScores, String> {
     }
 }
 
+fn pooling(text: &str) -> Result<Pooling, String> {
+    match text {
+        "mean" => Ok(Pooling::Mean),
+        "cls" => Ok(Pooling::Cls),
+        "max" => Ok(Pooling::Max),
+        "last-token" => Ok(Pooling::LastToken),
+        _ => Err("expected mean, cls, max or last-token".to_owned()),
+    }
+}
+
 fn quality(text: &str) -> Result<f64, String> {
     let quality: f64 = text.parse().map_err(|_| "expected a number")?;
     match (0.0..=1.0).contains(&quality) {
@@ -118,7 +138,7 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
         )));
     }
     let statement = args.statement(&app, &variant)?;
-    let described = describe(&args.source, &statement).map_err(Failure::input)?;
+    let mut described = describe(&args.source, &statement).map_err(Failure::input)?;
     fs::create_dir_all(&args.zoo).map_err(|error| written(&args.zoo, &error))?;
     // Everything is tried in a folder of its own, on the same disk.
     let draft = tempfile::Builder::new()
@@ -126,15 +146,17 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
         .tempdir_in(&args.zoo);
     let draft = draft.map_err(|error| written(&args.zoo, &error))?;
     let is_new = !args.zoo.join(&app).join(APP_CARD).is_file();
+    // Read first: a wrong configuration leaves no model behind.
+    let changed = config::Changed::read(&args.config, &args.zoo, &app, &variant)?;
     write(&described, draft.path(), &args.zoo, is_new)?;
-    let card = try_out(draft.path(), &app, &variant)?;
+    try_out(&mut described.variant, draft.path(), &app)?;
     let (from, to) = match is_new {
         true => (draft.path().join(&app), args.zoo.join(&app)),
         false => (draft.path().join(&app).join(&variant), place),
     };
     fs::rename(&from, &to).map_err(|error| written(&to, &error))?;
-    config::add(&args.config, &args.zoo, &app)?;
-    print::line(args.report(&app, &card))
+    changed.write()?;
+    print::line(args.report(&app, &described.variant))
 }
 
 // === impl AddArgs ===
@@ -189,6 +211,8 @@ impl AddArgs {
             classes,
             scores: self.scores,
             output: self.output.clone(),
+            pooling: self.pooling,
+            normalise: self.normalise,
             typical: self.shapes.clone(),
             max_batch: self.max_batch as usize,
             quality: self.quality.unwrap_or(1.0),
@@ -221,56 +245,64 @@ fn written(path: &Path, error: &std::io::Error) -> Failure {
     Failure::input(format!("{}: {error}", path.display()))
 }
 
-/// Writes the cards and the files below `draft`; an existing app's card is copied.
+/// Writes the cards and the files below `draft`; those of an existing app are copied.
 fn write(described: &Description, draft: &Path, zoo: &Path, is_new: bool) -> Result<(), Failure> {
     let app = draft.join(&described.app.name);
     let variant = app.join(&described.variant.name);
     fs::create_dir_all(&variant).map_err(|error| written(&variant, &error))?;
-    let card = match is_new {
-        true => toml::to_string(&described.app).map_err(Failure::check)?,
-        false => {
-            let file = zoo.join(&described.app.name).join(APP_CARD);
-            fs::read_to_string(&file).map_err(|error| written(&file, &error))?
-        }
-    };
-    let put = |file: PathBuf, text: String| {
-        fs::write(&file, text).map_err(|error| written(&file, &error))
-    };
-    put(app.join(APP_CARD), card)?;
-    let card = toml::to_string(&described.variant).map_err(Failure::check)?;
-    put(variant.join(VARIANT_CARD), card)?;
+    match is_new {
+        true => write_card(&app.join(APP_CARD), &described.app)?,
+        false => copy_files(&zoo.join(&described.app.name), &app)?,
+    }
+    write_card(&variant.join(VARIANT_CARD), &described.variant)?;
     for (from, to) in &described.files {
-        let to = variant.join(to);
-        let folder = to.parent().unwrap_or(&variant);
-        fs::create_dir_all(folder).map_err(|error| written(folder, &error))?;
-        fs::copy(from, &to).map_err(|error| written(from, &error))?;
+        copy(from, &variant.join(to))?;
     }
     Ok(())
 }
 
+fn write_card(file: &Path, card: &impl Serialize) -> Result<(), Failure> {
+    let text = toml::to_string(card).map_err(Failure::check)?;
+    fs::write(file, text).map_err(|error| written(file, &error))
+}
+
+/// Copies the files of a folder, not its folders: the card of an app and the files that it names.
+fn copy_files(from: &Path, to: &Path) -> Result<(), Failure> {
+    for entry in fs::read_dir(from).map_err(|error| written(from, &error))? {
+        let entry = entry.map_err(|error| written(from, &error))?;
+        if entry.path().is_file() {
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).map_err(|error| written(folder, &error))?;
+    }
+    let copied = fs::copy(from, to).map_err(|error| written(from, &error));
+    copied.map(drop)
+}
+
 /// Reads the cards as a server does, and runs one input and, where the card allows it, two. A graph
-/// without an axis of rows gets batches of one.
-fn try_out(draft: &Path, app: &str, variant: &str) -> Result<VariantCard, Failure> {
-    let file = draft.join(app).join(variant).join(VARIANT_CARD);
+/// that cannot run two gets batches of one.
+fn try_out(card: &mut VariantCard, draft: &Path, app: &str) -> Result<(), Failure> {
     let zoo = Zoo::open(draft).map_err(Failure::input)?;
     let manifest = Manifest::all(&zoo).map_err(Failure::input)?;
-    let variants = manifest.source.entries().iter();
-    let name = format!("{app}/{variant}");
-    let id = variants.zip(0..).find(|(entry, _)| entry.name == name);
-    let id = id.map(|(_, id)| switchyard_core::ids::VariantId(id));
-    let id = id.ok_or_else(|| Failure::check(format!("{name} is missing in its own draft")))?;
-    let loaded = manifest
-        .source
-        .load(id, &Device::Cpu)
-        .map_err(Failure::input)?;
+    // The only variant of the draft.
+    let loaded = manifest.source.load(VariantId(0), &Device::Cpu);
+    let loaded = loaded.map_err(Failure::input)?;
     trial::run(&loaded, &Device::Cpu).map_err(Failure::input)?;
-    let mut card = VariantCard::read(&file).map_err(Failure::input)?;
-    if card.max_batch > 1 && trial::run_rows(&loaded, 2).is_err() {
-        let text = fs::read_to_string(&file).map_err(|error| written(&file, &error))?;
-        let from = format!("max_batch = {}", card.max_batch);
-        let text = text.replacen(&from, "max_batch = 1", 1);
-        fs::write(&file, text).map_err(|error| written(&file, &error))?;
-        card.max_batch = 1;
+    if card.max_batch == 1 {
+        return Ok(());
     }
-    Ok(card)
+    if let Err(error) = trial::run_rows(&loaded, 2) {
+        print::note(format!(
+            "batches of 1, because two requests do not run together: {error}"
+        ));
+        card.max_batch = 1;
+        write_card(&draft.join(app).join(&card.name).join(VARIANT_CARD), card)?;
+    }
+    Ok(())
 }

@@ -1,35 +1,13 @@
 //! Graphs of several named tensors over HTTP: any types, open dimensions, several outputs.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use switchyard_server::config::Config;
-use switchyard_server::server::{Listeners, ServeError, Server};
 use tempfile::TempDir;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
-use super::client::Client;
+use super::zoo_server::ZooServer;
 use crate::onnx::{FLOAT, Graph, INT64, Node, OPEN, Value as Port};
-
-const CARD: &str = r#"
-name = "graph"
-summary = "A graph"
-weights = "model.onnx"
-max_batch = 8
-stages = 1
-[architecture]
-kind = "onnx"
-TASK
-[[exits]]
-name = "final"
-after_stage = 1
-accuracy = 0.9
-[provenance]
-command = "by hand"
-data = "none"
-"#;
+use crate::onnx_zoo::CARD;
 
 /// `sum = x + y` and `same = k`.
 const TENSORS: &str = r#"
@@ -90,7 +68,9 @@ fn write_app(zoo: &Path, name: &str, card: &str, task: &str, graph: Graph) {
     let variant = zoo.join(name).join("graph");
     std::fs::create_dir_all(&variant).unwrap();
     std::fs::write(zoo.join(name).join("app.toml"), card).unwrap();
-    std::fs::write(variant.join("model.toml"), CARD.replace("TASK", task)).unwrap();
+    let architecture = format!("kind = \"onnx\"\n{task}");
+    let card = CARD.replace("kind = \"onnx\"", &architecture);
+    std::fs::write(variant.join("model.toml"), card).unwrap();
     std::fs::write(variant.join("model.onnx"), graph.bytes()).unwrap();
 }
 
@@ -125,73 +105,18 @@ fn write_zoo(zoo: &Path) {
 }
 
 /// A server of both applications.
-struct Graphs {
-    http: SocketAddr,
-    _zoo: TempDir,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<Result<(), ServeError>>,
+async fn start() -> ZooServer {
+    let zoo = TempDir::new().unwrap();
+    write_zoo(zoo.path());
+    ZooServer::start(zoo, &["tensors", "pairs"]).await
 }
 
-impl Graphs {
-    async fn start() -> Self {
-        let zoo = TempDir::new().unwrap();
-        write_zoo(zoo.path());
-        let text = format!(
-            r#"
-[server]
-http = "127.0.0.1:0"
-admin = "127.0.0.1:0"
-[[app]]
-name = "tensors"
-zoo = "{dir}"
-[[app]]
-name = "pairs"
-zoo = "{dir}"
-[[worker]]
-name = "w"
-memory_mb = 64
-[[pool]]
-name = "graphs"
-apps = ["tensors", "pairs"]
-workers = ["w"]
-policy = "none"
-[policies]
-dir = "{dir}"
-[profile]
-dir = "{dir}"
-measure_s = 1
-"#,
-            dir = zoo.path().display()
-        );
-        let config = Config::parse(&text, Path::new("test.toml"), Path::new("")).unwrap();
-        let listeners = Listeners::bind(&config.server).await.unwrap();
-        let starting = tokio::task::spawn_blocking(move || Server::start(config));
-        let server = starting.await.unwrap().unwrap();
-        let http = listeners.http_addr().unwrap();
-        let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(server.serve(listeners, async {
-            let _ = stopped.await;
-        }));
-        Self {
-            http,
-            _zoo: zoo,
-            stop,
-            serving,
-        }
-    }
-
-    async fn infer(&self, app: &str, inputs: Value) -> (u16, Value) {
-        let mut client = Client::connect(self.http).await;
-        let body = json!({ "inputs": inputs }).to_string();
-        let path = format!("/v2/models/{app}/infer");
-        let answer = client.send("POST", &path, body).await.unwrap();
-        (answer.status, answer.json())
-    }
-
-    async fn stop(self) {
-        self.stop.send(()).unwrap();
-        self.serving.await.unwrap().unwrap();
-    }
+async fn infer(server: &ZooServer, app: &str, inputs: Value) -> (u16, Value) {
+    let mut client = server.client().await;
+    let body = json!({ "inputs": inputs }).to_string();
+    let path = format!("/v2/models/{app}/infer");
+    let answer = client.send("POST", &path, body).await.unwrap();
+    (answer.status, answer.json())
 }
 
 fn input(name: &str, datatype: &str, shape: &[usize], data: Value) -> Value {
@@ -212,9 +137,9 @@ fn sums(rows: usize, width: usize) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tensors_of_any_shape_go_in_and_come_out() {
-    let graphs = Graphs::start().await;
+    let graphs = start().await;
     for (rows, width) in [(1, 3), (2, 5), (8, 1)] {
-        let (status, answer) = graphs.infer("tensors", sums(rows, width)).await;
+        let (status, answer) = infer(&graphs, "tensors", sums(rows, width)).await;
         assert_eq!(status, 200, "{answer}");
         let outputs = answer["outputs"].as_array().unwrap();
         assert_eq!(outputs[0]["name"], "sum");
@@ -228,7 +153,7 @@ async fn tensors_of_any_shape_go_in_and_come_out() {
     }
     // At the same time, in other shapes: each gets its own answer.
     let mixed = [(1, 3), (1, 4), (2, 3), (1, 4), (3, 2), (1, 1)];
-    let calls = mixed.map(|(rows, width)| graphs.infer("tensors", sums(rows, width)));
+    let calls = mixed.map(|(rows, width)| infer(&graphs, "tensors", sums(rows, width)));
     for ((rows, width), (status, answer)) in mixed.into_iter().zip(join(calls).await) {
         assert_eq!(status, 200, "{answer}");
         assert_eq!(answer["outputs"][0]["shape"], json!([rows, width]));
@@ -238,7 +163,7 @@ async fn tensors_of_any_shape_go_in_and_come_out() {
     }
     let mut wrong = sums(1, 3);
     wrong[1] = input("k", "INT64", &[1, 3], json!([1, 2, 3]));
-    let (status, answer) = graphs.infer("tensors", wrong).await;
+    let (status, answer) = infer(&graphs, "tensors", wrong).await;
     let error = answer["error"].as_str().unwrap().to_owned();
     assert_eq!(status, 400, "{error}");
     assert!(error.contains("expected [rows, 2], got [1, 3]"), "{error}");
@@ -247,12 +172,12 @@ async fn tensors_of_any_shape_go_in_and_come_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_classifier_may_take_several_inputs() {
-    let graphs = Graphs::start().await;
+    let graphs = start().await;
     let inputs = json!([
         input("y", "FP32", &[2, 2], json!([0.0, 0.0, 5.0, 0.0])),
         input("x", "FP32", &[2, 2], json!([1.0, 3.0, 0.0, 2.0])),
     ]);
-    let (status, answer) = graphs.infer("pairs", inputs).await;
+    let (status, answer) = infer(&graphs, "pairs", inputs).await;
     assert_eq!(status, 200, "{answer}");
     let probabilities = answer["outputs"][0]["data"].as_array().unwrap();
     let wanted = [2.0_f64, -3.0].map(|difference| 1.0 / (1.0 + difference.exp()));

@@ -1,93 +1,19 @@
 //! Texts over HTTP, from JSON or binary BYTES tensors to classes and embeddings.
 
-use std::net::SocketAddr;
-use std::path::Path;
-
 use serde_json::{Value, json};
-use switchyard_server::config::Config;
-use switchyard_server::server::{Listeners, ServeError, Server};
 use tempfile::TempDir;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
-use super::client::Client;
+use super::zoo_server::ZooServer;
 use crate::text_zoo::{Answers, HIDDEN, write_app};
 
-/// A server of two applications of texts, without a policy: the fallback decides.
-struct Texts {
-    http: SocketAddr,
-    zoo: TempDir,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<Result<(), ServeError>>,
-}
+const APPS: [&str; 2] = ["mood", "sense"];
 
-fn config(dir: &Path) -> Config {
-    let text = format!(
-        r#"
-[server]
-http = "127.0.0.1:0"
-admin = "127.0.0.1:0"
-[[app]]
-name = "mood"
-zoo = "{dir}"
-[[app]]
-name = "sense"
-zoo = "{dir}"
-[[worker]]
-name = "w"
-memory_mb = 64
-[[pool]]
-name = "texts"
-apps = ["mood", "sense"]
-workers = ["w"]
-policy = "none"
-[policies]
-dir = "{dir}"
-[profile]
-dir = "{dir}"
-measure_s = 1
-"#,
-        dir = dir.display()
-    );
-    Config::parse(&text, Path::new("test.toml"), Path::new("")).unwrap()
-}
-
-impl Texts {
-    async fn start() -> Self {
-        let zoo = TempDir::new().unwrap();
-        write_app(zoo.path(), "mood", Answers::Classes, &["one", "two"]);
-        write_app(zoo.path(), "sense", Answers::Embeddings, &["one"]);
-        Self::start_in(zoo).await
-    }
-
-    async fn start_in(zoo: TempDir) -> Self {
-        let config = config(zoo.path());
-        let listeners = Listeners::bind(&config.server).await.unwrap();
-        let starting = tokio::task::spawn_blocking(move || Server::start(config));
-        let server = starting.await.unwrap().unwrap();
-        let http = listeners.http_addr().unwrap();
-        let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(server.serve(listeners, async {
-            let _ = stopped.await;
-        }));
-        Self {
-            http,
-            zoo,
-            stop,
-            serving,
-        }
-    }
-
-    async fn client(&self) -> Client {
-        Client::connect(self.http).await
-    }
-
-    /// Shuts down; the zoo and the profile in it are left.
-    async fn stop(self) -> TempDir {
-        self.stop.send(()).unwrap();
-        self.serving.await.unwrap().unwrap();
-        self.zoo
-    }
+/// A server of two applications of texts.
+async fn start() -> ZooServer {
+    let zoo = TempDir::new().unwrap();
+    write_app(zoo.path(), "mood", Answers::Classes, &["one", "two"]);
+    write_app(zoo.path(), "sense", Answers::Embeddings, &["one"]);
+    ZooServer::start(zoo, &APPS).await
 }
 
 fn body(texts: &[&str]) -> String {
@@ -114,7 +40,7 @@ fn output(answer: &Value, name: &str) -> (Vec<u64>, Vec<f64>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_are_classified_and_embedded() {
-    let texts = Texts::start().await;
+    let texts = start().await;
     let mut client = texts.client().await;
     let sent = body(&["w4 w5 w6", "Gr\u{fc}ezi", ""]);
     let answer = client
@@ -155,7 +81,7 @@ async fn texts_are_classified_and_embedded() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_without_text_are_refused() {
-    let texts = Texts::start().await;
+    let texts = start().await;
     let mut client = texts.client().await;
     for (sent, named) in [
         (body(&[]), "shape"),
@@ -182,10 +108,10 @@ async fn requests_without_text_are_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_tokenizer_fails_its_variant_and_not_the_server() {
     // Measured once, so that the next start need not load anything.
-    let zoo = Texts::start().await.stop().await;
+    let zoo = start().await.stop().await;
     let file = zoo.path().join("mood/two/tokenizer.json");
     std::fs::remove_file(&file).unwrap();
-    let texts = Texts::start_in(zoo).await;
+    let texts = ZooServer::start(zoo, &APPS).await;
     let mut client = texts.client().await;
     for (variant, status) in [("two", 500), ("one", 200), ("two", 500)] {
         let path = format!("/v2/models/mood/versions/{variant}/infer");

@@ -1,5 +1,7 @@
 //! From the core's reply to the client's answer.
 
+use std::mem::take;
+
 use switchyard_core::event::Reply;
 use switchyard_core::evidence::posterior;
 use switchyard_core::ids::AppId;
@@ -15,10 +17,10 @@ impl Driver {
     pub(super) fn reply(&mut self, now: Time, reply: Reply) {
         self.meters.ended(&reply);
         self.went(reply.app);
-        let Some(row) = self.waiters.take(reply.request) else {
+        let Some(mut row) = self.waiters.take(reply.request) else {
             return; // Its call has ended already.
         };
-        match answer(&self.scheduler, &row, &reply) {
+        match answer(&self.scheduler, &mut row, &reply) {
             Ok(answer) => {
                 if let Some((variant, _)) = answer.ran {
                     self.counters.answered(variant, reply.latency, answer.queue);
@@ -42,14 +44,18 @@ impl Driver {
     }
 }
 
-/// The row's answer, or the outcome of a row without an answer.
-fn answer(scheduler: &Scheduler, row: &Row, reply: &Reply) -> Result<RowAnswer, Outcome> {
+/// The row's answer, which is taken out of it, or the outcome of a row without an answer.
+fn answer(scheduler: &Scheduler, row: &mut Row, reply: &Reply) -> Result<RowAnswer, Outcome> {
     let (ran, in_time, probabilities) = match &reply.outcome {
         Outcome::Answered {
             variant,
             exit,
             in_time,
-        } => (Some((*variant, *exit)), *in_time, row.probabilities.clone()),
+        } => (
+            Some((*variant, *exit)),
+            *in_time,
+            take(&mut row.probabilities),
+        ),
         Outcome::ShortCircuited { in_time } => {
             let guess = guess(scheduler, reply.app, reply.evidence.as_ref());
             (None, *in_time, guess)
@@ -63,7 +69,7 @@ fn answer(scheduler: &Scheduler, row: &Row, reply: &Reply) -> Result<RowAnswer, 
     let decided = reply.decided.as_ref();
     Ok(RowAnswer {
         probabilities,
-        tensors: row.tensors.clone(),
+        tensors: take(&mut row.tensors),
         ran,
         policy: decided.map(|d| d.by.clone()).unwrap_or_default(),
         window: decided.map_or(0, |d| d.window),

@@ -26,7 +26,7 @@ pub struct Limits {
     /// How long a client may leave an answer unread. Longer, at less than the least rate: the
     /// connection closes.
     pub write_timeout: Duration,
-    /// Connections served at once. Further ones wait, one of them accepted and the others in the
+    /// Connections served at once. Further ones wait, a few of them accepted and the others in the
     /// kernel's backlog. While one waits, answers close their connections, and idle and slow
     /// connections are closed.
     pub max_connections: usize,

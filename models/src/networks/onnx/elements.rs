@@ -28,12 +28,34 @@ pub(super) fn numbers<T: Pod>(tensor: &RawTensor) -> Result<Cow<'_, [T]>> {
     })
 }
 
-/// A tensor of numbers.
+/// A tensor of numbers, which are copied.
 pub(super) fn tensor<T: Pod>(datatype: Datatype, shape: Vec<usize>, numbers: &[T]) -> RawTensor {
     RawTensor {
         datatype,
         shape,
         data: RawData::Numbers(Bytes::copy_from_slice(bytemuck::cast_slice(numbers))),
+    }
+}
+
+/// A tensor of numbers, which are moved.
+pub(super) fn moved<T: Pod + Send>(
+    datatype: Datatype,
+    shape: Vec<usize>,
+    numbers: Vec<T>,
+) -> RawTensor {
+    RawTensor {
+        datatype,
+        shape,
+        data: RawData::Numbers(Bytes::from_owner(AsBytes(numbers))),
+    }
+}
+
+/// Numbers as their bytes; every supported machine is little-endian.
+struct AsBytes<T>(Vec<T>);
+
+impl<T: Pod> AsRef<[u8]> for AsBytes<T> {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
     }
 }
 

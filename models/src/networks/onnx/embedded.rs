@@ -182,17 +182,17 @@ fn too_large(numbers: &[i64]) -> Error {
 fn raw(port: &Port, value: Value) -> Result<RawTensor> {
     let datatype = port.datatype;
     match (value, datatype) {
-        (Value::FloatTensor(tensor), Datatype::Fp32) => Ok(copied(datatype, &tensor)),
-        (Value::Int32Tensor(tensor), Datatype::Int32) => Ok(copied(datatype, &tensor)),
-        (Value::Int8Tensor(tensor), Datatype::Int8) => Ok(copied(datatype, &tensor)),
-        (Value::UInt8Tensor(tensor), Datatype::Uint8) => Ok(copied(datatype, &tensor)),
+        (Value::FloatTensor(tensor), Datatype::Fp32) => Ok(moved(datatype, tensor)),
+        (Value::Int32Tensor(tensor), Datatype::Int32) => Ok(moved(datatype, tensor)),
+        (Value::Int8Tensor(tensor), Datatype::Int8) => Ok(moved(datatype, tensor)),
+        (Value::UInt8Tensor(tensor), Datatype::Uint8) => Ok(moved(datatype, tensor)),
         (Value::Int32Tensor(tensor), Datatype::Int64) => {
             let wide: Vec<i64> = tensor.iter().map(|&number| i64::from(number)).collect();
-            Ok(elements::tensor(datatype, tensor.shape().to_vec(), &wide))
+            Ok(elements::moved(datatype, tensor.shape().to_vec(), wide))
         }
         (Value::Int32Tensor(tensor), Datatype::Bool) => {
             let bytes: Vec<u8> = tensor.iter().map(|&flag| u8::from(flag != 0)).collect();
-            Ok(elements::tensor(datatype, tensor.shape().to_vec(), &bytes))
+            Ok(elements::moved(datatype, tensor.shape().to_vec(), bytes))
         }
         (other, wanted) => candle_core::bail!(
             "output `{}` is {}, the graph says {}",
@@ -203,8 +203,9 @@ fn raw(port: &Port, value: Value) -> Result<RawTensor> {
     }
 }
 
-fn copied<T: bytemuck::Pod>(datatype: Datatype, tensor: &Tensor<T>) -> RawTensor {
-    elements::tensor(datatype, tensor.shape().to_vec(), &tensor.to_vec())
+fn moved<T: bytemuck::Pod + Send>(datatype: Datatype, tensor: Tensor<T>) -> RawTensor {
+    let shape = tensor.shape().to_vec();
+    elements::moved(datatype, shape, tensor.into_data())
 }
 
 // === impl BorrowedPool ===

@@ -2,12 +2,16 @@
 //! this program.
 
 use std::path::Path;
+use std::sync::Once;
 
 use super::engine::Engine;
 use super::session::GraphSession;
 use super::spec::OnnxSpec;
 use super::{embedded, library};
 use crate::error::ModelError;
+
+/// The log has the engine once.
+static SAID: Once = Once::new();
 
 /// Sets the file from which onnxruntime is loaded; it takes precedence over `ORT_DYLIB_PATH`.
 pub fn use_library(file: &Path) {
@@ -21,7 +25,10 @@ pub fn use_library(file: &Path) {
 pub fn ready() -> Result<(), String> {
     match library::environment() {
         Err(error) if library::is_chosen() => Err(error),
-        _ => Ok(()),
+        _ => {
+            SAID.call_once(|| tracing::info!(engine = engine_name(), "ONNX graphs can run"));
+            Ok(())
+        }
     }
 }
 

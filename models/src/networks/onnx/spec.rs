@@ -21,7 +21,7 @@ pub struct OnnxSpec {
     /// Kind of its answers.
     #[serde(default, skip_serializing_if = "Task::is_classify")]
     pub task: Task,
-    /// Name of the graph's input; may be left out.
+    /// Name of the graph's only input; may be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
     /// Name of the output that has the scores of the classes; may be left out if the graph has one
@@ -99,53 +99,36 @@ impl OnnxSpec {
         card: &Path,
         header: &GraphHeader,
     ) -> Result<(), ModelError> {
-        let mut again = self.clone();
-        if self.inputs.len() != 1 {
-            (again.input, again.shape) = (None, None);
-        }
-        again.complete(card, header)
+        self.clone().complete(card, header)
     }
 
     /// Refuses fields about the scores of classes.
     fn without_classes(&self, card: &Path) -> Result<(), ModelError> {
+        let reason = format!("not used with task \"{}\": leave it out", self.task.name());
         let stated = [
-            ("input", self.input.is_some()),
             ("output", self.output.is_some()),
-            ("shape", self.shape.is_some()),
             ("classes", self.classes.is_some()),
             ("scores", self.scores.is_some()),
         ];
-        match stated.iter().find(|(_, stated)| *stated) {
-            Some((field, _)) => {
-                let field = format!("architecture.{field}");
-                let reason = format!("not used with task \"{}\": leave it out", self.task.name());
-                Err(ModelError::field(card, field, reason))
-            }
-            None => Ok(()),
-        }
+        refuse_stated(card, &stated, &reason)?;
+        refuse_stated(card, &self.of_only_input(), &reason)
     }
 
     /// Refuses fields about the only input.
     fn without_single_input(&self, card: &Path) -> Result<(), ModelError> {
-        let stated = [
+        let reason = format!(
+            "not used with the graph's {} inputs, which have the names and shapes of the \
+             application's: leave it out",
+            self.inputs.len()
+        );
+        refuse_stated(card, &self.of_only_input(), &reason)
+    }
+
+    fn of_only_input(&self) -> [(&'static str, bool); 2] {
+        [
             ("input", self.input.is_some()),
             ("shape", self.shape.is_some()),
-        ];
-        match stated.iter().find(|(_, stated)| *stated) {
-            Some((field, _)) => {
-                let reason = format!(
-                    "not used with the graph's {} inputs, which have the names and shapes of the \
-                     application's: leave it out",
-                    self.inputs.len()
-                );
-                Err(ModelError::field(
-                    card,
-                    format!("architecture.{field}"),
-                    reason,
-                ))
-            }
-            None => Ok(()),
-        }
+        ]
     }
 
     /// Refuses batch sizes that the graph does not take.
@@ -235,6 +218,18 @@ fn choose<'a>(
         (None, [only]) => Ok(only),
         (None, []) => refuse(format!("the graph has no {field}")),
         (None, _) => refuse(format!("missing: choose one of the graph's: {}", names())),
+    }
+}
+
+/// Refuses the first field that the card states.
+fn refuse_stated(card: &Path, fields: &[(&str, bool)], reason: &str) -> Result<(), ModelError> {
+    match fields.iter().find(|(_, stated)| *stated) {
+        Some((field, _)) => Err(ModelError::field(
+            card,
+            format!("architecture.{field}"),
+            reason,
+        )),
+        None => Ok(()),
     }
 }
 

@@ -239,11 +239,18 @@ impl AppCard {
                 tensor.check(file, &format!("{field}[{i}]"))?;
             }
         }
+        if self.sneakpeek.is_some() && !self.task.is_classify() {
+            let reason = format!(
+                "evidence is about classes, and task \"{}\" has none: leave out [sneakpeek]",
+                self.task.name()
+            );
+            return Err(ModelError::field(file, "sneakpeek", reason));
+        }
         let open = |input: &&TensorCard| !input.is_flat();
         if let (Some(_), Some(input)) = (&self.sneakpeek, self.inputs.iter().find(open)) {
             let reason = format!(
-                "neighbours need inputs of fixed shapes of FP32, and `{}` is another: leave out \
-                 [sneakpeek]",
+                "neighbours need inputs of fixed dimensions, and those of `{}` are open, or its type \
+                 is another than FP32: leave out [sneakpeek]",
                 input.name
             );
             return Err(ModelError::field(file, "sneakpeek", reason));

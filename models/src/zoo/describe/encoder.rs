@@ -23,7 +23,7 @@ const WEIGHTS: &str = "model.safetensors";
 /// Encoder layers per stage.
 const LAYERS_PER_STAGE: usize = 2;
 
-/// Files that the encoder reads; those in brackets of sentence-transformers only.
+/// Files that an encoder reads, and those that sentence-transformers adds.
 const FILES: [&str; 3] = [WEIGHTS, "config.json", "tokenizer.json"];
 const SENTENCE_FILES: [&str; 2] = ["modules.json", "1_Pooling/config.json"];
 
@@ -41,7 +41,7 @@ struct Config {
     id2label: BTreeMap<String, String>,
     /// RoBERTa's positions begin after it.
     #[serde(default)]
-    pad_token_id: usize,
+    pad_token_id: Option<usize>,
     model_type: String,
 }
 
@@ -60,6 +60,10 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
     };
     let task = statement.task.unwrap_or(derived);
     let (head, outputs) = match task {
+        // Files leave the names out if they are numbers.
+        Task::Classify if config.id2label.is_empty() => {
+            (BertHead::SequenceClassification, statement.classes.len())
+        }
         Task::Classify => (BertHead::SequenceClassification, config.id2label.len()),
         Task::Embed => (BertHead::SentenceEmbedding, config.hidden_size),
         other => {
@@ -71,6 +75,10 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
             return Err(ModelError::weights(source, reason));
         }
     };
+    if outputs == 0 {
+        let reason = "its config.json names no classes: --classes FILE names them";
+        return Err(ModelError::weights(source, reason));
+    }
     let classes = match task {
         Task::Classify if statement.classes.is_empty() => labels(&config),
         Task::Classify => statement.names(source, outputs)?,
@@ -82,8 +90,8 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
         layers: config.num_hidden_layers,
         layers_per_stage: LAYERS_PER_STAGE,
         max_tokens: max_tokens(source, &config)?,
-        pooling: None,
-        normalise: None,
+        pooling: statement.pooling.filter(|_| task == Task::Embed),
+        normalise: statement.normalise.filter(|_| task == Task::Embed),
     });
     architecture
         .check()
@@ -127,7 +135,7 @@ fn labels(config: &Config) -> Vec<String> {
 fn max_tokens(source: &Path, config: &Config) -> Result<usize, ModelError> {
     let file = source.join("sentence_bert_config.json");
     let offset = match config.model_type.as_str() {
-        "roberta" | "xlm-roberta" | "camembert" => config.pad_token_id + 1,
+        "roberta" | "xlm-roberta" | "camembert" => config.pad_token_id.unwrap_or_default() + 1,
         _ => 0,
     };
     let positions = config.max_position_embeddings.saturating_sub(offset);
@@ -135,6 +143,19 @@ fn max_tokens(source: &Path, config: &Config) -> Result<usize, ModelError> {
         true => Ok(read::<SentenceConfig>(&file)?.max_seq_length.min(positions)),
         false => Ok(positions),
     }
+}
+
+/// The refusal of a card's field, with the option that sets the field.
+fn with_option(error: ModelError, source: &Path) -> ModelError {
+    let ModelError::CardField { field, reason, .. } = &error else {
+        return error;
+    };
+    let option = match field.as_str() {
+        "architecture.pooling" => "--pooling",
+        "architecture.normalise" => "--normalise",
+        _ => return error,
+    };
+    ModelError::weights(source, format!("{option}: {reason}"))
 }
 
 /// Values in the weights that the network reads.
@@ -149,7 +170,8 @@ fn parameters(source: &Path, architecture: &Architecture) -> Result<u64, ModelEr
     // The pooling is read with the card.
     let mut architecture = architecture.clone();
     if let Architecture::Bert(spec) = &mut architecture {
-        spec.complete(&source.join("model.toml"))?;
+        let completed = spec.complete(&source.join("model.toml"));
+        completed.map_err(|error| with_option(error, source))?;
     }
     architecture.build(&mut params)?;
     let count = params.count();

@@ -7,7 +7,7 @@ use super::statement::{Description, Statement, classified};
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
 use crate::networks::graph::Port;
-use crate::networks::onnx::{OnnxSpec, read_header};
+use crate::networks::onnx::{GraphHeader, OnnxSpec, read_header};
 
 /// Name of the copy of the file.
 const WEIGHTS: &str = "model.onnx";
@@ -24,6 +24,7 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
         false => Task::Classify,
     };
     let task = statement.task.unwrap_or(derived);
+    check_typical(source, &header, statement)?;
     let mut spec = OnnxSpec {
         task,
         output: statement.output.clone(),
@@ -45,7 +46,16 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
         }
     }
     let mut stated = statement.clone();
-    spec.complete(source, &header)?;
+    let completed = spec.complete(source, &header);
+    completed.map_err(|error| with_option(error, source))?;
+    let shapeless = |port: &&Port| port.shape.is_none();
+    if let Some(port) = spec.inputs.iter().chain(&spec.outputs).find(shapeless) {
+        let reason = format!(
+            "has no dimensions for `{}`: add them, for example with onnx.shape_inference",
+            port.name
+        );
+        return Err(ModelError::weights(source, reason));
+    }
     if spec.inputs.iter().any(|port| first(port) == Some(1)) {
         stated.max_batch = 1;
     }
@@ -55,12 +65,12 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
             (vec![input], classified(statement.classes.len()))
         }
         (Task::Classify, ..) => (
-            inputs(source, &spec, statement)?,
+            inputs(&spec, statement),
             classified(statement.classes.len()),
         ),
         _ => {
             let outputs = spec.outputs.iter().map(card);
-            (inputs(source, &spec, statement)?, outputs.collect())
+            (inputs(&spec, statement), outputs.collect())
         }
     };
     let classes = match task {
@@ -79,22 +89,45 @@ fn first(port: &Port) -> Option<usize> {
     port.shape.as_ref().and_then(|shape| *shape.first()?)
 }
 
-/// The inputs, with a common shape for those with open dimensions.
-fn inputs(
+/// Refuses a common shape of an input that the graph does not have.
+fn check_typical(
     source: &Path,
-    spec: &OnnxSpec,
+    header: &GraphHeader,
     statement: &Statement,
-) -> Result<Vec<TensorCard>, ModelError> {
-    let unknown =
-        |(name, _): &&(String, Vec<usize>)| spec.inputs.iter().all(|port| *port.name != **name);
-    if let Some((name, _)) = statement.typical.iter().find(unknown) {
-        let known: Vec<&str> = spec.inputs.iter().map(|port| &*port.name).collect();
-        let reason = format!(
-            "has no input `{name}` of --shape, it has: {}",
-            known.join(", ")
-        );
-        return Err(ModelError::weights(source, reason));
+) -> Result<(), ModelError> {
+    let names = || header.inputs.iter().map(|input| input.name.as_str());
+    match statement
+        .typical
+        .iter()
+        .find(|(name, _)| names().all(|known| known != name))
+    {
+        Some((name, _)) => {
+            let known = names().collect::<Vec<_>>().join(", ");
+            let reason = format!("has no input `{name}` of --shape, it has: {known}");
+            Err(ModelError::weights(source, reason))
+        }
+        None => Ok(()),
     }
+}
+
+/// The refusal of a card's field, with the option that sets the field.
+fn with_option(error: ModelError, source: &Path) -> ModelError {
+    let ModelError::CardField { field, reason, .. } = &error else {
+        return error;
+    };
+    let option = match field.as_str() {
+        "architecture.shape" => "--shape NAME=SIZES",
+        "architecture.output" => "--output",
+        "architecture.classes" => "--classes",
+        "architecture.scores" => "--scores",
+        "max_batch" => "--max-batch",
+        _ => return error,
+    };
+    ModelError::weights(source, format!("{option}: {reason}"))
+}
+
+/// The inputs, with a common shape for those with open dimensions.
+fn inputs(spec: &OnnxSpec, statement: &Statement) -> Vec<TensorCard> {
     let inputs = spec.inputs.iter().map(|port| {
         let mut card = card(port);
         let stated = statement
@@ -108,7 +141,7 @@ fn inputs(
         };
         card
     });
-    Ok(inputs.collect())
+    inputs.collect()
 }
 
 /// A guess at a common shape, which only the profile depends on.

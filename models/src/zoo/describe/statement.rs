@@ -7,6 +7,7 @@ use super::super::card::{
 };
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
+use crate::networks::bert::Pooling;
 use crate::networks::onnx::OnnxScores;
 
 /// The facts that a model's files do not have.
@@ -24,6 +25,10 @@ pub struct Statement {
     pub scores: Option<OnnxScores>,
     /// A graph's output with the scores of classes.
     pub output: Option<String>,
+    /// An encoder's way from tokens to an embedding, if its files do not say it.
+    pub pooling: Option<Pooling>,
+    /// Whether such an embedding is scaled to length 1.
+    pub normalise: Option<bool>,
     /// Common shapes of inputs with open dimensions, by name.
     pub typical: Vec<(String, Vec<usize>)>,
     /// Largest batch.

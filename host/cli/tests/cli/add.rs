@@ -1,0 +1,230 @@
+//! `switchyard add`: cards from a model's own files, and refusals that leave nothing behind.
+
+use std::fs;
+use std::path::Path;
+
+use switchyard_models::Zoo;
+
+use super::binary::{Ran, switchyard};
+use crate::onnx_zoo;
+use crate::text_zoo::{Answers, write_app};
+
+/// The output of `switchyard add` with the zoo and the configuration of a folder.
+fn add_from(source: &Path, folder: &Path, options: &[&str]) -> Ran {
+    let at = |name: &str| folder.join(name).display().to_string();
+    let (zoo, config) = (at("zoo"), at("switchyard.toml"));
+    let source = source.display().to_string();
+    let mut args = vec!["add", &source, "--zoo", &zoo, "--config", &config];
+    args.extend(options);
+    switchyard(&args)
+}
+
+/// The output of `switchyard add` in a folder with a graph.
+fn add(folder: &Path, options: &[&str]) -> Ran {
+    add_from(&folder.join("graph.onnx"), folder, options)
+}
+
+#[test]
+fn a_graph_is_added_with_its_cards_and_named_in_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = onnx_zoo::perceptron(1.0).bytes();
+    fs::write(folder.path().join("graph.onnx"), bytes).unwrap();
+    fs::write(folder.path().join("labels.txt"), "even\nodd\nnone\n").unwrap();
+    let labels = folder.path().join("labels.txt");
+    let labels = labels.to_str().unwrap();
+
+    let first = add(folder.path(), &["--as", "pulse"]);
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert!(
+        first
+            .stdout
+            .starts_with("added pulse/v1: 99 parameters on "),
+        "{}",
+        first.stdout
+    );
+    assert!(
+        first.stdout.contains("quality unknown, counted as 1"),
+        "{}",
+        first.stdout
+    );
+    let second = add(folder.path(), &["--as", "pulse/v2", "--quality", "0.7"]);
+    assert_eq!(second.code, Some(0), "{}", second.stderr);
+    let kinds = add(folder.path(), &["--as", "kinds", "--classes", labels]);
+    assert_eq!(kinds.code, Some(0), "{}", kinds.stderr);
+
+    let zoo = Zoo::open(&folder.path().join("zoo")).unwrap();
+    let pulse = zoo.app("pulse").unwrap();
+    assert_eq!(pulse.card.task.name(), "tensors");
+    assert_eq!(pulse.card.outputs[0].name, "logits");
+    assert_eq!(pulse.variant("v2").unwrap().card.exits[0].accuracy, 0.7);
+    let kinds = zoo.app("kinds").unwrap();
+    assert_eq!(kinds.card.classes, ["even", "odd", "none"]);
+    let config = fs::read_to_string(folder.path().join("switchyard.toml")).unwrap();
+    assert!(config.contains("apps = [\"pulse\", \"kinds\"]"), "{config}");
+    // Without it the server does not start.
+    assert!(folder.path().join("policies").is_dir());
+}
+
+/// Nothing is left behind, and every refusal has a way out.
+#[test]
+fn a_graph_that_cannot_be_served_is_not_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut graph = onnx_zoo::perceptron(1.0);
+    let refused = |graph: &crate::onnx::Graph, options: &[&str], wanted: &str| {
+        fs::write(folder.path().join("graph.onnx"), graph.clone().bytes()).unwrap();
+        let ran = add(folder.path(), options);
+        assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+        assert!(ran.stderr.contains(wanted), "{}\n{wanted}", ran.stderr);
+        assert!(!folder.path().join("switchyard.toml").exists());
+        let left = fs::read_dir(folder.path().join("zoo")).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "{wanted}");
+    };
+    let task = "--task: expected classify, embed, regress, score or tensors";
+    let classes = "task \"classify\" needs the names of the classes: --classes FILE";
+    refused(&graph, &["--task", "classify"], classes);
+    refused(
+        &graph,
+        &["--shape", "y=3"],
+        "has no input `y` of --shape, it has: x",
+    );
+    refused(&graph, &["--as", "../up"], "names have letters, digits");
+    refused(&graph, &["--slo-ms", "0"], "--slo-ms 0: must be above 0");
+    let labels = folder.path().join("labels.txt");
+    fs::write(&labels, "even\nodd\n").unwrap();
+    let two = ["--classes", labels.to_str().unwrap()];
+    refused(&graph, &two, "2, the graph's output is `logits` [?, 3]");
+    graph.nodes[1].op_type = "Rectify".to_owned();
+    refused(&graph, &[], "Rectify");
+    graph = onnx_zoo::perceptron(1.0);
+    graph.weights[2].data_location = 1;
+    refused(&graph, &[], "save the graph as one file");
+    let unknown = switchyard(&["add", "no-such.bin"]);
+    assert!(
+        unknown.stderr.contains("no-such.bin: No such file"),
+        "{}",
+        unknown.stderr
+    );
+    let unknown = switchyard(&["add", "x.onnx", "--task", "guess"]);
+    assert!(unknown.stderr.contains(&task[8..]), "{}", unknown.stderr);
+}
+
+/// A folder as published has no cards: only the model's own files.
+#[test]
+fn an_encoder_is_added_from_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let published = folder.path().join("published");
+    write_app(&published, "sense", Answers::Embeddings, &["tiny"]);
+    write_app(&published, "mood", Answers::Classes, &["tiny"]);
+    let (sense, mood) = (published.join("sense/tiny"), published.join("mood/tiny"));
+    for dir in [&sense, &mood] {
+        fs::remove_file(dir.join("model.toml")).unwrap();
+    }
+    let unsaid = add_from(&sense, folder.path(), &["--as", "search"]);
+    assert_eq!(unsaid.code, Some(2), "{}", unsaid.stdout);
+    assert!(unsaid.stderr.contains("--pooling"), "{}", unsaid.stderr);
+    let said = [
+        "--as",
+        "search/tiny",
+        "--pooling",
+        "mean",
+        "--normalise",
+        "true",
+    ];
+    let added = add_from(&sense, folder.path(), &said);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    assert!(
+        added.stdout.contains("on switchyard's own kernels"),
+        "{}",
+        added.stdout
+    );
+
+    let unnamed = add_from(
+        &mood,
+        folder.path(),
+        &["--as", "mood", "--task", "classify"],
+    );
+    assert!(
+        unnamed.stderr.contains("--classes FILE"),
+        "{}",
+        unnamed.stderr
+    );
+    let labels = published.join("mood/labels.txt");
+    let named = [
+        "--as",
+        "mood",
+        "--task",
+        "classify",
+        "--classes",
+        labels.to_str().unwrap(),
+    ];
+    let added = add_from(&mood, folder.path(), &named);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+
+    let zoo = Zoo::open(&folder.path().join("zoo")).unwrap();
+    let search = zoo.app("search").unwrap();
+    assert_eq!(search.card.task.name(), "embed");
+    assert_eq!(search.card.outputs[0].name, "embedding");
+    assert_eq!(
+        zoo.app("mood").unwrap().card.classes,
+        ["good", "bad", "so so"]
+    );
+    let written = fs::read_to_string(folder.path().join("zoo/mood/v1/model.toml")).unwrap();
+    let shipped = format!("{}/published/mood", folder.path().display());
+    assert!(written.contains(&shipped), "its origin: {written}");
+}
+
+/// The card of an app may name files next to it.
+#[test]
+fn a_variant_is_added_to_an_app_whose_card_names_files() {
+    let folder = tempfile::tempdir().unwrap();
+    write_app(
+        &folder.path().join("zoo"),
+        "mood",
+        Answers::Classes,
+        &["tiny"],
+    );
+    let source = folder.path().join("zoo/mood/tiny");
+    let named = ["--task", "classify", "--classes"];
+    let labels = folder.path().join("zoo/mood/labels.txt");
+    let mut options = named.to_vec();
+    options.extend([
+        labels.to_str().unwrap(),
+        "--as",
+        "mood/second",
+        "--quality",
+        "0.5",
+    ]);
+    let added = add_from(&source, folder.path(), &options);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    let zoo = Zoo::open(&folder.path().join("zoo")).unwrap();
+    let mood = zoo.app("mood").unwrap();
+    assert_eq!(mood.variants.len(), 2);
+    assert_eq!(mood.variant("second").unwrap().card.exits[0].accuracy, 0.5);
+    let again = add_from(&source, folder.path(), &options);
+    assert!(
+        again.stderr.contains("exists; choose another variant"),
+        "{}",
+        again.stderr
+    );
+}
+
+/// The model is tried before, and stays out if its app cannot be named.
+#[test]
+fn a_wrong_configuration_leaves_no_model_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = onnx_zoo::perceptron(1.0).bytes();
+    fs::write(folder.path().join("graph.onnx"), bytes).unwrap();
+    fs::write(
+        folder.path().join("switchyard.toml"),
+        "[server]\nhttp = 7\n",
+    )
+    .unwrap();
+    let refused = add(folder.path(), &[]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    assert!(
+        refused.stderr.contains("switchyard.toml: has no [[pool]]"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(fs::read_dir(folder.path().join("zoo")).unwrap().count(), 0);
+}
