@@ -27,6 +27,7 @@ mod live {
     pub(crate) mod test_bed;
     pub(crate) mod zoo_server;
 
+    mod changes;
     mod conservation;
     mod drift;
     mod files;

@@ -93,6 +93,20 @@ impl Manifest {
             source: ZooSource::new(entries),
         })
     }
+
+    /// Some of its variants, by position, with all apps.
+    #[must_use]
+    pub fn only(&self, is_kept: impl Fn(usize) -> bool) -> Self {
+        let entries = self.source.entries().iter().enumerate();
+        let entries = entries.filter(|(at, _)| is_kept(*at));
+        let variants = self.variants.iter().enumerate();
+        let variants = variants.filter(|(at, _)| is_kept(*at));
+        Self {
+            apps: self.apps.clone(),
+            variants: variants.map(|(_, variant)| variant.clone()).collect(),
+            source: ZooSource::new(entries.map(|(_, entry)| entry.clone()).collect()),
+        }
+    }
 }
 
 // === from model cards ===

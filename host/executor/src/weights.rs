@@ -70,6 +70,30 @@ impl Weights {
         })
     }
 
+    /// Shares the models of `source`, and those that are loaded now: `same` names the variant of
+    /// this source that a variant of the new one is equal to.
+    pub fn sharing(
+        &self,
+        source: Arc<dyn ModelSource>,
+        same: impl Fn(VariantId) -> Option<VariantId>,
+        variants: u32,
+    ) -> Arc<Self> {
+        let slots = lock(&self.slots);
+        let mut shared = HashMap::new();
+        for id in (0..variants).map(VariantId) {
+            let earlier = same(id);
+            for ((variant, device), slot) in slots.iter() {
+                if Some(*variant) == earlier {
+                    shared.insert((id, *device), Arc::clone(slot));
+                }
+            }
+        }
+        Arc::new(Self {
+            source,
+            slots: Mutex::new(shared),
+        })
+    }
+
     /// `app/variant`, for messages.
     pub fn name(&self, variant: VariantId) -> String {
         self.source.name(variant)

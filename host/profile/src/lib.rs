@@ -30,6 +30,7 @@ mod samples;
 mod schema;
 mod table;
 mod unfinished;
+mod update;
 
 pub use error::{ProfileError, ProfileFileError, ProfileMismatch};
 pub use machine::Machine;

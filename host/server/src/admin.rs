@@ -12,6 +12,7 @@ mod sender;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
@@ -28,7 +29,6 @@ use self::questions::{Questions, Unanswered};
 use crate::clock::Clock;
 use crate::driver::{Message, PoolHandle, PoolStatus};
 use crate::policies::{PoliciesHandle, PoliciesStatus};
-use crate::readiness::Readiness;
 use crate::reloads::{Reload, ReloadLog};
 use crate::shadow::{ShadowLog, ShadowStatus};
 use crate::telemetry::Registry;
@@ -38,12 +38,14 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The parts that the admin port reads.
 pub struct Admin {
-    pools: Vec<AdminPool>,
-    readiness: Arc<Readiness>,
+    pools: AdminPools,
     registry: Registry,
     clock: Clock,
     questions: Questions,
 }
+
+/// The pools that serve now.
+pub type AdminPools = Arc<ArcSwap<Vec<AdminPool>>>;
 
 /// One pool, as the admin port reaches it.
 pub struct AdminPool {
@@ -90,15 +92,9 @@ pub struct PoolReport {
 
 impl Admin {
     /// Reads from these pools.
-    pub fn new(
-        pools: Vec<AdminPool>,
-        readiness: Arc<Readiness>,
-        registry: Registry,
-        clock: Clock,
-    ) -> Self {
+    pub fn new(pools: AdminPools, registry: Registry, clock: Clock) -> Self {
         Self {
             pools,
-            readiness,
             registry,
             clock,
             questions: Questions::default(),
@@ -174,9 +170,10 @@ async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
 }
 
 async fn status(State(admin): State<Arc<Admin>>) -> Response {
-    let mut pools = Vec::with_capacity(admin.pools.len());
+    let serving = admin.pools.load_full();
+    let mut pools = Vec::with_capacity(serving.len());
     let deadline = admin.questions.deadline();
-    for pool in &admin.pools {
+    for pool in serving.iter() {
         let driver = match admin.ask(pool, Message::Status, deadline).await {
             Ok(driver) => driver,
             Err(refused) => return refused,
@@ -188,7 +185,8 @@ async fn status(State(admin): State<Arc<Admin>>) -> Response {
             shadow: pool.shadow.as_ref().map(ShadowLog::status),
         });
     }
-    let waits_for = admin.readiness.server().err();
+    let mut checks = serving.iter().map(|pool| pool.pool.readiness().check());
+    let waits_for = checks.find_map(Result::err);
     let status = ServerStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now_us: admin.clock.now().0,
@@ -201,7 +199,7 @@ async fn status(State(admin): State<Arc<Admin>>) -> Response {
 
 /// A window of the first pool, which is the only pool in most configurations.
 async fn window(State(admin): State<Arc<Admin>>, Path(id): Path<u64>) -> Response {
-    match admin.pools.first() {
+    match admin.pools.load_full().first() {
         Some(pool) => admin.decision_of(pool, id).await,
         None => error(StatusCode::NOT_FOUND, "there are no pools"),
     }
@@ -211,7 +209,8 @@ async fn pool_window(
     State(admin): State<Arc<Admin>>,
     Path((name, id)): Path<(String, u64)>,
 ) -> Response {
-    match admin.pools.iter().find(|pool| pool.pool.name() == name) {
+    let pools = admin.pools.load_full();
+    match pools.iter().find(|pool| pool.pool.name() == name) {
         Some(pool) => admin.decision_of(pool, id).await,
         None => error(StatusCode::NOT_FOUND, "no such pool"),
     }

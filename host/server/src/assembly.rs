@@ -13,6 +13,7 @@ mod served;
 
 pub use error::AssemblyError;
 pub use hardware::HardwareError;
+pub(crate) use parts::Predecessor;
 pub use plan::PoolPlan;
 pub use profile::{Measured, measure};
 pub use served::{AppTensors, ServedVariant};

@@ -27,7 +27,6 @@ use crate::ingress::{
     AppIndex, AppInfo, Backend, Control, InferAnswer, InferCall, InferError, TensorSpec,
     VariantIndex, VariantStats,
 };
-use crate::readiness::Readiness;
 use crate::telemetry::{Registry, names};
 
 /// Longest wait of a client for a load: large models on slow disks take minutes. The load goes on.
@@ -38,7 +37,6 @@ pub struct PoolBackend {
     infos: Vec<AppInfo>,
     index: HashMap<String, AppIndex>,
     apps: Vec<ServedApp>,
-    readiness: Arc<Readiness>,
     registry: Registry,
 }
 
@@ -52,7 +50,6 @@ impl PoolBackend {
     pub fn try_new(
         pools: &[(Arc<PoolHandle>, Vec<AppTensors>)],
         limits: &ServerConfig,
-        readiness: Arc<Readiness>,
         registry: Registry,
     ) -> Result<Self, OutputsError> {
         let (mut infos, mut apps) = (Vec::new(), Vec::new());
@@ -102,7 +99,6 @@ impl PoolBackend {
                 .collect(),
             infos,
             apps,
-            readiness,
             registry,
         })
     }
@@ -125,7 +121,7 @@ impl PoolBackend {
         if let Some(reason) = failure {
             return (AppState::Unloaded, public::reason(&reason));
         }
-        match self.readiness.pool(app.pool.name()) {
+        match app.pool.readiness().check() {
             Ok(()) => (AppState::Ready, String::new()),
             Err(reason) => (AppState::Unloaded, public::reason(&reason)),
         }
@@ -214,9 +210,11 @@ impl Backend for PoolBackend {
 
     /// A failed load makes the server unready only if no app is left: the others serve.
     fn server_ready(&self) -> Result<(), String> {
-        // The admin port and the log have the whole reason.
-        let ready = self.readiness.server();
-        ready.map_err(|reason| public::reason(&reason))?;
+        for app in &self.apps {
+            // The admin port and the log have the whole reason.
+            let ready = app.pool.readiness().check();
+            ready.map_err(|reason| public::reason(&reason))?;
+        }
         let failures: Option<Vec<_>> = self.apps.iter().map(ServedApp::failure).collect();
         match failures.and_then(|failures| failures.into_iter().next()) {
             Some(reason) => {

@@ -5,11 +5,12 @@
 //! flood; `server` serves as many as `connections` and the share of each client (`clients`) allow;
 //! `watched_stream` counts their progress in `connection_state`; `service` routes each request; `body`
 //! reads its body under [`Limits`] and its share of `memory`; `infer` decodes it, waits for the
-//! [`Backend`], which is the rest of the server, and encodes the answer; a `turnstile` before and after
+//! [`Backend`], which is the rest of the server and may be replaced between requests (`backends`), and encodes the answer; a `turnstile` before and after
 //! it lets other work through a flood; `reply` makes HTTP responses.
 
 mod accepting;
 mod backend;
+mod backends;
 mod body;
 mod clients;
 mod connection_state;
@@ -24,6 +25,7 @@ mod turnstile;
 mod watched_stream;
 
 pub use backend::Backend;
+pub use backends::{Backends, Replaced};
 pub use limits::Limits;
 pub use server::{Drained, serve};
 pub use switchyard_protocol::{

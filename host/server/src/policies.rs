@@ -71,9 +71,8 @@ impl Policies {
         let status = Arc::new(Mutex::new(PoliciesStatus::new(&parts.file)));
         let handle = PoliciesHandle::new(requests.clone(), Arc::clone(&status));
         let pool = parts.pool.name();
-        parts
-            .readiness
-            .wait_for(pool, Awaited::Policy, "its policy is being loaded");
+        let readiness = parts.pool.readiness();
+        readiness.wait_for(Awaited::Policy, "its policy is being loaded");
         let events = requests.clone();
         let watcher = watch_file(&parts.file, move |event| {
             // An error means that the pool is shutting down.

@@ -1,4 +1,4 @@
-//! Whether each pool serves requests now, and the reason if not.
+//! Whether a pool serves requests now, and the reason if not.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,50 +16,52 @@ pub enum Awaited {
     Restart,
 }
 
-/// The conditions that keep each pool from being ready. Shared by the threads that start pools and
+/// The conditions that keep a pool from being ready. Shared by the threads that start the pool and
 /// the readiness probes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Readiness {
-    waiting: Mutex<BTreeMap<(String, Awaited), String>>,
+    pool: String,
+    waiting: Mutex<BTreeMap<Awaited, String>>,
 }
 
 // === impl Readiness ===
 
 impl Readiness {
+    /// Of the pool of this name, which waits for nothing.
+    pub fn new(pool: &str) -> Self {
+        Self {
+            pool: pool.to_owned(),
+            waiting: Mutex::default(),
+        }
+    }
+
     /// The pool waits for a condition; probes answer with the reason.
-    pub fn wait_for(&self, pool: &str, awaited: Awaited, reason: impl Into<String>) {
-        self.lock()
-            .insert((pool.to_owned(), awaited), reason.into());
+    pub fn wait_for(&self, awaited: Awaited, reason: impl Into<String>) {
+        self.lock().insert(awaited, reason.into());
     }
 
     /// The condition holds.
-    pub fn arrived(&self, pool: &str, awaited: Awaited) {
-        self.lock().remove(&(pool.to_owned(), awaited));
+    pub fn arrived(&self, awaited: Awaited) {
+        self.lock().remove(&awaited);
     }
 
-    /// Whether every pool is ready.
-    ///
-    /// # Errors
-    /// The first pool that is not, and why.
-    pub fn server(&self) -> Result<(), String> {
-        match self.lock().iter().next() {
-            Some(((pool, _), reason)) => Err(format!("pool {pool}: {reason}")),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether one pool is ready.
+    /// Whether the pool is ready.
     ///
     /// # Errors
     /// Why it is not.
-    pub fn pool(&self, pool: &str) -> Result<(), String> {
-        match self.lock().iter().find(|((name, _), _)| name == pool) {
-            Some((_, reason)) => Err(format!("pool {pool}: {reason}")),
+    pub fn check(&self) -> Result<(), String> {
+        match self.lock().values().next() {
+            Some(reason) => Err(format!("pool {}: {reason}", self.pool)),
             None => Ok(()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, Awaited), String>> {
+    /// Whether it still waits for this condition.
+    pub(crate) fn waits_for(&self, awaited: Awaited) -> bool {
+        self.lock().contains_key(&awaited)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Awaited, String>> {
         // The map is whole at every point where a panic could strike.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,13 +73,13 @@ mod tests {
 
     #[test]
     fn ready_when_nothing_is_awaited_any_more() {
-        let readiness = Readiness::default();
-        readiness.wait_for("a", Awaited::Models, "models are being loaded");
-        readiness.wait_for("a", Awaited::Policy, "no policy yet");
-        readiness.arrived("a", Awaited::Models);
-        assert_eq!(readiness.server(), Err("pool a: no policy yet".to_owned()));
-        assert_eq!(readiness.pool("b"), Ok(()));
-        readiness.arrived("a", Awaited::Policy);
-        assert_eq!(readiness.server(), Ok(()));
+        let readiness = Readiness::new("a");
+        readiness.wait_for(Awaited::Models, "models are being loaded");
+        readiness.wait_for(Awaited::Policy, "no policy yet");
+        readiness.arrived(Awaited::Models);
+        assert_eq!(readiness.check(), Err("pool a: no policy yet".to_owned()));
+        assert!(readiness.waits_for(Awaited::Policy));
+        readiness.arrived(Awaited::Policy);
+        assert_eq!(readiness.check(), Ok(()));
     }
 }

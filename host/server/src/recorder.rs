@@ -35,7 +35,7 @@ pub struct RecordOptions {
 }
 
 /// The driver's end.
-pub(crate) struct Recorder {
+pub struct Recorder {
     /// `None` once the thread has given up. Above the thread, so that the channel closes before
     /// the join.
     notes: Option<Sender<Frame>>,

@@ -3,11 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use switchyard_server::admin::{Admin, serve};
+use switchyard_server::admin::{Admin, AdminPools, serve};
 use switchyard_server::clock::Clock;
-use switchyard_server::readiness::Readiness;
 use switchyard_server::telemetry::Registry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,8 +14,7 @@ async fn port() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let registry = Registry::try_new().unwrap();
-    let readiness = Arc::new(Readiness::default());
-    let admin = Admin::new(Vec::new(), readiness, registry, Clock::start());
+    let admin = Admin::new(AdminPools::default(), registry, Clock::start());
     tokio::spawn(serve(listener, admin));
     address
 }

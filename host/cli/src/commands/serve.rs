@@ -7,22 +7,23 @@ use clap::Args;
 use switchyard_executor::candle_threads::{candle_misfit, configure_candle};
 
 use super::failure::Failure;
-use super::shipped::read_config;
-use switchyard_server::config::Config;
-use switchyard_server::server::{Listeners, Server};
+use super::shipped::config_of;
+use switchyard_server::config::{Config, ConfigError};
+use switchyard_server::server::{ConfigSource, Listeners, Server};
 use switchyard_server::shutdown::{self, Cancel};
 use switchyard_server::telemetry::{LogFormat, init_server_log};
 
 /// Run the server
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   switchyard serve
   switchyard serve --config switchyard.toml
   switchyard serve --policies target/policies --zoo models/zoo --http 127.0.0.1:9000
 
 The server binds its addresses first, then reads models and profile; if no profile of this
-machine fits, it measures one. On SIGTERM or SIGINT it answers the accepted requests and
-stops; a second signal ends it at once.")]
+machine fits, it measures one. While it serves it takes in changes of the configuration and
+of the models' cards: apps, workers and pools; SIGHUP makes it look. On SIGTERM or SIGINT it
+answers the accepted requests and stops; a second signal ends it at once.")]
 pub(super) struct ServeArgs {
     /// Configuration file [default: the shipped demo configuration]
     #[arg(long, value_name = "FILE")]
@@ -44,8 +45,8 @@ pub(super) struct ServeArgs {
 // === impl ServeArgs ===
 
 impl ServeArgs {
-    fn config(&self) -> Result<Config, Failure> {
-        let mut config = read_config(self.config.as_deref())?;
+    fn config(&self) -> Result<Config, ConfigError> {
+        let mut config = config_of(self.config.as_deref())?;
         if let Some(policies) = &self.policies {
             config.policies.dir.clone_from(policies);
         }
@@ -56,14 +57,22 @@ impl ServeArgs {
         }
         config.server.http = self.http.unwrap_or(config.server.http);
         config.server.admin = self.admin.unwrap_or(config.server.admin);
-        config.check().map_err(Failure::input)?;
+        config.check()?;
         Ok(config)
+    }
+
+    /// The configuration, to be followed.
+    fn source(self) -> ConfigSource {
+        ConfigSource {
+            file: self.config.clone(),
+            read: Box::new(move || self.config()),
+        }
     }
 }
 
 /// Serves until a signal. Starts the log, in a format and with the filter to use without `RUST_LOG`.
 pub(super) fn run(args: &ServeArgs, log: LogFormat, filter: &str) -> Result<(), Failure> {
-    let config = args.config()?;
+    let config = args.config().map_err(Failure::input)?;
     let threads = config.workers.iter().map(|worker| worker.threads).max();
     configure_candle(threads.unwrap_or(1));
     // After the environment is set: it has a thread. Until the end: it writes the last lines.
@@ -76,13 +85,13 @@ pub(super) fn run(args: &ServeArgs, log: LogFormat, filter: &str) -> Result<(), 
         .enable_all()
         .build()
         .map_err(Failure::input)?;
-    let served = runtime.block_on(serve(config));
+    let served = runtime.block_on(serve(config, args.clone().source()));
     // A task that blocks, such as a read of a file that hangs, does not hold up the end.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
+async fn serve(config: Config, source: ConfigSource) -> Result<(), Failure> {
     let mut signalled = Box::pin(shutdown::signalled().map_err(Failure::input)?);
     // Before the start, which may measure for a while, so that a taken port is reported at once.
     let listeners = Listeners::bind(&config.server)
@@ -111,7 +120,8 @@ async fn serve(config: Config) -> Result<(), Failure> {
             return Ok(());
         }
     };
-    let server = started.map_err(Failure::check)?.map_err(Failure::input)?;
+    let mut server = started.map_err(Failure::check)?.map_err(Failure::input)?;
+    server.follow(source);
     let http = listeners.http_addr().map_err(Failure::input)?;
     let admin = listeners.admin_addr().map_err(Failure::input)?;
     tracing::info!(%http, %admin, "listening");

@@ -64,7 +64,7 @@ datatype = "INT64"
 shape = [1]
 "#;
 
-fn write_app(zoo: &Path, name: &str, card: &str, task: &str, graph: Graph) {
+pub(crate) fn write_app(zoo: &Path, name: &str, card: &str, task: &str, graph: Graph) {
     let variant = zoo.join(name).join("graph");
     std::fs::create_dir_all(&variant).unwrap();
     std::fs::write(zoo.join(name).join("app.toml"), card).unwrap();
@@ -74,7 +74,7 @@ fn write_app(zoo: &Path, name: &str, card: &str, task: &str, graph: Graph) {
     std::fs::write(variant.join("model.onnx"), graph.bytes()).unwrap();
 }
 
-fn write_zoo(zoo: &Path) {
+pub(crate) fn write_zoo(zoo: &Path) {
     let tensors = Graph {
         nodes: vec![
             Node::new("Add", &["x", "y"], "sum"),

@@ -1,10 +1,11 @@
-//! A server of the apps of a zoo in a folder of its own, without a policy: the fallback decides.
+//! A server of the apps of a zoo in a folder of its own. Without a policy in the folder the fallback
+//! decides.
 
 use std::net::SocketAddr;
 use std::path::Path;
 
 use switchyard_server::config::Config;
-use switchyard_server::server::{Listeners, ServeError, Server};
+use switchyard_server::server::{ConfigSource, Listeners, ServeError, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -14,17 +15,25 @@ use super::client::Client;
 /// A running server.
 pub(crate) struct ZooServer {
     http: SocketAddr,
+    pub(crate) admin: SocketAddr,
     zoo: TempDir,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Result<(), ServeError>>,
 }
 
-fn config(dir: &Path, apps: &[&str]) -> Config {
+/// Of the configuration, in the folder of the zoo.
+const CONFIG: &str = "switchyard.toml";
+
+/// Name of the policy, in the folder of the zoo.
+pub(crate) const POLICY: &str = "policy.wasm";
+
+/// The text of the configuration.
+fn config(dir: &Path, apps: &[&str]) -> String {
     let dir = dir.display();
     let named = apps
         .iter()
         .map(|app| format!("[[app]]\nname = \"{app}\"\nzoo = \"{dir}\"\n"));
-    let text = format!(
+    format!(
         r#"
 [server]
 http = "127.0.0.1:0"
@@ -37,7 +46,7 @@ memory_mb = 64
 name = "main"
 apps = {apps:?}
 workers = ["w"]
-policy = "none"
+policy = "policy"
 [policies]
 dir = "{dir}"
 [profile]
@@ -45,23 +54,30 @@ dir = "{dir}"
 measure_s = 1
 "#,
         named.collect::<String>()
-    );
-    Config::parse(&text, Path::new("test.toml"), Path::new("")).unwrap()
+    )
 }
 
 impl ZooServer {
     pub(crate) async fn start(zoo: TempDir, apps: &[&str]) -> Self {
-        let config = config(zoo.path(), apps);
+        let file = zoo.path().join(CONFIG);
+        std::fs::write(&file, config(zoo.path(), apps)).unwrap();
+        let config = Config::read(&file).unwrap();
         let listeners = Listeners::bind(&config.server).await.unwrap();
         let starting = tokio::task::spawn_blocking(move || Server::start(config));
-        let server = starting.await.unwrap().unwrap();
+        let mut server = starting.await.unwrap().unwrap();
+        server.follow(ConfigSource {
+            file: Some(file.clone()),
+            read: Box::new(move || Config::read(&file)),
+        });
         let http = listeners.http_addr().unwrap();
+        let admin = listeners.admin_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(listeners, async {
             let _ = stopped.await;
         }));
         Self {
             http,
+            admin,
             zoo,
             stop,
             serving,
@@ -70,6 +86,23 @@ impl ZooServer {
 
     pub(crate) async fn client(&self) -> Client {
         Client::connect(self.http).await
+    }
+
+    /// The folder of the zoo.
+    pub(crate) fn zoo(&self) -> &Path {
+        self.zoo.path()
+    }
+
+    /// Writes another configuration.
+    pub(crate) fn serve_apps(&self, apps: &[&str]) {
+        self.configure(&config(self.zoo(), apps));
+    }
+
+    /// Writes the text of another configuration, as editors do.
+    pub(crate) fn configure(&self, text: &str) {
+        let next = self.zoo().join("next.tmp");
+        std::fs::write(&next, text).unwrap();
+        std::fs::rename(next, self.zoo().join(CONFIG)).unwrap();
     }
 
     /// Shuts down; the zoo and the profile in it are left.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::{Catalog, WorkerSpec};
 use switchyard_core::ids::{KindId, VariantId};
 use switchyard_executor::manifest::EvidenceChoice;
@@ -13,24 +14,45 @@ use super::error::AssemblyError;
 use super::hardware::{self, kind_of};
 use super::plan::PoolPlan;
 use super::profile::Measured;
-use crate::driver::{PoolExecutor, PoolParts, PoolWeights};
+use crate::driver::{PoolExecutor, PoolParts, PoolWeights, VariantCounters};
 use crate::evidence::{Counted, EvidenceModel, EvidenceModels};
 use crate::recorder::RecordOptions;
 
+/// The pool whose place another one takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Predecessor<'a> {
+    pub(crate) plan: &'a PoolPlan,
+    pub(crate) weights: &'a PoolWeights,
+    pub(crate) counters: &'a VariantCounters,
+}
+
 impl PoolPlan {
-    /// Joins everything to the parts that a driver starts from.
+    /// Joins everything to the parts that a driver starts from. Variants that are as in `before` keep
+    /// their weights in memory and their counters.
     ///
     /// # Errors
     /// The evidence model of an app cannot be read.
-    pub fn parts(
+    pub(crate) fn parts(
         &self,
         measured: &Measured,
         inbox_max: usize,
         drift_ratio: f64,
+        before: Option<Predecessor<'_>>,
     ) -> Result<PoolParts, AssemblyError> {
         let catalog = Arc::new(self.catalog(measured)?);
         let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
-        let weights = Weights::new(source);
+        let variants = catalog.variants.len();
+        let (weights, counters) = match before {
+            None => (Weights::new(source), VariantCounters::new(variants)),
+            Some(before) => {
+                let same = |id| self.same_variant(id, before.plan);
+                let weights = before.weights.weights();
+                (
+                    weights.sharing(source, same, variants as u32),
+                    before.counters.continuing(variants, same),
+                )
+            }
+        };
         let pinned = self.pinned()?;
         let devices = hardware::open(&self.workers)?;
         let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
@@ -59,7 +81,10 @@ impl PoolPlan {
             });
         Ok(PoolParts {
             name: self.config.name.clone(),
-            scheduler: self.scheduler(),
+            scheduler: SchedulerConfig {
+                tells_decisions: self.config.record.is_some(),
+                ..self.scheduler()
+            },
             executors: executors.collect(),
             weights: PoolWeights::new(weights, devices),
             pinned,
@@ -67,7 +92,7 @@ impl PoolPlan {
             drift_ratio,
             evidence: self.evidence()?,
             inbox_max,
-            record: self.record(&catalog),
+            counters: Arc::new(counters),
             catalog,
         })
     }
@@ -105,8 +130,16 @@ impl PoolPlan {
         })
     }
 
+    /// The variant of another plan that is loaded from the same files in the same way.
+    fn same_variant(&self, id: VariantId, other: &Self) -> Option<VariantId> {
+        let entry = self.manifest.source.entries().get(id.index())?;
+        let mut others = other.manifest.source.entries().iter();
+        let at = others.position(|other| other == entry)?;
+        u32::try_from(at).ok().map(VariantId)
+    }
+
     /// File, size and header of the recording of its windows.
-    fn record(&self, catalog: &Catalog) -> Option<RecordOptions> {
+    pub(crate) fn record(&self, catalog: &Catalog) -> Option<RecordOptions> {
         let record = self.config.record.as_ref()?;
         Some(RecordOptions {
             file: record.file.clone(),

@@ -17,6 +17,7 @@ use crate::config::{Config, PoolConfig, WorkerConfig};
 use crate::reloads::FollowedVariant;
 
 /// A pool before it is started.
+#[derive(Clone)]
 pub struct PoolPlan {
     /// Its configuration.
     pub config: PoolConfig,
@@ -120,6 +121,26 @@ impl PoolPlan {
             kinds: kinds(&workers),
             workers,
         })
+    }
+
+    /// Whether a pool of one plan serves as a pool of the other. Weights are followed on their own.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        let cards = |zoo: &ZooApp| (zoo.dir.clone(), zoo.card.clone());
+        self.config == other.config
+            && self.workers == other.workers
+            && self.evidence == other.evidence
+            && self.manifest.apps == other.manifest.apps
+            && self.manifest.variants == other.manifest.variants
+            && self.manifest.source.entries() == other.manifest.source.entries()
+            && self.zoo.iter().map(cards).eq(other.zoo.iter().map(cards))
+    }
+
+    /// Itself with the variants at some positions.
+    pub(super) fn only(&self, is_kept: impl Fn(usize) -> bool) -> Self {
+        Self {
+            manifest: self.manifest.only(is_kept),
+            ..self.clone()
+        }
     }
 
     /// Its apps in the zoo.

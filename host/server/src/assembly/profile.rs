@@ -63,10 +63,18 @@ impl Measured {
             });
         }
         let path = config.profile.dir.join(machine.file_name());
-        if let Some(file) = kept(&path, &machine, pools, percentile) {
+        let kept = kept(&path, &machine);
+        let lacking: Vec<PoolPlan> = match &kept {
+            Some(file) => pools
+                .iter()
+                .filter_map(|pool| lacking(file, pool, percentile))
+                .collect(),
+            None => pools.to_vec(),
+        };
+        if let (Some(file), []) = (&kept, lacking.as_slice()) {
             tracing::info!(file = %path.display(), "profile read");
             return Ok(Self {
-                file,
+                file: file.clone(),
                 percentile,
                 path,
             });
@@ -77,8 +85,12 @@ impl Measured {
             ..MeasureOptions::quick()
         };
         let mut measurement = Measurement::default();
-        measure(pools, &options, &mut measurement, None, cancel)?;
+        measure(&lacking, &options, &mut measurement, None, cancel)?;
         let file = measurement.to_file(Provenance::now("switchyard serve", versions()), machine);
+        let file = match kept {
+            Some(kept) => kept.updated(file),
+            None => file,
+        };
         if let Err(error) = file.save(&path) {
             // The server serves without the file; the next start measures again.
             tracing::warn!(
@@ -148,30 +160,33 @@ fn table(
     declared.to_core(names, percentile)
 }
 
-/// The saved profile if it fits; otherwise logs the reason.
-fn kept(
-    path: &Path,
-    machine: &Machine,
-    pools: &[PoolPlan],
-    percentile: Percentile,
-) -> Option<ProfileFile> {
+/// The saved profile, if it is of this machine; otherwise logs the reason.
+fn kept(path: &Path, machine: &Machine) -> Option<ProfileFile> {
     if !path.exists() {
         tracing::info!(file = %path.display(), "no profile of this machine yet: measuring one");
         return None;
     }
-    let fits = ProfileFile::load_for(path, machine).and_then(|file| {
-        for pool in pools {
-            table(&file, pool, percentile)?;
-        }
-        Ok(file)
-    });
-    match fits {
+    match ProfileFile::load_for(path, machine) {
         Ok(file) => Some(file),
         Err(error) => {
             tracing::warn!(%error, "the kept profile does not fit: measuring a new one");
             None
         }
     }
+}
+
+/// The variants of a pool that a profile lacks; `None` if it has all.
+fn lacking(file: &ProfileFile, pool: &PoolPlan, percentile: Percentile) -> Option<PoolPlan> {
+    let reason = table(file, pool, percentile).err()?;
+    let variants = 0..pool.manifest.variants.len();
+    let alone = |at: usize| table(file, &pool.only(|kept| kept == at), percentile);
+    let lacks: Vec<bool> = variants.map(|at| alone(at).is_err()).collect();
+    if lacks.iter().all(|lacks| !lacks) {
+        return Some(pool.clone());
+    }
+    let measured = lacks.iter().filter(|lacks| **lacks).count();
+    tracing::info!(pool = pool.config.name, %reason, variants = measured, "the kept profile lacks some variants: measuring them");
+    Some(pool.only(|at| lacks.get(at).is_some_and(|lacks| *lacks)))
 }
 
 /// A progress bar on stderr over all pools, and the file from which a measurement can be resumed.

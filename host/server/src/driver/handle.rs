@@ -18,6 +18,7 @@ use super::pulse::Pulse;
 use super::stats::VariantCounters;
 use super::turn::Driver;
 use crate::clock::Clock;
+use crate::readiness::Readiness;
 use crate::telemetry::{Registry, names};
 
 /// Sends messages to a pool's driver.
@@ -36,6 +37,7 @@ pub struct PoolHandle {
     models: Arc<ModelStates>,
     refused: Counter,
     pulse: Arc<Pulse>,
+    readiness: Arc<Readiness>,
 }
 
 /// Why a call had no end.
@@ -72,6 +74,7 @@ impl PoolHandle {
         Self {
             refused: registry.counter(names::INBOX_FULL, [("pool", name.as_str())]),
             pulse: Arc::default(),
+            readiness: Arc::new(Readiness::new(&name)),
             name,
             catalog: Arc::clone(&parts.catalog),
             clock,
@@ -80,7 +83,7 @@ impl PoolHandle {
             next_ticket: AtomicU64::new(1),
             wants_evidence: Arc::new(AtomicBool::new(false)),
             has_evidence: parts.evidence.iter().map(Option::is_some).collect(),
-            counters: Arc::new(VariantCounters::new(parts.catalog.variants.len())),
+            counters: Arc::clone(&parts.counters),
             models: Arc::new(ModelStates::new(parts.catalog.apps.len())),
         }
     }
@@ -171,7 +174,13 @@ impl PoolHandle {
         &self.pulse
     }
 
-    pub(super) fn counters(&self) -> &Arc<VariantCounters> {
+    /// The conditions that keep it from being ready.
+    pub fn readiness(&self) -> &Arc<Readiness> {
+        &self.readiness
+    }
+
+    /// The counters of its variants.
+    pub fn counters(&self) -> &Arc<VariantCounters> {
         &self.counters
     }
 

@@ -311,7 +311,7 @@ impl Driver {
             return;
         }
         self.starting = false;
-        self.readiness.arrived(&self.name, Awaited::Models);
+        self.readiness.arrived(Awaited::Models);
     }
 
     pub(super) fn failed_variants(&self) -> BTreeMap<String, String> {

@@ -76,10 +76,10 @@ impl Driver {
         let workers = self.scheduler.catalog().workers.len() as u32;
         let mut workers = (0..workers).map(WorkerId);
         if workers.any(|worker| self.scheduler.is_up(worker)) {
-            self.readiness.arrived(&self.name, Awaited::Worker);
+            self.readiness.arrived(Awaited::Worker);
         } else {
             let reason = format!("no worker is up: {reason}");
-            self.readiness.wait_for(&self.name, Awaited::Worker, reason);
+            self.readiness.wait_for(Awaited::Worker, reason);
         }
     }
 

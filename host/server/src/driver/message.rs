@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use super::models::LoadEnd;
 use super::restarts::{Restarted, StartNumber};
 use super::status::PoolStatus;
+use crate::recorder::Recorder;
 
 /// Names a call until it ends. The handle gives it, so that a call can be cancelled before the
 /// driver has numbered its requests.
@@ -49,6 +50,10 @@ pub enum Message {
     },
     /// A policy to switch to; answered with the time the switch took.
     Install(Box<dyn Policy>, PolicyRecord, Sender<Micros>),
+    /// Record windows and plans from now on.
+    Record(Recorder),
+    /// Record no longer. Dropping the recorder waits for the disk.
+    TakeRecorder(Sender<Option<Recorder>>),
     /// The policy's file is gone.
     RemovePolicy,
     /// Sends decisions to this watch from now on; `None`: to none.

@@ -8,9 +8,9 @@ use switchyard_core::ids::VariantId;
 use switchyard_core::profile::Profile;
 use switchyard_executor::Executor;
 
+use super::stats::VariantCounters;
 use super::weights::PoolWeights;
 use crate::evidence::EvidenceModels;
-use crate::recorder::RecordOptions;
 
 /// Builds the executor of a worker, at the start and again after each loss of the worker. An error
 /// is the reason why there is none.
@@ -48,6 +48,6 @@ pub struct PoolParts {
     pub evidence: EvidenceModels,
     /// Calls that may wait for a turn of the driver.
     pub inbox_max: usize,
-    /// The recording of windows and plans; `None`: no recording.
-    pub record: Option<RecordOptions>,
+    /// The counters of its variants.
+    pub counters: Arc<VariantCounters>,
 }

@@ -17,6 +17,7 @@ use switchyard_policy::recording::PolicyRecord;
 
 use super::message::Watch;
 use super::turn::Driver;
+use crate::recorder::Recorder;
 
 impl Driver {
     pub(super) fn install(
@@ -132,7 +133,14 @@ impl Driver {
         self.wants_evidence.store(shown, Ordering::Relaxed);
     }
 
+    /// Records windows and plans from now on.
+    pub(super) fn record(&mut self, mut recorder: Recorder) {
+        recorder.policy(self.policy.clone());
+        self.recorder = Some(recorder);
+    }
+
     fn record_policy(&mut self, policy: Option<PolicyRecord>) {
+        self.policy.clone_from(&policy);
         if let Some(recorder) = &mut self.recorder {
             recorder.policy(policy);
         }

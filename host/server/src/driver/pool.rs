@@ -7,7 +7,6 @@ use switchyard_core::Scheduler;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::WorkerId;
 use switchyard_executor::WorkerOptions;
-use switchyard_policy::recording::RecordingError;
 use switchyard_threads::ServiceThread;
 use thiserror::Error;
 
@@ -23,7 +22,6 @@ use super::turn::{Driver, DriverParts};
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
 use crate::readiness::{Awaited, Readiness};
-use crate::recorder::Recorder;
 use crate::telemetry::{PoolMeters, Registry, names};
 
 /// Room in the queue beyond `inbox_max` calls, so that messages that end requests get through.
@@ -42,14 +40,6 @@ pub enum PoolError {
         pool: String,
         /// The contradiction.
         error: switchyard_core::catalog::CatalogError,
-    },
-    /// Its windows cannot be recorded.
-    #[error("pool {pool}: record: {error}")]
-    Record {
-        /// The pool.
-        pool: String,
-        /// The reason.
-        error: RecordingError,
     },
     /// A worker does not start.
     #[error("pool {pool}: worker {worker}: {reason}")]
@@ -80,7 +70,6 @@ pub struct Pool {
 /// Takes a pool off the load balancer when its driver panics: the requests inside end with an
 /// error as the thread unwinds, and none should follow.
 struct Alarm {
-    pool: String,
     readiness: Arc<Readiness>,
     pulse: Arc<Pulse>,
 }
@@ -90,8 +79,7 @@ impl Drop for Alarm {
         if std::thread::panicking() {
             self.pulse.fail();
             let reason = "its scheduler failed; restart the server";
-            self.readiness
-                .wait_for(&self.pool, Awaited::Restart, reason);
+            self.readiness.wait_for(Awaited::Restart, reason);
         }
     }
 }
@@ -104,21 +92,16 @@ impl Pool {
     ///
     /// # Errors
     /// The catalog is refused, the recording cannot be written, or the system refuses a thread.
-    pub fn start(
-        parts: PoolParts,
-        clock: Clock,
-        readiness: &Arc<Readiness>,
-        registry: &Registry,
-    ) -> Result<Self, PoolError> {
-        readiness.wait_for(&parts.name, Awaited::Models, "its models are being loaded");
+    pub fn start(parts: PoolParts, clock: Clock, registry: &Registry) -> Result<Self, PoolError> {
         let pool = parts.name.clone();
         let combining = Arc::new(Combining::new(parts.inbox_max + QUEUE_RESERVE));
         let handle = PoolHandle::new(&parts, Arc::clone(&combining), clock, registry);
-        let mut driver = build(parts, clock, readiness, registry, &combining, &handle)?;
+        let readiness = handle.readiness();
+        readiness.wait_for(Awaited::Models, "its models are being loaded");
+        let mut driver = build(parts, clock, registry, &combining, &handle)?;
 
         let alarm = Alarm {
-            pool: pool.clone(),
-            readiness: Arc::clone(readiness),
+            readiness: Arc::clone(handle.readiness()),
             pulse: Arc::clone(handle.pulse()),
         };
         let timer = ServiceThread::spawn(format!("{pool}-driver"), {
@@ -145,7 +128,6 @@ impl Pool {
 fn build(
     parts: PoolParts,
     clock: Clock,
-    readiness: &Arc<Readiness>,
     registry: &Registry,
     combining: &Arc<Combining<Driver>>,
     handle: &PoolHandle,
@@ -153,31 +135,24 @@ fn build(
     let PoolParts {
         name,
         catalog,
-        mut scheduler,
+        scheduler,
         executors,
         pinned,
         weights,
         medians,
         drift_ratio,
         evidence,
-        record,
         ..
     } = parts;
     let no_thread = |error| PoolError::Thread {
         pool: name.clone(),
         error,
     };
-    scheduler.tells_decisions = record.is_some();
     let scheduler = Scheduler::try_new(Arc::clone(&catalog), scheduler).map_err(|error| {
         PoolError::Catalog {
             pool: name.clone(),
             error,
         }
-    })?;
-    let recorder = record.map(|options| Recorder::start(options, registry));
-    let recorder = recorder.transpose().map_err(|error| PoolError::Record {
-        pool: name.clone(),
-        error,
     })?;
     let crew = spawn_crew(&name, &catalog, executors, combining)?;
     let evidence = spawn_evidence(&name, evidence, registry, combining).map_err(no_thread)?;
@@ -199,11 +174,10 @@ fn build(
         weights,
         evidence,
         drift,
-        recorder,
         counters: Arc::clone(handle.counters()),
         wants_evidence: Arc::clone(handle.wants_evidence_flag()),
         states: Arc::clone(handle.models()),
-        readiness: Arc::clone(readiness),
+        readiness: Arc::clone(handle.readiness()),
     }))
 }
 
@@ -279,15 +253,14 @@ mod tests {
 
     #[test]
     fn a_driver_that_panics_is_not_ready() {
-        let readiness = Arc::new(Readiness::default());
+        let readiness = Arc::new(Readiness::new("main"));
         let pulse = Arc::new(Pulse::default());
         let alarm = |readiness: &Arc<Readiness>| Alarm {
-            pool: "main".to_owned(),
             readiness: Arc::clone(readiness),
             pulse: Arc::clone(&pulse),
         };
         drop(alarm(&readiness));
-        assert_eq!(readiness.pool("main"), Ok(()));
+        assert_eq!(readiness.check(), Ok(()));
         assert!(!pulse.has_failed());
         let held = alarm(&readiness);
         let thread = std::thread::spawn(move || {
@@ -295,7 +268,7 @@ mod tests {
             panic!("as a bug would");
         });
         assert!(thread.join().is_err());
-        let error = readiness.pool("main").unwrap_err();
+        let error = readiness.check().unwrap_err();
         assert!(error.contains("restart"), "{error}");
         assert!(pulse.has_failed());
     }

@@ -1,6 +1,6 @@
 //! Counters per variant, as Triton's statistics want them.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchyard_core::ids::VariantId;
@@ -9,7 +9,7 @@ use switchyard_protocol::{BatchStats, Timing, VariantStats};
 
 /// Written by the driver, read by requests for statistics: the locks are rarely contended.
 pub struct VariantCounters {
-    variants: Vec<Mutex<VariantStats>>,
+    variants: Vec<Arc<Mutex<VariantStats>>>,
 }
 
 // === impl VariantCounters ===
@@ -18,7 +18,22 @@ impl VariantCounters {
     /// Zeros for each of the `variants`.
     pub fn new(variants: usize) -> Self {
         Self {
-            variants: (0..variants).map(|_| Mutex::default()).collect(),
+            variants: (0..variants).map(|_| Arc::default()).collect(),
+        }
+    }
+
+    /// As [`new`](Self::new); those that `same` names count on where an earlier variant is.
+    pub fn continuing(
+        &self,
+        variants: usize,
+        same: impl Fn(VariantId) -> Option<VariantId>,
+    ) -> Self {
+        let of = |id: VariantId| {
+            let earlier = same(id).and_then(|earlier| self.variants.get(earlier.index()));
+            earlier.cloned().unwrap_or_default()
+        };
+        Self {
+            variants: (0..variants as u32).map(|id| of(VariantId(id))).collect(),
         }
     }
 

@@ -14,6 +14,7 @@ use switchyard_core::{Command, Event, Scheduler};
 use switchyard_executor::{
     ExecuteError, Finished, Job, JobRow, Refused, Residency, Unloaded, WorkerDown, WorkerEvent,
 };
+use switchyard_policy::recording::PolicyRecord;
 use tokio::sync::oneshot;
 
 use super::combining::Combined;
@@ -47,6 +48,8 @@ pub(super) struct Driver {
     pub(super) readiness: Arc<Readiness>,
     evidence: Option<EvidenceQueue>,
     pub(super) recorder: Option<Recorder>,
+    /// The policy, as a recording names it.
+    pub(super) policy: Option<PolicyRecord>,
     pub(super) watch: Option<Watch>,
     next_request: u64,
     /// Arrivals are stamped by many threads; the core sees them in order.
@@ -83,7 +86,6 @@ pub(super) struct DriverParts {
     pub(super) evidence: Option<EvidenceQueue>,
     pub(super) meters: PoolMeters,
     pub(super) drift: Drift,
-    pub(super) recorder: Option<Recorder>,
     pub(super) counters: Arc<VariantCounters>,
     pub(super) wants_evidence: Arc<AtomicBool>,
     pub(super) states: Arc<ModelStates>,
@@ -154,7 +156,8 @@ impl Driver {
             wants_evidence: parts.wants_evidence,
             readiness: parts.readiness,
             evidence: parts.evidence,
-            recorder: parts.recorder,
+            recorder: None,
+            policy: None,
             watch: None,
             next_request: 0,
             last_arrival: Time::ZERO,
@@ -202,6 +205,10 @@ impl Driver {
                 self.scheduler.handle(now, event);
             }
             Message::Install(policy, record, done) => self.install(now, policy, record, &done),
+            Message::Record(recorder) => self.record(recorder),
+            Message::TakeRecorder(reply) => {
+                let _ = reply.send(self.recorder.take());
+            }
             Message::RemovePolicy => self.remove_policy(now),
             Message::Watch(watch) => self.watch(now, watch),
             Message::Windows(most, reply) => {

@@ -21,6 +21,11 @@ impl PoolWeights {
         Self { weights, devices }
     }
 
+    /// The weights, for another pool to share.
+    pub(crate) fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
     /// Reads a variant anew for each device, and returns the model that each worker serves from then
     /// on.
     ///

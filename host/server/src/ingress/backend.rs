@@ -8,7 +8,7 @@ use switchyard_protocol::{
 
 /// The apps and their scheduling, as the HTTP port sees them.
 pub trait Backend: Send + Sync + 'static {
-    /// All apps, by [`AppIndex`]. The list does not change while the server runs.
+    /// All apps, by [`AppIndex`]. The list does not change: other apps are another backend.
     fn apps(&self) -> &[AppInfo];
 
     /// The index of the app with this name.

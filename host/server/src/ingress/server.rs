@@ -19,10 +19,10 @@ use tokio::time::{sleep, sleep_until, timeout};
 
 use super::accepting::Accepting;
 use super::backend::Backend;
+use super::backends::Backends;
 use super::clients::{ClientAddress, ClientShares};
 use super::connection_state::ConnectionState;
 use super::connections::{CONTENDED_INTERVAL, PermitWanted, QUIET_INTERVAL, ServedConnections};
-use super::limits::Limits;
 use super::service::{Service, Stage};
 use super::watched_stream::WatchedStream;
 
@@ -42,12 +42,12 @@ pub struct Drained {
 /// accepts.
 pub async fn serve<B: Backend>(
     listener: TcpListener,
-    backend: Arc<B>,
-    limits: Limits,
+    backends: Arc<Backends<B>>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<Drained> {
+    let limits = backends.limits();
     let (drain_delay, drain_timeout) = (limits.drain_delay, limits.drain_timeout);
-    let mut acceptor = Acceptor::new(listener, backend, limits)?;
+    let mut acceptor = Acceptor::new(listener, backends)?;
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
@@ -85,15 +85,16 @@ struct Acceptor<B> {
 }
 
 impl<B: Backend> Acceptor<B> {
-    fn new(listener: TcpListener, backend: Arc<B>, limits: Limits) -> io::Result<Self> {
+    fn new(listener: TcpListener, backends: Arc<Backends<B>>) -> io::Result<Self> {
+        let limits = backends.limits();
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.header_read_timeout)
             .max_header_size(limits.max_header_bytes);
         let permits = limits.max_connections.min(Semaphore::MAX_PERMITS);
-        let served = ServedConnections::new(&limits);
+        let served = ServedConnections::new(limits);
         let clients = ClientShares::new(limits.max_connections_per_client);
-        let service = Arc::new(Service::new(backend, limits));
+        let service = Arc::new(Service::new(backends));
         Ok(Self {
             accepting: Accepting::start(listener, &service, &http)?,
             service,

@@ -15,9 +15,10 @@ use switchyard_protocol::{
 };
 
 use super::backend::Backend;
+use super::backends::{Backends, Exposed};
 use super::body::{self, BodyLimit, BodyReader};
 use super::connection_state::ConnectionState;
-use super::infer::{AppBodies, infer};
+use super::infer::infer;
 use super::limits::Limits;
 use super::memory::{MemoryShare, RequestMemory};
 use super::reply::{self, Reply, json, json_bytes};
@@ -31,12 +32,9 @@ const REPOSITORY_BODY: BodyLimit<'static> = BodyLimit {
 
 /// The state that all connections share.
 pub(super) struct Service<B> {
-    backend: Arc<B>,
-    limits: Limits,
+    backends: Arc<Backends<B>>,
     memory: Arc<RequestMemory>,
     turnstiles: Turnstiles,
-    /// By [`AppIndex`].
-    bodies: Vec<AppBodies>,
     /// A [`Stage`].
     stage: AtomicU8,
 }
@@ -51,6 +49,12 @@ pub(super) enum Stage {
     Draining,
 }
 
+/// One request, and the backend that it keeps to its end.
+struct Exchange<'a, B> {
+    service: &'a Service<B>,
+    exposed: Arc<Exposed<B>>,
+}
+
 /// A request and its connection.
 struct Asked<'a> {
     headers: &'a HeaderMap,
@@ -61,14 +65,12 @@ struct Asked<'a> {
 // === impl Service ===
 
 impl<B: Backend> Service<B> {
-    pub(super) fn new(backend: Arc<B>, limits: Limits) -> Self {
-        let apps = backend.apps().iter();
+    pub(super) fn new(backends: Arc<Backends<B>>) -> Self {
+        let limits = backends.limits();
         Self {
             memory: Arc::new(RequestMemory::new(limits.request_memory_bytes)),
             turnstiles: Turnstiles::start(),
-            bodies: apps.map(|app| AppBodies::new(app, &limits)).collect(),
-            backend,
-            limits,
+            backends,
             stage: AtomicU8::new(Stage::Serving as u8),
         }
     }
@@ -92,7 +94,8 @@ impl<B: Backend> Service<B> {
     /// Counts a connection that was refused.
     pub(super) fn on_connection_refused(&self) {
         let status = StatusCode::SERVICE_UNAVAILABLE;
-        self.backend.on_refused(None, status.as_u16());
+        let exposed = self.backends.current();
+        exposed.backend.on_refused(None, status.as_u16());
     }
 
     /// Answers one request, also one that fails.
@@ -104,6 +107,10 @@ impl<B: Backend> Service<B> {
         let (head, mut body) = request.into_parts();
         let path = head.uri.path();
         let mut app = None;
+        let exchange = Exchange {
+            service: self,
+            exposed: self.backends.current(),
+        };
         let result = match Route::of(head.method.as_str(), path) {
             Ok(route) => {
                 let asked = Asked {
@@ -111,23 +118,36 @@ impl<B: Backend> Service<B> {
                     body: &mut body,
                     connection,
                 };
-                self.dispatch(route, asked, &mut app).await
+                exchange.dispatch(route, asked, &mut app).await
             }
             Err(error) => Err(error.into()),
         };
         let reply = result.unwrap_or_else(|failure| {
             if let RequestFailure::Protocol(error) = &failure {
                 tracing::debug!(%error, path, "refused");
-                self.backend.on_refused(app, error.status().as_u16());
+                let backend = &exchange.exposed.backend;
+                backend.on_refused(app, error.status().as_u16());
             }
             reply::failure(&failure)
         });
         let timed_out = reply.status() == StatusCode::REQUEST_TIMEOUT;
         if !body.is_end_stream() && !timed_out {
             let connection = Arc::clone(connection);
-            tokio::spawn(body::discard(body, &self.limits, connection));
+            tokio::spawn(body::discard(body, self.backends.limits(), connection));
         }
         reply
+    }
+}
+
+// === impl Exchange ===
+
+impl<B: Backend> Exchange<'_, B> {
+    fn backend(&self) -> &B {
+        &self.exposed.backend
+    }
+
+    fn limits(&self) -> &Limits {
+        self.service.backends.limits()
     }
 
     /// Serves a route; sets `app` once the app is known, for the count of refused requests.
@@ -152,12 +172,12 @@ impl<B: Backend> Service<B> {
                 if action != AppAction::Infer {
                     return self.describe(index, variant, action);
                 }
-                self.is_before(Stage::Draining)?;
+                self.service.is_before(Stage::Draining)?;
                 infer(
-                    &self.backend,
-                    &self.memory,
-                    &self.turnstiles,
-                    &self.bodies[index.0],
+                    &self.exposed.backend,
+                    &self.service.memory,
+                    &self.service.turnstiles,
+                    &self.exposed.bodies[index.0],
                     (index, variant),
                     asked.headers,
                     self.reader(asked.body, asked.connection),
@@ -166,12 +186,12 @@ impl<B: Backend> Service<B> {
             }
             Route::ServerMetadata => Ok(json(&ServerMetadata::new(env!("CARGO_PKG_VERSION")))),
             Route::Live => {
-                self.backend.live().map_err(InferError::NotReady)?;
+                self.backend().live().map_err(InferError::NotReady)?;
                 Ok(fixed(metadata::LIVE_BODY))
             }
             Route::Ready => self.ready(),
             Route::AllStats => {
-                let apps = (0..self.backend.apps().len()).map(AppIndex);
+                let apps = (0..self.backend().apps().len()).map(AppIndex);
                 let stats: Vec<_> = apps.flat_map(|app| self.stats(app, None)).collect();
                 Ok(json(&metadata::stats(&stats)))
             }
@@ -181,7 +201,7 @@ impl<B: Backend> Service<B> {
                 let index = self.app(&name)?;
                 *app = Some(index);
                 check_origin(asked.headers, !asked.body.is_end_stream())?;
-                self.is_before(Stage::Draining)?;
+                self.service.is_before(Stage::Draining)?;
                 self.control(index, verb, asked).await
             }
         }
@@ -195,13 +215,13 @@ impl<B: Backend> Service<B> {
         BodyReader {
             body,
             connection,
-            limits: &self.limits,
-            memory: &self.memory,
+            limits: self.limits(),
+            memory: &self.service.memory,
         }
     }
 
     fn allows_control(&self) -> Result<(), ProtocolError> {
-        if self.limits.model_control {
+        if self.limits().model_control {
             return Ok(());
         }
         Err(ProtocolError::Forbidden {
@@ -214,8 +234,8 @@ impl<B: Backend> Service<B> {
     }
 
     fn app(&self, name: &str) -> Result<AppIndex, ProtocolError> {
-        self.backend.app_index(name).ok_or_else(|| {
-            let names = self.backend.apps().iter().map(|app| app.name.as_str());
+        self.backend().app_index(name).ok_or_else(|| {
+            let names = self.backend().apps().iter().map(|app| app.name.as_str());
             ProtocolError::UnknownApp {
                 name: name.to_owned(),
                 known: names.collect::<Vec<_>>().join(", "),
@@ -224,12 +244,14 @@ impl<B: Backend> Service<B> {
     }
 
     fn info(&self, app: AppIndex) -> &AppInfo {
-        &self.backend.apps()[app.0]
+        &self.backend().apps()[app.0]
     }
 
     fn ready(&self) -> Result<Reply, RequestFailure> {
-        self.is_before(Stage::Leaving)?;
-        self.backend.server_ready().map_err(InferError::NotReady)?;
+        self.service.is_before(Stage::Leaving)?;
+        self.backend()
+            .server_ready()
+            .map_err(InferError::NotReady)?;
         Ok(fixed(metadata::READY_BODY))
     }
 
@@ -243,8 +265,8 @@ impl<B: Backend> Service<B> {
         let app = self.info(index);
         match action {
             AppAction::Ready => {
-                self.is_before(Stage::Leaving)?;
-                let ready = self.backend.app_ready(index, variant);
+                self.service.is_before(Stage::Leaving)?;
+                let ready = self.backend().app_ready(index, variant);
                 ready.map_err(InferError::NotReady)?;
                 Ok(json(&AppReady::new(&app.name)))
             }
@@ -263,7 +285,7 @@ impl<B: Backend> Service<B> {
         };
         variants
             .map(|variant| {
-                let stats = self.backend.stats(index, VariantIndex(variant));
+                let stats = self.backend().stats(index, VariantIndex(variant));
                 metadata::variant_stats(&app.name, &app.variants[variant], &stats)
             })
             .collect()
@@ -279,7 +301,7 @@ impl<B: Backend> Service<B> {
         let body = self.repository_body(asked).await?;
         verb.check_body(&body)?;
         log_control(client, &self.info(app).name, verb);
-        self.backend.control(app, verb).await?;
+        self.backend().control(app, verb).await?;
         Ok(fixed(b"{}"))
     }
 
@@ -294,10 +316,10 @@ impl<B: Backend> Service<B> {
         let body = self.repository_body(asked).await?;
         let query = IndexQuery::parse(&body)?;
         let mut entries = Vec::new();
-        for (app_index, app) in self.backend.apps().iter().enumerate() {
+        for (app_index, app) in self.backend().apps().iter().enumerate() {
             for (variant_index, variant) in app.variants.iter().enumerate() {
                 let (app_index, variant_index) = (AppIndex(app_index), VariantIndex(variant_index));
-                let (state, reason) = self.backend.app_state(app_index, variant_index);
+                let (state, reason) = self.backend().app_state(app_index, variant_index);
                 if state == "READY" || !query.ready {
                     let entry = metadata::repository_entry(&app.name, variant, state, &reason);
                     entries.push(entry);

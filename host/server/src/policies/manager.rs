@@ -20,7 +20,7 @@ use super::retry::Retry;
 use super::source;
 use crate::driver::{Message, PoolHandle};
 use crate::observed::Observed;
-use crate::readiness::{Awaited, Readiness};
+use crate::readiness::Awaited;
 use crate::telemetry::{Registry, names};
 
 /// Recorded windows that a policy is tried on.
@@ -48,8 +48,6 @@ pub struct PoliciesParts {
     pub window_budget: Duration,
     /// Versions kept for rollback.
     pub history: usize,
-    /// Told when the first policy serves.
-    pub readiness: Arc<Readiness>,
     /// Where swaps are counted.
     pub registry: Registry,
 }
@@ -64,7 +62,6 @@ pub(super) struct Manager {
     /// Longest wait for the driver's answer.
     patience: Duration,
     history: PolicyHistory,
-    readiness: Arc<Readiness>,
     registry: Registry,
     status: Arc<Mutex<PoliciesStatus>>,
     retry: Option<Retry>,
@@ -90,7 +87,6 @@ impl Manager {
             loader: parts.loader,
             patience: DRIVER_PATIENCE + parts.window_budget * WINDOWS_BEFORE,
             history: PolicyHistory::new(parts.history),
-            readiness: parts.readiness,
             registry: parts.registry,
             status,
             retry: None,
@@ -133,9 +129,9 @@ impl Manager {
             };
             let reason = format!("no policy: {error}{suggestion}");
             tracing::error!(pool, "not ready: {reason}");
-            self.readiness.wait_for(pool, Awaited::Policy, reason);
+            self.pool.readiness().wait_for(Awaited::Policy, reason);
         } else {
-            self.readiness.arrived(pool, Awaited::Policy);
+            self.pool.readiness().arrived(Awaited::Policy);
         }
     }
 
@@ -255,7 +251,7 @@ impl Manager {
                     switch_us = swap.switch_us,
                     "policy {}", result.label(),
                 );
-                self.readiness.arrived(pool, Awaited::Policy);
+                self.pool.readiness().arrived(Awaited::Policy);
                 self.count(result);
                 self.history.push(version.clone());
                 let mut status = lock(&self.status);

@@ -25,6 +25,7 @@ pub(crate) const CACHE_EVICTIONS: &str = "switchyard_model_cache_evictions_total
 pub(crate) const CACHE_LOAD_ERRORS: &str = "switchyard_model_cache_load_errors_total";
 pub(crate) const CACHE_LOAD_RATIO: &str = "switchyard_model_cache_load_ratio";
 pub(crate) const CACHE_RELOADS: &str = "switchyard_model_cache_reloads_total";
+pub(crate) const CONFIG_CHANGES: &str = "switchyard_config_changes_total";
 pub(crate) const QUEUE_DEPTH: &str = "switchyard_queue_depth";
 pub(crate) const LEDGER_IMBALANCE: &str = "switchyard_ledger_imbalance";
 pub(crate) const EVIDENCE_SKIPPED: &str = "switchyard_evidence_skipped_total";
@@ -127,6 +128,11 @@ pub(super) fn describe() {
         CACHE_RELOADS,
         Unit::Count,
         "Changed weights taken in while serving, by variant and result"
+    );
+    describe_counter!(
+        CONFIG_CHANGES,
+        Unit::Count,
+        "Changed configurations, by result: switched, unchanged, refused"
     );
     describe_gauge!(QUEUE_DEPTH, Unit::Count, "Requests that wait, by where");
     describe_gauge!(

@@ -13,9 +13,9 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use switchyard_server::ingress::{
-    AppIndex, AppInfo, Backend, BatchStats, Control, Datatype, Drained, InferAnswer, InferCall,
-    InferError, Limits, OutputIndex, OutputTensor, Tensor, TensorData, TensorSpec, Timing,
-    VariantIndex, VariantStats, serve,
+    AppIndex, AppInfo, Backend, Backends, BatchStats, Control, Datatype, Drained, InferAnswer,
+    InferCall, InferError, Limits, OutputIndex, OutputTensor, Tensor, TensorData, TensorSpec,
+    Timing, VariantIndex, VariantStats, serve,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
@@ -283,9 +283,12 @@ impl TestServer {
         let address = listener.local_addr().unwrap();
         let backend = Arc::new(FakeBackend::new());
         let (shutdown, signal) = oneshot::channel();
-        let serving = tokio::spawn(serve(listener, Arc::clone(&backend), limits, async {
-            let _ = signal.await;
-        }));
+        let serving = tokio::spawn({
+            let backends = Arc::new(Backends::new(Arc::clone(&backend), limits));
+            serve(listener, backends, async {
+                let _ = signal.await;
+            })
+        });
         Self {
             address,
             backend,

@@ -27,14 +27,12 @@ fn backend(pool: &TestPool) -> PoolBackend {
         non_finite: false,
     };
     let served = [(Arc::clone(&pool.pool), vec![tensors.clone(), tensors])];
-    let readiness = Arc::clone(&pool.readiness);
     PoolBackend::try_new(
         &served,
         &ServerConfig {
             rows_max: 1,
             ..ServerConfig::default()
         },
-        readiness,
         pool.registry.clone(),
     )
     .unwrap()

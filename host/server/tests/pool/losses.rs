@@ -53,7 +53,7 @@ async fn a_worker_whose_thread_panics_serves_again_within_a_second() {
     let status = pool.status().await;
     assert!(status.workers[0].up);
     assert_eq!(status.imbalance, 0);
-    assert_eq!(pool.readiness.pool("main"), Ok(()));
+    assert_eq!(pool.readiness.check(), Ok(()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -67,9 +67,9 @@ async fn a_pool_without_a_worker_is_not_ready_until_one_is_back() {
             // The second restart comes after a pause.
             tokio::select! {
                 end = &mut served => panic!("served without a worker: {end:?}"),
-                () = pool.until(|pool| pool.readiness.pool("main").is_err()) => {}
+                () = pool.until(|pool| pool.readiness.check().is_err()) => {}
             }
-            let error = pool.readiness.server().unwrap_err();
+            let error = pool.readiness.check().unwrap_err();
             assert!(
                 error.contains("no worker is up: its thread panicked"),
                 "{error}"
@@ -80,7 +80,7 @@ async fn a_pool_without_a_worker_is_not_ready_until_one_is_back() {
         assert!(served.await.is_ok());
         assert_eq!(pool.metric(RESTARTS), Some(restarts));
     }
-    assert_eq!(pool.readiness.server(), Ok(()));
+    assert_eq!(pool.readiness.check(), Ok(()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

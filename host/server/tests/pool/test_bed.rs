@@ -18,7 +18,7 @@ use switchyard_executor::{
 use switchyard_server::clock::Clock;
 use switchyard_server::driver::{
     CallEnd, Message, NotServed, Pool, PoolCall, PoolExecutor, PoolHandle, PoolParts, PoolStatus,
-    PoolWeights, RowInput,
+    PoolWeights, RowInput, VariantCounters,
 };
 use switchyard_server::readiness::Readiness;
 use switchyard_server::telemetry::Registry;
@@ -210,7 +210,6 @@ impl TestPool {
                 Ok(Box::new(Controlled { inner, controls }) as Box<dyn Executor>)
             }
         };
-        let readiness = Arc::new(Readiness::default());
         let registry = Registry::try_new().unwrap();
         let parts = PoolParts {
             name: "main".to_owned(),
@@ -226,18 +225,18 @@ impl TestPool {
             drift_ratio: 1e9,
             evidence: vec![None, None],
             inbox_max: 1_024,
-            record: None,
+            counters: Arc::new(VariantCounters::new(2)),
             catalog,
         };
-        let running = Pool::start(parts, Clock::start(), &readiness, &registry).unwrap();
+        let running = Pool::start(parts, Clock::start(), &registry).unwrap();
         let made = Self {
             pool: Arc::clone(running.handle()),
             controls,
-            readiness,
+            readiness: Arc::clone(running.handle().readiness()),
             registry,
             _running: running,
         };
-        made.until(|pool| pool.readiness.pool("main").is_ok()).await;
+        made.until(|pool| pool.readiness.check().is_ok()).await;
         made
     }
 

@@ -1,0 +1,122 @@
+//! Why a server does not start, or ends.
+
+use std::io;
+use std::net::SocketAddr;
+
+use switchyard_policy::engine::EngineError;
+use switchyard_policy::recording::RecordingError;
+use switchyard_profile::MeasureError;
+use thiserror::Error;
+
+use crate::assembly::AssemblyError;
+use crate::backend::OutputsError;
+use crate::driver::PoolError;
+use crate::policies::PoliciesError;
+use crate::prepare::PreparerError;
+use crate::shadow::ShadowError;
+
+/// Why a server ended without being asked to.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The driver of a pool panicked.
+    #[error(
+        "pool {pool}: its scheduler failed; restart the server, and report the panic in its log"
+    )]
+    Driver {
+        /// The pool.
+        pool: String,
+    },
+    /// The thread that accepts connections cannot be started.
+    #[error("the HTTP port: no thread accepts connections: {0}; raise the limit of threads")]
+    Accept(#[from] io::Error),
+}
+
+/// Why a server could not be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The zoo or the profile cannot be used.
+    #[error(transparent)]
+    Assembly(#[from] AssemblyError),
+    /// A card names outputs that the server does not make.
+    #[error(transparent)]
+    Outputs(#[from] OutputsError),
+    /// A pool could not be started.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The wasm engine cannot be made.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A pool's policies cannot be managed.
+    #[error("pool {pool}: {error}")]
+    Policies {
+        /// The pool.
+        pool: String,
+        /// The reason.
+        error: PoliciesError,
+    },
+    /// A pool's shadow cannot be started.
+    #[error("pool {pool}: shadow: {error}")]
+    Shadow {
+        /// The pool.
+        pool: String,
+        /// The reason.
+        error: ShadowError,
+    },
+    /// A pool's prepare command cannot be used.
+    #[error("pool {pool}: prepare: {error}")]
+    Prepare {
+        /// The pool.
+        pool: String,
+        /// The reason.
+        error: PreparerError,
+    },
+    /// A pool's windows cannot be recorded.
+    #[error("pool {pool}: record: {error}")]
+    Record {
+        /// The pool.
+        pool: String,
+        /// The reason.
+        error: RecordingError,
+    },
+    /// Metrics could not be set up.
+    #[error("metrics: {0}")]
+    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+    /// An address cannot be listened on.
+    #[error("server.{field}: {address}: {error}{}", way_out(field, error.kind()))]
+    Listen {
+        /// The field of the configuration.
+        field: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        error: io::Error,
+    },
+}
+
+// === impl StartError ===
+
+impl StartError {
+    /// Whether the start was cancelled and did not fail.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            Self::Assembly(AssemblyError::Measure(MeasureError::Cancelled))
+        )
+    }
+}
+
+/// The end of a message about an address that cannot be listened on.
+fn way_out(field: &str, kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::AddrInUse => {
+            format!("; stop the program that listens there, or choose another port with --{field}")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!("; choose an address of this machine with --{field}, such as 127.0.0.1:0")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("; choose a port from 1024 on with --{field}")
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,69 @@
+//! The sockets of a server.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::{TcpListener, TcpSocket};
+
+use super::error::StartError;
+use crate::config::ServerConfig;
+
+/// Connections that the kernel keeps until they are accepted; it resets further ones.
+const BACKLOG: u32 = 4_096;
+
+/// The sockets of a server.
+pub struct Listeners {
+    pub(super) http: TcpListener,
+    pub(super) admin: TcpListener,
+}
+
+// === impl Listeners ===
+
+impl Listeners {
+    /// Opens the sockets. A client that connects before the server has started waits.
+    ///
+    /// # Errors
+    /// An address cannot be listened on; names the field.
+    pub async fn bind(server: &ServerConfig) -> Result<Self, StartError> {
+        Ok(Self {
+            http: bind("http", server.http).await?,
+            admin: bind("admin", server.admin).await?,
+        })
+    }
+
+    /// The address of the protocol.
+    ///
+    /// # Errors
+    /// The system does not tell the address.
+    pub fn http_addr(&self) -> io::Result<SocketAddr> {
+        self.http.local_addr()
+    }
+
+    /// The address of metrics and status.
+    ///
+    /// # Errors
+    /// The system does not tell the address.
+    pub fn admin_addr(&self) -> io::Result<SocketAddr> {
+        self.admin.local_addr()
+    }
+}
+
+async fn bind(field: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
+    listen(address).map_err(|error| StartError::Listen {
+        field,
+        address,
+        error,
+    })
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // The steps of `TcpListener::bind`, with a longer backlog.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
