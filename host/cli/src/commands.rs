@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
 mod add;
+mod config_file;
 mod demo;
 mod draft;
 mod failure;
@@ -19,7 +20,9 @@ mod policy;
 mod prepare;
 mod print;
 mod profile;
+mod remove;
 mod replay;
+mod running;
 mod serve;
 pub(crate) mod shipped;
 mod signals;
@@ -61,6 +64,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Add(add::AddArgs),
+    Remove(remove::RemoveArgs),
     Serve(serve::ServeArgs),
     Simulate(simulate::SimulateArgs),
     Replay(replay::ReplayArgs),
@@ -86,6 +90,7 @@ impl Cli {
         let result = match self.command {
             Command::Serve(args) => serve::run(&args, self.log, LOG_DEFAULT),
             Command::Add(args) => add::run(&args),
+            Command::Remove(args) => remove::run(&args),
             Command::Demo(args) => demo::run(&args),
             Command::Overload(args) => overload::run(&args),
             Command::Policy(args) => policy::run(&args),

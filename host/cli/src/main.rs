@@ -3,6 +3,7 @@
 //! - [`commands`]: one file per command; each calls the libraries
 //! - [`demo`]: a server, real requests, and policies that are swapped under load
 //! - [`overload`]: goodput past capacity
+//! - [`probe`]: whether a server answers
 //!
 //! This is the only crate that links the policies' generators (`plugins/*/prepare`), the trainers
 //! and the simulator next to the server.
@@ -12,6 +13,7 @@
 mod commands;
 mod demo;
 mod overload;
+mod probe;
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 pub mod fallback;
 
-pub use fallback::EarliestDeadlineFirst;
+pub use fallback::{EarliestDeadlineFirst, FALLBACK_NAME};
 
 use std::fmt;
 

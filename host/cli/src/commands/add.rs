@@ -1,7 +1,5 @@
 //! `switchyard add`: serve a model from its own files.
 
-mod config;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,9 +14,11 @@ use switchyard_models::onnx::{OnnxScores, engine_name};
 use switchyard_models::zoo::{Description, Statement, describe};
 use switchyard_models::{Architecture, VariantCard, Zoo};
 
+use super::config_file::Changed;
 use super::failure::Failure;
 use super::output::{Folders, check_file, check_folder};
 use super::print;
+use super::running::{self, Taken};
 
 /// Serve a model from its own files: writes its cards, tries it and names it in a configuration
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ use super::print;
   switchyard add encoder.onnx --shape input_ids=64 --shape attention_mask=64
   switchyard serve --config switchyard.toml
 
-An ONNX graph answers with its own outputs (task \"tensors\"); with --classes it classifies. A folder
+A server that runs with the configuration takes the model in while it serves. An ONNX graph answers with its own outputs (task \"tensors\"); with --classes it classifies. A folder
 of Hugging Face has config.json, model.safetensors and tokenizer.json. A variant of an existing app
 must have the app's inputs and outputs.")]
 pub(super) struct AddArgs {
@@ -147,7 +147,7 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
     let draft = draft.map_err(|error| written(&args.zoo, &error))?;
     let is_new = !args.zoo.join(&app).join(APP_CARD).is_file();
     // Read first: a wrong configuration leaves no model behind.
-    let changed = config::Changed::read(&args.config, &args.zoo, &app, &variant)?;
+    let changed = Changed::with(&args.config, &args.zoo, &app, &variant)?;
     write(&described, draft.path(), &args.zoo, is_new)?;
     try_out(&mut described.variant, draft.path(), &app)?;
     let (from, to) = match is_new {
@@ -156,7 +156,18 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
     };
     fs::rename(&from, &to).map_err(|error| written(&to, &error))?;
     changed.write()?;
-    print::line(args.report(&app, &described.variant))
+    print::line(args.report(&app, &described.variant))?;
+    let path = format!("/v2/models/{app}/versions/{variant}/ready");
+    match running::until(changed.config().server.http, &path, 200) {
+        Taken::Yes(after) => {
+            print::line(format!("the running server serves it, {after:.1?} later"))
+        }
+        Taken::No(address) => Err(Failure::check(running::not_taken(address))),
+        Taken::NoServer => {
+            let config = args.config.display();
+            print::line(format!("serve it: switchyard serve --config {config}"))
+        }
+    }
 }
 
 // === impl AddArgs ===
@@ -231,12 +242,8 @@ impl AddArgs {
             None => "quality unknown, counted as 1: --quality states it".to_owned(),
         };
         format!(
-            "added {app}/{}: {} parameters on {engine}, batches of 1 to {}, {quality}\n\
-             serve it: switchyard serve --config {}",
-            card.name,
-            card.parameters,
-            card.max_batch,
-            self.config.display()
+            "added {app}/{}: {} parameters on {engine}, batches of 1 to {}, {quality}",
+            card.name, card.parameters, card.max_batch,
         )
     }
 }

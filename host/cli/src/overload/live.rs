@@ -1,7 +1,6 @@
 //! The curve over HTTP: a server of its own, and connections that send again once they are answered.
 //! First few of them; then, in rounds, more and more, and few again: the server must have recovered.
 
-use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,6 +23,7 @@ use super::options::OverloadOptions;
 use super::report::{Curve, CurvePoint};
 use crate::commands::Failure;
 use crate::demo::{DemoError, ServerProcess};
+use crate::probe;
 
 /// Before a point is measured: its queues fill, or those of the last point empty.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -195,13 +195,8 @@ fn slowest_health(address: SocketAddr, length: Duration) -> Option<Duration> {
 /// The time of one liveness check on a connection of its own; none if it failed.
 fn health(address: SocketAddr) -> Option<Duration> {
     let began = Instant::now();
-    let mut stream = std::net::TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(START)).ok()?;
-    let head = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    stream.write_all(head).ok()?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).ok()?;
-    answer.starts_with(b"HTTP/1.1 200").then(|| began.elapsed())
+    let status = probe::status(address, "/v2/health/live")?;
+    (status == 200).then(|| began.elapsed())
 }
 
 async fn first_answer(address: SocketAddr, request: &RawRequest) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! Changes of the configuration while the server serves: apps and variants come and go, with no
 //! restart and no lost request.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use switchyard_server::config::Config;
 use switchyard_server::server::Server;
 use tempfile::TempDir;
 
+use super::binary::switchyard;
 use super::client::{Client, get};
 use super::fixture::policy;
 use super::graphs::{write_app, write_zoo};
@@ -169,6 +171,86 @@ async fn a_configuration_that_cannot_be_served_is_refused_and_the_old_one_serves
     // The way back is no change.
     server.configure(&text);
     until_changes(&server, "unchanged", 1).await;
+    server.stop().await;
+}
+
+fn run(command: &str, args: &[&str], config: &Path) -> String {
+    let output = switchyard()
+        .arg(command)
+        .args(args)
+        .arg("--config")
+        .arg(config)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_is_added_to_a_running_server_and_removed_again() {
+    let server = start().await;
+    let graph = server.zoo().join("pairs/graph/model.onnx");
+    let (zoo, config) = (
+        server.zoo().to_owned(),
+        server.zoo().join("switchyard.toml"),
+    );
+    let added = tokio::task::spawn_blocking({
+        let (zoo, config) = (zoo.clone(), config.clone());
+        move || {
+            let (graph, zoo) = (graph.display().to_string(), zoo.display().to_string());
+            run("add", &[&graph, "--as", "late", "--zoo", &zoo], &config)
+        }
+    });
+    let said = added.await.unwrap();
+    assert!(said.contains("the running server serves it, "), "{said}");
+    let mut client = server.client().await;
+    let (status, answer) = infer(&mut client, "late", pairs()).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["outputs"][0]["data"], json!([2.0, 6.0]));
+
+    let config_again = config.clone();
+    let removed =
+        tokio::task::spawn_blocking(move || run("remove", &["late", "--delete"], &config));
+    let said = removed.await.unwrap();
+    assert!(said.contains("the running server has let it go"), "{said}");
+    assert_eq!(infer(&mut client, "late", pairs()).await.0, 404);
+    assert!(!zoo.join("late").exists());
+    let unknown = switchyard()
+        .args(["remove", "late", "--config"])
+        .arg(config_again)
+        .output()
+        .unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert!(
+        said.ends_with("switchyard.toml: has no app late\n"),
+        "{said}"
+    );
+    server.stop().await;
+}
+
+/// As `switchyard add` writes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_of_the_native_fallback_is_ready_without_a_policy_file() {
+    let zoo = TempDir::new().unwrap();
+    write_zoo(zoo.path());
+    let server = ZooServer::start(zoo, &["pairs"]).await;
+    let mut client = server.client().await;
+    let waits = client.send("GET", "/v2/health/ready", String::new()).await;
+    let waits = waits.unwrap();
+    assert_eq!(waits.status, 503, "{}", waits.text);
+    let text = std::fs::read_to_string(server.zoo().join("switchyard.toml")).unwrap();
+    server.configure(&text.replace("policy = \"policy\"", "policy = \"edf-fallback\""));
+    until(&server, "/v2/health/ready", 200).await;
+    let answer = client
+        .send("POST", "/v2/models/pairs/infer", pairs())
+        .await
+        .unwrap();
+    assert!(
+        answer.policy().starts_with("edf-fallback@"),
+        "{}",
+        answer.policy()
+    );
     server.stop().await;
 }
 

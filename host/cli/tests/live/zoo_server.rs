@@ -60,17 +60,28 @@ measure_s = 1
 impl ZooServer {
     pub(crate) async fn start(zoo: TempDir, apps: &[&str]) -> Self {
         let file = zoo.path().join(CONFIG);
-        std::fs::write(&file, config(zoo.path(), apps)).unwrap();
+        let text = config(zoo.path(), apps);
+        std::fs::write(&file, &text).unwrap();
         let config = Config::read(&file).unwrap();
         let listeners = Listeners::bind(&config.server).await.unwrap();
+        let http = listeners.http_addr().unwrap();
+        let admin = listeners.admin_addr().unwrap();
+        // For commands that read it; the server keeps its free ports, as with --http and --admin.
+        let found = format!("http = \"{http}\"");
+        std::fs::write(&file, text.replace("http = \"127.0.0.1:0\"", &found)).unwrap();
+        let ports = config.server.clone();
+        let read = move || {
+            let mut config = Config::read(&file)?;
+            config.server = ports.clone();
+            Ok(config)
+        };
+        let file = zoo.path().join(CONFIG);
         let starting = tokio::task::spawn_blocking(move || Server::start(config));
         let mut server = starting.await.unwrap().unwrap();
         server.follow(ConfigSource {
-            file: Some(file.clone()),
-            read: Box::new(move || Config::read(&file)),
+            file: Some(file),
+            read: Box::new(read),
         });
-        let http = listeners.http_addr().unwrap();
-        let admin = listeners.admin_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(listeners, async {
             let _ = stopped.await;

@@ -16,6 +16,9 @@ use crate::plan::{Dispatch, Plan};
 use crate::time::{Micros, Time};
 use crate::window::{IDLE, RequestProgress, Window};
 
+/// Its name, also where a configuration names a policy.
+pub const FALLBACK_NAME: &str = "edf-fallback";
+
 /// Earliest deadline first, most accurate variant in time, batches as far as every deadline
 /// in them allows.
 #[derive(Debug)]
@@ -68,7 +71,7 @@ impl Default for EarliestDeadlineFirst {
     fn default() -> Self {
         Self {
             description: Description {
-                name: "edf-fallback".to_owned(),
+                name: FALLBACK_NAME.to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 summary: "native earliest deadline first, most accurate variant in time".to_owned(),
                 on: Triggers {

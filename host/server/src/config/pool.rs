@@ -28,7 +28,7 @@ pub struct PoolConfig {
     /// List of strings; required; example `["cpu-a"]`.
     pub workers: Vec<String>,
     /// Policy of the pool: a name, for `NAME.wasm` in `policies.dir`, or a path of a `.wasm`, whose
-    /// folder is watched too.
+    /// folder is watched too. `"edf-fallback"`: the host's own, without a file.
     ///
     /// String; required; example `"sneakpeek"`.
     pub policy: String,

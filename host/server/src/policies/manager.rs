@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use switchyard_core::catalog::Catalog;
-use switchyard_core::policy::FaultKind;
+use switchyard_core::policy::{FALLBACK_NAME, FaultKind};
 use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
 use switchyard_policy::loader::{LoadCause, LoadError, LoadReport, Loaded, Loader, PolicyTrial};
@@ -122,7 +122,10 @@ impl Manager {
             return;
         };
         let pool = self.pool.name();
-        if error.is_not_found() {
+        if error.is_not_found() && self.file.file_stem() == Some(FALLBACK_NAME.as_ref()) {
+            tracing::info!(pool, "the fallback serves, as configured");
+            self.pool.readiness().arrived(Awaited::Policy);
+        } else if error.is_not_found() {
             let suggestion = match nearest(&file) {
                 Some(name) => format!("; did you mean `{name}`?"),
                 None => String::new(),

@@ -220,7 +220,16 @@ impl Following {
             pools.push(Arc::new(pool));
         }
         for pool in &pools {
-            self.until_ready(pool)?;
+            let name = pool.handle().name();
+            let mut others = serving
+                .iter()
+                .filter(|before| before.handle().name() == name);
+            // A pool that waits for its policy is replaced by one that may wait too.
+            let waits = |before: &Arc<RunningPool>| {
+                let readiness = before.handle().readiness();
+                readiness.waits_for(Awaited::Policy)
+            };
+            self.until_ready(pool, !others.any(waits))?;
         }
         let (apps_before, apps_now) = (apps_of(&serving), apps_of(&pools));
         let kept = pools.len() - started.len();
@@ -240,8 +249,8 @@ impl Following {
         }))
     }
 
-    /// Waits for the models and the policy of a pool.
-    fn until_ready(&self, pool: &RunningPool) -> Result<(), ChangeRefused> {
+    /// Waits for the models of a pool, and for its policy.
+    fn until_ready(&self, pool: &RunningPool, with_policy: bool) -> Result<(), ChangeRefused> {
         let readiness = pool.handle().readiness();
         let mut give_up = Instant::now() + MODELS_LIMIT;
         let mut loaded = false;
@@ -253,9 +262,9 @@ impl Following {
                 loaded = true;
                 give_up = Instant::now() + POLICY_LIMIT;
             }
-            let ready = readiness.check();
-            match ready {
+            match readiness.check() {
                 Ok(()) => break,
+                Err(_) if loaded && !with_policy => break,
                 Err(reason) if pool.handle().has_failed() || Instant::now() >= give_up => {
                     return Err(ChangeRefused::NotReady(reason));
                 }

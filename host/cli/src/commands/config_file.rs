@@ -1,4 +1,4 @@
-//! The configuration that gets an app.
+//! A configuration file that gets or loses an app. Comments and order are kept.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use switchyard_server::config::Config;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
-use crate::commands::Failure;
+use super::failure::Failure;
 
-/// A server of one pool, without a policy: requests are served in the order of their deadlines.
+/// A server of one pool, whose requests are served in the order of their deadlines.
 const NEW: &str = r#"[[worker]]
 name = "cpu"
 
@@ -17,7 +17,7 @@ name = "cpu"
 name = "main"
 apps = []
 workers = ["cpu"]
-policy = "none"
+policy = "edf-fallback"
 "#;
 
 /// The folder that a configuration has policies in by default.
@@ -26,10 +26,11 @@ const POLICIES: &str = "policies";
 /// The folder that an app comes from by default.
 const ZOO: &str = "models/zoo";
 
-/// A configuration with the app, not yet written.
+/// A changed configuration, not yet written.
 pub(super) struct Changed {
     file: PathBuf,
     text: String,
+    config: Config,
     /// The file does not exist yet.
     is_new: bool,
 }
@@ -37,14 +38,13 @@ pub(super) struct Changed {
 // === impl Changed ===
 
 impl Changed {
-    /// Names the app, and puts it into the first pool. Comments and order are kept. An app that the
-    /// file has gets the variant, if it lists its variants.
+    /// Names the app, and puts it into the first pool. An app that the file has gets the variant, if it lists its variants.
     ///
     /// # Errors
     /// The file cannot be read, is no valid configuration, or has an app of this name from another
     /// folder.
-    pub(super) fn read(file: &Path, zoo: &Path, app: &str, variant: &str) -> Result<Self, Failure> {
-        let refuse = |reason: String| Failure::input(format!("{}: {reason}", file.display()));
+    pub(super) fn with(file: &Path, zoo: &Path, app: &str, variant: &str) -> Result<Self, Failure> {
+        let refuse = |reason| refused(file, reason);
         let (text, is_new) = match fs::read_to_string(file) {
             Ok(text) => (text, false),
             Err(error) if error.kind() == ErrorKind::NotFound => (NEW.to_owned(), true),
@@ -55,12 +55,38 @@ impl Changed {
             .canonicalize()
             .map_err(|error| refuse(error.to_string()))?;
         let text = added(&text, folder, &zoo, app, variant).map_err(refuse)?;
-        Config::parse(&text, file, folder).map_err(Failure::input)?;
+        Self::checked(file, text, is_new)
+    }
+
+    /// Takes out the app, or leaves it the variants `others`.
+    ///
+    /// # Errors
+    /// The file cannot be read, does not have the app, or cannot be served without it.
+    pub(super) fn without(
+        file: &Path,
+        app: &str,
+        others: Option<&[String]>,
+    ) -> Result<Self, Failure> {
+        let refuse = |reason| refused(file, reason);
+        let text = fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
+        let text = removed(&text, app, others).map_err(refuse)?;
+        Self::checked(file, text, false)
+    }
+
+    fn checked(file: &Path, text: String, is_new: bool) -> Result<Self, Failure> {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let config = Config::parse(&text, file, folder).map_err(Failure::input)?;
         Ok(Self {
             file: file.to_path_buf(),
             text,
+            config,
             is_new,
         })
+    }
+
+    /// As a server reads it.
+    pub(super) fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Writes the file; a new one gets a folder of policies, which a server watches.
@@ -70,8 +96,27 @@ impl Changed {
             let policies = self.file.with_file_name(POLICIES);
             fs::create_dir_all(&policies).map_err(|error| failed(&policies, error))?;
         }
-        fs::write(&self.file, &self.text).map_err(|error| failed(&self.file, error))
+        let folder = match self.file.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        // A server that follows the file never sees half of it.
+        let next = tempfile::Builder::new().suffix(".tmp").tempfile_in(folder);
+        let next = next.map_err(|error| failed(folder, error))?;
+        fs::write(next.path(), &self.text).map_err(|error| failed(next.path(), error))?;
+        if let Ok(before) = fs::metadata(&self.file) {
+            let kept = fs::set_permissions(next.path(), before.permissions());
+            kept.map_err(|error| failed(next.path(), error))?;
+        }
+        let written = next.persist(&self.file);
+        written
+            .map(drop)
+            .map_err(|error| failed(&self.file, error.error))
     }
+}
+
+fn refused(file: &Path, reason: String) -> Failure {
+    Failure::input(format!("{}: {reason}", file.display()))
 }
 
 /// The text with the app, or with the variant of an app that lists its variants. Paths are relative
@@ -135,6 +180,34 @@ fn has_app(
     Ok(true)
 }
 
+/// The text without the app, or with some of its variants.
+fn removed(text: &str, app: &str, others: Option<&[String]>) -> Result<String, String> {
+    let mut document: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
+    let apps = document
+        .get_mut("app")
+        .and_then(Item::as_array_of_tables_mut);
+    let named = |table: &Table| table.get("name").and_then(Item::as_str) == Some(app);
+    let unknown = || format!("has no app {app}");
+    let apps = apps.ok_or_else(unknown)?;
+    let at = apps.iter().position(named).ok_or_else(unknown)?;
+    match (others, apps.get_mut(at)) {
+        (Some(others), Some(table)) => {
+            table["variants"] = value(others.iter().collect::<Array>());
+            return Ok(document.to_string());
+        }
+        _ => apps.remove(at),
+    };
+    let pools = document
+        .get_mut("pool")
+        .and_then(Item::as_array_of_tables_mut);
+    for pool in pools.into_iter().flat_map(ArrayOfTables::iter_mut) {
+        if let Some(apps) = pool.get_mut("apps").and_then(Item::as_array_mut) {
+            apps.retain(|name| name.as_str() != Some(app));
+        }
+    }
+    Ok(document.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +234,18 @@ mod tests {
         assert!(text.starts_with("# for the fair\n"), "{text}");
         let refused = plain("[server]\n", "street").unwrap_err();
         assert!(refused.starts_with("has no [[pool]]"), "{refused}");
+    }
+
+    #[test]
+    fn an_app_is_taken_out_of_its_pools() {
+        let both = plain(&plain(NEW, "street").unwrap(), "search").unwrap();
+        let one = removed(&both, "street", None).unwrap();
+        assert!(one.contains("apps = [ \"search\"]"), "{one}");
+        assert!(!one.contains("street"), "{one}");
+        let some = removed(&both, "street", Some(&["night".to_owned()])).unwrap();
+        assert!(some.contains("variants = [\"night\"]"), "{some}");
+        let refused = removed(&one, "street", None).unwrap_err();
+        assert_eq!(refused, "has no app street");
     }
 
     #[test]

@@ -1,0 +1,101 @@
+//! `switchyard remove`: serve an app or a variant no longer.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+use switchyard_models::zoo::ZooApp;
+
+use super::config_file::Changed;
+use super::failure::Failure;
+use super::print;
+use super::running::{self, Taken};
+use super::shipped::config_of;
+
+/// Serve an app or one of its variants no longer: takes it out of a configuration
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  switchyard remove detector
+  switchyard remove search/minilm --delete
+
+A server that runs with the configuration ends the requests inside and serves the others on.")]
+pub(super) struct RemoveArgs {
+    /// The app, or one variant of it
+    #[arg(value_name = "APP[/VARIANT]")]
+    name: String,
+    /// Configuration that has the app
+    #[arg(long, value_name = "FILE", default_value = "switchyard.toml")]
+    config: PathBuf,
+    /// Delete the folder of the app or variant in the zoo too
+    #[arg(long)]
+    delete: bool,
+}
+
+/// Changes the configuration, waits for a server that runs with it, and deletes the files.
+pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
+    let (app, variant) = match args.name.split_once('/') {
+        Some((app, variant)) => (app, Some(variant)),
+        None => (args.name.as_str(), None),
+    };
+    let config = config_of(Some(&args.config)).map_err(Failure::input)?;
+    let known = config.apps.iter().find(|known| known.name == app);
+    let known = known.ok_or_else(|| {
+        let config = args.config.display();
+        Failure::input(format!("{config}: has no app {app}"))
+    })?;
+    let mut folder = known.zoo.join(app);
+    let others = match variant {
+        None => None,
+        Some(variant) => {
+            let served = match &known.variants {
+                Some(listed) => listed.clone(),
+                None => {
+                    let found = ZooApp::open(&folder).map_err(Failure::input)?;
+                    let names = found.variants.iter().map(|other| other.card.name.clone());
+                    names.collect()
+                }
+            };
+            folder.push(variant);
+            Some(without(app, variant, &served)?)
+        }
+    };
+    let changed = Changed::without(&args.config, app, others.as_deref())?;
+    changed.write()?;
+    let path = match variant {
+        None => format!("/v2/models/{app}"),
+        Some(variant) => format!("/v2/models/{app}/versions/{variant}"),
+    };
+    let name = &args.name;
+    match running::until(changed.config().server.http, &path, 404) {
+        Taken::Yes(_) => print::line(format!("removed {name}: the running server has let it go"))?,
+        Taken::NoServer => print::line(format!("removed {name}"))?,
+        Taken::No(address) => return Err(Failure::check(running::not_taken(address))),
+    }
+    if args.delete {
+        fs::remove_dir_all(&folder)
+            .map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
+        print::line(format!("deleted {}", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// The variants that stay.
+fn without(app: &str, variant: &str, served: &[String]) -> Result<Vec<String>, Failure> {
+    let others: Vec<String> = served
+        .iter()
+        .filter(|other| *other != variant)
+        .cloned()
+        .collect();
+    if others.len() == served.len() {
+        let known = served.join(", ");
+        return Err(Failure::input(format!(
+            "{app} has no variant {variant} that is served, it has: {known}"
+        )));
+    }
+    if others.is_empty() {
+        return Err(Failure::input(format!(
+            "{app}/{variant} is the only variant: remove the app, `switchyard remove {app}`"
+        )));
+    }
+    Ok(others)
+}

@@ -1,0 +1,44 @@
+//! The server that runs with a configuration, if one does.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::probe;
+
+/// Longest wait for a running server: it measures the latencies of a new model first.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often it is asked.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// Whether a running server has taken a change in.
+pub(super) enum Taken {
+    /// After this time.
+    Yes(Duration),
+    /// A server answers at this address, and goes on as before.
+    No(SocketAddr),
+    /// No server answers.
+    NoServer,
+}
+
+/// Waits until a GET of this path has this status.
+pub(super) fn until(address: SocketAddr, path: &str, wanted: u16) -> Taken {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        match probe::status(address, path) {
+            None => return Taken::NoServer,
+            Some(status) if status == wanted => return Taken::Yes(began.elapsed()),
+            Some(_) => std::thread::sleep(ASK_EVERY),
+        }
+    }
+    Taken::No(address)
+}
+
+/// The reason for the operator.
+pub(super) fn not_taken(address: SocketAddr) -> String {
+    format!(
+        "the server at {address} has not taken the change in after {} s: its log says why, unless \
+         it runs with another configuration",
+        PATIENCE.as_secs()
+    )
+}
