@@ -168,7 +168,8 @@ fn parsing((json_bytes, body): (Option<usize>, Vec<u8>), numbers: usize) -> Work
         max_timeout_us: 60_000_000,
         non_finite: false,
         accuracy_max: 0.95,
-        accuracies: vec![0.9],
+        accuracies: vec![Some(0.9)],
+        classes: Vec::new(),
     };
     let body = Bytes::from(body);
     Box::new(move || {
@@ -192,5 +193,6 @@ fn tensor(name: &str, width: usize) -> TensorSpec {
         name: name.to_owned(),
         datatype: Datatype::F32,
         shape: vec![width as i64],
+        largest: Vec::new(),
     }
 }

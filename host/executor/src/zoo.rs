@@ -89,7 +89,7 @@ impl CardContract {
         ];
         let differs = fields.iter().find(|(_, then, now)| then != now);
         differs.map(|(field, then, now)| {
-            format!("`{field}` is {now} now, the server started with {then}: restart it")
+            format!("`{field}` is {now} now, the pool started with {then}")
         })
     }
 }

@@ -36,8 +36,10 @@ pub struct AppInfo {
     pub non_finite: bool,
     /// The highest accuracy that an answer can have.
     pub accuracy_max: f32,
-    /// The same for each variant, by [`VariantIndex`].
-    pub accuracies: Vec<f32>,
+    /// The same for each variant, by [`VariantIndex`]; `None` for one whose quality is unknown.
+    pub accuracies: Vec<Option<f32>>,
+    /// Names of the classes, by label; empty for an app without classes.
+    pub classes: Vec<String>,
 }
 
 /// Sizes of the largest legal bodies of an app, in bytes.
@@ -62,8 +64,7 @@ const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 // === impl AppInfo ===
 
 impl AppInfo {
-    /// The sizes of the largest bodies that can be valid; `None` if an input has a variable
-    /// dimension.
+    /// The sizes of the largest bodies that can be valid; `None` if an input may have any size.
     pub fn body_sizes(&self) -> Option<BodySizes> {
         let mut sizes = BodySizes {
             json: ENVELOPE_BYTES_MAX,
@@ -71,8 +72,10 @@ impl AppInfo {
         };
         for input in &self.inputs {
             let mut elements = self.max_batch_rows;
-            for &dim in &input.shape {
-                elements = elements.checked_mul(usize::try_from(dim).ok()?)?;
+            for (axis, &dim) in input.shape.iter().enumerate() {
+                let largest = input.largest.get(axis).copied();
+                let dim = usize::try_from(dim).ok().or(largest)?;
+                elements = elements.checked_mul(dim)?;
             }
             let (json, raw) = match input.datatype.size() {
                 Some(size) => (NUMBER_BYTES_MAX, size),
@@ -98,6 +101,8 @@ pub struct TensorSpec {
     pub datatype: Datatype,
     /// Dimensions of one row, without the batch dimension; -1 is variable.
     pub shape: Vec<i64>,
+    /// The largest sizes of these dimensions; empty: any.
+    pub largest: Vec<usize>,
 }
 
 #[cfg(test)]
@@ -109,6 +114,7 @@ mod tests {
             name: "x".to_owned(),
             datatype,
             shape: shape.to_vec(),
+            largest: Vec::new(),
         };
         AppInfo {
             name: "heart".to_owned(),
@@ -121,6 +127,7 @@ mod tests {
             non_finite: false,
             accuracy_max: 1.0,
             accuracies: Vec::new(),
+            classes: Vec::new(),
         }
     }
 
@@ -131,7 +138,10 @@ mod tests {
         assert_eq!(sizes.json, 65_536 + 8 * 187 * 64);
         let texts = app(Datatype::Bytes, &[1]).body_sizes().unwrap();
         assert!(texts.raw > 8 * TEXT_BYTES_MAX && texts.json > 6 * texts.raw - 1_000);
-        assert_eq!(app(Datatype::F32, &[3, -1]).body_sizes(), None);
+        let mut open = app(Datatype::F32, &[3, -1]);
+        assert_eq!(open.body_sizes(), None);
+        open.inputs[0].largest = vec![3, 100];
+        assert_eq!(open.body_sizes().unwrap().raw, 8 * 3 * 100 * 4);
         assert_eq!(app(Datatype::F32, &[i64::MAX, 8]).body_sizes(), None);
     }
 }

@@ -47,4 +47,6 @@ pub struct WantedOutput {
     pub output: OutputIndex,
     /// As a blob instead of JSON.
     pub binary: bool,
+    /// The number of classes of each row, best first, that replace its values; 0: the values.
+    pub classes: usize,
 }

@@ -106,13 +106,30 @@ fn check_accuracy(
     variant: Option<VariantIndex>,
     min_accuracy: Option<f32>,
 ) -> Result<(), ProtocolError> {
-    let named = variant.and_then(|variant| {
-        let accuracy = app.accuracies.get(variant.0)?;
-        Some((*accuracy, app.variants.get(variant.0)?.as_str()))
-    });
+    let Some(wanted) = min_accuracy.filter(|&wanted| wanted > 0.0) else {
+        return Ok(());
+    };
+    let mut eligible = app.variants.iter().zip(&app.accuracies);
+    let mut pinned = variant
+        .and_then(|variant| eligible.clone().nth(variant.0))
+        .into_iter();
+    let unknown = match variant {
+        Some(_) => pinned.clone().find(|(_, accuracy)| accuracy.is_none()),
+        None => eligible.find(|(_, accuracy)| accuracy.is_none()),
+    };
+    if let Some((name, _)) = unknown {
+        let reason = format!(
+            "{wanted}, but the quality of `{name}` is unknown: leave it out, or state the quality \
+             in the card of the variant"
+        );
+        return Err(ProtocolError::malformed("parameters.min_accuracy", reason));
+    }
+    let named = pinned.next();
+    let named =
+        named.and_then(|(name, accuracy)| Some((accuracy.as_ref().copied()?, name.as_str())));
     let (max, of) = named.unwrap_or((app.accuracy_max, app.name.as_str()));
-    match min_accuracy {
-        Some(wanted) if wanted > max => Err(ProtocolError::malformed(
+    match wanted {
+        wanted if wanted > max => Err(ProtocolError::malformed(
             "parameters.min_accuracy",
             format!("{wanted}, the highest accuracy of `{of}` is {max}"),
         )),

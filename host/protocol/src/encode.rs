@@ -1,9 +1,13 @@
 //! From an answer to the bytes of its body.
 
+mod classification;
 pub(crate) mod elements;
+
+use std::borrow::Cow;
 
 use serde::Serialize;
 use serde::ser::{Error, SerializeMap, SerializeSeq, Serializer};
+use smallvec::SmallVec;
 
 use self::elements::JsonElements;
 use crate::answer::{InferAnswer, OutputTensor};
@@ -28,13 +32,13 @@ pub struct EncodedAnswer {
 }
 
 #[derive(Serialize)]
-struct AnswerBody<'a> {
+struct AnswerBody<'a, 't> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     model_name: &'a str,
     model_version: &'a str,
     parameters: AnswerParameters<'a>,
-    outputs: &'a AnswerOutputs<'a>,
+    outputs: &'a AnswerOutputs<'t>,
 }
 
 #[derive(Serialize)]
@@ -54,7 +58,8 @@ struct AnswerParameters<'a> {
 struct AnswerOutputs<'a> {
     app: &'a AppInfo,
     wanted: &'a [WantedOutput],
-    given: &'a [OutputTensor],
+    /// For each of them; `None` if the backend did not give it.
+    tensors: SmallVec<[Option<Cow<'a, Tensor>>; 4]>,
 }
 
 struct AnswerOutput<'a> {
@@ -81,7 +86,10 @@ pub fn encode(
     let outputs = AnswerOutputs {
         app,
         wanted,
-        given: &answer.outputs,
+        tensors: wanted
+            .iter()
+            .map(|wanted| tensor(app, *wanted, &answer.outputs))
+            .collect(),
     };
     let mut bytes = Vec::with_capacity(outputs.estimated_len());
     let body = AnswerBody {
@@ -104,8 +112,8 @@ pub fn encode(
     serde_json::to_writer(&mut bytes, &body)
         .map_err(|error| InferError::Failed(format!("outputs: {error}")))?;
     let json_length = bytes.len();
-    for wanted in wanted.iter().filter(|wanted| wanted.binary) {
-        if let Some(tensor) = outputs.tensor(*wanted) {
+    for (wanted, tensor) in outputs.each() {
+        if let Some(tensor) = tensor.filter(|_| wanted.binary) {
             binary::encode(&tensor.data, &mut bytes);
         }
     }
@@ -120,16 +128,28 @@ pub fn encode(
 
 // === impl AnswerOutputs ===
 
+/// The tensor of an output, or the best classes of its rows.
+fn tensor<'a>(
+    app: &AppInfo,
+    wanted: WantedOutput,
+    given: &'a [OutputTensor],
+) -> Option<Cow<'a, Tensor>> {
+    let given = given.iter().find(|given| given.output == wanted.output)?;
+    Some(match wanted.classes {
+        0 => Cow::Borrowed(&given.tensor),
+        classes => Cow::Owned(classification::best(&given.tensor, classes, &app.classes)?),
+    })
+}
+
 impl AnswerOutputs<'_> {
-    fn tensor(&self, wanted: WantedOutput) -> Option<&Tensor> {
-        let mut given = self.given.iter();
-        let given = given.find(|given| given.output == wanted.output)?;
-        Some(&given.tensor)
+    fn each(&self) -> impl Iterator<Item = (WantedOutput, Option<&Tensor>)> {
+        let tensors = self.tensors.iter().map(Option::as_deref);
+        self.wanted.iter().copied().zip(tensors)
     }
 
     fn estimated_len(&self) -> usize {
-        let tensors = self.wanted.iter().filter_map(|wanted| {
-            let data = &self.tensor(*wanted)?.data;
+        let tensors = self.each().filter_map(|(wanted, tensor)| {
+            let data = &tensor?.data;
             Some(if wanted.binary {
                 binary::encoded_len(data)
             } else {
@@ -143,10 +163,9 @@ impl AnswerOutputs<'_> {
 impl Serialize for AnswerOutputs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.wanted.len()))?;
-        for wanted in self.wanted {
+        for (wanted, tensor) in self.each() {
             let name = &self.app.outputs[wanted.output.0].name;
-            let tensor = self
-                .tensor(*wanted)
+            let tensor = tensor
                 .ok_or_else(|| S::Error::custom(format_args!("the backend gave no {name:?}")))?;
             list.serialize_element(&AnswerOutput {
                 name,

@@ -8,8 +8,9 @@ use crate::app::{AppInfo, TensorSpec, VariantIndex};
 use crate::stats::{BatchStats, Timing, VariantStats};
 
 /// Extensions that the server announces, by Triton's names: only those that work.
-const EXTENSIONS: [&str; 6] = [
+const EXTENSIONS: [&str; 7] = [
     "binary_tensor_data",
+    "classification",
     "model_configuration",
     "model_repository",
     "parameters",
@@ -28,7 +29,7 @@ pub const READY_BODY: &[u8] = br#"{"live":true,"ready":true}"#;
 pub struct ServerMetadata {
     name: &'static str,
     version: &'static str,
-    extensions: [&'static str; 6],
+    extensions: [&'static str; 7],
 }
 
 /// Body of `GET /v2/models/{app}`.
@@ -136,7 +137,9 @@ pub fn config(app: &AppInfo) -> Value {
         // Its presence tells clients that the server batches.
         "dynamic_batching": {},
         "model_transaction_policy": { "decoupled": false },
-        "parameters": {},
+        "parameters": {
+            "classes": { "string_value": app.classes.join("\n") },
+        },
     })
 }
 

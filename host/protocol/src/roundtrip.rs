@@ -114,6 +114,7 @@ fn two_inputs() -> AppInfo {
         name: name.to_owned(),
         datatype,
         shape: vec![-1],
+        largest: Vec::new(),
     };
     AppInfo {
         name: "x".to_owned(),
@@ -125,6 +126,7 @@ fn two_inputs() -> AppInfo {
         max_timeout_us: 60_000_000,
         non_finite: false,
         accuracy_max: 0.95,
-        accuracies: vec![0.9],
+        accuracies: vec![Some(0.9)],
+        classes: Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! The backend of the HTTP port: calls become rows of a pool, their answers become tensors.
 
+mod additions;
 mod end;
 mod inputs;
 mod outputs;
@@ -14,10 +15,11 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use switchyard_core::ids::AppId;
 use switchyard_core::time::Micros;
-use switchyard_models::card;
+use switchyard_models::card::{self, Task};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+pub use self::additions::{AddApp, Additions, NotAdded};
 pub use self::outputs::OutputsError;
 use self::served::ServedApp;
 use crate::assembly::AppTensors;
@@ -38,6 +40,7 @@ pub struct PoolBackend {
     index: HashMap<String, AppIndex>,
     apps: Vec<ServedApp>,
     registry: Registry,
+    additions: Additions,
 }
 
 // === impl PoolBackend ===
@@ -51,6 +54,7 @@ impl PoolBackend {
         pools: &[(Arc<PoolHandle>, Vec<AppTensors>)],
         limits: &ServerConfig,
         registry: Registry,
+        additions: Additions,
     ) -> Result<Self, OutputsError> {
         let (mut infos, mut apps) = (Vec::new(), Vec::new());
         for (pool, tensors) in pools {
@@ -60,9 +64,12 @@ impl PoolBackend {
                 let (ids, names): (Vec<_>, Vec<_>) = variants
                     .map(|(id, variant)| (id, variant.name.clone()))
                     .unzip();
-                let accuracies: Vec<f32> = catalog
-                    .variants_of(AppId(a))
-                    .map(|(_, variant)| best(variant.exits.iter().map(|exit| exit.accuracy)))
+                let known = catalog.variants_of(AppId(a)).zip(&tensors.known_quality);
+                let accuracies: Vec<Option<f32>> = known
+                    .map(|((_, variant), is_known)| {
+                        let accuracies = variant.exits.iter().map(|exit| exit.accuracy);
+                        is_known.then(|| best(accuracies))
+                    })
                     .collect();
                 let evidence = app.sneakpeek.iter().map(|model| model.accuracy as f32);
                 infos.push(AppInfo {
@@ -76,10 +83,15 @@ impl PoolBackend {
                     max_timeout_us: limits.timeout_max_us().max(app.slo.0),
                     accuracy_max: accuracies
                         .iter()
+                        .flatten()
                         .copied()
                         .chain(evidence)
                         .fold(0.0, f32::max),
                     accuracies,
+                    classes: match tensors.task {
+                        Task::Classify => app.classes.clone(),
+                        _ => Vec::new(),
+                    },
                     non_finite: tensors.non_finite,
                 });
                 apps.push(ServedApp {
@@ -100,6 +112,7 @@ impl PoolBackend {
             infos,
             apps,
             registry,
+            additions,
         })
     }
 
@@ -160,6 +173,14 @@ impl PoolBackend {
                     .map_err(|_| InferError::Draining)?;
                 taken.await.map_err(ended)
             }
+        }
+    }
+
+    async fn add_app(&self, name: &str) -> Result<bool, InferError> {
+        match self.additions.add(name).await {
+            Ok(()) => Ok(true),
+            Err(NotAdded::Unknown) => Ok(false),
+            Err(NotAdded::Refused(reason)) => Err(end::failed(name, &reason)),
         }
     }
 
@@ -245,6 +266,10 @@ impl Backend for PoolBackend {
         self.turn(app, verb)
     }
 
+    fn add(&self, name: &str) -> impl Future<Output = Result<bool, InferError>> + Send {
+        self.add_app(name)
+    }
+
     fn infer(
         &self,
         call: InferCall,
@@ -282,5 +307,6 @@ fn spec(card: &card::TensorCard) -> TensorSpec {
         name: card.name.clone(),
         datatype: raw::on_wire(card.datatype),
         shape: card.shape.clone(),
+        largest: card.largest_shape(),
     }
 }

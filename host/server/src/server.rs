@@ -13,6 +13,8 @@ mod serving;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, bounded};
+
 use self::changes::ConfigFollower;
 pub use self::changes::ConfigSource;
 use self::drain::{drain, flush_after};
@@ -22,6 +24,7 @@ use self::running::PoolStarter;
 use self::serving::ServingPools;
 use crate::admin::{self, Admin};
 use crate::assembly::{Measured, PoolPlan};
+use crate::backend::{AddApp, Additions};
 use crate::config::Config;
 use crate::descriptors;
 use crate::ingress;
@@ -42,10 +45,15 @@ const POOLS_DRAIN_MIN: Duration = Duration::from_millis(250);
 /// it stays below two seconds.
 const STOP_LIMIT: Duration = Duration::from_millis(1_500);
 
+/// Apps that clients may ask for at a time; further clients wait.
+const ASKED_MAX: usize = 16;
+
 /// A server before it serves.
 pub struct Server {
     // Dropped in this order: the thread that changes the pools, then the pools.
     follower: Option<ConfigFollower>,
+    /// The apps that clients ask for, until they are followed.
+    asked: Option<Receiver<AddApp>>,
     pools: Arc<ServingPools>,
     config: Config,
 }
@@ -79,17 +87,23 @@ impl Server {
             pool.prepare(&starter.registry)?;
             pools.push(Arc::new(pool));
         }
+        let (asks, asked) = bounded(ASKED_MAX);
+        let additions = Additions::to(asks);
+        let pools = ServingPools::try_new(starter, &adapted, config, pools, additions)?;
         Ok(Self {
             follower: None,
-            pools: Arc::new(ServingPools::try_new(starter, &adapted, config, pools)?),
+            asked: Some(asked),
+            pools: Arc::new(pools),
             config: adapted,
         })
     }
 
-    /// Takes changes of the configuration in while it serves: apps, workers and pools. Without it, or
-    /// if its files cannot be watched, only a restart does.
+    /// Takes changes of the configuration in while it serves: apps, workers and pools, and apps of its
+    /// zoos that clients load. Without it only a restart does. A server follows one source.
     pub fn follow(&mut self, source: ConfigSource) {
-        self.follower = ConfigFollower::start(Arc::clone(&self.pools), source);
+        if let Some(asked) = self.asked.take() {
+            self.follower = ConfigFollower::start(Arc::clone(&self.pools), source, asked);
+        }
     }
 
     /// The handles that swap the pools' policies from inside the process.
@@ -112,9 +126,12 @@ impl Server {
     ) -> Result<(), ServeError> {
         let Self {
             mut follower,
+            asked,
             pools,
             config,
         } = self;
+        // Without a follower nothing answers: clients learn it at once.
+        drop(asked);
         let registry = pools.registry().clone();
         let upkeep = tokio::spawn(async move {
             let mut tick = tokio::time::interval(UPKEEP);

@@ -226,7 +226,7 @@ impl AddArgs {
             normalise: self.normalise,
             typical: self.shapes.clone(),
             max_batch: self.max_batch as usize,
-            quality: self.quality.unwrap_or(1.0),
+            quality: self.quality,
             slo_ms: self.slo_ms,
             command: format!("switchyard add {}", self.source.display()),
         })
@@ -239,7 +239,7 @@ impl AddArgs {
         };
         let quality = match self.quality {
             Some(quality) => format!("quality {quality}, as stated"),
-            None => "quality unknown, counted as 1: --quality states it".to_owned(),
+            None => "quality unknown: --quality states it".to_owned(),
         };
         format!(
             "added {app}/{}: {} parameters on {engine}, batches of 1 to {}, {quality}",

@@ -43,7 +43,9 @@ fn a_graph_is_added_with_its_cards_and_named_in_the_configuration() {
         first.stdout
     );
     assert!(
-        first.stdout.contains("quality unknown, counted as 1"),
+        first
+            .stdout
+            .contains("quality unknown: --quality states it"),
         "{}",
         first.stdout
     );

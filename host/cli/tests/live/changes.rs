@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use switchyard_policy::recording::{Frame, Reader};
 use switchyard_server::config::Config;
 use switchyard_server::server::Server;
 use tempfile::TempDir;
@@ -174,6 +175,41 @@ async fn a_configuration_that_cannot_be_served_is_refused_and_the_old_one_serves
     server.stop().await;
 }
 
+/// The recording of the old pool is whole before that of the new one begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_goes_on_as_another_run_of_the_same_file() {
+    let server = start().await;
+    let file = server.zoo().join("main.rec");
+    let record = format!("[[pool]]\nrecord = {{ file = {file:?} }}\n");
+    let config = server.zoo().join("switchyard.toml");
+    let text = std::fs::read_to_string(config).unwrap();
+    let text = text.replace("[[pool]]\n", &record);
+    server.configure(&text);
+    until_changes(&server, "switched", 1).await;
+    let mut client = server.client().await;
+    for _ in 0..3 {
+        assert_eq!(infer(&mut client, "pairs", pairs()).await.0, 200);
+    }
+    server.configure(&text.replace("name = \"main\"", "name = \"main\"\nseed = 7"));
+    until_changes(&server, "switched", 2).await;
+    for _ in 0..2 {
+        assert_eq!(infer(&mut client, "pairs", pairs()).await.0, 200);
+    }
+    drop(client);
+    let zoo = server.stop().await;
+    let mut windows = Vec::new();
+    for frame in Reader::open(&file).unwrap() {
+        match frame.unwrap() {
+            Frame::Start(_) => windows.push(0),
+            Frame::Decision(_) => *windows.last_mut().unwrap() += 1,
+            Frame::Gap(missing) => panic!("{missing} windows are missing"),
+            _ => {}
+        }
+    }
+    assert_eq!(windows, [3, 2]);
+    drop(zoo);
+}
+
 fn run(command: &str, args: &[&str], config: &Path) -> String {
     let output = switchyard()
         .arg(command)
@@ -226,6 +262,28 @@ async fn a_model_is_added_to_a_running_server_and_removed_again() {
         said.ends_with("switchyard.toml: has no app late\n"),
         "{said}"
     );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_loads_an_app_that_only_the_zoo_has() {
+    let server = start().await;
+    let mut client = server.client().await;
+    let load = |app: &str| format!("/v2/repository/models/{app}/load");
+    for unknown in ["absent", "..%2Fpairs", "pairs%2Fgraph"] {
+        let answer = client.send("POST", &load(unknown), "{}".to_owned()).await;
+        assert_eq!(answer.unwrap().status, 404, "{unknown}");
+    }
+    let answer = client.send("POST", &load("tensors"), "{}".to_owned()).await;
+    let answer = answer.unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(infer(&mut client, "tensors", sums()).await.0, 200);
+    assert_eq!(infer(&mut client, "pairs", pairs()).await.0, 200);
+    std::fs::create_dir(server.zoo().join("broken")).unwrap();
+    std::fs::write(server.zoo().join("broken/app.toml"), "name = 3").unwrap();
+    let answer = client.send("POST", &load("broken"), "{}".to_owned()).await;
+    assert_eq!(answer.unwrap().status, 500);
+    assert_eq!(infer(&mut client, "tensors", sums()).await.0, 200);
     server.stop().await;
 }
 

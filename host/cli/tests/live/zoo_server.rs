@@ -36,6 +36,7 @@ fn config(dir: &Path, apps: &[&str]) -> String {
     format!(
         r#"
 [server]
+model_control = true
 http = "127.0.0.1:0"
 admin = "127.0.0.1:0"
 {}

@@ -142,7 +142,7 @@ fn a_new_graph_replaces_the_old_one_unless_it_is_wrong() {
     let more = crate::onnx::Weight::new("more", &[2], &[1.0, 2.0]);
     larger.weights.push(more);
     replace(&zoo.graph, &larger.bytes());
-    refused("`parameters` is 101 now, the server started with 99: restart it");
+    refused("`parameters` is 101 now, the pool started with 99");
     let mut infinite = perceptron(3.0);
     infinite.weights[3] = crate::onnx::Weight::new("b1", &[3], &[f32::NAN; 3]);
     replace(&zoo.graph, &infinite.bytes());

@@ -102,7 +102,17 @@ pub(super) fn check_shape(
             batched(spec)
         ));
     }
-    let rows = shape[0];
+    let (rows, row) = (shape[0], &shape[1..]);
+    if row
+        .iter()
+        .zip(&spec.largest)
+        .any(|(dim, largest)| dim > largest)
+    {
+        return Err(format!(
+            "{row:?} after the rows is larger than {:?}, the largest shape that the app takes",
+            spec.largest
+        ));
+    }
     if rows == 0 || rows > app.max_batch_rows {
         return Err(format!(
             "expected 1 to {} rows, got {rows}",

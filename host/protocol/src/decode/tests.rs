@@ -9,6 +9,7 @@ fn spec(name: &str, datatype: Datatype, shape: &[i64]) -> TensorSpec {
         name: name.to_owned(),
         datatype,
         shape: shape.to_vec(),
+        largest: Vec::new(),
     }
 }
 
@@ -26,7 +27,8 @@ fn app(inputs: Vec<TensorSpec>) -> AppInfo {
         max_timeout_us: 60_000_000,
         non_finite: false,
         accuracy_max: 0.95,
-        accuracies: vec![0.9],
+        accuracies: vec![Some(0.9)],
+        classes: ["no", "yes", "perhaps"].map(str::to_owned).to_vec(),
     }
 }
 
@@ -91,10 +93,12 @@ fn a_call_carries_every_field_of_the_request() {
         WantedOutput {
             output: OutputIndex(1),
             binary: true,
+            classes: 0,
         },
         WantedOutput {
             output: OutputIndex(0),
             binary: false,
+            classes: 0,
         },
     ];
     assert_eq!(decoded.wanted.as_slice(), expected);
@@ -124,6 +128,51 @@ fn an_accuracy_that_no_answer_has_is_refused() {
     assert_eq!(
         asked(Some(VariantIndex(0)), "0.95").unwrap_err(),
         "parameters.min_accuracy: 0.95, the highest accuracy of `cnn` is 0.9"
+    );
+}
+
+#[test]
+fn an_accuracy_is_refused_where_the_quality_is_unknown() {
+    let asked = |variant, least: &str| {
+        let mut app = one_input();
+        app.variants.push("new".to_owned());
+        app.accuracies.push(None);
+        let target = DecodeTarget {
+            app_index: AppIndex(0),
+            app: &app,
+            variant,
+            framing: BodyFraming::Json,
+        };
+        let json = format!(
+            r#"{{"parameters":{{"min_accuracy":{least}}},"outputs":[{{"name":"scores"}}],
+                "inputs":[{{"name":"ecg","shape":[1,3],"datatype":"FP32","data":[1,2,3]}}]}}"#
+        );
+        decode(target, &Bytes::from(json)).map_err(|error| error.to_string())
+    };
+    let refused = "parameters.min_accuracy: 0.2, but the quality of `new` is unknown: leave it \
+                   out, or state the quality in the card of the variant";
+    assert_eq!(asked(None, "0.2").unwrap_err(), refused);
+    assert_eq!(asked(Some(VariantIndex(1)), "0.2").unwrap_err(), refused);
+    assert!(asked(Some(VariantIndex(0)), "0.2").is_ok());
+    assert!(asked(None, "0").is_ok());
+}
+
+#[test]
+fn an_open_dimension_has_a_largest_size() {
+    let mut input = spec("ecg", Datatype::F32, &[-1]);
+    input.largest = vec![4];
+    let app = app(vec![input]);
+    let of = |size: usize| {
+        let data: Vec<usize> = (0..size).collect();
+        let input =
+            format!(r#"[{{"name":"ecg","shape":[1,{size}],"datatype":"FP32","data":{data:?}}}]"#);
+        decode_json(&app, &input).map_err(|error| error.to_string())
+    };
+    assert!(of(4).is_ok());
+    assert_eq!(
+        of(5).unwrap_err(),
+        "inputs[0].shape: [5] after the rows is larger than [4], the largest shape that the app \
+         takes"
     );
 }
 
@@ -286,8 +335,13 @@ fn wanted_outputs_are_checked() {
             "outputs[1].name: \"scores\" appears twice",
         ),
         (
-            r#"[{"name":"scores","parameters":{"classification":3}}]"#,
-            "outputs[0].parameters.classification: is not supported",
+            r#"[{"name":"scores","parameters":{"classification":4}}]"#,
+            "outputs[0].parameters.classification: 4, must be 1 to 3, the values of a row of \
+             \"scores\"",
+        ),
+        (
+            r#"[{"name":"half","parameters":{"classification":1}}]"#,
+            "outputs[0].parameters.classification: \"half\" is FP16, classes are ranked by FP32",
         ),
         (
             "[]",

@@ -10,6 +10,7 @@ fn app() -> AppInfo {
         name: name.to_owned(),
         datatype,
         shape: vec![2],
+        largest: Vec::new(),
     };
     AppInfo {
         name: "heart".to_owned(),
@@ -24,7 +25,8 @@ fn app() -> AppInfo {
         max_timeout_us: 60_000_000,
         non_finite: false,
         accuracy_max: 0.95,
-        accuracies: vec![0.9],
+        accuracies: vec![Some(0.9)],
+        classes: Vec::new(),
     }
 }
 
@@ -59,10 +61,12 @@ fn a_json_answer_reads_like_this() {
         WantedOutput {
             output: OutputIndex(0),
             binary: false,
+            classes: 0,
         },
         WantedOutput {
             output: OutputIndex(1),
             binary: false,
+            classes: 0,
         },
     ];
     let encoded = encode(&app(), Some("r\"1"), &wanted, &answer("é".as_bytes())).unwrap();
@@ -76,10 +80,12 @@ fn blobs_follow_the_json_in_the_order_asked_for() {
         WantedOutput {
             output: OutputIndex(1),
             binary: true,
+            classes: 0,
         },
         WantedOutput {
             output: OutputIndex(0),
             binary: true,
+            classes: 0,
         },
     ];
     let encoded = encode(&app(), None, &wanted, &answer(b"\xff")).unwrap();
@@ -99,6 +105,7 @@ fn an_output_without_json_form_is_an_error() {
     let wanted = [WantedOutput {
         output: OutputIndex(1),
         binary: false,
+        classes: 0,
     }];
     let error = encode(&app(), None, &wanted, &answer(b"\xff")).unwrap_err();
     assert_eq!(
@@ -114,6 +121,7 @@ fn an_output_the_backend_forgot_is_an_error() {
     let wanted = [WantedOutput {
         output: OutputIndex(0),
         binary: true,
+        classes: 0,
     }];
     let error = encode(&app(), None, &wanted, &answer).unwrap_err();
     assert_eq!(

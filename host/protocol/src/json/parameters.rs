@@ -43,8 +43,9 @@ pub(crate) struct OutputParameters {
     /// Whether the client wants it as a blob.
     #[serde(default)]
     pub(crate) binary_data: Option<bool>,
-    #[serde(default)]
-    pub(crate) classification: Option<IgnoredAny>,
+    /// How many classes the client wants, best first, in place of the values.
+    #[serde(default, deserialize_with = "count")]
+    pub(crate) classification: Option<usize>,
     #[serde(default)]
     pub(crate) shared_memory_region: Option<IgnoredAny>,
 }
@@ -61,6 +62,13 @@ fn priority<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error>
     let value = deserializer.deserialize_any(ScalarVisitor { expected })?;
     let priority = value.whole().and_then(|whole| u32::try_from(whole).ok());
     priority.ok_or_else(|| value.refused(expected))
+}
+
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let expected = "a whole number of classes";
+    let value = deserializer.deserialize_any(ScalarVisitor { expected })?;
+    let count = value.whole().and_then(|whole| usize::try_from(whole).ok());
+    count.map(Some).ok_or_else(|| value.refused(expected))
 }
 
 fn accuracy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f32>, D::Error> {

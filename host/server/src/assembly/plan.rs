@@ -2,7 +2,7 @@
 
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::Variant;
-use switchyard_core::ids::VariantId;
+use switchyard_core::ids::{AppId, VariantId};
 use switchyard_executor::KindToMeasure;
 use switchyard_executor::device::DeviceName;
 use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, ManifestError};
@@ -91,13 +91,6 @@ impl PoolPlan {
             choices.push(app.choice());
         }
         AssemblyError::all(missing)?;
-        let tensors = zoo.iter().map(|app| AppTensors {
-            task: app.card.task,
-            inputs: app.card.inputs.clone(),
-            outputs: app.card.outputs.clone(),
-            non_finite: app.card.non_finite,
-        });
-        let tensors = tensors.collect();
         let chosen = Zoo {
             dir: zoo.first().map(|app| app.dir.clone()).unwrap_or_default(),
             apps: zoo,
@@ -106,6 +99,21 @@ impl PoolPlan {
             let config = config.source.clone();
             AssemblyError::Manifest { config, error }
         })?;
+        let tensors = (0..).map(AppId).zip(&chosen.apps).map(|(id, app)| {
+            let variants = manifest.variants.iter().filter(|variant| variant.app == id);
+            let known = variants.map(|variant| {
+                let card = app.variant_at(&variant.name);
+                card.is_some_and(|(variant, _)| !variant.card.quality_unknown)
+            });
+            AppTensors {
+                task: app.card.task,
+                inputs: app.card.inputs.clone(),
+                outputs: app.card.outputs.clone(),
+                known_quality: known.collect(),
+                non_finite: app.card.non_finite,
+            }
+        });
+        let tensors = tensors.collect();
         let workers = config.workers.iter();
         let workers: Vec<_> = workers
             .filter(|worker| pool.workers.contains(&worker.name))
@@ -132,6 +140,7 @@ impl PoolPlan {
             && self.manifest.apps == other.manifest.apps
             && self.manifest.variants == other.manifest.variants
             && self.manifest.source.entries() == other.manifest.source.entries()
+            && self.tensors == other.tensors
             && self.zoo.iter().map(cards).eq(other.zoo.iter().map(cards))
     }
 

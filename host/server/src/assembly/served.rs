@@ -19,7 +19,7 @@ pub struct ServedVariant<'a> {
 }
 
 /// The inputs and outputs of an app on the wire.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AppTensors {
     /// The kind of its answers.
     pub task: Task,
@@ -27,6 +27,8 @@ pub struct AppTensors {
     pub inputs: Vec<TensorCard>,
     /// Outputs of one answer.
     pub outputs: Vec<TensorCard>,
+    /// Whether the quality of each variant is known, in the catalog's order.
+    pub known_quality: Vec<bool>,
     /// Whether inputs may hold NaN and infinite numbers.
     pub non_finite: bool,
 }

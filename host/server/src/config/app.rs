@@ -94,6 +94,22 @@ pub enum EvidenceName {
 // === impl AppConfig ===
 
 impl AppConfig {
+    /// The app of a zoo with all settings of its card.
+    pub(crate) fn of_card(name: &str, zoo: PathBuf) -> Self {
+        Self {
+            name: name.to_owned(),
+            zoo,
+            slo_ms: None,
+            penalty: None,
+            prior: PriorName::default(),
+            prior_requests: None,
+            evidence: EvidenceName::default(),
+            neighbours: None,
+            variants: None,
+            late: default_late(),
+        }
+    }
+
     /// The choice for the zoo's manifest.
     pub fn choice(&self) -> AppChoice {
         AppChoice {

@@ -55,6 +55,14 @@ pub trait Backend: Send + Sync + 'static {
         verb: Control,
     ) -> impl Future<Output = Result<(), InferError>> + Send;
 
+    /// Serves an app that only a folder of models has. `false`: no folder has it.
+    ///
+    /// # Errors
+    /// The reason why it cannot be served.
+    fn add(&self, _name: &str) -> impl Future<Output = Result<bool, InferError>> + Send {
+        async { Ok(false) }
+    }
+
     /// Schedules and computes one request.
     ///
     /// The future is dropped when the client closes its connection; the backend may then skip the

@@ -166,7 +166,7 @@ impl<B: Backend> Exchange<'_, B> {
                 let index = self.app(&name)?;
                 *app = Some(index);
                 let variant = match variant {
-                    Some(variant) => Some(find_variant(self.info(index), &variant)?),
+                    Some(variant) => find_variant(self.info(index), &variant)?,
                     None => None,
                 };
                 if action != AppAction::Infer {
@@ -198,11 +198,17 @@ impl<B: Backend> Exchange<'_, B> {
             Route::RepositoryIndex => self.repository_index(asked).await,
             Route::RepositoryControl { app: name, verb } => {
                 self.allows_control()?;
-                let index = self.app(&name)?;
-                *app = Some(index);
+                let index = self.app(&name);
+                *app = index.as_ref().ok().copied();
+                if verb == Control::Unload {
+                    index.as_ref().map_err(Clone::clone)?;
+                }
                 check_origin(asked.headers, !asked.body.is_end_stream())?;
                 self.service.is_before(Stage::Draining)?;
-                self.control(index, verb, asked).await
+                match index {
+                    Ok(index) => self.control(index, verb, asked).await,
+                    Err(unknown) => self.add(&name, asked, unknown).await,
+                }
             }
         }
     }
@@ -305,6 +311,23 @@ impl<B: Backend> Exchange<'_, B> {
         Ok(fixed(b"{}"))
     }
 
+    /// Serves an app that only a folder of models has.
+    async fn add(
+        &self,
+        name: &str,
+        asked: Asked<'_>,
+        unknown: ProtocolError,
+    ) -> Result<Reply, RequestFailure> {
+        let client = asked.connection.peer;
+        let body = self.repository_body(asked).await?;
+        Control::Load.check_body(&body)?;
+        log_control(client, name, Control::Load);
+        match self.backend().add(name).await? {
+            true => Ok(fixed(b"{}")),
+            false => Err(unknown.into()),
+        }
+    }
+
     async fn repository_body(&self, asked: Asked<'_>) -> Result<Bytes, ProtocolError> {
         let reader = self.reader(asked.body, asked.connection);
         let mut share = MemoryShare::default();
@@ -330,14 +353,20 @@ impl<B: Backend> Exchange<'_, B> {
     }
 }
 
-fn find_variant(app: &AppInfo, name: &str) -> Result<VariantIndex, ProtocolError> {
+/// Versions of clients that count versions: the policy chooses, as without a version.
+const ANY_VARIANT: [&str; 2] = ["1", "latest"];
+
+fn find_variant(app: &AppInfo, name: &str) -> Result<Option<VariantIndex>, ProtocolError> {
     let found = app.variants.iter().position(|variant| variant == name);
+    if found.is_none() && ANY_VARIANT.contains(&name) {
+        return Ok(None);
+    }
     let found = found.ok_or_else(|| ProtocolError::UnknownVariant {
         app: app.name.clone(),
         name: name.to_owned(),
         known: app.variants.join(", "),
     });
-    found.map(VariantIndex)
+    found.map(|at| Some(VariantIndex(at)))
 }
 
 /// Unloading takes an app from all clients: the log says on whose request.

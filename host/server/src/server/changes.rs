@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use switchyard_models::card::APP_CARD;
 use switchyard_policy::files::{FileWatcher, WatchOptions};
 use switchyard_threads::ServiceThread;
 
@@ -22,7 +23,8 @@ use self::refusal::ChangeRefused;
 use super::running::RunningPool;
 use super::serving::ServingPools;
 use crate::assembly::{Measured, PoolPlan};
-use crate::config::{Config, ConfigError};
+use crate::backend::{AddApp, NotAdded};
+use crate::config::{AppConfig, Config, ConfigError};
 use crate::readiness::Awaited;
 use crate::shutdown::Cancel;
 use crate::telemetry::names;
@@ -59,6 +61,8 @@ struct Following {
     source: ConfigSource,
     cancel: Cancel,
     wake: Sender<()>,
+    /// Apps that clients have loaded and the file does not name.
+    added: Vec<AppConfig>,
     /// The files of the last attempt and their watcher.
     watched: Option<(ConfigFiles, FileWatcher)>,
 }
@@ -76,7 +80,11 @@ struct Change {
 impl ConfigFollower {
     /// Follows the files from now on, and SIGHUP where there is one. `None`: the system gives no
     /// thread, as the log says.
-    pub(super) fn start(pools: Arc<ServingPools>, source: ConfigSource) -> Option<Self> {
+    pub(super) fn start(
+        pools: Arc<ServingPools>,
+        source: ConfigSource,
+        asked: Receiver<AddApp>,
+    ) -> Option<Self> {
         let (wake, woken) = bounded(1);
         let cancel = Cancel::default();
         let mut following = Following {
@@ -84,12 +92,13 @@ impl ConfigFollower {
             source,
             cancel: cancel.clone(),
             wake: wake.clone(),
+            added: Vec::new(),
             watched: None,
         };
         following.watch(&following.pools.config());
         let hangups = Hangups::listen(wake.clone());
         let stopping = cancel.clone();
-        let thread = ServiceThread::spawn("config", move || following.run(&woken));
+        let thread = ServiceThread::spawn("config", move || following.run(&woken, &asked));
         let thread = thread.inspect_err(|error| {
             tracing::error!(%error, "the configuration is not followed: a change needs a restart");
         });
@@ -141,10 +150,20 @@ impl Drop for Hangups {
 // === impl Following ===
 
 impl Following {
-    fn run(mut self, woken: &Receiver<()>) {
-        while woken.recv().is_ok() && !self.cancel.is_cancelled() {
+    fn run(mut self, woken: &Receiver<()>, asked: &Receiver<AddApp>) {
+        loop {
+            let add = crossbeam_channel::select! {
+                recv(woken) -> _ => None,
+                recv(asked) -> add => add.ok(),
+            };
+            if self.cancel.is_cancelled() {
+                return;
+            }
             let before = self.stamps();
-            self.settle();
+            match add {
+                None => drop(self.settle()),
+                Some(AddApp { name, done }) => drop(done.send(self.add(&name))),
+            }
             // The files of the new configuration are watched only now.
             if self.stamps() != before {
                 let _ = self.wake.try_send(());
@@ -152,13 +171,29 @@ impl Following {
         }
     }
 
+    /// Serves an app that a folder of the configured zoos has, in the first pool.
+    fn add(&mut self, name: &str) -> Result<(), NotAdded> {
+        let config = self.pools.config();
+        let has = |zoo: &&PathBuf| zoo.join(name).join(APP_CARD).is_file();
+        let mut zoos = config.apps.iter().map(|app| &app.zoo);
+        let zoo = zoos.find(has).ok_or(NotAdded::Unknown)?;
+        if config.apps.iter().any(|app| app.name == name) {
+            return Ok(()); // Another client was faster.
+        }
+        self.added.push(AppConfig::of_card(name, zoo.clone()));
+        self.settle().map_err(|reason| {
+            self.added.pop();
+            NotAdded::Refused(reason)
+        })
+    }
+
     fn stamps(&self) -> Option<switchyard_policy::files::FileStamps> {
         let (files, _) = self.watched.as_ref()?;
         files.looks().ok()
     }
 
-    /// Logs and counts the result of an attempt.
-    fn settle(&mut self) {
+    /// Logs and counts the result of an attempt. An error is the reason of a refusal.
+    fn settle(&mut self) -> Result<(), String> {
         let (result, error) = match self.take_in() {
             Ok(None) => ("unchanged", None),
             Ok(Some(change)) => {
@@ -177,19 +212,29 @@ impl Following {
                 );
                 ("switched", None)
             }
-            Err(_) if self.cancel.is_cancelled() => return,
+            Err(error) if self.cancel.is_cancelled() => return Err(error.to_string()),
             Err(error) => ("refused", Some(error)),
         };
-        if let Some(error) = error {
+        if let Some(error) = &error {
             tracing::error!(%error, "configuration refused: the old one serves on");
         }
         let labels = [("result", result)];
         let registry = self.pools.registry();
         registry.counter(names::CONFIG_CHANGES, labels).increment(1);
+        error.map_or(Ok(()), |error| Err(error.to_string()))
     }
 
     fn take_in(&mut self) -> Result<Option<Change>, ChangeRefused> {
-        let read = (self.source.read)()?;
+        let mut read = (self.source.read)()?;
+        for app in &self.added {
+            if read.apps.iter().all(|known| known.name != app.name) {
+                read.apps.push(app.clone());
+                let first = read.pools.first_mut();
+                first
+                    .into_iter()
+                    .for_each(|pool| pool.apps.push(app.name.clone()));
+            }
+        }
         self.watch(&read);
         let now = self.pools.config();
         ChangeRefused::check(&now, &read)?;

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::running::{PoolStarter, RunningPool};
 use crate::admin::AdminPools;
-use crate::backend::{OutputsError, PoolBackend};
+use crate::backend::{Additions, OutputsError, PoolBackend};
 use crate::clock::Clock;
 use crate::config::{Config, ServerConfig};
 use crate::driver::{Message, PoolHandle};
@@ -24,6 +24,7 @@ pub(super) struct ServingPools {
     backends: Arc<Backends<PoolBackend>>,
     admin: AdminPools,
     server: ServerConfig,
+    additions: Additions,
     state: Mutex<State>,
 }
 
@@ -52,9 +53,10 @@ impl ServingPools {
         adapted: &Config,
         config: Config,
         pools: Vec<Arc<RunningPool>>,
+        additions: Additions,
     ) -> Result<Self, OutputsError> {
         let server = adapted.server.clone();
-        let backend = backend(&pools, &server, &starter.registry)?;
+        let backend = backend(&pools, &server, &starter.registry, &additions)?;
         Ok(Self {
             backends: Arc::new(Backends::new(Arc::new(backend), server.limits())),
             admin: Arc::new(ArcSwap::from_pointee(
@@ -62,6 +64,7 @@ impl ServingPools {
             )),
             starter,
             server,
+            additions,
             state: Mutex::new(State { config, pools }),
         })
     }
@@ -109,7 +112,7 @@ impl ServingPools {
         config: Config,
         pools: Vec<Arc<RunningPool>>,
     ) -> Result<Retired, OutputsError> {
-        let backend = backend(&pools, &self.server, self.registry())?;
+        let backend = backend(&pools, &self.server, self.registry(), &self.additions)?;
         let before = self.all();
         let is_among = |pool: &Arc<RunningPool>, others: &[Arc<RunningPool>]| {
             others.iter().any(|other| Arc::ptr_eq(pool, other))
@@ -179,10 +182,11 @@ fn backend(
     pools: &[Arc<RunningPool>],
     server: &ServerConfig,
     registry: &Registry,
+    additions: &Additions,
 ) -> Result<PoolBackend, OutputsError> {
     let served = pools
         .iter()
         .map(|pool| (Arc::clone(pool.handle()), pool.plan().tensors.clone()));
     let served: Vec<_> = served.collect();
-    PoolBackend::try_new(&served, server, registry.clone())
+    PoolBackend::try_new(&served, server, registry.clone(), additions.clone())
 }

@@ -59,6 +59,7 @@ impl FakeBackend {
             name: name.to_owned(),
             datatype,
             shape: shape.to_vec(),
+            largest: Vec::new(),
         };
         let app = |name: &str, inputs, outputs| AppInfo {
             name: name.to_owned(),
@@ -70,7 +71,8 @@ impl FakeBackend {
             max_timeout_us: 60_000_000,
             non_finite: false,
             accuracy_max: 0.9,
-            accuracies: vec![0.8, 0.9],
+            accuracies: vec![Some(0.8), Some(0.9)],
+            classes: Vec::new(),
         };
         let linear = |name: &str| {
             let x = spec("x", Datatype::F32, &[3]);

@@ -12,7 +12,7 @@ use switchyard_core::window::Window;
 use switchyard_models::card::Task;
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_server::assembly::AppTensors;
-use switchyard_server::backend::PoolBackend;
+use switchyard_server::backend::{Additions, PoolBackend};
 use switchyard_server::config::ServerConfig;
 use switchyard_server::driver::Message;
 use switchyard_server::ingress::{AppIndex, Backend};
@@ -24,6 +24,7 @@ fn backend(pool: &TestPool) -> PoolBackend {
         task: Task::Classify,
         inputs: Vec::new(),
         outputs: Vec::new(),
+        known_quality: vec![true],
         non_finite: false,
     };
     let served = [(Arc::clone(&pool.pool), vec![tensors.clone(), tensors])];
@@ -34,6 +35,7 @@ fn backend(pool: &TestPool) -> PoolBackend {
             ..ServerConfig::default()
         },
         pool.registry.clone(),
+        Additions::default(),
     )
     .unwrap()
 }

@@ -24,6 +24,12 @@ pub const ANSWER: &str = "answer";
 /// A dimension that differs from request to request, in a [`TensorCard::shape`].
 pub const OPEN: i64 = -1;
 
+/// The largest size of an open dimension, in times of its typical size ...
+const LARGEST_TIMES: usize = 8;
+
+/// ... and without one.
+const LARGEST: usize = 1_024;
+
 /// `models/zoo/APP/app.toml`: one application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +97,10 @@ pub struct TensorCard {
     /// of them by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typical: Option<Vec<usize>>,
+    /// The largest shape of an input with open dimensions; by default 8 times `typical`, or 1024
+    /// without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest: Option<Vec<usize>>,
 }
 
 /// The validation set.
@@ -278,6 +288,7 @@ impl TensorCard {
             datatype,
             shape: shape.iter().map(size).collect(),
             typical: None,
+            largest: None,
         }
     }
 
@@ -302,6 +313,16 @@ impl TensorCard {
         self.typical.clone().unwrap_or_else(|| sizes.collect())
     }
 
+    /// The largest sizes of the dimensions of a row.
+    pub fn largest_shape(&self) -> Vec<usize> {
+        let sizes = self.shape.iter().enumerate().map(|(axis, &size)| {
+            let typical = self.typical.as_ref().and_then(|typical| typical.get(axis));
+            let open = typical.map_or(LARGEST, |typical| typical.saturating_mul(LARGEST_TIMES));
+            usize::try_from(size).unwrap_or(open)
+        });
+        self.largest.clone().unwrap_or_else(|| sizes.collect())
+    }
+
     /// Whether its values alone say all: other tensors keep their shape with them.
     pub fn is_flat(&self) -> bool {
         let is_plain = match self.datatype {
@@ -322,18 +343,30 @@ impl TensorCard {
             );
             return Err(ModelError::field(file, format!("{at}.shape"), reason));
         }
-        let Some(typical) = &self.typical else {
-            return Ok(());
-        };
-        let fits = typical.len() == self.shape.len()
-            && typical.iter().zip(&self.shape).all(|(&typical, &size)| {
-                typical >= 1 && usize::try_from(size).map_or(true, |size| size == typical)
-            });
-        if !fits {
-            let reason = format!("{typical:?}, must be a shape of {:?}", self.shape);
-            return Err(ModelError::field(file, format!("{at}.typical"), reason));
+        for (field, stated) in [("typical", &self.typical), ("largest", &self.largest)] {
+            if let Some(stated) = stated.as_ref().filter(|stated| !self.fits(stated)) {
+                let reason = format!("{stated:?}, must be a shape of {:?}", self.shape);
+                return Err(ModelError::field(file, format!("{at}.{field}"), reason));
+            }
+        }
+        let (typical, largest) = (self.typical_shape(), self.largest_shape());
+        if typical
+            .iter()
+            .zip(&largest)
+            .any(|(typical, largest)| typical > largest)
+        {
+            let reason = format!("{largest:?}, must be at least `typical`, {typical:?}");
+            return Err(ModelError::field(file, format!("{at}.largest"), reason));
         }
         Ok(())
+    }
+
+    /// Whether a row may have this shape.
+    fn fits(&self, row: &[usize]) -> bool {
+        row.len() == self.shape.len()
+            && row.iter().zip(&self.shape).all(|(&of, &size)| {
+                of >= 1 && usize::try_from(size).map_or(true, |size| size == of)
+            })
     }
 }
 

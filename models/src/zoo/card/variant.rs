@@ -42,6 +42,10 @@ pub struct VariantCard {
     pub architecture: Architecture,
     /// Exits, shallowest first; the last one is after all stages.
     pub exits: Vec<ExitCard>,
+    /// Whether the accuracies of the exits stand for a quality that is unknown: clients cannot ask for
+    /// an accuracy then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quality_unknown: bool,
     /// Origin of the weights.
     pub provenance: Provenance,
 }

@@ -162,5 +162,6 @@ fn card(port: &Port) -> TensorCard {
         datatype: port.datatype,
         shape: row.unwrap_or_default().iter().map(size).collect(),
         typical: None,
+        largest: None,
     }
 }

@@ -10,6 +10,10 @@ use crate::networks::architecture::Architecture;
 use crate::networks::bert::Pooling;
 use crate::networks::onnx::OnnxScores;
 
+/// The accuracy on a card whose quality is unknown: the same for all, so that policies compare such
+/// variants by latency.
+const UNKNOWN_QUALITY: f64 = 0.5;
+
 /// The facts that a model's files do not have.
 #[derive(Clone, Debug)]
 pub struct Statement {
@@ -34,7 +38,7 @@ pub struct Statement {
     /// Largest batch.
     pub max_batch: usize,
     /// Share of right answers, or another quality from 0 to 1.
-    pub quality: f64,
+    pub quality: Option<f64>,
     /// Time from arrival to deadline, in milliseconds.
     pub slo_ms: f64,
     /// The command line.
@@ -108,10 +112,11 @@ impl Statement {
             exits: vec![ExitCard {
                 name: "final".to_owned(),
                 after_stage: stages,
-                accuracy: self.quality,
+                accuracy: self.quality.unwrap_or(UNKNOWN_QUALITY),
                 recall: Vec::new(),
                 confusion: Vec::new(),
             }],
+            quality_unknown: self.quality.is_none(),
             provenance: Provenance {
                 command: self.command.clone(),
                 seed: 0,

@@ -88,6 +88,7 @@ pub(super) fn train(
         stages: model.stages(),
         inputs: inputs.map(|names| names.iter().map(|&name| name.to_owned()).collect()),
         exits: cards::exits(model.exits(), &confusions),
+        quality_unknown: false,
         provenance: provenance(run, schedule, &recipe.mix, parent),
         architecture: recipe.architecture.clone(),
     };
