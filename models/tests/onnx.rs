@@ -10,6 +10,8 @@ mod onnx;
 #[allow(dead_code)]
 mod onnx_zoo;
 
+#[path = "onnx/classic.rs"]
+mod classic;
 #[path = "onnx/named.rs"]
 mod named;
 

@@ -8,9 +8,12 @@
 //! - `header` reads inputs, outputs and the size of the weights from the file
 //! - `spec` is the card's part, completed from the header
 //! - `model` is the graph as a network, on an `engine`: `session` is one of onnxruntime, which
-//!   `library` finds at run time; `embedded` needs no library; `runtime` chooses
+//!   `library` finds at run time; `embedded` and, for operators of `ai.onnx.ml`, `classic` need no
+//!   library; `runtime` chooses
+//! - `proto` has the messages of a file
 //! - `elements` are the numbers of raw tensors
 
+mod classic;
 mod elements;
 mod embedded;
 mod engine;
@@ -18,11 +21,12 @@ mod file;
 mod header;
 mod library;
 mod model;
+mod proto;
 mod runtime;
 mod session;
 mod spec;
 
 pub(crate) use self::header::{GraphHeader, read_header};
 pub(crate) use self::model::open;
-pub use self::runtime::{engine_name, ready, use_library};
+pub use self::runtime::{engine_name, engine_of, ready, use_library};
 pub use self::spec::{OnnxScores, OnnxSpec};

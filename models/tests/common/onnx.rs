@@ -55,7 +55,16 @@ impl Graph {
                 input: self.inputs,
                 output: self.outputs,
             }),
-            opset_import: vec![Opset { version: 17 }],
+            opset_import: vec![
+                Opset {
+                    domain: String::new(),
+                    version: 17,
+                },
+                Opset {
+                    domain: "ai.onnx.ml".to_owned(),
+                    version: 3,
+                },
+            ],
         };
         model.encode_to_vec()
     }
@@ -67,7 +76,39 @@ impl Node {
             input: inputs.iter().map(|&name| name.to_owned()).collect(),
             output: vec![output.to_owned()],
             op_type: kind.to_owned(),
+            attribute: Vec::new(),
+            domain: String::new(),
         }
+    }
+
+    /// Of `ai.onnx.ml`.
+    pub(crate) fn classic(self) -> Self {
+        Self {
+            domain: "ai.onnx.ml".to_owned(),
+            ..self
+        }
+    }
+
+    /// With an attribute of numbers.
+    pub(crate) fn floats(mut self, name: &str, floats: &[f32]) -> Self {
+        self.attribute.push(Attribute {
+            name: name.to_owned(),
+            floats: floats.to_vec(),
+            kind: 6,
+            ..Attribute::default()
+        });
+        self
+    }
+
+    /// With an attribute of integers.
+    pub(crate) fn ints(mut self, name: &str, ints: &[i64]) -> Self {
+        self.attribute.push(Attribute {
+            name: name.to_owned(),
+            ints: ints.to_vec(),
+            kind: 7,
+            ..Attribute::default()
+        });
+        self
     }
 }
 
@@ -103,6 +144,20 @@ impl Value {
             name: name.to_owned(),
             r#type: Some(Type {
                 tensor_type: Some(TensorType { elem_type, shape }),
+                sequence_type: None,
+            }),
+        }
+    }
+
+    /// An output of a map for each row: from an integer to a number.
+    pub(crate) fn maps(name: &str) -> Self {
+        // SequenceTypeProto of MapTypeProto of INT64 and a tensor of FLOAT.
+        let sequence = [0x0a, 10, 0x2a, 8, 0x08, 7, 0x12, 4, 0x0a, 2, 0x08, 1];
+        Self {
+            name: name.to_owned(),
+            r#type: Some(Type {
+                tensor_type: None,
+                sequence_type: Some(sequence.to_vec()),
             }),
         }
     }
@@ -120,6 +175,8 @@ struct Model {
 
 #[derive(Clone, PartialEq, Message)]
 struct Opset {
+    #[prost(string, tag = "1")]
+    domain: String,
     #[prost(int64, tag = "2")]
     version: i64,
 }
@@ -146,6 +203,36 @@ pub(crate) struct Node {
     pub(crate) output: Vec<String>,
     #[prost(string, tag = "4")]
     pub(crate) op_type: String,
+    #[prost(message, repeated, tag = "5")]
+    pub(crate) attribute: Vec<Attribute>,
+    #[prost(string, tag = "7")]
+    pub(crate) domain: String,
+}
+
+/// An attribute of one integer.
+pub(crate) fn integer(name: &str, value: i64) -> Attribute {
+    Attribute {
+        name: name.to_owned(),
+        value,
+        kind: 2,
+        ..Attribute::default()
+    }
+}
+
+/// An attribute of an operator.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Attribute {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(int64, tag = "3")]
+    value: i64,
+    #[prost(float, repeated, packed = "false", tag = "7")]
+    pub(crate) floats: Vec<f32>,
+    #[prost(int64, repeated, packed = "false", tag = "8")]
+    pub(crate) ints: Vec<i64>,
+    /// 2: an integer, 6: floats, 7: integers.
+    #[prost(int32, tag = "20")]
+    kind: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -174,6 +261,8 @@ pub(crate) struct Value {
 struct Type {
     #[prost(message, optional, tag = "1")]
     tensor_type: Option<TensorType>,
+    #[prost(bytes = "vec", optional, tag = "4")]
+    sequence_type: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]

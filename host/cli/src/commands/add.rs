@@ -10,7 +10,7 @@ use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{Device, ModelSource, trial};
 use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
 use switchyard_models::networks::bert::Pooling;
-use switchyard_models::onnx::{OnnxScores, engine_name};
+use switchyard_models::onnx::{OnnxScores, engine_of};
 use switchyard_models::zoo::{Description, Statement, describe};
 use switchyard_models::{Architecture, VariantCard, Zoo};
 
@@ -234,7 +234,7 @@ impl AddArgs {
 
     fn report(&self, app: &str, card: &VariantCard) -> String {
         let engine = match &card.architecture {
-            Architecture::Onnx(_) => engine_name(),
+            Architecture::Onnx(spec) => engine_of(spec),
             _ => "switchyard's own kernels",
         };
         let quality = match self.quality {

@@ -164,7 +164,12 @@ async fn weights_that_are_no_good_are_refused_and_the_old_ones_serve_on() {
             scaled(&weights, f32::NAN),
             "value 0 is NaN",
         ),
-        ("another card", "model.toml", wider.into_bytes(), "restart"),
+        (
+            "another card",
+            "model.toml",
+            wider.into_bytes(),
+            "the pool started with",
+        ),
     ];
     let cases = broken.len();
     for (count, (what, name, bytes, said)) in broken.into_iter().enumerate() {

@@ -13,7 +13,6 @@ use rten_tensor::{AsView, Layout, Tensor, TensorView};
 
 use super::elements;
 use super::engine::Engine;
-use super::file::GraphFile;
 use super::header::GraphHeader;
 use super::spec::OnnxSpec;
 use crate::error::ModelError;
@@ -24,7 +23,7 @@ use crate::networks::graph::{NamedTensor, Port, RawTensor};
 pub(super) const NAME: &str = "rten";
 
 /// The way out for graphs that it refuses.
-const WAY_OUT: &str = "install onnxruntime, and name it with `onnxruntime` in [server] or \
+pub(super) const WAY_OUT: &str = "install onnxruntime, and name it with `onnxruntime` in [server] or \
                        ORT_DYLIB_PATH";
 
 /// Pools that run no batch now. A batch borrows one with as many threads as its worker has.
@@ -42,19 +41,16 @@ pub(super) struct EmbeddedGraph {
 /// A pool that is returned when this is dropped, also after a panic.
 struct BorrowedPool(IdlePool);
 
-/// Opens the graph in `file`; `card` is the file that `spec` was read from.
+/// Reads the graph in the `bytes` of `file`.
 ///
 /// # Errors
 /// The graph has an operator or a type that rten does not know; the text names it.
-pub(super) fn open(
+pub(super) fn read(
     file: &Path,
-    card: &Path,
+    bytes: Vec<u8>,
+    header: &GraphHeader,
     spec: &OnnxSpec,
 ) -> std::result::Result<EmbeddedGraph, ModelError> {
-    let bytes = GraphFile::open(file)?.read()?;
-    // The card was completed from an earlier read of the file.
-    let header = GraphHeader::parse(file, &bytes)?;
-    spec.completes_again(card, &header)?;
     let refuse = |reason: String| ModelError::weights(file, format!("{reason}; {WAY_OUT}"));
     let ports = spec.inputs.iter().chain(&spec.outputs);
     if let Some(port) = ports.clone().find(|port| !is_known(port.datatype)) {

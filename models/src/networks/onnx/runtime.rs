@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::Once;
 
 use super::engine::Engine;
+use super::file::GraphFile;
+use super::header::GraphHeader;
 use super::session::GraphSession;
 use super::spec::OnnxSpec;
-use super::{embedded, library};
+use super::{classic, embedded, library};
 use crate::error::ModelError;
 
 /// The log has the engine once.
@@ -32,11 +34,19 @@ pub fn ready() -> Result<(), String> {
     }
 }
 
-/// The name of the engine that runs graphs.
+/// The name of the engine that runs graphs of neural networks.
 pub fn engine_name() -> &'static str {
     match library::environment() {
         Ok(_) => "onnxruntime",
         Err(_) => embedded::NAME,
+    }
+}
+
+/// The name of the engine that runs a graph.
+pub fn engine_of(spec: &OnnxSpec) -> &'static str {
+    match (library::environment(), spec.classic) {
+        (Err(_), true) => classic::NAME,
+        _ => engine_name(),
     }
 }
 
@@ -52,6 +62,24 @@ pub(super) fn engine(
     match library::environment() {
         Ok(_) => Ok(Box::new(GraphSession::open(file, card, spec)?)),
         Err(error) if library::is_chosen() => Err(ModelError::weights(file, error)),
-        Err(_) => Ok(Box::new(embedded::open(file, card, spec)?)),
+        Err(_) => own_engine(file, card, spec),
     }
+}
+
+/// The engine inside this program that fits the graph.
+fn own_engine(file: &Path, card: &Path, spec: &OnnxSpec) -> Result<Box<dyn Engine>, ModelError> {
+    let bytes = GraphFile::open(file)?.read()?;
+    // The card was completed from an earlier read of the file.
+    let header = GraphHeader::parse(file, &bytes)?;
+    spec.completes_again(card, &header)?;
+    if !header.classic {
+        return Ok(Box::new(embedded::read(file, bytes, &header, spec)?));
+    }
+    let graph = classic::read(bytes.into(), &spec.inputs, &spec.outputs).map_err(|error| {
+        let way_out = embedded::WAY_OUT;
+        let reason = format!("the engine in this program cannot run it: {error}; {way_out}");
+        ModelError::weights(file, reason)
+    })?;
+    tracing::debug!(file = %file.display(), bytes = graph.bytes(), "read");
+    Ok(Box::new(graph))
 }

@@ -15,6 +15,7 @@ use candle_core::{Error, Result};
 use ort::session::{OutputSelector, RunOptions, Session, SessionInputValue};
 use ort::value::{DynValue, Tensor, TensorElementType, TensorRef, ValueType};
 
+use super::classic::appended_outputs;
 use super::elements;
 use super::engine::Engine;
 use super::file::GraphFile;
@@ -28,6 +29,10 @@ use crate::networks::graph::{NamedTensor, RawData, RawTensor};
 /// A graph that onnxruntime runs.
 pub(super) struct GraphSession {
     file: GraphFile,
+    /// Bytes that follow the file's: further outputs.
+    appended: Vec<u8>,
+    /// Its outputs that are tensors, if some are maps, which cannot be taken out.
+    tensors: Vec<String>,
     /// Sessions that run nothing now.
     idle: Mutex<Vec<IdleSession>>,
     /// Notified when a session is returned.
@@ -59,13 +64,21 @@ impl GraphSession {
         spec: &OnnxSpec,
     ) -> std::result::Result<Self, ModelError> {
         let file = GraphFile::open(path)?;
-        let bytes = file.read()?;
+        let mut bytes = file.read()?;
         // The card was completed from an earlier read of the file.
-        spec.completes_again(card, &GraphHeader::parse(path, &bytes)?)?;
+        let header = GraphHeader::parse(path, &bytes)?;
+        spec.completes_again(card, &header)?;
+        let appended = appended_outputs(&header.zipped);
+        bytes.extend_from_slice(&appended);
         let threads = rayon::current_num_threads();
         let session = session(path, &bytes, threads)?;
         Ok(Self {
             file,
+            appended,
+            tensors: match header.zipped.is_empty() {
+                true => Vec::new(),
+                false => header.outputs.into_iter().map(|one| one.name).collect(),
+            },
             idle: Mutex::new(vec![IdleSession { threads, session }]),
             returned: Condvar::new(),
             is_warned: AtomicBool::new(false),
@@ -81,7 +94,10 @@ impl GraphSession {
             return self.borrowed(idle.swap_remove(at));
         }
         drop(idle);
-        let bytes = self.file.read();
+        let bytes = self.file.read().map(|mut bytes| {
+            bytes.extend_from_slice(&self.appended);
+            bytes
+        });
         match bytes.and_then(|bytes| session(self.file.path(), &bytes, threads)) {
             Ok(session) => return self.borrowed(IdleSession { threads, session }),
             Err(error) if !self.is_warned.swap(true, Ordering::Relaxed) => {
@@ -125,12 +141,17 @@ impl Engine for GraphSession {
             Ok((Cow::Borrowed(*name), value))
         });
         let values: Vec<(Cow<'_, str>, SessionInputValue<'_>)> = values.collect::<Result<_>>()?;
-        let options = match wanted {
-            Some(name) => {
-                let only = OutputSelector::no_default().with(name);
+        let names: Vec<&str> = match wanted {
+            Some(name) => vec![name],
+            None => self.tensors.iter().map(String::as_str).collect(),
+        };
+        let options = match names.is_empty() {
+            true => None,
+            false => {
+                let none = OutputSelector::no_default();
+                let only = names.into_iter().fold(none, OutputSelector::with);
                 Some(RunOptions::new().map_err(Error::wrap)?.with_outputs(only))
             }
-            None => None,
         };
         let outputs = match &options {
             Some(options) => session.run_with_options(values, options),

@@ -44,6 +44,9 @@ pub struct OnnxSpec {
     /// Outputs; from the file.
     #[serde(skip)]
     pub(crate) outputs: Vec<Port>,
+    /// Whether it has operators of `ai.onnx.ml`; from the file.
+    #[serde(skip)]
+    pub(crate) classic: bool,
     /// Bytes of the graph's weights; from the file.
     #[serde(skip)]
     pub(crate) bytes: u64,
@@ -67,6 +70,7 @@ impl OnnxSpec {
         self.inputs = ports(card, "input", &header.inputs)?;
         self.outputs = ports(card, "output", &header.outputs)?;
         self.bytes = header.weight_bytes;
+        self.classic = header.classic;
         let is_single = |input: &&GraphTensor| input.shape.as_deref() == Some(&[]);
         if let Some(single) = header.inputs.iter().find(is_single) {
             let reason = "has no batch axis: it is a single value";
