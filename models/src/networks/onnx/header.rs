@@ -204,7 +204,7 @@ fn is_map(output: &ValueInfoProto) -> bool {
     kind.is_none_or(|kind| kind.tensor_type.is_none())
 }
 
-/// Puts tensors in the place of maps.
+/// Replaces maps by the tensors that they are made from.
 fn replace_maps(outputs: &mut Vec<ValueInfoProto>, zipped: &[ZippedOutput]) {
     let found = |output: &ValueInfoProto| zipped.iter().find(|zip| zip.output == output.name);
     outputs.retain(|output| found(output).is_none_or(|zip| !zip.is_listed));

@@ -29,7 +29,10 @@ pub(super) fn feature_vectorizer(definition: Definition<'_>) -> Result<Box<dyn O
             [features] => Ok((1, features)),
             [rows, ref row @ ..] => Ok((rows, row.iter().product::<usize>())),
         };
-        let rows = inputs.first().map_or(Ok(0), |first| Ok(size(first)?.0))?;
+        let rows = match inputs.first() {
+            Some(first) => size(first)?.0,
+            None => 0,
+        };
         let mut joined = vec![0.0; shape::count(&[rows, total])?];
         let mut first = 0;
         for (input, &wanted) in inputs.iter().zip(&dimensions) {

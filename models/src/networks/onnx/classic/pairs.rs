@@ -21,8 +21,12 @@ pub(super) fn zipped<A: Clone, B: Clone, R: Element>(
     }
     let shape = shape::broadcast(a.shape(), b.shape())?;
     let joined = match (a.data(), b.data()) {
-        (a, [b]) if a.len() == shape.iter().product() => a.iter().map(|a| join(a, b)).collect(),
-        ([a], b) if b.len() == shape.iter().product() => b.iter().map(|b| join(a, b)).collect(),
+        (a, [b]) if a.len() == shape.iter().product::<usize>() => {
+            a.iter().map(|a| join(a, b)).collect()
+        }
+        ([a], b) if b.len() == shape.iter().product::<usize>() => {
+            b.iter().map(|b| join(a, b)).collect()
+        }
         _ => {
             let mut joined = Vec::with_capacity(shape::count(&shape)?);
             let b_axes = strided::broadcast(b.shape(), &shape);
