@@ -52,6 +52,8 @@ impl Draft {
             // As of any new file: the umask applies.
             options.permissions(fs::Permissions::from_mode(0o666));
         }
+        // First: a signal that comes next finds the draft removed.
+        remove_by_signal();
         // A file may be writable in a folder that is not.
         let made = options
             .tempfile_in(folder)
@@ -62,7 +64,7 @@ impl Draft {
         {
             fs::set_permissions(&path, old.permissions())?;
         }
-        remove_by_signal(&path);
+        drafts().push(path.to_path_buf());
         Ok(Self { path, target })
     }
 
@@ -99,10 +101,9 @@ fn drafts() -> MutexGuard<'static, Vec<PathBuf>> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes a draft if SIGINT or SIGTERM ends the process.
-fn remove_by_signal(draft: &Path) {
+/// Removes the drafts if SIGINT or SIGTERM ends the process.
+fn remove_by_signal() {
     static WATCHED: Once = Once::new();
-    drafts().push(draft.to_owned());
     WATCHED.call_once(|| {
         let watched = signals::for_each(|signal| {
             for draft in drafts().iter() {
