@@ -35,11 +35,11 @@ pub struct Drained {
 
 /// Serves the protocol on `listener` until `shutdown` completes, then drains.
 ///
-/// Readiness answers 503 from then on. For [`Limits::drain_delay`] all else is served as before, so
-/// that balancers stop sending requests before the listener closes. During the drain the listener is
-/// closed, and new inferences are refused with 503; accepted requests are finished, for at most
-/// [`Limits::drain_timeout`]. Idle connections close at once. Fails without room for the thread that
-/// accepts.
+/// Readiness answers 503 from then on. For [`drain_delay`](super::Limits::drain_delay) all else is
+/// served as before, so that balancers stop sending requests before the listener closes. During the
+/// drain the listener is closed, and new inferences are refused with 503; accepted requests are
+/// finished, for at most [`drain_timeout`](super::Limits::drain_timeout). Idle connections close at
+/// once. Fails without room for the thread that accepts.
 pub async fn serve<B: Backend>(
     listener: TcpListener,
     backends: Arc<Backends<B>>,
