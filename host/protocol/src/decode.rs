@@ -109,32 +109,30 @@ fn check_accuracy(
     let Some(wanted) = min_accuracy.filter(|&wanted| wanted > 0.0) else {
         return Ok(());
     };
-    let mut eligible = app.variants.iter().zip(&app.accuracies);
-    let mut pinned = variant
-        .and_then(|variant| eligible.clone().nth(variant.0))
-        .into_iter();
-    let unknown = match variant {
-        Some(_) => pinned.clone().find(|(_, accuracy)| accuracy.is_none()),
-        None => eligible.find(|(_, accuracy)| accuracy.is_none()),
+    let mut known = app.variants.iter().zip(&app.accuracies);
+    let pinned = variant.and_then(|variant| known.clone().nth(variant.0));
+    let unknown = match pinned {
+        Some((name, accuracy)) => accuracy.is_none().then_some(name),
+        None => known.find_map(|(name, accuracy)| accuracy.is_none().then_some(name)),
     };
-    if let Some((name, _)) = unknown {
+    if let Some(name) = unknown {
         let reason = format!(
             "{wanted}, but the quality of `{name}` is unknown: leave it out, or state the quality \
              in the card of the variant"
         );
         return Err(ProtocolError::malformed("parameters.min_accuracy", reason));
     }
-    let named = pinned.next();
-    let named =
-        named.and_then(|(name, accuracy)| Some((accuracy.as_ref().copied()?, name.as_str())));
-    let (max, of) = named.unwrap_or((app.accuracy_max, app.name.as_str()));
-    match wanted {
-        wanted if wanted > max => Err(ProtocolError::malformed(
+    let (max, of) = match pinned {
+        Some((name, Some(accuracy))) => (*accuracy, name),
+        _ => (app.accuracy_max, &app.name),
+    };
+    if wanted > max {
+        return Err(ProtocolError::malformed(
             "parameters.min_accuracy",
             format!("{wanted}, the highest accuracy of `{of}` is {max}"),
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(())
 }
 
 #[cfg(test)]

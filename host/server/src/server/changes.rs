@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use switchyard_models::card::APP_CARD;
-use switchyard_policy::files::{FileWatcher, WatchOptions};
+use switchyard_policy::files::{FileStamps, FileWatcher, WatchOptions};
 use switchyard_threads::ServiceThread;
 
 use self::files::ConfigFiles;
@@ -187,7 +187,7 @@ impl Following {
         })
     }
 
-    fn stamps(&self) -> Option<switchyard_policy::files::FileStamps> {
+    fn stamps(&self) -> Option<FileStamps> {
         let (files, _) = self.watched.as_ref()?;
         files.looks().ok()
     }
@@ -226,6 +226,9 @@ impl Following {
 
     fn take_in(&mut self) -> Result<Option<Change>, ChangeRefused> {
         let mut read = (self.source.read)()?;
+        // What has left its zoo is served no longer, and holds up no other change.
+        self.added
+            .retain(|app| app.zoo.join(&app.name).join(APP_CARD).is_file());
         for app in &self.added {
             if read.apps.iter().all(|known| known.name != app.name) {
                 read.apps.push(app.clone());
@@ -248,7 +251,7 @@ impl Following {
             return Ok(None);
         }
         let measured = Measured::obtain_unless(&adapted, &plans, &self.cancel)?;
-        let (mut pools, mut started) = (Vec::new(), Vec::new());
+        let (mut pools, mut started) = (Vec::new(), Vec::<Arc<RunningPool>>::new());
         for plan in plans {
             if let Some(pool) = unchanged(&plan) {
                 pools.push(Arc::clone(pool));
@@ -261,10 +264,11 @@ impl Following {
                 .pools
                 .starter()
                 .start(&adapted, plan, &measured, before)?;
-            started.push(name);
-            pools.push(Arc::new(pool));
+            let pool = Arc::new(pool);
+            started.push(Arc::clone(&pool));
+            pools.push(pool);
         }
-        for pool in &pools {
+        for pool in &started {
             let name = pool.handle().name();
             let mut others = serving
                 .iter()
@@ -278,6 +282,8 @@ impl Following {
         }
         let (apps_before, apps_now) = (apps_of(&serving), apps_of(&pools));
         let kept = pools.len() - started.len();
+        let started = started.iter().map(|pool| pool.handle().name().to_owned());
+        let started: Vec<String> = started.collect();
         let retired = self.pools.take_over(read, pools)?;
         let ending = std::thread::Builder::new().name("pool-end".to_owned());
         // Without a thread the old pools end at once, and the requests inside get the reason.

@@ -155,7 +155,7 @@ fn power(a: &Value, b: &Value) -> Result<Value> {
     };
     match (a, b) {
         (Value::F32(a), Value::F32(b)) => zipped(a, b, |x, y| {
-            // What the C library gives for squares, which are most.
+            // As the C library does for squares, the usual exponent.
             if *y == 2.0 { x * x } else { x.powf(*y) }
         }),
         (Value::F32(a), b) => zipped(a, &doubles(b)?, |x, y| f64::from(*x).powf(*y) as f32),
