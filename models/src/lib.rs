@@ -41,5 +41,6 @@ pub use self::weights::precision::Precision;
 pub use self::weights::tensors::{adopt_tensors, write_tensors};
 pub use self::zoo::card::{self, AppCard, VariantCard};
 pub use self::zoo::{
-    LoadedVariant, Zoo, load_variant, load_variant_at, load_variant_plain, load_variant_standing_in,
+    LoadedVariant, Zoo, load_variant, load_variant_at, load_variant_plain,
+    load_variant_standing_in, tokenizer_of,
 };

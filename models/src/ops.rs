@@ -9,6 +9,7 @@
 //! - `cuda` has kernels for GPUs; `cuda_check` tests their source on a CPU
 //! - [`tensors`] passes values between tensors and kernels, [`taps`] composes windows
 
+pub(crate) mod attention;
 pub(crate) mod channels;
 pub(crate) mod convolve2d;
 #[cfg(feature = "cuda")]

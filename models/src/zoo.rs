@@ -15,4 +15,5 @@ pub use self::describe::{Description, Statement, describe};
 pub use self::folder::{Zoo, ZooApp, ZooVariant};
 pub use self::load::{
     LoadedVariant, load_variant, load_variant_at, load_variant_plain, load_variant_standing_in,
+    tokenizer_of,
 };

@@ -9,7 +9,7 @@
 //!   memory: the kernel multiplies runs where they lie and does not unfold windows. Bias, residual
 //!   and ReLU are applied while the sums are in registers. Weights have 32 bits, 16 (bf16) or 8.
 //! - [`PackedDepthwise`] convolves each channel on its own.
-//! - [`pooling`] and [`gates`] are the remaining operations of inference.
+//! - [`attention`], [`pooling`] and [`gates`] are the remaining operations of inference.
 //! - A [`FeatureMap`] is a batch of images, sequences or feature vectors, in a [`Buffer`] that its
 //!   thread keeps and reuses.
 //! - [`Windows`] and [`plain`] are for training: windows as rows of a matrix, and depthwise
@@ -26,6 +26,7 @@
 #![deny(unsafe_code)]
 
 mod activation;
+pub mod attention;
 pub mod bf16;
 mod convolution;
 mod error;

@@ -13,18 +13,20 @@
 //! Stage 0 takes token ids `[batch, tokens]`, i64, with [`NO_TOKEN`](super::tokens::NO_TOKEN) after
 //! the end of a shorter text. Activations between stages are `[batch, tokens, hidden + 1]`: the
 //! last channel is 1 for a token and 0 for padding, so that one tensor carries the attention mask
-//! too. A batch is as long as its longest text, and costs as much for every row. Batches of
-//! different lengths are joined by padding with zeros, which the mask marks as padding.
+//! too. A batch is as wide as its longest text and computed in groups of similar length (`lengths`).
+//! Batches of different lengths are joined by padding with zeros, which the mask marks as padding.
 
 mod config;
 mod embeddings;
 mod encoder;
 mod head;
 mod layers;
+mod lengths;
 mod names;
 mod network;
 mod pooling;
 mod spec;
+pub(crate) mod tokenizer;
 
 pub use self::network::Bert;
 pub use self::pooling::Pooling;

@@ -64,6 +64,11 @@ pub trait StagedModel: Send + Sync {
         None
     }
 
+    /// Tokens of a common text, at which latencies are measured.
+    fn typical_tokens(&self) -> usize {
+        1
+    }
+
     /// The network as one of named tensors, if it is one. Batches of requests go to it then, and not
     /// to stage 0 and the head.
     fn graph(&self) -> Option<&dyn Graph> {

@@ -44,6 +44,10 @@ impl StagedModel for StandIn {
         standing_in(|| self.0.join(parts))
     }
 
+    fn typical_tokens(&self) -> usize {
+        self.0.typical_tokens()
+    }
+
     fn tokenizer(&self) -> Option<&Tokenizer> {
         self.0.tokenizer()
     }

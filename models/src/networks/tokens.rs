@@ -1,6 +1,8 @@
 //! From text to token ids, with the tokenizer of a `tokenizer.json`.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use candle_core::{Device, Tensor};
 use tokenizers::TruncationParams;
@@ -11,10 +13,21 @@ use crate::regular_file;
 /// Padding after the end of a text that is shorter than another one of its batch.
 pub const NO_TOKEN: i64 = -1;
 
+/// The tokenizers in use, so that the variants and workers of a model share one.
+static IN_USE: Mutex<Vec<(TokenizerId, Weak<Tokenizer>)>> = Mutex::new(Vec::new());
+
+/// Tokenizers with equal ids make equal tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenizerId {
+    file_bytes: usize,
+    hash: u64,
+    max_tokens: usize,
+}
+
 /// A Hugging Face tokenizer that cuts texts to a length.
 pub struct Tokenizer {
+    id: TokenizerId,
     inner: tokenizers::Tokenizer,
-    max_tokens: usize,
 }
 
 // === impl Tokenizer ===
@@ -31,32 +44,61 @@ impl Tokenizer {
         file: &Path,
         max_tokens: usize,
         vocabulary: usize,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Arc<Self>, ModelError> {
         let bytes = regular_file::read(file).map_err(|source| ModelError::io(file, source))?;
+        let id = TokenizerId::of(&bytes, max_tokens);
+        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        in_use.retain(|(_, tokenizer)| tokenizer.strong_count() > 0);
+        let known = in_use.iter().find(|(known, _)| *known == id);
+        let tokenizer = match known.and_then(|(_, tokenizer)| tokenizer.upgrade()) {
+            Some(tokenizer) => tokenizer,
+            None => {
+                let made = Arc::new(Self::read(file, &bytes, id)?);
+                in_use.push((id, Arc::downgrade(&made)));
+                made
+            }
+        };
+        drop(in_use);
+        tokenizer.check(file, vocabulary)?;
+        Ok(tokenizer)
+    }
+
+    fn read(file: &Path, bytes: &[u8], id: TokenizerId) -> Result<Self, ModelError> {
         let refuse = |field: &str, reason: String| ModelError::field(file, field, reason);
-        let mut inner = tokenizers::Tokenizer::from_bytes(&bytes)
+        let mut inner = tokenizers::Tokenizer::from_bytes(bytes)
             .map_err(|error| refuse(".", format!("not a tokenizer: {error}")))?;
-        let entries = inner.get_vocab(true);
-        if let Some((token, id)) = entries.iter().max_by_key(|(_, id)| **id)
-            && *id as usize >= vocabulary
-        {
-            let reason = format!("`{token}` has id {id}, config.json's vocab_size is {vocabulary}");
-            return Err(refuse("model.vocab", reason));
-        }
         let truncation = TruncationParams {
-            max_length: max_tokens,
+            max_length: id.max_tokens,
             ..TruncationParams::default()
         };
         inner
             .with_truncation(Some(truncation))
             .map_err(|error| refuse("truncation", error.to_string()))?
             .with_padding(None);
-        Ok(Self { inner, max_tokens })
+        Ok(Self { id, inner })
+    }
+
+    /// Refuses ids that the network does not know.
+    fn check(&self, file: &Path, vocabulary: usize) -> Result<(), ModelError> {
+        let entries = self.inner.get_vocab(true);
+        match entries.iter().max_by_key(|(_, id)| **id) {
+            Some((token, id)) if *id as usize >= vocabulary => {
+                let reason =
+                    format!("`{token}` has id {id}, config.json's vocab_size is {vocabulary}");
+                Err(ModelError::field(file, "model.vocab", reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Its identity.
+    pub fn id(&self) -> TokenizerId {
+        self.id
     }
 
     /// Tokens that a text is cut to.
     pub fn max_tokens(&self) -> usize {
-        self.max_tokens
+        self.id.max_tokens
     }
 
     /// The ids of a text, at most [`max_tokens`](Self::max_tokens).
@@ -70,16 +112,31 @@ impl Tokenizer {
     }
 }
 
+// === impl TokenizerId ===
+
+impl TokenizerId {
+    fn of(bytes: &[u8], max_tokens: usize) -> Self {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        Self {
+            file_bytes: bytes.len(),
+            hash: hasher.finish(),
+            max_tokens,
+        }
+    }
+}
+
 /// The ids of several texts as `[texts, tokens of the longest]`, i64, with [`NO_TOKEN`] after the
 /// end of a shorter one; at least one token wide.
 ///
 /// # Errors
 /// The device has no memory for it.
-pub fn stack(texts: &[Vec<u32>], device: &Device) -> candle_core::Result<Tensor> {
-    let longest = texts.iter().map(Vec::len).max().unwrap_or_default().max(1);
+pub fn stack<I: AsRef<[u32]>>(texts: &[I], device: &Device) -> candle_core::Result<Tensor> {
+    let lengths = texts.iter().map(|text| text.as_ref().len());
+    let longest = lengths.max().unwrap_or_default().max(1);
     let mut ids = vec![NO_TOKEN; texts.len() * longest];
     for (row, text) in ids.chunks_exact_mut(longest).zip(texts) {
-        for (slot, id) in row.iter_mut().zip(text) {
+        for (slot, id) in row.iter_mut().zip(text.as_ref()) {
             *slot = i64::from(*id);
         }
     }

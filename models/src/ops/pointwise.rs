@@ -4,10 +4,11 @@
 //! normalisation takes as long as the convolutions.
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp2, Layout, Result, Shape, Tensor};
+use rayon::prelude::*;
 use switchyard_kernels::{self as kernels, Activation};
 
 use super::device::has_kernels;
-use super::tensors::contiguous;
+use super::tensors::{contiguous, with_values};
 
 /// `max(x, 0)`.
 struct Relu;
@@ -51,6 +52,22 @@ pub(crate) fn add_bias(x: &Tensor, bias: &Tensor) -> Result<Tensor> {
     } else {
         x.broadcast_add(bias)
     }
+}
+
+/// Values that a thread computes at once.
+const SHARE: usize = 16 << 10;
+
+/// GELU with the distribution function of the normal distribution.
+pub(crate) fn gelu(x: &Tensor) -> Result<Tensor> {
+    if !has_kernels(x) {
+        return x.gelu_erf();
+    }
+    let mut values = with_values(x, <[f32]>::to_vec)?;
+    match rayon::current_num_threads() {
+        1 => kernels::gates::gelu(&mut values),
+        _ => values.par_chunks_mut(SHARE).for_each(kernels::gates::gelu),
+    }
+    Tensor::from_vec(values, x.shape(), x.device())
 }
 
 /// A layer's activation of its sums.
@@ -245,6 +262,15 @@ mod tests {
                     (ours, theirs) => assert_eq!(ours.is_some(), theirs.is_some()),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn gelu_equals_candles() {
+        let x = Tensor::randn(0f32, 3.0, (40, 1_000), &Device::Cpu).unwrap();
+        let (ours, theirs) = (gelu(&x).unwrap(), x.gelu_erf().unwrap());
+        for (ours, theirs) in values(&ours).iter().zip(values(&theirs)) {
+            assert!((ours - theirs).abs() < 2e-6, "{ours} {theirs}");
         }
     }
 

@@ -8,9 +8,11 @@ use candle_core::{DType, Device};
 use super::card::{VARIANT_CARD, VariantCard};
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
+use crate::networks::bert::tokenizer;
 use crate::networks::onnx::{self, OnnxSpec};
 use crate::networks::staged::StagedModel;
 use crate::networks::standing_in::StandIn;
+use crate::networks::tokens::Tokenizer;
 use crate::weights::mode::ComputeMode;
 use crate::weights::params::Params;
 use crate::weights::precision::Precision;
@@ -103,6 +105,19 @@ pub fn load_variant_standing_in(
     let mut loaded = load(dir, &Device::Cpu, precision, ComputePath::Device)?;
     loaded.model = Arc::new(StandIn(loaded.model));
     Ok(loaded)
+}
+
+/// The tokenizer of the variant in folder `dir`, if it takes text and brings one.
+///
+/// # Errors
+/// The card or the tokenizer's files cannot be read, or do not fit each other.
+pub fn tokenizer_of(dir: &Path) -> Result<Option<Arc<Tokenizer>>, ModelError> {
+    let card = VariantCard::read(&dir.join(VARIANT_CARD))?;
+    let Architecture::Bert(spec) = &card.architecture else {
+        return Ok(None);
+    };
+    let config = dir.join(&card.weights).with_file_name("config.json");
+    tokenizer::open(spec, &config).map(Some)
 }
 
 fn load(

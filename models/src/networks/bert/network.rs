@@ -1,18 +1,23 @@
 //! The network of a text encoder.
 
-use candle_core::{DType, Result, Tensor};
+use std::sync::Arc;
+
+use candle_core::{D, DType, Result, Tensor};
 
 use super::config::BertConfig;
 use super::embeddings::TokenEmbeddings;
-use super::encoder::{self, EncoderLayer};
+use super::encoder::EncoderLayer;
 use super::head::AnswerHead;
+use super::lengths::in_length_groups;
 use super::names::TensorNames;
 use super::spec::{BertHead, BertSpec};
+use super::tokenizer;
 use crate::error::ModelError;
 use crate::networks::slices::in_slices;
 use crate::networks::spec::{BadHyperParameter, Spec, check_depth, check_size};
 use crate::networks::staged::{StagedModel, check_only_exit, no_stage};
-use crate::networks::tokens::Tokenizer;
+use crate::networks::tokens::{NO_TOKEN, Tokenizer};
+use crate::ops::attention::AttentionMask;
 use crate::weights::params::Params;
 
 /// Fewest tokens that a text may be cut to: the special tokens around it take two.
@@ -26,7 +31,8 @@ pub struct Bert {
     /// Values per token at the widest point.
     intermediate: usize,
     classes: usize,
-    tokenizer: Tokenizer,
+    tokenizer: Arc<Tokenizer>,
+    typical_tokens: usize,
     embeddings: TokenEmbeddings,
     layers: Vec<EncoderLayer>,
     head: AnswerHead,
@@ -69,6 +75,7 @@ impl Spec for BertSpec {
                 reason: format!("{} is less than {TOKENS_MIN}", self.max_tokens),
             });
         }
+        check_size("typical_tokens", self.typical_tokens)?;
         Ok(())
     }
 
@@ -84,12 +91,9 @@ impl Bert {
         params: &mut Params,
         spec: &BertSpec,
     ) -> std::result::Result<Self, ModelError> {
-        let config = BertConfig::read(&params.sibling("config.json")?, spec)?;
-        let tokenizer = Tokenizer::open(
-            &params.sibling("tokenizer.json")?,
-            spec.max_tokens,
-            config.vocab_size,
-        )?;
+        let config_file = params.sibling("config.json")?;
+        let config = BertConfig::read(&config_file, spec)?;
+        let tokenizer = tokenizer::open(spec, &config_file)?;
         let names = TensorNames::new(config.family(), params);
         let embeddings = TokenEmbeddings::new(params, &names, &config)?;
         let layers = (0..spec.layers)
@@ -103,11 +107,25 @@ impl Bert {
             hidden: config.hidden_size,
             intermediate: config.intermediate_size.max(config.hidden_size),
             classes: spec.classes(),
+            typical_tokens: spec.typical_tokens.min(spec.max_tokens),
             tokenizer,
             embeddings,
             layers,
             head,
         })
+    }
+
+    /// Tokens of each text of ids `[texts, tokens]`, or of activations.
+    fn lengths(&self, stage: usize, x: &Tensor) -> Result<Vec<usize>> {
+        let is_token = match stage {
+            0 => x.ne(NO_TOKEN)?,
+            _ => x.narrow(2, self.hidden, 1)?.squeeze(2)?.ne(0.0)?,
+        };
+        let lengths = is_token
+            .to_dtype(DType::U32)?
+            .sum(D::Minus1)?
+            .to_vec1::<u32>()?;
+        Ok(lengths.into_iter().map(|tokens| tokens as usize).collect())
     }
 
     /// Splits activations into hidden states, and 1 or 0 per token.
@@ -151,19 +169,24 @@ impl StagedModel for Bert {
             _ => return no_stage(stage, self.stages()),
         };
         let layers = &layers[..self.layers_per_stage.min(layers.len())];
-        let tokens = x.dim(1)?;
-        in_slices(x, tokens * self.intermediate, |x| {
-            let (mut hidden, mask) = if stage == 0 {
-                self.embeddings.forward(x)?
-            } else {
-                self.split(x)?
-            };
-            let bias = encoder::attention_bias(&mask)?;
-            for layer in layers {
-                hidden = layer.forward(&hidden, &bias)?;
-            }
-            Tensor::cat(&[hidden, mask.unsqueeze(2)?], 2)
-        })
+        let compute = |x: &Tensor| {
+            in_slices(x, x.dim(1)? * self.intermediate, |x| {
+                let (mut hidden, mask) = if stage == 0 {
+                    self.embeddings.forward(x)?
+                } else {
+                    self.split(x)?
+                };
+                let attention = AttentionMask::new(&mask)?;
+                for layer in layers {
+                    hidden = layer.forward(&hidden, &attention)?;
+                }
+                Tensor::cat(&[hidden, mask.unsqueeze(2)?], 2)
+            })
+        };
+        match x.dim(0)? {
+            1 => compute(x),
+            _ => in_length_groups(x, &self.lengths(stage, x)?, compute),
+        }
     }
 
     fn logits(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
@@ -191,6 +214,10 @@ impl StagedModel for Bert {
             .map(|part| part.pad_with_zeros(1, 0, longest - part.dim(1)?))
             .collect::<Result<Vec<_>>>()?;
         Tensor::cat(&padded, 0)
+    }
+
+    fn typical_tokens(&self) -> usize {
+        self.typical_tokens
     }
 
     fn tokenizer(&self) -> Option<&Tokenizer> {

@@ -22,6 +22,12 @@ pub struct BertSpec {
     pub layers_per_stage: usize,
     /// Tokens that a text is cut to, special ones included.
     pub max_tokens: usize,
+    /// Tokens of a common text, at which latencies are measured; at most `max_tokens`.
+    #[serde(
+        default = "default_typical_tokens",
+        skip_serializing_if = "is_default_typical"
+    )]
+    pub typical_tokens: usize,
     /// From the tokens' vectors to an embedding; may be left out if the model's own
     /// `1_Pooling/config.json` says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,6 +64,14 @@ impl BertSpec {
     pub(super) fn stages(&self) -> usize {
         self.layers.div_ceil(self.layers_per_stage)
     }
+}
+
+fn default_typical_tokens() -> usize {
+    64
+}
+
+fn is_default_typical(tokens: &usize) -> bool {
+    *tokens == default_typical_tokens()
 }
 
 fn default_layers_per_stage() -> usize {

@@ -21,7 +21,7 @@ use crate::weights::precision::Precision;
 const WEIGHTS: &str = "model.safetensors";
 
 /// Encoder layers per stage.
-const LAYERS_PER_STAGE: usize = 2;
+const LAYERS_PER_STAGE: usize = 1;
 
 /// Files that an encoder reads, and those that sentence-transformers adds.
 const FILES: [&str; 3] = [WEIGHTS, "config.json", "tokenizer.json"];
@@ -90,6 +90,7 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
         layers: config.num_hidden_layers,
         layers_per_stage: LAYERS_PER_STAGE,
         max_tokens: max_tokens(source, &config)?,
+        typical_tokens: TYPICAL_TOKENS,
         pooling: statement.pooling.filter(|_| task == Task::Embed),
         normalise: statement.normalise.filter(|_| task == Task::Embed),
     });
@@ -130,6 +131,9 @@ fn labels(config: &Config) -> Vec<String> {
     labels.sort();
     labels.into_iter().map(|(_, name)| name).collect()
 }
+
+/// Tokens of a common text: a sentence or two.
+const TYPICAL_TOKENS: usize = 64;
 
 /// Tokens that a text is cut to: those of sentence-transformers, otherwise all positions.
 fn max_tokens(source: &Path, config: &Config) -> Result<usize, ModelError> {
