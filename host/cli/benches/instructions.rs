@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use load::Body;
+use switchyard_core::cost::Cost;
 use switchyard_core::event::{BatchEnd, Command, Event};
 use switchyard_core::ids::{AppId, RequestId};
 use switchyard_core::plan::Plan;
@@ -152,6 +153,7 @@ fn request(id: u64, now: Time) -> Request {
         priority: 0,
         min_accuracy: 0.0,
         pinned: None,
+        cost: Cost::ONE,
     }
 }
 

@@ -2,6 +2,7 @@
 //! the least time that an app's request needs.
 
 use crate::catalog::{Catalog, Variant};
+use crate::cost::Cost;
 use crate::ids::{AppId, ExitId, KindId, VariantId};
 use crate::time::Micros;
 
@@ -117,6 +118,30 @@ impl Capacity {
             }
         }
         best
+    }
+
+    /// Least latency of a batch of one request that costs this much, and the kind of worker that has
+    /// it.
+    pub(crate) fn fastest_of(
+        &self,
+        catalog: &Catalog,
+        app: AppId,
+        cost: Cost,
+    ) -> Option<(Micros, KindId)> {
+        let (_, at_one) = self.app(app).fastest?;
+        let kinds = (0..catalog.kinds.len() as u32).map(KindId);
+        let latencies = kinds.filter_map(|kind| {
+            let of_kind = catalog.workers.iter().filter(|w| w.kind == kind);
+            let memory = of_kind.map(|w| w.memory_bytes).max()?;
+            let exits = exits_within(catalog, app, memory);
+            let least = exits.filter_map(|(variant, exit)| {
+                let to_stage = catalog.variant(variant)?.exit(exit)?.after_stage;
+                let profile = &catalog.profile;
+                profile.latency_of(kind, variant, 0, to_stage, Some(exit), cost)
+            });
+            Some((least.min()?, kind != at_one, kind))
+        });
+        latencies.min().map(|(least, _, kind)| (least, kind))
     }
 
     fn look_at_app(&self, catalog: &Catalog, app: AppId) -> AppCapacity {

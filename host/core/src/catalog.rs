@@ -6,6 +6,7 @@ mod validation;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cost::Cost;
 use crate::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
 use crate::profile::Profile;
 use crate::time::Micros;
@@ -223,6 +224,20 @@ impl Catalog {
         let kind = self.worker(worker)?.kind;
         self.profile
             .latency(kind, variant, 0, to_stage, Some(exit), batch)
+    }
+
+    /// The same for a batch whose requests cost as much together.
+    pub fn latency_of(
+        &self,
+        worker: WorkerId,
+        variant: VariantId,
+        exit: ExitId,
+        cost: Cost,
+    ) -> Option<Micros> {
+        let to_stage = self.variant(variant)?.exits.get(exit.index())?.after_stage;
+        let kind = self.worker(worker)?.kind;
+        self.profile
+            .latency_of(kind, variant, 0, to_stage, Some(exit), cost)
     }
 }
 

@@ -41,7 +41,8 @@ pub(crate) struct BatchSeries {
     pub(crate) from_stage: u32,
     pub(crate) to_stage: u32,
     pub(crate) exit: Option<ExitId>,
-    /// Requests in the batch. Sizes with the same binary logarithm share a series.
+    /// Rows of the profile that the batch costs, rounded up. Those with the same binary logarithm share
+    /// a series.
     pub(crate) size: u32,
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::cost::Cost;
 use crate::decision::Decision;
 use crate::guard::Faulted;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
@@ -132,6 +133,8 @@ pub struct Launch {
     pub exit: Option<ExitId>,
     /// The requests, in the batch's order.
     pub requests: Members,
+    /// Their cost together.
+    pub cost: Cost,
     /// The variants of the batches behind it, to be evicted last.
     pub soon: Soon,
 }

@@ -21,8 +21,10 @@
 
 #![forbid(unsafe_code)]
 
+mod arrived;
 mod capacity;
 pub mod catalog;
+pub mod cost;
 pub mod decision;
 pub mod estimate;
 pub mod event;

@@ -231,6 +231,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cost::Cost;
     use crate::ids::AppId;
 
     fn request(id: u64) -> Request {
@@ -243,6 +244,7 @@ mod tests {
             priority: id as u32 % 3,
             min_accuracy: id as f32 / 2.0,
             pinned: None,
+            cost: Cost::ONE,
         }
     }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ExitId, KindId, VariantId};
+use crate::cost::{Cost, CostCurve};
+use crate::ids::{AppId, ExitId, KindId, VariantId};
 use crate::time::Micros;
 
 /// Latency table of one catalog. A latency is of stages `[from_stage, to_stage)` and then the
@@ -18,6 +19,8 @@ pub struct Profile {
     /// By ascending batch size.
     latencies: BTreeMap<ProfileKey, Vec<LatencyPoint>>,
     loads: BTreeMap<(KindId, VariantId), Micros>,
+    /// Of apps whose requests differ in length.
+    costs: BTreeMap<AppId, CostCurve>,
 }
 
 /// One measured latency.
@@ -76,6 +79,8 @@ struct ProfileRows {
     percentile: f64,
     rows: Vec<ProfileRow>,
     loads: Vec<LoadRow>,
+    #[serde(default)]
+    costs: BTreeMap<AppId, CostCurve>,
 }
 
 // === impl Profile ===
@@ -108,7 +113,26 @@ impl Profile {
             percentile,
             latencies,
             loads,
+            costs: BTreeMap::new(),
         }
+    }
+
+    /// With the costs of an app's requests by their length.
+    #[must_use]
+    pub fn with_costs(mut self, app: AppId, curve: CostCurve) -> Self {
+        self.costs.insert(app, curve);
+        self
+    }
+
+    /// The cost of an app's request of this length; 1 if the profile has no lengths for the app.
+    pub fn cost(&self, app: AppId, length: u32) -> Cost {
+        let curve = self.costs.get(&app);
+        curve.map_or(Cost::ONE, |curve| curve.of(length))
+    }
+
+    /// The costs by length of an app's requests, if they differ.
+    pub fn costs(&self, app: AppId) -> Option<&CostCurve> {
+        self.costs.get(&app)
     }
 
     /// The percentile of the latencies, 0 to 1.
@@ -136,16 +160,95 @@ impl Profile {
             to_stage,
             exit,
         };
+        self.sum_of(key, &|points| interpolate(points, batch))
+    }
+
+    /// Latency of a batch whose requests cost as much together, by the rules of
+    /// [`latency`](Self::latency); beyond the largest measured batch it goes on as before it.
+    pub fn latency_of(
+        &self,
+        kind: KindId,
+        variant: VariantId,
+        from_stage: u32,
+        to_stage: u32,
+        exit: Option<ExitId>,
+        cost: Cost,
+    ) -> Option<Micros> {
+        let key = ProfileKey {
+            kind,
+            variant,
+            from_stage,
+            to_stage,
+            exit,
+        };
+        self.sum_of(key, &|points| extend(points, cost))
+    }
+
+    /// Adds up a stage range that was not measured as a whole.
+    fn sum_of(
+        &self,
+        key: ProfileKey,
+        of: &dyn Fn(&[LatencyPoint]) -> Option<Micros>,
+    ) -> Option<Micros> {
         if let Some(points) = self.latencies.get(&key) {
-            return interpolate(points, batch);
+            return of(points);
         }
-        if to_stage <= from_stage + 1 {
+        if key.to_stage <= key.from_stage + 1 {
             return None;
         }
         // Split off the last stage: it carries the exit's head.
-        let head = self.latency(kind, variant, from_stage, to_stage - 1, None, batch)?;
-        let tail = self.latency(kind, variant, to_stage - 1, to_stage, exit, batch)?;
-        Some(head + tail)
+        let cut = key.to_stage - 1;
+        let head = ProfileKey {
+            to_stage: cut,
+            exit: None,
+            ..key
+        };
+        let tail = ProfileKey {
+            from_stage: cut,
+            ..key
+        };
+        Some(self.sum_of(head, of)? + self.sum_of(tail, of)?)
+    }
+
+    /// The cost of a request that takes this time in a batch of one: the number of rows with which
+    /// a batch takes as long. Below the smallest batch the latency falls as it rises after it.
+    pub fn cost_of_latency(
+        &self,
+        kind: KindId,
+        variant: VariantId,
+        to_stage: u32,
+        exit: ExitId,
+        latency: Micros,
+    ) -> Option<Cost> {
+        let key = ProfileKey {
+            kind,
+            variant,
+            from_stage: 0,
+            to_stage,
+            exit: Some(exit),
+        };
+        let points = self.latencies.get(&key)?;
+        let at = points.partition_point(|point| point.latency < latency);
+        let [low, high] = match points.as_slice() {
+            [] => return None,
+            &[only] => {
+                let origin = LatencyPoint {
+                    batch: 0,
+                    latency: Micros::ZERO,
+                    energy_uj: None,
+                };
+                [origin, only]
+            }
+            several => {
+                let first = at.saturating_sub(1).min(several.len() - 2);
+                [several[first], several[first + 1]]
+            }
+        };
+        let rise = high.latency.0 as f64 - low.latency.0 as f64;
+        let span = f64::from(high.batch - low.batch);
+        let into = latency.0 as f64 - low.latency.0 as f64;
+        let rows = f64::from(low.batch) + into * span / rise.max(1.0);
+        Some(Cost::from_f64(rows))
     }
 
     /// Time to make a variant resident; zero if it was not measured.
@@ -196,7 +299,10 @@ impl Profile {
 
 impl From<ProfileRows> for Profile {
     fn from(rows: ProfileRows) -> Self {
-        Self::new(rows.percentile, rows.rows, rows.loads)
+        Self {
+            costs: rows.costs,
+            ..Self::new(rows.percentile, rows.rows, rows.loads)
+        }
     }
 }
 
@@ -206,6 +312,7 @@ impl From<Profile> for ProfileRows {
             percentile: profile.percentile,
             rows: profile.rows().collect(),
             loads: profile.loads().collect(),
+            costs: profile.costs,
         }
     }
 }
@@ -240,6 +347,35 @@ fn interpolate(points: &[LatencyPoint], batch: u32) -> Option<Micros> {
         low - (low - high) * into / span
     };
     Some(Micros(latency))
+}
+
+/// The latency of a batch of this cost. Like [`interpolate`] up to the largest measured batch; beyond
+/// it along the line through the last two.
+fn extend(points: &[LatencyPoint], cost: Cost) -> Option<Micros> {
+    let last = points.last()?;
+    let (rows, part) = cost.parts();
+    if rows < last.batch {
+        let low = interpolate(points, rows.max(1))?;
+        let high = interpolate(points, rows + 1)?;
+        return Some(between(low, high, part));
+    }
+    let (beyond, from) = match points {
+        [.., from, last] => (last.batch - from.batch, from.latency),
+        _ => (last.batch, Micros::ZERO),
+    };
+    let rise = last.latency.0.saturating_sub(from.0);
+    let per_row = rise.div_ceil(u64::from(beyond.max(1)));
+    let further = u64::from(rows - last.batch);
+    let further = per_row.saturating_mul(further) + Cost::share(per_row, part);
+    Some(Micros(last.latency.0.saturating_add(further)))
+}
+
+/// From `low` `part` 256ths of the way to `high`.
+fn between(low: Micros, high: Micros, part: u32) -> Micros {
+    match high.0.checked_sub(low.0) {
+        Some(rise) => Micros(low.0 + Cost::share(rise, part)),
+        None => Micros(low.0 - (low.0 - high.0) * u64::from(part) / 256),
+    }
 }
 
 #[cfg(test)]
@@ -291,6 +427,27 @@ mod tests {
             without_head, None,
             "the last stage was only measured with its head"
         );
+    }
+
+    #[test]
+    fn costs_are_rows_between_and_beyond_the_measured_batches() {
+        let rows = [row(0, 1, Some(0), 1, 100), row(0, 1, Some(0), 4, 400)];
+        let profile = Profile::new(0.95, rows, []);
+        let (kind, variant, exit) = (KindId(0), VariantId(0), ExitId(0));
+        let at = |rows| {
+            let cost = Cost::from_f64(rows);
+            let latency = profile.latency_of(kind, variant, 0, 1, Some(exit), cost);
+            latency.unwrap_or_default().0
+        };
+        assert_eq!([at(0.25), at(1.0), at(1.5), at(3.25)], [100, 100, 150, 325]);
+        assert_eq!([at(4.0), at(4.5), at(10.0)], [400, 450, 1_000]);
+        let cost_of = |us| {
+            let cost = profile.cost_of_latency(kind, variant, 1, exit, Micros(us));
+            cost.unwrap_or(Cost::ZERO).as_f64()
+        };
+        let costs = [25, 100, 150, 400, 1_000].map(cost_of);
+        assert_eq!(costs, [0.25, 1.0, 1.5, 4.0, 10.0]);
+        assert_eq!(cost_of(0), Cost::LEAST.as_f64());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::cost::Cost;
 use crate::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use crate::time::Time;
 
@@ -26,6 +27,8 @@ pub struct Request {
     /// The variant that the client pinned. The host places such a request, and no window shows it
     /// as pending.
     pub pinned: Option<VariantId>,
+    /// Its share of a batch's time.
+    pub cost: Cost,
 }
 
 /// The stages that a parked request has run.

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
+use crate::arrived::ArrivedCosts;
 use crate::capacity::Capacity;
 use crate::catalog::{Catalog, CatalogError};
 use crate::decision::History;
@@ -99,6 +100,7 @@ pub struct Scheduler {
     routes: Routes,
     held: HeldRequests,
     load: LoadMonitor,
+    costs: ArrivedCosts,
     ledger: Ledger,
     capacity: Capacity,
     estimates: Estimates,
@@ -165,6 +167,7 @@ impl Scheduler {
             routes: Routes::new(catalog.apps.len()),
             held: HeldRequests::default(),
             load: LoadMonitor::new(catalog.apps.len()),
+            costs: ArrivedCosts::new(catalog.apps.len()),
             ledger: Ledger::default(),
             capacity: Capacity::of(&catalog),
             estimates: estimates(&catalog, &config),
@@ -397,6 +400,7 @@ impl Scheduler {
         }
         self.routes = Routes::new(catalog.apps.len());
         self.load = LoadMonitor::new(catalog.apps.len());
+        self.costs.resize(catalog.apps.len());
         self.capacity = Capacity::of(&catalog);
         self.estimates = estimates(&catalog, &self.config);
         self.habits = vec![Habit::default(); catalog.apps.len()];

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::catalog::Late;
+use crate::cost::Cost;
 use crate::ids::{AppId, BatchId, RequestId, WorkerId};
 use crate::pending::PendingRequests;
 use crate::request::{Evidence, Progress, Request};
@@ -143,6 +144,11 @@ impl RequestTable {
             Some(at) => self.slots.get(at as usize)?.as_ref(),
             None => self.old.get(&id),
         }
+    }
+
+    /// The cost of a live request; 1 for others.
+    pub(crate) fn cost(&self, id: RequestId) -> Cost {
+        self.get(id).map_or(Cost::ONE, |entry| entry.request.cost)
     }
 
     pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut RequestEntry> {
@@ -317,6 +323,7 @@ mod tests {
             priority: 0,
             min_accuracy: 0.0,
             pinned: None,
+            cost: Cost::ONE,
         }
     }
 

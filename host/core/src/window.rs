@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cost::Cost;
 use crate::estimate::Slowdown;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use crate::time::{Micros, Time};
@@ -74,6 +75,8 @@ pub struct Requests {
     pub min_accuracy: Vec<f32>,
     /// Requests that have run some stages.
     pub progress: Vec<RequestProgress>,
+    /// Requests that cost another time than those of the profile.
+    pub costs: Vec<RequestCost>,
     /// Positions of requests whose evidence is ready, ascending (if wanted).
     pub evidence_index: Vec<u32>,
     /// For each of them one count per class of its app (if wanted).
@@ -91,6 +94,15 @@ pub struct RequestProgress {
     pub variant: VariantId,
     /// Stages it has run.
     pub stages_run: u32,
+}
+
+/// The cost of a request in a window, where it is not 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestCost {
+    /// Position in the columns.
+    pub index: u32,
+    /// The cost.
+    pub cost: Cost,
 }
 
 /// Workers as columns.
@@ -250,6 +262,13 @@ impl Causes {
 }
 
 impl Requests {
+    /// The cost of the request at this position.
+    pub fn cost(&self, position: usize) -> Cost {
+        let costs = &self.costs;
+        let at = costs.binary_search_by_key(&position, |cost| cost.index as usize);
+        at.map_or(Cost::ONE, |at| costs[at].cost)
+    }
+
     /// Adds at most `count` rows of `from`, those with the earliest deadlines, without their progress
     /// and evidence.
     pub(crate) fn copy_due_first(&mut self, from: &Self, count: usize) {
@@ -290,6 +309,7 @@ impl Requests {
         self.priority.clear();
         self.min_accuracy.clear();
         self.progress.clear();
+        self.costs.clear();
         self.evidence_index.clear();
         self.evidence_counts.clear();
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::catalog::{Catalog, WorkerSpec};
+use crate::cost::Cost;
 use crate::estimate::BatchSeries;
 use crate::ids::{BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
 use crate::lane::LaneQueue;
@@ -28,6 +29,8 @@ pub(crate) struct WorkerBatch {
     pub(crate) to_stage: u32,
     pub(crate) exit: Option<ExitId>,
     pub(crate) members: Members,
+    /// Of its requests together.
+    pub(crate) cost: Cost,
     /// Predicted time on the worker, a load that it has to wait for included.
     pub(crate) expected: Micros,
     /// The load that it has to wait for.
@@ -92,6 +95,21 @@ impl WorkerBatch {
         }
     }
 
+    /// Its requests cost little more than those of the profile, so that it shows how the app's
+    /// batches are. A long text among short ones does not.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.cost <= Cost::rows(2 * self.members.len())
+    }
+
+    /// Takes a request that costs this much out.
+    pub(crate) fn remove(&mut self, id: RequestId, cost: Cost) {
+        let before = self.members.len();
+        self.members.retain(|member| *member != id);
+        if self.members.len() < before {
+            self.cost = self.cost - cost;
+        }
+    }
+
     /// The batches with comparable latencies.
     pub(crate) fn series(&self, kind: KindId) -> BatchSeries {
         BatchSeries {
@@ -100,7 +118,7 @@ impl WorkerBatch {
             from_stage: self.from_stage,
             to_stage: self.to_stage,
             exit: self.exit,
-            size: self.members.len() as u32,
+            size: self.cost.ceil(),
         }
     }
 }
@@ -194,13 +212,13 @@ impl Worker {
         batch: &WorkerBatch,
     ) -> Micros {
         let latency = catalog.worker(worker).and_then(|spec| {
-            catalog.profile.latency(
+            catalog.profile.latency_of(
                 spec.kind,
                 batch.variant,
                 batch.from_stage,
                 batch.to_stage,
                 batch.exit,
-                batch.members.len() as u32,
+                batch.cost,
             )
         });
         latency.unwrap_or_default()

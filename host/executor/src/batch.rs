@@ -183,7 +183,7 @@ impl RowReader<'_> {
                 InputTensor::Text(text) => Ok(text),
                 other => Err(other),
             })?;
-            let ids = tokenizer.ids(&text);
+            let ids = text.into_ids(tokenizer);
             let name = &self.model.inputs[at].name;
             texts.push(ids.map_err(|reason| ExecuteError::input(row.request, name, reason))?);
         }

@@ -7,8 +7,7 @@ use switchyard_core::catalog::Variant;
 use switchyard_core::ids::{AppId, BatchId, RequestId, VariantId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
-use switchyard_models::Tokenizer;
-use switchyard_profile::{Bench, BenchError, KindBench, StageRange, VariantLoad};
+use switchyard_profile::{Bench, BenchError, KindBench, Lengths, StageRange, VariantLoad};
 
 use crate::allocator;
 use crate::candle_executor::CandleExecutor;
@@ -20,7 +19,7 @@ use crate::executor::Executor;
 use crate::job::{Job, JobRow, RowTensors};
 use crate::pool::pool;
 use crate::sample::sample_input;
-use crate::source::ModelSource;
+use crate::source::{LoadedModel, ModelSource};
 use crate::weights::Weights;
 
 /// A kind of worker to measure.
@@ -59,6 +58,7 @@ struct BenchedVariant {
     executor: CandleExecutor,
     app: AppId,
     variant: VariantId,
+    model: Arc<LoadedModel>,
     input: RowTensors,
 }
 
@@ -110,16 +110,12 @@ impl KindBench for CandleKind<'_> {
         let time = executor.preload(id)?;
         // The executor holds it, so this reads nothing.
         let model = weights.load(id, &self.device)?;
-        // The longest text that is not cut takes longest: a plan must hold for any text. A word
-        // is one token at least.
-        let tokens = model.model.tokenizer().map_or(1, Tokenizer::max_tokens);
-        let text = "a ".repeat(tokens);
-        let inputs = model.inputs.iter();
         self.loaded[id.index()] = Some(BenchedVariant {
             executor,
             app: variant.app,
             variant: id,
-            input: inputs.map(|spec| sample_input(spec, &text)).collect(),
+            input: sample(&model, model.model.typical_tokens()),
+            model: Arc::clone(&model),
         });
         Ok(VariantLoad {
             memory_bytes: model.bytes,
@@ -146,6 +142,28 @@ impl KindBench for CandleKind<'_> {
         Ok(())
     }
 
+    fn lengths(&mut self, id: VariantId) -> Result<Option<Lengths>, BenchError> {
+        let model = &self.loaded(id)?.model;
+        Ok(model
+            .model
+            .tokenizer()
+            .map(|tokenizer| Lengths::up_to(model.model.typical_tokens(), tokenizer.max_tokens())))
+    }
+
+    fn run_length(
+        &mut self,
+        id: VariantId,
+        range: StageRange,
+        length: u32,
+    ) -> Result<Micros, BenchError> {
+        let loaded = self.loaded(id)?;
+        let mut job = loaded.job(range, 1);
+        for row in &mut job.rows {
+            row.input = Some(sample(&loaded.model, length as usize));
+        }
+        Ok(loaded.run(&mut job)?)
+    }
+
     /// The host's memory is counted by [`allocator`], a GPU's by its driver.
     fn peak_bytes(
         &mut self,
@@ -168,6 +186,16 @@ impl KindBench for CandleKind<'_> {
     fn energy_uj(&self) -> Option<u64> {
         self.meter.and_then(EnergyMeter::total_uj)
     }
+}
+
+/// Inputs of a request whose text has this many tokens.
+fn sample(model: &LoadedModel, tokens: usize) -> RowTensors {
+    // A word is one token at least, and so is each special one.
+    let special = model.model.tokenizer().and_then(|known| known.ids("").ok());
+    let words = tokens.saturating_sub(special.map_or(0, |ids| ids.len()));
+    let text = "a ".repeat(words.max(1));
+    let inputs = model.inputs.iter();
+    inputs.map(|spec| sample_input(spec, &text)).collect()
 }
 
 // === impl BenchedVariant ===

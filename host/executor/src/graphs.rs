@@ -97,7 +97,7 @@ fn raw(input: InputTensor, spec: &InputSpec) -> RawTensor {
         InputTensor::F32(values) => wire(&values),
         InputTensor::I64(values) => wire(&values),
         InputTensor::Bytes(values) => wire(&values),
-        InputTensor::Text(text) => RawData::Texts(vec![text]),
+        InputTensor::Text(text) => RawData::Texts(vec![text.text]),
     };
     RawTensor {
         datatype: spec.datatype,

@@ -1,7 +1,6 @@
 //! Jobs, which go to a worker, and results, which come back.
 
 use std::ops::AddAssign;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
@@ -11,6 +10,7 @@ use switchyard_models::card::Datatype;
 use switchyard_models::{NamedTensor, RawTensor};
 
 use crate::error::ExecuteError;
+use crate::text::TextInput;
 use crate::values::Values;
 
 /// One batch to run: stages `[from_stage, to_stage)` of a variant, then the head of an exit.
@@ -57,7 +57,7 @@ pub enum InputTensor {
     /// v2 datatype UINT8.
     Bytes(Values<u8>),
     /// v2 datatype BYTES: one text.
-    Text(Arc<str>),
+    Text(TextInput),
     /// Any other: one row, with its shape.
     Raw(RawTensor),
 }

@@ -48,6 +48,7 @@ mod sample;
 pub mod source;
 mod stages;
 pub mod synthetic;
+mod text;
 #[cfg(test)]
 mod toy;
 pub mod trial;
@@ -72,6 +73,7 @@ pub use job::{
 };
 pub use source::{InputSpec, LoadedModel, ModelSource};
 pub use synthetic::SyntheticExecutor;
+pub use text::TextInput;
 pub use values::{Number, Values};
 pub use versions::versions;
 pub use weights::Weights;

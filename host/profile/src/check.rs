@@ -44,6 +44,13 @@ impl ProfileFile {
         for (i, cell) in self.slicing.iter().enumerate() {
             cell.check().map_err(|fault| at("slicing", i, fault))?;
         }
+        let mut lengths = HashSet::new();
+        for (i, cell) in self.lengths.iter().enumerate() {
+            is_latency("p50_us", cell.p50_us).map_err(|fault| at("lengths", i, fault))?;
+            if !lengths.insert((&cell.kind, &cell.app, &cell.variant, cell.length)) {
+                return Err(measured_twice("lengths", i));
+            }
+        }
         let mut latencies = HashSet::new();
         for (i, cell) in self.latencies.iter().enumerate() {
             cell.check().map_err(|fault| at("latencies", i, fault))?;

@@ -114,6 +114,10 @@ impl ProfileFile {
             none if none.is_empty() => none,
             energy => format!("  \"energy\": [{energy}],\n"),
         };
+        let lengths = match lines(&self.lengths) {
+            none if none.is_empty() => none,
+            lengths => format!("  \"lengths\": [{lengths}],\n"),
+        };
         let lists = [
             ("models", lines(&self.models)),
             ("accuracies", lines(&self.accuracies)),
@@ -123,7 +127,7 @@ impl ProfileFile {
         .map(|(name, lines)| format!("  \"{name}\": [{lines}]"))
         .join(",\n");
         format!(
-            "{{\n  \"schema\": {},\n  \"made\": {made},\n  \"machine\": {machine},\n{apps}{energy}{lists}\n}}\n",
+            "{{\n  \"schema\": {},\n  \"made\": {made},\n  \"machine\": {machine},\n{apps}{energy}{lengths}{lists}\n}}\n",
             self.schema
         )
     }
@@ -139,6 +143,7 @@ impl ProfileFile {
         self.models.retain(|cell| keeps(&cell.app));
         self.accuracies.retain(|cell| keeps(&cell.app));
         self.slicing.retain(|cell| keeps(&cell.app));
+        self.lengths.retain(|cell| keeps(&cell.app));
         self.latencies.retain(|cell| keeps(&cell.app));
     }
 }

@@ -17,6 +17,7 @@
 mod catalog;
 mod check;
 mod confusions;
+mod costs;
 mod energy;
 mod error;
 mod file;
@@ -35,14 +36,14 @@ mod update;
 pub use error::{ProfileError, ProfileFileError, ProfileMismatch};
 pub use machine::Machine;
 pub use measure::{
-    Bench, BenchError, KindBench, MeasureError, MeasureOptions, MeasureProgress, MeasureSubject,
-    MeasureWatch, StageRange, VariantLoad, measure,
+    Bench, BenchError, KindBench, Lengths, MeasureError, MeasureOptions, MeasureProgress,
+    MeasureSubject, MeasureWatch, StageRange, VariantLoad, measure,
 };
 pub use measurement::Measurement;
 pub use percentile::Percentile;
 pub use schema::{
-    AccuracyCell, AccuracySource, AppCell, EnergyCell, EnergySource, LatencyCell, ModelCell,
-    ProfileFile, Provenance, SCHEMA, SCHEMA_OLDEST, SlicingCell,
+    AccuracyCell, AccuracySource, AppCell, EnergyCell, EnergySource, LatencyCell, LengthCell,
+    ModelCell, ProfileFile, Provenance, SCHEMA, SCHEMA_OLDEST, SlicingCell,
 };
 pub use table::CatalogNames;
 pub use unfinished::{MeasurementId, UnfinishedMeasurement};

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 mod bench;
 mod cell;
 mod error;
+mod lengths;
 mod options;
 mod ranges;
 mod session;
@@ -18,7 +19,7 @@ mod subject;
 mod tasks;
 mod watch;
 
-pub use bench::{Bench, BenchError, KindBench, StageRange, VariantLoad};
+pub use bench::{Bench, BenchError, KindBench, Lengths, StageRange, VariantLoad};
 pub use error::MeasureError;
 pub use options::MeasureOptions;
 pub use subject::MeasureSubject;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::machine::Machine;
 use crate::samples::{Percentiles, make_monotone, percentiles};
 use crate::schema::{
-    AccuracyCell, EnergyCell, EnergySource, LatencyCell, ModelCell, ProfileFile, Provenance,
-    SCHEMA, SlicingCell,
+    AccuracyCell, EnergyCell, EnergySource, LatencyCell, LengthCell, ModelCell, ProfileFile,
+    Provenance, SCHEMA, SlicingCell,
 };
 
 /// Samples of every cell, memory, load times and accuracies.
@@ -18,6 +18,9 @@ use crate::schema::{
 pub struct Measurement {
     /// One entry per worker kind and variant that has been loaded.
     pub models: Vec<ModelCell>,
+    /// One entry per worker kind, variant and length, for variants whose requests differ in length.
+    #[serde(default)]
+    pub lengths: Vec<LengthCell>,
     /// One entry per variant and exit that has been validated.
     pub accuracies: Vec<AccuracyCell>,
     /// In the order in which the profile lists them: the batches of a stage range are neighbours.
@@ -77,6 +80,7 @@ impl Measurement {
             models: self.models.clone(),
             accuracies: self.accuracies.clone(),
             slicing: self.slicing(),
+            lengths: self.lengths.clone(),
             latencies: self.latencies(),
         }
     }

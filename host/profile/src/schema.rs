@@ -36,6 +36,9 @@ pub struct ProfileFile {
     /// One entry per worker kind, variant of several stages, and batch.
     #[serde(default)]
     pub slicing: Vec<SlicingCell>,
+    /// One entry per worker kind, variant and length, for variants whose requests differ in length.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<LengthCell>,
     /// One entry per worker kind, variant, stage range and batch.
     pub latencies: Vec<LatencyCell>,
 }
@@ -178,6 +181,27 @@ pub struct SlicingCell {
     pub ratio: f64,
     /// `(sliced_us - whole_us) / cuts`. Noise can make it negative.
     pub cut_us: f64,
+}
+
+/// Latency of a whole variant with one request of a length: its tokens, if it is a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LengthCell {
+    /// Worker kind, such as `cpu-1t`.
+    pub kind: String,
+    /// The app.
+    pub app: String,
+    /// The variant.
+    pub variant: String,
+    /// The length.
+    pub length: u32,
+    /// Whether the requests of all other cells have this length.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_typical: bool,
+    /// Repetitions that the median rests on.
+    pub samples: u32,
+    /// Median.
+    pub p50_us: u64,
 }
 
 /// Latency of one stage range for one batch size.

@@ -25,12 +25,12 @@ pub struct CatalogNames<'a> {
 // === impl CatalogNames ===
 
 impl<'a> CatalogNames<'a> {
-    fn kind(self, name: &str) -> Option<KindId> {
+    pub(crate) fn kind(self, name: &str) -> Option<KindId> {
         let at = self.kinds.iter().position(|kind| kind == name)?;
         Some(KindId(at as u32))
     }
 
-    fn variant(self, app: &str, name: &str) -> Option<(VariantId, &'a Variant)> {
+    pub(crate) fn variant(self, app: &str, name: &str) -> Option<(VariantId, &'a Variant)> {
         let at = self.variants.iter().position(|variant| {
             let owner = self.apps.get(variant.app.index());
             variant.name == name && owner.is_some_and(|owner| owner.name == app)
@@ -67,7 +67,15 @@ impl ProfileFile {
                 latency: Micros(cell.load_us),
             })
         });
-        let profile = Profile::new(percentile.share(), rows, loads);
+        let mut profile = Profile::new(percentile.share(), rows, loads);
+        if !self.lengths.is_empty() {
+            let rows = self.latencies.iter();
+            let rows = rows.filter_map(|cell| row(cell, names, Percentile::P50));
+            let medians = Profile::new(Percentile::P50.share(), rows, []);
+            for (app, curve) in self.cost_curves(names, &medians) {
+                profile = profile.with_costs(app, curve);
+            }
+        }
         for kind in names.kinds {
             for variant in names.variants {
                 self.check_covers(kind, names.app_of(variant), variant)?;

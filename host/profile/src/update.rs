@@ -22,6 +22,8 @@ impl ProfileFile {
             .retain(|cell| !is_old(&cell.kind, &cell.app, &cell.variant));
         self.latencies
             .retain(|cell| !is_old(&cell.kind, &cell.app, &cell.variant));
+        self.lengths
+            .retain(|cell| !is_old(&cell.kind, &cell.app, &cell.variant));
         self.accuracies.retain(|cell| {
             let mut later = later.accuracies.iter();
             later.all(|new| (&new.app, &new.variant) != (&cell.app, &cell.variant))
@@ -33,6 +35,7 @@ impl ProfileFile {
         self.made = later.made;
         self.models.extend(later.models);
         self.slicing.extend(later.slicing);
+        self.lengths.extend(later.lengths);
         self.latencies.extend(later.latencies);
         self.accuracies.extend(later.accuracies);
         self

@@ -3,6 +3,7 @@
 mod additions;
 mod end;
 mod inputs;
+mod lengths;
 mod outputs;
 mod public;
 mod raw;
@@ -20,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 pub use self::additions::{AddApp, Additions, NotAdded};
+use self::lengths::TextMeter;
 pub use self::outputs::OutputsError;
 use self::served::ServedApp;
 use crate::assembly::AppTensors;
@@ -99,6 +101,7 @@ impl PoolBackend {
                     app: AppId(a),
                     variants: ids,
                     slo: app.slo,
+                    texts: TextMeter::of(catalog, AppId(a), &tensors.folders),
                     raw: tensors.inputs.iter().map(raw_type).collect(),
                     outputs: outputs::Layout::try_new(&app.name, tensors.task, &tensors.outputs)?,
                 });
@@ -194,6 +197,10 @@ impl PoolBackend {
         let peek = pool.wants_evidence(app.app);
         let rows = inputs::rows(call.inputs, call.rows, peek, &app.raw)
             .map_err(|reason| end::failed(app.name(), &reason))?;
+        let rows = match &app.texts {
+            Some(meter) => meter.measure(rows).await?,
+            None => rows,
+        };
         let arrival = pool.clock().now() - Micros(call.waited_us);
         let timeout = call.timeout_us.map_or(app.slo, Micros);
         let pool_call = PoolCall {

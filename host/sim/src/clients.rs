@@ -1,14 +1,14 @@
 //! The clients of a run: sources of requests, and the requests under way.
 
 use switchyard_core::catalog::Catalog;
-use switchyard_core::ids::{AppId, RequestId};
+use switchyard_core::ids::RequestId;
 use switchyard_core::request::Request;
-use switchyard_core::time::{Micros, Time};
+use switchyard_core::time::Time;
 
 use crate::live::{LiveRequest, LiveRequests};
 use crate::random::{Purpose, Stream, running_sums};
 use crate::scenario::{Scenario, SimError};
-use crate::source::{Arrival, SourceId, Sources};
+use crate::source::{Arrival, DrawnRequest, SourceId, Sources};
 
 /// Sources, live requests, and the limits of both.
 pub(crate) struct Clients {
@@ -79,7 +79,8 @@ impl Clients {
         if self.arrived >= self.requests_max {
             return None;
         }
-        let (app, deadline) = self.sources.get_mut(source).request(catalog);
+        let drawn = self.sources.get_mut(source).request(catalog);
+        let (app, deadline) = (drawn.app, drawn.deadline);
         let label = self.classes.pick(&self.class_sums[app.index()]) as u32;
         let id = self.live.insert(LiveRequest {
             deadline,
@@ -91,7 +92,7 @@ impl Clients {
         self.arrived += 1;
         self.last_arrival = now;
         Some(ArrivedRequest {
-            request: request(id, app, now, deadline),
+            request: request(id, now, drawn),
             label,
         })
     }
@@ -111,14 +112,15 @@ impl Clients {
     }
 }
 
-fn request(id: RequestId, app: AppId, now: Time, deadline: Micros) -> Request {
+fn request(id: RequestId, now: Time, drawn: DrawnRequest) -> Request {
     Request {
         id,
-        app,
+        app: drawn.app,
         arrival: now,
-        deadline: now + deadline,
+        deadline: now + drawn.deadline,
         priority: 0,
         min_accuracy: 0.0,
         pinned: None,
+        cost: drawn.cost,
     }
 }

@@ -32,6 +32,8 @@ pub enum Purpose {
     Foresight,
     /// Batches that fail.
     Failures,
+    /// Lengths of requests.
+    Lengths,
 }
 
 /// A stream of random numbers for one purpose.

@@ -16,4 +16,4 @@ mod window;
 
 pub use phases::PHASES_MAX;
 pub(crate) use sources::{SourceId, Sources};
-pub(crate) use stream_source::Arrival;
+pub(crate) use stream_source::{Arrival, DrawnRequest};

@@ -153,6 +153,7 @@ impl Observer for Timeline {
 
 #[cfg(test)]
 mod tests {
+    use switchyard_core::cost::Cost;
     use switchyard_core::event::Ran;
     use switchyard_core::ids::{AppId, RequestId};
     use switchyard_core::residents::Soon;
@@ -168,6 +169,7 @@ mod tests {
             to_stage: 1,
             exit: Some(ExitId(0)),
             requests: std::iter::once(RequestId(batch)).collect(),
+            cost: Cost::ONE,
             soon: Soon::new(),
         }
     }

@@ -15,5 +15,5 @@ pub use arrivals::{Arrivals, Phase};
 pub use cut::TraceCut;
 pub use deadline::Deadline;
 pub use error::WorkloadError;
-pub use stream::{Apps, RequestStream, Workload};
+pub use stream::{Apps, LengthShare, RequestStream, Workload};
 pub use trace::{Recorded, Trace};

@@ -113,6 +113,7 @@ impl Twin {
                 at_us: micros(request.at),
                 app: self.catalog.apps.get(request.app)?.name.clone(),
                 deadline_us: Some(Micros(micros(request.deadline))),
+                length: None,
             })
         };
         Workload {
@@ -123,6 +124,7 @@ impl Twin {
                     ..Trace::default()
                 }),
                 deadline: Deadline::Slo,
+                lengths: Vec::new(),
                 known: false,
             }],
         }

@@ -1,8 +1,10 @@
 //! Texts over HTTP, from JSON or binary BYTES tensors to classes and embeddings.
 
 use serde_json::{Value, json};
+use switchyard_profile::{Machine, ProfileFile};
 use tempfile::TempDir;
 
+use super::client::get;
 use super::zoo_server::ZooServer;
 use crate::text_zoo::{Answers, HIDDEN, write_app};
 
@@ -124,5 +126,37 @@ async fn a_missing_tokenizer_fails_its_variant_and_not_the_server() {
             assert!(!error.contains(&*folder), "no path of the machine: {error}");
         }
     }
+    texts.stop().await;
+}
+
+/// The profile says that the longest text takes a hundred times as long as others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_is_scheduled_by_its_tokens() {
+    let zoo = start().await.stop().await;
+    let file = zoo.path().join(Machine::detect().file_name());
+    let mut profile = ProfileFile::load(&file).unwrap();
+    for cell in &mut profile.lengths {
+        cell.is_typical = cell.length == 8;
+        cell.p50_us = if cell.is_typical { 100 } else { 10_000 };
+    }
+    profile.save(&file).unwrap();
+    let texts = ZooServer::start(zoo, &APPS).await;
+    let mut client = texts.client().await;
+    let long = "w4 ".repeat(100);
+    let answer = client
+        .send(
+            "POST",
+            "/v2/models/mood/infer",
+            body(&["w4 w5 w6 w7 w8 w9", &long]),
+        )
+        .await
+        .unwrap();
+    let window = answer.json()["parameters"]["window"].as_u64().unwrap();
+    let path = format!("/admin/v1/windows/{window}");
+    let decision = get(texts.admin, &path).await.json();
+    let shown = decision["requests"].as_array().unwrap();
+    let cost = |at: usize| shown[at]["cost"].as_f64();
+    assert_eq!(cost(0), None, "as common: {decision}");
+    assert!(cost(1).is_some_and(|cost| cost > 4.0), "{decision}");
     texts.stop().await;
 }

@@ -1,15 +1,19 @@
 //! The native policy of last resort: earliest deadline first, with the most accurate
 //! variant that still meets the deadline and keeps up with the queue. Requests that will be late
-//! come after all others. Needs no wasm and cannot fault.
+//! come after all others; [long] ones run alone. Needs no wasm and cannot fault.
 
+mod long;
 mod menu;
 mod merit;
+mod queue;
 
 use menu::{Menu, MenuItem};
 use merit::{Merit, Standing};
+use queue::{AppQueue, progress_of};
 
 use super::{Description, Policy, PolicyFault, Triggers};
 use crate::catalog::Catalog;
+use crate::cost::Cost;
 use crate::estimate::Slowdown;
 use crate::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use crate::plan::{Dispatch, Plan};
@@ -32,6 +36,10 @@ pub struct EarliestDeadlineFirst {
     queues: Vec<AppQueue>,
     /// Pending requests of all apps.
     waiting: usize,
+    /// By position in the window; empty while all cost 1.
+    costs: Vec<Cost>,
+    /// Positions of the requests that are long.
+    long: Vec<u32>,
     /// By position in the window: in a batch of the plan.
     taken: Vec<bool>,
     /// By worker: when it is free, the plan so far included.
@@ -42,25 +50,13 @@ pub struct EarliestDeadlineFirst {
     first_free: Vec<Option<WorkerId>>,
 }
 
-/// The pending requests of one app, as positions in the window: earliest deadline first, and then
-/// those that will be late.
-#[derive(Debug, Default)]
-struct AppQueue {
-    order: Vec<u32>,
-    /// Deadline of its youngest request.
-    newest: Time,
-    /// Requests with an earlier deadline will be late whatever is done.
-    hopeless_before: Time,
-    /// Requests before this position are taken, or no worker has room for them.
-    next: usize,
-}
-
 /// A worker, variant and stages for one batch.
 #[derive(Clone, Copy, Debug)]
 struct FallbackChoice {
     worker: WorkerId,
     variant: VariantId,
-    exit: ExitId,
+    /// None: the request is parked after `to_stage`.
+    exit: Option<ExitId>,
     from_stage: u32,
     to_stage: u32,
 }
@@ -87,6 +83,8 @@ impl Default for EarliestDeadlineFirst {
             slowdowns: Vec::new(),
             queues: Vec::new(),
             waiting: 0,
+            costs: Vec::new(),
+            long: Vec::new(),
             taken: Vec::new(),
             free_at: Vec::new(),
             room: Vec::new(),
@@ -113,6 +111,7 @@ impl Policy for EarliestDeadlineFirst {
         }
         self.slowdowns.clone_from(&window.slowdown);
         self.look_at_requests(window);
+        self.start_long(window, plan);
         while let Some(app) = self.most_urgent(window) {
             let queue = &self.queues[app.index()];
             let first = queue.order[queue.next] as usize;
@@ -130,6 +129,7 @@ impl Policy for EarliestDeadlineFirst {
                 None => self.queues[app.index()].skip_fresh(window),
             }
         }
+        self.fill_idle(window, plan);
         Ok(())
     }
 }
@@ -191,8 +191,11 @@ impl EarliestDeadlineFirst {
             queue.order.clear();
             queue.next = 0;
         }
+        self.look_at_costs(window);
         for (i, &app) in (0u32..).zip(&requests.app) {
-            if let Some(queue) = self.queues.get_mut(app as usize) {
+            if self.is_long(i) {
+                self.long.push(i);
+            } else if let Some(queue) = self.queues.get_mut(app as usize) {
                 queue.order.push(i);
             }
         }
@@ -252,13 +255,25 @@ impl EarliestDeadlineFirst {
     fn choose(&self, window: &Window, i: usize) -> Option<FallbackChoice> {
         let deadline = Time(window.requests.deadline[i]);
         let app = AppId(window.requests.app[i]);
+        let cost = self.cost(i);
         let mut best: Option<(Merit, FallbackChoice)> = None;
         for (class, &worker) in self.first_free.iter().enumerate() {
             let Some(worker) = worker else { continue };
             let slowdown = self.slowdown(class);
             let start = self.free_at[worker.index()];
             for item in self.menu.items(class, app) {
-                let end = start + slowdown.of(item.latency);
+                let choice = FallbackChoice {
+                    worker,
+                    variant: item.variant,
+                    exit: Some(item.exit),
+                    from_stage: 0,
+                    to_stage: item.to_stage,
+                };
+                let end = start
+                    + match cost {
+                        Cost::ONE => slowdown.of(item.latency),
+                        _ => self.latency(choice, cost),
+                    };
                 let merit = Merit {
                     standing: match () {
                         () if end > deadline => Standing::Late,
@@ -271,13 +286,6 @@ impl EarliestDeadlineFirst {
                     worker,
                 };
                 if best.is_none_or(|(other, _)| merit.is_better_than(other)) {
-                    let choice = FallbackChoice {
-                        worker,
-                        variant: item.variant,
-                        exit: item.exit,
-                        from_stage: 0,
-                        to_stage: item.to_stage,
-                    };
                     best = Some((merit, choice));
                 }
             }
@@ -312,7 +320,7 @@ impl EarliestDeadlineFirst {
         Some(FallbackChoice {
             worker: progress.worker,
             variant: progress.variant,
-            exit: variant.last_exit(),
+            exit: Some(variant.last_exit()),
             from_stage: progress.stages_run,
             to_stage: variant.stages,
         })
@@ -321,18 +329,31 @@ impl EarliestDeadlineFirst {
     fn dispatch(&mut self, window: &Window, app: AppId, choice: FallbackChoice, plan: &mut Plan) {
         let before = plan.members.len();
         let latency = self.fill(window, app, choice, &mut plan.members);
+        let size = (plan.members.len() - before) as u32;
+        self.place(window.now, choice, latency, size, plan);
+    }
+
+    /// Adds a batch to the plan; its requests are the last `size` members.
+    fn place(
+        &mut self,
+        now: Time,
+        choice: FallbackChoice,
+        latency: Micros,
+        size: u32,
+        plan: &mut Plan,
+    ) {
         self.free_at[choice.worker.index()] += latency;
         self.room[choice.worker.index()] -= 1;
         let class = self.menu.class_of(choice.worker);
-        self.first_free[class] = self.free_first(class, window.now);
+        self.first_free[class] = self.free_first(class, now);
         plan.dispatches.push(Dispatch {
             worker: choice.worker,
             variant: choice.variant,
             from_stage: choice.from_stage,
             to_stage: choice.to_stage,
-            exit: Some(choice.exit),
+            exit: choice.exit,
             place: u32::MAX,
-            size: (plan.members.len() - before) as u32,
+            size,
         });
     }
 
@@ -350,7 +371,8 @@ impl EarliestDeadlineFirst {
         let queue = &self.queues[app.index()];
         let first = queue.order[queue.next] as usize;
         let deadline = Time(window.requests.deadline[first]);
-        let mut latency = self.latency(choice, 1);
+        let mut cost = self.cost(first);
+        let mut latency = self.latency(choice, cost);
         let late = free_at + latency > deadline;
         let mut size = 1;
         members.push(RequestId(window.requests.id[first]));
@@ -363,12 +385,13 @@ impl EarliestDeadlineFirst {
             if self.taken[i] || stages_run(window, i, choice) != Some(choice.from_stage) {
                 continue;
             }
-            let larger = self.latency(choice, size + 1);
+            let together = cost + self.cost(i);
+            let larger = self.latency(choice, together);
             let is_hopeless = queue.is_hopeless(window.requests.deadline[i]);
             if !late && (is_hopeless || free_at + larger > deadline) {
                 break;
             }
-            latency = larger;
+            (cost, latency) = (together, larger);
             size += 1;
             members.push(RequestId(window.requests.id[i]));
             self.taken[i] = true;
@@ -376,83 +399,25 @@ impl EarliestDeadlineFirst {
         latency
     }
 
-    fn latency(&self, choice: FallbackChoice, batch: u32) -> Micros {
+    fn latency(&self, choice: FallbackChoice, cost: Cost) -> Micros {
         let kind = self.catalog.workers[choice.worker.index()].kind;
-        let known = match choice.from_stage {
-            0 => self.menu.latency(kind, choice.variant, choice.exit, batch),
+        let known = match (choice.from_stage, choice.exit, cost.as_whole()) {
+            (0, Some(exit), Some(rows)) => self.menu.latency(kind, choice.variant, exit, rows),
             _ => None,
         };
         let profiled = known.or_else(|| {
-            self.catalog.profile.latency(
+            self.catalog.profile.latency_of(
                 kind,
                 choice.variant,
                 choice.from_stage,
                 choice.to_stage,
-                Some(choice.exit),
-                batch,
+                choice.exit,
+                cost,
             )
         });
         let class = self.menu.class_of(choice.worker);
         self.slowdown(class).of(profiled.unwrap_or_default())
     }
-}
-
-// === impl AppQueue ===
-
-impl AppQueue {
-    /// Sorts those in time before the others, then by deadline, then by age, and keeps the first
-    /// `needed`. Requests come by age, so they are sorted already when all have the same SLO.
-    fn sort(&mut self, deadlines: &[u64], needed: usize) {
-        let hopeless_before = self.hopeless_before;
-        let key = |&i: &u32| {
-            let deadline = deadlines[i as usize];
-            (Time(deadline) < hopeless_before, deadline, i)
-        };
-        if !self.order.is_sorted_by_key(key) {
-            if needed < self.order.len() {
-                self.order.select_nth_unstable_by_key(needed, key);
-                self.order.truncate(needed);
-            }
-            self.order.sort_unstable_by_key(key);
-        }
-        self.order.truncate(needed);
-    }
-
-    fn is_hopeless(&self, deadline: u64) -> bool {
-        Time(deadline) < self.hopeless_before
-    }
-
-    /// The first request that is not taken.
-    fn first(&mut self, taken: &[bool]) -> Option<usize> {
-        while let Some(&i) = self.order.get(self.next) {
-            if !taken[i as usize] {
-                return Some(i as usize);
-            }
-            self.next += 1;
-        }
-        None
-    }
-
-    /// Drops the requests that are not parked.
-    fn skip_fresh(&mut self, window: &Window) {
-        let next = self.next;
-        if window.requests.progress.is_empty() {
-            self.next = self.order.len();
-            return;
-        }
-        let mut at = 0;
-        self.order.retain(|&i| {
-            at += 1;
-            at <= next || progress_of(window, i as usize).is_some()
-        });
-    }
-}
-
-/// The progress of request `i`. The rows ascend by position.
-fn progress_of(window: &Window, i: usize) -> Option<RequestProgress> {
-    let parked = &window.requests.progress;
-    let at = parked.binary_search_by_key(&(i as u32), |p| p.index);
-    at.ok().map(|at| parked[at])
 }
 
 /// Stages that request `i` has run towards `choice`; none when it is parked elsewhere.

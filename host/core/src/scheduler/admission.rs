@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::Scheduler;
 use crate::capacity::EfficientBatch;
 use crate::catalog::Late;
+use crate::cost::Cost;
 use crate::flood::{Demands, Flood, fair_level};
 use crate::ids::{AppId, RequestId, VariantId, WorkerId};
 use crate::load::LOAD_WINDOW;
@@ -38,10 +39,13 @@ impl Scheduler {
         }
         let request = &entry.request;
         let (app, deadline, pinned) = (request.app, request.deadline, request.pinned);
+        let cost = request.cost;
         let mut outlook = self.outlook(now, app)?;
-        if let Some(variant) = pinned {
-            outlook.fastest = self.fastest_of(now, variant).unwrap_or(outlook.fastest);
-        }
+        let own = match pinned {
+            Some(variant) => self.fastest_of(now, variant, cost),
+            None => self.fastest(now, app, cost),
+        };
+        outlook.fastest = own.unwrap_or(outlook.fastest);
         if now + outlook.fastest > deadline {
             let is_probe = self.probes(now, id);
             return (!is_probe).then_some(Rejection::DeadlineTooShort);
@@ -74,7 +78,26 @@ impl Scheduler {
                 false => 0,
             }
         });
-        (ahead as u64 > places).then_some(Rejection::Overloaded)
+        let is_full = match self.costs.differ() {
+            true => self.cost_ahead(app, (deadline, id), places) > places as f64,
+            false => ahead as u64 > places,
+        };
+        is_full.then_some(Rejection::Overloaded)
+    }
+
+    /// Rows of the profile that an app's requests before this one cost; stops beyond `most`.
+    fn cost_ahead(&self, app: AppId, before: (Time, RequestId), most: u64) -> f64 {
+        let Some(waiting) = self.table.guarded(app) else {
+            return 0.0;
+        };
+        let mut ahead = 0.0;
+        for &(_, id) in waiting.range(..before) {
+            ahead += self.table.cost(id).as_f64();
+            if ahead > most as f64 {
+                break;
+            }
+        }
+        ahead
     }
 
     /// The most requests of an app that all workers together serve in this time.
@@ -87,11 +110,12 @@ impl Scheduler {
         u64::try_from(served).unwrap_or(u64::MAX)
     }
 
-    fn fastest_of(&self, now: Time, variant: VariantId) -> Option<Micros> {
+    fn fastest_of(&self, now: Time, variant: VariantId, cost: Cost) -> Option<Micros> {
         let exit = self.catalog.variant(variant)?.last_exit();
+        let cost = cost.max(Cost::ONE);
         let workers = (0..).map(WorkerId).zip(&self.catalog.workers);
         let latencies = workers.filter_map(|(worker, spec)| {
-            let latency = self.catalog.latency(worker, variant, exit, 1)?;
+            let latency = self.catalog.latency_of(worker, variant, exit, cost)?;
             Some(self.estimates.of_kind(now, spec.kind).of(latency))
         });
         latencies.min()
@@ -121,7 +145,8 @@ impl Scheduler {
     /// The workers that an app's requests keep busy at the present rate, in these batches.
     fn demand(&self, now: Time, app: AppId, batch: EfficientBatch) -> f64 {
         let latency = self.estimates.of_kind(now, batch.kind).of(batch.latency);
-        self.load.rate(app) * latency.as_secs_f64() / f64::from(batch.size.max(1))
+        let rate = self.load.rate(app) * self.costs.mean(app);
+        rate * latency.as_secs_f64() / f64::from(batch.size.max(1))
     }
 
     /// Whether an app asks for more than its max-min fair share of the workers. A policy that adapts

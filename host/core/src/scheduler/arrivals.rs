@@ -4,12 +4,13 @@ use super::Scheduler;
 use crate::catalog::Late;
 use crate::ids::{AppId, RequestId, VariantId};
 use crate::request::{DroppedFrom, Evidence, Outcome, Rejection, Request};
-use crate::table::{RequestEntry, RequestState};
+use crate::table::RequestState;
 use crate::time::Time;
 
 impl Scheduler {
     pub(super) fn handle_arrival(&mut self, now: Time, request: Request) {
         let (id, app, pinned) = (request.id, request.app, request.pinned);
+        let cost = request.cost;
         let late = self.catalog.app(app).map_or(Late::Serve, |app| app.late);
         let waiting = self.waiting();
         if !self.table.insert(request, late) {
@@ -18,6 +19,7 @@ impl Scheduler {
         }
         self.ledger.accept();
         self.load.record(now, app);
+        self.costs.record(app, cost);
         if self.draining {
             return self.reject(now, id, Rejection::Draining);
         }
@@ -118,7 +120,8 @@ impl Scheduler {
 
     /// Takes a request out of its lane or waiting batch.
     pub(super) fn withdraw(&mut self, id: RequestId) {
-        let Some(state) = self.table.get(id).map(RequestEntry::state) else {
+        let entry = self.table.get(id);
+        let Some((state, cost)) = entry.map(|entry| (entry.state(), entry.request.cost)) else {
             return;
         };
         match state {
@@ -131,7 +134,7 @@ impl Scheduler {
                 let held = &mut self.workers[worker];
                 for queue in [&mut held.alone, &mut held.queue] {
                     if let Some(held) = queue.iter_mut().find(|held| held.id == batch) {
-                        held.members.retain(|member| *member != id);
+                        held.remove(id, cost);
                     }
                     queue.retain(|held| !held.members.is_empty());
                 }

@@ -1,6 +1,7 @@
 //! Batches on workers: starting and finishing them.
 
 use super::Scheduler;
+use crate::cost::Cost;
 use crate::event::{BatchEnd, Command, Launch, Ran};
 use crate::ids::{BatchId, KindId, RequestId, WorkerId};
 use crate::request::{DroppedFrom, Outcome, Progress};
@@ -85,13 +86,14 @@ impl Scheduler {
             to_stage: self.catalog.variant(variant)?.exit(exit)?.after_stage,
             exit: Some(exit),
             members: Members::new(),
+            cost: Cost::ZERO,
             expected: Micros::ZERO,
             load: Micros::ZERO,
             decided: self.decided_by_host(),
             pinned: false,
             late: false,
         };
-        let full = self.time_of(now, worker, &batch, max_batch as u32);
+        let full = self.time_of(now, worker, &batch, Cost::rows(max_batch));
         loop {
             let waiting = &self.workers[worker].lanes[at].waiting;
             let is_crowded = waiting.len() > max_batch;
@@ -111,6 +113,7 @@ impl Scheduler {
 
     /// Fills in the times of a batch that goes to the end of a worker's queue.
     pub(super) fn predict(&self, worker: WorkerId, batch: &mut WorkerBatch) {
+        batch.cost = self.costs.of_all(&self.table, &batch.members);
         let held = &self.workers[worker];
         let profiled = held.profiled(&self.catalog, worker, batch);
         batch.load = held.load(&self.catalog, worker, batch);
@@ -148,6 +151,7 @@ impl Scheduler {
             to_stage: batch.to_stage,
             exit: batch.exit,
             requests: batch.members.clone(),
+            cost: batch.cost,
             soon: self.soon(worker),
         }));
         let overdue_at = self.overdue_at(now, worker, &batch);

@@ -16,6 +16,7 @@
 use super::Scheduler;
 use crate::capacity::EfficientBatch;
 use crate::catalog::Late;
+use crate::cost::Cost;
 use crate::estimate::BatchSeries;
 use crate::habit::Habit;
 use crate::ids::{AppId, RequestId, WorkerId};
@@ -54,7 +55,7 @@ impl Scheduler {
         let Some(mut found) = self.capacity.efficient(kind, batch.variant, exit) else {
             return;
         };
-        let size = batch.members.len() as u32;
+        let size = batch.cost.ceil();
         if size > found.size {
             let latency = self.workers[worker].profiled(&self.catalog, worker, batch);
             found = EfficientBatch {
@@ -66,6 +67,15 @@ impl Scheduler {
         if let Some(habit) = self.habits.get_mut(app.index()) {
             habit.planned(found);
         }
+    }
+
+    /// The time of a batch of one such request by the fastest variant.
+    pub(super) fn fastest(&self, now: Time, app: AppId, cost: Cost) -> Option<Micros> {
+        let (fastest, kind) = match cost > Cost::ONE {
+            true => self.capacity.fastest_of(&self.catalog, app, cost)?,
+            false => self.capacity.app(app).fastest?,
+        };
+        Some(self.estimates.of_kind(now, kind).of(fastest))
     }
 
     pub(super) fn outlook(&mut self, now: Time, app: AppId) -> Option<AppOutlook> {
@@ -88,7 +98,13 @@ impl Scheduler {
 
     /// Learns from a batch whether the oldest requests of its app come too late for it: rows left
     /// it, or the deadline of its first row kept it smaller than its exit's efficient batch.
-    fn learn_margin(&mut self, now: Time, worker: WorkerId, planned: u32, batch: &WorkerBatch) {
+    fn learn_margin(
+        &mut self,
+        now: Time,
+        worker: WorkerId,
+        (planned, planned_cost): (usize, Cost),
+        batch: &WorkerBatch,
+    ) {
         let Some(variant) = self.catalog.variant(batch.variant) else {
             return;
         };
@@ -99,15 +115,14 @@ impl Scheduler {
             return;
         };
         if is_of_policy {
-            habit.made(planned, used);
+            habit.made(planned as u32, used);
         }
         let habit = *habit;
         let teaches = habit.teaches(used, (best.variant, best.exit));
-        let size = batch.members.len() as u32;
         let needed = if !teaches || habit.adapts() && !self.is_past_capacity(now) {
             None
-        } else if size < planned {
-            self.profiled_of(worker, batch, planned)
+        } else if batch.members.len() < planned {
+            self.profiled_of(worker, batch, planned_cost)
         } else {
             self.cut_short(now, worker, (app, habit.largest), batch)
         };
@@ -134,22 +149,22 @@ impl Scheduler {
         if size >= wanted || waiting == 0 {
             return None;
         }
-        let larger = self.time_of(now, worker, batch, size + 1)?;
+        let larger = self.time_of(now, worker, batch, batch.cost + Cost::ONE)?;
         let deadlines = batch.members.iter().filter_map(|&id| self.table.get(id));
         let first = deadlines.map(|entry| entry.request.deadline).min()?;
         let is_cut = now + larger > first;
-        is_cut.then(|| self.profiled_of(worker, batch, wanted))?
+        is_cut.then(|| self.profiled_of(worker, batch, Cost::rows(wanted as usize)))?
     }
 
-    fn profiled_of(&self, worker: WorkerId, batch: &WorkerBatch, size: u32) -> Option<Micros> {
+    fn profiled_of(&self, worker: WorkerId, batch: &WorkerBatch, cost: Cost) -> Option<Micros> {
         let kind = self.catalog.worker(worker)?.kind;
-        self.catalog.profile.latency(
+        self.catalog.profile.latency_of(
             kind,
             batch.variant,
             batch.from_stage,
             batch.to_stage,
             batch.exit,
-            size,
+            cost,
         )
     }
 
@@ -274,8 +289,11 @@ impl Scheduler {
         if batch.from_stage > 0 || batch.pinned {
             return self.without_late_rows(now, worker, batch);
         }
+        if !batch.is_usual() {
+            return self.without_late_rows(now, worker, batch);
+        }
         self.note_usual(worker, &batch);
-        let planned = batch.members.len() as u32;
+        let planned = (batch.members.len(), batch.cost);
         let kept = self.without_late_rows(now, worker, batch);
         if let Some(batch) = &kept {
             self.learn_margin(now, worker, planned, batch);
@@ -289,29 +307,34 @@ impl Scheduler {
         worker: WorkerId,
         mut batch: WorkerBatch,
     ) -> Option<WorkerBatch> {
-        let is_in_time = |size: usize, deadline: Time, batch: &WorkerBatch| {
-            let time = self.time_of(now, worker, batch, size as u32);
+        let is_in_time = |cost: Cost, deadline: Time, batch: &WorkerBatch| {
+            let time = self.time_of(now, worker, batch, cost);
             time.is_none_or(|time| now + time <= deadline)
         };
         let first = self.row_deadlines(&batch).map(|(at, _)| at).min()?;
-        if is_in_time(batch.members.len(), first, &batch) {
+        if is_in_time(batch.cost, first, &batch) {
             return Some(batch);
         }
         let mut rows: Vec<_> = self.row_deadlines(&batch).collect();
         // Latest deadline first: a prefix of k rows is the best batch of k.
         rows.sort_by(|a, b| b.cmp(a));
-        let fits = |&k: &usize| is_in_time(k, rows[k - 1].0, &batch);
+        let costs = rows.iter().scan(Cost::ZERO, |sum, &(_, id)| {
+            *sum = *sum + self.table.cost(id);
+            Some(*sum)
+        });
+        let costs: Vec<Cost> = costs.collect();
+        let fits = |&k: &usize| is_in_time(costs[k - 1], rows[k - 1].0, &batch);
         let kept = (1..=rows.len()).rev().find(fits).unwrap_or(0);
         let leaving: Members = rows[kept..].iter().map(|&(_, id)| id).collect();
         batch.members.retain(|id| !leaving.contains(id));
+        batch.cost = kept.checked_sub(1).map_or(Cost::ZERO, |last| costs[last]);
         for id in leaving {
             self.leave(now, id, batch.pinned);
         }
         if batch.members.is_empty() {
             return None;
         }
-        let size = batch.members.len() as u32;
-        if let Some(time) = self.time_of(now, worker, &batch, size) {
+        if let Some(time) = self.time_of(now, worker, &batch, batch.cost) {
             batch.expected = time;
         }
         Some(batch)
@@ -334,20 +357,20 @@ impl Scheduler {
         entry.late().is_guarded() && !entry.probe && now + time > entry.request.deadline
     }
 
-    /// The time of a batch if it had this size.
+    /// The time of a batch if its requests cost this much.
     pub(super) fn time_of(
         &self,
         now: Time,
         worker: WorkerId,
         batch: &WorkerBatch,
-        size: u32,
+        cost: Cost,
     ) -> Option<Micros> {
         let kind = self.catalog.worker(worker)?.kind;
         let series = BatchSeries {
-            size,
+            size: cost.ceil(),
             ..batch.series(kind)
         };
-        let profiled = self.profiled_of(worker, batch, size)?;
+        let profiled = self.profiled_of(worker, batch, cost)?;
         Some(self.estimates.of_series(now, series).of(profiled) + batch.load)
     }
 
@@ -359,10 +382,9 @@ impl Scheduler {
         let may_return = !pinned && !entry.left_batch && entry.progress.is_none();
         entry.left_batch = true;
         let (app, deadline) = (entry.request.app, entry.request.deadline);
-        let fastest = self.capacity.app(app).fastest;
-        let in_time = fastest.is_some_and(|(fastest, kind)| {
-            now + self.estimates.of_kind(now, kind).of(fastest) <= deadline
-        });
+        let cost = entry.request.cost;
+        let fastest = self.fastest(now, app, cost);
+        let in_time = fastest.is_some_and(|fastest| now + fastest <= deadline);
         match may_return && in_time {
             true => self.set_pending(id),
             false => self.give_up(now, id),

@@ -4,6 +4,7 @@
 //! Before the host takes two turns in a row the policy is asked, so that it can use the worker.
 
 use super::Scheduler;
+use crate::cost::Cost;
 use crate::held::HeldKey;
 use crate::ids::{RequestId, VariantId, WorkerId};
 use crate::residents::Soon;
@@ -168,6 +169,7 @@ impl Scheduler {
             to_stage,
             exit: Some(exit),
             members,
+            cost: Cost::ZERO,
             expected: Micros::ZERO,
             load: Micros::ZERO,
             decided: self.decided_by_host(),

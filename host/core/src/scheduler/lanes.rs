@@ -28,8 +28,9 @@ impl Scheduler {
             return deadline;
         }
         let (variant, exit) = (lane.variant, lane.exit);
-        let size = lane.waiting.len() as u32;
-        let latency = self.catalog.latency(worker, variant, exit, size);
+        let (front, back) = lane.waiting.as_slices();
+        let cost = self.costs.of_all(&self.table, front) + self.costs.of_all(&self.table, back);
+        let latency = self.catalog.latency_of(worker, variant, exit, cost);
         let start_by = deadline - latency.unwrap_or_default();
         let spec = &self.catalog.workers[worker.index()];
         match self.workers[worker].resident.contains(&variant) {

@@ -1,6 +1,7 @@
 //! Requests that will be late, in apps whose late requests are served last.
 
 use super::Scheduler;
+use crate::cost::Cost;
 use crate::ids::WorkerId;
 use crate::time::{Micros, Time};
 use crate::worker::WorkerBatch;
@@ -56,6 +57,7 @@ impl Scheduler {
             to_stage,
             exit: Some(exit),
             members: rows.into_iter().map(|(_, id)| id).collect(),
+            cost: Cost::ZERO,
             expected: Micros::ZERO,
             load: Micros::ZERO,
             decided: self.decided_by_host(),

@@ -3,6 +3,7 @@
 
 use super::Scheduler;
 use crate::catalog::Catalog;
+use crate::cost::Cost;
 use crate::ids::{ExitId, RequestId, VariantId, WorkerId};
 use crate::plan::Plan;
 use crate::request::Request;
@@ -34,9 +35,9 @@ impl Scheduler {
         let apps = self.catalog.app_ids();
         let firsts = apps.filter_map(|app| {
             let &(deadline, id) = self.table.guarded(app)?.first()?;
-            let (fastest, kind) = self.capacity.app(app).fastest?;
-            let fastest = self.estimates.of_kind(now, kind).of(fastest);
-            let arrival = self.table.get(id)?.request.arrival;
+            let request = &self.table.get(id)?.request;
+            let fastest = self.fastest(now, app, request.cost)?;
+            let arrival = request.arrival;
             // The policy may use the first half of the time in any case.
             let half = arrival + Micros(deadline.since(arrival).0 / 2);
             Some((half.max(deadline - fastest - RESCUE_MARGIN), id))
@@ -183,7 +184,8 @@ impl Scheduler {
             let mut accurate =
                 exits.filter(|(_, exit)| exit.accuracy >= f64::from(request.min_accuracy));
             accurate.any(|(exit, _)| {
-                let latency = self.catalog.latency(id, variant, exit, 1);
+                let cost = request.cost.max(Cost::ONE);
+                let latency = self.catalog.latency_of(id, variant, exit, cost);
                 latency.is_some_and(|latency| now + load + latency <= request.deadline)
             })
         })

@@ -2,6 +2,7 @@
 
 use super::Scheduler;
 use super::batches::ran;
+use crate::cost::Cost;
 use crate::event::Command;
 use crate::ids::{RequestId, VariantId, WorkerId};
 use crate::request::{DroppedFrom, Outcome};
@@ -106,6 +107,7 @@ impl Scheduler {
             id: self.next_batch(),
             from_stage: 0,
             members: Members::from_slice(&[id]),
+            cost: Cost::ZERO,
             expected: Micros::ZERO,
             load: Micros::ZERO,
             decided: failed.decided.clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Scheduler;
+use crate::cost::Cost;
 use crate::event::{Command, Notice};
 use crate::ids::{BatchId, RequestId, VariantId, WorkerId};
 use crate::plan::{CheckedPlan, Dispatch, LiveState};
@@ -10,7 +11,7 @@ use crate::policy::WindowFields;
 use crate::request::{Outcome, Rejection};
 use crate::table::RequestState;
 use crate::time::{Micros, Time};
-use crate::window::{Causes, Placed, PlacedState, RequestProgress, Resident, Window};
+use crate::window::{Causes, Placed, PlacedState, RequestCost, RequestProgress, Resident, Window};
 use crate::worker::{Decided, Members, Worker, WorkerBatch};
 
 impl Scheduler {
@@ -129,9 +130,10 @@ impl Scheduler {
     fn show_requests(&mut self, now: Time, window: &mut Window, evidence: bool) {
         let shown = &mut window.requests;
         shown.copy_due_first(self.table.pending_columns(), self.guard.reach(now));
-        // Looks every request up, so only if one may have progress or evidence to show.
+        // Looks every request up, so only if one may have progress, evidence or a cost to show.
         let parked = self.workers.iter().any(|worker| worker.parked > 0);
-        if !evidence && !parked {
+        let differ = self.costs.differ();
+        if !evidence && !parked && !differ {
             return;
         }
         for (index, &id) in (0u32..).zip(&shown.id) {
@@ -145,6 +147,10 @@ impl Scheduler {
                     variant: progress.variant,
                     stages_run: progress.stages_run,
                 });
+            }
+            let cost = entry.request.cost;
+            if cost != Cost::ONE {
+                shown.costs.push(RequestCost { index, cost });
             }
             if let Some(counts) = entry.evidence.as_ref().filter(|_| evidence) {
                 shown.evidence_index.push(index);
@@ -247,6 +253,7 @@ impl Scheduler {
             to_stage: dispatch.to_stage,
             exit: dispatch.exit,
             members,
+            cost: Cost::ZERO,
             expected: Micros::ZERO,
             load: Micros::ZERO,
             decided: decided.clone(),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use switchyard_core::catalog::{
     App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
 };
+use switchyard_core::cost::Cost;
 use switchyard_core::ids::{AppId, ExitId, KindId, RequestId, VariantId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
 use switchyard_core::request::Request;
@@ -79,6 +80,7 @@ pub fn request(id: u64, app: u32, arrival: Time, slack_us: u64) -> Request {
         priority: 0,
         min_accuracy: 0.0,
         pinned: None,
+        cost: Cost::ONE,
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod bed;
 mod catalogs;
+mod costs;
 mod decisions;
 mod fairness;
 mod goodput;

@@ -17,7 +17,7 @@ use switchyard_executor::{
 use switchyard_models::Zoo;
 
 use crate::bench::{kind, measured};
-use crate::text_zoo::{Answers, HIDDEN, write_app};
+use crate::text_zoo::{Answers, HIDDEN, MAX_TOKENS, write_app};
 
 const CLASSIFIER: VariantId = VariantId(0);
 const ENCODER: VariantId = VariantId(1);
@@ -69,10 +69,12 @@ fn assert_close(a: &[f32], b: &[f32]) {
 fn texts_of_different_lengths_share_a_batch() {
     let dir = tempfile::tempdir().unwrap();
     let mut executor = executor(&zoo(dir.path()));
-    let texts = [(1, "w4"), (2, "W5 w6 w7, w8"), (3, "")];
+    // The long one is computed apart: it is wider than the others by more than a group costs.
+    let long = "w9 w8 ".repeat(MAX_TOKENS);
+    let texts = [(1, "w4"), (2, "W5 w6"), (4, long.as_str()), (3, "")];
     for (variant, width) in [(CLASSIFIER, 3), (ENCODER, HIDDEN)] {
         let together = answers(&mut executor, job(variant, [0, 2], &texts));
-        assert_eq!(together.len(), 3);
+        assert_eq!(together.len(), 4);
         for (row, text) in together.iter().zip(texts) {
             assert_eq!(row.len(), width);
             let alone = answers(&mut executor, job(variant, [0, 2], &[text]));

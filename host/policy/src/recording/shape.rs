@@ -4,7 +4,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
 use switchyard_core::ids::{AppId, ExitId, VariantId, WorkerId};
 use switchyard_core::plan::Plan;
-use switchyard_core::window::{IDLE, Requests, Window};
+use switchyard_core::window::{IDLE, RequestCost, Requests, Window};
 
 /// Checks the lengths of columns, and indices.
 ///
@@ -54,6 +54,11 @@ fn check_requests(catalog: &Catalog, requests: &Requests) -> Result<(), String> 
         if !known {
             return Err("requests.progress: an unknown request, worker or variant".to_owned());
         }
+    }
+    let is_row = |cost: &RequestCost| (cost.index as usize) < rows;
+    if !requests.costs.is_sorted_by(|a, b| a.index < b.index) || !requests.costs.iter().all(is_row)
+    {
+        return Err("requests.costs: an unknown request, or not ascending".to_owned());
     }
     if !requests.evidence_index.is_sorted_by(|a, b| a < b) {
         return Err("requests.evidence_index: not ascending".to_owned());

@@ -37,6 +37,7 @@ pub(super) fn assemble(
         models: Vec::new(),
         accuracies: Vec::new(),
         slicing: Vec::new(),
+        lengths: Vec::new(),
         latencies: Vec::new(),
     };
     for row in &table.rows {

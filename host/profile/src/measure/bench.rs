@@ -4,6 +4,9 @@ use switchyard_core::catalog::Variant;
 use switchyard_core::ids::{ExitId, VariantId};
 use switchyard_core::time::Micros;
 
+/// The shortest length that is measured.
+const SHORTEST: usize = 8;
+
 /// Why a kind is not available, or a variant cannot be loaded or run. Names the variant.
 pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -46,6 +49,27 @@ pub trait KindBench {
         report: &mut dyn FnMut(Micros),
     ) -> Result<(), BenchError>;
 
+    /// The lengths at which to measure a loaded variant; `None` if all requests are equally long.
+    ///
+    /// # Errors
+    /// The variant is not loaded.
+    fn lengths(&mut self, _id: VariantId) -> Result<Option<Lengths>, BenchError> {
+        Ok(None)
+    }
+
+    /// Runs a loaded variant on one request of this length.
+    ///
+    /// # Errors
+    /// The variant cannot be run, or its requests are all equally long.
+    fn run_length(
+        &mut self,
+        _id: VariantId,
+        _range: StageRange,
+        _length: u32,
+    ) -> Result<Micros, BenchError> {
+        Err("its requests are all equally long".into())
+    }
+
     /// The most bytes that one batch holds while it runs, without weights and, on the CPU, without
     /// inputs. Runs the batch twice: buffers that outlive the first one are not the batch's.
     /// `None` if nothing counts the memory.
@@ -84,6 +108,36 @@ pub struct StageRange {
     pub exit: Option<ExitId>,
 }
 
+/// The lengths at which a variant is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// The length of the requests in all other cells.
+    pub typical: u32,
+    /// All of them, ascending.
+    pub all: Vec<u32>,
+}
+
+// === impl Lengths ===
+
+impl Lengths {
+    /// Powers of two up to the longest, the longest, and the typical one.
+    pub fn up_to(typical: usize, longest: usize) -> Self {
+        let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let powers = std::iter::successors(Some(SHORTEST), |power| power.checked_mul(2));
+        let mut all: Vec<u32> = powers
+            .take_while(|&power| power < longest)
+            .chain([typical.min(longest), longest])
+            .map(length)
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        Self {
+            typical: length(typical.min(longest)),
+            all,
+        }
+    }
+}
+
 // === impl StageRange ===
 
 impl StageRange {
@@ -94,5 +148,21 @@ impl StageRange {
             to: stage + 1,
             exit: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_powers_of_two_with_the_typical_and_the_longest() {
+        let lengths = Lengths::up_to(64, 300);
+        assert_eq!(
+            (lengths.typical, lengths.all),
+            (64, vec![8, 16, 32, 64, 128, 256, 300])
+        );
+        let short = Lengths::up_to(64, 12);
+        assert_eq!((short.typical, short.all), (12, vec![8, 12]));
     }
 }

@@ -9,6 +9,7 @@ use switchyard_core::time::Micros;
 use super::bench::{BenchError, KindBench, StageRange, VariantLoad};
 use super::cell::MeasuredCell;
 use super::error::MeasureError;
+use super::lengths::measure_lengths;
 use super::options::MeasureOptions;
 use super::subject::MeasureSubject;
 use super::tasks::SamplingTasks;
@@ -83,6 +84,9 @@ impl KindSession<'_> {
                 exit: Some(variant.last_exit()),
             };
             let activation_bytes = bench.peak_bytes(id, whole, variant.max_batch);
+            let lengths = measure_lengths(bench, (self.kind, &app), (id, variant));
+            let lengths = lengths.map_err(|error| self.failed(error))?;
+            measurement.lengths.extend(lengths);
             measurement.models.push(ModelCell {
                 kind: self.kind.to_owned(),
                 app,

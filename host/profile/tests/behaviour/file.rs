@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use switchyard_profile::{
-    AccuracyCell, AppCell, EnergyCell, EnergySource, Machine, ModelCell, ProfileError, ProfileFile,
+    AccuracyCell, AppCell, EnergyCell, EnergySource, LengthCell, Machine, ModelCell, ProfileError,
+    ProfileFile,
 };
 
 use crate::toy::{machine, profile};
@@ -249,6 +250,21 @@ fn written_files_match_the_published_schema() {
         source: EnergySource::Rapl,
         power_w: 15.0,
     });
+    let typical = LengthCell {
+        kind: "cpu-1t".to_owned(),
+        app: "toy".to_owned(),
+        variant: "v0".to_owned(),
+        length: 64,
+        is_typical: true,
+        samples: 7,
+        p50_us: 10,
+    };
+    let longer = LengthCell {
+        length: 128,
+        is_typical: false,
+        ..typical.clone()
+    };
+    profile.lengths = vec![typical, longer];
     let written: Value = serde_json::from_str(&profile.to_json()).unwrap();
     assert_eq!(schema["properties"]["schema"]["const"], written["schema"]);
     for (schema, most, least) in [
@@ -278,6 +294,11 @@ fn written_files_match_the_published_schema() {
             &schema["$defs"]["accuracy"],
             &written["accuracies"][0],
             &written["accuracies"][1],
+        ),
+        (
+            &schema["$defs"]["length"],
+            &written["lengths"][0],
+            &written["lengths"][1],
         ),
         (
             &schema["$defs"]["slicing"],

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use switchyard_core::catalog::{Catalog, Variant};
-use switchyard_core::ids::VariantId;
+use switchyard_core::ids::{AppId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_profile::{
-    Bench, BenchError, EnergySource, KindBench, Machine, MeasureError, MeasureOptions,
+    Bench, BenchError, EnergySource, KindBench, Lengths, Machine, MeasureError, MeasureOptions,
     MeasureProgress, MeasureSubject, MeasureWatch, Measurement, MeasurementId, Percentile,
     ProfileFile, Provenance, StageRange, UnfinishedMeasurement, VariantLoad, measure,
 };
@@ -28,6 +28,8 @@ struct ToyBench {
     loads: AtomicUsize,
     /// Variants from this one on cannot be loaded.
     unknown: Option<VariantId>,
+    /// Requests are texts of up to 256 tokens, 64 of them in common.
+    takes_texts: bool,
     /// Since when energy has been counted; batches take real time then.
     metered_since: Option<Instant>,
 }
@@ -90,6 +92,22 @@ impl KindBench for ToyKind<'_> {
             report(took);
         }
         Ok(())
+    }
+
+    fn lengths(&mut self, _id: VariantId) -> Result<Option<Lengths>, BenchError> {
+        Ok(self.0.takes_texts.then(|| Lengths::up_to(64, 256)))
+    }
+
+    fn run_length(
+        &mut self,
+        _id: VariantId,
+        range: StageRange,
+        length: u32,
+    ) -> Result<Micros, BenchError> {
+        // Slower than in batches, by as much for each length.
+        Ok(Micros(
+            u64::from((range.to - range.from) * length) * 10 * 2 / 64,
+        ))
     }
 
     fn peak_bytes(
@@ -220,6 +238,47 @@ fn a_measurement_covers_the_catalog() {
     measured.save(&path).unwrap();
     let loaded = ProfileFile::load_for(&path, &Machine::detect());
     assert_eq!(loaded.unwrap(), measured);
+}
+
+#[test]
+fn texts_cost_what_their_length_takes() {
+    let catalog = three_stages();
+    let bench = ToyBench {
+        takes_texts: true,
+        ..ToyBench::default()
+    };
+    let measured = file(&measured(&catalog, &bench, Duration::ZERO));
+    let lengths = measured.lengths.iter().filter(|cell| cell.kind == KINDS[0]);
+    let lengths: Vec<_> = lengths.map(|cell| (cell.length, cell.is_typical)).collect();
+    let known = [
+        (8, false),
+        (16, false),
+        (32, false),
+        (64, true),
+        (128, false),
+        (256, false),
+    ];
+    assert_eq!(lengths, known);
+    let core = measured.to_core(names(&catalog), Percentile::P95).unwrap();
+    let costs = [64, 96, 128, 256, 10_000].map(|length| core.cost(AppId(0), length).as_f64());
+    assert_eq!(costs, [1.0, 1.5, 2.0, 4.0, 4.0]);
+    let short = core.cost(AppId(0), 8).as_f64();
+    assert!((0.03..0.2).contains(&short), "{short}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(measured.machine.file_name());
+    measured.save(&path).unwrap();
+    assert_eq!(ProfileFile::load(&path).unwrap(), measured);
+    let mut twice = measured.clone();
+    twice.lengths.push(measured.lengths[0].clone());
+    twice.save(&path).unwrap();
+    let refused = ProfileFile::load(&path).unwrap_err().to_string();
+    assert!(
+        refused.contains("`lengths[12]`: measured twice"),
+        "{refused}"
+    );
+    let later = measured.clone().updated(measured.clone());
+    assert_eq!(later.lengths, measured.lengths, "replaced, and not added");
 }
 
 #[test]

@@ -135,6 +135,7 @@ pub(crate) fn profile() -> ProfileFile {
         }],
         energy: Vec::new(),
         accuracies: vec![accuracy("after1", 0.75), accuracy("after3", 0.9)],
+        lengths: Vec::new(),
         slicing: vec![SlicingCell {
             kind: "cpu-1t".to_owned(),
             app: "toy".to_owned(),

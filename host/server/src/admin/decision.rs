@@ -68,6 +68,11 @@ fn requests(catalog: &Catalog, window: &Window) -> Vec<Value> {
             row["evidence"] = json!(own);
         }
     }
+    for cost in &r.costs {
+        if let Some(row) = rows.get_mut(cost.index as usize) {
+            row["cost"] = json!(cost.cost.as_f64());
+        }
+    }
     for progress in &r.progress {
         if let Some(row) = rows.get_mut(progress.index as usize) {
             row["parked"] = json!({

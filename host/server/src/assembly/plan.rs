@@ -101,6 +101,10 @@ impl PoolPlan {
         })?;
         let tensors = (0..).map(AppId).zip(&chosen.apps).map(|(id, app)| {
             let variants = manifest.variants.iter().filter(|variant| variant.app == id);
+            let folders = variants.clone().filter_map(|variant| {
+                let card = app.variant_at(&variant.name);
+                card.map(|(variant, _)| variant.dir.clone())
+            });
             let known = variants.map(|variant| {
                 let card = app.variant_at(&variant.name);
                 card.is_some_and(|(variant, _)| !variant.card.quality_unknown)
@@ -109,6 +113,7 @@ impl PoolPlan {
                 task: app.card.task,
                 inputs: app.card.inputs.clone(),
                 outputs: app.card.outputs.clone(),
+                folders: folders.collect(),
                 known_quality: known.collect(),
                 non_finite: app.card.non_finite,
             }

@@ -1,5 +1,7 @@
 //! Variants and tensors as they are served.
 
+use std::path::PathBuf;
+
 use switchyard_executor::manifest::ManifestError;
 use switchyard_models::card::{Task, TensorCard};
 use switchyard_models::zoo::{ZooApp, ZooVariant};
@@ -27,6 +29,8 @@ pub struct AppTensors {
     pub inputs: Vec<TensorCard>,
     /// Outputs of one answer.
     pub outputs: Vec<TensorCard>,
+    /// Folders of its variants, in the catalog's order.
+    pub folders: Vec<PathBuf>,
     /// Whether the quality of each variant is known, in the catalog's order.
     pub known_quality: Vec<bool>,
     /// Whether inputs may hold NaN and infinite numbers.

@@ -1,5 +1,6 @@
 //! One tensor of many rows becomes many rows of one.
 
+use switchyard_core::cost::Cost;
 use switchyard_executor::{InputTensor, Number, RowTensors, Values};
 use switchyard_models::{RawTensor, card};
 
@@ -38,6 +39,7 @@ pub(super) fn rows(
     let rows = split.into_iter().map(|tensors| RowInput {
         peek: peek.then(|| all_floats(&tensors)).flatten(),
         tensors,
+        cost: Cost::ONE,
     });
     Ok(rows.collect())
 }

@@ -6,6 +6,7 @@ use switchyard_core::ids::{AppId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_models::card::Datatype;
 
+use super::lengths::TextMeter;
 use super::outputs::Layout;
 use crate::driver::{AppState, PoolHandle};
 
@@ -19,6 +20,8 @@ pub(super) struct ServedApp {
     /// For each input its type, if a row has its shape with it.
     pub(super) raw: Vec<Option<Datatype>>,
     pub(super) outputs: Layout,
+    /// Present if its texts differ in cost.
+    pub(super) texts: Option<TextMeter>,
 }
 
 // === impl ServedApp ===

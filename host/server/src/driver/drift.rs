@@ -91,18 +91,18 @@ impl Drift {
             from_stage: ran.from_stage,
             to_stage: ran.to_stage,
             exit: ran.exit,
-            batch: ran.requests.len() as u32,
+            batch: ran.cost.ceil(),
         };
         let Some(spec) = self.catalog.worker(worker) else {
             return;
         };
-        let profiled = self.medians.latency(
+        let profiled = self.medians.latency_of(
             spec.kind,
             ran.variant,
             kind.from_stage,
             kind.to_stage,
             kind.exit,
-            kind.batch,
+            ran.cost,
         );
         let Some(drift) = self.workers.get_mut(worker.index()) else {
             return;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 use metrics::Counter;
 use smallvec::SmallVec;
+use switchyard_core::cost::Cost;
 use switchyard_core::decision::Decision;
 use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::policy::{Policy, WindowFields};
@@ -135,6 +136,8 @@ pub struct RowInput {
     pub tensors: RowTensors,
     /// A copy of all tensors for the evidence thread, if the policy sees evidence.
     pub peek: Option<Vec<f32>>,
+    /// Its share of a batch's time.
+    pub cost: Cost,
 }
 
 /// The answer to one row.

@@ -263,6 +263,7 @@ impl Driver {
                     priority: call.priority,
                     min_accuracy: call.min_accuracy,
                     pinned: call.pinned,
+                    cost: row.cost,
                 }),
             );
             if let (Some(evidence), Some(input)) = (&self.evidence, row.peek) {

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
+use switchyard_core::cost::Cost;
 use switchyard_core::event::Launch;
 use switchyard_core::ids::{BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::time::{Micros, Time};
@@ -56,6 +57,8 @@ pub(super) struct Running {
     pub(super) to_stage: u32,
     pub(super) exit: Option<ExitId>,
     pub(super) requests: Vec<RequestId>,
+    /// Their cost together.
+    pub(super) cost: Cost,
 }
 
 // === impl Waiters ===
@@ -113,6 +116,7 @@ impl Waiters {
             to_stage: launch.to_stage,
             exit: launch.exit,
             requests: launch.requests.to_vec(),
+            cost: launch.cost,
         };
         self.batches.insert(launch.batch, running);
     }

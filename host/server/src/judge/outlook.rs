@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use switchyard_core::catalog::Catalog;
+use switchyard_core::cost::Cost;
 use switchyard_core::evidence::posterior;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
@@ -179,10 +180,9 @@ impl<'a> Judge<'a> {
         for queued in queue {
             let takes = match *queued {
                 Queued::Before(_) => Some(each),
-                Queued::Planned(i) => plan
-                    .dispatches
-                    .get(i)
-                    .and_then(|dispatch| self.takes(worker, dispatch, &mut loaded)),
+                Queued::Planned(i) => plan.batches().nth(i).and_then(|(dispatch, members)| {
+                    self.takes(worker, dispatch, self.cost(members), &mut loaded)
+                }),
             };
             let Some(takes) = takes else { return };
             end += takes;
@@ -192,22 +192,31 @@ impl<'a> Judge<'a> {
         }
     }
 
+    fn cost(&self, members: &[RequestId]) -> Cost {
+        let cost = |id| match self.positions.get(id) {
+            Some(&at) => self.window.requests.cost(at),
+            None => Cost::ONE,
+        };
+        members.iter().map(cost).sum()
+    }
+
     /// Time of its run, and of its load if its variant is not resident.
     fn takes(
         &self,
         worker: WorkerId,
         dispatch: &Dispatch,
+        cost: Cost,
         loaded: &mut Vec<VariantId>,
     ) -> Option<Micros> {
         let kind = self.catalog.worker(worker)?.kind;
         let profile = &self.catalog.profile;
-        let run = profile.latency(
+        let run = profile.latency_of(
             kind,
             dispatch.variant,
             dispatch.from_stage,
             dispatch.to_stage,
             dispatch.exit,
-            dispatch.size,
+            cost,
         )?;
         let mut residents = self.window.residents.iter();
         let resident = !self.shows_residents

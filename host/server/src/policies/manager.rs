@@ -113,19 +113,30 @@ impl Manager {
         }
     }
 
+    /// The configuration names the host's own policy, which has no file.
+    fn is_fallback_wanted(&self, error: &SwapError) -> bool {
+        let is_named = self.file.file_stem() == Some(FALLBACK_NAME.as_ref());
+        is_named && matches!(error, SwapError::Load(error) if error.is_not_found())
+    }
+
     /// Loads the policy that is there at the start. The pool is ready even if it is refused: the
     /// fallback serves, as it would if the file had been refused while the server ran. A file that
     /// does not exist may be a mistake of the configuration, so the pool waits for it.
     fn load_first(&mut self) {
         let file = self.file.clone();
-        let Err(SwapError::Load(error)) = self.swap_file(&file) else {
+        let Err(error) = self.swap_file(&file) else {
             return;
         };
         let pool = self.pool.name();
-        if error.is_not_found() && self.file.file_stem() == Some(FALLBACK_NAME.as_ref()) {
+        if self.is_fallback_wanted(&error) {
             tracing::info!(pool, "the fallback serves, as configured");
             self.pool.readiness().arrived(Awaited::Policy);
-        } else if error.is_not_found() {
+            return;
+        }
+        let SwapError::Load(error) = error else {
+            return;
+        };
+        if error.is_not_found() {
             let suggestion = match nearest(&file) {
                 Some(name) => format!("; did you mean `{name}`?"),
                 None => String::new(),
@@ -269,6 +280,7 @@ impl Manager {
                     Some(_) => {
                         tracing::error!(pool, file = %file_shown, %error, "policy refused: the old one serves on");
                     }
+                    None if self.is_fallback_wanted(&error) => {}
                     None => {
                         tracing::error!(pool, file = %file_shown, %error, "policy refused: the fallback serves");
                     }

@@ -24,6 +24,7 @@ fn backend(pool: &TestPool) -> PoolBackend {
         task: Task::Classify,
         inputs: Vec::new(),
         outputs: Vec::new(),
+        folders: Vec::new(),
         known_quality: vec![true],
         non_finite: false,
     };

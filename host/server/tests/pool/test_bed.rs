@@ -7,6 +7,7 @@ use std::time::Duration;
 use smallvec::smallvec;
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::cost::Cost;
 use switchyard_core::ids::{AppId, ExitId, KindId, RequestId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -261,6 +262,7 @@ impl TestPool {
             rows: smallvec![RowInput {
                 tensors: smallvec![InputTensor::F32(vec![1.0].into())],
                 peek: None,
+                cost: Cost::ONE,
             }],
         };
         self.pool.serve(call).await

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use switchyard_core::catalog::Catalog;
+use switchyard_core::cost::Cost;
 use switchyard_core::event::Launch;
 use switchyard_core::ids::{ExitId, KindId, VariantId};
 use switchyard_core::time::Micros;
@@ -67,7 +68,8 @@ impl ProfiledBatches {
                         exit: Some(exit_id),
                     };
                     let sizes = 1..=variant.max_batch;
-                    let by_size = sizes.map(|size| profiled.look_up(range, size, catalog));
+                    let by_size =
+                        sizes.map(|size| profiled.look_up(range, Cost::whole(size), catalog));
                     let by_size = by_size.collect();
                     profiled.whole.push(by_size);
                 }
@@ -82,8 +84,7 @@ impl ProfiledBatches {
         launch: &Launch,
         catalog: &Catalog,
     ) -> Option<ProfiledBatch> {
-        let size = launch.requests.len();
-        if let (0, Some(exit)) = (launch.from_stage, launch.exit) {
+        if let (0, Some(exit), Some(size)) = (launch.from_stage, launch.exit, rows_of(launch)) {
             let exit = self.first_exit[launch.variant.index()] + exit.index();
             let by_size = self.whole.get(kind.index() * self.exits + exit)?;
             return *by_size.get(size.checked_sub(1)?)?;
@@ -95,10 +96,10 @@ impl ProfiledBatches {
             to_stage: launch.to_stage,
             exit: launch.exit,
         };
-        self.look_up(range, size as u32, catalog)
+        self.look_up(range, launch.cost, catalog)
     }
 
-    fn look_up(&self, range: StageRange, size: u32, catalog: &Catalog) -> Option<ProfiledBatch> {
+    fn look_up(&self, range: StageRange, cost: Cost, catalog: &Catalog) -> Option<ProfiledBatch> {
         let StageRange {
             kind,
             variant,
@@ -107,12 +108,18 @@ impl ProfiledBatches {
             exit,
         } = range;
         let profile = &catalog.profile;
-        let latency = profile.latency(kind, variant, from_stage, to_stage, exit, size)?;
+        let latency = profile.latency_of(kind, variant, from_stage, to_stage, exit, cost)?;
         Some(ProfiledBatch {
             latency,
-            energy_uj: self.energy.of_batch(range, size),
+            energy_uj: self.energy.of_batch(range, cost.ceil()),
         })
     }
+}
+
+/// The requests of a batch that all cost 1.
+fn rows_of(launch: &Launch) -> Option<usize> {
+    let rows = launch.requests.len();
+    (launch.cost == Cost::rows(rows)).then_some(rows)
 }
 
 // === impl EnergyTable ===

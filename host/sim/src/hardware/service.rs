@@ -116,10 +116,9 @@ impl ServiceTimes {
             Self::Exponential { mean } => mean * random.exponential(),
             Self::Percentiles(quantiles) => {
                 let of = |profile: &Profile| {
-                    let (from, to, batch) =
-                        (launch.from_stage, launch.to_stage, launch.requests.len());
+                    let (from, to, cost) = (launch.from_stage, launch.to_stage, launch.cost);
                     let latency =
-                        profile.latency(kind, launch.variant, from, to, launch.exit, batch as u32);
+                        profile.latency_of(kind, launch.variant, from, to, launch.exit, cost);
                     latency.unwrap_or(profiled).0 as f64
                 };
                 return micros(between(quantiles, random.uniform(), of));

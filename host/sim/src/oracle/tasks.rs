@@ -1,11 +1,13 @@
 //! The requests of a run before it is run.
 
 use switchyard_core::catalog::{Catalog, WorkerSpec};
+use switchyard_core::cost::Cost;
 use switchyard_core::ids::{AppId, ExitId, VariantId, WorkerId};
 use switchyard_core::time::{Micros, Time};
 
 use crate::scenario::{Scenario, SimError};
 use crate::source::Sources;
+use crate::workload::WorkloadError;
 
 /// One request, with its options on every worker.
 #[derive(Clone, Debug)]
@@ -45,8 +47,12 @@ impl RunTasks {
         let mut sources = Sources::try_new(&scenario.workload, catalog, seed)?;
         for source in sources.iter_mut() {
             while let Some(arrival) = source.next().filter(|arrival| arrival.at < end) {
-                let (app, deadline) = source.request(catalog);
-                drawn.push((arrival.at, app, deadline));
+                let request = source.request(catalog);
+                if request.cost != Cost::ONE {
+                    let reason = "a clairvoyant plan takes requests of one length only";
+                    return Err(WorkloadError::value("length", reason).into());
+                }
+                drawn.push((arrival.at, request.app, request.deadline));
             }
         }
         drawn.sort_by_key(|&(at, ..)| at);

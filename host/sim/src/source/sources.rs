@@ -5,7 +5,7 @@ use switchyard_core::ids::AppId;
 use switchyard_core::time::Time;
 
 use super::process::ArrivalProcess;
-use super::stream_source::{RecordedTarget, StreamSource, WeightedApps};
+use super::stream_source::{RecordedTarget, RequestLengths, StreamSource, WeightedApps};
 use crate::random::{Stream, running_sums};
 use crate::workload::{Apps, Arrivals, RequestStream, Trace, Workload, WorkloadError};
 
@@ -50,6 +50,7 @@ impl Sources {
         for stream in &workload.streams {
             stream.arrivals.validate()?;
             stream.deadline.validate()?;
+            stream.check_lengths()?;
             for apps in targets(&stream.apps, catalog)? {
                 made.add(stream, apps, catalog, seed)?;
             }
@@ -91,9 +92,20 @@ impl Sources {
                 .map(|i| format!("{lane}:{name}[{i}]"))
                 .collect(),
         });
+        let lengths = RequestLengths {
+            lengths: stream.lengths.iter().map(|share| share.length).collect(),
+            sums: running_sums(stream.lengths.iter().map(|share| share.weight)),
+        };
+        let recorded_apps = recorded.iter().filter(|recorded| recorded.length.is_some());
+        let mut with_length: Vec<AppId> = recorded_apps.map(|recorded| recorded.app).collect();
+        if !lengths.lengths.is_empty() {
+            with_length.extend(&apps.apps);
+        }
+        check_costs(&with_length, catalog)?;
         let draws = |purpose| Stream::new(seed, purpose, lane);
         let deadline = stream.deadline;
-        let source = StreamSource::new(process, apps, deadline, recorded, first_phase, draws);
+        let laws = (deadline, lengths);
+        let source = StreamSource::new(process, apps, laws, recorded, first_phase, draws);
         self.list.push(source);
         self.known.push(stream.known);
         Ok(())
@@ -149,8 +161,30 @@ fn recorded(arrivals: &Arrivals, catalog: &Catalog) -> Result<Vec<RecordedTarget
     };
     let last_to_first = trace.requests.iter().flatten().rev();
     last_to_first
-        .map(|request| Ok((app_id(&request.app, catalog)?, request.deadline_us)))
+        .map(|request| {
+            Ok(RecordedTarget {
+                app: app_id(&request.app, catalog)?,
+                deadline: request.deadline_us,
+                length: request.length,
+            })
+        })
         .collect()
+}
+
+/// Lengths mean something only where the profile has their costs.
+fn check_costs(apps: &[AppId], catalog: &Catalog) -> Result<(), WorkloadError> {
+    let unknown = |app: &&AppId| catalog.profile.costs(**app).is_none();
+    match apps.iter().find(unknown) {
+        None => Ok(()),
+        Some(app) => {
+            let name = &catalog.apps[app.index()].name;
+            let reason = format!(
+                "the profile has no latencies of app {name} by length: leave the lengths out, or \
+                 measure an app that takes texts"
+            );
+            Err(WorkloadError::value("length", reason))
+        }
+    }
 }
 
 /// The apps of each source that a stream makes.

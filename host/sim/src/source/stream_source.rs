@@ -1,6 +1,7 @@
 //! One stream of a workload at work: times, apps and deadlines of its requests.
 
 use switchyard_core::catalog::Catalog;
+use switchyard_core::cost::Cost;
 use switchyard_core::ids::AppId;
 use switchyard_core::time::{Micros, Time};
 
@@ -17,13 +18,15 @@ pub(crate) struct StreamSource {
     process: ArrivalProcess,
     apps: WeightedApps,
     deadline: Deadline,
-    /// App and deadline of recorded requests, last to first.
+    lengths: RequestLengths,
+    /// App, deadline and length of recorded requests, last to first.
     recorded: Vec<RecordedTarget>,
     /// Number of its first phase among all phases of the workload.
     first_phase: usize,
     times: Stream,
     choices: Stream,
     deadlines: Stream,
+    length_draws: Stream,
 }
 
 /// Apps with running sums of their weights; a single app needs no draw.
@@ -33,8 +36,29 @@ pub(super) struct WeightedApps {
     pub(super) sums: Vec<f64>,
 }
 
-/// The app of a recorded request, and its deadline if that was recorded.
-pub(super) type RecordedTarget = (AppId, Option<Micros>);
+/// Lengths of requests with running sums of their weights; none: as long as those of the profile.
+#[derive(Clone, Debug)]
+pub(super) struct RequestLengths {
+    pub(super) lengths: Vec<u32>,
+    pub(super) sums: Vec<f64>,
+}
+
+/// A recorded request: its app, and its deadline and length if they were recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordedTarget {
+    pub(super) app: AppId,
+    pub(super) deadline: Option<Micros>,
+    pub(super) length: Option<u32>,
+}
+
+/// The next request of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DrawnRequest {
+    pub(crate) app: AppId,
+    /// From its arrival.
+    pub(crate) deadline: Micros,
+    pub(crate) cost: Cost,
+}
 
 /// One arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +74,7 @@ impl StreamSource {
     pub(super) fn new(
         process: ArrivalProcess,
         apps: WeightedApps,
-        deadline: Deadline,
+        (deadline, lengths): (Deadline, RequestLengths),
         recorded: Vec<RecordedTarget>,
         first_phase: usize,
         draws: impl Fn(Purpose) -> Stream,
@@ -59,11 +83,13 @@ impl StreamSource {
             process,
             apps,
             deadline,
+            lengths,
             recorded,
             first_phase,
             times: draws(Purpose::Arrivals),
             choices: draws(Purpose::Apps),
             deadlines: draws(Purpose::Deadlines),
+            length_draws: draws(Purpose::Lengths),
         }
     }
 
@@ -88,12 +114,27 @@ impl StreamSource {
         (&self.apps, self.process.rate_in(phase))
     }
 
-    /// App of the request that arrives now, and the time from its arrival to its deadline.
-    pub(crate) fn request(&mut self, catalog: &Catalog) -> (AppId, Micros) {
+    /// The request that arrives now.
+    pub(crate) fn request(&mut self, catalog: &Catalog) -> DrawnRequest {
         let recorded = self.recorded.pop();
-        let (app, given) = recorded.unwrap_or_else(|| (self.app(), None));
+        let app = recorded.map_or_else(|| self.app(), |recorded| recorded.app);
         let slo = catalog.apps[app.index()].slo;
-        (app, given.unwrap_or_else(|| self.deadline(slo)))
+        let deadline = recorded.and_then(|recorded| recorded.deadline);
+        let length = recorded.and_then(|recorded| recorded.length);
+        let length = length.or_else(|| self.length());
+        DrawnRequest {
+            app,
+            deadline: deadline.unwrap_or_else(|| self.deadline(slo)),
+            cost: length.map_or(Cost::ONE, |length| catalog.profile.cost(app, length)),
+        }
+    }
+
+    fn length(&mut self) -> Option<u32> {
+        match self.lengths.lengths[..] {
+            [] => None,
+            [only] => Some(only),
+            ref several => Some(several[self.length_draws.pick(&self.lengths.sums)]),
+        }
     }
 
     fn app(&mut self) -> AppId {

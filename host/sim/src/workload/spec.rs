@@ -3,7 +3,7 @@
 //! ```text
 //! WORKLOAD = STREAM [; STREAM]...
 //! STREAM   = [APP= | *=] PROCESS[:ARGUMENTS] [@OPTION]...
-//! OPTION   = deadline=LAW | mix=APP:WEIGHT,APP:WEIGHT... | known
+//! OPTION   = deadline=LAW | mix=APP:WEIGHT,APP:WEIGHT... | length=LENGTH[:WEIGHT],... | known
 //! ```
 //! `poisson:200` is for all apps, `*=window:4x100ms` is one process for each of them,
 //! `heart=poisson:50@deadline=slo*1.5;fall=trace:day.json` names them.
@@ -16,7 +16,7 @@ use switchyard_core::time::Micros;
 use super::arrivals::{Arrivals, Phase};
 use super::deadline::Deadline;
 use super::error::WorkloadError;
-use super::stream::{Apps, RequestStream, Workload};
+use super::stream::{Apps, LengthShare, RequestStream, Workload};
 
 const PROCESSES: &str =
     "poisson, gamma, erlang, periodic, mmpp, phases, window, burst, trace (map: as JSON)";
@@ -44,18 +44,20 @@ impl FromStr for RequestStream {
             apps,
             arrivals: process.parse()?,
             deadline: Deadline::Slo,
+            lengths: Vec::new(),
             known: false,
         };
         for option in parts {
             match option.split_once('=') {
                 Some(("deadline", law)) => stream.deadline = law.parse()?,
+                Some(("length", lengths)) => stream.lengths = parse_lengths(lengths)?,
                 Some(("mix", mix)) => stream.apps = parse_mix(mix)?,
                 None if option == "known" => stream.known = true,
                 _ => {
                     return Err(WorkloadError::Unknown {
                         part: format!("@{option}"),
                         found: option.to_owned(),
-                        expected: "deadline=..., mix=..., known",
+                        expected: "deadline=..., mix=..., length=..., known",
                     });
                 }
             }
@@ -169,6 +171,22 @@ fn parse_mix(text: &str) -> Result<Apps, WorkloadError> {
         Ok((app.trim().to_owned(), arguments.number(app, weight)?))
     });
     Ok(Apps::Mix(weights.collect::<Result<_, _>>()?))
+}
+
+fn parse_lengths(text: &str) -> Result<Vec<LengthShare>, WorkloadError> {
+    let arguments = SpecArguments {
+        name: "length",
+        arguments: text,
+    };
+    let shares = arguments.list().into_iter().map(|part| {
+        let (length, weight) = part.split_once(':').unwrap_or((part, "1"));
+        let number = arguments.number("length", length)?;
+        Ok(LengthShare {
+            length: arguments.whole("length", number)?,
+            weight: arguments.number(length, weight)?,
+        })
+    });
+    shares.collect()
 }
 
 /// The text behind the name of a process or a law.

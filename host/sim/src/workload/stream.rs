@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use switchyard_core::time::Micros;
 
 use super::arrivals::Arrivals;
+use super::checks::positive;
 use super::deadline::Deadline;
 use super::error::WorkloadError;
 
@@ -29,9 +30,23 @@ pub struct RequestStream {
     /// The deadlines of its requests.
     #[serde(default)]
     pub deadline: Deadline,
+    /// The lengths of its requests, with the weights at which they are drawn; without any, requests are
+    /// as long as those of the profile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<LengthShare>,
     /// Whether windows show the process's own rate at their time instead of the measured one.
     #[serde(default)]
     pub known: bool,
+}
+
+/// A length of requests, such as the tokens of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LengthShare {
+    /// The length, in the unit of the profile's lengths.
+    pub length: u32,
+    /// Its weight among the lengths.
+    pub weight: f64,
 }
 
 /// The apps of a stream.
@@ -45,6 +60,21 @@ pub enum Apps {
     Each,
     /// One process; each arrival is for an app drawn by these weights.
     Mix(BTreeMap<String, f64>),
+}
+
+// === impl RequestStream ===
+
+impl RequestStream {
+    /// Checks the weights of the lengths.
+    ///
+    /// # Errors
+    /// The first length whose weight is out of range.
+    pub(crate) fn check_lengths(&self) -> Result<(), WorkloadError> {
+        for share in &self.lengths {
+            positive("length", &share.length.to_string(), share.weight)?;
+        }
+        Ok(())
+    }
 }
 
 // === impl Workload ===

@@ -42,6 +42,9 @@ pub struct Recorded {
     /// Time from its arrival to its deadline; by default the stream's law.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_us: Option<Micros>,
+    /// Its length, such as the tokens of a text; by default the stream's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u32>,
 }
 
 // === impl Trace ===

@@ -1,6 +1,9 @@
 //! Costs of batches: loads, swaps, percentiles, energy.
 
-use switchyard_core::ids::ExitId;
+use std::sync::Arc;
+
+use switchyard_core::cost::{Cost, CostCurve, CostPoint};
+use switchyard_core::ids::{AppId, ExitId};
 use switchyard_core::profile::Profile;
 use switchyard_core::time::{Micros, Time};
 use switchyard_sim::timeline::Timeline;
@@ -46,6 +49,45 @@ fn a_timeline_shows_the_batches_of_an_interval() {
         .collect();
     assert_eq!(bars, [(20_000, 700, 21_700), (40_000, 0, 41_000)]);
     assert_eq!((timeline.violations, timeline.dropped), (2, 0));
+}
+
+/// Requests of the length of the profile take 10 ms, those of twice the length 25 ms.
+#[test]
+fn requests_take_as_long_as_their_length() {
+    let mut catalog = (*single_server(10_000)).clone();
+    let point = |length, rows| CostPoint {
+        length,
+        cost: Cost::from_f64(rows),
+    };
+    let curve = CostCurve::new([point(64, 1.0), point(128, 2.5)]);
+    catalog.profile = catalog.profile.with_costs(AppId(0), curve);
+    let catalog = Arc::new(catalog);
+    let mean_ms = |workload: &str| {
+        let mut scenario = scenario(Arc::clone(&catalog), workload);
+        scenario.requests_max = 1_000;
+        let report = run(&scenario, &first_come([0, 0], [1, 1], [0, 0]), 1).unwrap();
+        report.total.latency.mean_ms
+    };
+    assert_eq!(
+        mean_ms("periodic:10"),
+        10.0,
+        "as long as those of the profile"
+    );
+    assert_eq!(mean_ms("periodic:10@length=64"), 10.0);
+    assert_eq!(mean_ms("periodic:10@length=128"), 25.0);
+    let mixed = mean_ms("periodic:10@length=64:3,128:1");
+    assert!((13.0..14.5).contains(&mixed), "{mixed}");
+}
+
+#[test]
+fn lengths_of_an_app_without_costs_are_refused() {
+    let scenario = scenario(single_server(10_000), "periodic:10@length=64");
+    let refused = run(&scenario, &first_come([0, 0], [1, 1], [0, 0]), 1).unwrap_err();
+    let refused = refused.to_string();
+    assert!(
+        refused.contains("no latencies of app heart by length"),
+        "{refused}"
+    );
 }
 
 /// Two models alternate in memory for one: every batch loads.

@@ -135,7 +135,7 @@ fn wrong_specs_are_named() {
         ),
         (
             "poisson:5@penalty=step",
-            "workload: @penalty=step: `penalty=step` is unknown; use one of deadline=..., mix=..., known",
+            "workload: @penalty=step: `penalty=step` is unknown; use one of deadline=..., mix=..., length=..., known",
         ),
         (
             "poisson:5@mix=heart",

@@ -220,6 +220,7 @@ fn requests(requests: &raw::Requests) -> to::Requests {
         priority: requests.priority.clone(),
         min_accuracy: requests.min_accuracy.clone(),
         progress: progress.collect(),
+        costs: Vec::new(),
         evidence_index: requests.evidence_index.clone(),
         evidence_counts: requests.evidence_counts.clone(),
     }

@@ -103,6 +103,7 @@ impl Gathering {
                 at_us: begins + request.arrival.since(first).0,
                 app: self.catalog.app(request.app)?.name.clone(),
                 deadline_us: Some(request.deadline.since(request.arrival)),
+                length: None,
             })
         }));
     }

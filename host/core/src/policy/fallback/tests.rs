@@ -134,7 +134,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
         let kind = catalog.workers[choice.worker.index()].kind;
         let (from, to) = (choice.from_stage, choice.to_stage);
         let profile = &catalog.profile;
-        let latency = profile.latency(kind, choice.variant, from, to, Some(choice.exit), batch);
+        let latency = profile.latency(kind, choice.variant, from, to, choice.exit, batch);
         window.slowdown[kind.index()].of(latency.unwrap())
     };
     let room = |held: &[u32], w: usize| {
@@ -150,7 +150,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
                 let choice = FallbackChoice {
                     worker: WorkerId(w as u32),
                     variant: id,
-                    exit: ExitId(e),
+                    exit: Some(ExitId(e)),
                     from_stage: 0,
                     to_stage: exit.after_stage,
                 };
@@ -181,7 +181,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
                 let start = free_at[choice.worker.index()];
                 let kind = catalog.workers[choice.worker.index()].kind;
                 let batch = capacity
-                    .efficient(kind, choice.variant, choice.exit)
+                    .efficient(kind, choice.variant, choice.exit.unwrap())
                     .unwrap();
                 let mut of_app =
                     (0..requests.id.len()).filter(|&i| requests.app[i] == requests.app[first]);
@@ -208,7 +208,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
             Some(p) => has_room(p.worker.index()).then_some(FallbackChoice {
                 worker: p.worker,
                 variant: p.variant,
-                exit: ExitId(1),
+                exit: Some(ExitId(1)),
                 from_stage: p.stages_run,
                 to_stage: 2,
             }),
@@ -251,7 +251,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
                 variant: choice.variant,
                 from_stage: choice.from_stage,
                 to_stage: choice.to_stage,
-                exit: Some(choice.exit),
+                exit: choice.exit,
                 place: u32::MAX,
                 size: 0,
             },

@@ -232,13 +232,13 @@ impl Driver {
         let catalog = self.scheduler.catalog();
         let latency = catalog
             .profile
-            .latency(
+            .latency_of(
                 catalog.workers[launch.worker.index()].kind,
                 launch.variant,
                 launch.from_stage,
                 launch.to_stage,
                 launch.exit,
-                launch.requests.len() as u32,
+                launch.cost,
             )
             .unwrap();
         let latency = Micros(latency.0 * self.slowdown);

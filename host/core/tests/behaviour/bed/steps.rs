@@ -1,6 +1,7 @@
 //! Random sequences of events, for properties.
 
 use proptest::prelude::*;
+use switchyard_core::cost::Cost;
 use switchyard_core::event::{BatchEnd, Event};
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
 use switchyard_core::policy::Policy;
@@ -16,6 +17,7 @@ pub enum SchedulerStep {
         app: u32,
         slack_us: u64,
         pinned: Option<u32>,
+        rows: f64,
     },
     Evidence(u64),
     Cancel(u64),
@@ -39,8 +41,8 @@ pub enum SchedulerStep {
 pub fn scheduler_step() -> impl Strategy<Value = SchedulerStep> {
     use SchedulerStep as Step;
     prop_oneof![
-        12 => (0..2u32, slack_us(), prop::option::weighted(0.2, 0..3u32))
-            .prop_map(|(app, slack_us, pinned)| Step::Arrive { app, slack_us, pinned }),
+        12 => (0..2u32, slack_us(), prop::option::weighted(0.2, 0..3u32), rows())
+            .prop_map(|(app, slack_us, pinned, rows)| Step::Arrive { app, slack_us, pinned, rows }),
         4 => (0..80u64).prop_map(Step::Evidence),
         2 => (0..80u64).prop_map(Step::Cancel),
         6 => (0..6_000u64).prop_map(Step::Wait),
@@ -62,6 +64,11 @@ fn slack_us() -> impl Strategy<Value = u64> {
     prop_oneof![20 => 0..30_000u64, 1 => Just(1 << 63)]
 }
 
+/// Mostly as costly as the requests of the profile.
+fn rows() -> impl Strategy<Value = f64> {
+    prop_oneof![4 => Just(1.0), 1 => 0.1..4.0f64, 1 => 4.0..40.0f64]
+}
+
 impl Driver {
     /// Plays all steps; `policy` makes the policy of a [`SchedulerStep::Swap`] from its seed.
     pub fn play(&mut self, steps: &[SchedulerStep], policy: impl Fn(u64) -> Box<dyn Policy>) {
@@ -72,10 +79,12 @@ impl Driver {
                     app,
                     slack_us,
                     pinned,
+                    rows,
                 } => {
                     next += 1;
                     let mut arriving = request(next, app, self.now, slack_us);
                     arriving.pinned = pinned.map(VariantId);
+                    arriving.cost = Cost::from_f64(rows);
                     self.arrive(arriving);
                 }
                 SchedulerStep::Evidence(id) => self.give(Event::Evidence {

@@ -1,0 +1,87 @@
+//! The lengths of texts, counted before they are scheduled.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use switchyard_core::catalog::Catalog;
+use switchyard_core::ids::AppId;
+use switchyard_executor::InputTensor;
+use switchyard_models::{Tokenizer, tokenizer_of};
+
+use crate::driver::RowInput;
+use crate::ingress::InferError;
+
+/// Largest texts of a call, in bytes together, whose tokens are made on a connection's thread. A
+/// tokenizer makes some megabytes of text into tokens per second.
+const INLINE_BYTES_MAX: usize = 4 << 10;
+
+/// Counts the tokens of an app's texts. They stay with the texts, so that a model with the same
+/// tokenizer does not make them again.
+#[derive(Clone)]
+pub(super) struct TextMeter {
+    tokenizer: Arc<Tokenizer>,
+    catalog: Arc<Catalog>,
+    app: AppId,
+}
+
+// === impl TextMeter ===
+
+impl TextMeter {
+    /// None if the app takes no texts, or its profile has no latencies by length.
+    pub(super) fn of(
+        catalog: &Arc<Catalog>,
+        app: AppId,
+        variants: &[impl AsRef<Path>],
+    ) -> Option<Self> {
+        catalog.profile.costs(app)?;
+        let mut found = variants.iter().filter_map(|dir| {
+            // A variant that cannot be read has no models either, and its load says why.
+            tokenizer_of(dir.as_ref()).ok().flatten()
+        });
+        Some(Self {
+            tokenizer: found.next()?,
+            catalog: Arc::clone(catalog),
+            app,
+        })
+    }
+
+    /// Fills in the costs of rows. A text without tokens keeps cost 1, and its model refuses it.
+    pub(super) async fn measure(
+        &self,
+        mut rows: Vec<RowInput>,
+    ) -> Result<Vec<RowInput>, InferError> {
+        let bytes: usize = rows.iter().map(text_bytes).sum();
+        if bytes <= INLINE_BYTES_MAX {
+            self.fill_in(&mut rows);
+            return Ok(rows);
+        }
+        let meter = self.clone();
+        let measured = tokio::task::spawn_blocking(move || {
+            meter.fill_in(&mut rows);
+            rows
+        });
+        let stopped = |error| InferError::Failed(format!("the tokenizer stopped: {error}"));
+        measured.await.map_err(stopped)
+    }
+
+    fn fill_in(&self, rows: &mut [RowInput]) {
+        for row in rows {
+            let texts = row.tensors.iter_mut().filter_map(|tensor| match tensor {
+                InputTensor::Text(text) => text.tokenise(&self.tokenizer).ok(),
+                _ => None,
+            });
+            let tokens: Option<u32> = texts.reduce(u32::saturating_add);
+            if let Some(tokens) = tokens {
+                row.cost = self.catalog.profile.cost(self.app, tokens);
+            }
+        }
+    }
+}
+
+fn text_bytes(row: &RowInput) -> usize {
+    let texts = row.tensors.iter().map(|tensor| match tensor {
+        InputTensor::Text(text) => text.text.len(),
+        _ => 0,
+    });
+    texts.sum()
+}
