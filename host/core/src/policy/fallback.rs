@@ -1,6 +1,6 @@
 //! The native policy of last resort: earliest deadline first, with the most accurate
 //! variant that still meets the deadline and keeps up with the queue. Requests that will be late
-//! come after all others; [long] ones run alone. Needs no wasm and cannot fault.
+//! come after all others; long ones run alone. Needs no wasm and cannot fault.
 
 mod long;
 mod menu;
