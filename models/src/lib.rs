@@ -6,9 +6,10 @@
 //! 2. `ops`: the operations and layers that networks are built from. On a CPU, inference computes
 //!    with `switchyard-kernels` on packed weights; training and other devices compute with tensors.
 //! 3. [`features`]: fixed functions of a request's inputs.
-//! 4. [`networks`]: the architectures. All implement [`StagedModel`], a chain of stages with exits.
-//! 5. [`evidence`]: the labels of an input's nearest neighbours, before any network runs.
-//! 6. [`zoo`]: the cards of applications and variants, and loading: [`Zoo::open`],
+//! 4. [`ImageCard`]: encoded images as tensors.
+//! 5. [`networks`]: the architectures. All implement [`StagedModel`], a chain of stages with exits.
+//! 6. [`evidence`]: the labels of an input's nearest neighbours, before any network runs.
+//! 7. [`zoo`]: the cards of applications and variants, and loading: [`Zoo::open`],
 //!    [`load_variant`].
 //!
 //! The crate knows nothing of requests, time or scheduling; `switchyard-training` makes the
@@ -22,6 +23,7 @@
 mod error;
 pub mod evidence;
 pub mod features;
+mod images;
 pub mod networks;
 mod ops;
 mod regular_file;
@@ -32,6 +34,7 @@ pub use switchyard_kernels::Instructions;
 
 pub use self::error::ModelError;
 pub use self::evidence::SneakPeek;
+pub use self::images::{Channels, FieldError, Filter, Fit, ImageCard, ImageError, Layout};
 pub use self::networks::architecture::Architecture;
 pub use self::networks::graph::{Graph, GraphAnswer, NamedTensor, RawData, RawTensor};
 pub use self::networks::staged::StagedModel;

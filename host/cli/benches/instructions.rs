@@ -196,5 +196,6 @@ fn tensor(name: &str, width: usize) -> TensorSpec {
         datatype: Datatype::F32,
         shape: vec![width as i64],
         largest: Vec::new(),
+        content: Default::default(),
     }
 }

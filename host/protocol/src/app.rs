@@ -64,6 +64,12 @@ const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 // === impl AppInfo ===
 
 impl AppInfo {
+    /// Whether clients send encoded images.
+    pub fn takes_images(&self) -> bool {
+        let is_image = |input: &TensorSpec| matches!(input.content, BytesContent::Image { .. });
+        self.inputs.iter().any(is_image)
+    }
+
     /// The sizes of the largest bodies that can be valid; `None` if an input may have any size.
     pub fn body_sizes(&self) -> Option<BodySizes> {
         let mut sizes = BodySizes {
@@ -77,12 +83,17 @@ impl AppInfo {
                 let dim = usize::try_from(dim).ok().or(largest)?;
                 elements = elements.checked_mul(dim)?;
             }
-            let (json, raw) = match input.datatype.size() {
-                Some(size) => (NUMBER_BYTES_MAX, size),
-                // Quotes, comma and line break, or a length.
-                None => (
+            // Quotes, comma and line break, or a length.
+            let (json, raw) = match (input.datatype.size(), input.content) {
+                (Some(size), _) => (NUMBER_BYTES_MAX, size),
+                (None, BytesContent::Text) => (
                     ESCAPE_BYTES * TEXT_BYTES_MAX + NUMBER_BYTES_MAX,
                     TEXT_BYTES_MAX + 4,
+                ),
+                // Four characters for three bytes, and a `/` may be escaped.
+                (None, BytesContent::Image { bytes_max }) => (
+                    bytes_max.checked_mul(2)?.checked_add(NUMBER_BYTES_MAX)?,
+                    bytes_max.checked_add(4)?,
                 ),
             };
             sizes.json = elements.checked_mul(json)?.checked_add(sizes.json)?;
@@ -103,6 +114,21 @@ pub struct TensorSpec {
     pub shape: Vec<i64>,
     /// The largest sizes of these dimensions; empty: any.
     pub largest: Vec<usize>,
+    /// The elements of a `BYTES` tensor.
+    pub content: BytesContent,
+}
+
+/// The elements of a `BYTES` tensor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BytesContent {
+    /// UTF-8, in JSON as it is.
+    #[default]
+    Text,
+    /// An encoded image, in JSON as base64 with padding (RFC 4648, section 4).
+    Image {
+        /// Size of the longest.
+        bytes_max: usize,
+    },
 }
 
 #[cfg(test)]
@@ -115,6 +141,7 @@ mod tests {
             datatype,
             shape: shape.to_vec(),
             largest: Vec::new(),
+            content: BytesContent::Text,
         };
         AppInfo {
             name: "heart".to_owned(),
@@ -138,6 +165,15 @@ mod tests {
         assert_eq!(sizes.json, 65_536 + 8 * 187 * 64);
         let texts = app(Datatype::Bytes, &[1]).body_sizes().unwrap();
         assert!(texts.raw > 8 * TEXT_BYTES_MAX && texts.json > 6 * texts.raw - 1_000);
+        let mut images = app(Datatype::Bytes, &[1]);
+        assert!(!images.takes_images());
+        images.inputs[0].content = BytesContent::Image { bytes_max: 1 << 20 };
+        assert!(images.takes_images());
+        assert_eq!(images.body_sizes().unwrap().raw, 8 * ((1 << 20) + 4));
+        images.inputs[0].content = BytesContent::Image {
+            bytes_max: usize::MAX,
+        };
+        assert_eq!(images.body_sizes(), None);
         let mut open = app(Datatype::F32, &[3, -1]);
         assert_eq!(open.body_sizes(), None);
         open.inputs[0].largest = vec![3, 100];

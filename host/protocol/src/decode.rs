@@ -4,13 +4,13 @@
 //! datatype, shape and length.
 
 mod blobs;
+mod elements;
 mod finite;
 mod inputs;
 mod outputs;
 mod raw;
 mod spec;
 mod target;
-mod text;
 
 use bytes::Bytes;
 

@@ -39,7 +39,7 @@ mod stats;
 mod tensor;
 
 pub use answer::{InferAnswer, OutputTensor};
-pub use app::{AppIndex, AppInfo, BodySizes, OutputIndex, TensorSpec, VariantIndex};
+pub use app::{AppIndex, AppInfo, BodySizes, BytesContent, OutputIndex, TensorSpec, VariantIndex};
 pub use call::{DecodedRequest, InferCall, WantedOutput, WantedOutputs};
 pub use coding::{ContentCoding, compress, decompress};
 pub use datatype::Datatype;

@@ -115,6 +115,7 @@ fn two_inputs() -> AppInfo {
         datatype,
         shape: vec![-1],
         largest: Vec::new(),
+        content: Default::default(),
     };
     AppInfo {
         name: "x".to_owned(),

@@ -2,6 +2,7 @@
 
 mod additions;
 mod end;
+mod images;
 mod inputs;
 mod lengths;
 mod outputs;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use switchyard_core::ids::AppId;
 use switchyard_core::time::Micros;
+use switchyard_models::ImageCard;
 use switchyard_models::card::{self, Task};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -28,8 +30,8 @@ use crate::assembly::AppTensors;
 use crate::config::ServerConfig;
 use crate::driver::{AppState, Message, NotServed, PoolCall, PoolHandle, RowInput};
 use crate::ingress::{
-    AppIndex, AppInfo, Backend, Control, InferAnswer, InferCall, InferError, TensorSpec,
-    VariantIndex, VariantStats,
+    AppIndex, AppInfo, Backend, BytesContent, Control, Datatype, InferAnswer, InferCall,
+    InferError, ProtocolError, TensorSpec, VariantIndex, VariantStats,
 };
 use crate::telemetry::{Registry, names};
 
@@ -103,6 +105,11 @@ impl PoolBackend {
                     slo: app.slo,
                     texts: TextMeter::of(catalog, AppId(a), &tensors.folders),
                     raw: tensors.inputs.iter().map(raw_type).collect(),
+                    images: tensors
+                        .inputs
+                        .iter()
+                        .map(|input| input.image.clone())
+                        .collect(),
                     outputs: outputs::Layout::try_new(&app.name, tensors.task, &tensors.outputs)?,
                 });
             }
@@ -277,6 +284,19 @@ impl Backend for PoolBackend {
         self.add_app(name)
     }
 
+    fn decode_images(
+        &self,
+        call: &mut InferCall,
+        grow: &mut dyn FnMut(usize) -> Result<(), ProtocolError>,
+    ) -> Result<(), ProtocolError> {
+        let (Some(app), Some(info)) = (self.apps.get(call.app.0), self.infos.get(call.app.0))
+        else {
+            return Ok(());
+        };
+        let names: Vec<&str> = info.inputs.iter().map(|input| &*input.name).collect();
+        images::decode(&app.images, &names, &mut call.inputs, grow)
+    }
+
     fn infer(
         &self,
         call: InferCall,
@@ -310,10 +330,23 @@ fn raw_type(card: &card::TensorCard) -> Option<card::Datatype> {
 }
 
 fn spec(card: &card::TensorCard) -> TensorSpec {
-    TensorSpec {
+    let of_image = |image: &ImageCard| TensorSpec {
         name: card.name.clone(),
-        datatype: raw::on_wire(card.datatype),
-        shape: card.shape.clone(),
-        largest: card.largest_shape(),
-    }
+        datatype: Datatype::Bytes,
+        shape: vec![1],
+        largest: vec![1],
+        content: BytesContent::Image {
+            bytes_max: image.encoded_bytes_max(),
+        },
+    };
+    card.image.as_ref().map_or_else(
+        || TensorSpec {
+            name: card.name.clone(),
+            datatype: raw::on_wire(card.datatype),
+            shape: card.shape.clone(),
+            largest: card.largest_shape(),
+            content: BytesContent::Text,
+        },
+        of_image,
+    )
 }

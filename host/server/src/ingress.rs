@@ -29,7 +29,7 @@ pub use backends::{Backends, Replaced};
 pub use limits::Limits;
 pub use server::{Drained, serve};
 pub use switchyard_protocol::{
-    AppIndex, AppInfo, BatchStats, Control, Datatype, ENDPOINTS, Endpoint, InferAnswer, InferCall,
-    InferError, OutputIndex, OutputTensor, ProtocolError, Shape, Tensor, TensorData, TensorSpec,
-    Timing, VariantIndex, VariantStats, WireElements, parse,
+    AppIndex, AppInfo, BatchStats, BytesContent, Control, Datatype, ENDPOINTS, Endpoint,
+    InferAnswer, InferCall, InferError, OutputIndex, OutputTensor, ProtocolError, Shape, Tensor,
+    TensorData, TensorSpec, Timing, VariantIndex, VariantStats, WireElements, parse,
 };

@@ -26,7 +26,9 @@ mod runtime;
 mod session;
 mod spec;
 
-pub(crate) use self::header::{GraphHeader, read_header};
+#[cfg(test)]
+pub(crate) use self::header::ElementType;
+pub(crate) use self::header::{GraphHeader, GraphTensor, read_header};
 pub(crate) use self::model::open;
 pub use self::runtime::{engine_name, engine_of, ready, use_library};
 pub use self::spec::{OnnxScores, OnnxSpec};

@@ -7,12 +7,13 @@
 
 mod app;
 mod check;
+mod tensor;
 mod variant;
 
 pub use self::app::{
-    ANSWER, APP_CARD, AppCard, EMBEDDING, OPEN, Penalty, SneakPeekCard, TensorCard, ValidationCard,
-    VoteCard,
+    ANSWER, APP_CARD, AppCard, EMBEDDING, Penalty, SneakPeekCard, ValidationCard, VoteCard,
 };
+pub use self::tensor::{OPEN, TensorCard};
 pub use self::variant::{ExitCard, Provenance, VARIANT_CARD, VariantCard};
 pub use crate::networks::datatype::Datatype;
 pub use crate::networks::task::Task;

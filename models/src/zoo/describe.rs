@@ -5,10 +5,12 @@
 
 mod encoder;
 mod graph;
+mod image;
 mod statement;
 
 use std::path::Path;
 
+pub use self::image::Preprocessing;
 pub use self::statement::{Description, Statement};
 use crate::error::ModelError;
 

@@ -11,7 +11,7 @@ use switchyard_executor::{Device, ModelSource, trial};
 use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
 use switchyard_models::networks::bert::Pooling;
 use switchyard_models::onnx::{OnnxScores, engine_of};
-use switchyard_models::zoo::{Description, Statement, describe};
+use switchyard_models::zoo::{Description, Preprocessing, Statement, describe};
 use switchyard_models::{Architecture, VariantCard, Zoo};
 
 use super::config_file::Changed;
@@ -67,6 +67,10 @@ pub(super) struct AddArgs {
     /// Common shape of an input with open dimensions, without the batch: NAME=64 or NAME=3x640x640
     #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = shape)]
     shapes: Vec<(String, Vec<usize>)>,
+    /// Clients send JPEG, PNG or WebP: a preprocessor_config.json, or "none" for tensors [default: the
+    /// file next to SOURCE]
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
     /// Largest batch
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     max_batch: u32,
@@ -225,6 +229,11 @@ impl AddArgs {
             pooling: self.pooling,
             normalise: self.normalise,
             typical: self.shapes.clone(),
+            preprocessing: match &self.image {
+                None => Preprocessing::Derived,
+                Some(file) if file.as_os_str() == "none" => Preprocessing::None,
+                Some(file) => Preprocessing::File(file.clone()),
+            },
             max_batch: self.max_batch as usize,
             quality: self.quality,
             slo_ms: self.slo_ms,

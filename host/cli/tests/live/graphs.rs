@@ -209,3 +209,91 @@ async fn join<T>(calls: impl IntoIterator<Item = impl Future<Output = T>>) -> Ve
     .await;
     done.into_iter().flatten().collect()
 }
+
+/// `values` are the pixels: 2 by 2, red, green and blue from -1 to 1.
+const PHOTO: &str = r#"
+name = "photo"
+summary = "Pixels"
+task = "tensors"
+slo_ms = 10000.0
+penalty = "step"
+[[inputs]]
+name = "x"
+datatype = "FP32"
+shape = [3, 2, 2]
+[inputs.image]
+size = [2, 2]
+fit = "stretch"
+mean = [0.5]
+deviation = [0.5]
+max_pixels = 1000
+[[outputs]]
+name = "values"
+datatype = "FP32"
+shape = [3, 2, 2]
+"#;
+
+/// A PNG of one white pixel.
+const WHITE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSu\
+    QmCC";
+
+/// A JPEG of 8 by 8 pixels, level 128.
+const GREY: &str = "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDACgcHiMeGSgjISMtKygwPGRBPDc3PHtYXUlkkYCZlo+AjIqgtObDoKra\
+    rYqMyP/L2u71////m8H////6/+b9//j/wAALCAAIAAgBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAAP/EABQQAQAA\
+    AAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AP//Z";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn images_are_decoded_and_refused_by_row() {
+    let zoo = TempDir::new().unwrap();
+    let shape = Some(&[OPEN, 3, 2, 2][..]);
+    let graph = Graph {
+        nodes: vec![Node::new("Identity", &["x"], "values")],
+        inputs: vec![Port::new("x", FLOAT, shape)],
+        outputs: vec![Port::new("values", FLOAT, shape)],
+        ..Graph::default()
+    };
+    write_app(zoo.path(), "photo", PHOTO, "task = \"tensors\"", graph);
+    let server = ZooServer::start(zoo, &["photo"]).await;
+    let mut client = server.client().await;
+    let metadata = client
+        .send("GET", "/v2/models/photo", String::new())
+        .await
+        .unwrap()
+        .json();
+    assert_eq!(
+        metadata["inputs"],
+        json!([{ "name": "x", "datatype": "BYTES", "shape": [-1, 1] }])
+    );
+
+    let in_json = |images: &[&str]| {
+        let rows = images.len();
+        json!([input("x", "BYTES", &[rows, 1], json!(images))])
+    };
+    let (status, answer) = infer(&server, "photo", in_json(&[WHITE, WHITE])).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["outputs"][0]["shape"], json!([2, 3, 2, 2]));
+    assert_eq!(answer["outputs"][0]["data"], json!(vec![1.0; 24]));
+
+    let (status, answer) = infer(&server, "photo", in_json(&[GREY])).await;
+    assert_eq!(status, 200, "{answer}");
+    let level = answer["outputs"][0]["data"][0].as_f64().unwrap();
+    assert!((level - (128.0 / 127.5 - 1.0)).abs() < 1e-6, "{level}");
+
+    let (status, answer) = infer(&server, "photo", in_json(&[WHITE, "R0lGODlh"])).await;
+    assert_eq!(status, 400, "{answer}");
+    assert_eq!(
+        answer["error"],
+        "inputs: \"x\", row 1: not a JPEG, PNG or WebP image (first bytes 47 49 46 38 39 61): encode \
+         the image as one of the three"
+    );
+    let (status, answer) = infer(&server, "photo", in_json(&[&GREY[..120]])).await;
+    assert_eq!(status, 400, "{answer}");
+    let error = answer["error"].as_str().unwrap();
+    assert!(error.contains("JPEG image ends early"), "{error}");
+    let numbers = json!([input("x", "FP32", &[1, 3, 2, 2], json!(vec![0.0; 12]))]);
+    let (status, answer) = infer(&server, "photo", numbers).await;
+    assert_eq!(
+        (status, &answer["error"]),
+        (400, &json!("inputs[0].datatype: expected BYTES, got FP32"))
+    );
+}

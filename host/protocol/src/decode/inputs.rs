@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::blobs::Blobs;
+use super::elements;
 use super::finite;
 use super::spec::{TensorList, check_datatype, check_shape};
-use super::text;
 use crate::app::{AppInfo, TensorSpec};
 use crate::binary;
 use crate::datatype::Datatype;
@@ -90,11 +90,11 @@ fn decode_input(
             let reason = "is set together with parameters.binary_data_size; send only one of them";
             return Err(malformed("data", reason.to_owned()));
         }
-        (data, None) => {
-            json_data(data, spec.datatype, count).map_err(|reason| malformed("data", reason))?
-        }
+        (data, None) => json_data(data, spec.datatype, count)
+            .and_then(|data| elements::of_json(spec, data))
+            .map_err(|reason| malformed("data", reason))?,
     };
-    text::check(&data).map_err(|reason| malformed("data", reason))?;
+    elements::check(spec, &data).map_err(|reason| malformed("data", reason))?;
     Ok(Tensor {
         shape: input.shape,
         data,

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
+use super::elements;
 use super::finite;
 use super::outputs::wanted_outputs;
 use super::spec::check_shape;
 use super::target::DecodeTarget;
-use super::text;
 use crate::app::TensorSpec;
 use crate::binary;
 use crate::call::{DecodedRequest, InferCall};
@@ -39,7 +39,7 @@ pub(super) fn decode_raw_request(
         let reason = format!("a raw BYTES body is one element, {shape:?} has {count}");
         return Err(malformed(reason));
     };
-    text::check(&data).map_err(malformed)?;
+    elements::check(spec, &data).map_err(malformed)?;
     finite::check(target.app, &data)
         .map_err(|reason| malformed(format!("{:?}: {reason}", spec.name)))?;
     Ok(DecodedRequest {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::app::{OutputIndex, TensorSpec, VariantIndex};
+use crate::app::{BytesContent, OutputIndex, TensorSpec, VariantIndex};
 use crate::call::WantedOutput;
 use crate::datatype::Datatype;
 use crate::tensor::{Shape, Tensor, TensorData};
@@ -10,6 +10,7 @@ fn spec(name: &str, datatype: Datatype, shape: &[i64]) -> TensorSpec {
         datatype,
         shape: shape.to_vec(),
         largest: Vec::new(),
+        content: Default::default(),
     }
 }
 
@@ -488,4 +489,36 @@ fn binary_numbers_that_are_not_finite_are_refused() {
         assert!(decode_blobs(&missing_values, json, &blob).is_ok());
         assert!(decode_as(&missing_values, BodyFraming::Raw, &blob).is_ok());
     }
+}
+
+#[test]
+fn an_image_is_bytes_and_base64_in_json() {
+    let mut input = spec("photo", Datatype::Bytes, &[1]);
+    input.content = BytesContent::Image { bytes_max: 6 };
+    let app = app(vec![input]);
+    let json = |data: &str| {
+        let inputs = format!(
+            r#"[{{"name":"photo","shape":[2,1],"datatype":"BYTES","data":["AAE=","{data}"]}}]"#
+        );
+        decode_json(&app, &inputs)
+    };
+    let decoded = json("\\/9j\\/").unwrap();
+    assert_eq!(
+        decoded.call.inputs[0].data,
+        TensorData::Bytes(vec![vec![0, 1], vec![0xff, 0xd8, 0xff]])
+    );
+    let error = json("caf\u{e9}").unwrap_err().to_string();
+    assert!(
+        error.starts_with("inputs[0].data: element 1: an image in JSON is base64 with padding: "),
+        "{error}"
+    );
+    assert_eq!(
+        json("AAAAAAAAAAAA").unwrap_err().to_string(),
+        "inputs[0].data: element 1: the image has 9 bytes, the limit is 6"
+    );
+    let raw = decode_as(&app, BodyFraming::Raw, b"\xff\xd8\xff").unwrap();
+    assert_eq!(
+        raw.call.inputs[0].data,
+        TensorData::Bytes(vec![vec![0xff, 0xd8, 0xff]])
+    );
 }

@@ -11,6 +11,7 @@ fn app() -> AppInfo {
         datatype,
         shape: vec![2],
         largest: Vec::new(),
+        content: Default::default(),
     };
     AppInfo {
         name: "heart".to_owned(),

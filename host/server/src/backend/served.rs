@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use switchyard_core::ids::{AppId, VariantId};
 use switchyard_core::time::Micros;
+use switchyard_models::ImageCard;
 use switchyard_models::card::Datatype;
 
 use super::lengths::TextMeter;
@@ -19,6 +20,8 @@ pub(super) struct ServedApp {
     pub(super) slo: Micros,
     /// For each input its type, if a row has its shape with it.
     pub(super) raw: Vec<Option<Datatype>>,
+    /// For each input the way from an encoded image to its tensor, if clients send images.
+    pub(super) images: Vec<Option<ImageCard>>,
     pub(super) outputs: Layout,
     /// Present if its texts differ in cost.
     pub(super) texts: Option<TextMeter>,

@@ -3,7 +3,8 @@
 use std::future::Future;
 
 use switchyard_protocol::{
-    AppIndex, AppInfo, Control, InferAnswer, InferCall, InferError, VariantIndex, VariantStats,
+    AppIndex, AppInfo, Control, InferAnswer, InferCall, InferError, ProtocolError, VariantIndex,
+    VariantStats,
 };
 
 /// The apps and their scheduling, as the HTTP port sees them.
@@ -61,6 +62,20 @@ pub trait Backend: Send + Sync + 'static {
     /// The reason why it cannot be served.
     fn add(&self, _name: &str) -> impl Future<Output = Result<bool, InferError>> + Send {
         async { Ok(false) }
+    }
+
+    /// Replaces the encoded images of a call by tensors. Blocks for as long as decoding takes. `grow`
+    /// is called before each allocation with the bytes that are held after it, without the body, and
+    /// at the end with those that stay.
+    ///
+    /// # Errors
+    /// The input and the row of the first image that is refused; any error of `grow`.
+    fn decode_images(
+        &self,
+        _call: &mut InferCall,
+        _grow: &mut dyn FnMut(usize) -> Result<(), ProtocolError>,
+    ) -> Result<(), ProtocolError> {
+        Ok(())
     }
 
     /// Schedules and computes one request.

@@ -1,6 +1,7 @@
 //! One inference, from body to response.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -39,14 +40,19 @@ pub(super) async fn infer<B: Backend>(
     // Held until the answer is written: tensors may stay in the body.
     let mut share = MemoryShare::default();
     let body = body.read(limit, &mut share).await?;
-    let waited = under_way.request().await;
-    let large = format.request != ContentCoding::Identity || body.len() > INLINE_BYTES_MAX;
+    let mut waited = under_way.request().await;
+    let large =
+        format.request != ContentCoding::Identity || body.len() > INLINE_BYTES_MAX || bodies.images;
     let request = if large {
+        let began = Instant::now();
         let job = memory.begin_job().await?;
         let (backend, memory) = (Arc::clone(backend), Arc::clone(memory));
         let unpacked = move || {
             let _job = job;
-            let mut grow = |bytes| memory.grow_blocking(&mut share, body.len() + bytes);
+            let mut grow = |bytes: usize| {
+                let bytes = bytes.saturating_add(body.len());
+                memory.grow_blocking(&mut share, bytes)
+            };
             let unpacked = unpack(
                 &*backend,
                 (app, variant),
@@ -55,10 +61,14 @@ pub(super) async fn infer<B: Backend>(
                 limit.bytes,
                 &mut grow,
             );
+            if let Ok((_, kept)) = &unpacked {
+                share.shrink(body.len() + kept);
+            }
             (unpacked, share)
         };
         let (unpacked, held) = off_thread(unpacked).await?;
         share = held;
+        waited += began.elapsed();
         unpacked.map_err(|error| limit.explain(error))
     } else {
         unpack(
@@ -70,6 +80,7 @@ pub(super) async fn infer<B: Backend>(
             &mut |_| Ok(()),
         )
     }?;
+    let (request, _) = request;
     let DecodedRequest {
         mut call,
         id,
@@ -118,6 +129,8 @@ pub(super) struct AppBodies {
     sizes: BodySizes,
     /// The limit of all requests.
     all: usize,
+    /// Whether they have images, which take time to decode.
+    images: bool,
     scope: String,
 }
 
@@ -130,6 +143,7 @@ impl AppBodies {
         Self {
             sizes: app.body_sizes().unwrap_or(unlimited),
             all: limits.max_body_bytes,
+            images: app.takes_images(),
             scope: format!(
                 " for {} rows of app {:?} (server.rows_max)",
                 app.max_batch_rows, app.name
@@ -166,6 +180,8 @@ fn estimated_bytes(answer: &InferAnswer) -> usize {
     sizes.sum()
 }
 
+/// The request, and the bytes that it holds without its body. Images become tensors only with
+/// `grow`, off the async threads.
 fn unpack<B: Backend>(
     backend: &B,
     (app_index, variant): (AppIndex, Option<VariantIndex>),
@@ -173,15 +189,27 @@ fn unpack<B: Backend>(
     body: &Bytes,
     limit_bytes: usize,
     grow: &mut dyn FnMut(usize) -> Result<(), ProtocolError>,
-) -> Result<DecodedRequest, ProtocolError> {
-    let plain = decompress(format.request, body, limit_bytes, grow)?;
+) -> Result<(DecodedRequest, usize), ProtocolError> {
+    let plain = decompress(format.request, body, limit_bytes, &mut *grow)?;
     let target = DecodeTarget {
         app_index,
         app: &backend.apps()[app_index.0],
         variant,
         framing: format.framing,
     };
-    decode(target, &plain)
+    let mut request = decode(target, &plain)?;
+    let mut held = match format.request {
+        ContentCoding::Identity => 0,
+        ContentCoding::Gzip | ContentCoding::Deflate => plain.len(),
+    };
+    if target.app.takes_images() {
+        let unpacked = held;
+        backend.decode_images(&mut request.call, &mut |bytes| {
+            held = unpacked.saturating_add(bytes);
+            grow(held)
+        })?;
+    }
+    Ok((request, held))
 }
 
 fn pack<B: Backend>(

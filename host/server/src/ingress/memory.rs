@@ -80,6 +80,9 @@ impl RequestMemory {
         let Some(missing) = share.missing(bytes) else {
             return Ok(());
         };
+        if bytes > self.total_bytes {
+            return Err(self.too_small(bytes));
+        }
         let blocks = Arc::clone(&self.blocks);
         let permit = match blocks.try_acquire_many_owned(missing) {
             Ok(permit) => permit,
@@ -131,6 +134,18 @@ impl RequestMemory {
         }
     }
 
+    /// No wait makes this request fit.
+    fn too_small(&self, bytes: usize) -> ProtocolError {
+        let (wanted, all) = (bytes.div_ceil(1 << 20), self.total_bytes >> 20);
+        ProtocolError::malformed(
+            "body",
+            format!(
+                "takes up to {wanted} MiB of memory, all requests together have {all} MiB \
+                 (server.request_memory_mb): send fewer rows or smaller images"
+            ),
+        )
+    }
+
     fn full(&self) -> ProtocolError {
         let megabytes = self.total_bytes >> 20;
         ProtocolError::Busy {
@@ -154,6 +169,18 @@ impl MemoryShare {
         let held = held.map_or(0, OwnedSemaphorePermit::num_permits);
         let missing = bytes.div_ceil(BLOCK_BYTES).saturating_sub(held);
         u32::try_from(missing).ok().filter(|missing| *missing > 0)
+    }
+
+    /// Gives back all but the share of a request of this size.
+    pub(super) fn shrink(&mut self, bytes: usize) {
+        let kept = match bytes <= FREE_BYTES {
+            true => 0,
+            false => bytes.div_ceil(BLOCK_BYTES),
+        };
+        if let Some(held) = &mut self.blocks {
+            let surplus = held.num_permits().saturating_sub(kept);
+            drop(held.split(surplus));
+        }
     }
 
     fn add(&mut self, permit: OwnedSemaphorePermit) {
@@ -186,8 +213,28 @@ mod tests {
             "busy: the bodies of other requests fill the 1 MiB of server.request_memory_mb"
         );
         assert_eq!(error.status(), 503);
-        drop(first);
+        first.shrink(500 << 10);
         memory.grow(&mut second, 400 << 10).await.unwrap();
+        first.shrink(1_000_000);
+        first.shrink(FREE_BYTES);
+        assert_eq!(memory.blocks.available_permits(), 624);
+        drop(second);
+        assert_eq!(memory.blocks.available_permits(), 1024);
+    }
+
+    #[tokio::test]
+    async fn a_request_larger_than_all_memory_is_no_reason_to_wait() {
+        let memory = RequestMemory::new(1 << 20);
+        let error = memory
+            .grow(&mut MemoryShare::default(), 5 << 20)
+            .await
+            .unwrap_err();
+        assert_eq!(error.status(), 400);
+        let text = error.to_string();
+        assert!(
+            text.contains("takes up to 5 MiB of memory, all requests together have 1 MiB"),
+            "{text}"
+        );
     }
 
     #[tokio::test]

@@ -60,6 +60,7 @@ impl FakeBackend {
             datatype,
             shape: shape.to_vec(),
             largest: Vec::new(),
+            content: Default::default(),
         };
         let app = |name: &str, inputs, outputs| AppInfo {
             name: name.to_owned(),

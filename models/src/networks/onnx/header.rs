@@ -45,7 +45,7 @@ pub(crate) struct GraphTensor {
 
 /// Type of a tensor's values, as `TensorProto.DataType` numbers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ElementType(i32);
+pub(crate) struct ElementType(pub(crate) i32);
 
 /// Names and bits of the types, by number.
 const ELEMENTS: [(&str, u64); 17] = [

@@ -6,9 +6,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::check::{StatedProfile, check_distribution, check_file_name, check_profile, read_toml};
+use super::tensor::TensorCard;
 use crate::error::ModelError;
 use crate::features::Features;
-use crate::networks::datatype::Datatype;
 use crate::networks::task::Task;
 use crate::regular_file;
 
@@ -20,15 +20,6 @@ pub const EMBEDDING: &str = "embedding";
 
 /// The one class of an application whose answers are other tensors.
 pub const ANSWER: &str = "answer";
-
-/// A dimension that differs from request to request, in a [`TensorCard::shape`].
-pub const OPEN: i64 = -1;
-
-/// The largest size of an open dimension, in times of its typical size ...
-const LARGEST_TIMES: usize = 8;
-
-/// ... and without one.
-const LARGEST: usize = 1_024;
 
 /// `models/zoo/APP/app.toml`: one application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,27 +71,6 @@ pub enum Penalty {
     Linear,
     /// Worth falls along a sigmoid of that ratio.
     Sigmoid,
-}
-
-/// One tensor of a request or an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TensorCard {
-    /// Name on the wire.
-    pub name: String,
-    /// Element type.
-    pub datatype: Datatype,
-    /// Shape without the batch dimension; [`OPEN`] for a dimension that differs from request to
-    /// request.
-    pub shape: Vec<i64>,
-    /// A common shape of an input with open dimensions, at which latencies are measured; 1 for each
-    /// of them by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub typical: Option<Vec<usize>>,
-    /// The largest shape of an input with open dimensions; by default 8 times `typical`, or 1024
-    /// without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub largest: Option<Vec<usize>>,
 }
 
 /// The validation set.
@@ -247,6 +217,7 @@ impl AppCard {
         for (field, tensors) in [("inputs", &self.inputs), ("outputs", &self.outputs)] {
             for (i, tensor) in tensors.iter().enumerate() {
                 tensor.check(file, &format!("{field}[{i}]"))?;
+                tensor.check_image(file, &format!("{field}[{i}].image"), field == "inputs")?;
             }
         }
         if self.sneakpeek.is_some() && !self.task.is_classify() {
@@ -274,99 +245,6 @@ impl AppCard {
             Some(sneakpeek) => sneakpeek.check(file, classes),
             None => Ok(()),
         }
-    }
-}
-
-// === impl TensorCard ===
-
-impl TensorCard {
-    /// A tensor of fixed dimensions.
-    pub fn fixed(name: impl Into<String>, datatype: Datatype, shape: &[usize]) -> Self {
-        let size = |&size: &usize| i64::try_from(size).unwrap_or(i64::MAX);
-        Self {
-            name: name.into(),
-            datatype,
-            shape: shape.iter().map(size).collect(),
-            typical: None,
-            largest: None,
-        }
-    }
-
-    /// Values in one tensor; 1 for an open dimension. Saturates.
-    pub fn width(&self) -> usize {
-        let sizes = self.typical_shape().into_iter();
-        sizes.fold(1, usize::saturating_mul)
-    }
-
-    /// Its shape, if no dimension is open.
-    pub fn fixed_shape(&self) -> Option<Vec<usize>> {
-        let sizes = self.shape.iter().map(|&size| usize::try_from(size).ok());
-        sizes.collect()
-    }
-
-    /// A shape of a request.
-    pub fn typical_shape(&self) -> Vec<usize> {
-        let sizes = self
-            .shape
-            .iter()
-            .map(|&size| usize::try_from(size).unwrap_or(1));
-        self.typical.clone().unwrap_or_else(|| sizes.collect())
-    }
-
-    /// The largest sizes of the dimensions of a row.
-    pub fn largest_shape(&self) -> Vec<usize> {
-        let sizes = self.shape.iter().enumerate().map(|(axis, &size)| {
-            let typical = self.typical.as_ref().and_then(|typical| typical.get(axis));
-            let open = typical.map_or(LARGEST, |typical| typical.saturating_mul(LARGEST_TIMES));
-            usize::try_from(size).unwrap_or(open)
-        });
-        self.largest.clone().unwrap_or_else(|| sizes.collect())
-    }
-
-    /// Whether its values alone say all: other tensors keep their shape with them.
-    pub fn is_flat(&self) -> bool {
-        let is_plain = match self.datatype {
-            Datatype::Fp32 | Datatype::Int64 | Datatype::Uint8 => true,
-            Datatype::Bytes => self.shape == [1],
-            _ => false,
-        };
-        is_plain && self.fixed_shape().is_some()
-    }
-
-    fn check(&self, file: &Path, at: &str) -> Result<(), ModelError> {
-        let is_size = |&size: &i64| size >= 1 || size == OPEN;
-        if !self.shape.iter().all(is_size) {
-            let reason = format!(
-                "{:?}, must be sizes of at least 1, or -1 for a dimension that differs from \
-                 request to request",
-                self.shape
-            );
-            return Err(ModelError::field(file, format!("{at}.shape"), reason));
-        }
-        for (field, stated) in [("typical", &self.typical), ("largest", &self.largest)] {
-            if let Some(stated) = stated.as_ref().filter(|stated| !self.fits(stated)) {
-                let reason = format!("{stated:?}, must be a shape of {:?}", self.shape);
-                return Err(ModelError::field(file, format!("{at}.{field}"), reason));
-            }
-        }
-        let (typical, largest) = (self.typical_shape(), self.largest_shape());
-        if typical
-            .iter()
-            .zip(&largest)
-            .any(|(typical, largest)| typical > largest)
-        {
-            let reason = format!("{largest:?}, must be at least `typical`, {typical:?}");
-            return Err(ModelError::field(file, format!("{at}.largest"), reason));
-        }
-        Ok(())
-    }
-
-    /// Whether a row may have this shape.
-    fn fits(&self, row: &[usize]) -> bool {
-        row.len() == self.shape.len()
-            && row.iter().zip(&self.shape).all(|(&of, &size)| {
-                of >= 1 && usize::try_from(size).map_or(true, |size| size == of)
-            })
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::app::TensorCard;
 use super::check::{StatedProfile, check_file_name, check_profile, read_toml};
+use super::tensor::TensorCard;
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
 use crate::networks::onnx;

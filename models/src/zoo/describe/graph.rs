@@ -25,6 +25,7 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
     };
     let task = statement.task.unwrap_or(derived);
     check_typical(source, &header, statement)?;
+    let image = statement.preprocessing.input(source, &header.inputs)?;
     let mut spec = OnnxSpec {
         task,
         output: statement.output.clone(),
@@ -42,7 +43,8 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
                 .typical
                 .iter()
                 .find(|(name, _)| *name == input.name);
-            spec.shape = typical.map(|(_, shape)| shape.clone());
+            let of_image = || image.as_ref().and_then(TensorCard::fixed_shape);
+            spec.shape = typical.map(|(_, shape)| shape.clone()).or_else(of_image);
         }
     }
     let mut stated = statement.clone();
@@ -72,6 +74,10 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
             let outputs = spec.outputs.iter().map(card);
             (inputs(&spec, statement), outputs.collect())
         }
+    };
+    let inputs = match image {
+        Some(image) => vec![image],
+        None => inputs,
     };
     let classes = match task {
         Task::Classify => statement.names(source, spec.classes.unwrap_or_default())?,
@@ -163,5 +169,6 @@ fn card(port: &Port) -> TensorCard {
         shape: row.unwrap_or_default().iter().map(size).collect(),
         typical: None,
         largest: None,
+        image: None,
     }
 }

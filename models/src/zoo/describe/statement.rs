@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::card::{
     AppCard, Datatype, ExitCard, Penalty, Provenance, Task, TensorCard, ValidationCard, VariantCard,
 };
+use super::image::Preprocessing;
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
 use crate::networks::bert::Pooling;
@@ -35,6 +36,8 @@ pub struct Statement {
     pub normalise: Option<bool>,
     /// Common shapes of inputs with open dimensions, by name.
     pub typical: Vec<(String, Vec<usize>)>,
+    /// The way from an encoded image to a graph's input.
+    pub preprocessing: Preprocessing,
     /// Largest batch.
     pub max_batch: usize,
     /// Share of right answers, or another quality from 0 to 1.
