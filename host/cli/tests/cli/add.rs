@@ -230,3 +230,43 @@ fn a_wrong_configuration_leaves_no_model_behind() {
     );
     assert_eq!(fs::read_dir(folder.path().join("zoo")).unwrap().count(), 0);
 }
+
+#[test]
+fn a_preprocessor_next_to_a_graph_makes_its_input_an_image() {
+    use crate::onnx::{FLOAT, Graph, Node, OPEN, Value};
+
+    let folder = tempfile::tempdir().unwrap();
+    let shape = Some(&[OPEN, 3, OPEN, OPEN][..]);
+    let graph = Graph {
+        nodes: vec![Node::new("Identity", &["pixel_values"], "same")],
+        inputs: vec![Value::new("pixel_values", FLOAT, shape)],
+        outputs: vec![Value::new("same", FLOAT, shape)],
+        ..Graph::default()
+    };
+    fs::write(folder.path().join("graph.onnx"), graph.bytes()).unwrap();
+    let preprocessor = r#"{"image_processor_type": "ViTImageProcessor", "do_resize": true,
+        "size": {"height": 4, "width": 6}, "resample": 3, "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.5, 0.5, 0.5]}"#;
+    fs::write(folder.path().join("preprocessor_config.json"), preprocessor).unwrap();
+
+    let derived = add(folder.path(), &["--as", "photo"]);
+    assert_eq!(derived.code, Some(0), "{}", derived.stderr);
+    let tensors = add(folder.path(), &["--as", "pixels", "--image", "none"]);
+    assert_eq!(tensors.code, Some(0), "{}", tensors.stderr);
+    let zoo = Zoo::open(&folder.path().join("zoo")).unwrap();
+    let photo = &zoo.app("photo").unwrap().card.inputs[0];
+    let image = photo.image.as_ref().unwrap();
+    assert_eq!(
+        (image.size, photo.shape.as_slice()),
+        ([4, 6], &[3, 4, 6][..])
+    );
+    assert_eq!(zoo.app("pixels").unwrap().card.inputs[0].image, None);
+
+    let missing = add(folder.path(), &["--as", "other", "--image", "missing.json"]);
+    assert_eq!(missing.code, Some(2), "{}", missing.stdout);
+    assert!(
+        missing.stderr.contains("missing.json"),
+        "{}",
+        missing.stderr
+    );
+}

@@ -172,3 +172,35 @@ impl TensorCard {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_makes_the_tensor_of_its_input() {
+        let file = Path::new("app.toml");
+        let card = TensorCard::image("photo", ImageCard::default());
+        assert_eq!(card.shape, [3, 224, 224]);
+        card.check_image(file, "inputs[0].image", true).unwrap();
+        let refused = |card: &TensorCard, is_input| {
+            let error = card.check_image(file, "inputs[0].image", is_input);
+            error.unwrap_err().to_string()
+        };
+        assert!(refused(&card, false).contains("an answer has no images"));
+        let mut other = card.clone();
+        other.shape = vec![224, 224, 3];
+        let text = refused(&other, true);
+        assert!(
+            text.contains("inputs[0].image") && text.contains("makes FP32 [3, 224, 224]"),
+            "{text}"
+        );
+        let mut wrong = card;
+        wrong.image = Some(ImageCard {
+            deviation: vec![0.0],
+            ..ImageCard::default()
+        });
+        let text = refused(&wrong, true);
+        assert!(text.contains("inputs[0].image.deviation"), "{text}");
+    }
+}
