@@ -100,12 +100,9 @@ impl ImageCard {
         pixels.saturating_mul(8).saturating_add(1 << 20)
     }
 
-    /// Upper bound of the bytes that [`ImageCard::tensor`] allocates at once for an image of
-    /// `pixels` pixels, or of `max_pixels` if that is less. Saturates.
-    ///
-    /// A lossless WebP of hostile code tables takes up to 200 times its own length on top: limit
-    /// the length of requests.
-    pub fn peak_bytes(&self, pixels: u64) -> u64 {
+    /// Upper bound of the bytes that a decode allocates at once for `pixels` pixels, or for
+    /// `max_pixels` if that is less, code tables that depend on the file left out. Saturates.
+    pub(super) fn bytes_of_pixels(&self, pixels: u64) -> u64 {
         let pixels = pixels.min(self.max_pixels);
         let [height, width] = self.size.map(|side| side as u64);
         // Rows resized along one axis, before the other one follows.
@@ -134,7 +131,10 @@ mod tests {
         assert_eq!(read(""), Ok(()));
         let card = ImageCard::default();
         assert_eq!(card.shape(), [3, 224, 224]);
-        assert_eq!(card.peak_bytes(u64::MAX), card.peak_bytes(25_000_000));
+        assert_eq!(
+            card.bytes_of_pixels(u64::MAX),
+            card.bytes_of_pixels(25_000_000)
+        );
         let text = toml::to_string(&card).expect("a table");
         assert_eq!(toml::from_str::<ImageCard>(&text), Ok(card));
     }

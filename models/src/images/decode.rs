@@ -7,23 +7,25 @@ use super::pixels::Limits;
 use super::{jpeg, luma, png, resample, webp};
 
 impl ImageCard {
-    /// The number of pixels that the header of `bytes` states; see [`ImageCard::peak_bytes`].
+    /// Upper bound of the bytes that [`ImageCard::tensor`] allocates at once for `bytes`, from the
+    /// header alone. Saturates.
     ///
     /// # Errors
     /// The bytes are no JPEG, PNG or WebP image, its header is damaged, or states more pixels than
     /// the card allows.
-    pub fn pixels(&self, bytes: &[u8]) -> Result<u64, ImageError> {
+    pub fn peak_bytes(&self, bytes: &[u8]) -> Result<u64, ImageError> {
         let format = format(bytes)?;
-        let (width, height) = match format {
-            ImageFormat::Jpeg => jpeg::size(bytes)?,
-            ImageFormat::Png => png::size(bytes)?,
+        let ((width, height), table_bytes) = match format {
+            ImageFormat::Jpeg => (jpeg::size(bytes)?, 0),
+            ImageFormat::Png => (png::size(bytes)?, 0),
             ImageFormat::WebP => webp::size(bytes)?,
         };
         let limits = Limits {
             max_pixels: self.max_pixels,
         };
         let (width, height) = limits.admit(format, width, height)?;
-        Ok(width as u64 * height as u64)
+        let pixels = width as u64 * height as u64;
+        Ok(self.bytes_of_pixels(pixels).saturating_add(table_bytes))
     }
 
     /// Decodes `bytes` and writes the tensor of [`ImageCard::shape`] to `out`, whose former content

@@ -285,7 +285,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Refuses what is left.
+    /// Refuses fields that are left.
     fn refuse_rest(mut self) -> Result<(), FieldError> {
         let padded = self.flag("do_pad", false)?;
         if !padded {

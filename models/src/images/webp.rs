@@ -16,6 +16,10 @@ use super::pixels::{Limits, Pixels};
 /// Bytes before the first chunk: `RIFF`, the length of the rest, `WEBP`.
 const HEADER: usize = 12;
 
+/// Bytes of the code tables of a lossless bitstream per byte of it: a hostile one has many short
+/// tables, which the decoder expands.
+const TABLES_PER_BYTE: u64 = 200;
+
 /// Bit of an extended header's flags that marks an animation.
 const ANIMATION: u8 = 0x02;
 
@@ -26,6 +30,7 @@ struct Container<'a> {
     width: u32,
     height: u32,
     orientation: Orientation,
+    lossless: bool,
 }
 
 /// One chunk of a container.
@@ -36,9 +41,14 @@ struct Chunk<'a> {
     whole: &'a [u8],
 }
 
-/// Width and height in the header of the bitstream.
-pub(super) fn size(bytes: &[u8]) -> Result<(u32, u32), ImageError> {
-    container(bytes).map(|container| (container.width, container.height))
+/// Width and height in the header of the bitstream, and the most bytes of its code tables.
+pub(super) fn size(bytes: &[u8]) -> Result<((u32, u32), u64), ImageError> {
+    let container = container(bytes)?;
+    let tables = match container.lossless {
+        true => TABLES_PER_BYTE.saturating_mul(bytes.len() as u64),
+        false => 0,
+    };
+    Ok(((container.width, container.height), tables))
 }
 
 /// Decodes to RGB; the alpha of a lossless bitstream stays with it.
@@ -74,19 +84,21 @@ fn container(bytes: &[u8]) -> Result<Container<'_>, ImageError> {
             b"VP8 " | b"VP8L" if bitstream.is_none() => {
                 let first = rest.len() + HEADER == bytes.len();
                 let (width, height) = stated_size(&chunk)?;
-                bitstream = Some((simple(bytes, &chunk, first), width, height));
+                let lossless = chunk.name == *b"VP8L";
+                bitstream = Some((simple(bytes, &chunk, first), width, height, lossless));
             }
             b"EXIF" => orientation = Orientation::from_exif(chunk.content),
             _ => {}
         }
         rest = &rest[chunk.whole.len()..];
     }
-    let (simple, width, height) = bitstream.ok_or_else(|| damaged("no bitstream"))?;
+    let (simple, width, height, lossless) = bitstream.ok_or_else(|| damaged("no bitstream"))?;
     Ok(Container {
         simple,
         width,
         height,
         orientation,
+        lossless,
     })
 }
 

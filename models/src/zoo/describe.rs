@@ -26,6 +26,10 @@ pub fn describe(source: &Path, statement: &Statement) -> Result<Description, Mod
     if is_graph {
         return graph::describe(source, statement);
     }
+    if let Preprocessing::File(_) = statement.preprocessing {
+        let reason = "takes no images: --image is for a file `*.onnx`";
+        return Err(ModelError::weights(source, reason));
+    }
     if source.join("config.json").is_file() {
         return encoder::describe(source, statement);
     }

@@ -12,7 +12,7 @@ use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
 use switchyard_models::networks::bert::Pooling;
 use switchyard_models::onnx::{OnnxScores, engine_of};
 use switchyard_models::zoo::{Description, Preprocessing, Statement, describe};
-use switchyard_models::{Architecture, VariantCard, Zoo};
+use switchyard_models::{AppCard, Architecture, VariantCard, Zoo};
 
 use super::config_file::Changed;
 use super::failure::Failure;
@@ -150,6 +150,9 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
         .tempdir_in(&args.zoo);
     let draft = draft.map_err(|error| written(&args.zoo, &error))?;
     let is_new = !args.zoo.join(&app).join(APP_CARD).is_file();
+    if !is_new {
+        args.check_images(&described, &args.zoo.join(&app).join(APP_CARD))?;
+    }
     // Read first: a wrong configuration leaves no model behind.
     let changed = Changed::with(&args.config, &args.zoo, &app, &variant)?;
     write(&described, draft.path(), &args.zoo, is_new)?;
@@ -239,6 +242,28 @@ impl AddArgs {
             slo_ms: self.slo_ms,
             command: format!("switchyard add {}", self.source.display()),
         })
+    }
+
+    /// Refuses a variant whose images become other tensors than those of its app: the app's card is
+    /// kept, and the variant would answer wrongly.
+    fn check_images(&self, described: &Description, card: &Path) -> Result<(), Failure> {
+        let app = AppCard::read(card).map_err(Failure::input)?;
+        let own = described
+            .app
+            .inputs
+            .iter()
+            .find_map(|input| input.image.as_ref());
+        let kept = app.inputs.iter().find_map(|input| input.image.as_ref());
+        // Where clients send tensors, they have made them for this app.
+        let is_stated = self.image.is_some();
+        if own.is_none() || own == kept || kept.is_none() && !is_stated {
+            return Ok(());
+        }
+        let card = card.display();
+        Err(Failure::input(format!(
+            "{card}: inputs.image: makes other tensors than the preprocessor_config.json of the new \
+             variant: add it as another app (--as NAME), or keep the app's with --image none"
+        )))
     }
 
     fn report(&self, app: &str, card: &VariantCard) -> String {

@@ -262,6 +262,22 @@ fn a_preprocessor_next_to_a_graph_makes_its_input_an_image() {
     );
     assert_eq!(zoo.app("pixels").unwrap().card.inputs[0].image, None);
 
+    let same = add(folder.path(), &["--as", "photo/v2"]);
+    assert_eq!(same.code, Some(0), "{}", same.stderr);
+    let other = preprocessor.replace("0.5, 0.5, 0.5", "0.4, 0.4, 0.4");
+    fs::write(folder.path().join("preprocessor_config.json"), other).unwrap();
+    let other = add(folder.path(), &["--as", "photo/v3"]);
+    assert_eq!(other.code, Some(2), "{}", other.stdout);
+    assert!(
+        other
+            .stderr
+            .contains("app.toml: inputs.image: makes other tensors"),
+        "{}",
+        other.stderr
+    );
+    let kept = add(folder.path(), &["--as", "photo/v3", "--image", "none"]);
+    assert_eq!(kept.code, Some(0), "{}", kept.stderr);
+
     let missing = add(folder.path(), &["--as", "other", "--image", "missing.json"]);
     assert_eq!(missing.code, Some(2), "{}", missing.stdout);
     assert!(

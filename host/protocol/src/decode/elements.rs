@@ -7,7 +7,7 @@ use crate::app::{BytesContent, TensorSpec};
 use crate::datatype::TEXT_BYTES_MAX;
 use crate::tensor::TensorData;
 
-/// Checks that every element of a BYTES tensor is what its input takes, and not too long.
+/// Checks that every element of a BYTES tensor has the form of its input, and is not too long.
 ///
 /// # Errors
 /// The first wrong element; the text has no field name.

@@ -1,6 +1,6 @@
 //! Encoded images of a call become its tensors.
 
-use switchyard_models::ImageCard;
+use switchyard_models::{ImageCard, ImageError};
 
 use crate::ingress::{ProtocolError, Shape, Tensor, TensorData};
 
@@ -25,12 +25,12 @@ pub(super) fn decode(
         let mut values = Vec::new();
         let mut one = Vec::new();
         for (row, image) in images.iter().enumerate() {
-            let refused = |error: switchyard_models::ImageError| {
+            let refused = |error: ImageError| {
                 let reason = format!("{:?}, row {row}: {error}", name.as_ref());
                 ProtocolError::malformed("inputs", reason)
             };
-            let pixels = card.pixels(image).map_err(refused)?;
-            let peak = usize::try_from(card.peak_bytes(pixels)).unwrap_or(usize::MAX);
+            let peak = card.peak_bytes(image).map_err(refused)?;
+            let peak = usize::try_from(peak).unwrap_or(usize::MAX);
             grow(held.saturating_add(tensor_bytes).saturating_add(peak))?;
             card.tensor(image, &mut one).map_err(refused)?;
             if images.len() == 1 {

@@ -141,7 +141,7 @@ impl RequestMemory {
             "body",
             format!(
                 "takes up to {wanted} MiB of memory, all requests together have {all} MiB \
-                 (server.request_memory_mb): send fewer rows or smaller images"
+                 (server.request_memory_mb): send fewer rows or smaller inputs"
             ),
         )
     }

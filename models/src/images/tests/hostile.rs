@@ -127,11 +127,15 @@ fn cmyk_is_refused() {
 }
 
 #[test]
-fn pixels_are_those_of_the_header() {
+fn memory_follows_from_the_header() {
     let card = ImageCard::default();
-    assert_eq!(card.pixels(&rgb()), Ok(35));
-    assert_eq!(card.pixels(&JPEG), Ok(64));
-    assert_eq!(card.pixels(&WEBP), Ok(35));
-    let error = card.pixels(&png_header(60_000, 60_000)).unwrap_err();
+    assert_eq!(card.peak_bytes(&rgb()), Ok(card.bytes_of_pixels(35)));
+    assert_eq!(card.peak_bytes(&JPEG), Ok(card.bytes_of_pixels(64)));
+    let tables = 200 * WEBP.len() as u64;
+    assert_eq!(
+        card.peak_bytes(&WEBP),
+        Ok(card.bytes_of_pixels(35) + tables)
+    );
+    let error = card.peak_bytes(&png_header(60_000, 60_000)).unwrap_err();
     assert!(error.to_string().contains("3600000000 pixels"), "{error}");
 }
