@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 use candle_core::{DType, Device, Tensor};
 use switchyard_kernels::{Padding, Window2d};
 
+use super::depthwise2d::depthwise;
+use super::pooling::max_pool;
 use super::taps::taps;
 use super::testing::values;
 
@@ -29,17 +31,30 @@ int main(void) {
     if (fread(a, sizeof(int), 16, stdin) != 16) return 2;
     unsigned long long in = a[1], out = a[2];
     T *from = take(in);
+    T *onto = malloc((out + 1) * sizeof(T));
+    T *weights = take(a[15]);
+#define SIZES out, a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]
     if (a[0] == 0) {
-        T *rows = malloc(out * sizeof(T));
-        CALL(unfold_, S)(from, rows, out, a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11],
-                         a[12], a[13]);
-        fwrite(rows, sizeof(T), out, stdout);
+        unsigned long long words = out * sizeof(T) / a[14];
+        a[5] = a[5] * sizeof(T) / a[14];
+#define WORDS words, a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]
+        if (a[14] == 16) unfold_16((void *)from, (void *)onto, WORDS);
+        if (a[14] == 4) unfold_4((void *)from, (void *)onto, WORDS);
+        if (a[14] == 2) unfold_2((void *)from, (void *)onto, WORDS);
+    } else if (a[0] == 1) {
+        T *residual = take(a[4] ? out : 0);
+        if (a[14] == 4)
+            CALL(finish_four_, S)((void *)from, (void *)weights, (void *)residual, out / 4, a[3] / 4,
+                                  a[4], a[5]);
+        else
+            CALL(finish_, S)(from, weights, residual, out, a[3], a[4], a[5]);
+        onto = from;
+    } else if (a[0] == 2) {
+        CALL(max_pool_, S)(from, onto, SIZES);
     } else {
-        T *bias = take(a[3]);
-        T *onto = take(a[4] ? out : 0);
-        CALL(finish_, S)(from, bias, onto, out, a[3], a[4], a[5]);
-        fwrite(from, sizeof(T), out, stdout);
+        CALL(depthwise_, S)(from, weights, onto, SIZES);
     }
+    fwrite(onto, sizeof(T), out, stdout);
     return 0;
 }
 "#;
@@ -140,9 +155,7 @@ fn eighths(shape: &[usize], seed: usize) -> Tensor {
     Tensor::from_vec(values.collect::<Vec<f32>>(), shape, &Device::Cpu).unwrap()
 }
 
-#[test]
-fn windows_become_the_rows_of_the_composed_operations() {
-    let folder = tempfile::tempdir().unwrap();
+fn windows() -> [Window2d; 5] {
     let odd = Window2d {
         kernel: [2, 3],
         stride: [3, 1],
@@ -153,72 +166,139 @@ fn windows_become_the_rows_of_the_composed_operations() {
             right: 1,
         },
     };
-    let windows = [
+    [
         Window2d::centred(3, 1),
         Window2d::centred(3, 2),
         Window2d::centred(1, 2),
         Window2d::centred(7, 2),
         odd,
+    ]
+}
+
+/// The arguments of a kernel over windows: its number, `[2, 9, 8, channels]` images to `count` values
+/// in words of `word` bytes, with `weights` weights.
+fn call(kernel: i32, window: Window2d, [channels, count, word, weights]: [usize; 4]) -> [i32; 16] {
+    let [lines, columns] = window.output(9, 8).unwrap();
+    let Window2d {
+        kernel: [kernel_y, kernel_x],
+        stride,
+        padding,
+    } = window;
+    let sizes = [
+        2 * 9 * 8 * channels,
+        count,
+        9,
+        8,
+        channels,
+        lines,
+        columns,
+        kernel_y,
+        kernel_x,
+        stride[0],
+        stride[1],
+        padding.top,
+        padding.left,
+        word,
+        weights,
     ];
+    let mut call = [kernel; 16];
+    for (argument, size) in call[1..].iter_mut().zip(sizes) {
+        *argument = size as i32;
+    }
+    call
+}
+
+/// Calls `check` for each type of values that the compiler has, with the program of its kernels.
+fn each_type(check: impl Fn(&Path, DType)) {
+    let folder = tempfile::tempdir().unwrap();
     for dtype in [DType::F32, DType::F16] {
-        let Some(program) = program(folder.path(), dtype) else {
-            continue;
-        };
-        for window in windows {
-            let shape = [2, 9, 8, 3];
-            let x = eighths(&shape, 1);
-            let [lines, columns] = window.output(9, 8).unwrap();
-            let theirs = Tensor::cat(&taps(window, &x).unwrap(), 3).unwrap();
-            let Window2d {
-                kernel,
-                stride,
-                padding,
-            } = window;
-            let sizes = [
-                0,
-                x.elem_count(),
-                theirs.elem_count(),
-                9,
-                8,
-                3,
-                lines,
-                columns,
-                kernel[0],
-                kernel[1],
-                stride[0],
-                stride[1],
-                padding.top,
-                padding.left,
-            ];
-            let call = sizes.map(|size| size as i32);
-            let x = x.to_dtype(dtype).unwrap();
-            let ours = run(&program, &call, &[&x], dtype);
-            assert_same(&ours, &theirs, 0.0, &format!("{window:?} {dtype:?}"));
+        if let Some(program) = program(folder.path(), dtype) {
+            check(&program, dtype);
         }
     }
 }
 
 #[test]
-fn bias_residual_and_relu_are_those_of_the_composed_operations() {
-    let folder = tempfile::tempdir().unwrap();
-    let (product, bias, onto) = (eighths(&[5, 6], 1), eighths(&[6], 2), eighths(&[5, 6], 4));
-    for dtype in [DType::F32, DType::F16] {
-        let Some(program) = program(folder.path(), dtype) else {
-            continue;
-        };
-        for (has_onto, relu) in [(false, false), (false, true), (true, false), (true, true)] {
-            let mut theirs = product.broadcast_add(&bias).unwrap();
-            if has_onto {
-                theirs = (theirs + &onto).unwrap();
+fn windows_become_the_rows_of_the_composed_operations() {
+    each_type(|program, dtype| {
+        for (window, channels) in windows().into_iter().flat_map(|w| [(w, 3), (w, 8)]) {
+            let x = eighths(&[2, 9, 8, channels], 1);
+            let theirs = Tensor::cat(&taps(window, &x).unwrap(), 3).unwrap();
+            let x = x.to_dtype(dtype).unwrap();
+            let size = dtype.size_in_bytes();
+            let fits = |word: &usize| *word >= size && (channels * size).is_multiple_of(*word);
+            for word in [2, 4, 16].into_iter().filter(fits) {
+                let call = call(0, window, [channels, theirs.elem_count(), word, 0]);
+                let ours = run(program, &call, &[&x], dtype);
+                let name = format!("{window:?} {dtype:?} {word}");
+                assert_same(&ours, &theirs, 0.0, &name);
             }
-            if relu {
-                theirs = theirs.relu().unwrap();
-            }
-            let call = [1, 30, 30, 6, i32::from(has_onto), i32::from(relu)];
-            let narrow = [&product, &bias, &onto].map(|t| t.to_dtype(dtype).unwrap());
-            let inputs: Vec<&Tensor> = narrow.iter().take(2 + usize::from(has_onto)).collect();
-            let ours = run(&program, &call, &inputs, dtype);
-            assert_same(&ours, &theirs, 0.0, &format!("{has_onto} {relu} {dtype:?}"));
         }
-    }
+    });
+}
+
+#[test]
+fn pooling_and_depthwise_windows_are_the_composed_operations() {
+    each_type(|program, dtype| {
+        for window in windows() {
+            // Few weights, so that sums are exact in half precision.
+            let (x, rows) = (eighths(&[2, 9, 8, 3], 1), window.positions() + 1);
+            let weight = (eighths(&[rows, 3], 5) * 2.0).unwrap().round().unwrap();
+            let summed = depthwise(&x, &weight, window).unwrap();
+            let pooled = max_pool(&x, window).unwrap();
+            let [x, weight] = [x, weight].map(|t| t.to_dtype(dtype).unwrap());
+            let name = format!("{window:?} {dtype:?}");
+            let count = summed.elem_count();
+            let sizes = call(3, window, [3, count, 0, rows * 3]);
+            let ours = run(program, &sizes, &[&x, &weight], dtype);
+            assert_same(&ours, &summed, 0.0, &name);
+            let ours = run(program, &call(2, window, [3, count, 0, 0]), &[&x], dtype);
+            assert_same(&ours, &pooled, 0.0, &name);
+        }
+    });
+}
+
+#[test]
+fn a_value_that_is_no_number_is_the_largest_of_its_windows() {
+    each_type(|program, dtype| {
+        if dtype == DType::F16 {
+            return;
+        }
+        let window = Window2d::centred(3, 1);
+        let mut values = vec![1.0f32; 2 * 9 * 8];
+        values[9] = f32::NAN;
+        let x = Tensor::from_vec(values, (2, 9, 8, 1), &Device::Cpu).unwrap();
+        let sizes = call(2, window, [1, 2 * 9 * 8, 0, 0]);
+        let found = self::values(&run(program, &sizes, &[&x], dtype));
+        let lost: Vec<usize> = (0..found.len()).filter(|&i| found[i].is_nan()).collect();
+        assert_eq!(lost, [0, 1, 2, 8, 9, 10, 16, 17, 18]);
+    });
+}
+
+#[test]
+fn bias_residual_and_relu_are_those_of_the_composed_operations() {
+    each_type(|program, dtype| {
+        for (channels, group) in [(6usize, 1), (8, 1), (8, 4)] {
+            let product = eighths(&[5, channels], 1);
+            let (bias, onto) = (eighths(&[channels], 2), eighths(&[5, channels], 4));
+            for (has_onto, relu) in [(false, false), (false, true), (true, false), (true, true)] {
+                let mut theirs = product.broadcast_add(&bias).unwrap();
+                if has_onto {
+                    theirs = (theirs + &onto).unwrap();
+                }
+                if relu {
+                    theirs = theirs.relu().unwrap();
+                }
+                let (wide, count) = (channels as i32, 5 * channels as i32);
+                let mut call = [0; 16];
+                call[..6].copy_from_slice(&[1, count, count, wide, has_onto.into(), relu.into()]);
+                call[14..].copy_from_slice(&[group, wide]);
+                let narrow = [&product, &bias, &onto].map(|t| t.to_dtype(dtype).unwrap());
+                let inputs: Vec<&Tensor> = narrow.iter().take(2 + usize::from(has_onto)).collect();
+                let ours = run(program, &call, &inputs, dtype);
+                let name = format!("{channels} by {group}, {has_onto} {relu} {dtype:?}");
+                assert_same(&ours, &theirs, 0.0, &name);
+            }
+        }
+    });
 }

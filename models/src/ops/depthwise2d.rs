@@ -37,11 +37,15 @@ pub(crate) fn depthwise(x: &Tensor, weight: &Tensor, window: Window2d) -> Result
         );
     }
     if has_kernels(x) {
-        x.contiguous()?
-            .apply_op2(&weight.contiguous()?, Depthwise(window))
-    } else {
-        composed(x, weight, window)
+        return x
+            .contiguous()?
+            .apply_op2(&weight.contiguous()?, Depthwise(window));
     }
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return super::cuda::depthwise(x, weight, window);
+    }
+    composed(x, weight, window)
 }
 
 /// The same made of candle's own operations, for devices without a kernel of this project.

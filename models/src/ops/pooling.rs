@@ -36,6 +36,10 @@ pub(crate) fn max_pool(x: &Tensor, window: Window2d) -> Result<Tensor> {
     if has_kernels(x) {
         return x.contiguous()?.apply_op1_no_bwd(&MaxPool(window));
     }
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return super::cuda::max_pool(x, window);
+    }
     let taps = taps(window, x)?;
     let mut largest = taps[0].zeros_like()?;
     for tap in &taps {
