@@ -37,7 +37,8 @@ pub(super) struct DemoArgs {
     /// Seconds for which each policy serves in each of the two rounds
     #[arg(long, value_name = "N", default_value_t = 5.0, value_parser = positive)]
     seconds: f64,
-    /// Offered load, as a share of the capacity of all workers with the most accurate variants
+    /// Offered load, as a share of the capacity of all workers with the most accurate variants; at
+    /// most 4000 requests/s
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = positive)]
     load: f64,
     /// Seed of arrivals and inputs

@@ -26,6 +26,10 @@ const AROUND_SWAP: Duration = Duration::from_millis(250);
 /// Added to the seed for requests that are sent but not compared.
 const BETWEEN: u64 = 0x5eed;
 
+/// Most requests a second of all apps together: the client and the server share the machine, and a GPU
+/// has a capacity that its clients could not ask for.
+const RATE_MAX_PER_S: f64 = 4_000.0;
+
 /// Runs the demo; progress goes to stderr.
 ///
 /// # Errors
@@ -58,8 +62,10 @@ async fn show(options: &DemoOptions, stage: Stage) -> Result<DemoReport, DemoErr
     let names = stage.apps.iter().map(|app| app.zoo.card.name.clone());
     let client = Client::new(server.http, names).map_err(DemoError::Server)?;
     let phase = Duration::from_secs_f64(options.phase_s);
-    let (apps, load) = (stage.apps.as_slice(), options.load);
+    let apps = stage.apps.as_slice();
+    let load = options.load.min(RATE_MAX_PER_S / mean_capacity(apps));
     let mut show = Show {
+        load,
         rate_per_s: load * mean_capacity(apps),
         phase: workload(apps, options.seed, load)?.phase(phase),
         between: workload(apps, options.seed ^ BETWEEN, load)?,
@@ -114,6 +120,8 @@ fn mean_capacity(apps: &[StageApp]) -> f64 {
 
 struct Show {
     stage: Stage,
+    /// Share of the capacity that is offered.
+    load: f64,
     /// Mean rate of all requests.
     rate_per_s: f64,
     server: ServerProcess,
@@ -229,7 +237,7 @@ impl Show {
         let scores = options.names.iter().zip(&self.scores).zip(simulated);
         let counted = || self.scores.iter().map(|it| &it.all).chain([&self.other]);
         Ok(DemoReport {
-            load: options.load,
+            load: self.load,
             rate_per_s: self.rate_per_s,
             policies: scores
                 .map(|((name, scores), simulated)| Row::new(name, scores, simulated, &apps, time))

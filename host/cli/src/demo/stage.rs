@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use switchyard_core::catalog::{Catalog, Penalty, Variant};
 use switchyard_core::ids::{AppId, WorkerId};
+use switchyard_executor::DeviceName;
 use switchyard_models::zoo::ZooApp;
 use tempfile::TempDir;
 use toml::{Table, Value};
@@ -141,7 +142,12 @@ fn configuration(options: &DemoOptions, folder: &Path) -> Result<String, DemoErr
         let path = std::path::absolute(path).map_err(DemoError::input)?;
         Ok::<_, DemoError>(Value::String(path.to_string_lossy().into_owned()))
     };
-    let mut config: Table = SHIPPED.parse().map_err(DemoError::input)?;
+    let shipped = match options.device {
+        DeviceName::Cpu => SHIPPED.to_owned(),
+        // Workers are named after their device.
+        DeviceName::Cuda(_) => SHIPPED.replace("\"cpu-", "\"gpu-"),
+    };
+    let mut config: Table = shipped.parse().map_err(DemoError::input)?;
     let table = |config: &mut Table, name: &str, field: &str, value: Value| {
         let section = config
             .entry(name)
