@@ -85,6 +85,7 @@ impl<'a> Rounds<'a> {
                 self.candidates(device),
                 self.queues,
                 self.settings.batch_max,
+                self.settings.margin_us,
             ),
         }
     }
@@ -92,7 +93,11 @@ impl<'a> Rounds<'a> {
     /// When the first batch of a worker must start, in microseconds from now.
     pub(crate) fn next_start_us(&self, worker: WorkerId) -> Option<f64> {
         let device = self.devices.iter().position(|d| d.worker == worker)?;
-        symphony::next_start_us(self.candidates(device), self.queues)
+        symphony::next_start_us(
+            self.candidates(device),
+            self.queues,
+            self.settings.margin_us,
+        )
     }
 
     /// Records that the worker serves a candidate.

@@ -6,6 +6,9 @@ use switchyard_sdk::settings::{parse, require};
 /// Upper bound of `lookahead`: each round multiplies the cost by the number of queues.
 const LOOKAHEAD_MAX: u32 = 3;
 
+/// Upper bound of `margin_us`.
+const MARGIN_MAX_US: f64 = 1e6;
+
 /// The settings of stability. The default is the published scheduler.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -31,6 +34,9 @@ pub(crate) struct StabilitySettings {
     pub(crate) lookahead: u32,
     /// Prefers the queues whose service makes the fewest requests late; not in the paper.
     pub(crate) protect: bool,
+    /// Symphony's batches start this much before the last moment; in the paper 0.
+    /// Range: 0 to 1000000.
+    pub(crate) margin_us: f64,
 }
 
 /// The schedulers of sections V, VI-A and VI-H.
@@ -102,6 +108,7 @@ impl Default for StabilitySettings {
             deadlines: Deadlines::Request,
             lookahead: 1,
             protect: false,
+            margin_us: 2_000.0,
         }
     }
 }
@@ -120,6 +127,8 @@ impl StabilitySettings {
         require(is_positive, "clip", "must be above 0")?;
         let looks = (1..=LOOKAHEAD_MAX).contains(&settings.lookahead);
         require(looks, "lookahead", "must be 1 to 3")?;
+        let has_margin = (0.0..=MARGIN_MAX_US).contains(&settings.margin_us);
+        require(has_margin, "margin_us", "must be 0 to 1000000")?;
         Ok(settings)
     }
 

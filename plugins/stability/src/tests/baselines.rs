@@ -72,18 +72,33 @@ fn all_final_deadline_aware_chooses_by_score_alone() {
 #[test]
 fn symphony_waits_until_the_oldest_task_must_start() {
     let catalog = two();
-    let json = policy("symphony");
+    let json = r#"{"policy": "symphony", "margin_us": 0}"#;
     // Slow must start at 50 - 10 - 20 = 20 ms from now, quick at 50 - 5 - 10 = 35.
     let window = waiting(&catalog, &[("slow", 10), ("quick", 5)]);
-    let decisions = decide(&catalog, &json, window);
+    let decisions = decide(&catalog, json, window);
     assert_eq!(decisions.batches, []);
     assert_eq!(decisions.wake_us, Some(1_000_000 + 20_000));
     // Then it starts, although its queue is shorter.
     let requests = [("slow", 30), ("quick", 25), ("quick", 2)];
-    assert_eq!(served(&catalog, &json, &requests), (FINAL, vec![1]));
+    assert_eq!(served(&catalog, json, &requests), (FINAL, vec![1]));
     // Of two overdue queues the one that had to start first: -10 against 0.
     let requests = [("slow", 40), ("quick", 40)];
-    assert_eq!(served(&catalog, &json, &requests).1, [1]);
+    assert_eq!(served(&catalog, json, &requests).1, [1]);
+}
+
+#[test]
+fn symphony_starts_earlier_by_its_margin() {
+    let catalog = two();
+    let requests = [("slow", 10), ("quick", 5)];
+    for (json, wake_us) in [
+        (r#"{"policy": "symphony"}"#, 18_000),
+        (r#"{"policy": "symphony", "margin_us": 5000}"#, 15_000),
+    ] {
+        let decisions = decide(&catalog, json, waiting(&catalog, &requests));
+        assert_eq!(decisions.wake_us, Some(1_000_000 + wake_us), "{json}");
+    }
+    let json = r#"{"policy": "symphony", "margin_us": 21000}"#;
+    assert_eq!(served(&catalog, json, &requests), (FINAL, vec![1]));
 }
 
 #[test]
