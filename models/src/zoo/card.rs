@@ -14,6 +14,6 @@ pub use self::app::{
     ANSWER, APP_CARD, AppCard, EMBEDDING, Penalty, SneakPeekCard, ValidationCard, VoteCard,
 };
 pub use self::tensor::{OPEN, TensorCard};
-pub use self::variant::{ExitCard, Provenance, VARIANT_CARD, VariantCard};
+pub use self::variant::{ExitCard, MeasuredMemory, Provenance, VARIANT_CARD, VariantCard};
 pub use crate::networks::datatype::Datatype;
 pub use crate::networks::task::Task;

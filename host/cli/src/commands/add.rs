@@ -8,7 +8,7 @@ use serde::Serialize;
 use switchyard_core::ids::VariantId;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{Device, ModelSource, trial};
-use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
+use switchyard_models::card::{APP_CARD, MeasuredMemory, Task, VARIANT_CARD};
 use switchyard_models::networks::bert::Pooling;
 use switchyard_models::onnx::{OnnxScores, engine_of};
 use switchyard_models::zoo::{Description, Preprocessing, Statement, describe};
@@ -18,6 +18,7 @@ use super::config_file::Changed;
 use super::failure::Failure;
 use super::output::{Folders, check_file, check_folder};
 use super::print;
+use super::resident;
 use super::running::{self, Taken};
 
 /// Serve a model from its own files: writes its cards, tries it and names it in a configuration
@@ -275,8 +276,11 @@ impl AddArgs {
             Some(quality) => format!("quality {quality}, as stated"),
             None => "quality unknown: --quality states it".to_owned(),
         };
+        let memory = card.memory.as_ref().map_or(String::new(), |memory| {
+            format!(" in {:.1} MiB", memory.bytes as f64 / f64::from(1 << 20))
+        });
         format!(
-            "added {app}/{}: {} parameters on {engine}, batches of 1 to {}, {quality}",
+            "added {app}/{}: {} parameters on {engine}{memory}, batches of 1 to {}, {quality}",
             card.name, card.parameters, card.max_batch,
         )
     }
@@ -326,24 +330,36 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     copied.map(drop)
 }
 
-/// Reads the cards as a server does, and runs one input and, where the card allows it, two. A graph
-/// that cannot run two gets batches of one.
+/// Reads the cards as a server does, measures the memory of a graph, and runs one input and, where the
+/// card allows it, two. A graph that cannot run two gets batches of one.
 fn try_out(card: &mut VariantCard, draft: &Path, app: &str) -> Result<(), Failure> {
     let zoo = Zoo::open(draft).map_err(Failure::input)?;
     let manifest = Manifest::all(&zoo).map_err(Failure::input)?;
     // The only variant of the draft.
-    let loaded = manifest.source.load(VariantId(0), &Device::Cpu);
-    let loaded = loaded.map_err(Failure::input)?;
-    trial::run(&loaded, &Device::Cpu).map_err(Failure::input)?;
-    if card.max_batch == 1 {
-        return Ok(());
+    let (loaded, kept) = resident::kept_by(|| {
+        let loaded = manifest.source.load(VariantId(0), &Device::Cpu);
+        let loaded = loaded.map_err(Failure::input)?;
+        trial::run(&loaded, &Device::Cpu).map_err(Failure::input)?;
+        Ok(loaded)
+    });
+    let loaded = loaded?;
+    if let Architecture::Onnx(_) = card.architecture {
+        // With the facts that the file has.
+        let read = VariantCard::read(&draft.join(app).join(&card.name).join(VARIANT_CARD));
+        if let Architecture::Onnx(spec) = &read.map_err(Failure::input)?.architecture {
+            card.memory = kept.map(|bytes| MeasuredMemory {
+                engine: engine_of(spec).to_owned(),
+                bytes,
+            });
+        }
     }
-    if let Err(error) = trial::run_rows(&loaded, 2) {
+    if card.max_batch > 1
+        && let Err(error) = trial::run_rows(&loaded, 2)
+    {
         print::note(format!(
             "batches of 1, because two requests do not run together: {error}"
         ));
         card.max_batch = 1;
-        write_card(&draft.join(app).join(&card.name).join(VARIANT_CARD), card)?;
     }
-    Ok(())
+    write_card(&draft.join(app).join(&card.name).join(VARIANT_CARD), card)
 }

@@ -120,6 +120,7 @@ impl Statement {
                 confusion: Vec::new(),
             }],
             quality_unknown: self.quality.is_none(),
+            memory: None,
             provenance: Provenance {
                 command: self.command.clone(),
                 seed: 0,
