@@ -13,7 +13,7 @@
 //! - `wasi`: the empty world of components that import WASI
 //! - `guest`: an instance behind the core's trait; a fault ends the instance
 //! - [`trial`]: made windows of every shape, for trials of policies
-//! - [`history`]: the versions that served before, for rollback
+//! - [`history`]: the versions that served before, for rollback; [`store`]: the same on disk
 //! - [`recording`]: windows and plans in a file, to be read again
 //!
 //! A bad policy never stops the server: every fault of its becomes a `PolicyFault` or a
@@ -28,6 +28,7 @@ pub mod limits;
 pub mod loader;
 pub mod recording;
 pub mod settings;
+pub mod store;
 pub mod ticker;
 pub mod trial;
 pub mod watcher;
@@ -39,6 +40,7 @@ mod compiler;
 mod contract;
 mod fault;
 mod guest;
+mod hash;
 mod host_state;
 mod interface;
 mod log_quota;
@@ -57,5 +59,6 @@ pub use history::{PolicyHistory, PolicyVersion};
 pub use interface::ComponentInterface;
 pub use limits::Limits;
 pub use loader::{LoadError, LoadReport, Loaded, Loader, LoaderOptions};
+pub use store::{StoreError, VersionStore};
 pub use usage::PolicyUsage;
 pub use watcher::{PolicyFileEvent, PolicyWatcher};

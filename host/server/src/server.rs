@@ -144,7 +144,8 @@ impl Server {
             Arc::clone(pools.admin()),
             pools.registry().clone(),
             pools.clock(),
-        );
+        )
+        .with_operators(config.server.operators.clone());
         let admin = tokio::spawn(admin::serve(listeners.admin, admin));
         let failed_pool = || {
             let pools = pools.all();

@@ -165,6 +165,19 @@ impl Process {
             .collect()
     }
 
+    /// Starts it anew after its end, with the same configuration.
+    pub(crate) fn again(mut self) -> Self {
+        let empty = TempDir::new().unwrap();
+        let folder = std::mem::replace(&mut self.folder, empty);
+        let file = folder.path().join("switchyard.toml");
+        let mut process = Self::start_by(switchyard(), &file, folder);
+        let listening = process.wait_for_line("listening");
+        let address = |name: &str| listening[name].as_str().unwrap().parse().unwrap();
+        (process.http, process.admin) = (address("http"), address("admin"));
+        process.wait_for_line("policy switched");
+        process
+    }
+
     /// The policy that is followed.
     pub(crate) fn policy(&self) -> PathBuf {
         self.folder.path().join("active.wasm")
