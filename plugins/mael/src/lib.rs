@@ -239,7 +239,7 @@ impl Mael {
             None => {
                 let cost =
                     self.models
-                        .preferred(request.app(), queue.worker, request.min_accuracy())?;
+                        .preferred(request.app(), queue.worker, request.min_quality())?;
                 match (cost.slices.is_empty(), self.slices()) {
                     (true, _) => (cost.latency_us, RunLength::Short),
                     (false, false) => (cost.latency_us, RunLength::Long),

@@ -5,10 +5,15 @@ mod latency;
 use std::ops::Deref;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
+use crate::host;
 use crate::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
 use latency::LatencyTable;
 
-pub use raw::Penalty;
+pub use raw::{Capabilities, Penalty, Task};
+
+/// The quality that stands for an unknown one: the same for all, so that policies compare such variants
+/// by their latencies.
+pub const UNKNOWN_QUALITY: f64 = 0.5;
 
 /// The catalog with precomputed look-ups, each in constant time. Made once per change of the
 /// catalog.
@@ -20,7 +25,7 @@ pub struct Catalog {
     latencies: LatencyTable,
 }
 
-/// One application. Dereferences to the record of the contract (`name`, `classes`, `slo`,
+/// One application. Dereferences to the record of the contract (`name`, `task`, `classes`, `slo`,
 /// `penalty`, `prior`, `frequencies`, `sneakpeek`, `drops_late`).
 #[derive(Clone, Copy, Debug)]
 pub struct App<'a> {
@@ -40,7 +45,7 @@ pub struct Variant<'a> {
 }
 
 /// One worker as configured. Dereferences to the record of the contract (`name`,
-/// `memory_bytes`, `queue_max`, `parked_max`). Its state is in the window.
+/// `memory_bytes`, `queue_max`, `parked_max`, `can`, `transfer`). Its state is in the window.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerSpec<'a> {
     /// Its position in the catalog.
@@ -150,6 +155,40 @@ impl Catalog {
         }
     }
 
+    /// Writes one line to the log for each app whose variants are not compared by measured accuracy: it
+    /// does not classify, or the quality of a variant is unknown. For a policy's `configure`.
+    pub fn log_quality(&self) {
+        for app in self.apps() {
+            if !app.classifies() {
+                let line = format!(
+                    "app {}: no classes (task {:?}): its variants compare by profiled quality, without \
+                     recall and evidence",
+                    app.name, app.task
+                );
+                host::log(host::Level::Info, &line);
+            }
+            let is_unknown =
+                |variant: &Variant<'_>| variant.exits.iter().any(|e| e.quality.is_none());
+            let unknown = self.variants_of(app.id).filter(is_unknown);
+            let names: Vec<_> = unknown.map(|variant| variant.raw.name.as_str()).collect();
+            if !names.is_empty() {
+                let line = format!(
+                    "app {}: the quality of {} is unknown and counts as {UNKNOWN_QUALITY}; the card of a \
+                     variant states it",
+                    app.name,
+                    names.join(", ")
+                );
+                host::log(host::Level::Warn, &line);
+            }
+        }
+    }
+
+    /// Multiplies the latencies by the slowdown of each kind of workers, as a window shows it; none:
+    /// as profiled. Load times stay as profiled.
+    pub(crate) fn follow(&mut self, slowdown: Option<&[f64]>) {
+        self.latencies.follow(slowdown.unwrap_or_default());
+    }
+
     /// Number of worker kinds.
     pub fn kinds(&self) -> usize {
         self.raw.kinds.len()
@@ -227,6 +266,12 @@ impl<'a> App<'a> {
     pub fn variants(self) -> &'a [VariantId] {
         self.variants
     }
+
+    /// Whether its answers are classes. If not, it has no classes, recall or evidence, and variants
+    /// compare by their quality alone.
+    pub fn classifies(self) -> bool {
+        self.raw.task == Task::Classify
+    }
 }
 
 impl<'a> Deref for App<'a> {
@@ -262,9 +307,17 @@ impl<'a> Variant<'a> {
         &self.raw.exits[id.index()]
     }
 
-    /// Profiled accuracy of its last exit, 0 to 1.
-    pub fn accuracy(self) -> f64 {
-        self.exit(self.last_exit()).accuracy
+    /// Profiled quality of its last exit, 0 to 1; [`UNKNOWN_QUALITY`] if it is unknown.
+    pub fn quality(self) -> f64 {
+        self.quality_of(self.last_exit())
+    }
+
+    /// Profiled quality of an exit, 0 to 1; [`UNKNOWN_QUALITY`] if it is unknown.
+    ///
+    /// # Panics
+    /// The variant has no such exit.
+    pub fn quality_of(self, exit: ExitId) -> f64 {
+        self.exit(exit).quality.unwrap_or(UNKNOWN_QUALITY)
     }
 }
 
@@ -281,6 +334,12 @@ impl WorkerSpec<'_> {
     /// Which profile applies to it.
     pub fn kind(self) -> KindId {
         KindId(self.raw.kind)
+    }
+
+    /// Time that the inputs and answers of a batch take to it and back, in microseconds; 0 for a worker
+    /// in the host's process.
+    pub fn transfer_us(self) -> u64 {
+        self.raw.transfer
     }
 }
 

@@ -77,6 +77,9 @@ impl<P: Policy> Runner<P> {
     /// The window does not fit the catalog; or the policy's own error.
     pub fn schedule(&mut self, window: &raw::Window) -> Result<raw::Plan, String> {
         self.index.fill(&self.catalog, window)?;
+        if self.policy.follows_slowdown() {
+            self.catalog.follow(window.slowdown.as_deref());
+        }
         let view = Window::new(&self.catalog, window, &self.index);
         let mut plan = PlanBuilder::new(view);
         self.policy.schedule(&view, &mut plan)?;

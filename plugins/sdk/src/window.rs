@@ -4,19 +4,27 @@ mod index;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
-use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+use crate::ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
 
 pub use index::Index;
 pub use raw::{Causes, Outcome};
 
-/// [`raw::Workers::running_variant`] of an idle worker.
-const IDLE: u32 = u32::MAX;
+/// The columns of a window in which nothing is pending.
+static NOTHING_PENDING: raw::Requests = raw::Requests {
+    id: Vec::new(),
+    app: Vec::new(),
+    arrival: Vec::new(),
+    deadline: Vec::new(),
+    priority: Vec::new(),
+    min_quality: Vec::new(),
+};
 
 /// One scheduling window.
 #[derive(Clone, Copy)]
 pub struct Window<'a> {
     catalog: &'a Catalog,
     raw: &'a raw::Window,
+    requests: &'a raw::Requests,
     index: &'a Index,
 }
 
@@ -102,6 +110,7 @@ impl<'a> Window<'a> {
         Self {
             catalog,
             raw,
+            requests: raw.requests.as_ref().unwrap_or(&NOTHING_PENDING),
             index,
         }
     }
@@ -128,12 +137,12 @@ impl<'a> Window<'a> {
 
     /// Number of pending requests.
     pub fn len(&self) -> usize {
-        self.raw.requests.id.len()
+        self.requests.id.len()
     }
 
     /// Nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.raw.requests.id.is_empty()
+        self.requests.id.is_empty()
     }
 
     /// Pending requests, oldest arrival first.
@@ -178,10 +187,15 @@ impl<'a> Window<'a> {
             .filter(|request| request.progress().is_none())
     }
 
+    /// Whether any pending request has run some stages.
+    pub fn any_parked(&self) -> bool {
+        self.raw.progress.is_some()
+    }
+
     /// Parked requests of a worker, sorted by progress, then by arrival: requests of equal progress
     /// can share a batch.
     pub fn parked_on(&self, worker: WorkerId) -> Vec<(Progress, RequestRef<'a>)> {
-        let parked = self.raw.requests.progress.iter();
+        let parked = self.raw.progress.iter().flatten();
         let mut parked: Vec<_> = parked
             .filter(|p| p.worker == worker.0 && (p.index as usize) < self.len())
             .map(|p| (Progress::from_raw(p), self.request(p.index as usize)))
@@ -229,30 +243,29 @@ impl<'a> Window<'a> {
             .unwrap_or(0.0)
     }
 
+    /// Observed over profiled latency of a kind of workers: 1 as fast as profiled, and while the
+    /// host's predictions keep to the profile.
+    pub fn slowdown(&self, kind: KindId) -> f64 {
+        let slowdown = self.raw.slowdown.as_ref();
+        slowdown
+            .and_then(|by_kind| by_kind.get(kind.index()).copied())
+            .unwrap_or(1.0)
+    }
+
     /// Requests that are not pending, worker by worker in running order. Empty unless
     /// `WindowFields::PLACED` was asked for.
     pub fn placed(&self) -> impl ExactSizeIterator<Item = Placed> + use<'a> {
-        let placed = &self.raw.placed;
-        (0..placed.id.len()).map(move |i| Placed {
-            id: RequestId(placed.id[i]),
-            app: AppId(placed.app[i]),
-            arrival_us: placed.arrival[i],
-            deadline_us: placed.deadline[i],
-            worker: WorkerId(placed.worker[i]),
-            variant: VariantId(placed.variant[i]),
-            batch: Some(BatchId(placed.batch[i])).filter(|batch| batch.0 != 0),
-            state: match placed.state[i] {
-                0 => PlacedState::Lane,
-                1 => PlacedState::Queued,
-                _ => PlacedState::Running,
-            },
-        })
+        let placed = self.raw.placed.as_ref();
+        let rows = placed.map_or(0, |placed| placed.id.len());
+        // There is a row for each position only if there are columns.
+        (0..rows).map(move |i| Placed::from_raw(placed.expect("columns with rows"), i))
     }
 
     /// Requests that ended since the last window. Empty unless `WindowFields::COMPLETIONS` was asked
     /// for.
     pub fn completions(&self) -> impl ExactSizeIterator<Item = Completion> + use<'a> {
-        self.raw.completions.iter().map(|c| Completion {
+        let completions = self.raw.completions.as_deref().unwrap_or_default();
+        completions.iter().map(|c| Completion {
             id: RequestId(c.id),
             app: AppId(c.app),
             outcome: c.outcome,
@@ -308,15 +321,24 @@ impl<'a> RequestRef<'a> {
         self.columns().priority[self.at]
     }
 
-    /// Least accuracy that the client asks for; 0 asks for none.
-    pub fn min_accuracy(self) -> f64 {
-        f64::from(self.columns().min_accuracy[self.at])
+    /// Least quality that the client asks for; 0 asks for none.
+    pub fn min_quality(self) -> f64 {
+        f64::from(self.columns().min_quality[self.at])
+    }
+
+    /// Its cost in rows of the profile: a batch takes as long as a profiled one of as many requests
+    /// as the costs of its requests add up to. 1 for a request as long as those of the profile.
+    pub fn cost(self) -> f64 {
+        let costs = self.window.raw.cost.as_ref();
+        let cost = costs.and_then(|costs| costs.get(self.at).copied());
+        cost.map_or(1.0, f64::from)
     }
 
     /// The stages it has run; none if it has run no stage.
     pub fn progress(self) -> Option<Progress> {
         let at = self.window.index.progress_of(self.at)?;
-        self.columns().progress.get(at).map(Progress::from_raw)
+        let progress = self.window.raw.progress.as_deref()?;
+        progress.get(at).map(Progress::from_raw)
     }
 
     /// Labels of its nearest neighbours, one count per class of its app; none until they are ready.
@@ -324,11 +346,12 @@ impl<'a> RequestRef<'a> {
     pub fn evidence(self) -> Option<&'a [u32]> {
         let start = self.window.index.evidence_of(self.at)?;
         let classes = self.window.catalog.app(self.app()).classes.len();
-        self.columns().evidence_counts.get(start..start + classes)
+        let evidence = self.window.raw.evidence.as_ref()?;
+        evidence.counts.get(start..start + classes)
     }
 
     fn columns(self) -> &'a raw::Requests {
-        &self.window.raw.requests
+        self.window.requests
     }
 }
 
@@ -348,7 +371,7 @@ impl WorkerRef<'_> {
 
     /// It takes dispatches.
     pub fn is_up(&self) -> bool {
-        self.columns().up[self.at] != 0
+        self.state().up
     }
 
     /// It is up with nothing running and nothing queued.
@@ -358,39 +381,50 @@ impl WorkerRef<'_> {
 
     /// When the running batch is expected to end, on the host's clock; not after now if none runs.
     pub fn busy_until_us(&self) -> u64 {
-        self.columns().busy_until[self.at]
+        self.state().busy_until
     }
 
     /// When it could start a new batch, on the host's clock: after its running and queued ones, and
     /// never in the past.
     pub fn free_at_us(&self) -> u64 {
-        self.columns().free_at[self.at].max(self.window.raw.now)
+        self.state().free_at.max(self.window.raw.now)
     }
 
     /// When the running batch began, on the host's clock.
     pub fn running_since_us(&self) -> Option<u64> {
-        self.running_variant()
-            .map(|_| self.columns().running_since[self.at])
+        self.running_variant().map(|_| self.state().running_since)
     }
 
     /// Variant of the running batch.
     pub fn running_variant(&self) -> Option<VariantId> {
-        Some(VariantId(self.columns().running_variant[self.at])).filter(|v| v.0 != IDLE)
+        self.state().running_variant.map(VariantId)
     }
 
     /// Batches that wait in its queue.
     pub fn queued(&self) -> u32 {
-        self.columns().queued[self.at]
+        self.state().queued
     }
 
     /// Requests parked here.
     pub fn parked(&self) -> u32 {
-        self.columns().parked[self.at]
+        self.state().parked
     }
 
     /// Bytes not taken by resident variants.
     pub fn free_memory_bytes(&self) -> u64 {
-        self.columns().free_memory[self.at]
+        self.state().free_memory
+    }
+
+    /// Its lives so far, from 1 on: one more each time that it came back without its resident
+    /// variants and parked requests.
+    pub fn incarnation(&self) -> u32 {
+        self.state().incarnation
+    }
+
+    /// Observed over profiled latency of its kind of workers.
+    pub fn slowdown(&self) -> f64 {
+        self.window
+            .slowdown(self.window.catalog.worker(self.id()).kind())
     }
 
     /// Whether a variant is in its memory. Needs `WindowFields::RESIDENTS`.
@@ -398,8 +432,29 @@ impl WorkerRef<'_> {
         self.window.index.holds(self.id(), variant)
     }
 
-    fn columns(&self) -> &raw::Workers {
-        &self.window.raw.workers
+    fn state(&self) -> &raw::WorkerState {
+        &self.window.raw.workers[self.at]
+    }
+}
+
+// === impl Placed ===
+
+impl Placed {
+    fn from_raw(placed: &raw::Placed, i: usize) -> Self {
+        Self {
+            id: RequestId(placed.id[i]),
+            app: AppId(placed.app[i]),
+            arrival_us: placed.arrival[i],
+            deadline_us: placed.deadline[i],
+            worker: WorkerId(placed.worker[i]),
+            variant: VariantId(placed.variant[i]),
+            batch: Some(BatchId(placed.batch[i])).filter(|batch| batch.0 != 0),
+            state: match placed.state[i] {
+                0 => PlacedState::Lane,
+                1 => PlacedState::Queued,
+                _ => PlacedState::Running,
+            },
+        }
     }
 }
 

@@ -101,7 +101,7 @@ impl Policy for Selection {
                 waiting: window.fresh_of(id).peekable(),
             })
             .collect();
-        let is_parked = !window.raw().requests.progress.is_empty();
+        let is_parked = window.any_parked();
         for worker in window.workers().filter(WorkerRef::is_idle) {
             // Parked requests first: only this worker has their activations.
             if is_parked && plan.resume_parked(worker.id()) > 0 {

@@ -2,7 +2,7 @@
 //! worker too small for a variant, kinds that differ, evidence, an app that drops late requests.
 
 use switchyard_core::catalog::{
-    App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
+    App, Capabilities, Catalog, Exit, Late, Penalty, SneakPeekModel, Task, Variant, WorkerSpec,
 };
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
@@ -89,6 +89,7 @@ fn app(name: &str, classes: &[&str], penalty: Penalty, has_evidence: bool) -> Ap
     let count = classes.len();
     App {
         name: name.to_owned(),
+        task: Task::Classify,
         classes: classes.iter().map(|&class| class.to_owned()).collect(),
         slo: Micros::from_millis(100),
         penalty,
@@ -125,6 +126,7 @@ fn variant(name: &str, app: u32, exits: &[(u32, f64)], memory_bytes: u64) -> Var
         exits: exits.iter().map(exit).collect(),
         memory_bytes,
         max_batch: 16,
+        quality_unknown: false,
     }
 }
 
@@ -135,6 +137,8 @@ fn worker(name: &str, kind: u32, memory_bytes: u64) -> WorkerSpec {
         memory_bytes,
         queue_max: 8,
         parked_max: 32,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     }
 }
 

@@ -151,6 +151,7 @@ fn idle(catalog: &Catalog) -> Window {
         workers.queued.push(0);
         workers.parked.push(0);
         workers.up.push(1);
+        workers.incarnation.push(1);
         let held = (0u32..).zip(&catalog.variants).find(|(_, variant)| {
             w.is_multiple_of(2) && variant.memory_bytes <= worker.memory_bytes
         });

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Policy, PolicyFault};
@@ -111,11 +113,14 @@ pub(crate) fn catalog() -> Catalog {
         memory_bytes: 1 << 30,
         queue_max: 4_096,
         parked_max: 0,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     };
     Catalog {
         generation: 1,
         apps: vec![App {
             name: "heart".to_owned(),
+            task: Task::Classify,
             classes: vec!["normal".to_owned(), "other".to_owned()],
             slo: Micros(100_000),
             penalty: Penalty::Linear,
@@ -137,6 +142,7 @@ pub(crate) fn catalog() -> Catalog {
             }],
             memory_bytes: 1 << 20,
             max_batch: 8,
+            quality_unknown: false,
         }],
         kinds: vec!["cpu".to_owned()],
         workers: vec![worker("one"), worker("two")],
@@ -170,6 +176,7 @@ pub(crate) fn window(id: u64, pending: u64) -> Window {
         window.workers.parked.push(0);
         window.workers.free_memory.push(1 << 30);
         window.workers.up.push(1);
+        window.workers.incarnation.push(1);
     }
     window.arrival_rate.push(10.0);
     window

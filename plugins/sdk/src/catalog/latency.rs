@@ -14,7 +14,14 @@ pub(crate) struct LatencyTable {
     variant_ranges: Vec<(usize, u32)>,
     /// Start and length in `values`.
     ranges: Vec<(u32, u32)>,
+    /// Latencies in microseconds, kind by kind.
     values: Vec<u64>,
+    /// `values` as profiled, once they are multiplied by a slowdown; empty before.
+    profiled: Vec<u64>,
+    /// Where each kind's values end.
+    kind_ends: Vec<usize>,
+    /// By kind, the slowdown that `values` contain; empty: none.
+    slowdown: Vec<f64>,
     /// Per (kind, variant), in microseconds.
     loads: Vec<u64>,
 }
@@ -54,8 +61,31 @@ impl LatencyTable {
                 let points = equal_range(&points, (kind, v), |point| (point.kind, point.variant));
                 table.add_variant(variant, points);
             }
+            table.kind_ends.push(table.values.len());
         }
         table
+    }
+
+    /// Multiplies the profiled latencies of each kind by its slowdown; without an entry by 1.
+    pub(crate) fn follow(&mut self, slowdown: &[f64]) {
+        if slowdown == self.slowdown {
+            return;
+        }
+        if self.profiled.is_empty() {
+            self.profiled.clone_from(&self.values);
+        }
+        self.slowdown.clear();
+        self.slowdown.extend_from_slice(slowdown);
+        let mut start = 0;
+        for (kind, &end) in self.kind_ends.iter().enumerate() {
+            let factor = slowdown.get(kind).copied().unwrap_or(1.0);
+            let profiled = &self.profiled[start..end];
+            for (value, &profiled) in self.values[start..end].iter_mut().zip(profiled) {
+                // Exact below 2^53 us; the host rounds down too.
+                *value = (profiled as f64 * factor) as u64;
+            }
+            start = end;
+        }
     }
 
     /// Latencies of one range by batch, empty if it was not measured.

@@ -165,7 +165,7 @@ fn min_accuracy_holds_if_some_model_reaches_it() {
     // Only fast is in time with 12 ms, but the client asks for 0.85.
     let window = |least| {
         let window = WindowBuilder::new(&catalog).all_resident().request("heart");
-        window.slack_us(12_000).min_accuracy(least)
+        window.slack_us(12_000).min_quality(least)
     };
     assert_eq!(
         decide(&catalog, "{}", window(0.0)).batches,
