@@ -60,24 +60,26 @@ struct Columns {
 }
 
 fn main() {
-    println!(
-        "pending | workers | native us | lists us | columns us | groups us | records us | words us | calls us"
-    );
-    println!(
-        "------- | ------- | --------- | -------- | ---------- | --------- | ---------- | -------- | --------"
-    );
-    for (pending, workers) in [(0, 8), (1, 8), (64, 8), (1_024, 8), (0, 64), (1_024, 64)] {
+    let layouts = ["lists", "columns", "groups", "records", "words", "calls"];
+    print!("pending | workers | native us");
+    layouts.iter().for_each(|layout| print!(" | {layout:>7} us (x)"));
+    println!();
+    for (pending, workers) in [
+        (0, 2),
+        (0, 8),
+        (0, 64),
+        (1, 2),
+        (1, 8),
+        (64, 8),
+        (1_024, 8),
+        (1_024, 64),
+    ] {
         let row = measure(&Columns::new(pending, workers));
-        println!(
-            "{pending:>7} | {workers:>7} | {:>9.2} | {:>8.2} | {:>10.2} | {:>9.2} | {:>10.2} | {:>8.2} | {:>8.2}",
-            row[0], row[1], row[2], row[3], row[4], row[5], row[6]
-        );
-        if (pending, workers) == (0, 8) {
-            println!(
-                "  empty |         |         - |     {:.2} (any layout)",
-                row[7]
-            );
+        print!("{pending:>7} | {workers:>7} | {:>9.2}", row[0]);
+        for time in &row[1..7] {
+            print!(" | {time:>6.2} ({:>4.1})", time / row[0]);
         }
+        println!(" | empty call {:.2}", row[7]);
     }
 }
 

@@ -9,6 +9,9 @@ use crate::ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId}
 pub use index::Index;
 pub use raw::{Causes, Outcome};
 
+/// [`raw::Workers::running_variant`] of an idle worker.
+const IDLE: u32 = u32::MAX;
+
 /// The columns of a window in which nothing is pending.
 static NOTHING_PENDING: raw::Requests = raw::Requests {
     id: Vec::new(),
@@ -371,7 +374,7 @@ impl WorkerRef<'_> {
 
     /// It takes dispatches.
     pub fn is_up(&self) -> bool {
-        self.state().up
+        self.columns().up[self.at] != 0
     }
 
     /// It is up with nothing running and nothing queued.
@@ -381,44 +384,44 @@ impl WorkerRef<'_> {
 
     /// When the running batch is expected to end, on the host's clock; not after now if none runs.
     pub fn busy_until_us(&self) -> u64 {
-        self.state().busy_until
+        self.columns().busy_until[self.at]
     }
 
     /// When it could start a new batch, on the host's clock: after its running and queued ones, and
     /// never in the past.
     pub fn free_at_us(&self) -> u64 {
-        self.state().free_at.max(self.window.raw.now)
+        self.columns().free_at[self.at].max(self.window.raw.now)
     }
 
     /// When the running batch began, on the host's clock.
     pub fn running_since_us(&self) -> Option<u64> {
-        self.running_variant().map(|_| self.state().running_since)
+        self.running_variant().map(|_| self.columns().running_since[self.at])
     }
 
     /// Variant of the running batch.
     pub fn running_variant(&self) -> Option<VariantId> {
-        self.state().running_variant.map(VariantId)
+        Some(VariantId(self.columns().running_variant[self.at])).filter(|v| v.0 != IDLE)
     }
 
     /// Batches that wait in its queue.
     pub fn queued(&self) -> u32 {
-        self.state().queued
+        self.columns().queued[self.at]
     }
 
     /// Requests parked here.
     pub fn parked(&self) -> u32 {
-        self.state().parked
+        self.columns().parked[self.at]
     }
 
     /// Bytes not taken by resident variants.
     pub fn free_memory_bytes(&self) -> u64 {
-        self.state().free_memory
+        self.columns().free_memory[self.at]
     }
 
-    /// Its lives so far, from 1 on: one more each time that it came back without its resident
-    /// variants and parked requests.
+    /// Its incarnation, from 1 on: one more each time that it came back without its resident variants
+    /// and parked requests. 0 while it is away.
     pub fn incarnation(&self) -> u32 {
-        self.state().incarnation
+        self.columns().up[self.at]
     }
 
     /// Observed over profiled latency of its kind of workers.
@@ -432,8 +435,8 @@ impl WorkerRef<'_> {
         self.window.index.holds(self.id(), variant)
     }
 
-    fn state(&self) -> &raw::WorkerState {
-        &self.window.raw.workers[self.at]
+    fn columns(&self) -> &raw::Workers {
+        &self.window.raw.workers
     }
 }
 

@@ -1,11 +1,11 @@
-//! A window in the contract's types: request columns are lent as they are, the rest is copied into
-//! kept buffers. Parts that the policy has not asked for are absent; the window can have them because
+//! A window in the contract's types: columns are lent as they are, the rest is copied into kept
+//! buffers. Parts that the policy has not asked for are absent; the window can have them because
 //! a shadow asked for them.
 
 use switchyard_core::cost::Cost;
 use switchyard_core::policy::WindowFields;
 use switchyard_core::window::{
-    Causes, Completion, End, IDLE, Placed, RequestProgress, Requests, Resident, Window, Workers,
+    Causes, Completion, End, Placed, RequestProgress, Requests, Resident, Window, Workers,
 };
 
 use super::bindings::wit;
@@ -16,7 +16,8 @@ pub(super) struct WindowRows {
     progress: Vec<wit::Progress>,
     /// Empty while every request costs 1.
     cost: Vec<f32>,
-    workers: Vec<wit::WorkerState>,
+    /// By worker: 0 when away, otherwise its incarnation.
+    up: Vec<u32>,
     residents: Vec<wit::Resident>,
     slowdown: Vec<f64>,
     completions: Vec<wit::Completion>,
@@ -26,7 +27,7 @@ impl WindowRows {
     pub(super) fn fill(&mut self, window: &Window, wants: WindowFields) {
         refill(&mut self.progress, &window.requests.progress, progress);
         self.fill_costs(&window.requests);
-        self.fill_workers(&window.workers);
+        self.fill_up(&window.workers);
         let residents = shown(wants.residents, &window.residents);
         refill(&mut self.residents, residents, resident);
         refill(&mut self.slowdown, &window.slowdown, |slowdown| {
@@ -50,20 +51,13 @@ impl WindowRows {
         }
     }
 
-    fn fill_workers(&mut self, from: &Workers) {
-        self.workers.clear();
-        self.workers
-            .extend((0..from.up.len()).map(|w| wit::WorkerState {
-                busy_until: from.busy_until[w],
-                free_at: from.free_at[w],
-                running_since: from.running_since[w],
-                running_variant: Some(from.running_variant[w]).filter(|&variant| variant != IDLE),
-                queued: from.queued[w],
-                parked: from.parked[w],
-                free_memory: from.free_memory[w],
-                up: from.up[w] != 0,
-                incarnation: from.incarnation[w],
-            }));
+    fn fill_up(&mut self, workers: &Workers) {
+        let lives = workers.up.iter().zip(&workers.incarnation);
+        self.up.clear();
+        self.up.extend(lives.map(|(&up, &incarnation)| match up {
+            0 => 0,
+            _ => incarnation,
+        }));
     }
 
     pub(super) fn lend<'a>(&'a self, window: &'a Window, wants: WindowFields) -> wit::Window<'a> {
@@ -75,7 +69,7 @@ impl WindowRows {
             progress: some(&self.progress),
             cost: some(&self.cost),
             evidence: evidence(&window.requests, wants.evidence),
-            workers: &self.workers,
+            workers: workers(&window.workers, &self.up),
             placed: placed(&window.placed, wants.placed),
             residents: some(&self.residents),
             arrival_rate: &window.arrival_rate,
@@ -94,6 +88,19 @@ fn requests(from: &Requests) -> Option<wit::Requests<'_>> {
         priority: &from.priority,
         min_quality: &from.min_accuracy,
     })
+}
+
+fn workers<'a>(from: &'a Workers, up: &'a [u32]) -> wit::Workers<'a> {
+    wit::Workers {
+        busy_until: &from.busy_until,
+        free_at: &from.free_at,
+        running_since: &from.running_since,
+        running_variant: &from.running_variant,
+        queued: &from.queued,
+        parked: &from.parked,
+        free_memory: &from.free_memory,
+        up,
+    }
 }
 
 fn evidence(from: &Requests, wanted: bool) -> Option<wit::Evidence<'_>> {

@@ -132,7 +132,7 @@ fn a_long_task_runs_in_slices_and_shorter_tasks_pass() {
     };
     second.requests = Some(late);
     second.now = policy.due_us;
-    second.workers[0].busy_until = second.now + 20_000;
+    second.workers.busy_until[0] = second.now + 20_000;
     let held = run(&mut policy, &catalog, &second);
     assert!(held.batches.is_empty() && held.wake_us.is_some());
     // A short task passes both.
@@ -165,7 +165,7 @@ fn a_long_task_runs_in_slices_and_shorter_tasks_pass() {
         variant: 0,
         stages_run: 1,
     }]);
-    fourth.workers[0].parked = 1;
+    fourth.workers.parked[0] = 1;
     let goes_on = run(&mut policy, &catalog, &fourth);
     assert_eq!(stages(&goes_on), [(1, (1, 2))]);
 }
@@ -205,7 +205,7 @@ fn slice_mode_with_benefit_stays_on() {
     window.placed.as_mut().unwrap().id[0] = 1;
     window.requests.as_mut().unwrap().id[0] = 2;
     window.now = policy.due_us;
-    window.workers[0].busy_until = window.now + 20_000;
+    window.workers.busy_until[0] = window.now + 20_000;
     let decisions = run(&mut policy, &catalog, &window);
     assert_eq!(stages(&decisions), [(2, (0, 1))]);
     assert!(policy.state.mode.on);

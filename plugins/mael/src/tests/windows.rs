@@ -46,10 +46,10 @@ fn a_short_task_is_queued_before_a_waiting_long_task() {
     let mut policy = Mael::configure(&catalog, "{}").unwrap();
     assert_eq!(workers(&run(&mut policy, &catalog, &window)), [(1, 2)]);
     // With c down and a busy it goes to the head of b's queue.
-    window.workers[2].up = false;
-    window.workers[0].busy_until = window.now + 500_000;
-    window.workers[0].running_variant = Some(0);
-    window.workers[0].free_at = window.now + 500_000;
+    window.workers.up[2] = 0;
+    window.workers.busy_until[0] = window.now + 500_000;
+    window.workers.running_variant[0] = 0;
+    window.workers.free_at[0] = window.now + 500_000;
     let mut policy = Mael::configure(&catalog, "{}").unwrap();
     let mut index = switchyard_sdk::window::Index::default();
     index.fill(&catalog, &window).unwrap();

@@ -47,7 +47,7 @@ fn the_requests_of_each_instance_are_observed() {
         .placed(1, LIGHT, 2, Running, 9_000)
         .placed(1, LIGHT, 0, Lane, 3_000)
         .build();
-    window.workers[0].running_since = window.now - 10_000;
+    window.workers.running_since[0] = window.now - 10_000;
     let decisions = run(&mut policy, &catalog, &window);
     // 1 + 10 * 10 / 40 + 100 * 0.02 + 1000 * 0.003 = 8.5
     let expected = 1.0 / (1.0 + libm::exp(-8.5));

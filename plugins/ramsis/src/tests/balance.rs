@@ -85,12 +85,12 @@ fn requests_join_the_shortest_queue_if_the_tables_say_so() {
     assert_eq!(owned(&policy, 5), [0, 1, 2, 0, 1]);
     // The last worker becomes idle and takes its request; the next requests join it, then the
     // others in turn.
-    window.workers[2].running_variant = None;
+    window.workers.running_variant[2] = u32::MAX;
     window.now += 60_000;
     let decided = batches(run(&mut policy, &catalog, &window));
     assert_eq!(decided[0].0, 2);
     remove(&mut window, 6);
-    window.workers[2].running_variant = Some(0);
+    window.workers.running_variant[2] = 0;
     let requests = window.requests.as_mut().unwrap();
     for id in [9, 10, 11] {
         requests.id.push(id);

@@ -277,21 +277,19 @@ fn requests(window: &raw::Window) -> to::Requests {
     made
 }
 
-fn workers(workers: &[raw::WorkerState]) -> to::Workers {
-    let mut made = to::Workers::default();
-    for worker in workers {
-        made.busy_until.push(worker.busy_until);
-        made.free_at.push(worker.free_at);
-        made.running_since.push(worker.running_since);
-        made.running_variant
-            .push(worker.running_variant.unwrap_or(to::IDLE));
-        made.queued.push(worker.queued);
-        made.parked.push(worker.parked);
-        made.free_memory.push(worker.free_memory);
-        made.up.push(u8::from(worker.up));
-        made.incarnation.push(worker.incarnation);
+fn workers(workers: &raw::Workers) -> to::Workers {
+    to::Workers {
+        busy_until: workers.busy_until.clone(),
+        free_at: workers.free_at.clone(),
+        running_since: workers.running_since.clone(),
+        running_variant: workers.running_variant.clone(),
+        queued: workers.queued.clone(),
+        parked: workers.parked.clone(),
+        free_memory: workers.free_memory.clone(),
+        up: workers.up.iter().map(|&up| u8::from(up != 0)).collect(),
+        // Unknown while the worker is away.
+        incarnation: workers.up.iter().map(|&up| up.max(1)).collect(),
     }
-    made
 }
 
 fn placed(placed: &raw::Placed) -> to::Placed {

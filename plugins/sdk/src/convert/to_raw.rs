@@ -141,7 +141,16 @@ pub(crate) fn empty_window() -> raw::Window {
         progress: None,
         cost: None,
         evidence: None,
-        workers: Vec::new(),
+        workers: raw::Workers {
+            busy_until: Vec::new(),
+            free_at: Vec::new(),
+            running_since: Vec::new(),
+            running_variant: Vec::new(),
+            queued: Vec::new(),
+            parked: Vec::new(),
+            free_memory: Vec::new(),
+            up: Vec::new(),
+        },
         placed: None,
         residents: None,
         arrival_rate: Vec::new(),
@@ -250,18 +259,19 @@ fn evidence(requests: &from::Requests, to: &mut Option<raw::Evidence>) {
     to.counts.clone_from(&requests.evidence_counts);
 }
 
-fn workers(workers: &from::Workers, to: &mut Vec<raw::WorkerState>) {
-    to.clear();
-    to.extend((0..workers.up.len()).map(|w| raw::WorkerState {
-        busy_until: workers.busy_until[w],
-        free_at: workers.free_at[w],
-        running_since: workers.running_since[w],
-        running_variant: Some(workers.running_variant[w]).filter(|&v| v != from::IDLE),
-        queued: workers.queued[w],
-        parked: workers.parked[w],
-        free_memory: workers.free_memory[w],
-        up: workers.up[w] != 0,
-        incarnation: workers.incarnation[w],
+fn workers(workers: &from::Workers, to: &mut raw::Workers) {
+    to.busy_until.clone_from(&workers.busy_until);
+    to.free_at.clone_from(&workers.free_at);
+    to.running_since.clone_from(&workers.running_since);
+    to.running_variant.clone_from(&workers.running_variant);
+    to.queued.clone_from(&workers.queued);
+    to.parked.clone_from(&workers.parked);
+    to.free_memory.clone_from(&workers.free_memory);
+    let lives = workers.up.iter().zip(&workers.incarnation);
+    to.up.clear();
+    to.up.extend(lives.map(|(&up, &incarnation)| match up {
+        0 => 0,
+        _ => incarnation,
     }));
 }
 

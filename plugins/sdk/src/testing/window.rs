@@ -37,22 +37,23 @@ struct RequestRow {
 impl<'a> WindowBuilder<'a> {
     /// A window at 1 s on the host's clock, opened by an arrival.
     pub fn new(catalog: &'a Catalog) -> Self {
-        let workers = catalog.workers().map(|worker| raw::WorkerState {
-            busy_until: 0,
-            free_at: 0,
-            running_since: 0,
-            running_variant: None,
-            queued: 0,
-            parked: 0,
-            free_memory: worker.memory_bytes,
-            up: true,
-            incarnation: 1,
-        });
+        let n = catalog.workers().len();
+        let workers = catalog.workers();
+        let free_memory = workers.map(|worker| worker.memory_bytes).collect();
         let window = raw::Window {
             id: 1,
             now: 1_000_000,
             because: raw::Causes::ARRIVAL,
-            workers: workers.collect(),
+            workers: raw::Workers {
+                busy_until: vec![0; n],
+                free_at: vec![0; n],
+                running_since: vec![0; n],
+                running_variant: vec![u32::MAX; n],
+                queued: vec![0; n],
+                parked: vec![0; n],
+                free_memory,
+                up: vec![1; n],
+            },
             arrival_rate: vec![0.0; catalog.apps().len()],
             ..to_raw::empty_window()
         };
@@ -154,25 +155,24 @@ impl<'a> WindowBuilder<'a> {
     /// The request has run some stages of a variant on a worker.
     pub fn parked(mut self, worker: u32, variant: u32, stages_run: u32) -> Self {
         let added = (self.requests.len() - self.group) as u32;
-        self.window.workers[worker as usize].parked += added;
+        self.window.workers.parked[worker as usize] += added;
         self.describe(|row| row.progress = Some((worker, variant, stages_run)))
     }
 
     /// The worker runs a variant for this long from now.
     pub fn busy(mut self, worker: usize, variant: u32, for_us: u64) -> Self {
-        let (now, state) = (self.window.now, &mut self.window.workers[worker]);
-        state.running_variant = Some(variant);
-        state.running_since = now;
-        state.busy_until = now + for_us;
-        state.free_at = now + for_us;
+        let (now, workers) = (self.window.now, &mut self.window.workers);
+        workers.running_variant[worker] = variant;
+        workers.running_since[worker] = now;
+        workers.busy_until[worker] = now + for_us;
+        workers.free_at[worker] = now + for_us;
         self
     }
 
     /// Batches wait in the worker's queue and end after this time from now.
     pub fn queued(mut self, worker: usize, batches: u32, done_in_us: u64) -> Self {
-        let state = &mut self.window.workers[worker];
-        state.queued = batches;
-        state.free_at = self.window.now + done_in_us;
+        self.window.workers.queued[worker] = batches;
+        self.window.workers.free_at[worker] = self.window.now + done_in_us;
         self
     }
 
@@ -218,7 +218,7 @@ impl<'a> WindowBuilder<'a> {
 
     /// The worker is away.
     pub fn away(mut self, worker: usize) -> Self {
-        self.window.workers[worker].up = false;
+        self.window.workers.up[worker] = 0;
         self
     }
 
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(requests.id, [1, 2, 3, 4]);
         let deadlines = [now + 50, now + 150, now + 150, now + 100_000];
         assert_eq!(requests.deadline, deadlines);
-        assert_eq!(window.workers[0].parked, 2);
+        assert_eq!(window.workers.parked, [2]);
         let parked = window.progress.iter().flatten().map(|p| p.index);
         assert_eq!(parked.collect::<Vec<_>>(), [1, 2]);
     }

@@ -166,9 +166,18 @@ fn check_lengths(catalog: &Catalog, window: &raw::Window) -> Result<(), String> 
     if let Some(costs) = &window.cost {
         equal("cost", pending, &[costs.len()])?;
     }
-    if window.workers.len() != catalog.workers().len() {
-        return Err("window: workers: not one state per worker".to_owned());
-    }
+    let w = &window.workers;
+    let workers = [
+        w.busy_until.len(),
+        w.free_at.len(),
+        w.running_since.len(),
+        w.running_variant.len(),
+        w.queued.len(),
+        w.parked.len(),
+        w.free_memory.len(),
+        w.up.len(),
+    ];
+    equal("workers", catalog.workers().len(), &workers)?;
     let Some(p) = &window.placed else {
         return Ok(());
     };
