@@ -72,6 +72,7 @@ impl Policy for Mael {
                 "settings: algorithm: \"enr\" needs energy_uj in the profile, which has none for app {name}"
             ));
         }
+        catalog.log_quality();
         Ok(Self {
             settings,
             models,

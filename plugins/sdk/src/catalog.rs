@@ -160,10 +160,17 @@ impl Catalog {
     pub fn log_quality(&self) {
         for app in self.apps() {
             if !app.classifies() {
+                let task = match app.task {
+                    Task::Classify => "classify",
+                    Task::Embed => "embed",
+                    Task::Regress => "regress",
+                    Task::Score => "score",
+                    Task::Tensors => "tensors",
+                };
                 let line = format!(
-                    "app {}: no classes (task {:?}): its variants compare by profiled quality, without \
+                    "app {}: no classes (task {task}): its variants compare by profiled quality, without \
                      recall and evidence",
-                    app.name, app.task
+                    app.name
                 );
                 host::log(host::Level::Info, &line);
             }
@@ -352,6 +359,7 @@ impl<'a> Deref for WorkerSpec<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::{Task, UNKNOWN_QUALITY};
     use crate::ids::{AppId, ExitId, VariantId, WorkerId};
     use crate::testing::CatalogBuilder;
 
@@ -401,5 +409,36 @@ mod tests {
             "the last stage has only its head"
         );
         assert_eq!(run(0, 2, Some(0)), &[] as &[u64], "exit 0 follows stage 3");
+    }
+
+    #[test]
+    fn apps_without_classes_compare_by_quality_and_say_so() {
+        let catalog = CatalogBuilder::new()
+            .app("heart", &["n", "a"])
+            .variant("cnn", &[0.9, 0.8])
+            .task_app("embed", Task::Embed)
+            .quality("stated", Some(0.7))
+            .quality("new", None)
+            .latency(100, 10)
+            .worker("cpu")
+            .build();
+        let qualities: Vec<f64> = catalog.variants().map(|v| v.quality()).collect();
+        assert!((qualities[0] - 0.85).abs() < 1e-12, "{qualities:?}");
+        assert_eq!(qualities[1..], [0.7, UNKNOWN_QUALITY]);
+        assert!(!catalog.app(AppId(1)).classifies());
+        let logged = || {
+            catalog.log_quality();
+            let lines = crate::host::native::take_log().into_iter();
+            lines.map(|(_, line)| line).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            logged(),
+            [
+                "app embed: no classes (task embed): its variants compare by profiled quality, without \
+                 recall and evidence",
+                "app embed: the quality of new is unknown and counts as 0.5; the card of a variant \
+                 states it",
+            ]
+        );
     }
 }

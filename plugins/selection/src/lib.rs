@@ -73,10 +73,9 @@ impl Policy for Selection {
         let apps = catalog
             .apps()
             .map(|app| AppSelector::new(catalog, app, responses.as_ref()));
-        Ok(Self {
-            apps: apps.collect::<Result<_, _>>()?,
-            settings,
-        })
+        let apps = apps.collect::<Result<_, _>>()?;
+        catalog.log_quality();
+        Ok(Self { apps, settings })
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {

@@ -74,7 +74,7 @@ const WINDOWS: [(&str, &str, BuildWindow); 12] = [
     ),
     (
         "parked requests",
-        "`requests.progress` lists requests that are parked on a worker after their first stage",
+        "`progress` lists requests that are parked on a worker after their first stage",
         parked,
     ),
     (
@@ -89,7 +89,7 @@ const WINDOWS: [(&str, &str, BuildWindow); 12] = [
     ),
     (
         "accuracy out of reach",
-        "`min-accuracy` is 1, more than any variant has",
+        "`min-quality` is 1, more than any variant has",
         out_of_reach,
     ),
 ];

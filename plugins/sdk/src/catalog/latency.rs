@@ -227,3 +227,37 @@ fn interpolate(points: &[LatencyPoint], batch: u32) -> Option<u64> {
         low - (low - high) * into / span
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+    use switchyard_core::estimate::Slowdown;
+    use switchyard_core::time::Micros;
+
+    use crate::ids::{ExitId, VariantId, WorkerId};
+    use crate::testing::CatalogBuilder;
+
+    proptest! {
+        #[test]
+        fn a_followed_latency_is_the_hosts(latency_us in 1u64..10_000_000, part in 512u32..8_192) {
+            let slowdown: Slowdown = serde_json::from_str(&part.to_string()).unwrap();
+            let mut catalog = CatalogBuilder::new()
+                .app("a", &["x"])
+                .variant("v", &[0.9])
+                .latency_at(1, latency_us)
+                .worker_of("one", "slow")
+                .worker_of("two", "as-profiled")
+                .build();
+            let of = |catalog: &crate::Catalog, worker| {
+                catalog.latency_us(WorkerId(worker), VariantId(0), ExitId(0), 1).unwrap()
+            };
+            catalog.follow(Some(&[slowdown.ratio(), 1.0]));
+            prop_assert_eq!(of(&catalog, 0), slowdown.of(Micros(latency_us)).0);
+            prop_assert_eq!(of(&catalog, 1), latency_us);
+            catalog.follow(None);
+            prop_assert_eq!(of(&catalog, 0), latency_us);
+        }
+    }
+}
