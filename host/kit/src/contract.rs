@@ -33,7 +33,10 @@ pub(crate) fn files() -> impl Iterator<Item = (&'static Path, &'static [u8])> {
 /// # Errors
 /// When the contract cannot be written.
 pub(crate) fn of_project(folder: &Path, build: &Path) -> Result<PathBuf> {
-    let mut known = [FOLDER].into_iter().chain(OLDER).map(|wit| folder.join(wit));
+    let mut known = [FOLDER]
+        .into_iter()
+        .chain(OLDER)
+        .map(|wit| folder.join(wit));
     if let Some(own) = known.find(|own| own.is_dir()) {
         return Ok(own);
     }

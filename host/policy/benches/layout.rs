@@ -62,7 +62,9 @@ struct Columns {
 fn main() {
     let layouts = ["lists", "columns", "groups", "records", "words", "calls"];
     print!("pending | workers | native us");
-    layouts.iter().for_each(|layout| print!(" | {layout:>7} us (x)"));
+    layouts
+        .iter()
+        .for_each(|layout| print!(" | {layout:>7} us (x)"));
     println!();
     for (pending, workers) in [
         (0, 2),

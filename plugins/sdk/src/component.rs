@@ -169,7 +169,9 @@ mod tests {
 
         fn schedule(&mut self, window: &Window, _: &mut PlanBuilder) -> Result<(), String> {
             let catalog = window.catalog();
-            self.0 = catalog.latency_us(WorkerId(0), VariantId(0), ExitId(0), 1).unwrap();
+            self.0 = catalog
+                .latency_us(WorkerId(0), VariantId(0), ExitId(0), 1)
+                .unwrap();
             Ok(())
         }
 

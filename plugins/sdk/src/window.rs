@@ -395,7 +395,8 @@ impl WorkerRef<'_> {
 
     /// When the running batch began, on the host's clock.
     pub fn running_since_us(&self) -> Option<u64> {
-        self.running_variant().map(|_| self.columns().running_since[self.at])
+        self.running_variant()
+            .map(|_| self.columns().running_since[self.at])
     }
 
     /// Variant of the running batch.

@@ -180,11 +180,17 @@ fn list(memory: &[u8], at: usize, size: usize) -> &[u8] {
 }
 
 fn bytes_u64(column: &[u64]) -> Vec<u8> {
-    column.iter().flat_map(|value| value.to_le_bytes()).collect()
+    column
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 fn bytes_u32(column: &[u32]) -> Vec<u8> {
-    column.iter().flat_map(|value| value.to_le_bytes()).collect()
+    column
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 #[test]
@@ -232,8 +238,16 @@ fn the_memory_layout_of_a_window_of_contract_0_1_is_frozen() {
     }
     assert_eq!(list(&memory, at + 148, 1), workers.up);
     assert_eq!(list(&memory, at + 212, 1), placed.state);
-    assert_eq!(list(&memory, at + 68, 16), bytes_u32(&[1, 0, 0, 1]), "progress");
+    assert_eq!(
+        list(&memory, at + 68, 16),
+        bytes_u32(&[1, 0, 0, 1]),
+        "progress"
+    );
     assert_eq!(list(&memory, at + 220, 8), bytes_u32(&[1, 0]), "residents");
-    assert_eq!(list(&memory, at + 228, 8), 20.0_f64.to_le_bytes(), "arrival-rate");
+    assert_eq!(
+        list(&memory, at + 228, 8),
+        20.0_f64.to_le_bytes(),
+        "arrival-rate"
+    );
     assert_eq!(list(&memory, at + 236, 40).len(), 40, "completions");
 }

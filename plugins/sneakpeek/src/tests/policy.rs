@@ -362,5 +362,8 @@ fn an_app_without_classes_is_served_by_profiled_quality() {
     assert_eq!(decided(100_000), [batch(0, 1, &[1])]);
     assert_eq!(decided(30_000), [batch(0, 0, &[1])]);
     let said = switchyard_sdk::host::native::take_log();
-    assert!(said.iter().any(|(_, line)| line.starts_with("app embed: no classes")));
+    assert!(
+        said.iter()
+            .any(|(_, line)| line.starts_with("app embed: no classes"))
+    );
 }
