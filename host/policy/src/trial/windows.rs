@@ -34,7 +34,7 @@ type BuildWindow = fn(&Catalog) -> Window;
 const WINDOWS: [(&str, &str, BuildWindow); 12] = [
     (
         "nothing pending",
-        "the columns of `requests` are empty: there is no first request",
+        "`requests` is absent (0.1: its columns are empty): there is no first request",
         idle,
     ),
     (
