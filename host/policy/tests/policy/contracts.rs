@@ -1,8 +1,8 @@
 //! The same catalog and window, as components of each contract version see them.
 
-use serde_json::from_str;
 use switchyard_core::catalog::{Capabilities, Catalog, Task};
 use switchyard_core::cost::Cost;
+use switchyard_core::estimate::Slowdown;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::Policy;
@@ -95,7 +95,7 @@ fn extended(mut window: Window) -> Window {
         index: 1,
         cost: Cost::from_f64(2.5),
     });
-    window.slowdown = vec![from_str("2048").unwrap()];
+    window.slowdown = vec![Slowdown::between(Micros(1_000), Micros(2_000))];
     window.workers.incarnation[1] = 3;
     window
 }

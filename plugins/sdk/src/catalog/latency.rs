@@ -242,7 +242,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_followed_latency_is_the_hosts(latency_us in 1u64..10_000_000, part in 512u32..8_192) {
-            let slowdown: Slowdown = serde_json::from_str(&part.to_string()).unwrap();
+            let slowdown = Slowdown::between(Micros(1_024), Micros(u64::from(part)));
             let mut catalog = CatalogBuilder::new()
                 .app("a", &["x"])
                 .variant("v", &[0.9])
