@@ -6,7 +6,7 @@
 //!   policies in a directory
 //! - [`loader`]: reads and compiles a policy, or finds its compiled code in the `cache`;
 //!   describes it, configures it with its [`settings`], and tries it on recorded windows
-//! - `registry`: picks the module of a component's contract version; `v0_1` is the only one now
+//! - `registry`: picks the module of a component's contract version, `v0_1` or `v0_2`
 //! - [`engine`], its `compiler` and its [`ticker`]: how code is compiled, and how a call is cut at the
 //!   end of its `budget`
 //! - [`limits`]: the time, memory and log lines of one policy
@@ -50,6 +50,7 @@ mod registry;
 mod truncate;
 mod usage;
 mod v0_1;
+mod v0_2;
 mod wasi;
 mod wasm_shape;
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use smallvec::smallvec;
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::cost::Cost;
 use switchyard_core::ids::{AppId, ExitId, KindId, RequestId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
@@ -124,6 +126,7 @@ impl ModelSource for NoModels {
 fn catalog() -> Arc<Catalog> {
     let app = |name: &str| App {
         name: name.to_owned(),
+        task: Task::Classify,
         classes: vec!["a".to_owned(), "b".to_owned()],
         slo: Micros::from_millis(100),
         penalty: Penalty::Sigmoid,
@@ -145,6 +148,7 @@ fn catalog() -> Arc<Catalog> {
         }],
         memory_bytes: 1,
         max_batch: 8,
+        quality_unknown: false,
     };
     let row = |v, batch| ProfileRow {
         kind: KindId(0),
@@ -168,6 +172,8 @@ fn catalog() -> Arc<Catalog> {
             memory_bytes: 10,
             queue_max: 4,
             parked_max: 4,
+            can: Capabilities::ALL,
+            transfer: Micros::ZERO,
         }],
         profile: Profile::new(0.95, rows, []),
     })

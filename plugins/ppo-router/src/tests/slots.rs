@@ -64,7 +64,7 @@ fn arrivals_of_a_slot_are_counted_over_all_its_windows() {
     let mut policy = policy(&catalog, "{}");
     let ended = |now_us, count| {
         let mut window = WindowBuilder::new(&catalog).now_us(now_us).build();
-        window.completions = vec![
+        let completions = vec![
             raw::Completion {
                 id: 1,
                 app: 0,
@@ -75,6 +75,7 @@ fn arrivals_of_a_slot_are_counted_over_all_its_windows() {
             };
             count
         ];
+        window.completions = Some(completions);
         window
     };
     run(&mut policy, &catalog, &ended(1_000_000, 0));
