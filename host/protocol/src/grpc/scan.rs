@@ -53,6 +53,15 @@ impl InferMessage {
         })
     }
 
+    /// The name of the app; `None` if it is no text.
+    pub fn model_name(&self) -> Option<&str> {
+        let fields = Fields(&self.bytes).filter_map(Result::ok);
+        let names = fields.filter(|(number, _)| *number == 1);
+        // Of a field that comes twice the last one counts.
+        let name = names.last().and_then(|(_, content)| content);
+        str::from_utf8(name.unwrap_or_default()).ok()
+    }
+
     /// Most bytes that its fields take once they are decoded, without the message itself.
     pub const fn decoded_bytes(&self) -> usize {
         self.decoded_bytes
@@ -258,6 +267,19 @@ mod tests {
             ..ModelInferRequest::default()
         });
         assert!(raw.decoded_bytes() < 100, "{raw:?}");
+    }
+
+    #[test]
+    fn the_name_is_known_before_the_message_is_read() {
+        let named = |name: &str| {
+            let request = ModelInferRequest {
+                model_name: name.to_owned(),
+                ..ModelInferRequest::default()
+            };
+            InferMessage::scan(request.encode_to_vec().into()).unwrap()
+        };
+        assert_eq!(named("heart").model_name(), Some("heart"));
+        assert_eq!(named("").model_name(), Some(""));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName};
 
-use crate::error::ProtocolError;
+use crate::error::{InferError, ProtocolError};
 use crate::excerpt::excerpt;
 
 /// The header.
@@ -38,6 +38,31 @@ impl ClientTimeout {
     }
 }
 
+impl ClientTimeout {
+    /// The timeout of a call from now on, in microseconds: the smaller one of the client's time and its
+    /// parameter `timeout`. A client may wait for longer than the server lets it.
+    ///
+    /// # Errors
+    /// The client's time has passed.
+    pub fn bound(
+        self,
+        elapsed: Duration,
+        timeout_us: Option<u64>,
+        max_us: u64,
+    ) -> Result<Option<u64>, InferError> {
+        let Some(whole) = self.0 else {
+            return Ok(timeout_us);
+        };
+        let left = whole.saturating_sub(elapsed).as_micros();
+        if left == 0 {
+            let waited_us = elapsed.as_micros() as u64;
+            return Err(InferError::DeadlineDropped { waited_us });
+        }
+        let left = u64::try_from(left).unwrap_or(u64::MAX).min(max_us);
+        Ok(Some(timeout_us.map_or(left, |timeout| timeout.min(left))))
+    }
+}
+
 fn parse(value: &[u8]) -> Option<Duration> {
     let (unit, digits) = value.split_last()?;
     let is_number =
@@ -61,6 +86,22 @@ fn parse(value: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_smaller_of_two_timeouts_holds() {
+        let client = ClientTimeout(Some(Duration::from_millis(100)));
+        let bound = |elapsed_ms, timeout_us| {
+            client.bound(Duration::from_millis(elapsed_ms), timeout_us, 90_000)
+        };
+        assert_eq!(bound(30, None), Ok(Some(70_000)));
+        assert_eq!(bound(30, Some(5_000)), Ok(Some(5_000)));
+        assert_eq!(bound(30, Some(80_000)), Ok(Some(70_000)));
+        assert_eq!(bound(0, None), Ok(Some(90_000)), "at most the server's");
+        let waited_us = 100_000;
+        assert_eq!(bound(100, None), Err(InferError::DeadlineDropped { waited_us }));
+        let none = ClientTimeout(None).bound(Duration::from_secs(9), Some(3), 90_000);
+        assert_eq!(none, Ok(Some(3)));
+    }
 
     #[test]
     fn every_unit_is_read() {

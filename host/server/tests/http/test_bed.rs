@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use switchyard_server::ingress::{
     AppIndex, AppInfo, Backend, Backends, BatchStats, Control, Datatype, Drained, InferAnswer,
-    InferCall, InferError, Limits, OutputIndex, OutputTensor, Tensor, TensorData, TensorSpec,
+    InferCall, InferError, Limits, OutputIndex, OutputTensor, Ports, Tensor, TensorData, TensorSpec,
     Timing, VariantIndex, VariantStats, serve,
 };
 use tokio::net::{TcpListener, TcpStream};
@@ -275,6 +275,7 @@ impl Drop for GateCall<'_> {
 /// A running server.
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
+    pub(crate) grpc: SocketAddr,
     pub(crate) backend: Arc<FakeBackend>,
     shutdown: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<Drained>>,
@@ -284,16 +285,23 @@ impl TestServer {
     pub(crate) async fn start(limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let grpc = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let grpc_address = grpc.local_addr().unwrap();
         let backend = Arc::new(FakeBackend::new());
         let (shutdown, signal) = oneshot::channel();
         let serving = tokio::spawn({
             let backends = Arc::new(Backends::new(Arc::clone(&backend), limits));
-            serve(listener, backends, async {
+            let ports = Ports {
+                http: listener,
+                grpc: Some(grpc),
+            };
+            serve(ports, backends, async {
                 let _ = signal.await;
             })
         });
         Self {
             address,
+            grpc: grpc_address,
             backend,
             shutdown: Some(shutdown),
             serving,
