@@ -40,8 +40,8 @@ pub(crate) struct FakeBackend {
     pub(crate) abandoned: AtomicUsize,
     /// Whether each app is unloaded.
     unloaded: Mutex<[bool; 4]>,
-    /// Rows answered, per app and variant.
-    rows: Mutex<[[u64; 2]; 4]>,
+    /// Requests and rows answered, per app and variant.
+    answered: Mutex<[[(u64, u64); 2]; 4]>,
 }
 
 /// y = 2x + 1; rows of three FP32, at most 8 of them.
@@ -99,7 +99,7 @@ impl FakeBackend {
             waiting: AtomicUsize::new(0),
             abandoned: AtomicUsize::new(0),
             unloaded: Mutex::default(),
-            rows: Mutex::default(),
+            answered: Mutex::default(),
         }
     }
 
@@ -126,7 +126,8 @@ impl FakeBackend {
             vec![y, label]
         };
         let VariantIndex(variant) = call.variant.unwrap_or(VariantIndex(0));
-        self.rows.lock().unwrap()[call.app.0][variant] += rows as u64;
+        let answered = &mut self.answered.lock().unwrap()[call.app.0][variant];
+        *answered = (answered.0 + 1, answered.1 + rows as u64);
         InferAnswer {
             outputs: outputs
                 .into_iter()
@@ -231,22 +232,29 @@ impl Backend for FakeBackend {
     }
 
     fn stats(&self, app: AppIndex, variant: VariantIndex) -> VariantStats {
-        let rows = self.rows.lock().unwrap()[app.0][variant.0];
-        if rows == 0 {
+        let (requests, rows) = self.answered.lock().unwrap()[app.0][variant.0];
+        if requests == 0 {
             return VariantStats::default();
         }
-        let timing = |ns| Timing { count: 1, ns };
+        // One batch per request.
+        let timing = |ns| Timing {
+            count: requests,
+            ns: ns * requests,
+        };
         VariantStats {
             last_inference_ms: 1_700_000_000_000,
             inference_count: rows,
-            execution_count: 1,
+            execution_count: requests,
             success: timing(900),
             queue: timing(300),
+            compute_input: timing(0),
             compute_infer: timing(600),
+            compute_output: timing(0),
             batches: vec![BatchStats {
                 batch_size: rows,
+                compute_input: timing(0),
                 compute_infer: timing(600),
-                ..BatchStats::default()
+                compute_output: timing(0),
             }],
             ..VariantStats::default()
         }

@@ -77,7 +77,7 @@ async fn the_calls_of_a_client_that_has_gone_are_dropped() {
         answers.push(tokio::spawn(answer));
     }
     until(|| server.backend.waiting.load(Ordering::SeqCst) == 3).await;
-    client.driving.abort();
+    client.go();
     until(|| server.backend.abandoned.load(Ordering::SeqCst) == 3).await;
 }
 

@@ -30,6 +30,7 @@ pub(super) struct Client {
     pub(super) sender: SendRequest<Messages>,
     /// Ends with the connection.
     pub(super) driving: JoinHandle<hyper::Result<()>>,
+    socket: std::net::TcpStream,
 }
 
 /// The body of a request: frames as they are sent.
@@ -58,13 +59,22 @@ impl Client {
     ) -> Self {
         let stream = TcpStream::connect(server.grpc).await.unwrap();
         stream.set_nodelay(true).unwrap();
+        let stream = stream.into_std().unwrap();
+        let socket = stream.try_clone().unwrap();
+        let stream = TcpStream::from_std(stream).unwrap();
         let mut builder = http2::Builder::new(TokioExecutor::new());
         options(&mut builder);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
         Self {
             sender,
             driving: tokio::spawn(connection),
+            socket,
         }
+    }
+
+    /// Closes the connection in the middle of all calls.
+    pub(super) fn go(&self) {
+        self.socket.shutdown(std::net::Shutdown::Both).unwrap();
     }
 
     /// Sends the headers of a call; its messages follow.
