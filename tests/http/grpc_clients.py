@@ -223,15 +223,6 @@ def scheduling_parameters_are_taken(client, _, metadata):
     assert result.get_response().parameters["deadline_met"].bool_param is True
 
 
-def a_deadline_of_the_client_is_kept(client, _, metadata):
-    inputs = inputs_of(rows_of(metadata, 1))
-    refused(
-        "DEADLINE_EXCEEDED",
-        "",
-        lambda: client.infer(metadata["name"], inputs, client_timeout=1e-6),
-    )
-
-
 def many_at_once_are_all_answered(client, _, metadata):
     answers = queue.Queue()
     for _ in range(32):
@@ -347,7 +338,6 @@ TRITON_CHECKS = [
     every_variant_can_be_pinned,
     compressed_requests_are_answered,
     scheduling_parameters_are_taken,
-    a_deadline_of_the_client_is_kept,
     many_at_once_are_all_answered,
     a_stream_answers_in_order,
     wrong_requests_are_refused_by_field,

@@ -98,7 +98,10 @@ mod tests {
         assert_eq!(bound(30, Some(80_000)), Ok(Some(70_000)));
         assert_eq!(bound(0, None), Ok(Some(90_000)), "at most the server's");
         let waited_us = 100_000;
-        assert_eq!(bound(100, None), Err(InferError::DeadlineDropped { waited_us }));
+        assert_eq!(
+            bound(100, None),
+            Err(InferError::DeadlineDropped { waited_us })
+        );
         let none = ClientTimeout(None).bound(Duration::from_secs(9), Some(3), 90_000);
         assert_eq!(none, Ok(Some(3)));
     }

@@ -133,7 +133,13 @@ mod tests {
         let stats = counters.get(variant);
         assert_eq!((stats.inference_count, stats.execution_count), (68, 2));
         let (three, whole) = (3, 3 * 170_000);
-        assert_eq!(stats.success, Timing { count: three, ns: whole });
+        assert_eq!(
+            stats.success,
+            Timing {
+                count: three,
+                ns: whole
+            }
+        );
         let parts = [
             stats.queue,
             stats.compute_input,
@@ -143,7 +149,11 @@ mod tests {
         assert!(parts.iter().all(|part| part.count == three), "{parts:?}");
         assert_eq!(parts.iter().map(|part| part.ns).sum::<u64>(), whole);
         for batch in &stats.batches {
-            let counts = [batch.compute_input, batch.compute_infer, batch.compute_output];
+            let counts = [
+                batch.compute_input,
+                batch.compute_infer,
+                batch.compute_output,
+            ];
             assert!(counts.iter().all(|part| part.count == 1), "{batch:?}");
         }
     }

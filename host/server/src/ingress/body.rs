@@ -144,7 +144,11 @@ where
 }
 
 /// When to look at a body again, from its begin.
-pub(super) fn next_look(began: Instant, received: usize, limits: &Limits) -> Result<Duration, ProtocolError> {
+pub(super) fn next_look(
+    began: Instant,
+    received: usize,
+    limits: &Limits,
+) -> Result<Duration, ProtocolError> {
     let elapsed = began.elapsed();
     let limit = limits.body_read_timeout;
     if elapsed >= limit {

@@ -190,8 +190,8 @@ impl ConnectionState {
         let read = self.read.load(Ordering::Relaxed);
         let exchanges = self.exchanges.load(Ordering::Relaxed);
         let bodies = self.bodies.load(Ordering::Relaxed);
-        let is_unread = self.write_blocked.load(Ordering::Relaxed)
-            || self.untaken.load(Ordering::Relaxed) > 0;
+        let is_unread =
+            self.write_blocked.load(Ordering::Relaxed) || self.untaken.load(Ordering::Relaxed) > 0;
         let (phase, bytes) = if is_unread {
             (Phase::Writing, self.written.load(Ordering::Relaxed))
         } else if bodies > 0 && bodies >= exchanges {
@@ -218,10 +218,7 @@ impl ConnectionState {
 // === impl Counted ===
 
 impl Counted {
-    fn new(
-        state: &Arc<ConnectionState>,
-        counter: fn(&ConnectionState) -> &AtomicUsize,
-    ) -> Self {
+    fn new(state: &Arc<ConnectionState>, counter: fn(&ConnectionState) -> &AtomicUsize) -> Self {
         counter(state).fetch_add(1, Ordering::Relaxed);
         let state = Arc::clone(state);
         Self { state, counter }

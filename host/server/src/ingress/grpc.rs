@@ -97,7 +97,8 @@ async fn dispatch<B: Backend>(
 /// The answer to a request that is no gRPC, as gRPC asks.
 fn refuse_other_protocols(head: &Parts) -> Option<Response<AnswerBody>> {
     let content_type = head.headers.get(CONTENT_TYPE);
-    let is_grpc = content_type.is_some_and(|value| value.as_bytes().starts_with(CONTENT_TYPE_PREFIX));
+    let is_grpc =
+        content_type.is_some_and(|value| value.as_bytes().starts_with(CONTENT_TYPE_PREFIX));
     match (is_grpc, head.method == Method::POST) {
         (true, true) => None,
         (true, false) => Some(AnswerBody::refused(StatusCode::METHOD_NOT_ALLOWED)),

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::{HeaderMap, Request, StatusCode};
 use switchyard_protocol::metadata::{self, AppMetadata, AppReady, ServerMetadata};
-use switchyard_protocol::{AppAction, AppIndex, IndexQuery, InferError, ProtocolError, RequestFailure, Route};
+use switchyard_protocol::{
+    AppAction, AppIndex, IndexQuery, InferError, ProtocolError, RequestFailure, Route,
+};
 
 use super::backend::Backend;
 use super::body::{self, BodyLimit, BodyReader};

@@ -23,11 +23,11 @@ use super::backends::Backends;
 use super::clients::{ClientAddress, ClientShares};
 use super::connection_state::ConnectionState;
 use super::connections::{CONTENDED_INTERVAL, PermitWanted, QUIET_INTERVAL, ServedConnections};
+use super::grpc;
 use super::http::respond;
 use super::port::{Port, Ports, accept};
 use super::service::{Service, Stage};
 use super::watched_stream::WatchedStream;
-use super::grpc;
 
 /// Calls of one gRPC connection at a time; clients let further ones wait.
 const STREAMS_MAX: u32 = 128;

@@ -100,7 +100,11 @@ impl<B: Backend> Service<B> {
     /// Completes when the drain begins. Cancel safe.
     pub(super) async fn draining(&self) {
         // An error: the sender is gone, which is part of `self`.
-        let _ = self.draining.subscribe().wait_for(|draining| *draining).await;
+        let _ = self
+            .draining
+            .subscribe()
+            .wait_for(|draining| *draining)
+            .await;
     }
 
     /// Whether a health check would wait for the requests that are under way.
@@ -208,7 +212,8 @@ impl<B: Backend> Exchange<'_, B> {
     /// Statistics of every variant of every app.
     pub(super) fn all_stats(&self) -> Vec<VersionStats<'_>> {
         let apps = (0..self.backend().apps().len()).map(AppIndex);
-        apps.flat_map(|app| self.stats(app, Version::Unnamed)).collect()
+        apps.flat_map(|app| self.stats(app, Version::Unnamed))
+            .collect()
     }
 
     /// Every variant and its state, or only those that are ready.
@@ -303,11 +308,13 @@ pub(super) fn find_version(app: &AppInfo, name: &str) -> Result<Version, Protoco
         return Ok(Version::Pinned(VariantIndex(found)));
     }
     let counted = ANY_VARIANT.into_iter().find(|counted| *counted == name);
-    counted.map(Version::Counted).ok_or_else(|| ProtocolError::UnknownVariant {
-        app: app.name.clone(),
-        name: name.to_owned(),
-        known: app.variants.join(", "),
-    })
+    counted
+        .map(Version::Counted)
+        .ok_or_else(|| ProtocolError::UnknownVariant {
+            app: app.name.clone(),
+            name: name.to_owned(),
+            known: app.variants.join(", "),
+        })
 }
 
 /// Unloading takes an app from all clients: the log says on whose request.

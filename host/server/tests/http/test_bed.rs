@@ -14,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use switchyard_server::ingress::{
     AppIndex, AppInfo, Backend, Backends, BatchStats, Control, Datatype, Drained, InferAnswer,
-    InferCall, InferError, Limits, OutputIndex, OutputTensor, Ports, Tensor, TensorData, TensorSpec,
-    Timing, VariantIndex, VariantStats, serve,
+    InferCall, InferError, Limits, OutputIndex, OutputTensor, Ports, Tensor, TensorData,
+    TensorSpec, Timing, VariantIndex, VariantStats, serve,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};

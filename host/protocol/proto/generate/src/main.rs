@@ -6,10 +6,15 @@ use std::path::{Path, PathBuf};
 use flate2::Crc;
 
 /// Each proto file, its package, and why its types need no documentation.
-const FILES: [(&str, &str); 2] = [("inference.proto", "inference"), ("health.proto", "grpc.health.v1")];
+const FILES: [(&str, &str); 2] = [
+    ("inference.proto", "inference"),
+    ("health.proto", "grpc.health.v1"),
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args_os().nth(1).ok_or("usage: generate-protobuf FOLDER")?;
+    let folder = std::env::args_os()
+        .nth(1)
+        .ok_or("usage: generate-protobuf FOLDER")?;
     let protos = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (file, package) in FILES {
         let out = std::env::temp_dir().join(format!("generate-protobuf-{}", std::process::id()));

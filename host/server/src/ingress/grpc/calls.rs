@@ -63,7 +63,12 @@ pub(super) fn plain(message: Message) -> Result<Bytes, ProtocolError> {
     if message.bytes.len() > MESSAGE_BYTES_MAX {
         return Err(too_large(message.bytes.len()));
     }
-    decompress(message.coding, &message.bytes, MESSAGE_BYTES_MAX, |_| Ok(()))
+    decompress(
+        message.coding,
+        &message.bytes,
+        MESSAGE_BYTES_MAX,
+        |_| Ok(()),
+    )
 }
 
 pub(super) fn malformed(error: prost::DecodeError) -> ProtocolError {
@@ -87,9 +92,8 @@ fn describe<B: Backend>(
             let request = proto::ModelReadyRequest::decode(bytes).map_err(malformed)?;
             // As Triton: an app that is not there is not ready.
             let named = named(exchange, &request.name, &request.version, app);
-            let ready = named.is_ok_and(|(index, version)| {
-                exchange.app_ready(index, version.pinned()).is_ok()
-            });
+            let ready = named
+                .is_ok_and(|(index, version)| exchange.app_ready(index, version.pinned()).is_ok());
             written(&proto::ModelReadyResponse { ready })
         }
         Rpc::ServerMetadata => written(&describe::server(env!("CARGO_PKG_VERSION"))),

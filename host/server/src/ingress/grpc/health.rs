@@ -52,5 +52,7 @@ async fn report<B: Backend>(call: Call<B>, service: String, outbound: Outbound) 
             () = sleep(LOOK_EVERY) => {}
         }
     }
-    outbound.end(Status::from(&InferError::Draining.into())).await;
+    outbound
+        .end(Status::from(&InferError::Draining.into()))
+        .await;
 }

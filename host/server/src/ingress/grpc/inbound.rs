@@ -177,7 +177,8 @@ impl Inbound {
             let announced = self.prefix().ok().flatten();
             let announced = announced.map_or(0, |prefix| PREFIX_BYTES + prefix.length);
             let received = self.first.len() + chunk.len();
-            self.joined.reserve(announced.min(RESERVED_MAX).max(received));
+            self.joined
+                .reserve(announced.min(RESERVED_MAX).max(received));
             let first = std::mem::take(&mut self.first);
             self.joined.extend_from_slice(&first);
         }

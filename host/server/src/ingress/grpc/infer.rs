@@ -68,9 +68,8 @@ pub(super) async fn infer_message<B: Backend>(
         let unpacked = move || {
             let _job = job;
             let mut app = None;
-            let mut grow = |more: usize| {
-                memory.grow_blocking(&mut share, length.saturating_add(more))
-            };
+            let mut grow =
+                |more: usize| memory.grow_blocking(&mut share, length.saturating_add(more));
             let unpacked = decompress(coding, &bytes, limit_bytes, &mut grow).and_then(|plain| {
                 drop(bytes);
                 let inflated = match coding {
@@ -120,7 +119,13 @@ pub(super) async fn infer_message<B: Backend>(
         })
         .await?
     } else {
-        encode_infer(exchange.info(index), id.as_deref(), &wanted, &answer, envelope)
+        encode_infer(
+            exchange.info(index),
+            id.as_deref(),
+            &wanted,
+            &answer,
+            envelope,
+        )
     };
     // Tensors may have been in the message until here.
     drop(share);

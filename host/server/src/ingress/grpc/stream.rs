@@ -99,7 +99,9 @@ impl Running {
             let mut app = None;
             let answered = infer_message(&call, message, Envelope::Stream, &mut app).await;
             answered.inspect_err(|failure| {
-                call.service.begin().on_failure(app, failure, "ModelStreamInfer");
+                call.service
+                    .begin()
+                    .on_failure(app, failure, "ModelStreamInfer");
             })
         }))
     }

@@ -10,12 +10,11 @@ use switchyard_server::ingress::Limits;
 use super::client::{Client, SERVICE, one_row};
 use crate::http::test_bed::{ONE_ROW, TestServer};
 
-async fn ask<M: Message + Default>(
-    client: &mut Client,
-    name: &str,
-    request: &impl Message,
-) -> M {
-    client.call(&format!("{SERVICE}{name}"), request).await.message()
+async fn ask<M: Message + Default>(client: &mut Client, name: &str, request: &impl Message) -> M {
+    client
+        .call(&format!("{SERVICE}{name}"), request)
+        .await
+        .message()
 }
 
 #[tokio::test]
@@ -95,7 +94,10 @@ async fn metadata_configuration_and_statistics_are_those_of_http() {
     assert_eq!(over_http["max_batch_size"], config.max_batch_size);
     assert!(config.dynamic_batching.is_some());
     let input = &config.input[0];
-    assert_eq!(over_http["input"][0]["data_type"], input.data_type().as_str_name());
+    assert_eq!(
+        over_http["input"][0]["data_type"],
+        input.data_type().as_str_name()
+    );
     assert_eq!(over_http["input"][0]["dims"], json!(input.dims));
     assert_eq!(over_http["output"][1]["name"], config.output[1].name);
 }
@@ -117,8 +119,13 @@ async fn unknown_names_are_refused_with_the_text_of_http() {
         name: "linear".to_owned(),
         version: "no-such-variant".to_owned(),
     };
-    let over_http = server.get("/v2/models/linear/versions/no-such-variant").await.error();
-    let ended = client.call(&format!("{SERVICE}ModelMetadata"), &request).await;
+    let over_http = server
+        .get("/v2/models/linear/versions/no-such-variant")
+        .await
+        .error();
+    let ended = client
+        .call(&format!("{SERVICE}ModelMetadata"), &request)
+        .await;
     assert_eq!(ended.failure(), (5, &*over_http));
 }
 
@@ -145,16 +152,18 @@ async fn the_repository_is_listed_loaded_and_unloaded() {
         parameters: [(
             "unload_dependents".to_owned(),
             ModelRepositoryParameter {
-                parameter_choice: Some(
-                    model_repository_parameter::ParameterChoice::BoolParam(false),
-                ),
+                parameter_choice: Some(model_repository_parameter::ParameterChoice::BoolParam(
+                    false,
+                )),
             },
         )]
         .into(),
         ..RepositoryModelUnloadRequest::default()
     };
     let _: RepositoryModelUnloadResponse = ask(&mut client, "RepositoryModelUnload", &unload).await;
-    let ended = client.call(&format!("{SERVICE}ModelInfer"), &one_row("linear")).await;
+    let ended = client
+        .call(&format!("{SERVICE}ModelInfer"), &one_row("linear"))
+        .await;
     assert_eq!(ended.failure(), (14, "not ready: it is unloaded"));
     let load = RepositoryModelLoadRequest {
         model_name: "linear".to_owned(),
@@ -170,7 +179,11 @@ async fn the_repository_is_listed_loaded_and_unloaded() {
     };
     let ended = client.call(&path, &config).await;
     assert_eq!(ended.code, 3);
-    assert!(ended.text.starts_with("parameters.config: not supported"), "{}", ended.text);
+    assert!(
+        ended.text.starts_with("parameters.config: not supported"),
+        "{}",
+        ended.text
+    );
     let unknown = RepositoryModelLoadRequest {
         model_name: "no-such-app".to_owned(),
         ..RepositoryModelLoadRequest::default()
@@ -194,7 +207,11 @@ async fn without_model_control_and_from_web_pages_nothing_is_loaded() {
     let server = TestServer::with_defaults().await;
     let ended = Client::of(&server).await.call(&path, &load).await;
     assert_eq!(ended.code, 7);
-    assert!(ended.text.contains("`model_control = true`"), "{}", ended.text);
+    assert!(
+        ended.text.contains("`model_control = true`"),
+        "{}",
+        ended.text
+    );
 
     let limits = Limits {
         model_control: true,
@@ -203,7 +220,10 @@ async fn without_model_control_and_from_web_pages_nothing_is_loaded() {
     let server = TestServer::start(limits).await;
     let body = super::client::frame(&load);
     let headers = [("origin", "http://evil.example")];
-    let ended = Client::of(&server).await.call_with(&path, &headers, body).await;
+    let ended = Client::of(&server)
+        .await
+        .call_with(&path, &headers, body)
+        .await;
     assert_eq!(ended.code, 7);
     assert!(ended.text.starts_with("Origin: "), "{}", ended.text);
 }

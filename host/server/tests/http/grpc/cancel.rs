@@ -25,15 +25,23 @@ async fn the_client_s_timeout_is_the_deadline_of_the_request() {
     let mut client = Client::of(&server).await;
     let body = || frame(&one_row("linear"));
     for (header, most) in [("2S", 2_000_000), ("300000u", 300_000), ("9H", 60_000_000)] {
-        let ended = client.call_with(INFER, &[("grpc-timeout", header)], body()).await;
+        let ended = client
+            .call_with(INFER, &[("grpc-timeout", header)], body())
+            .await;
         assert_eq!(ended.code, 0);
         let call = server.backend.last_call.lock().unwrap().clone().unwrap();
         let left = call.timeout_us.unwrap();
         assert!(left <= most && left > most / 2, "{header}: {left}");
     }
-    let ended = client.call_with(INFER, &[("grpc-timeout", "1n")], body()).await;
+    let ended = client
+        .call_with(INFER, &[("grpc-timeout", "1n")], body())
+        .await;
     assert_eq!(ended.code, 4);
-    assert!(ended.text.starts_with("dropped: no answer was possible"), "{}", ended.text);
+    assert!(
+        ended.text.starts_with("dropped: no answer was possible"),
+        "{}",
+        ended.text
+    );
 }
 
 /// The time that the body takes counts.

@@ -138,7 +138,10 @@ pub(super) fn one_row(app: &str) -> ModelInferRequest {
 
 /// Raw rows of three numbers.
 pub(super) fn rows(app: &str, values: &[f32]) -> ModelInferRequest {
-    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let raw: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
     ModelInferRequest {
         raw_input_contents: vec![raw.into()],
         ..with_contents(app, values.len() / 3, None)
@@ -189,7 +192,9 @@ impl Ended {
             let length = rest.get_u32() as usize;
             messages.push(rest.split_to(length));
         }
-        let text = trailers.get("grpc-message").map(|text| text.to_str().unwrap());
+        let text = trailers
+            .get("grpc-message")
+            .map(|text| text.to_str().unwrap());
         Self {
             code: trailers["grpc-status"].to_str().unwrap().parse().unwrap(),
             text: text.unwrap_or_default().to_owned(),

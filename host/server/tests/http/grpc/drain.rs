@@ -37,7 +37,10 @@ async fn accepted_calls_are_finished_and_then_the_connection_goes_away() {
     let ended = Ended::read(answer.await.unwrap().unwrap()).await;
     assert_eq!((ended.code, ended.messages.len()), (0, 1));
     let went = timeout(Duration::from_secs(5), client.driving).await;
-    assert!(went.unwrap().unwrap().is_ok(), "the connection ends without an error");
+    assert!(
+        went.unwrap().unwrap().is_ok(),
+        "the connection ends without an error"
+    );
     assert_eq!(server.drained().await, Drained { cut_connections: 0 });
 }
 
@@ -69,15 +72,27 @@ async fn streams_without_a_message_end_with_the_reason() {
     let mut server = TestServer::with_defaults().await;
     let idle = Client::of(&server).await;
     let mut client = Client::of(&server).await;
-    let (messages, answer) = client.open(&format!("{SERVICE}ModelStreamInfer"), &[]).await;
+    let (messages, answer) = client
+        .open(&format!("{SERVICE}ModelStreamInfer"), &[])
+        .await;
     messages.send(frame(&one_row("linear"))).unwrap();
     let mut body = answer.await.unwrap().into_body();
     assert!(body.frame().await.unwrap().unwrap().is_data());
     let began = Instant::now();
     server.shut_down();
-    let trailers = body.frame().await.unwrap().unwrap().into_trailers().unwrap();
+    let trailers = body
+        .frame()
+        .await
+        .unwrap()
+        .unwrap()
+        .into_trailers()
+        .unwrap();
     assert_eq!(trailers["grpc-status"], "14");
     assert_eq!(server.drained().await, Drained { cut_connections: 0 });
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
     drop((messages, idle));
 }

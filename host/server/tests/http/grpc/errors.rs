@@ -32,7 +32,9 @@ async fn failures_of_the_backend_have_the_text_of_http() {
             "parameters": {"priority": priority},
             "inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}],
         });
-        let over_http = server.post("/v2/models/failing/infer", body.to_string()).await;
+        let over_http = server
+            .post("/v2/models/failing/infer", body.to_string())
+            .await;
         let text = over_http.json()["error"].as_str().unwrap().to_owned();
         assert_eq!(ended.failure(), (code, &*text));
         let pushback = ended.trailers.get("grpc-retry-pushback-ms");
@@ -42,7 +44,10 @@ async fn failures_of_the_backend_have_the_text_of_http() {
             seconds.map(|seconds| format!("{seconds}000"))
         );
     }
-    assert!(server.backend.refused.lock().unwrap().is_empty(), "the backend counts these");
+    assert!(
+        server.backend.refused.lock().unwrap().is_empty(),
+        "the backend counts these"
+    );
 }
 
 #[tokio::test]
@@ -57,7 +62,10 @@ async fn wrong_requests_are_refused_by_field_and_counted_as_those_of_http() {
     let ended = client.call(INFER, &wrong_shape()).await;
     assert_eq!(
         ended.failure(),
-        (3, "inputs[0].shape: expected [rows, 3], got [1, 4]; the first dimension is the batch")
+        (
+            3,
+            "inputs[0].shape: expected [rows, 3], got [1, 4]; the first dimension is the batch"
+        )
     );
     let ended = client.call(INFER, &one_row("no-such-app")).await;
     let expected = "path: unknown app \"no-such-app\"; apps of this server: linear, echo/every \
@@ -66,19 +74,30 @@ async fn wrong_requests_are_refused_by_field_and_counted_as_those_of_http() {
     let body = Bytes::from_static(&[0, 0, 0, 0, 2, 0xff, 0xff]);
     let ended = client.call_with(INFER, &[], body).await;
     assert_eq!(ended.failure(), (3, "body: is no protobuf message"));
-    let ended = client.call_with(INFER, &[], Bytes::from_static(&[9, 0, 0, 0, 0])).await;
+    let ended = client
+        .call_with(INFER, &[], Bytes::from_static(&[9, 0, 0, 0, 0]))
+        .await;
     assert_eq!(ended.code, 3);
-    let ended = client.call_with(INFER, &[], Bytes::from_static(&[0, 0, 0, 0, 9, 1])).await;
+    let ended = client
+        .call_with(INFER, &[], Bytes::from_static(&[0, 0, 0, 0, 9, 1]))
+        .await;
     assert_eq!(
         ended.failure(),
-        (3, "body: broke off after 6 bytes: the client ended the call")
+        (
+            3,
+            "body: broke off after 6 bytes: the client ended the call"
+        )
     );
     let ended = client.call_with(INFER, &[], Bytes::new()).await;
     assert_eq!(ended.failure(), (3, "body: has no message"));
     let headers = [("grpc-timeout", "soon")];
     let body = super::client::frame(&one_row("linear"));
     let ended = client.call_with(INFER, &headers, body).await;
-    assert!(ended.text.starts_with("grpc-timeout: expected"), "{}", ended.text);
+    assert!(
+        ended.text.starts_with("grpc-timeout: expected"),
+        "{}",
+        ended.text
+    );
     let refused = server.backend.refused.lock().unwrap().clone();
     let (linear, none) = (Some(LINEAR), None);
     assert_eq!(
@@ -100,8 +119,15 @@ async fn wrong_requests_are_refused_by_field_and_counted_as_those_of_http() {
 async fn calls_that_the_port_does_not_have_are_named() {
     let server = TestServer::with_defaults().await;
     let mut client = Client::of(&server).await;
-    for call in ["SystemSharedMemoryStatus", "TraceSetting", "LogSettings", "Nothing"] {
-        let ended = client.call_with(&format!("{SERVICE}{call}"), &[], Bytes::new()).await;
+    for call in [
+        "SystemSharedMemoryStatus",
+        "TraceSetting",
+        "LogSettings",
+        "Nothing",
+    ] {
+        let ended = client
+            .call_with(&format!("{SERVICE}{call}"), &[], Bytes::new())
+            .await;
         assert_eq!(ended.code, 12);
         assert!(ended.text.contains(call), "{}", ended.text);
     }

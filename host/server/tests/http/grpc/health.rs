@@ -20,15 +20,22 @@ fn about(service: &str) -> HealthCheckRequest {
 async fn a_check_is_about_the_server_or_an_app() {
     let server = TestServer::with_defaults().await;
     let mut client = Client::of(&server).await;
-    for (ready, status) in [(true, ServingStatus::Serving), (false, ServingStatus::NotServing)] {
+    for (ready, status) in [
+        (true, ServingStatus::Serving),
+        (false, ServingStatus::NotServing),
+    ] {
         server.backend.ready.store(ready, Ordering::Relaxed);
         for service in ["", "inference.GRPCInferenceService", "linear"] {
-            let ended = client.call("/grpc.health.v1.Health/Check", &about(service)).await;
+            let ended = client
+                .call("/grpc.health.v1.Health/Check", &about(service))
+                .await;
             let answer: HealthCheckResponse = ended.message();
             assert_eq!(answer.status(), status, "{service}");
         }
     }
-    let ended = client.call("/grpc.health.v1.Health/Check", &about("no-such-app")).await;
+    let ended = client
+        .call("/grpc.health.v1.Health/Check", &about("no-such-app"))
+        .await;
     assert_eq!(ended.code, 5);
 }
 

@@ -20,16 +20,25 @@ use crate::http::test_bed::{EVERY_TYPE, TestServer};
 
 fn f32s(raw: &Bytes) -> Vec<f32> {
     let (chunks, _) = raw.as_chunks::<4>();
-    chunks.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+    chunks
+        .iter()
+        .map(|bytes| f32::from_le_bytes(*bytes))
+        .collect()
 }
 
 #[tokio::test]
 async fn raw_and_typed_tensors_get_the_same_answer() {
     let server = TestServer::with_defaults().await;
     let mut client = Client::of(&server).await;
-    for request in [rows("linear", &[1.0, 2.0, 3.0]), typed_rows("linear", &[1.0, 2.0, 3.0])] {
+    for request in [
+        rows("linear", &[1.0, 2.0, 3.0]),
+        typed_rows("linear", &[1.0, 2.0, 3.0]),
+    ] {
         let answer = client.infer(&request).await;
-        assert_eq!((&*answer.model_name, &*answer.model_version), ("linear", "small"));
+        assert_eq!(
+            (&*answer.model_name, &*answer.model_version),
+            ("linear", "small")
+        );
         let names: Vec<_> = answer.outputs.iter().map(|output| &*output.name).collect();
         assert_eq!(names, ["y", "label"]);
         assert_eq!(answer.outputs[0].shape, [1, 3]);
@@ -68,10 +77,27 @@ async fn every_datatype_comes_back() {
     let answer = client.infer(&request).await;
     assert_eq!(answer.id, "r-1");
     assert_eq!(answer.raw_output_contents, request.raw_input_contents);
-    let datatypes: Vec<_> = answer.outputs.iter().map(|output| &*output.datatype).collect();
-    let expected: Vec<_> = Datatype::ALL.iter().map(|datatype| datatype.name()).collect();
+    let datatypes: Vec<_> = answer
+        .outputs
+        .iter()
+        .map(|output| &*output.datatype)
+        .collect();
+    let expected: Vec<_> = Datatype::ALL
+        .iter()
+        .map(|datatype| datatype.name())
+        .collect();
     assert_eq!(datatypes, expected);
-    assert_eq!(server.backend.last_call.lock().unwrap().as_ref().unwrap().app, EVERY_TYPE);
+    assert_eq!(
+        server
+            .backend
+            .last_call
+            .lock()
+            .unwrap()
+            .as_ref()
+            .unwrap()
+            .app,
+        EVERY_TYPE
+    );
 }
 
 #[tokio::test]
@@ -84,14 +110,23 @@ async fn outputs_parameters_and_versions_are_taken() {
     let request = ModelInferRequest {
         model_version: "large".to_owned(),
         parameters: [
-            ("priority".to_owned(), parameter(ParameterChoice::Uint64Param(2))),
-            ("timeout".to_owned(), parameter(ParameterChoice::Int64Param(5_000_000))),
+            (
+                "priority".to_owned(),
+                parameter(ParameterChoice::Uint64Param(2)),
+            ),
+            (
+                "timeout".to_owned(),
+                parameter(ParameterChoice::Int64Param(5_000_000)),
+            ),
         ]
         .into(),
         outputs: vec![InferRequestedOutputTensor {
             name: "y".to_owned(),
-            parameters: [("classification".to_owned(), parameter(ParameterChoice::Int64Param(2)))]
-                .into(),
+            parameters: [(
+                "classification".to_owned(),
+                parameter(ParameterChoice::Int64Param(2)),
+            )]
+            .into(),
         }],
         ..one_row("linear")
     };
@@ -99,7 +134,10 @@ async fn outputs_parameters_and_versions_are_taken() {
     assert_eq!(answer.model_version, "large");
     assert_eq!(answer.outputs[0].datatype, "BYTES");
     assert_eq!(answer.outputs[0].shape, [1, 2]);
-    assert_eq!(answer.raw_output_contents[0], &b"\x0a\0\0\x007.000000:2\x0a\0\0\x005.000000:1"[..]);
+    assert_eq!(
+        answer.raw_output_contents[0],
+        &b"\x0a\0\0\x007.000000:2\x0a\0\0\x005.000000:1"[..]
+    );
     let call = server.backend.last_call.lock().unwrap().clone().unwrap();
     assert_eq!((call.priority, call.timeout_us), (2, Some(5_000_000)));
     for version in ["1", "latest"] {
@@ -119,7 +157,13 @@ async fn a_message_of_megabytes_is_read() {
     let server = TestServer::with_defaults().await;
     let mut client = Client::of(&server).await;
     let datatypes = Datatype::ALL.iter();
-    let elements = |datatype: &Datatype| if *datatype == Datatype::F64 { 262_144 } else { 1 };
+    let elements = |datatype: &Datatype| {
+        if *datatype == Datatype::F64 {
+            262_144
+        } else {
+            1
+        }
+    };
     let request = ModelInferRequest {
         model_name: "echo/every type".to_owned(),
         inputs: datatypes
@@ -153,15 +197,25 @@ async fn compressed_messages_are_read() {
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
     zlib.write_all(&plain).unwrap();
     let path = format!("{SERVICE}ModelInfer");
-    for (coding, packed) in [("gzip", gzip.finish().unwrap()), ("deflate", zlib.finish().unwrap())] {
+    for (coding, packed) in [
+        ("gzip", gzip.finish().unwrap()),
+        ("deflate", zlib.finish().unwrap()),
+    ] {
         let length = (packed.len() as u32).to_be_bytes();
         let body = [&[1][..], &length, &packed].concat();
-        let ended = client.call_with(&path, &[("grpc-encoding", coding)], body.into()).await;
+        let ended = client
+            .call_with(&path, &[("grpc-encoding", coding)], body.into())
+            .await;
         let answer: ModelInferResponse = ended.message();
         assert_eq!(f32s(&answer.raw_output_contents[0]), [3.0, 5.0, 7.0]);
     }
     let body = super::client::frame(&one_row("linear"));
-    let ended = client.call_with(&path, &[("grpc-encoding", "br")], body).await;
+    let ended = client
+        .call_with(&path, &[("grpc-encoding", "br")], body)
+        .await;
     assert_eq!(ended.code, 12);
-    assert_eq!(ended.trailers["grpc-accept-encoding"], "identity,gzip,deflate");
+    assert_eq!(
+        ended.trailers["grpc-accept-encoding"],
+        "identity,gzip,deflate"
+    );
 }

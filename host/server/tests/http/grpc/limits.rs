@@ -25,11 +25,16 @@ async fn a_message_that_is_too_large_is_refused_by_its_length() {
     let mut client = Client::of(&server).await;
     let (messages, answer) = client.open(INFER, &[]).await;
     // The body never comes.
-    messages.send(Bytes::from_static(&[0, 0, 0, 3, 233])).unwrap();
+    messages
+        .send(Bytes::from_static(&[0, 0, 0, 3, 233]))
+        .unwrap();
     let ended = Ended::read(answer.await.unwrap()).await;
     assert_eq!(
         ended.failure(),
-        (8, "body: the body has 1001 bytes in one message, the limit is 1000 bytes")
+        (
+            8,
+            "body: the body has 1001 bytes in one message, the limit is 1000 bytes"
+        )
     );
     client.infer(&one_row("linear")).await;
 }
@@ -44,13 +49,18 @@ async fn all_messages_share_the_memory_of_requests() {
     let server = TestServer::start(limits).await;
     let mut client = Client::of(&server).await;
     let (held, _answer) = client.open(INFER, &[]).await;
-    held.send([&[0, 0, 15, 0, 0][..], &vec![0; 900 << 10]].concat().into()).unwrap();
+    held.send([&[0, 0, 15, 0, 0][..], &vec![0; 900 << 10]].concat().into())
+        .unwrap();
     sleep(Duration::from_millis(200)).await;
     let mut other = Client::of(&server).await;
     let body = [&[0, 0, 8, 0, 0][..], &vec![0; 512 << 10]].concat();
     let ended = other.call_with(INFER, &[], body.into()).await;
     assert_eq!(ended.code, 14);
-    assert!(ended.text.starts_with("busy: the bodies of other requests"), "{}", ended.text);
+    assert!(
+        ended.text.starts_with("busy: the bodies of other requests"),
+        "{}",
+        ended.text
+    );
     assert_eq!(ended.trailers["grpc-retry-pushback-ms"], "1000");
 }
 
@@ -115,7 +125,10 @@ async fn a_connection_above_the_share_of_its_client_is_told_so() {
     assert_eq!(frames[3], 4);
     assert_eq!(frames[9 + 3], 7);
     let text = String::from_utf8_lossy(&frames[9 + 17..]);
-    assert!(text.starts_with("connections: this client address has 1 of them"), "{text}");
+    assert!(
+        text.starts_with("connections: this client address has 1 of them"),
+        "{text}"
+    );
     assert_eq!(*server.backend.refused.lock().unwrap(), [(None, 503)]);
 }
 
@@ -132,7 +145,10 @@ async fn an_idle_connection_ends_for_one_that_waits() {
     let waited = timeout(Duration::from_secs(5), server.get("/v2/health/live")).await;
     assert_eq!(waited.unwrap().status, 200);
     let ended = timeout(Duration::from_secs(5), idle.driving).await;
-    assert!(ended.unwrap().unwrap().is_ok(), "it was asked to end, not cut");
+    assert!(
+        ended.unwrap().unwrap().is_ok(),
+        "it was asked to end, not cut"
+    );
 }
 
 #[tokio::test]

@@ -54,23 +54,35 @@ async fn statistics_are_those_of_http_for_every_version() {
     let server = TestServer::with_defaults().await;
     let mut client = Client::of(&server).await;
     server.post("/v2/models/linear/infer", ONE_ROW).await;
-    server.post("/v2/models/linear/versions/large/infer", ONE_ROW).await;
+    server
+        .post("/v2/models/linear/versions/large/infer", ONE_ROW)
+        .await;
     client.infer(&rows("linear", &[0.5; 9])).await;
     for (name, version, path) in [
         ("linear", "", "/v2/models/linear/stats"),
         ("linear", "large", "/v2/models/linear/versions/large/stats"),
         ("linear", "1", "/v2/models/linear/versions/1/stats"),
-        ("linear", "latest", "/v2/models/linear/versions/latest/stats"),
+        (
+            "linear",
+            "latest",
+            "/v2/models/linear/versions/latest/stats",
+        ),
         ("", "", "/v2/models/stats"),
     ] {
         let request = ModelStatisticsRequest {
             name: name.to_owned(),
             version: version.to_owned(),
         };
-        let ended = client.call(&format!("{SERVICE}ModelStatistics"), &request).await;
+        let ended = client
+            .call(&format!("{SERVICE}ModelStatistics"), &request)
+            .await;
         let answer: ModelStatisticsResponse = ended.message();
         let stats: Vec<_> = answer.model_stats.iter().map(value).collect();
-        assert_eq!(json!({"model_stats": stats}), server.get(path).await.json(), "{path}");
+        assert_eq!(
+            json!({"model_stats": stats}),
+            server.get(path).await.json(),
+            "{path}"
+        );
     }
 }
 
@@ -79,8 +91,13 @@ async fn statistics_are_those_of_http_for_every_version() {
 async fn a_counted_version_has_the_sum_of_all_variants() {
     let server = TestServer::with_defaults().await;
     server.post("/v2/models/linear/infer", ONE_ROW).await;
-    server.post("/v2/models/linear/versions/large/infer", ONE_ROW).await;
-    let stats = server.get("/v2/models/linear/versions/1/stats").await.json();
+    server
+        .post("/v2/models/linear/versions/large/infer", ONE_ROW)
+        .await;
+    let stats = server
+        .get("/v2/models/linear/versions/1/stats")
+        .await
+        .json();
     let [entry] = &stats["model_stats"].as_array().unwrap()[..] else {
         panic!("{stats}");
     };

@@ -69,12 +69,18 @@ async fn answers_come_in_order_and_a_failure_ends_only_its_request() {
         let answer = reader.next().await;
         let response = answer.infer_response.unwrap();
         assert_eq!((&*response.id, &*answer.error_message), (id, ""));
-        let last = response.parameters["triton_final_response"].parameter_choice.clone();
+        let last = response.parameters["triton_final_response"]
+            .parameter_choice
+            .clone();
         assert_eq!(last, Some(ParameterChoice::BoolParam(true)));
     }
     let failed = reader.next().await;
     assert!(failed.infer_response.is_none());
-    assert!(failed.error_message.contains("no-such-app"), "{}", failed.error_message);
+    assert!(
+        failed.error_message.contains("no-such-app"),
+        "{}",
+        failed.error_message
+    );
     assert_eq!(reader.next().await.infer_response.unwrap().id, "fourth");
     drop(messages);
     let last = reader.body.frame().await.unwrap().unwrap();
@@ -88,7 +94,9 @@ async fn messages_are_found_wherever_frames_end() {
     let server = TestServer::with_defaults().await;
     let mut client = Client::of(&server).await;
     let (messages, answer) = client.open(STREAM, &[]).await;
-    let all: Vec<u8> = (0..5).flat_map(|n| named("linear", &format!("r-{n}"))).collect();
+    let all: Vec<u8> = (0..5)
+        .flat_map(|n| named("linear", &format!("r-{n}")))
+        .collect();
     let all = Bytes::from(all);
     let mut at = 0;
     for size in [3, 1, 2, 200, 7, 90].into_iter().cycle() {
