@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use switchyard_protocol::grpc::{CONTENT_TYPE_PREFIX, ClientTimeout, Rpc, Status};
@@ -77,7 +77,7 @@ async fn dispatch<B: Backend>(
     body: Incoming,
     app: &mut Option<AppIndex>,
 ) -> Result<Response<AnswerBody>, RequestFailure> {
-    let coding = headers.get(ENCODING).map(|value| value.as_bytes());
+    let coding = headers.get(ENCODING).map(HeaderValue::as_bytes);
     let inbound = Inbound::new(body, ContentCoding::of_request(coding)?);
     let call = Call {
         timeout: ClientTimeout::of(&headers)?,
@@ -89,8 +89,9 @@ async fn dispatch<B: Backend>(
     match rpc {
         Rpc::ModelInfer => infer::infer(&call, inbound, app).await,
         Rpc::ModelStreamInfer => Ok(stream::infer(call, inbound)),
-        Rpc::HealthWatch => health::watch(call, inbound).await,
-        _ => calls::answer(&call, rpc, inbound, app).await,
+        // Boxed: an inference is not to carry the size of the others.
+        Rpc::HealthWatch => Box::pin(health::watch(call, inbound)).await,
+        _ => Box::pin(calls::answer(&call, rpc, inbound, app)).await,
     }
 }
 
@@ -115,8 +116,9 @@ impl<B: Backend> Call<B> {
         Exchanging(Arc::clone(&self.connection))
     }
 
-    /// The next message; an error if there is none.
+    /// The message of a call that has one; an error if there is none.
     async fn one_message(&self, inbound: &mut Inbound) -> Result<inbound::Message, ProtocolError> {
+        inbound.expect(&self.service, &self.connection);
         let next = inbound.next(&self.service, &self.connection).await?;
         next.ok_or_else(|| ProtocolError::malformed("body", "has no message"))
     }

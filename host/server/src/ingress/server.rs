@@ -107,6 +107,8 @@ impl<B: Backend> Acceptor<B> {
             .max_header_size(limits.max_header_bytes);
         let mut grpc = http2::Builder::new(TokioExecutor::new());
         grpc.timer(TokioTimer::new())
+            // No client of gRPC reads it.
+            .auto_date_header(false)
             .max_concurrent_streams(STREAMS_MAX)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .initial_stream_window_size(STREAM_WINDOW)

@@ -79,13 +79,8 @@ impl Inbound {
             if let Some(message) = self.take(limits.max_body_bytes)? {
                 return Ok(Some(message));
             }
-            if self.held() > 0 && self.arriving.is_none() {
-                let since = Instant::now();
-                self.arriving = Some(Arriving {
-                    since,
-                    look_at: since + RATE_GRACE.min(limits.body_read_timeout),
-                    _counted: connection.arriving(),
-                });
+            if self.held() > 0 {
+                self.expect(service, connection);
             }
             let frame = match &mut self.arriving {
                 None => self.body.frame().await,
@@ -109,6 +104,22 @@ impl Inbound {
                 None => return Err(self.broken_off("the client ended the call")),
             }
         }
+    }
+
+    /// The next message is due from now on, also before its first byte.
+    pub(super) fn expect<B: Backend>(
+        &mut self,
+        service: &Service<B>,
+        connection: &Arc<ConnectionState>,
+    ) {
+        self.arriving.get_or_insert_with(|| {
+            let since = Instant::now();
+            Arriving {
+                since,
+                look_at: since + RATE_GRACE.min(service.limits().body_read_timeout),
+                _counted: connection.arriving(),
+            }
+        });
     }
 
     /// Bytes in memory.

@@ -1,6 +1,7 @@
 //! `ModelStreamInfer`: inferences of one call, answered in their order.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 
 use hyper::Response;
@@ -31,6 +32,7 @@ pub(super) fn infer<B: Backend>(call: Call<B>, inbound: Inbound) -> Response<Ans
 
 async fn serve<B: Backend>(call: Call<B>, mut inbound: Inbound, outbound: Outbound) {
     let call = Arc::new(call);
+    let mut draining = pin!(call.service.draining());
     let mut running = VecDeque::new();
     // How the stream ends once the running inferences have.
     let mut end = None;
@@ -44,7 +46,7 @@ async fn serve<B: Backend>(call: Call<B>, mut inbound: Inbound, outbound: Outbou
                     return;
                 }
             }
-            () = call.service.draining(), if end.is_none() => {
+            () = draining.as_mut(), if end.is_none() => {
                 end = Some(Status::from(&InferError::Draining.into()));
             }
             message = inbound.next(&call.service, &call.connection), if reads => match message {

@@ -80,6 +80,14 @@ async fn a_message_that_does_not_arrive_ends_its_call() {
         (4, "body: only 9 bytes arrived within the limit of 200 ms")
     );
     drop(messages);
+    // Nor does one of which no byte comes hold its call.
+    let (messages, answer) = client.open(INFER, &[]).await;
+    let ended = Ended::read(answer.await.unwrap()).await;
+    assert_eq!(
+        ended.failure(),
+        (4, "body: only 0 bytes arrived within the limit of 200 ms")
+    );
+    drop(messages);
 }
 
 /// The client knows the limit from the settings, and lets further calls wait.
