@@ -6,6 +6,7 @@
 //! - [`launch`]: the demo and the server, built and started.
 //! - [`mod@bench`]: the benches, their page, and counted instructions.
 //! - [`paper`]: the papers' figures, published and measured values.
+//! - [`mod@protobuf`]: the types of the proto files.
 //! - [`cuda`]: the program for NVIDIA GPUs, and its tests.
 //!
 //! Below them: [`workspace`], the packages as cargo lists them. Progress goes to stderr, results to stdout.
@@ -19,6 +20,7 @@ mod launch;
 mod pages;
 mod paper;
 mod plugins;
+mod protobuf;
 mod suite;
 mod tidy;
 mod workspace;
@@ -51,6 +53,8 @@ enum Command {
     Test,
     /// Write the generated parts of pages anew: settings, contract, crates
     Pages,
+    /// Make the Rust types of host/protocol/proto anew
+    Protobuf,
     /// Check the rules of the house: files, modules, words, spelling, generated pages
     Tidy,
     /// Run figures of the papers; print published and measured values
@@ -84,6 +88,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Serve(args) => launch::serve(&workspace, &args),
         Command::Test => suite::run(&workspace),
         Command::Pages => pages::write(&workspace),
+        Command::Protobuf => protobuf::write(&workspace),
         Command::Tidy => tidy::check(&workspace),
         Command::Paper(args) => paper::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),

@@ -16,6 +16,10 @@ pub struct ServerConfig {
     ///
     /// Address; default `"0.0.0.0:8000"`; example `"127.0.0.1:9000"`.
     pub http: SocketAddr,
+    /// Address of the Open Inference Protocol over gRPC (HTTP/2 without TLS). Triton's is port 8001.
+    ///
+    /// Address; default none, no such port; example `"0.0.0.0:8001"`.
+    pub grpc: Option<SocketAddr>,
     /// Address of metrics and status: loopback only, because requests need no token.
     ///
     /// Address; default `"127.0.0.1:8002"`; example `"127.0.0.1:9002"`.
@@ -123,6 +127,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             http: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8000)),
+            grpc: None,
             admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 8002)),
             operators: None,
             threads: 0,
@@ -149,7 +154,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// The limits of the HTTP port.
+    /// The limits of the ports for clients.
     pub fn limits(&self) -> Limits {
         Limits {
             max_body_bytes: self.body_max_mb << 20,
