@@ -24,6 +24,7 @@ pub(crate) struct EncoderSize {
     /// Values between the two halves of a feed-forward layer.
     pub(crate) wide: usize,
     pub(crate) layers: usize,
+    pub(crate) layers_per_stage: usize,
     /// Tokens that have an embedding of their position.
     pub(crate) positions: usize,
     pub(crate) max_tokens: usize,
@@ -39,13 +40,14 @@ pub(crate) const SMALL: EncoderSize = EncoderSize {
     heads: 2,
     wide: 32,
     layers: 3,
+    layers_per_stage: 2,
     positions: 32,
     max_tokens: 24,
     max_batch: 4,
     slo_ms: 5000.0,
 };
 
-/// As sentence-transformers' all-MiniLM-L6-v2.
+/// As sentence-transformers' all-MiniLM-L6-v2, in the stages that `switchyard add` gives it.
 #[allow(dead_code, reason = "the benches' encoder")]
 pub(crate) const MINILM: EncoderSize = EncoderSize {
     vocabulary: 30_522,
@@ -53,6 +55,7 @@ pub(crate) const MINILM: EncoderSize = EncoderSize {
     heads: 12,
     wide: 1536,
     layers: 6,
+    layers_per_stage: 1,
     positions: 512,
     max_tokens: 512,
     max_batch: 16,
@@ -134,11 +137,12 @@ fn write_variant(of: &EncoderSize, dir: &Path, name: &str, answers: Answers) {
     let &EncoderSize {
         hidden,
         layers,
+        layers_per_stage,
         max_tokens,
         max_batch,
         ..
     } = of;
-    let stages = layers.div_ceil(2);
+    let stages = layers.div_ceil(layers_per_stage);
     let tensors = tensors(of, answers);
     let parameters: usize = tensors.iter().map(|(_, shape)| size(shape)).sum();
     write_tensors(&dir.join("model.safetensors"), &tensors);
@@ -176,6 +180,7 @@ kind = "bert"
 head = "{head}"
 outputs = {outputs}
 layers = {layers}
+layers_per_stage = {layers_per_stage}
 max_tokens = {max_tokens}
 {pooling}
 
