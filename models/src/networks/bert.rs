@@ -13,7 +13,8 @@
 //! Stage 0 takes token ids `[batch, tokens]`, i64, with [`NO_TOKEN`](super::tokens::NO_TOKEN) after
 //! the end of a shorter text. Activations between stages are `[batch, tokens, hidden + 1]`: the
 //! last channel is 1 for a token and 0 for padding, so that one tensor carries the attention mask
-//! too. A batch is as wide as its longest text and computed in groups of similar length (`lengths`).
+//! too. A batch is as wide as its longest text. The kernels compute its tokens without padding
+//! (`rows`), candle's operations in groups of texts of similar length (`lengths`).
 //! Batches of different lengths are joined by padding with zeros, which the mask marks as padding.
 
 mod config;
@@ -25,6 +26,7 @@ mod lengths;
 mod names;
 mod network;
 mod pooling;
+mod rows;
 mod spec;
 pub(crate) mod tokenizer;
 

@@ -76,6 +76,8 @@ pub(crate) fn activate(x: Tensor, activation: Activation) -> Result<Tensor> {
         Activation::None => Ok(x),
         Activation::Relu => relu(&x),
         Activation::Silu => x.silu(),
+        Activation::Gelu => gelu(&x),
+        Activation::GeluTanh => x.gelu(),
     }
 }
 
