@@ -2,7 +2,7 @@
 //! oversight of the policy's author and the change that mends it.
 
 /// Words of a failure and the advice. The first entry whose words the failure contains counts.
-const ADVICE: [(&str, &str); 46] = [
+const ADVICE: [(&str, &str); 49] = [
     // === plans ===
     (
         "is not pending",
