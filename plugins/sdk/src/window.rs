@@ -9,7 +9,8 @@ use crate::ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId}
 pub use index::Index;
 pub use raw::{Causes, Outcome};
 
-/// [`raw::Workers::running_variant`] of an idle worker.
+/// [`raw::Workers::running_variant`] of an idle worker, and the variant and exit of a request that was
+/// answered by none.
 const IDLE: u32 = u32::MAX;
 
 /// The columns of a window in which nothing is pending.
@@ -267,15 +268,10 @@ impl<'a> Window<'a> {
     /// Requests that ended since the last window. Empty unless `WindowFields::COMPLETIONS` was asked
     /// for.
     pub fn completions(&self) -> impl ExactSizeIterator<Item = Completion> + use<'a> {
-        let completions = self.raw.completions.as_deref().unwrap_or_default();
-        completions.iter().map(|c| Completion {
-            id: RequestId(c.id),
-            app: AppId(c.app),
-            outcome: c.outcome,
-            variant: c.variant.map(VariantId),
-            exit: c.exit.map(ExitId),
-            latency_us: c.latency,
-        })
+        let ended = self.raw.completions.as_ref();
+        let rows = ended.map_or(0, |ended| ended.id.len());
+        // There is a row for each position only if there are columns.
+        (0..rows).map(move |i| Completion::from_raw(ended.expect("columns with rows"), i))
     }
 }
 
@@ -458,6 +454,22 @@ impl Placed {
                 1 => PlacedState::Queued,
                 _ => PlacedState::Running,
             },
+        }
+    }
+}
+
+// === impl Completion ===
+
+impl Completion {
+    fn from_raw(ended: &raw::Completions, i: usize) -> Self {
+        let some = |position: u32| Some(position).filter(|&position| position != IDLE);
+        Self {
+            id: RequestId(ended.id[i]),
+            app: AppId(ended.app[i]),
+            outcome: ended.outcome[i],
+            variant: some(ended.variant[i]).map(VariantId),
+            exit: some(ended.exit[i]).map(ExitId),
+            latency_us: ended.latency[i],
         }
     }
 }

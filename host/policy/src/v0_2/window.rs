@@ -10,6 +10,9 @@ use switchyard_core::window::{
 
 use super::bindings::wit;
 
+/// A variant or an exit that did not answer.
+const NONE: u32 = u32::MAX;
+
 /// The parts of a window that have another shape in the contract.
 #[derive(Default)]
 pub(super) struct WindowRows {
@@ -20,7 +23,18 @@ pub(super) struct WindowRows {
     up: Vec<u32>,
     residents: Vec<wit::Resident>,
     slowdown: Vec<f64>,
-    completions: Vec<wit::Completion>,
+    completions: CompletionColumns,
+}
+
+/// Requests that ended, as columns.
+#[derive(Default)]
+struct CompletionColumns {
+    id: Vec<u64>,
+    app: Vec<u32>,
+    outcome: Vec<wit::Outcome>,
+    variant: Vec<u32>,
+    exit: Vec<u32>,
+    latency: Vec<u64>,
 }
 
 impl WindowRows {
@@ -34,7 +48,7 @@ impl WindowRows {
             slowdown.ratio()
         });
         let completions = shown(wants.completions, &window.completions);
-        refill(&mut self.completions, completions, completion);
+        self.completions.fill(completions);
     }
 
     fn fill_costs(&mut self, requests: &Requests) {
@@ -74,7 +88,7 @@ impl WindowRows {
             residents: some(&self.residents),
             arrival_rate: &window.arrival_rate,
             slowdown: some(&self.slowdown),
-            completions: some(&self.completions),
+            completions: self.completions.lend(),
         }
     }
 }
@@ -175,20 +189,51 @@ fn resident(from: &Resident) -> wit::Resident {
     }
 }
 
-fn completion(from: &Completion) -> wit::Completion {
-    wit::Completion {
-        id: from.id.0,
-        app: from.app.0,
-        outcome: match from.end {
-            End::InTime => wit::Outcome::InTime,
-            End::Late => wit::Outcome::Late,
-            End::Rejected => wit::Outcome::Rejected,
-            End::Dropped => wit::Outcome::Dropped,
-            End::Failed => wit::Outcome::Failed,
-            End::Cancelled => wit::Outcome::Cancelled,
-        },
-        variant: from.variant.map(|variant| variant.0),
-        exit: from.exit.map(|exit| exit.0),
-        latency: from.latency.0,
+impl CompletionColumns {
+    fn fill(&mut self, from: &[Completion]) {
+        let Self {
+            id,
+            app,
+            outcome,
+            variant,
+            exit,
+            latency,
+        } = self;
+        id.clear();
+        app.clear();
+        outcome.clear();
+        variant.clear();
+        exit.clear();
+        latency.clear();
+        for ended in from {
+            id.push(ended.id.0);
+            app.push(ended.app.0);
+            outcome.push(outcome_of(ended.end));
+            variant.push(ended.variant.map_or(NONE, |variant| variant.0));
+            exit.push(ended.exit.map_or(NONE, |exit| exit.0));
+            latency.push(ended.latency.0);
+        }
+    }
+
+    fn lend(&self) -> Option<wit::Completions<'_>> {
+        (!self.id.is_empty()).then_some(wit::Completions {
+            id: &self.id,
+            app: &self.app,
+            outcome: &self.outcome,
+            variant: &self.variant,
+            exit: &self.exit,
+            latency: &self.latency,
+        })
+    }
+}
+
+fn outcome_of(end: End) -> wit::Outcome {
+    match end {
+        End::InTime => wit::Outcome::InTime,
+        End::Late => wit::Outcome::Late,
+        End::Rejected => wit::Outcome::Rejected,
+        End::Dropped => wit::Outcome::Dropped,
+        End::Failed => wit::Outcome::Failed,
+        End::Cancelled => wit::Outcome::Cancelled,
     }
 }

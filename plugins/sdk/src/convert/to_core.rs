@@ -217,7 +217,6 @@ pub(crate) fn window(window: &raw::Window) -> to::Window {
         worker: WorkerId(resident.worker),
         variant: VariantId(resident.variant),
     });
-    let completions = window.completions.iter().flatten();
     to::Window {
         id: window.id,
         now: Time(window.now),
@@ -228,7 +227,11 @@ pub(crate) fn window(window: &raw::Window) -> to::Window {
         residents: residents.collect(),
         arrival_rate: window.arrival_rate.clone(),
         slowdown: Vec::new(),
-        completions: completions.map(completion).collect(),
+        completions: window
+            .completions
+            .as_ref()
+            .map(completions)
+            .unwrap_or_default(),
     }
 }
 
@@ -305,11 +308,12 @@ fn placed(placed: &raw::Placed) -> to::Placed {
     }
 }
 
-fn completion(completion: &raw::Completion) -> to::Completion {
-    to::Completion {
-        id: RequestId(completion.id),
-        app: AppId(completion.app),
-        end: match completion.outcome {
+fn completions(ended: &raw::Completions) -> Vec<to::Completion> {
+    let some = |position: u32| Some(position).filter(|&position| position != u32::MAX);
+    let rows = (0..ended.id.len()).map(|i| to::Completion {
+        id: RequestId(ended.id[i]),
+        app: AppId(ended.app[i]),
+        end: match ended.outcome[i] {
             raw::Outcome::InTime => to::End::InTime,
             raw::Outcome::Late => to::End::Late,
             raw::Outcome::Rejected => to::End::Rejected,
@@ -317,10 +321,11 @@ fn completion(completion: &raw::Completion) -> to::Completion {
             raw::Outcome::Failed => to::End::Failed,
             raw::Outcome::Cancelled => to::End::Cancelled,
         },
-        variant: completion.variant.map(VariantId),
-        exit: completion.exit.map(ExitId),
-        latency: Micros(completion.latency),
-    }
+        variant: some(ended.variant[i]).map(VariantId),
+        exit: some(ended.exit[i]).map(ExitId),
+        latency: Micros(ended.latency[i]),
+    });
+    rows.collect()
 }
 
 #[cfg(test)]
@@ -363,14 +368,14 @@ mod tests {
             .resident(0, 0)
             .arrival_rate(0, 20.0)
             .build();
-        window.completions = Some(vec![raw::Completion {
-            id: 9,
-            app: 0,
-            outcome: raw::Outcome::Late,
-            variant: Some(0),
-            exit: None,
-            latency: 12,
-        }]);
+        window.completions = Some(raw::Completions {
+            id: vec![9],
+            app: vec![0],
+            outcome: vec![raw::Outcome::Late],
+            variant: vec![0],
+            exit: vec![u32::MAX],
+            latency: vec![12],
+        });
         let mut back = to_raw::empty_window();
         to_raw::window(&super::window(&window), &mut back);
         assert!(back == window);

@@ -188,7 +188,7 @@ pub(crate) fn window(window: &from::Window, to: &mut raw::Window) {
     refill(&mut to.slowdown, &window.slowdown, |slowdown| {
         slowdown.ratio()
     });
-    refill(&mut to.completions, &window.completions, completion);
+    completions(&window.completions, &mut to.completions);
 }
 
 fn causes(because: from::Causes) -> raw::Causes {
@@ -305,21 +305,50 @@ pub(crate) fn nothing_placed() -> raw::Placed {
     }
 }
 
-fn completion(completion: &from::Completion) -> raw::Completion {
-    raw::Completion {
-        id: completion.id.0,
-        app: completion.app.0,
-        outcome: match completion.end {
-            from::End::InTime => raw::Outcome::InTime,
-            from::End::Late => raw::Outcome::Late,
-            from::End::Rejected => raw::Outcome::Rejected,
-            from::End::Dropped => raw::Outcome::Dropped,
-            from::End::Failed => raw::Outcome::Failed,
-            from::End::Cancelled => raw::Outcome::Cancelled,
-        },
-        variant: completion.variant.map(|variant| variant.0),
-        exit: completion.exit.map(|exit| exit.0),
-        latency: completion.latency.0,
+fn completions(ended: &[from::Completion], to: &mut Option<raw::Completions>) {
+    if ended.is_empty() {
+        *to = None;
+        return;
+    }
+    let to = to.get_or_insert_with(no_completions);
+    to.id.clear();
+    to.app.clear();
+    to.outcome.clear();
+    to.variant.clear();
+    to.exit.clear();
+    to.latency.clear();
+    for completion in ended {
+        to.id.push(completion.id.0);
+        to.app.push(completion.app.0);
+        to.outcome.push(outcome(completion.end));
+        to.variant
+            .push(completion.variant.map_or(u32::MAX, |v| v.0));
+        to.exit
+            .push(completion.exit.map_or(u32::MAX, |exit| exit.0));
+        to.latency.push(completion.latency.0);
+    }
+}
+
+/// Columns without rows.
+pub(crate) fn no_completions() -> raw::Completions {
+    raw::Completions {
+        id: Vec::new(),
+        app: Vec::new(),
+        outcome: Vec::new(),
+        variant: Vec::new(),
+        exit: Vec::new(),
+        latency: Vec::new(),
+    }
+}
+
+fn outcome(end: from::End) -> raw::Outcome {
+    match end {
+        from::End::InTime => raw::Outcome::InTime,
+        from::End::Late => raw::Outcome::Late,
+        from::End::Rejected => raw::Outcome::Rejected,
+        from::End::Dropped => raw::Outcome::Dropped,
+        from::End::Failed => raw::Outcome::Failed,
+        from::End::Cancelled => raw::Outcome::Cancelled,
     }
 }
 

@@ -178,6 +178,16 @@ fn check_lengths(catalog: &Catalog, window: &raw::Window) -> Result<(), String> 
         w.up.len(),
     ];
     equal("workers", catalog.workers().len(), &workers)?;
+    if let Some(c) = &window.completions {
+        let completions = [
+            c.app.len(),
+            c.outcome.len(),
+            c.variant.len(),
+            c.exit.len(),
+            c.latency.len(),
+        ];
+        equal("completions", c.id.len(), &completions)?;
+    }
     let Some(p) = &window.placed else {
         return Ok(());
     };
