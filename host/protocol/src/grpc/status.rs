@@ -11,7 +11,7 @@ const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// When the client may try again, as gRPC's retry policies read it.
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// Bytes that a message may not hold as they are, besides those that are not ASCII.
+/// Bytes of ASCII that a message may not hold as they are; all other bytes are escaped anyway.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// gRPC's status codes, as far as the server uses them.

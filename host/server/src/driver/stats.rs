@@ -7,11 +7,20 @@ use switchyard_core::ids::VariantId;
 use switchyard_core::time::Micros;
 use switchyard_protocol::{Timing, VariantStats};
 
-use super::waiters::AnsweredCall;
-
 /// Written by the driver, read by requests for statistics: the locks are rarely contended.
 pub struct VariantCounters {
     variants: Vec<Arc<Mutex<VariantStats>>>,
+}
+
+/// A call whose last row has been answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnsweredCall {
+    /// The variant that ran its last row.
+    pub(super) variant: VariantId,
+    /// The time of that row in queues.
+    pub(super) queue: Micros,
+    /// The time of that row in batches.
+    pub(super) compute: Micros,
 }
 
 // === impl VariantCounters ===

@@ -15,6 +15,7 @@ use switchyard_models::NamedTensor;
 use tokio::sync::oneshot;
 
 use super::message::{CallEnd, CallError, RowAnswer, Ticket};
+use super::stats::AnsweredCall;
 
 /// Requests whose call has ended by another row; to be cancelled.
 pub(super) type Orphans = SmallVec<[RequestId; 4]>;
@@ -47,17 +48,6 @@ struct Open {
     answers: SmallVec<[Option<RowAnswer>; 1]>,
     unanswered: usize,
     reply: oneshot::Sender<CallEnd>,
-}
-
-/// A call whose last row has been answered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AnsweredCall {
-    /// The variant that ran its last row.
-    pub(super) variant: VariantId,
-    /// The time of that row in queues.
-    pub(super) queue: Micros,
-    /// The time of that row in batches.
-    pub(super) compute: Micros,
 }
 
 /// A batch that a worker has.

@@ -2,10 +2,11 @@
 //!
 //! No framework stands between the socket and the server's limits: `inbound` cuts messages out of a
 //! body under the rules of every body (time, rate, size, shared memory), [`switchyard_protocol::grpc`]
-//! reads them, `calls` answers all calls but inferences, `infer` and `stream` answer those, `health`
+//! reads them, `calls` answers every `call` but inferences, `infer` and `stream` answer those, `health`
 //! reports changes, and `answer` is the body of a response with its trailers.
 
 mod answer;
+mod call;
 mod calls;
 mod health;
 mod inbound;
@@ -20,9 +21,10 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use switchyard_protocol::grpc::{CONTENT_TYPE_PREFIX, ClientTimeout, Rpc, Status};
-use switchyard_protocol::{AppIndex, ContentCoding, ProtocolError, RequestFailure};
+use switchyard_protocol::{AppIndex, ContentCoding, RequestFailure};
 
 use self::answer::AnswerBody;
+use self::call::Call;
 use self::inbound::Inbound;
 use super::backend::Backend;
 use super::connection_state::ConnectionState;
@@ -30,19 +32,6 @@ use super::service::Service;
 
 /// The coding of the messages of a request.
 const ENCODING: &str = "grpc-encoding";
-
-/// A call and its connection.
-struct Call<B> {
-    service: Arc<Service<B>>,
-    connection: Arc<ConnectionState>,
-    headers: HeaderMap,
-    /// When the headers had been read.
-    began: Instant,
-    timeout: ClientTimeout,
-}
-
-/// Counts an exchange of the connection until it is dropped: the client may cancel it at any time.
-struct Exchanging(Arc<ConnectionState>);
 
 /// Answers one call, also one that fails.
 pub(super) async fn respond<B: Backend>(
@@ -104,30 +93,5 @@ fn refuse_other_protocols(head: &Parts) -> Option<Response<AnswerBody>> {
         (true, true) => None,
         (true, false) => Some(AnswerBody::refused(StatusCode::METHOD_NOT_ALLOWED)),
         (false, _) => Some(AnswerBody::refused(StatusCode::UNSUPPORTED_MEDIA_TYPE)),
-    }
-}
-
-// === impl Call ===
-
-impl<B: Backend> Call<B> {
-    /// Begins an exchange.
-    fn exchange(&self) -> Exchanging {
-        self.connection.begin_exchange();
-        Exchanging(Arc::clone(&self.connection))
-    }
-
-    /// The message of a call that has one; an error if there is none.
-    async fn one_message(&self, inbound: &mut Inbound) -> Result<inbound::Message, ProtocolError> {
-        inbound.expect(&self.service, &self.connection);
-        let next = inbound.next(&self.service, &self.connection).await?;
-        next.ok_or_else(|| ProtocolError::malformed("body", "has no message"))
-    }
-}
-
-// === impl Exchanging ===
-
-impl Drop for Exchanging {
-    fn drop(&mut self) {
-        self.0.end_exchange();
     }
 }

@@ -257,6 +257,21 @@ impl TestPool {
         app: u32,
         timeout: Duration,
     ) -> Result<CallEnd, NotServed> {
+        self.try_serve_rows(app, timeout, 1).await
+    }
+
+    /// One call of this many rows.
+    pub(crate) async fn try_serve_rows(
+        &self,
+        app: u32,
+        timeout: Duration,
+        rows: usize,
+    ) -> Result<CallEnd, NotServed> {
+        let row = || RowInput {
+            tensors: smallvec![InputTensor::F32(vec![1.0].into())],
+            peek: None,
+            cost: Cost::ONE,
+        };
         let arrival = self.pool.clock().now();
         let call = PoolCall {
             app: AppId(app),
@@ -265,11 +280,7 @@ impl TestPool {
             deadline: arrival + Micros::from(timeout),
             priority: 0,
             min_accuracy: 0.0,
-            rows: smallvec![RowInput {
-                tensors: smallvec![InputTensor::F32(vec![1.0].into())],
-                peek: None,
-                cost: Cost::ONE,
-            }],
+            rows: (0..rows).map(|_| row()).collect(),
         };
         self.pool.serve(call).await
     }

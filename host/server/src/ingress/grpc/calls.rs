@@ -13,14 +13,14 @@ use switchyard_protocol::{
 
 use super::super::backend::Backend;
 use super::super::service::{Exchange, Version, VersionStats, find_version};
-use super::Call;
 use super::answer::AnswerBody;
+use super::call::Call;
 use super::inbound::{Inbound, Message};
 
 /// The largest message but of an inference: names and booleans.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
-/// The services that health checks may name, besides the whole server and its apps.
+/// The services of health checks that are about the whole server; others are apps.
 const SERVICES: [&str; 2] = ["", "inference.GRPCInferenceService"];
 
 /// Serves a call of one message; sets `app` once the app is known, for the count of refused requests.

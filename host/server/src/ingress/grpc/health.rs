@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 use super::super::backend::Backend;
 use super::super::service::Stage;
-use super::Call;
 use super::answer::{AnswerBody, Outbound};
+use super::call::Call;
 use super::calls::{malformed, plain, serving_status, written};
 use super::inbound::Inbound;
 

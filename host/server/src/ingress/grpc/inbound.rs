@@ -13,11 +13,11 @@ use switchyard_protocol::grpc::{FramePrefix, PREFIX_BYTES};
 use switchyard_protocol::{ContentCoding, ProtocolError};
 use tokio::time::sleep_until;
 
+use super::super::backend::Backend;
 use super::super::body::{RATE_GRACE, RESERVED_MAX, next_look};
 use super::super::connection_state::{ConnectionState, Counted};
 use super::super::memory::MemoryShare;
 use super::super::service::Service;
-use crate::ingress::backend::Backend;
 
 /// The part of a body that has not been read.
 pub(super) struct Inbound {

@@ -13,8 +13,8 @@ use super::super::backend::Backend;
 use super::super::backends::Exposed;
 use super::super::infer::{INLINE_BYTES_MAX, estimated_bytes, off_thread, with_id};
 use super::super::service::{Exchange, Stage, Version, find_app, find_version};
-use super::Call;
 use super::answer::AnswerBody;
+use super::call::Call;
 use super::inbound::{Inbound, Message};
 
 /// A request that has been decoded, and its memory without its message.

@@ -11,8 +11,8 @@ use switchyard_protocol::{InferError, RequestFailure};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::super::backend::Backend;
-use super::Call;
 use super::answer::{AnswerBody, Outbound};
+use super::call::Call;
 use super::calls::written;
 use super::inbound::{Inbound, Message};
 use super::infer::infer_message;
