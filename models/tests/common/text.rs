@@ -7,13 +7,13 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 /// Words the tokenizer knows: four special ones, then `w4`, `w5` and so on.
-pub(crate) const VOCABULARY: usize = SMALL.vocabulary;
+pub(crate) const VOCABULARY: usize = 100;
 
 /// Values of an embedding.
-pub(crate) const HIDDEN: usize = SMALL.hidden;
+pub(crate) const HIDDEN: usize = 16;
 
 /// Tokens that a text is cut to.
-pub(crate) const MAX_TOKENS: usize = SMALL.max_tokens;
+pub(crate) const MAX_TOKENS: usize = 24;
 
 /// Sizes of an encoder.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +35,14 @@ pub(crate) struct EncoderSize {
 
 /// The encoder of most tests.
 pub(crate) const SMALL: EncoderSize = EncoderSize {
-    vocabulary: 100,
-    hidden: 16,
+    vocabulary: VOCABULARY,
+    hidden: HIDDEN,
     heads: 2,
     wide: 32,
     layers: 3,
     layers_per_stage: 2,
     positions: 32,
-    max_tokens: 24,
+    max_tokens: MAX_TOKENS,
     max_batch: 4,
     slo_ms: 5000.0,
 };

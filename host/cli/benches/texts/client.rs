@@ -13,6 +13,9 @@ use super::text_zoo::MINILM;
 /// The application.
 pub(crate) const APP: &str = "sense";
 
+/// Wait of a client whose text was refused.
+const REFUSED: Duration = Duration::from_millis(20);
+
 pub(crate) struct Client {
     connection: BufReader<TcpStream>,
     rng: Pcg64,
@@ -23,6 +26,8 @@ pub(crate) struct Client {
 /// The answers to a client.
 pub(crate) struct Finished {
     pub(crate) latencies_ms: Vec<f64>,
+    /// Texts that the server refused, or gave up, because no answer was possible in time.
+    pub(crate) dropped: usize,
     /// From the first text to the last answer.
     pub(crate) took: Duration,
 }
@@ -43,15 +48,21 @@ impl Client {
     /// Sends texts until the time is over.
     pub(crate) fn run(&mut self, time: Duration) -> Finished {
         let began = Instant::now();
-        let mut latencies_ms = Vec::new();
+        let (mut latencies_ms, mut dropped) = (Vec::new(), 0);
         while began.elapsed() < time {
             let request = self.request();
             let sent = Instant::now();
-            self.send(&request);
-            latencies_ms.push(sent.elapsed().as_secs_f64() * 1e3);
+            match self.send(&request) {
+                true => latencies_ms.push(sent.elapsed().as_secs_f64() * 1e3),
+                false => {
+                    dropped += 1;
+                    std::thread::sleep(REFUSED);
+                }
+            }
         }
         Finished {
             latencies_ms,
+            dropped,
             took: began.elapsed(),
         }
     }
@@ -72,9 +83,11 @@ impl Client {
         [head, body].concat().into_bytes()
     }
 
+    /// Whether the answer is an embedding, and not that none was possible in time.
+    ///
     /// # Panics
-    /// The answer is no embedding.
-    fn send(&mut self, request: &[u8]) {
+    /// The answer is another one.
+    fn send(&mut self, request: &[u8]) -> bool {
         self.connection.get_mut().write_all(request).unwrap();
         let mut status = String::new();
         self.connection.read_line(&mut status).unwrap();
@@ -95,7 +108,11 @@ impl Client {
         let mut body = vec![0; length];
         self.connection.read_exact(&mut body).unwrap();
         let body = String::from_utf8_lossy(&body);
+        if status.contains(" 429 ") || status.contains(" 504 ") {
+            return false;
+        }
         assert!(status.contains(" 200 "), "{status}{body}");
         assert!(body.contains("\"embedding\""), "{body}");
+        true
     }
 }

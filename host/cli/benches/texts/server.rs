@@ -20,8 +20,8 @@ pub(crate) struct Server {
 // === impl Server ===
 
 impl Server {
-    /// Writes the encoder and serves it on one worker of one thread, without a policy.
-    pub(crate) fn start(folder: &Path, slo_ms: f64) -> Self {
+    /// Writes the encoder and has a build of the server serve it on one worker of one thread, without a policy.
+    pub(crate) fn start(server: &Path, folder: &Path, slo_ms: f64) -> Self {
         let zoo = folder.join("zoo");
         write_app_of(&MINILM, &zoo, APP, Answers::Embeddings, &["only"]);
         let [port, admin] = free_ports();
@@ -54,7 +54,7 @@ dir = "{folder}/profiles"
         std::fs::create_dir_all(folder.join("policies")).unwrap();
         let file = folder.join("switchyard.toml");
         std::fs::write(&file, config).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
+        let mut command = Command::new(server);
         command.args(["serve", "--config"]).arg(&file);
         let mut process = Process::start(command.env("RUST_LOG", "warn")).unwrap();
         let began = Instant::now();
