@@ -10,6 +10,7 @@ mod draft;
 mod failure;
 #[cfg(test)]
 mod help;
+mod measure;
 mod models;
 mod nearest;
 mod noise;
@@ -76,6 +77,7 @@ enum Command {
     Overload(overload::OverloadArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
+    Measure(measure::MeasureArgs),
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
     Prepare(prepare::PrepareArgs),
@@ -99,6 +101,7 @@ impl Cli {
             Command::Overload(args) => overload::run(&args),
             Command::Policy(args) => policy::run(&args),
             Command::Profile(args) => profile::run(&args),
+            Command::Measure(args) => measure::run(&args),
             Command::Models(args) => models::run(&args),
             Command::Simulate(args) => simulate::run(&args),
             Command::Ctl(args) => ctl::run(&args),

@@ -30,6 +30,7 @@ mod rows;
 mod spec;
 pub(crate) mod tokenizer;
 
+pub(crate) use self::config::knows;
 pub use self::network::Bert;
 pub use self::pooling::Pooling;
 pub use self::spec::{BertHead, BertSpec};

@@ -13,6 +13,7 @@ use std::path::Path;
 pub use self::image::Preprocessing;
 pub use self::statement::{Description, Statement};
 use crate::error::ModelError;
+use crate::networks::bert;
 
 /// Describes the model in `source`: a file `*.onnx`, or a folder with `config.json`,
 /// `model.safetensors` and `tokenizer.json`.
@@ -36,4 +37,10 @@ pub fn describe(source: &Path, statement: &Statement) -> Result<Description, Mod
     let reason = "is neither a file `*.onnx` nor a folder with config.json, model.safetensors and \
                   tokenizer.json; export other models to ONNX";
     Err(ModelError::weights(source, reason))
+}
+
+/// Whether the folder of a model with this `model_type` in its `config.json` is described. Other
+/// models are exported to ONNX.
+pub fn reads_model_type(model_type: &str) -> bool {
+    bert::knows(model_type)
 }

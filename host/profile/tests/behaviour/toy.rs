@@ -134,6 +134,7 @@ pub(crate) fn profile() -> ProfileFile {
             load_us: 700,
             parameters: Some(10),
             stages: Some(3),
+            engine: Some("rten".to_owned()),
         }],
         energy: Vec::new(),
         accuracies: vec![accuracy("after1", 0.75), accuracy("after3", 0.9)],

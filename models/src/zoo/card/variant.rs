@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::check::{StatedProfile, check_file_name, check_profile, read_toml};
+use super::quality::QualityCard;
 use super::tensor::TensorCard;
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
@@ -49,6 +50,9 @@ pub struct VariantCard {
     /// Memory that an ONNX graph takes, as `switchyard add` measured it; by default that of its weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MeasuredMemory>,
+    /// The measurement of the exits' accuracies on a labelled file, if `switchyard` made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<QualityCard>,
     /// Origin of the weights.
     pub provenance: Provenance,
 }
@@ -197,6 +201,9 @@ impl VariantCard {
         if found != needed {
             let reason = format!("after stages {found:?}, the architecture has {needed:?}");
             return Err(ModelError::field(file, "exits", reason));
+        }
+        if let Some(quality) = &self.quality {
+            quality.check(file, self.architecture.task(), self.quality_unknown)?;
         }
         let classes = self.architecture.classes();
         for (i, exit) in self.exits.iter().enumerate() {

@@ -121,6 +121,7 @@ impl Statement {
             }],
             quality_unknown: self.quality.is_none(),
             memory: None,
+            quality: None,
             provenance: Provenance {
                 command: self.command.clone(),
                 seed: 0,

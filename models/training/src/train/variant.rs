@@ -90,6 +90,7 @@ pub(super) fn train(
         exits: cards::exits(model.exits(), &confusions),
         quality_unknown: false,
         memory: None,
+        quality: None,
         provenance: provenance(run, schedule, &recipe.mix, parent),
         architecture: recipe.architecture.clone(),
     };
