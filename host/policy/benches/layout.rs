@@ -1,5 +1,5 @@
 //! The layouts that a window could cross in, with the same logic on each of them, in one run:
-//! one list per field as in contract 0.1; columns with absent fields; records for the workers or for
+//! one list per field as in contract 0.1; columns and absent fields as in 0.2; records for the workers or for
 //! everything; one list of words; calls that fetch the parts.
 //!
 //! Needs `cargo xtask plugins --with-guests`.
