@@ -265,13 +265,14 @@ impl<B: Backend> Acceptor<B> {
         let answer = service_fn(move |request| {
             let (service, permit_wanted) = (Arc::clone(&shared.0), Arc::clone(&shared.1));
             let state = Arc::clone(&calls);
-            async move {
+            // Boxed: HTTP/2 moves the future several times on its way into a task.
+            Box::pin(async move {
                 let answer = grpc::respond(service, request, Arc::clone(&state)).await;
                 if permit_wanted.take() {
                     state.ask_to_end();
                 }
                 Ok::<_, Infallible>(answer)
-            }
+            })
         });
         let connection = self.grpc.serve_connection(TokioIo::new(watched), answer);
         let ending = Arc::clone(state);
