@@ -15,6 +15,7 @@ mod onnx_zoo;
 #[path = "../../../tests/common/pypi.rs"]
 mod pypi;
 #[path = "../../../models/tests/common/text.rs"]
+#[allow(dead_code)]
 mod text_zoo;
 
 mod live {

@@ -81,7 +81,7 @@ impl VectorFunction for GeluTanh {
     #[inline(always)]
     fn of<S: Simd>(self, simd: S, x: S::Vector) -> S::Vector {
         // 0.5 (1 + tanh(y)) is the sigmoid of 2 y, and y is sqrt(2 / pi) (x + 0.044715 x^3).
-        const LINEAR: f32 = 1.595_769_1;
+        const LINEAR: f32 = 1.595_769;
         const CUBIC: f32 = LINEAR * 0.044_715;
         let square = simd.mul(x, x);
         let factor = simd.mul_add(square, simd.splat(CUBIC), simd.splat(LINEAR));

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[path = "../common/text.rs"]
+#[allow(dead_code)]
 mod text;
 
 mod bad_files;

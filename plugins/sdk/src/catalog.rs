@@ -422,7 +422,7 @@ mod tests {
             .latency(100, 10)
             .worker("cpu")
             .build();
-        let qualities: Vec<f64> = catalog.variants().map(|v| v.quality()).collect();
+        let qualities: Vec<f64> = catalog.variants().map(super::Variant::quality).collect();
         assert!((qualities[0] - 0.85).abs() < 1e-12, "{qualities:?}");
         assert_eq!(qualities[1..], [0.7, UNKNOWN_QUALITY]);
         assert!(!catalog.app(AppId(1)).classifies());

@@ -161,7 +161,9 @@ fn a_worker_runs_only_batches_of_its_capabilities() {
     };
     let park = |p: &mut Plan| stages(p, 0, 1, 0..1, None, &[1]);
     let early = |p: &mut Plan| stages(p, 0, 1, 0..1, Some(0), &[1]);
-    let cases: [(fn(&mut Capabilities), fn(&mut Plan), &str); 4] = [
+    type Lacks = fn(&mut Capabilities);
+    type Asks = fn(&mut Plan);
+    let cases: [(Lacks, Asks, &str); 4] = [
         (
             |can| can.stage_ranges = false,
             park,

@@ -18,6 +18,7 @@ mod staged;
 mod synthetic;
 mod text;
 #[path = "../../../../models/tests/common/text.rs"]
+#[allow(dead_code)]
 mod text_zoo;
 mod toy;
 mod worker;

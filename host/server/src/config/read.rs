@@ -47,10 +47,9 @@ impl Config {
             app.zoo = folder.join(&app.zoo);
         }
         let server = &mut self.server;
-        for path in [&mut server.onnxruntime, &mut server.operators] {
-            if let Some(path) = path {
-                *path = folder.join(&*path);
-            }
+        let files = [&mut server.onnxruntime, &mut server.operators];
+        for path in files.into_iter().flatten() {
+            *path = folder.join(&*path);
         }
         for pool in &mut self.pools {
             let shadow = pool.shadow.as_mut().map(|shadow| &mut shadow.policy);

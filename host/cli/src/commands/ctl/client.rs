@@ -153,7 +153,7 @@ fn quoted(name: &str) -> String {
     for byte in name.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-                quoted.push(byte.into())
+                quoted.push(byte.into());
             }
             _ => quoted.push_str(&format!("%{byte:02X}")),
         }

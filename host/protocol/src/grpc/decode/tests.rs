@@ -282,7 +282,8 @@ fn wrong_requests_are_refused_by_field() {
         )]
         .into()
     };
-    let cases: [(&dyn Fn(&mut ModelInferRequest), &str); 12] = [
+    type Change<'a> = &'a dyn Fn(&mut ModelInferRequest);
+    let cases: [(Change<'_>, &str); 12] = [
         (
             &|r| r.inputs[1].name = "z".to_owned(),
             "inputs[1].name: unknown input \"z\"",
