@@ -4,8 +4,10 @@
 //! numbers are scores of classes, for example. Quality is declared by the model's owner.
 
 mod encoder;
+mod export;
 mod graph;
 mod image;
+mod labels;
 mod statement;
 
 use std::path::Path;

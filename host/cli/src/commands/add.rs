@@ -9,7 +9,7 @@ use switchyard_core::ids::VariantId;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{Device, ModelSource, trial};
 use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
-use switchyard_models::networks::bert::Pooling;
+use switchyard_models::networks::bert::{Pooling, ScoreActivation};
 use switchyard_models::onnx::{OnnxScores, engine_of};
 use switchyard_models::zoo::{Description, Preprocessing, Statement, describe};
 use switchyard_models::{AppCard, Architecture, VariantCard, Zoo};
@@ -64,6 +64,12 @@ pub(super) struct AddArgs {
     /// Whether an encoder's embedding is scaled to length 1, if its files do not say it
     #[arg(long, value_name = "true|false")]
     normalise: Option<bool>,
+    /// Texts that an encoder reads together, if its files do not say it: 1, or 2 for a pair
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
+    texts: Option<u8>,
+    /// From an encoder's only output to a score, if its files do not say it: identity or sigmoid
+    #[arg(long, value_name = "FUNCTION", value_parser = activation)]
+    activation: Option<ScoreActivation>,
     /// Common shape of an input with open dimensions, without the batch: NAME=64 or NAME=3x640x640
     #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = shape)]
     shapes: Vec<(String, Vec<usize>)>,
@@ -109,6 +115,14 @@ fn pooling(text: &str) -> Result<Pooling, String> {
         "max" => Ok(Pooling::Max),
         "last-token" => Ok(Pooling::LastToken),
         _ => Err("expected mean, cls, max or last-token".to_owned()),
+    }
+}
+
+fn activation(text: &str) -> Result<ScoreActivation, String> {
+    match text {
+        "identity" => Ok(ScoreActivation::Identity),
+        "sigmoid" => Ok(ScoreActivation::Sigmoid),
+        _ => Err("expected identity or sigmoid".to_owned()),
     }
 }
 
@@ -231,6 +245,8 @@ impl AddArgs {
             output: self.output.clone(),
             pooling: self.pooling,
             normalise: self.normalise,
+            texts: self.texts.map(usize::from),
+            activation: self.activation,
             typical: self.shapes.clone(),
             preprocessing: match &self.image {
                 None => Preprocessing::Derived,

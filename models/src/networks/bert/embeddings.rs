@@ -12,9 +12,13 @@ use crate::weights::params::{Init, Params};
 pub(super) struct TokenEmbeddings {
     /// `[vocabulary, hidden]`.
     words: Tensor,
-    /// `[positions, hidden]`: the positions of a text, with the embedding of its only segment
-    /// added.
+    /// `[positions, hidden]`: the positions of a text, with the embedding of segment 0 added unless
+    /// there are `segments`.
     positions: Tensor,
+    /// `[segments, hidden]`, if texts are pairs and the family tells their tokens apart.
+    segments: Option<Tensor>,
+    /// Texts of one request.
+    texts: usize,
     norm: LayerNorm,
 }
 
@@ -25,6 +29,7 @@ impl TokenEmbeddings {
         params: &mut Params,
         names: &TensorNames,
         config: &BertConfig,
+        texts: usize,
     ) -> std::result::Result<Self, ModelError> {
         let hidden = config.hidden_size;
         let mut read = |part: &str, rows: usize| {
@@ -39,17 +44,25 @@ impl TokenEmbeddings {
             }
             BertFamily::DistilBert => None,
         };
+        // RoBERTa's tokenizers give both texts of a pair segment 0.
+        let tells_apart = texts > 1 && names.family == BertFamily::Bert;
+        let (segments, only) = match tells_apart {
+            true => (segments, None),
+            false => (None, segments),
+        };
         let first = config.first_position();
         let positions = positions
             .narrow(0, first, config.max_position_embeddings - first)
-            .and_then(|positions| match &segments {
-                Some(segments) => positions.broadcast_add(&segments.narrow(0, 0, 1)?),
+            .and_then(|positions| match &only {
+                Some(only) => positions.broadcast_add(&only.narrow(0, 0, 1)?),
                 None => positions.contiguous(),
             })
             .map_err(ModelError::compute("position embeddings"))?;
         Ok(Self {
             words,
             positions,
+            segments,
+            texts,
             norm: LayerNorm::new(
                 params,
                 names,
@@ -59,10 +72,18 @@ impl TokenEmbeddings {
         })
     }
 
-    /// `[batch, tokens]` ids to hidden states `[batch, tokens, hidden]` and the mask
-    /// `[batch, tokens]`.
-    pub(super) fn forward(&self, ids: &Tensor) -> Result<(Tensor, Tensor)> {
+    /// `[batch, tokens]` ids, or `[batch, tokens, 2]` ids and segments of pairs, to hidden states
+    /// `[batch, tokens, hidden]` and the mask `[batch, tokens]`.
+    pub(super) fn forward(&self, x: &Tensor) -> Result<(Tensor, Tensor)> {
+        let ids = &token_ids(x)?;
         let (batch, tokens) = ids.dims2()?;
+        if x.rank() != 1 + self.texts {
+            candle_core::bail!(
+                "ids {:?}, the model takes texts by {}",
+                x.dims(),
+                self.texts
+            );
+        }
         if ids.dtype() != DType::I64 {
             candle_core::bail!("token ids are {:?}, the model takes I64", ids.dtype());
         }
@@ -72,10 +93,22 @@ impl TokenEmbeddings {
         }
         let mask = ids.ge(0i64)?.to_dtype(self.words.dtype())?;
         let looked_up = ids.maximum(0i64)?.flatten_all()?;
-        let words = self.words.index_select(&looked_up, 0)?;
+        let mut words = self.words.index_select(&looked_up, 0)?;
+        if let Some(segments) = &self.segments {
+            let of_token = x.narrow(2, 1, 1)?.flatten_all()?;
+            words = (words + segments.index_select(&of_token, 0)?)?;
+        }
         let hidden = words
             .reshape((batch, tokens, self.words.dim(D::Minus1)?))?
             .broadcast_add(&self.positions.narrow(0, 0, tokens)?)?;
         Ok((self.norm.forward(&hidden)?, mask))
+    }
+}
+
+/// The ids of texts or of pairs, `[batch, tokens]`.
+pub(super) fn token_ids(x: &Tensor) -> Result<Tensor> {
+    match x.rank() {
+        3 => x.narrow(2, 0, 1)?.squeeze(2)?.contiguous(),
+        _ => Ok(x.clone()),
     }
 }
