@@ -9,6 +9,15 @@ pub enum Activation {
     Relu,
     /// `x / (1 + exp(-x))`.
     Silu,
+    /// `x` times [`hard_sigmoid`].
+    HardSwish,
+}
+
+/// `x / 6 + 1 / 2`, at least 0 and at most 1.
+#[inline(always)]
+pub fn hard_sigmoid(x: f32) -> f32 {
+    // `clamp` keeps NaN.
+    (x / 6.0 + 0.5).clamp(0.0, 1.0)
 }
 
 /// `max(x, 0)`; NaN stays NaN, which [`f32::max`] would turn into a plausible 0.

@@ -1,5 +1,6 @@
 //! Smooth functions, and channels scaled by gates.
 
+use crate::activation;
 use crate::error::KernelError;
 use crate::memory::FeatureMap;
 use crate::simd::dispatch;
@@ -13,6 +14,16 @@ pub fn silu(values: &mut [f32]) {
 /// `1 / (1 + exp(-x))` of every value.
 pub fn sigmoid(values: &mut [f32]) {
     each(values, logistic);
+}
+
+/// `x` times the hard sigmoid, of every value (Howard et al., "Searching for MobileNetV3", 2019).
+pub fn hard_swish(values: &mut [f32]) {
+    each(values, |x| x * activation::hard_sigmoid(x));
+}
+
+/// The hard sigmoid of every value.
+pub fn hard_sigmoid(values: &mut [f32]) {
+    each(values, activation::hard_sigmoid);
 }
 
 /// `x Phi(x)` of every value, with the distribution function of the normal distribution (GELU;
@@ -178,6 +189,20 @@ mod tests {
                 silus[i]
             );
         }
+    }
+
+    #[test]
+    fn hard_functions_have_their_corners() {
+        let x = [-4.0f32, -3.0, -1.5, 0.0, 1.5, 3.0, 4.0, f32::MAX, f32::MIN];
+        let (mut swishes, mut sigmoids) = (x.to_vec(), x.to_vec());
+        hard_swish(&mut swishes);
+        hard_sigmoid(&mut sigmoids);
+        assert_eq!(sigmoids[..7], [0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 1.0]);
+        assert_eq!(swishes[..7], [-0.0, -0.0, -0.375, 0.0, 1.125, 3.0, 4.0]);
+        assert_eq!((swishes[7], swishes[8]), (f32::MAX, -0.0));
+        let mut odd = [f32::NAN];
+        hard_swish(&mut odd);
+        assert!(odd[0].is_nan());
     }
 
     #[test]

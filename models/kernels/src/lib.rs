@@ -40,7 +40,7 @@ mod testing;
 mod unfold;
 mod window;
 
-pub use self::activation::{Activation, relu};
+pub use self::activation::{Activation, hard_sigmoid, relu};
 pub use self::convolution::{PackedConv, PackedDepthwise, WeightFormat};
 pub use self::error::KernelError;
 pub use self::memory::{Buffer, FeatureMap};

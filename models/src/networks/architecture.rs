@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::bert::BertSpec;
 use super::cnn1d::Cnn1dSpec;
 use super::efficientnet::EfficientNetSpec;
+use super::efficientnet_v2::EfficientNetV2Spec;
 use super::fusion::FusionSpec;
 use super::lstm::LstmSpec;
 use super::minirocket::MiniRocketSpec;
 use super::mlp::MlpSpec;
 use super::mobilenet::MobileNetSpec;
+use super::mobilenet_v3::MobileNetV3Spec;
 use super::onnx::OnnxSpec;
 use super::resnet1d::ResNet1dSpec;
 use super::resnet2d::ResNet2dSpec;
@@ -41,8 +43,14 @@ pub enum Architecture {
     Mlp(MlpSpec),
     /// [`MobileNet`](super::mobilenet::MobileNet).
     MobileNet(MobileNetSpec),
-    /// [`EfficientNet`](super::efficientnet::EfficientNet).
+    /// [`efficientnet`](super::efficientnet).
     EfficientNet(EfficientNetSpec),
+    /// [`efficientnet_v2`](super::efficientnet_v2).
+    #[serde(rename = "efficientnet-v2")]
+    EfficientNetV2(EfficientNetV2Spec),
+    /// [`mobilenet_v3`](super::mobilenet_v3).
+    #[serde(rename = "mobilenet-v3")]
+    MobileNetV3(MobileNetV3Spec),
     /// [`ResNet1d`](super::resnet1d::ResNet1d).
     ResNet1d(ResNet1dSpec),
     /// [`ResNet2d`](super::resnet2d::ResNet2d).
@@ -78,6 +86,8 @@ impl Architecture {
             Self::Mlp(spec) => spec,
             Self::MobileNet(spec) => spec,
             Self::EfficientNet(spec) => spec,
+            Self::EfficientNetV2(spec) => spec,
+            Self::MobileNetV3(spec) => spec,
             Self::ResNet1d(spec) => spec,
             Self::ResNet2d(spec) => spec,
             Self::MiniRocket(spec) => spec,

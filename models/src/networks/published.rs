@@ -57,11 +57,34 @@ pub(crate) fn linear(
     name: &str,
     [input, output]: [usize; 2],
 ) -> Result<Linear, ModelError> {
+    dense(params, name, &[output, input], [input, output])
+}
+
+/// A 1 x 1 convolution with bias, on one position: `NAME.weight` `[output, input, 1, 1]` and
+/// `NAME.bias` `[output]`.
+///
+/// # Errors
+/// A tensor is missing or of another shape.
+pub(crate) fn one_by_one(
+    params: &mut Params,
+    name: &str,
+    [input, output]: [usize; 2],
+) -> Result<Linear, ModelError> {
+    dense(params, name, &[output, input, 1, 1], [input, output])
+}
+
+/// A linear map whose weights have this shape in the file.
+fn dense(
+    params: &mut Params,
+    name: &str,
+    shape: &[usize],
+    [input, output]: [usize; 2],
+) -> Result<Linear, ModelError> {
     let weight_name = format!("{name}.weight");
     let weight = params
-        .get(&weight_name, &[output, input], Init::Zero)?
-        .t()
-        .and_then(|weight| weight.contiguous())
+        .get(&weight_name, shape, Init::Zero)?
+        .reshape((output, input))
+        .and_then(|weight| weight.t()?.contiguous())
         .map_err(ModelError::compute(&weight_name))?;
     let weight = params.narrow(&weight_name, weight)?;
     let bias = params.get(&format!("{name}.bias"), &[output], Init::Zero)?;

@@ -148,8 +148,11 @@ impl<K: ConvKernel> ConvJob<'_, K> {
             from,
             out: &mut *out,
         });
-        if self.activation == Activation::Silu {
-            gates::silu(out);
+        match self.activation {
+            Activation::Silu => gates::silu(out),
+            Activation::HardSwish => gates::hard_swish(out),
+            // Applied to the sums in registers.
+            Activation::None | Activation::Relu => {}
         }
     }
 }

@@ -73,7 +73,12 @@ fn check_convolution(
     assert_close(&ours.values, &theirs, 1e-4, &name);
     // The fused rest is the same arithmetic afterwards.
     let residual = random_map(ours.dims());
-    for activation in [Activation::None, Activation::Relu, Activation::Silu] {
+    for activation in [
+        Activation::None,
+        Activation::Relu,
+        Activation::Silu,
+        Activation::HardSwish,
+    ] {
         let fused = convolve(&packed, x, window, Some(&residual), activation).unwrap();
         let sums = ours.values.iter().zip(&*residual.values);
         let mut apart: Vec<f32> = sums.map(|(a, b)| a + b).collect();
@@ -81,6 +86,7 @@ fn check_convolution(
             Activation::None => {}
             Activation::Relu => apart.iter_mut().for_each(|x| *x = x.max(0.0)),
             Activation::Silu => gates::silu(&mut apart),
+            Activation::HardSwish => gates::hard_swish(&mut apart),
         }
         assert_eq!(*fused.values, apart, "{name} {activation:?}");
     }

@@ -68,7 +68,12 @@ fn results_are_those_of_integers_to_the_bit() {
             assert_eq!(*ours.values, theirs, "{name}");
             // The fused rest is the same arithmetic afterwards.
             let residual = random_map(ours.dims());
-            for activation in [Activation::None, Activation::Relu, Activation::Silu] {
+            for activation in [
+                Activation::None,
+                Activation::Relu,
+                Activation::Silu,
+                Activation::HardSwish,
+            ] {
                 let fused = convolve(&packed, &x, window, Some(&residual), activation);
                 let sums = theirs.iter().zip(&*residual.values);
                 let mut apart: Vec<f32> = sums.map(|(a, b)| a + b).collect();
@@ -76,6 +81,7 @@ fn results_are_those_of_integers_to_the_bit() {
                     Activation::None => {}
                     Activation::Relu => apart.iter_mut().for_each(|x| *x = x.max(0.0)),
                     Activation::Silu => gates::silu(&mut apart),
+                    Activation::HardSwish => gates::hard_swish(&mut apart),
                 }
                 assert_eq!(*fused.unwrap().values, apart, "{name} {activation:?}");
             }

@@ -45,7 +45,12 @@ fn the_fused_rest_is_the_same_arithmetic() {
     let x = random_map([2, 9, 11, input]);
     let residual = random_map([2, 9, 11, output]);
     let plain = convolve(&kernel, &x, window, None, Activation::None).unwrap();
-    for activation in [Activation::None, Activation::Relu, Activation::Silu] {
+    for activation in [
+        Activation::None,
+        Activation::Relu,
+        Activation::Silu,
+        Activation::HardSwish,
+    ] {
         let fused = convolve(&kernel, &x, window, Some(&residual), activation);
         let sums = plain.values.iter().zip(&*residual.values);
         let mut apart: Vec<f32> = sums.map(|(a, b)| a + b).collect();
@@ -53,6 +58,7 @@ fn the_fused_rest_is_the_same_arithmetic() {
             Activation::None => {}
             Activation::Relu => apart.iter_mut().for_each(|x| *x = x.max(0.0)),
             Activation::Silu => gates::silu(&mut apart),
+            Activation::HardSwish => gates::hard_swish(&mut apart),
         }
         assert_eq!(*fused.unwrap().values, apart, "{activation:?}");
     }
