@@ -4,8 +4,8 @@
 //!   hyper-parameters, `spec` the contract between the two
 //! - [`cnn1d`], [`fusion`], [`lstm`], [`minirocket`], [`mlp`], [`mobilenet`], [`resnet1d`],
 //!   [`resnet2d`] and [`x3d`] can be trained; [`bert`], [`efficientnet`], [`efficientnet_v2`],
-//!   [`mobilenet_v3`] (all three `inverted`) and again [`resnet2d`] take public weights in the naming
-//!   of their publishers (`published`); [`onnx`] takes any other network as a graph
+//!   [`mobilenet_v3`] (all three `inverted`), [`vit`] and again [`resnet2d`] take public weights in
+//!   the naming of their publishers (`published`); [`onnx`] takes any other network as a graph
 //! - [`graph`] is the interface of networks of named tensors, [`task`] names the kinds of answers
 //! - [`conv_chain`] is a chain of 1-D convolutions, which several of them have; [`tokens`] makes
 //!   the input of networks that read text; [`datatype`] names the element types of inputs
@@ -38,4 +38,5 @@ mod stages;
 pub(crate) mod standing_in;
 pub mod task;
 pub mod tokens;
+pub mod vit;
 pub mod x3d;

@@ -32,6 +32,7 @@ mod convolution;
 mod error;
 pub mod gates;
 mod memory;
+pub mod norms;
 pub mod plain;
 pub mod pooling;
 mod simd;

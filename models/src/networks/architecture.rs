@@ -11,6 +11,7 @@ use super::cnn1d::Cnn1dSpec;
 use super::efficientnet::EfficientNetSpec;
 use super::efficientnet_v2::EfficientNetV2Spec;
 use super::fusion::FusionSpec;
+use super::inverted::ImagePadding;
 use super::lstm::LstmSpec;
 use super::minirocket::MiniRocketSpec;
 use super::mlp::MlpSpec;
@@ -22,6 +23,7 @@ use super::resnet2d::ResNet2dSpec;
 use super::spec::{BadHyperParameter, HYPER_PARAMETER_MAX, Spec, check_range};
 use super::staged::StagedModel;
 use super::task::Task;
+use super::vit::VitSpec;
 use super::x3d::X3dSpec;
 use crate::error::ModelError;
 use crate::weights::params::Params;
@@ -57,6 +59,8 @@ pub enum Architecture {
     ResNet2d(ResNet2dSpec),
     /// [`MiniRocket`](super::minirocket::MiniRocket).
     MiniRocket(MiniRocketSpec),
+    /// [`vit`](super::vit).
+    Vit(VitSpec),
     /// [`X3d`](super::x3d::X3d).
     X3d(X3dSpec),
     /// [`Fusion`](super::fusion::Fusion).
@@ -91,6 +95,7 @@ impl Architecture {
             Self::ResNet1d(spec) => spec,
             Self::ResNet2d(spec) => spec,
             Self::MiniRocket(spec) => spec,
+            Self::Vit(spec) => spec,
             Self::X3d(spec) => spec,
             Self::Fusion(spec) => spec,
             Self::Onnx(spec) => spec,
@@ -132,6 +137,28 @@ impl Architecture {
     /// For each exit, how many stages run before it.
     pub fn exits(&self) -> Vec<usize> {
         self.spec().exits()
+    }
+
+    /// Sets the lines and columns of an image, for a network with public weights.
+    pub(crate) fn set_size(&mut self, size: usize) {
+        match self {
+            Self::EfficientNet(spec) => spec.size = size,
+            Self::EfficientNetV2(spec) => spec.size = size,
+            Self::MobileNetV3(spec) => spec.size = size,
+            Self::ResNet2d(spec) => spec.size = size,
+            Self::Vit(spec) => spec.size = size,
+            _ => {}
+        }
+    }
+
+    /// Sets the zeros around images, for a network that knows several ways.
+    pub(crate) fn set_padding(&mut self, padding: ImagePadding) {
+        match self {
+            Self::EfficientNet(spec) => spec.padding = padding,
+            Self::EfficientNetV2(spec) => spec.padding = padding,
+            Self::MobileNetV3(spec) => spec.padding = padding,
+            _ => {}
+        }
     }
 
     /// Builds the network with variables drawn from `rng`, on the CPU. Hyper-parameters are not

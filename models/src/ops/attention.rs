@@ -2,9 +2,11 @@
 
 use candle_core::{DType, Device, Result, Tensor};
 use rayon::prelude::*;
+use switchyard_kernels::FeatureMap;
 use switchyard_kernels::attention::{Head, attend};
 
 use super::device::has_kernels;
+use super::flow::Flow;
 use super::tensors::with_values;
 
 /// Added to the scores of padding. Its weight after the softmax is exactly 0, and nothing overflows
@@ -55,6 +57,33 @@ impl AttentionMask {
             })
         })??;
         Tensor::from_vec(mixed, (texts, tokens, width), &Device::Cpu)
+    }
+}
+
+/// Self-attention of sequences of one length, all of whose tokens count: from queries, keys and values
+/// side by side, `[sequences * tokens, 1, 1, 3 * width]`, to `[sequences * tokens, 1, 1, width]`.
+pub(crate) fn attend_all(qkv: &Flow, tokens: usize, heads: usize) -> Result<Flow> {
+    let [rows, .., all] = qkv.dims4()?;
+    let (sequences, width) = (rows / tokens.max(1), all / 3);
+    if rows != sequences * tokens || all != width / heads * heads * 3 {
+        candle_core::bail!("{:?} in sequences of {tokens}, {heads} heads", qkv.dims4()?);
+    }
+    match qkv {
+        Flow::Graph(x) => {
+            let mask = Tensor::ones((sequences, tokens), x.dtype(), x.device())?;
+            let qkv = x.reshape((sequences, tokens, all))?;
+            let mixed = AttentionMask::new(&mask)?.attend(&qkv, heads)?;
+            mixed.reshape((rows, 1, 1, width)).map(Flow::Graph)
+        }
+        Flow::Packed(map) => {
+            let mask = vec![1.0; rows];
+            let shape = [sequences, tokens, heads, width / heads];
+            let mut mixed = FeatureMap::new([rows, 1, 1, width]);
+            mixed
+                .values
+                .copy_from_slice(&fused(&map.values, &mask, shape));
+            Ok(Flow::Packed(mixed))
+        }
     }
 }
 

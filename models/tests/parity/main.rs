@@ -13,3 +13,4 @@ mod bert;
 mod common;
 mod efficientnet;
 mod resnet;
+mod vision;

@@ -87,7 +87,14 @@ impl BertConfig {
             regular_file::read_to_string(file).map_err(|source| ModelError::io(file, source))?;
         let mut json = serde_json::Deserializer::from_str(&text);
         let config: Self = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            ModelError::field(file, error.path().to_string(), error.inner().to_string())
+            let (field, mut reason) = (error.path().to_string(), error.inner().to_string());
+            if matches!(field.as_str(), "model_type" | "hidden_act" | "activation") {
+                reason.push_str(
+                    "; export the model to ONNX: `optimum-cli export onnx --model NAME DIR`, then \
+                     `switchyard add DIR/model.onnx`",
+                );
+            }
+            ModelError::field(file, field, reason)
         })?;
         config.check(file, spec)?;
         config.check_outputs(file, spec)?;

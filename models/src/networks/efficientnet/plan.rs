@@ -3,9 +3,14 @@
 use switchyard_kernels::Activation;
 
 use super::spec::EfficientNetSpec;
+use crate::error::ModelError;
 use crate::networks::inverted::{
-    BlockShape, Gate, Gates, HeadPlan, InvertedPlan, PlanBuilder, TensorNaming,
+    BlockShape, COLOURS, Gate, Gates, HeadPlan, InvertedNetwork, InvertedPlan, PlanBuilder,
+    TensorNaming, check_images,
 };
+use crate::networks::spec::{BadHyperParameter, Spec};
+use crate::networks::staged::StagedModel;
+use crate::weights::params::Params;
 
 /// Channels behind the stem and the last convolution of B0.
 const STEM: usize = 32;
@@ -35,7 +40,7 @@ pub(super) fn of(spec: &EfficientNetSpec) -> InvertedPlan {
             let input = builder.channels();
             builder.inverted(&BlockShape {
                 group,
-                index,
+                index: Some(index),
                 kernel,
                 stride: if index == 0 { stride } else { 1 },
                 inner: input * expansion,
@@ -64,6 +69,38 @@ pub(super) fn of(spec: &EfficientNetSpec) -> InvertedPlan {
             gate: Gate::Sigmoid,
         },
         epsilon: spec.epsilon(),
+    }
+}
+
+// === impl EfficientNetSpec ===
+
+impl EfficientNetSpec {
+    /// Names and shapes of all tensors of its weights file.
+    pub(crate) fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        of(self).tensors()
+    }
+}
+
+impl Spec for EfficientNetSpec {
+    fn input_shape(&self) -> Vec<usize> {
+        vec![COLOURS, self.size, self.size]
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        vec![of(self).stages(self.slices).len()]
+    }
+
+    fn check(&self) -> Result<(), BadHyperParameter> {
+        check_images(self.size, self.slices, self.layout, self.padding)
+    }
+
+    fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError> {
+        let network = InvertedNetwork::new(params, &of(self), self.size, self.slices)?;
+        Ok(Box::new(network))
     }
 }
 

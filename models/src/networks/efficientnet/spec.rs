@@ -2,14 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::plan;
-use crate::error::ModelError;
-use crate::networks::inverted::{
-    COLOURS, ImagePadding, InvertedNetwork, TensorNaming, check_images,
-};
-use crate::networks::spec::{BadHyperParameter, Spec};
-use crate::networks::staged::StagedModel;
-use crate::weights::params::Params;
+use crate::networks::inverted::{ImagePadding, TensorNaming};
 
 /// Channels are rounded to multiples of this.
 const DIVISOR: usize = 8;
@@ -99,28 +92,5 @@ impl EfficientNetSpec {
             (TensorNaming::Timm, _, ImagePadding::Same) => 1e-3,
             _ => 1e-5,
         }
-    }
-}
-
-impl Spec for EfficientNetSpec {
-    fn input_shape(&self) -> Vec<usize> {
-        vec![COLOURS, self.size, self.size]
-    }
-
-    fn classes(&self) -> usize {
-        self.classes
-    }
-
-    fn exits(&self) -> Vec<usize> {
-        vec![plan::of(self).stages(self.slices).len()]
-    }
-
-    fn check(&self) -> Result<(), BadHyperParameter> {
-        check_images(self.size, self.slices, self.layout, self.padding)
-    }
-
-    fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError> {
-        let network = InvertedNetwork::new(params, &plan::of(self), self.size, self.slices)?;
-        Ok(Box::new(network))
     }
 }

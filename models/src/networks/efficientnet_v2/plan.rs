@@ -3,9 +3,14 @@
 use switchyard_kernels::Activation;
 
 use super::spec::{EfficientNetV2Scale, EfficientNetV2Spec};
+use crate::error::ModelError;
 use crate::networks::inverted::{
-    BlockShape, Gate, Gates, HeadPlan, InvertedPlan, PlanBuilder, TensorNaming,
+    BlockShape, COLOURS, Gate, Gates, HeadPlan, InvertedNetwork, InvertedPlan, PlanBuilder,
+    TensorNaming, check_images,
 };
+use crate::networks::spec::{BadHyperParameter, Spec};
+use crate::networks::staged::StagedModel;
+use crate::weights::params::Params;
 
 /// Channels in front of the head.
 const FEATURES: usize = 1280;
@@ -65,7 +70,7 @@ pub(super) fn of(spec: &EfficientNetV2Spec) -> InvertedPlan {
             let is_fused = group < FUSED;
             let shape = BlockShape {
                 group,
-                index,
+                index: Some(index),
                 kernel: KERNEL,
                 stride: if index == 0 { stride } else { 1 },
                 inner: input * expansion,
@@ -104,6 +109,38 @@ pub(super) fn of(spec: &EfficientNetV2Spec) -> InvertedPlan {
             gate: Gate::Sigmoid,
         },
         epsilon: spec.epsilon(),
+    }
+}
+
+// === impl EfficientNetV2Spec ===
+
+impl EfficientNetV2Spec {
+    /// Names and shapes of all tensors of its weights file.
+    pub(crate) fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        of(self).tensors()
+    }
+}
+
+impl Spec for EfficientNetV2Spec {
+    fn input_shape(&self) -> Vec<usize> {
+        vec![COLOURS, self.size, self.size]
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        vec![of(self).stages(self.slices).len()]
+    }
+
+    fn check(&self) -> Result<(), BadHyperParameter> {
+        check_images(self.size, self.slices, self.layout, self.padding)
+    }
+
+    fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError> {
+        let network = InvertedNetwork::new(params, &of(self), self.size, self.slices)?;
+        Ok(Box::new(network))
     }
 }
 

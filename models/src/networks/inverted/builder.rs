@@ -19,9 +19,9 @@ pub(crate) struct PlanBuilder {
 /// A block of a network.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockShape {
-    /// Group and block within it, from 0.
+    /// Group and block within it, from 0; no block where groups have a single one without a number.
     pub(crate) group: usize,
-    pub(crate) index: usize,
+    pub(crate) index: Option<usize>,
     pub(crate) kernel: usize,
     pub(crate) stride: usize,
     /// Channels inside and behind it.
@@ -219,12 +219,19 @@ impl PlanBuilder {
 
 impl BlockNames {
     fn new(naming: TensorNaming, shape: &BlockShape) -> Self {
-        let (group, index) = (shape.group, shape.index);
+        let at = match naming {
+            TensorNaming::Timm => format!("blocks.{}", shape.group),
+            TensorNaming::Torchvision => format!("features.{}", shape.group + 1),
+        };
+        let at = match shape.index {
+            Some(index) => format!("{at}.{index}"),
+            None => at,
+        };
         Self {
             naming,
             at: match naming {
-                TensorNaming::Timm => format!("blocks.{group}.{index}"),
-                TensorNaming::Torchvision => format!("features.{}.{index}.block", group + 1),
+                TensorNaming::Timm => at,
+                TensorNaming::Torchvision => format!("{at}.block"),
             },
             count: 0,
         }

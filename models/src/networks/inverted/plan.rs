@@ -137,6 +137,74 @@ impl InvertedPlan {
     }
 }
 
+impl InvertedPlan {
+    /// Names and shapes of all tensors of its weights file.
+    pub(crate) fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        let mut tensors = Vec::new();
+        for unit in &self.units {
+            match &unit.layers {
+                UnitLayers::Conv(conv) => conv.tensors(false, &mut tensors),
+                UnitLayers::Fused { conv, project, .. } => {
+                    conv.tensors(false, &mut tensors);
+                    if let Some(project) = project {
+                        project.tensors(false, &mut tensors);
+                    }
+                }
+                UnitLayers::Inverted {
+                    expand,
+                    depthwise,
+                    excite,
+                    project,
+                    ..
+                } => {
+                    if let Some(expand) = expand {
+                        expand.tensors(false, &mut tensors);
+                    }
+                    depthwise.tensors(true, &mut tensors);
+                    if let Some(excite) = excite {
+                        let [channels, squeezed] = excite.channels;
+                        let point = |name: &str, from, to| dense(name, &[to, from, 1, 1]);
+                        tensors.extend(point(&excite.squeeze, channels, squeezed));
+                        tensors.extend(point(&excite.widen, squeezed, channels));
+                    }
+                    project.tensors(false, &mut tensors);
+                }
+            }
+        }
+        let mut features = self.head.features;
+        if let Some(hidden) = &self.head.hidden {
+            let shape = match hidden.form {
+                HiddenForm::Convolution => vec![hidden.output, features, 1, 1],
+                HiddenForm::Linear => vec![hidden.output, features],
+            };
+            tensors.extend(dense(&hidden.name, &shape));
+            features = hidden.output;
+        }
+        tensors.extend(dense(&self.head.classifier, &[self.head.classes, features]));
+        tensors
+    }
+}
+
+/// The weights and the bias of a layer.
+fn dense(name: &str, shape: &[usize]) -> [(String, Vec<usize>); 2] {
+    let weight = (format!("{name}.weight"), shape.to_vec());
+    [weight, (format!("{name}.bias"), vec![shape[0]])]
+}
+
+// === impl ConvPlan ===
+
+impl ConvPlan {
+    fn tensors(&self, is_depthwise: bool, tensors: &mut Vec<(String, Vec<usize>)>) {
+        let ([input, output], [height, width]) = (self.channels, self.window.kernel);
+        let input = if is_depthwise { 1 } else { input };
+        let shape = vec![output, input, height, width];
+        tensors.push((format!("{}.weight", self.conv), shape));
+        for part in ["weight", "bias", "running_mean", "running_var"] {
+            tensors.push((format!("{}.{part}", self.norm), vec![output]));
+        }
+    }
+}
+
 // === impl ImagePadding ===
 
 impl ImagePadding {

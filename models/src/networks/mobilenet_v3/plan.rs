@@ -3,10 +3,14 @@
 use switchyard_kernels::Activation;
 
 use super::spec::{MobileNetV3Scale, MobileNetV3Spec};
+use crate::error::ModelError;
 use crate::networks::inverted::{
-    BlockShape, Gate, Gates, HeadPlan, HiddenForm, HiddenPlan, InvertedPlan, PlanBuilder,
-    TensorNaming,
+    BlockShape, COLOURS, Gate, Gates, HeadPlan, HiddenForm, HiddenPlan, InvertedNetwork,
+    InvertedPlan, PlanBuilder, TensorNaming, check_images,
 };
+use crate::networks::spec::{BadHyperParameter, Spec};
+use crate::networks::staged::StagedModel;
+use crate::weights::params::Params;
 
 /// Channels behind the stem.
 const STEM: usize = 16;
@@ -72,8 +76,8 @@ pub(super) fn of(spec: &MobileNetV3Spec) -> InvertedPlan {
         {
             // torchvision counts blocks without groups.
             let (group, index) = match spec.layout {
-                TensorNaming::Timm => (group, index),
-                TensorNaming::Torchvision => (blocks, 0),
+                TensorNaming::Timm => (group, Some(index)),
+                TensorNaming::Torchvision => (blocks, None),
             };
             blocks += 1;
             builder.inverted(&BlockShape {
@@ -126,6 +130,38 @@ fn squeezed(inner: usize) -> usize {
     match rounded * 10 < quarter * 9 {
         true => rounded + DIVISOR,
         false => rounded,
+    }
+}
+
+// === impl MobileNetV3Spec ===
+
+impl MobileNetV3Spec {
+    /// Names and shapes of all tensors of its weights file.
+    pub(crate) fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        of(self).tensors()
+    }
+}
+
+impl Spec for MobileNetV3Spec {
+    fn input_shape(&self) -> Vec<usize> {
+        vec![COLOURS, self.size, self.size]
+    }
+
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        vec![of(self).stages(self.slices).len()]
+    }
+
+    fn check(&self) -> Result<(), BadHyperParameter> {
+        check_images(self.size, self.slices, self.layout, self.padding)
+    }
+
+    fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError> {
+        let network = InvertedNetwork::new(params, &of(self), self.size, self.slices)?;
+        Ok(Box::new(network))
     }
 }
 

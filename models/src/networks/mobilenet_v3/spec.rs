@@ -2,14 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::plan;
-use crate::error::ModelError;
-use crate::networks::inverted::{
-    COLOURS, ImagePadding, InvertedNetwork, TensorNaming, check_images,
-};
-use crate::networks::spec::{BadHyperParameter, Spec};
-use crate::networks::staged::StagedModel;
-use crate::weights::params::Params;
+use crate::networks::inverted::{ImagePadding, TensorNaming};
 
 /// Hyper-parameters of a MobileNetV3.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,28 +45,5 @@ impl MobileNetV3Spec {
             (TensorNaming::Timm, ImagePadding::Centred) => 1e-5,
             _ => 1e-3,
         }
-    }
-}
-
-impl Spec for MobileNetV3Spec {
-    fn input_shape(&self) -> Vec<usize> {
-        vec![COLOURS, self.size, self.size]
-    }
-
-    fn classes(&self) -> usize {
-        self.classes
-    }
-
-    fn exits(&self) -> Vec<usize> {
-        vec![plan::of(self).stages(self.slices).len()]
-    }
-
-    fn check(&self) -> Result<(), BadHyperParameter> {
-        check_images(self.size, self.slices, self.layout, self.padding)
-    }
-
-    fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError> {
-        let network = InvertedNetwork::new(params, &plan::of(self), self.size, self.slices)?;
-        Ok(Box::new(network))
     }
 }
