@@ -10,6 +10,7 @@ use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{Device, ModelSource, trial};
 use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
 use switchyard_models::networks::bert::{Pooling, ScoreActivation};
+use switchyard_models::networks::inverted::ImagePadding;
 use switchyard_models::onnx::{OnnxScores, engine_of};
 use switchyard_models::zoo::{Description, Preprocessing, Statement, describe};
 use switchyard_models::{AppCard, Architecture, VariantCard, Zoo};
@@ -25,15 +26,17 @@ use super::running::{self, Taken};
 #[command(after_help = "Examples:
   switchyard add detector.onnx
   switchyard add resnet50.onnx --classes imagenet.txt --quality 0.76
+  switchyard add resnet50.safetensors --classes imagenet.txt
   switchyard add all-MiniLM-L6-v2/ --as search/minilm
   switchyard add encoder.onnx --shape input_ids=64 --shape attention_mask=64
   switchyard serve --config switchyard.toml
 
 A server that runs with the configuration takes the model in while it serves. An ONNX graph answers with its own outputs (task \"tensors\"); with --classes it classifies. A folder
-of Hugging Face has config.json, model.safetensors and tokenizer.json. A variant of an existing app
-must have the app's inputs and outputs.")]
+of Hugging Face has config.json and model.safetensors, and for texts tokenizer.json. The tensors of a
+lone *.safetensors tell its network: resnet, efficientnet, efficientnet-v2, mobilenet-v3 or vit. A
+variant of an existing app must have the app's inputs and outputs.")]
 pub(super) struct AddArgs {
-    /// A file *.onnx, or a folder as downloaded from the Hugging Face hub
+    /// A file *.onnx or *.safetensors, or a folder as downloaded from the Hugging Face hub
     #[arg(value_name = "SOURCE")]
     source: PathBuf,
     /// Names of the app and of the variant [default: SOURCE's name, and \"v1\"]
@@ -70,7 +73,12 @@ pub(super) struct AddArgs {
     /// From an encoder's only output to a score, if its files do not say it: identity or sigmoid
     #[arg(long, value_name = "FUNCTION", value_parser = activation)]
     activation: Option<ScoreActivation>,
-    /// Common shape of an input with open dimensions, without the batch: NAME=64 or NAME=3x640x640
+    /// Zeros around the images of a network, if its tensors do not say it: centred, or same as
+    /// TensorFlow's
+    #[arg(long, value_name = "WAY", value_parser = padding)]
+    padding: Option<ImagePadding>,
+    /// Common shape of an input with open dimensions, without the batch: NAME=64 or NAME=3x640x640;
+    /// of weights over images, their size: image=3x224x224
     #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = shape)]
     shapes: Vec<(String, Vec<usize>)>,
     /// Clients send JPEG, PNG or WebP: a preprocessor_config.json, or "none" for tensors [default: the
@@ -126,6 +134,14 @@ fn activation(text: &str) -> Result<ScoreActivation, String> {
     }
 }
 
+fn padding(text: &str) -> Result<ImagePadding, String> {
+    match text {
+        "centred" => Ok(ImagePadding::Centred),
+        "same" => Ok(ImagePadding::Same),
+        _ => Err("expected centred or same".to_owned()),
+    }
+}
+
 fn quality(text: &str) -> Result<f64, String> {
     let quality: f64 = text.parse().map_err(|_| "expected a number")?;
     match (0.0..=1.0).contains(&quality) {
@@ -177,6 +193,7 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
     };
     fs::rename(&from, &to).map_err(|error| written(&to, &error))?;
     changed.write()?;
+    described.notes.iter().for_each(print::note);
     print::line(args.report(&app, &described.variant))?;
     let path = format!("/v2/models/{app}/versions/{variant}/ready");
     match running::until(changed.config().server.http, &path, 200) {
@@ -247,6 +264,7 @@ impl AddArgs {
             normalise: self.normalise,
             texts: self.texts.map(usize::from),
             activation: self.activation,
+            padding: self.padding,
             typical: self.shapes.clone(),
             preprocessing: match &self.image {
                 None => Preprocessing::Derived,
