@@ -26,7 +26,7 @@ const TEXTS: [&str; 4] = [
 const MAX_TOKENS: usize = 13;
 
 /// The longer text of the third pair is cut there.
-const PAIRS: [(&str, &str); 3] = [
+pub(crate) const PAIRS: [(&str, &str); 3] = [
     ("w4 w5 w6", "w7 w8"),
     ("w9", ""),
     (
@@ -37,7 +37,7 @@ const PAIRS: [(&str, &str); 3] = [
 
 /// Answers of a model.
 #[derive(Clone, Copy, PartialEq)]
-enum Head {
+pub(crate) enum Head {
     Embedding,
     Classes,
     /// Of a pair.
@@ -49,7 +49,7 @@ enum Head {
 pub(crate) struct Case {
     name: &'static str,
     model_type: &'static str,
-    head: Head,
+    pub(crate) head: Head,
     activation: &'static str,
     hidden: usize,
     heads: usize,
@@ -76,7 +76,7 @@ pub(crate) const BERT: Case = Case {
     greek: false,
 };
 
-const CASES: [Case; 8] = [
+pub(crate) const CASES: [Case; 8] = [
     BERT,
     Case {
         name: "bert-classification",
@@ -333,7 +333,7 @@ data = "none"
     std::fs::write(dir.join("model.toml"), card).unwrap();
 }
 
-fn load(case: &Case) -> (TempDir, LoadedVariant) {
+pub(crate) fn load(case: &Case) -> (TempDir, LoadedVariant) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), case);
     let loaded = load_variant(dir.path(), &Device::Cpu).unwrap();
@@ -349,18 +349,18 @@ fn ids(loaded: &LoadedVariant, texts: &[&str]) -> Tensor {
     stack(&ids, &Device::Cpu).unwrap()
 }
 
-fn rows(tensor: &Tensor) -> Vec<Vec<f32>> {
+pub(crate) fn rows(tensor: &Tensor) -> Vec<Vec<f32>> {
     tensor.to_vec2().unwrap()
 }
 
-fn pairs(loaded: &LoadedVariant, pairs: &[(&str, &str)]) -> Tensor {
+pub(crate) fn pairs(loaded: &LoadedVariant, pairs: &[(&str, &str)]) -> Tensor {
     let tokenizer = loaded.model.tokenizer().unwrap();
     let pairs = pairs.iter().map(|(a, b)| tokenizer.pair(a, b).unwrap());
     stack_pairs(&pairs.collect::<Vec<_>>(), &Device::Cpu).unwrap()
 }
 
 /// The inputs of a case, as `bert.py` has them.
-fn inputs(case: &Case, loaded: &LoadedVariant) -> Tensor {
+pub(crate) fn inputs(case: &Case, loaded: &LoadedVariant) -> Tensor {
     match case.head {
         Head::Score => pairs(loaded, &PAIRS),
         _ => ids(loaded, &TEXTS),
@@ -372,7 +372,7 @@ fn scores(loaded: &LoadedVariant, texts: &[&str]) -> Vec<Vec<f32>> {
     scores_of(loaded, ids(loaded, texts))
 }
 
-fn scores_of(loaded: &LoadedVariant, mut x: Tensor) -> Vec<Vec<f32>> {
+pub(crate) fn scores_of(loaded: &LoadedVariant, mut x: Tensor) -> Vec<Vec<f32>> {
     for stage in 0..loaded.model.stages() {
         x = loaded.model.run_stage(stage, &x).unwrap();
     }
@@ -431,45 +431,6 @@ fn a_head_of_classes_gives_probabilities_and_one_of_embeddings_unit_vectors() {
             assert!((one - 1.0).abs() < 1e-5, "{}: {one}", case.name);
         }
     }
-}
-
-#[test]
-fn a_score_has_its_function_and_depends_on_both_texts() {
-    for case in CASES.iter().filter(|case| case.head == Head::Score) {
-        let (_dir, loaded) = load(case);
-        assert_eq!((loaded.model.classes(), loaded.model.answer_len()), (1, 1));
-        let whole = loaded.model.forward(0, &inputs(case, &loaded)).unwrap();
-        for (score, logit) in rows(&whole)
-            .iter()
-            .zip(scores_of(&loaded, inputs(case, &loaded)))
-        {
-            let want = 1.0 / (1.0 + (-logit[0]).exp());
-            assert!((score[0] - want).abs() < 1e-6, "{score:?} {want}");
-        }
-        let other = [(PAIRS[0].0, "w40 w41 w42 w43")];
-        let other = scores_of(&loaded, pairs(&loaded, &other))[0][0];
-        let first = scores_of(&loaded, inputs(case, &loaded))[0][0];
-        assert!((other - first).abs() > 1e-4, "{other} {first}");
-    }
-}
-
-#[test]
-fn a_pair_is_cut_at_its_longer_text_and_tells_its_texts_apart() {
-    let (_dir, loaded) = load(&CASES[4]);
-    let tokenizer = loaded.model.tokenizer().unwrap();
-    assert_eq!((tokenizer.texts(), tokenizer.special_tokens()), (2, 3));
-    let tokens = tokenizer.pair(PAIRS[2].0, PAIRS[2].1).unwrap();
-    let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
-    assert_eq!(ids, [2, 10, 11, 12, 13, 3, 20, 21, 22, 23, 24, 25, 3]);
-    let second = tokens.iter().filter(|token| token.segment == 1).count();
-    assert_eq!(second, 7);
-    let single = ids_of_single(&loaded);
-    assert!(loaded.model.run_stage(0, &single).is_err(), "one text");
-}
-
-fn ids_of_single(loaded: &LoadedVariant) -> Tensor {
-    let tokenizer = loaded.model.tokenizer().unwrap();
-    stack(&[tokenizer.ids("w4").unwrap()], &Device::Cpu).unwrap()
 }
 
 #[test]

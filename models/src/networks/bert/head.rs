@@ -12,6 +12,7 @@ use crate::error::ModelError;
 use crate::weights::params::Params;
 
 /// The head on the last layer.
+#[allow(clippy::large_enum_variant, reason = "there is one in a network")]
 pub(super) enum AnswerHead {
     Embedding(SentencePooling),
     Classifier(FirstTokenClassifier),
