@@ -11,25 +11,26 @@
 //! single forwards in milliseconds, by the clock and of CPU; on a shared machine the latter is more
 //! reliable. Compare ratios, not runs.
 
+#[path = "common/onnx.rs"]
+mod onnx;
+#[path = "common/times.rs"]
+mod times;
+
 use std::collections::HashMap;
-use std::error::Error;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use candle_core::{Device, Tensor};
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Normal};
 use rand_pcg::Pcg64;
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use rustix::time::{ClockId, clock_gettime};
+use rayon::ThreadPoolBuilder;
 use switchyard_models::{
-    Instructions, Precision, StagedModel, load_variant, load_variant_at, load_variant_plain,
+    Precision, StagedModel, load_variant, load_variant_at, load_variant_plain,
 };
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+use self::onnx::Onnx;
+use self::times::{Result, forwards, limit_instructions, medians};
 
 /// Inputs of the largest batch.
 const BATCH_MAX: usize = 8;
@@ -78,9 +79,6 @@ const NETWORKS: [Network; 2] = [
     },
 ];
 
-/// Milliseconds of one forward: by the clock, and of CPU.
-type Times = [f64; 2];
-
 /// Batch and threads.
 const CASES: [[usize; 2]; 4] = [[1, 1], [1, 2], [8, 1], [8, 2]];
 
@@ -92,7 +90,7 @@ fn main() -> Result<()> {
     for network in &NETWORKS {
         network.write(&folder)?;
     }
-    let mut theirs = match Onnx::start(&folder) {
+    let mut theirs = match Onnx::start("engines.py", &folder) {
         Ok(onnx) => Some(onnx),
         Err(error) => {
             println!("without onnxruntime: {error}");
@@ -187,54 +185,6 @@ fn main() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The instruction set of `--instructions`.
-fn limit_instructions() -> Result<()> {
-    let mut arguments = std::env::args().skip_while(|argument| argument != "--instructions");
-    if let Some(asked) = arguments.nth(1) {
-        let known = Instructions::available();
-        let Some(limit) = known.iter().find(|one| one.name() == asked) else {
-            let known: Vec<_> = known.iter().map(|one| one.name()).collect();
-            return Err(format!("--instructions {asked}: there are {}", known.join(", ")).into());
-        };
-        Instructions::limit(*limit).map_err(|chosen| format!("{chosen:?} are in use"))?;
-    }
-    println!("instructions: {}", Instructions::chosen().name());
-    Ok(())
-}
-
-fn forwards(
-    pool: &ThreadPool,
-    model: &dyn StagedModel,
-    exit: usize,
-    x: &Tensor,
-    runs: usize,
-) -> candle_core::Result<Vec<Times>> {
-    pool.install(|| {
-        let mut times = Vec::with_capacity(runs);
-        for _ in 0..runs {
-            let (start, start_cpu) = (Instant::now(), cpu_ms());
-            model.forward(exit, x)?;
-            times.push([start.elapsed().as_secs_f64() * 1e3, cpu_ms() - start_cpu]);
-        }
-        Ok(times)
-    })
-}
-
-/// CPU time of this process so far.
-fn cpu_ms() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_secs_f64() * 1e3
-}
-
-/// Median of each column.
-fn medians(times: &[Times]) -> Times {
-    [0, 1].map(|column| {
-        let mut column: Vec<f64> = times.iter().map(|times| times[column]).collect();
-        column.sort_by(f64::total_cmp);
-        column.get(column.len() / 2).copied().unwrap_or(f64::NAN)
-    })
 }
 
 // === impl Network ===
@@ -413,76 +363,4 @@ impl Network {
         println!("{name}, {engine}: logits differ by {apart:.1e} of the largest");
         Ok(())
     }
-}
-
-/// `engines.py` as a process.
-struct Onnx {
-    process: Child,
-    requests: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-// === impl Onnx ===
-
-impl Onnx {
-    fn start(folder: &Path) -> Result<Self> {
-        let python = python(folder)?;
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/engines.py");
-        let mut process = Command::new(python)
-            .arg(script)
-            .arg(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let (Some(requests), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
-            return Err("no pipes".into());
-        };
-        Ok(Self {
-            process,
-            requests,
-            answers: BufReader::new(answers),
-        })
-    }
-
-    fn ask(&mut self, request: &str) -> Result<String> {
-        writeln!(self.requests, "{request}")?;
-        let mut line = String::new();
-        self.answers.read_line(&mut line)?;
-        Ok(line.trim_end().to_owned())
-    }
-
-    fn times(&mut self, request: &str) -> Result<Vec<Times>> {
-        Ok(serde_json::from_str(&self.ask(request)?)?)
-    }
-}
-
-impl Drop for Onnx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// The interpreter of a virtual environment with onnxruntime.
-fn python(folder: &Path) -> Result<PathBuf> {
-    let venv = folder.join("venv");
-    let python = venv.join("bin/python");
-    let works = |python: &Path| {
-        let import = ["-c", "import numpy, onnx, onnxruntime"];
-        let mut run = Command::new(python);
-        let status = run.args(import).stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
-    };
-    if !works(&python) {
-        let run = |command: &mut Command| -> Result<()> {
-            match command.status()?.success() {
-                true => Ok(()),
-                false => Err(format!("{command:?} failed").into()),
-            }
-        };
-        run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-        let packages = ["-m", "pip", "-q", "install", "onnxruntime", "onnx", "numpy"];
-        run(Command::new(&python).args(packages))?;
-    }
-    Ok(python)
 }

@@ -11,7 +11,7 @@ mod fit;
 mod folder;
 mod load;
 
-pub use self::describe::{Description, Preprocessing, Statement, describe};
+pub use self::describe::{Description, Preprocessing, Statement, describe, reads_model_type};
 pub use self::folder::{Zoo, ZooApp, ZooVariant};
 pub use self::load::{
     LoadedVariant, load_variant, load_variant_at, load_variant_plain, load_variant_standing_in,

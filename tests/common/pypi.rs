@@ -1,4 +1,4 @@
-//! The unmodified PyPI clients, `tritonclient[http]` and `kserve`, in a virtual environment
+//! The unmodified PyPI clients, `tritonclient[http,grpc]` and `kserve`, in a virtual environment
 //! under `target` that is made once.
 //!
 //! Where Python or PyPI cannot be had a test says so and passes, except in CI (`CI` set),
@@ -8,17 +8,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PACKAGES: [&str; 2] = ["tritonclient[http]==2.73.0", "kserve==0.21.0"];
+const PACKAGES: [&str; 2] = ["tritonclient[http,grpc]==2.73.0", "kserve==0.21.0"];
 
-/// Drives a server at `address` that serves `app` with the clients, and checks their answers.
-pub(crate) async fn drive(address: SocketAddr, app: &'static str) {
-    let driving = tokio::task::spawn_blocking(move || drive_blocking(address, app));
+/// Drives a server at these addresses that serves `app` with the clients, and checks their answers.
+pub(crate) async fn drive(http: SocketAddr, grpc: SocketAddr, app: &'static str) {
+    let driving = tokio::task::spawn_blocking(move || drive_blocking(http, grpc, app));
     if let Err(panicked) = driving.await {
         std::panic::resume_unwind(panicked.into_panic());
     }
 }
 
-fn drive_blocking(address: SocketAddr, app: &str) {
+fn drive_blocking(http: SocketAddr, grpc: SocketAddr, app: &str) {
     let python = match python_with_clients() {
         Ok(python) => python,
         Err(reason) if std::env::var_os("CI").is_some() => panic!("in CI, but {reason}"),
@@ -27,9 +27,16 @@ fn drive_blocking(address: SocketAddr, app: &str) {
             return;
         }
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/http/clients.py");
+    let (http, grpc) = (http.to_string(), grpc.to_string());
+    run(&python, "clients.py", &[&http, &grpc, app]);
+    run(&python, "grpc_clients.py", &[&http, &grpc, app]);
+}
+
+/// Runs a script of `tests/http`.
+fn run(python: &Path, script: &str, arguments: &[&str]) {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/http");
     let mut command = Command::new(python);
-    command.arg(script).arg(address.to_string()).arg(app);
+    command.arg(scripts.join(script)).args(arguments);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Drives a running server with the unmodified PyPI clients tritonclient and kserve.
+"""Drives a running server with the unmodified PyPI clients tritonclient (HTTP) and kserve (both).
 
-    python clients.py HOST:PORT APP
+    python clients.py HTTP_HOST:PORT GRPC_HOST:PORT APP
 
 Shapes and names come from the app's metadata, so any app whose inputs are FP32
 will do. Prints one line per check and exits 1 at the first that fails.
@@ -12,17 +12,16 @@ import sys
 
 import numpy as np
 import tritonclient.http as triton
+from checks import check_variants, describe, rows_of
 from kserve import InferenceRESTClient, InferInput, InferRequest, RESTConfig
+from kserve.inference_client import InferenceGRPCClient
 from tritonclient.utils import InferenceServerException
 
-# The variant's name in an answer from evidence alone.
-SHORT_CIRCUIT = "sneakpeek"
-
-
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
-    address, app = sys.argv[1].removeprefix("http://").rstrip("/"), sys.argv[2]
+    address, grpc, app = sys.argv[1:]
+    address = address.removeprefix("http://").rstrip("/")
     # Generous: a first inference may have to load a model.
     with triton.InferenceServerClient(address, network_timeout=60.0) as client:
         metadata = client.get_model_metadata(app)
@@ -30,22 +29,7 @@ def main():
             check(client, metadata)
             print(f"tritonclient: {describe(check)}", flush=True)
     asyncio.run(drive_kserve(f"http://{address}", metadata))
-
-
-def describe(check):
-    return check.__name__.replace("_", " ")
-
-
-def rows_of(metadata, rows):
-    """Rows of plausible numbers for every input; a variable dimension is given 2."""
-    numbers = np.random.default_rng(7)
-    arrays = {}
-    for tensor in metadata["inputs"]:
-        assert tensor["datatype"] == "FP32", f"{tensor['name']} is {tensor['datatype']}"
-        assert tensor["shape"][0] == -1, f"{tensor['name']} has no batch dimension"
-        shape = [rows] + [2 if dim < 0 else dim for dim in tensor["shape"][1:]]
-        arrays[tensor["name"]] = numbers.normal(size=shape).astype(np.float32)
-    return arrays
+    asyncio.run(drive_kserve_grpc(grpc, metadata))
 
 
 def triton_inputs(arrays, binary):
@@ -88,13 +72,6 @@ def check_decision(metadata, result):
         "short_circuit": bool,
     }.items():
         assert type(parameters[name]) is kind, f"{name} is {parameters[name]!r}"
-
-
-def check_variants(metadata, named):
-    """A scheduler may run the rows of one request on different variants, and answer a row
-    from its evidence alone; all that answered are named, separated by commas."""
-    for variant in named.split(","):
-        assert variant in [*metadata["versions"], SHORT_CIRCUIT], named
 
 
 def refused(status, field, call):
@@ -427,6 +404,22 @@ KSERVE_CHECKS = [
     binary_outputs_are_understood,
     errors_carry_their_text,
 ]
+
+
+async def drive_kserve_grpc(address, metadata):
+    async with InferenceGRPCClient(address) as client:
+        assert await client.is_server_live() is True
+        assert await client.is_server_ready() is True
+        assert await client.is_model_ready(metadata["name"]) is True
+        print("kserve over gRPC: health is understood", flush=True)
+        for form in (True, False):
+            request = kserve_request(metadata, 2, binary=form)
+            answer = await client.infer(request)
+            assert answer.model_name == metadata["name"]
+            assert [o.name for o in answer.outputs] == [t["name"] for t in metadata["outputs"]]
+            for output in answer.outputs:
+                assert output.as_numpy().shape[0] == 2
+            print(f"kserve over gRPC: {'raw' if form else 'typed'} is answered", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,13 +45,15 @@ pub(crate) struct BenchArgs {
 }
 
 /// In the order of the page.
-const BENCHES: [&str; 8] = [
+const BENCHES: [&str; 10] = [
     "race",
     "footprint",
     "window",
     "layout",
     "router",
     "engines",
+    "minilm",
+    "texts",
     "throughput",
     "simulated",
 ];

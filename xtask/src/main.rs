@@ -6,6 +6,8 @@
 //! - [`launch`]: the demo and the server, built and started.
 //! - [`mod@bench`]: the benches, their page, and counted instructions.
 //! - [`paper`]: the papers' figures, published and measured values.
+//! - [`mod@protobuf`]: the types of the proto files.
+//! - [`models`]: exported models, from `switchyard add` to the first answer.
 //! - [`cuda`]: the program for NVIDIA GPUs, and its tests.
 //!
 //! Below them: [`workspace`], the packages as cargo lists them. Progress goes to stderr, results to stdout.
@@ -16,9 +18,11 @@ mod bench;
 mod cuda;
 mod files;
 mod launch;
+mod models;
 mod pages;
 mod paper;
 mod plugins;
+mod protobuf;
 mod suite;
 mod tidy;
 mod workspace;
@@ -30,6 +34,7 @@ use clap::{Parser, Subcommand};
 use crate::bench::BenchArgs;
 use crate::cuda::CudaArgs;
 use crate::launch::LaunchArgs;
+use crate::models::ModelsArgs;
 use crate::paper::PaperArgs;
 use crate::workspace::Workspace;
 
@@ -51,12 +56,16 @@ enum Command {
     Test,
     /// Write the generated parts of pages anew: settings, contract, crates
     Pages,
+    /// Make the Rust types of host/protocol/proto anew
+    Protobuf,
     /// Check the rules of the house: files, modules, words, spelling, generated pages
     Tidy,
     /// Run figures of the papers; print published and measured values
     Paper(PaperArgs),
     /// Run the benches; put their tables into docs/performance.md
     Bench(BenchArgs),
+    /// Export models in Python; add, serve and compare each with onnxruntime (installs 3 GB)
+    Models(ModelsArgs),
     /// Build for NVIDIA GPUs; install CUDA's compiler if the machine has none
     Cuda(CudaArgs),
     /// Build every policy component into target/policies
@@ -84,9 +93,11 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Serve(args) => launch::serve(&workspace, &args),
         Command::Test => suite::run(&workspace),
         Command::Pages => pages::write(&workspace),
+        Command::Protobuf => protobuf::write(&workspace),
         Command::Tidy => tidy::check(&workspace),
         Command::Paper(args) => paper::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
+        Command::Models(args) => models::run(&workspace, &args),
         Command::Cuda(args) => cuda::run(&workspace, &args),
         Command::Plugins { with_guests } => {
             let guests = if with_guests {

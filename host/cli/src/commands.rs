@@ -4,11 +4,13 @@
 
 mod add;
 mod config_file;
+mod ctl;
 mod demo;
 mod draft;
 mod failure;
 #[cfg(test)]
 mod help;
+mod measure;
 mod models;
 mod nearest;
 mod noise;
@@ -22,6 +24,7 @@ mod print;
 mod profile;
 mod remove;
 mod replay;
+mod resident;
 mod running;
 mod serve;
 pub(crate) mod shipped;
@@ -49,6 +52,7 @@ const LOG_DEFAULT: &str = "info";
   switchyard simulate --policy fcfs --policy sneakpeek --workload poisson:400 \\
       --profile profiles/here.json
   switchyard replay main.rec --policy sneakpeek
+  switchyard ctl swap next --token operator.token
   switchyard demo --quick
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 a check failed, 2 bad
@@ -67,11 +71,13 @@ enum Command {
     Remove(remove::RemoveArgs),
     Serve(serve::ServeArgs),
     Simulate(simulate::SimulateArgs),
+    Ctl(ctl::CtlArgs),
     Replay(replay::ReplayArgs),
     Demo(demo::DemoArgs),
     Overload(overload::OverloadArgs),
     Policy(policy::PolicyArgs),
     Profile(profile::ProfileArgs),
+    Measure(measure::MeasureArgs),
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
     Prepare(prepare::PrepareArgs),
@@ -95,8 +101,10 @@ impl Cli {
             Command::Overload(args) => overload::run(&args),
             Command::Policy(args) => policy::run(&args),
             Command::Profile(args) => profile::run(&args),
+            Command::Measure(args) => measure::run(&args),
             Command::Models(args) => models::run(&args),
             Command::Simulate(args) => simulate::run(&args),
+            Command::Ctl(args) => ctl::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),
             Command::Prepare(args) => prepare::run(&args),

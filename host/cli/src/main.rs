@@ -4,6 +4,7 @@
 //! - [`demo`]: a server, real requests, and policies that are swapped under load
 //! - [`overload`]: goodput past capacity
 //! - [`probe`]: whether a server answers
+//! - [`quality`]: quality of a model on labelled rows
 //!
 //! This is the only crate that links the policies' generators (`plugins/*/prepare`), the trainers
 //! and the simulator next to the server.
@@ -14,6 +15,7 @@ mod commands;
 mod demo;
 mod overload;
 mod probe;
+mod quality;
 
 use std::process::ExitCode;
 

@@ -1,22 +1,56 @@
-//! The status of one path of a server that may not run.
+//! One request to a server that may not run, without a runtime.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longest connect, and longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// An answer of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
 /// The status of a GET; `None` if no server answers.
 pub(crate) fn status(address: SocketAddr, path: &str) -> Option<u16> {
-    let mut stream = TcpStream::connect_timeout(&reachable(address), PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).ok()?;
+    let answer = ask(address, &format!("GET {path}"), "", b"").ok()?;
+    Some(answer.status)
+}
+
+/// The answer to a request: its method and path, further lines of its head, each with `\r\n`, and its
+/// body.
+///
+/// # Errors
+/// No server answers, or one that is not of HTTP/1.1.
+pub(crate) fn ask(
+    address: SocketAddr,
+    request: &str,
+    headers: &str,
+    body: &[u8],
+) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect_timeout(&reachable(address), PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let length = body.len();
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\
+         {headers}\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body)?;
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).ok()?;
+    stream.read_to_end(&mut answer)?;
+    parse(answer).ok_or_else(|| io::Error::other("the answer is not HTTP/1.1"))
+}
+
+fn parse(mut answer: Vec<u8>) -> Option<Answer> {
     let status = answer.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
-    std::str::from_utf8(status).ok()?.parse().ok()
+    let status = std::str::from_utf8(status).ok()?.parse().ok()?;
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let body = answer.split_off(end + 4);
+    Some(Answer { status, body })
 }
 
 /// Where a server that listens on all addresses is reached on this machine.

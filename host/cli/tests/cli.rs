@@ -18,6 +18,8 @@ mod cli {
     mod binary;
     mod codes;
     mod configuration;
+    mod hub;
+    mod measure;
     mod mistakes;
     mod models;
     mod onnx;

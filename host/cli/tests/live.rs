@@ -29,6 +29,7 @@ mod live {
 
     mod changes;
     mod conservation;
+    mod ctl;
     mod drift;
     mod files;
     mod graphs;

@@ -2,7 +2,7 @@
 //! oversight of the policy's author and the change that mends it.
 
 /// Words of a failure and the advice. The first entry whose words the failure contains counts.
-const ADVICE: [(&str, &str); 46] = [
+const ADVICE: [(&str, &str); 49] = [
     // === plans ===
     (
         "is not pending",
@@ -70,6 +70,19 @@ const ADVICE: [(&str, &str); 46] = [
         "`from-stage` must be below `to-stage`, and `to-stage` at most the variant's `stages`",
     ),
     (
+        "runs whole variants, no ranges of stages",
+        "on a worker without the capability `stage-ranges` run all stages in one batch \
+         (`catalog.worker(worker).can`)",
+    ),
+    (
+        "parks no requests",
+        "on a worker without the capability `parking` name the exit that answers",
+    ),
+    (
+        "answers at last exits only",
+        "on a worker without the capability `exits` run each variant to its last exit",
+    ),
+    (
         "nothing to park for",
         "a batch that runs the last stage answers: name the last exit, or stop at an earlier stage \
          to park",
@@ -89,14 +102,14 @@ const ADVICE: [(&str, &str); 46] = [
     ),
     (
         ".from-stage: ",
-        "requests in `requests.progress` can only go on: same worker, same variant, `from-stage` = \
+        "requests in `progress` can only go on: same worker, same variant, `from-stage` = \
          `stages-run`; all others begin at 0; a policy that parks no requests calls \
          `plan.resume_parked(worker)` first and plans only requests without progress",
     ),
     (
         "evidence is not ready",
-        "answer only requests at the positions in `requests.evidence-index`, and ask for evidence \
-         in `describe` (`WindowFields::EVIDENCE`); the others stay pending",
+        "answer only requests at the positions in `evidence.index`, and ask for evidence in \
+         `describe` (`WindowFields::EVIDENCE`); the others stay pending",
     ),
     (
         "has no SneakPeek model",

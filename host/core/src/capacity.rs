@@ -216,7 +216,7 @@ fn efficient(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{App, Exit, Late, Penalty, WorkerSpec};
+    use crate::catalog::{App, Capabilities, Exit, Late, Penalty, Task, WorkerSpec};
     use crate::profile::{Profile, ProfileRow};
 
     /// One app of 50 ms; a batch of n takes 10 + 2 n ms on `slow` and 2 + n ms on `fast`.
@@ -234,6 +234,7 @@ mod tests {
             }],
             memory_bytes: 1,
             max_batch: 64,
+            quality_unknown: false,
         };
         let row = |variant: u32, batch: u32, ms: u64| ProfileRow {
             kind: KindId(0),
@@ -252,6 +253,7 @@ mod tests {
         Catalog {
             apps: vec![App {
                 name: "a".to_owned(),
+                task: Task::Classify,
                 classes: vec!["c".to_owned()],
                 slo: Micros::from_millis(50),
                 penalty: Penalty::Step,
@@ -268,6 +270,8 @@ mod tests {
                 memory_bytes: 10,
                 queue_max: 1,
                 parked_max: 0,
+                can: Capabilities::ALL,
+                transfer: Micros::ZERO,
             }],
             profile: Profile::new(0.95, rows, []),
             ..Catalog::default()

@@ -36,7 +36,11 @@ pub struct Catalog {
 pub struct App {
     /// The model's name in the Open Inference Protocol.
     pub name: String,
-    /// Class names; recall and evidence are in this order.
+    /// The kind of its answers.
+    #[serde(default)]
+    pub task: Task,
+    /// Class names; recall and evidence are in this order. An app that does not classify has a single
+    /// one, whose recall is the quality.
     pub classes: Vec<String>,
     /// Deadline of a request that names none, from its arrival.
     pub slo: Micros,
@@ -50,6 +54,23 @@ pub struct App {
     pub sneakpeek: Option<SneakPeekModel>,
     /// Treatment of requests that cannot be answered in time.
     pub late: Late,
+}
+
+/// Kind of an app's answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// One of its classes.
+    #[default]
+    Classify,
+    /// A vector.
+    Embed,
+    /// A number, or several.
+    Regress,
+    /// How well the parts of a request fit each other.
+    Score,
+    /// Tensors of any meaning.
+    Tensors,
 }
 
 /// Loss of utility of a late answer, as a function of lateness (SneakPeek eq. 2).
@@ -104,6 +125,9 @@ pub struct Variant {
     pub stages: u32,
     /// Shallow to deep; the last one follows the last stage.
     pub exits: Vec<Exit>,
+    /// The accuracies of its exits are stand-ins: its quality is unknown.
+    #[serde(default)]
+    pub quality_unknown: bool,
     /// Memory that it takes on a worker while resident.
     pub memory_bytes: u64,
     /// The largest batch that may be dispatched.
@@ -117,7 +141,7 @@ pub struct Exit {
     pub name: String,
     /// Stages that run before this exit's head.
     pub after_stage: u32,
-    /// Profiled accuracy, 0 to 1.
+    /// Profiled accuracy, 0 to 1; for an app that does not classify the quality that its card states.
     pub accuracy: f64,
     /// Profiled recall per class, 0 to 1.
     pub recall: Vec<f64>,
@@ -139,6 +163,23 @@ pub struct WorkerSpec {
     pub queue_max: u32,
     /// Partly run requests that may be parked on it; a plan that parks more is refused.
     pub parked_max: u32,
+    /// The kinds of batches that it runs; a plan with another one is refused.
+    #[serde(default)]
+    pub can: Capabilities,
+    /// Time that the inputs and answers of a batch take to it and back; 0 for a worker of this process.
+    #[serde(default)]
+    pub transfer: Micros,
+}
+
+/// The kinds of batches that a worker runs. Workers of this process run all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Batches that begin after the first stage or end before the last one.
+    pub stage_ranges: bool,
+    /// Answers of exits before the last one.
+    pub exits: bool,
+    /// It keeps activations, so that requests can be parked on it.
+    pub parking: bool,
 }
 
 // === impl Penalty ===
@@ -163,6 +204,32 @@ impl Penalty {
                 1.0 / (1.0 + inverse * inverse * inverse)
             }
         }
+    }
+}
+
+// === impl Task ===
+
+impl Task {
+    /// Whether an answer is one of the app's classes.
+    pub fn is_classify(self) -> bool {
+        self == Self::Classify
+    }
+}
+
+// === impl Capabilities ===
+
+impl Capabilities {
+    /// Everything.
+    pub const ALL: Self = Self {
+        stage_ranges: true,
+        exits: true,
+        parking: true,
+    };
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self::ALL
     }
 }
 
@@ -259,6 +326,13 @@ impl Variant {
     /// The exit with this id, if there is one.
     pub fn exit(&self, id: ExitId) -> Option<&Exit> {
         self.exits.get(id.index())
+    }
+
+    /// Profiled quality of an exit, 0 to 1: its accuracy where the app classifies, otherwise the quality
+    /// that its card states. None if it is unknown, or there is no such exit.
+    pub fn quality(&self, id: ExitId) -> Option<f64> {
+        let exit = self.exit(id).filter(|_| !self.quality_unknown);
+        exit.map(|exit| exit.accuracy)
     }
 
     /// The exit after the last stage.

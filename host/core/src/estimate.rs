@@ -85,7 +85,8 @@ impl Slowdown {
         f64::from(self.0) / f64::from(UNIT)
     }
 
-    pub(crate) fn between(profiled: Micros, observed: Micros) -> Self {
+    /// Of a batch with this profiled and this observed latency, within the bounds of a ratio.
+    pub fn between(profiled: Micros, observed: Micros) -> Self {
         let ratio = observed.0.saturating_mul(u64::from(UNIT)) / profiled.0.max(1);
         let ratio = u32::try_from(ratio).unwrap_or(u32::MAX);
         Self(ratio).clamp(SLOWDOWN_MIN, SLOWDOWN_MAX)

@@ -87,6 +87,7 @@ impl Trigger {
             evidence: self.happened.evidence && on.evidence,
             wake: self.happened.wake,
             changed: self.happened.changed,
+            workers: self.happened.workers,
         };
         if because.any() {
             self.happened = Causes::default();

@@ -30,7 +30,7 @@ pub struct Window {
     /// Requests per second per app over the last 500 ms.
     pub arrival_rate: Vec<f64>,
     /// Observed over profiled latency by kind of workers; empty while predictions keep to the
-    /// profile. Components see it in `busy_until` and `free_at`.
+    /// profile. `busy_until` and `free_at` contain it.
     pub slowdown: Vec<Slowdown>,
     /// Requests that ended since the last window (if wanted).
     pub completions: Vec<Completion>,
@@ -51,8 +51,10 @@ pub struct Causes {
     pub evidence: bool,
     /// A plan asked for this time.
     pub wake: bool,
-    /// The policy or the catalog changed, or a worker went away or came back.
+    /// The first window after the policy or the catalog changed.
     pub changed: bool,
+    /// A worker went away or came back.
+    pub workers: bool,
 }
 
 /// Pending requests as columns.
@@ -124,6 +126,9 @@ pub struct Workers {
     pub free_memory: Vec<u64>,
     /// 0 when the worker is away.
     pub up: Vec<u8>,
+    /// Lives of the worker so far, from 1 on: one more each time that it comes back without its
+    /// resident variants and parked requests.
+    pub incarnation: Vec<u32>,
 }
 
 /// Requests that are not pending, as columns.
@@ -325,6 +330,7 @@ impl Workers {
         self.parked.clear();
         self.free_memory.clear();
         self.up.clear();
+        self.incarnation.clear();
     }
 }
 

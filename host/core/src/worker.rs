@@ -66,6 +66,8 @@ pub(crate) struct RunningBatch {
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) up: bool,
+    /// Its lives so far, from 1 on.
+    pub(crate) incarnation: u32,
     pub(crate) running: Option<RunningBatch>,
     /// The batch because of which the worker is not up, if it may still end.
     pub(crate) overdue: Option<RunningBatch>,
@@ -129,6 +131,7 @@ impl Worker {
     pub(crate) fn new(spec: &WorkerSpec) -> Self {
         Self {
             up: true,
+            incarnation: 1,
             running: None,
             overdue: None,
             alone: VecDeque::new(),

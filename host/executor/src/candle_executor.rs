@@ -225,7 +225,7 @@ impl CandleExecutor {
         let stages = job.from_stage as usize..job.to_stage as usize;
         let x = stages::run(model, stages, x)?;
         match job.exit {
-            Some(exit) => answer(model, exit.index(), &x, rows.len()),
+            Some(exit) => stages::answer(model, exit.index(), &x, rows.len()),
             None => self.park(model, generation, job, rows, &x),
         }
     }
@@ -355,32 +355,6 @@ fn join(mut first: BatchOutput, second: BatchOutput) -> BatchOutput {
     first
 }
 
-/// Runs the head of an exit and copies its answers to the host.
-fn answer(
-    model: &LoadedModel,
-    exit: usize,
-    x: &Tensor,
-    rows: usize,
-) -> Result<BatchOutput, ExecuteError> {
-    let failed = |error: candle_core::Error| {
-        ExecuteError::compute(&model.name, format!("exit {exit}"), &error)
-    };
-    let probabilities = model.model.head(exit, x).map_err(failed)?;
-    let (found, classes) = probabilities.dims2().map_err(failed)?;
-    if found != rows {
-        let reason = format!("exit {exit} gave {found} answers to {rows} requests");
-        return Err(ExecuteError::job(&model.name, reason));
-    }
-    let probabilities: Vec<f32> = probabilities
-        .flatten_all()
-        .and_then(|flat| flat.to_vec1())
-        .map_err(failed)?;
-    Ok(BatchOutput::Answered {
-        classes,
-        probabilities: graphs::finite(model, probabilities)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -399,7 +373,7 @@ mod tests {
         };
         let answered = |scores: [[f32; 2]; 2]| {
             let x = Tensor::new(&scores, &Device::Cpu).unwrap();
-            answer(&model, 0, &x, 2)
+            stages::answer(&model, 0, &x, 2)
         };
         assert!(answered([[0.0, 1.0], [2.0, 3.0]]).is_ok());
         let failed = answered([[0.0, 1.0], [f32::NAN, 3.0]]).unwrap_err();

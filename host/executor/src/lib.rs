@@ -9,7 +9,7 @@
 //! - [`source`]: where models come from; [`zoo`]: from the model zoo; [`manifest`]: the zoo's model
 //!   cards as the core's catalog
 //! - [`weights`]: weights that workers share; [`cache`]: the models that one worker holds;
-//!   [`trial`]: the trial of a model before it serves
+//!   [`trial`]: the trial of a model before it serves; [`every_exit`]: its answers, for measuring
 //! - `batch`, `stages`, `parked`: assembling a batch, running its stages, activations between them;
 //!   `graphs`: batches of networks that take named tensors
 //! - [`device`]: the devices that workers compute on; [`memory`]: their memory; [`fault`]: the
@@ -35,6 +35,7 @@ pub mod device;
 pub mod energy;
 pub mod error;
 pub mod event;
+pub mod every_exit;
 pub mod executor;
 pub mod fault;
 mod graphs;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use candle_core::Device;
-use switchyard_core::catalog::{App, Confusion, Exit, Penalty, SneakPeekModel, Variant};
+use switchyard_core::catalog::{App, Confusion, Exit, Penalty, SneakPeekModel, Task, Variant};
 use switchyard_core::ids::AppId;
 use switchyard_core::time::Micros;
 use switchyard_models::card::{self, Datatype, TensorCard};
@@ -127,6 +127,7 @@ fn app_of(at: &str, app: &ZooApp, choice: &AppChoice) -> Result<App, ManifestErr
     let slo = Duration::try_from_secs_f64(card.slo_ms / 1e3).unwrap_or(Duration::MAX);
     Ok(App {
         name: card.name.clone(),
+        task: task_of(card.task),
         classes: card.classes.clone(),
         slo: choice.slo.unwrap_or_else(|| Micros::from(slo)),
         penalty: choice.penalty.unwrap_or(match card.penalty {
@@ -145,6 +146,16 @@ fn app_of(at: &str, app: &ZooApp, choice: &AppChoice) -> Result<App, ManifestErr
         },
         late: choice.late,
     })
+}
+
+fn task_of(task: card::Task) -> Task {
+    match task {
+        card::Task::Classify => Task::Classify,
+        card::Task::Embed => Task::Embed,
+        card::Task::Regress => Task::Regress,
+        card::Task::Score => Task::Score,
+        card::Task::Tensors => Task::Tensors,
+    }
 }
 
 fn evidence_of(
@@ -204,6 +215,7 @@ fn variant_of(
         exits: exits.collect::<Result<_, ManifestError>>()?,
         memory_bytes: card.weight_bytes(),
         max_batch: clamp(card.max_batch),
+        quality_unknown: card.quality_unknown,
     })
 }
 

@@ -6,7 +6,8 @@ use candle_core::Tensor;
 use switchyard_models::StagedModel;
 
 use crate::error::ExecuteError;
-use crate::job::Job;
+use crate::graphs;
+use crate::job::{BatchOutput, Job};
 use crate::source::LoadedModel;
 
 /// Checks a job's stages, exit and rows against its model.
@@ -51,4 +52,30 @@ pub(crate) fn run(
         })?;
     }
     Ok(x)
+}
+
+/// Runs the head of an exit and copies its answers to the host.
+pub(crate) fn answer(
+    model: &LoadedModel,
+    exit: usize,
+    x: &Tensor,
+    rows: usize,
+) -> Result<BatchOutput, ExecuteError> {
+    let failed = |error: candle_core::Error| {
+        ExecuteError::compute(&model.name, format!("exit {exit}"), &error)
+    };
+    let probabilities = model.model.head(exit, x).map_err(failed)?;
+    let (found, classes) = probabilities.dims2().map_err(failed)?;
+    if found != rows {
+        let reason = format!("exit {exit} gave {found} answers to {rows} requests");
+        return Err(ExecuteError::job(&model.name, reason));
+    }
+    let probabilities: Vec<f32> = probabilities
+        .flatten_all()
+        .and_then(|flat| flat.to_vec1())
+        .map_err(failed)?;
+    Ok(BatchOutput::Answered {
+        classes,
+        probabilities: graphs::finite(model, probabilities)?,
+    })
 }

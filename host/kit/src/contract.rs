@@ -9,7 +9,10 @@ use include_dir::{Dir, include_dir};
 use crate::install;
 
 /// The contract's folder in a project. The SDK's sources read it from there too.
-pub const FOLDER: &str = "wit/0.1";
+pub const FOLDER: &str = "wit/0.2";
+
+/// The folders of older versions, newest first: a project that has one of these stays on its version.
+const OLDER: [&str; 1] = ["wit/0.1"];
 
 /// The world of a policy's component.
 pub const WORLD: &str = "policy";
@@ -17,7 +20,7 @@ pub const WORLD: &str = "policy";
 /// The interface that a policy must export, without its version.
 pub(crate) const EXPORT: &str = "switchyard:policy/scheduling@";
 
-static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit/0.1");
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit/0.2");
 
 /// The files of the contract, by name.
 pub(crate) fn files() -> impl Iterator<Item = (&'static Path, &'static [u8])> {
@@ -30,8 +33,11 @@ pub(crate) fn files() -> impl Iterator<Item = (&'static Path, &'static [u8])> {
 /// # Errors
 /// When the contract cannot be written.
 pub(crate) fn of_project(folder: &Path, build: &Path) -> Result<PathBuf> {
-    let own = folder.join(FOLDER);
-    if own.is_dir() {
+    let mut known = [FOLDER]
+        .into_iter()
+        .chain(OLDER)
+        .map(|wit| folder.join(wit));
+    if let Some(own) = known.find(|own| own.is_dir()) {
         return Ok(own);
     }
     let ours = build.join(FOLDER);
@@ -51,8 +57,11 @@ mod tests {
         let build = folder.path().join("build");
         let ours = of_project(folder.path(), &build).unwrap();
         assert!(ours.starts_with(&build) && ours.join("world.wit").is_file());
-        let own = folder.path().join(FOLDER);
-        std::fs::create_dir_all(&own).unwrap();
-        assert_eq!(of_project(folder.path(), &build).unwrap(), own);
+        // A project made for 0.1 is built for 0.1 until it gets the newer folder.
+        for wit in ["wit/0.1", FOLDER] {
+            let own = folder.path().join(wit);
+            std::fs::create_dir_all(&own).unwrap();
+            assert_eq!(of_project(folder.path(), &build).unwrap(), own);
+        }
     }
 }

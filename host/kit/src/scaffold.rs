@@ -174,7 +174,7 @@ mod tests {
         for language in Language::ALL {
             let (_parent, folder) = made(language);
             assert_eq!(Language::of(&folder), Some(language));
-            for file in ["README.md", ".gitignore", "wit/0.1/world.wit"] {
+            for file in ["README.md", ".gitignore", "wit/0.2/world.wit"] {
                 assert!(folder.join(file).is_file(), "{language}: {file}");
             }
         }

@@ -2,7 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::files::{FileError, is_gone, read_regular};
+use crate::files::{FileError, FileStamps, is_gone, open_regular, read_regular};
+use crate::hash::ContentHash;
 
 /// The folder of one policy: `NAME/` next to `NAME.wasm`.
 #[derive(Clone, Debug)]
@@ -34,6 +35,33 @@ impl Artifacts {
     /// The folder of the policy in the file `policy`.
     pub(crate) fn folder_of(policy: &Path) -> PathBuf {
         policy.with_extension("")
+    }
+
+    /// The artifacts of the policy in the file `policy`: none without its folder. Hidden and unfinished
+    /// files do not count.
+    pub(crate) fn of(policy: &Path) -> std::io::Result<FileStamps> {
+        let mut files = FileStamps::default();
+        files.add_folder(&Self::folder_of(policy), true)?;
+        Ok(files)
+    }
+
+    /// A hash of the names and contents of all artifacts; `None` without any.
+    pub(crate) fn digest(policy: &Path) -> Option<ContentHash> {
+        // A file that cannot be read is not in the hash, and the policy does not get it either.
+        let files = Self::of(policy).ok().filter(|files| !files.is_empty())?;
+        let folder = Self::folder_of(policy);
+        let mut hasher = blake3::Hasher::new();
+        for path in files.paths() {
+            let name = path.strip_prefix(&folder).unwrap_or(path);
+            let name = name.as_os_str().as_encoded_bytes();
+            hasher.update(&(name.len() as u64).to_le_bytes());
+            hasher.update(name);
+            if let Ok((file, metadata)) = open_regular(path) {
+                hasher.update(&metadata.len().to_le_bytes());
+                let _ = hasher.update_reader(file);
+            }
+        }
+        Some(hasher.finalize().into())
     }
 
     pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>, ArtifactError> {

@@ -1,23 +1,24 @@
 //! The versions of a policy that have served, kept for rollback.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A hash of content: two versions with the same hash are the same.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ContentHash(blake3::Hash);
+use crate::artifacts::Artifacts;
+pub use crate::hash::ContentHash;
 
 /// Everything needed to load a policy again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyVersion {
-    /// Of component and settings together. A rollback names the version by it.
+    /// Of component, settings and artifacts together. A rollback names the version by it.
     pub hash: ContentHash,
     /// Of the component only. The cache finds compiled code by it.
     pub code: ContentHash,
-    /// The file it was loaded from. Its artifacts are still read from the folder next to that.
+    /// The file it was loaded from.
     pub file: PathBuf,
+    /// The copy of that file in a [`VersionStore`](crate::VersionStore), with settings and artifacts next
+    /// to it; `None` if none is kept.
+    pub copy: Option<PathBuf>,
     /// `name@version`, from the policy's description.
     pub label: String,
     /// The component.
@@ -34,39 +35,41 @@ pub struct PolicyHistory {
     versions: VecDeque<PolicyVersion>,
 }
 
-// === impl ContentHash ===
+// === impl PolicyVersion ===
 
-impl ContentHash {
-    /// Hashes parts in turn, each with its length: `ab`, `c` is not `a`, `bc`.
-    pub fn of(parts: &[&[u8]]) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        for part in parts {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
+impl PolicyVersion {
+    /// The version of a component in `file` with settings (JSON), and with the artifacts that lie next
+    /// to the file now. It has no label yet.
+    pub fn new(file: &Path, bytes: Vec<u8>, settings: String) -> Self {
+        let artifacts = Artifacts::digest(file);
+        let mut parts = vec![bytes.as_slice(), settings.as_bytes()];
+        parts.extend(artifacts.as_ref().map(|hash| hash.as_bytes().as_slice()));
+        Self {
+            hash: ContentHash::of(&parts),
+            code: ContentHash::of(&[&bytes]),
+            file: file.to_owned(),
+            copy: None,
+            label: String::new(),
+            bytes: bytes.into(),
+            settings,
         }
-        Self(hasher.finalize())
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
-        self.0.as_bytes()
+    /// The same with other settings (JSON).
+    #[must_use]
+    pub fn with_settings(&self, settings: String) -> Self {
+        let bytes = self.bytes.to_vec();
+        Self {
+            file: self.file.clone(),
+            copy: self.copy.clone(),
+            label: self.label.clone(),
+            ..Self::new(self.place(), bytes, settings)
+        }
     }
 
-    /// All 64 hexadecimal digits.
-    pub fn to_hex(self) -> String {
-        self.0.to_hex().to_string()
-    }
-}
-
-impl fmt::Display for ContentHash {
-    /// The first 12 digits: enough to tell versions apart.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.to_hex()[..12])
-    }
-}
-
-impl fmt::Debug for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ContentHash({self})")
+    /// The component next to which its settings and artifacts lie.
+    pub(crate) fn place(&self) -> &Path {
+        self.copy.as_ref().unwrap_or(&self.file)
     }
 }
 
@@ -120,6 +123,7 @@ mod tests {
             hash: ContentHash::of(&[&[byte], b"{}"]),
             code: ContentHash::of(&[&[byte]]),
             file: PathBuf::from("name.wasm"),
+            copy: None,
             label: format!("name@{byte}"),
             bytes: [byte].into(),
             settings: "{}".to_owned(),

@@ -23,6 +23,8 @@ pub(crate) struct HostState {
     pub(crate) budget: CallBudget,
     /// Whether `configure` runs: only then may the policy read artifacts.
     pub(crate) configuring: bool,
+    /// A fresh instance repeats a `configure` whose lines have been logged.
+    pub(crate) repeating: bool,
     /// Time of the last window, which the clocks show.
     pub(crate) now_us: u64,
     /// Standard output and standard error.
@@ -55,6 +57,7 @@ impl HostState {
             limiter: GrowthLimiter::new(limits, Arc::clone(&usage)),
             budget: CallBudget::begin(Duration::ZERO),
             configuring: false,
+            repeating: false,
             now_us: 0,
             printed: Default::default(),
             artifacts,
@@ -110,6 +113,9 @@ impl HostState {
     }
 
     pub(crate) fn log(&mut self, level: LogLevel, mut message: String) {
+        if self.repeating {
+            return;
+        }
         match self.quota.line(self.now_us, level.is_logged()) {
             LineVerdict::Write => {}
             LineVerdict::OverCall => return,

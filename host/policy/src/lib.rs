@@ -6,14 +6,14 @@
 //!   policies in a directory
 //! - [`loader`]: reads and compiles a policy, or finds its compiled code in the `cache`;
 //!   describes it, configures it with its [`settings`], and tries it on recorded windows
-//! - `registry`: picks the module of a component's contract version; `v0_1` is the only one now
+//! - `registry`: picks the module of a component's contract version, `v0_1` or `v0_2`
 //! - [`engine`], its `compiler` and its [`ticker`]: how code is compiled, and how a call is cut at the
 //!   end of its `budget`
 //! - [`limits`]: the time, memory and log lines of one policy
 //! - `wasi`: the empty world of components that import WASI
 //! - `guest`: an instance behind the core's trait; a fault ends the instance
 //! - [`trial`]: made windows of every shape, for trials of policies
-//! - [`history`]: the versions that served before, for rollback
+//! - [`history`]: the versions that served before, for rollback; [`store`]: the same on disk
 //! - [`recording`]: windows and plans in a file, to be read again
 //!
 //! A bad policy never stops the server: every fault of its becomes a `PolicyFault` or a
@@ -28,6 +28,7 @@ pub mod limits;
 pub mod loader;
 pub mod recording;
 pub mod settings;
+pub mod store;
 pub mod ticker;
 pub mod trial;
 pub mod watcher;
@@ -39,6 +40,7 @@ mod compiler;
 mod contract;
 mod fault;
 mod guest;
+mod hash;
 mod host_state;
 mod interface;
 mod log_quota;
@@ -48,6 +50,7 @@ mod registry;
 mod truncate;
 mod usage;
 mod v0_1;
+mod v0_2;
 mod wasi;
 mod wasm_shape;
 
@@ -57,5 +60,6 @@ pub use history::{PolicyHistory, PolicyVersion};
 pub use interface::ComponentInterface;
 pub use limits::Limits;
 pub use loader::{LoadError, LoadReport, Loaded, Loader, LoaderOptions};
+pub use store::{StoreError, VersionStore};
 pub use usage::PolicyUsage;
 pub use watcher::{PolicyFileEvent, PolicyWatcher};

@@ -22,7 +22,7 @@ use crate::compiler::{CompileError, LoadStop};
 use crate::engine::PolicyEngine;
 use crate::files::read_regular;
 use crate::guest::{GuestParts, Recyclable};
-use crate::history::{ContentHash, PolicyVersion};
+use crate::history::PolicyVersion;
 use crate::interface::ComponentInterface;
 use crate::limits::{COMPONENT_BYTES_MAX, Limits};
 use crate::registry;
@@ -138,14 +138,7 @@ impl Loader {
             read_regular(file, COMPONENT_BYTES_MAX).map_err(|e| steps.fail(LoadPhase::Read, e))?;
         let settings = settings::read(&settings::file_of(file))
             .map_err(|e| steps.fail(LoadPhase::Settings, e))?;
-        let version = PolicyVersion {
-            hash: ContentHash::of(&[&bytes, settings.as_bytes()]),
-            code: ContentHash::of(&[&bytes]),
-            file: file.to_owned(),
-            label: String::new(),
-            bytes: bytes.into(),
-            settings,
-        };
+        let version = PolicyVersion::new(file, bytes, settings);
         report.read_us = steps.lap_us();
         self.bring_up(version, trial, report)
     }
@@ -251,7 +244,7 @@ impl Loader {
             engine: self.engine.clone(),
             limits: self.limits.clone(),
             artifacts: Artifacts::new(
-                Artifacts::folder_of(&version.file),
+                Artifacts::folder_of(version.place()),
                 self.limits.artifact_bytes,
             ),
             settings: version.settings.clone(),

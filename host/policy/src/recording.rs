@@ -2,7 +2,7 @@
 //! only ever appended to.
 //!
 //! ```text
-//! switchyard-recording 3\n
+//! switchyard-recording 4\n
 //! block: "SWBK", stored bytes, bytes, CRC-32 (each a little-endian u32), deflated frames
 //! block ...
 //! ```

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, KindId};
 use switchyard_core::time::Micros;
 
@@ -72,6 +74,8 @@ impl ProfileFile {
                 memory_bytes: u64::MAX,
                 queue_max: QUEUE_MAX,
                 parked_max: 0,
+                can: Capabilities::ALL,
+                transfer: Micros::ZERO,
             });
         Ok(Catalog {
             generation: 1,
@@ -130,6 +134,7 @@ impl ProfileFile {
             exits: exits.collect::<Result<_, ProfileError>>()?,
             memory_bytes,
             max_batch,
+            quality_unknown: false,
         })
     }
 }
@@ -137,6 +142,7 @@ impl ProfileFile {
 fn app_of(name: &str, slo_us: u64) -> App {
     App {
         name: name.to_owned(),
+        task: Task::Classify,
         classes: vec![ANY_CLASS.to_owned()],
         slo: Micros(slo_us),
         penalty: Penalty::Step,

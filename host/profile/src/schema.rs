@@ -117,6 +117,9 @@ pub struct ModelCell {
     /// Stages that it can be cut into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
+    /// The engine that computes it, such as `rten`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
 }
 
 /// Accuracy of one exit of a variant. The same on every kind of worker.

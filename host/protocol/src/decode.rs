@@ -4,12 +4,13 @@
 //! datatype, shape and length.
 
 mod blobs;
-mod elements;
-mod finite;
+pub(crate) mod elements;
+pub(crate) mod finite;
 mod inputs;
-mod outputs;
+pub(crate) mod outputs;
 mod raw;
-mod spec;
+pub(crate) mod slots;
+pub(crate) mod spec;
 mod target;
 
 use bytes::Bytes;
@@ -87,7 +88,7 @@ pub fn decode(target: DecodeTarget<'_>, body: &Bytes) -> Result<DecodedRequest, 
 
 /// A deadline far away holds a place in the scheduler's queues, and the largest numbers overflow
 /// its times.
-fn check_timeout(app: &AppInfo, timeout_us: Option<u64>) -> Result<(), ProtocolError> {
+pub(crate) fn check_timeout(app: &AppInfo, timeout_us: Option<u64>) -> Result<(), ProtocolError> {
     let max = app.max_timeout_us;
     match timeout_us {
         Some(timeout) if timeout > max => Err(ProtocolError::malformed(
@@ -101,7 +102,7 @@ fn check_timeout(app: &AppInfo, timeout_us: Option<u64>) -> Result<(), ProtocolE
 }
 
 /// An accuracy that no answer can have is refused: an answer below it would break the client's word.
-fn check_accuracy(
+pub(crate) fn check_accuracy(
     app: &AppInfo,
     variant: Option<VariantIndex>,
     min_accuracy: Option<f32>,

@@ -129,7 +129,7 @@ pub fn encode(
 // === impl AnswerOutputs ===
 
 /// The tensor of an output, or the best classes of its rows.
-fn tensor<'a>(
+pub(crate) fn tensor<'a>(
     app: &AppInfo,
     wanted: WantedOutput,
     given: &'a [OutputTensor],

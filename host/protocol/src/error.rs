@@ -59,6 +59,16 @@ pub enum ProtocolError {
         /// The path of the request.
         path: String,
     },
+    /// The gRPC port has no call of this path. HTTP 404.
+    #[error(
+        "path: no call {:?}; this port has grpc.health.v1.Health, and \
+         inference.GRPCInferenceService without shared memory, trace and log settings",
+        excerpt(path)
+    )]
+    UnknownCall {
+        /// The path of the call.
+        path: String,
+    },
     /// The endpoint has another method. HTTP 405.
     #[error(
         "method: {:?} does not accept {}; allowed: {allow}",
@@ -231,9 +241,10 @@ impl ProtocolError {
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Malformed { .. } => StatusCode::BAD_REQUEST,
-            Self::UnknownApp { .. } | Self::UnknownVariant { .. } | Self::UnknownPath { .. } => {
-                StatusCode::NOT_FOUND
-            }
+            Self::UnknownApp { .. }
+            | Self::UnknownVariant { .. }
+            | Self::UnknownPath { .. }
+            | Self::UnknownCall { .. } => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTimeout { .. } | Self::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
@@ -271,13 +282,31 @@ impl RequestFailure {
         }
     }
 
-    /// The JSON body of the answer: `{"error": "..."}`, of a few kilobytes at most.
-    pub fn body(&self) -> Vec<u8> {
+    /// The text of the failure, of two kilobytes at most.
+    pub fn message(&self) -> String {
         let mut message = self.to_string();
         if message.len() > MESSAGE_BYTES_MAX {
             message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
             message.push('…');
         }
+        message
+    }
+
+    /// Seconds after which the client may try again, if waiting helps.
+    pub const fn retry_after_s(&self) -> Option<u32> {
+        match self {
+            Self::Infer(
+                InferError::QueueFull { retry_after_s, .. }
+                | InferError::Overloaded { retry_after_s },
+            )
+            | Self::Protocol(ProtocolError::Busy { retry_after_s, .. }) => Some(*retry_after_s),
+            _ => None,
+        }
+    }
+
+    /// The JSON body of the answer: `{"error": "..."}`, of a few kilobytes at most.
+    pub fn body(&self) -> Vec<u8> {
+        let message = self.message();
         let refusal = match self {
             Self::Infer(InferError::RefusedByPolicy { policy, window, id }) => Some(RefusalBody {
                 reason: REASON_BY_POLICY,
@@ -294,14 +323,10 @@ impl RequestFailure {
 
     /// The header that this status calls for, such as `Retry-After`.
     pub fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        if let Some(retry_after_s) = self.retry_after_s() {
+            return Some((RETRY_AFTER, HeaderValue::from(retry_after_s)));
+        }
         match self {
-            Self::Infer(
-                InferError::QueueFull { retry_after_s, .. }
-                | InferError::Overloaded { retry_after_s },
-            )
-            | Self::Protocol(ProtocolError::Busy { retry_after_s, .. }) => {
-                Some((RETRY_AFTER, HeaderValue::from(*retry_after_s)))
-            }
             Self::Protocol(ProtocolError::MethodNotAllowed { allow, .. }) => {
                 Some((ALLOW, HeaderValue::from_static(allow)))
             }

@@ -8,6 +8,7 @@ pub(crate) mod data;
 mod element;
 mod entries;
 mod fast;
+mod nesting;
 mod number;
 pub(crate) mod parameters;
 pub(crate) mod request;

@@ -9,6 +9,7 @@
 //! - [`encode`]: from an [`InferAnswer`] to the bytes of its body; [`compress`]
 //! - [`RequestFailure`]: every way in which a request fails, with its status and body
 //! - [`metadata`]: bodies of the answers to everything but inference
+//! - [`grpc`]: the same protocol as protobuf messages
 //!
 //! Source: kserve/open-inference-protocol, `inference_rest.md`, and Triton's extensions
 //! `binary_tensor_data`, `schedule_policy`, `model_configuration`, `statistics` and
@@ -28,6 +29,7 @@ mod error;
 mod excerpt;
 mod format;
 mod framing;
+pub mod grpc;
 mod json;
 pub mod metadata;
 mod origin;

@@ -8,7 +8,7 @@ use crate::app::{AppInfo, TensorSpec, VariantIndex};
 use crate::stats::{BatchStats, Timing, VariantStats};
 
 /// Extensions that the server announces, by Triton's names: only those that work.
-const EXTENSIONS: [&str; 7] = [
+pub(crate) const EXTENSIONS: [&str; 7] = [
     "binary_tensor_data",
     "classification",
     "model_configuration",
@@ -17,6 +17,9 @@ const EXTENSIONS: [&str; 7] = [
     "schedule_policy",
     "statistics",
 ];
+
+/// Name of this server.
+pub(crate) const SERVER_NAME: &str = "switchyard";
 
 /// Body of `GET /v2/health/live`, as kserve's client reads it.
 pub const LIVE_BODY: &[u8] = br#"{"live":true}"#;
@@ -63,7 +66,7 @@ impl ServerMetadata {
     /// Name and extensions of this server, and its version.
     pub const fn new(version: &'static str) -> Self {
         Self {
-            name: "switchyard",
+            name: SERVER_NAME,
             version,
             extensions: EXTENSIONS,
         }
@@ -128,7 +131,7 @@ pub fn config(app: &AppInfo) -> Value {
     json!({
         "name": app.name,
         "platform": app.platform,
-        "backend": "switchyard",
+        "backend": SERVER_NAME,
         // Every variant is served; the policy chooses unless the URL pins one.
         "version_policy": { "specific": { "versions": app.variants } },
         "max_batch_size": app.max_batch_rows,
@@ -168,6 +171,10 @@ pub fn variant_stats(app: &str, variant: &str, stats: &VariantStats) -> Value {
             "cache_miss": timing(Timing::default()),
         },
         "batch_stats": stats.batches.iter().map(batch_stats).collect::<Vec<_>>(),
+        // Of models that answer a request several times; there are none.
+        "response_stats": {},
+        // A worker's memory is shared by its models: the metrics of the admin port have it.
+        "memory_usage": [],
     })
 }
 

@@ -51,25 +51,26 @@ impl Control {
     /// no app depends on another one.
     pub fn check_body(self, body: &[u8]) -> Result<(), ProtocolError> {
         let ControlBody { parameters } = parse(body)?;
-        for (name, value) in &parameters {
-            let reason = match (self, name.as_str()) {
-                (Self::Unload, "unload_dependents") if value.is_boolean() => continue,
-                (Self::Unload, "unload_dependents") => "must be true or false",
-                (Self::Load, "config") => {
-                    "not supported: the app's card in the zoo is its configuration"
-                }
-                (Self::Load, name) if name.starts_with("file:") => {
-                    "not supported: weights come from the zoo"
-                }
-                (Self::Unload, _) => "unknown; known parameters: unload_dependents",
-                (Self::Load, _) => "unknown; a load has no parameters",
-            };
-            return Err(ProtocolError::malformed(
-                format!("parameters.{name}"),
-                reason,
-            ));
-        }
-        Ok(())
+        let mut parameters = parameters.iter();
+        parameters.try_for_each(|(name, value)| self.check_parameter(name, value))
+    }
+
+    /// Checks one parameter of a load or unload; only booleans have a value here.
+    pub(crate) fn check_parameter(self, name: &str, value: &Value) -> Result<(), ProtocolError> {
+        let reason = match (self, name) {
+            (Self::Unload, "unload_dependents") if value.is_boolean() => return Ok(()),
+            (Self::Unload, "unload_dependents") => "must be true or false",
+            (Self::Load, "config") => {
+                "not supported: the app's card in the zoo is its configuration"
+            }
+            (Self::Load, name) if name.starts_with("file:") => {
+                "not supported: weights come from the zoo"
+            }
+            (Self::Unload, _) => "unknown; known parameters: unload_dependents",
+            (Self::Load, _) => "unknown; a load has no parameters",
+        };
+        let field = format!("parameters.{name}");
+        Err(ProtocolError::malformed(field, reason))
     }
 }
 

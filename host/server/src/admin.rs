@@ -1,23 +1,27 @@
-//! The admin port: metrics, status, and the decision behind an answer. Read-only.
+//! The admin port: metrics, status, the decision behind an answer, and orders of operators.
 //!
 //! - `connections`: the listener, with its own limits, so that it answers in a flood of inferences
 //! - `sender`: refuses requests that a web page sends
 //! - `questions`: asks a driver, which may be slow or stuck
+//! - `operators`: who may order; `orders`: swaps, promotions and rollbacks
 
 mod connections;
 mod decision;
+mod operators;
+mod orders;
 mod questions;
 mod sender;
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -25,13 +29,18 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use self::connections::ConnectionLimits;
+use self::operators::Operators;
+pub use self::orders::{PolicyOrder, Verb};
 use self::questions::{Questions, Unanswered};
 use crate::clock::Clock;
 use crate::driver::{Message, PoolHandle, PoolStatus};
-use crate::policies::{PoliciesHandle, PoliciesStatus};
+use crate::policies::{PoliciesHandle, PoliciesStatus, SwapOrder};
 use crate::reloads::{Reload, ReloadLog};
 use crate::shadow::{ShadowLog, ShadowStatus};
 use crate::telemetry::Registry;
+
+/// Largest order, in bytes.
+const ORDER_BYTES_MAX: usize = 64 << 10;
 
 /// The media type of the Prometheus text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -42,6 +51,7 @@ pub struct Admin {
     registry: Registry,
     clock: Clock,
     questions: Questions,
+    operators: Operators,
 }
 
 /// The pools that serve now.
@@ -98,6 +108,16 @@ impl Admin {
             registry,
             clock,
             questions: Questions::default(),
+            operators: Operators::default(),
+        }
+    }
+
+    /// Accepts orders of the operators in this file. Without one it only reads.
+    #[must_use]
+    pub fn with_operators(self, file: Option<PathBuf>) -> Self {
+        Self {
+            operators: Operators::new(file),
+            ..self
         }
     }
 
@@ -149,6 +169,8 @@ pub async fn serve(listener: TcpListener, admin: Admin) {
         .route("/admin/v1/status", get(status))
         .route("/admin/v1/windows/{id}", get(window))
         .route("/admin/v1/pools/{pool}/windows/{id}", get(pool_window))
+        .route("/admin/v1/pools/{pool}/policy/{verb}", post(order))
+        .layer(DefaultBodyLimit::max(ORDER_BYTES_MAX))
         .layer(middleware::from_fn_with_state(own, only_local))
         .with_state(Arc::new(admin));
     connections::serve(listener, router, ConnectionLimits::default()).await;
@@ -214,6 +236,31 @@ async fn pool_window(
         Some(pool) => admin.decision_of(pool, id).await,
         None => error(StatusCode::NOT_FOUND, "no such pool"),
     }
+}
+
+async fn order(
+    State(admin): State<Arc<Admin>>,
+    Path((name, verb)): Path<(String, Verb)>,
+    headers: HeaderMap,
+    Json(order): Json<PolicyOrder>,
+) -> Response {
+    let by = match admin.operators.name(&headers) {
+        Ok(by) => by,
+        Err(refused) => return error(refused.status(), &refused.to_string()),
+    };
+    let serving = admin.pools.load_full();
+    let Some(pool) = serving.iter().find(|pool| pool.pool.name() == name) else {
+        return error(StatusCode::NOT_FOUND, "no such pool");
+    };
+    let to = match order.target(verb, &pool.policies, pool.shadow.as_ref()) {
+        Ok(to) => to,
+        Err(reason) => return error(StatusCode::BAD_REQUEST, reason),
+    };
+    let expect = order.expect;
+    let order = SwapOrder { to, expect, by };
+    let now_us = admin.clock.now().0;
+    let (status, body) = orders::carry_out(&name, pool.policies.clone(), order, now_us).await;
+    (status, Json(body)).into_response()
 }
 
 fn error(status: StatusCode, text: &str) -> Response {

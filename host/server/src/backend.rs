@@ -35,9 +35,6 @@ use crate::ingress::{
 };
 use crate::telemetry::{Registry, names};
 
-/// Longest wait of a client for a load: large models on slow disks take minutes. The load goes on.
-const LOAD_LIMIT: Duration = Duration::from_secs(600);
-
 /// Every app of every pool, as the ingress sees them.
 pub struct PoolBackend {
     infos: Vec<AppInfo>,
@@ -45,6 +42,8 @@ pub struct PoolBackend {
     apps: Vec<ServedApp>,
     registry: Registry,
     additions: Additions,
+    /// Longest wait of a client for a load.
+    load_timeout: Duration,
 }
 
 // === impl PoolBackend ===
@@ -123,6 +122,7 @@ impl PoolBackend {
             apps,
             registry,
             additions,
+            load_timeout: Duration::from_millis(limits.load_timeout_ms),
         })
     }
 
@@ -166,10 +166,12 @@ impl PoolBackend {
                 send(Message::Load(app, done))
                     .await
                     .map_err(|_| InferError::Draining)?;
-                let ended_in_time = timeout(LOAD_LIMIT, end).await;
-                let loaded = ended_in_time.map_err(|_| {
-                    let limit = LOAD_LIMIT.as_secs();
-                    InferError::Failed(format!("the load has not ended after {limit} s"))
+                let loaded = timeout(self.load_timeout, end).await.map_err(|_| {
+                    let limit_ms = self.load_timeout.as_millis();
+                    let reason = format!(
+                        "the load has not ended after {limit_ms} ms (server.load_timeout_ms) and goes on"
+                    );
+                    InferError::Failed(reason)
                 })?;
                 let loaded = loaded.map_err(ended)?;
                 loaded.map_err(|reason| end::failed(served.name(), &reason))

@@ -1,12 +1,13 @@
-//! The Open Inference Protocol v2 over HTTP, on hyper directly.
+//! The Open Inference Protocol v2 over HTTP and gRPC, on hyper directly.
 //!
 //! This module has the sockets; [`switchyard_protocol`] turns bytes into calls and answers into
-//! bytes. In data order: the thread of `accepting` accepts connections, and answers health checks in a
-//! flood; `server` serves as many as `connections` and the share of each client (`clients`) allow;
-//! `watched_stream` counts their progress in `connection_state`; `service` routes each request; `body`
-//! reads its body under [`Limits`] and its share of `memory`; `infer` decodes it, waits for the
-//! [`Backend`], which is the rest of the server and may be replaced between requests (`backends`), and encodes the answer; a `turnstile` before and after
-//! it lets other work through a flood; `reply` makes HTTP responses.
+//! bytes. In data order: `port` has the listeners; the thread of `accepting` accepts connections of HTTP,
+//! and answers health checks in a flood; `server` serves as many as `connections` and the share of each
+//! client (`clients`) allow; `watched_stream` counts their progress in `connection_state`; `http` routes
+//! each request and `grpc` each call, on what both share in `service`; `body` reads a body under
+//! [`Limits`] and its share of `memory`; `infer` decodes it, waits for the [`Backend`], which is the rest
+//! of the server and may be replaced between requests (`backends`), and encodes the answer; a `turnstile`
+//! before and after it lets other work through a flood; `reply` makes HTTP responses.
 
 mod accepting;
 mod backend;
@@ -15,9 +16,12 @@ mod body;
 mod clients;
 mod connection_state;
 mod connections;
+mod grpc;
+mod http;
 mod infer;
 mod limits;
 mod memory;
+mod port;
 mod reply;
 mod server;
 mod service;
@@ -27,6 +31,7 @@ mod watched_stream;
 pub use backend::Backend;
 pub use backends::{Backends, Replaced};
 pub use limits::Limits;
+pub use port::Ports;
 pub use server::{Drained, serve};
 pub use switchyard_protocol::{
     AppIndex, AppInfo, BatchStats, BytesContent, Control, Datatype, ENDPOINTS, Endpoint,

@@ -3,8 +3,9 @@
 //!
 //! If any step fails, the old policy serves on and the log gives the reason. In data order:
 //! - `watch`: events of the policy's file
-//! - `handle`: swaps and rollbacks that other threads ask for
+//! - `handle`: orders of operators to swap and roll back
 //! - `manager`: the thread; [`source`]: a component with its settings
+//! - `kept`: versions on disk, and the files that an order writes
 //! - `report`: the result of each attempt; `retry`: when an unreadable file is tried again
 //!
 //! A pool whose policy file is refused at the start is ready: the fallback serves, as it does after a
@@ -12,6 +13,7 @@
 //! configuration may name a wrong one.
 
 mod handle;
+mod kept;
 mod manager;
 mod nearest;
 mod report;
@@ -31,7 +33,7 @@ use self::handle::Request;
 use self::manager::Manager;
 use crate::readiness::Awaited;
 
-pub use self::handle::{PoliciesHandle, SwapError};
+pub use self::handle::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
 pub use self::manager::PoliciesParts;
 pub use self::report::{PoliciesStatus, Swap, SwapResult, Version};
 pub(crate) use self::watch::watch_file;

@@ -144,7 +144,8 @@ impl Server {
             Arc::clone(pools.admin()),
             pools.registry().clone(),
             pools.clock(),
-        );
+        )
+        .with_operators(config.server.operators.clone());
         let admin = tokio::spawn(admin::serve(listeners.admin, admin));
         let failed_pool = || {
             let pools = pools.all();
@@ -168,7 +169,7 @@ impl Server {
             }
             flush = Some(tokio::spawn(flush_after(drain_delay, pools.handles())));
         };
-        let drained = ingress::serve(listeners.http, Arc::clone(pools.backends()), stop).await;
+        let drained = ingress::serve(listeners.ports, Arc::clone(pools.backends()), stop).await;
         let now = Instant::now();
         let deadline = stopped_at.unwrap_or(now) + config.server.drain_timeout();
         let deadline = deadline.max(now + POOLS_DRAIN_MIN);

@@ -8,6 +8,7 @@ mod http {
     mod control;
     mod drain;
     mod errors;
+    mod grpc;
     mod limits;
     mod memory;
     mod metadata;

@@ -1,4 +1,4 @@
-//! The unmodified PyPI clients against the HTTP port, in front of a backend without models.
+//! The unmodified PyPI clients against both ports, in front of a backend without models.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,5 +17,5 @@ async fn the_clients_from_pypi_get_their_answers() {
         ..Limits::default()
     };
     let server = test_bed::TestServer::start(limits).await;
-    pypi::drive(server.address, "linear").await;
+    pypi::drive(server.address, server.grpc, "linear").await;
 }

@@ -5,5 +5,7 @@
 mod health;
 #[path = "pool/losses.rs"]
 mod losses;
+#[path = "pool/statistics.rs"]
+mod statistics;
 #[path = "pool/test_bed.rs"]
 mod test_bed;

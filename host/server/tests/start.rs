@@ -39,6 +39,17 @@ async fn an_address_that_cannot_be_listened_on_is_named_with_the_way_out() {
         );
         assert_eq!(said.lines().count(), 1);
     }
+    let config = ServerConfig {
+        http: "127.0.0.1:0".parse().unwrap(),
+        grpc: Some(taken),
+        ..ServerConfig::default()
+    };
+    let said = Listeners::bind(&config).await.err().unwrap().to_string();
+    let start = format!("server.grpc: {taken}: Address already in use");
+    assert!(
+        said.starts_with(&start) && said.ends_with("choose another port with --grpc"),
+        "{said}"
+    );
 }
 
 #[test]

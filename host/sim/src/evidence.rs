@@ -130,6 +130,7 @@ mod tests {
     fn catalog(recall: Vec<f64>, confusion: Option<Confusion>) -> Catalog {
         let app = App {
             name: "a".to_owned(),
+            task: switchyard_core::catalog::Task::Classify,
             classes: ["x", "y", "z"].map(str::to_owned).to_vec(),
             slo: Micros(1),
             penalty: Penalty::Step,

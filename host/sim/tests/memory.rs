@@ -5,7 +5,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::policy::EarliestDeadlineFirst;
 use switchyard_core::profile::{Profile, ProfileRow};
@@ -73,6 +75,7 @@ fn catalog() -> Arc<Catalog> {
     };
     let app = App {
         name: "a".to_owned(),
+        task: Task::Classify,
         classes: vec!["x".to_owned()],
         slo: Micros::from_millis(20),
         penalty: Penalty::Step,
@@ -95,6 +98,7 @@ fn catalog() -> Arc<Catalog> {
         exits: vec![exit],
         memory_bytes: 1,
         max_batch: 8,
+        quality_unknown: false,
     };
     let worker = |w| WorkerSpec {
         name: format!("w{w}"),
@@ -102,6 +106,8 @@ fn catalog() -> Arc<Catalog> {
         memory_bytes: 10,
         queue_max: 2,
         parked_max: 0,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     };
     Arc::new(Catalog {
         generation: 1,

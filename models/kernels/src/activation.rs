@@ -1,5 +1,7 @@
 //! The function that a layer applies to its sums.
 
+use crate::gates;
+
 /// A function of each value, applied after a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
@@ -9,15 +11,25 @@ pub enum Activation {
     Relu,
     /// `x / (1 + exp(-x))`.
     Silu,
-    /// `x` times [`hard_sigmoid`].
+    /// [`hard_swish`](gates::hard_swish).
     HardSwish,
+    /// [`gelu`](gates::gelu).
+    Gelu,
+    /// [`gelu_tanh`](gates::gelu_tanh).
+    GeluTanh,
 }
 
-/// `x / 6 + 1 / 2`, at least 0 and at most 1.
-#[inline(always)]
-pub fn hard_sigmoid(x: f32) -> f32 {
-    // `clamp` keeps NaN.
-    (x / 6.0 + 0.5).clamp(0.0, 1.0)
+impl Activation {
+    /// Applies a function that is not computed with the sums of a layer.
+    pub(crate) fn of_block(self, values: &mut [f32]) {
+        match self {
+            Self::None | Self::Relu => {}
+            Self::Silu => gates::silu(values),
+            Self::HardSwish => gates::hard_swish(values),
+            Self::Gelu => gates::gelu(values),
+            Self::GeluTanh => gates::gelu_tanh(values),
+        }
+    }
 }
 
 /// `max(x, 0)`; NaN stays NaN, which [`f32::max`] would turn into a plausible 0.

@@ -13,8 +13,8 @@ mod driver;
 mod geometry;
 mod int8;
 mod packed;
-mod panels;
-mod tile;
+pub(crate) mod panels;
+pub(crate) mod tile;
 mod winograd;
 
 pub use self::packed::{PackedConv, PackedDepthwise, WeightFormat};

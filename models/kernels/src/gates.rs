@@ -1,38 +1,41 @@
 //! Smooth functions, and channels scaled by gates.
 
-use crate::activation;
 use crate::error::KernelError;
+use crate::functions::{Gelu, GeluTanh, Sigmoid, Silu, each};
 use crate::memory::FeatureMap;
 use crate::simd::dispatch;
 use crate::simd::vectors::{Simd, Vectorized};
 
 /// `x / (1 + exp(-x))` of every value.
 pub fn silu(values: &mut [f32]) {
-    each(values, |x| x * logistic(x));
+    each(values, Silu);
 }
 
 /// `1 / (1 + exp(-x))` of every value.
 pub fn sigmoid(values: &mut [f32]) {
-    each(values, logistic);
+    each(values, Sigmoid);
 }
 
 /// `x` times the hard sigmoid, of every value (Howard et al., "Searching for MobileNetV3", 2019).
 pub fn hard_swish(values: &mut [f32]) {
-    each(values, |x| x * activation::hard_sigmoid(x));
+    dispatch(EachScalar(values, |x| x * hard_sigmoid_of(x)));
 }
 
 /// The hard sigmoid of every value.
 pub fn hard_sigmoid(values: &mut [f32]) {
-    each(values, activation::hard_sigmoid);
+    dispatch(EachScalar(values, hard_sigmoid_of));
 }
 
 /// `x Phi(x)` of every value, with the distribution function of the normal distribution (GELU;
 /// Hendrycks and Gimpel, 2016), to a relative error of some 1e-6.
 pub fn gelu(values: &mut [f32]) {
-    each(values, |x| {
-        let tail = 0.5 * erfc(x.abs() * std::f32::consts::FRAC_1_SQRT_2);
-        x * if x < 0.0 { tail } else { 1.0 - tail }
-    });
+    each(values, Gelu);
+}
+
+/// The approximation of [`gelu`] with a hyperbolic tangent of every value: `x / 2 (1 +
+/// tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`.
+pub fn gelu_tanh(values: &mut [f32]) {
+    each(values, GeluTanh);
 }
 
 /// Multiplies each channel of each image by its gate, `gates` `[images, 1, 1, channels]`.
@@ -79,92 +82,24 @@ impl Vectorized for ScaleChannels<'_> {
     }
 }
 
-/// Applies a function to every value, compiled for the machine's vectors.
-#[inline]
-fn each(values: &mut [f32], function: impl Fn(f32) -> f32) {
-    struct Each<'a, F>(&'a mut [f32], F);
-    impl<F: Fn(f32) -> f32> Vectorized for Each<'_, F> {
-        type Output = ();
-        #[inline(always)]
-        fn run<S: Simd>(self, _: S) {
-            for value in self.0 {
-                *value = self.1(*value);
-            }
+/// A function of every value without vectors of its own: the compiler makes them.
+struct EachScalar<'a, F>(&'a mut [f32], F);
+
+impl<F: Fn(f32) -> f32> Vectorized for EachScalar<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for value in self.0 {
+            *value = self.1(*value);
         }
     }
-    dispatch(Each(values, function));
 }
 
-/// `1 / (1 + exp(-x))`.
+/// `x / 6 + 1 / 2`, at least 0 and at most 1. `clamp` keeps NaN.
 #[inline(always)]
-fn logistic(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x))
-}
-
-/// The complementary error function of `z >= 0`, to a relative error of 1.2e-7 before rounding: Press
-/// et al., "Numerical Recipes", 1992, section 6.2, `erfcc`.
-#[inline(always)]
-#[allow(clippy::excessive_precision)]
-fn erfc(z: f32) -> f32 {
-    let t = 1.0 / (1.0 + 0.5 * z);
-    let series = [
-        0.170_872_77,
-        -0.822_152_23,
-        1.488_515_87,
-        -1.135_203_98,
-        0.278_868_07,
-        -0.186_288_06,
-        0.096_784_18,
-        0.374_091_96,
-        1.000_023_68,
-        -1.265_512_23,
-    ];
-    let mut sum = 0.0;
-    for coefficient in series {
-        sum = sum * t + coefficient;
-    }
-    t * exp(sum - z * z)
-}
-
-/// `exp(x)` to about 2 units in the last place, without branches, so that the compiler computes a
-/// whole vector at once; `x` is clamped to [-87, 88], where the result is a normal f32.
-///
-/// `x = n ln 2 + r` with `|r| <= ln 2 / 2`, and a polynomial in `r`: Cody and Waite, "Software
-/// Manual for the Elementary Functions", 1980. The coefficients are those of the Taylor series; the
-/// first term left out is below `r^8 / 8! = 6e-9`.
-#[inline(always)]
-#[allow(clippy::excessive_precision)]
-pub(crate) fn exp(x: f32) -> f32 {
-    // Adding and subtracting 1.5 * 2^23 rounds to the nearest integer.
-    const ROUND: f32 = 12_582_912.0;
-    // ln 2 in two parts; the first has few enough bits for `n * HIGH` to be exact.
-    const HIGH: f32 = 0.693_359_375;
-    const LOW: f32 = -2.121_944_4e-4;
-    let x = x.clamp(-87.0, 88.0);
-    let shifted = x * std::f32::consts::LOG2_E + ROUND;
-    let n = shifted - ROUND;
-    let r = (x - n * HIGH) - n * LOW;
-    let series = [
-        1.0 / 5040.0,
-        1.0 / 720.0,
-        1.0 / 120.0,
-        1.0 / 24.0,
-        1.0 / 6.0,
-        0.5,
-        1.0,
-        1.0,
-    ];
-    let mut sum = 0.0;
-    for coefficient in series {
-        sum = sum * r + coefficient;
-    }
-    // The integer is in the low bits of `shifted`; as an exponent it is a power of two.
-    let power = shifted
-        .to_bits()
-        .wrapping_sub(ROUND.to_bits())
-        .wrapping_add(127)
-        << 23;
-    sum * f32::from_bits(power)
+fn hard_sigmoid_of(x: f32) -> f32 {
+    (x / 6.0 + 0.5).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -234,6 +169,23 @@ mod tests {
             extremes[1].abs() < 1e3 && extremes[2].is_nan(),
             "{extremes:?}"
         );
+    }
+
+    #[test]
+    fn gelu_with_a_tangent_agrees_with_the_library() {
+        for i in -400..400 {
+            let x = i as f32 * 0.05;
+            let mut value = [x];
+            gelu_tanh(&mut value);
+            let x = f64::from(x);
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
+            let want = 0.5 * x * (1.0 + inner.tanh());
+            let apart = (f64::from(value[0]) - want).abs();
+            assert!(apart < 1e-6 * x.abs().max(1e-3), "{x}: {} {want}", value[0]);
+        }
+        let mut nan = [f32::NAN];
+        gelu_tanh(&mut nan);
+        assert!(nan[0].is_nan());
     }
 
     #[test]

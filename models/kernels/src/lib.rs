@@ -9,7 +9,7 @@
 //!   memory: the kernel multiplies runs where they lie and does not unfold windows. Bias, residual
 //!   and ReLU are applied while the sums are in registers. Weights have 32 bits, 16 (bf16) or 8.
 //! - [`PackedDepthwise`] convolves each channel on its own.
-//! - [`attention`], [`pooling`] and [`gates`] are the remaining operations of inference.
+//! - [`attention`], [`norm`], [`pooling`] and [`gates`] are the remaining operations of inference.
 //! - A [`FeatureMap`] is a batch of images, sequences or feature vectors, in a [`Buffer`] that its
 //!   thread keeps and reuses.
 //! - [`Windows`] and [`plain`] are for training: windows as rows of a matrix, and depthwise
@@ -30,9 +30,10 @@ pub mod attention;
 pub mod bf16;
 mod convolution;
 mod error;
+mod functions;
 pub mod gates;
 mod memory;
-pub mod norms;
+pub mod norm;
 pub mod plain;
 pub mod pooling;
 mod simd;
@@ -41,7 +42,7 @@ mod testing;
 mod unfold;
 mod window;
 
-pub use self::activation::{Activation, hard_sigmoid, relu};
+pub use self::activation::{Activation, relu};
 pub use self::convolution::{PackedConv, PackedDepthwise, WeightFormat};
 pub use self::error::KernelError;
 pub use self::memory::{Buffer, FeatureMap};

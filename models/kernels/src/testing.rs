@@ -7,6 +7,8 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, Normal};
 use rand_pcg::Pcg64;
 
+use crate::activation::Activation;
+use crate::gates;
 use crate::memory::FeatureMap;
 use crate::window::{Padding, Window2d};
 
@@ -138,6 +140,28 @@ pub(crate) fn depthwise_convolved(x: &FeatureMap, weight: &[f32], window: Window
         }
     }
     out
+}
+
+/// All of them.
+pub(crate) const ACTIVATIONS: [Activation; 6] = [
+    Activation::None,
+    Activation::Relu,
+    Activation::Silu,
+    Activation::HardSwish,
+    Activation::Gelu,
+    Activation::GeluTanh,
+];
+
+/// Applies an activation to values that a layer was to apply it to.
+pub(crate) fn apply(activation: Activation, values: &mut [f32]) {
+    match activation {
+        Activation::None => {}
+        Activation::Relu => values.iter_mut().for_each(|x| *x = x.max(0.0)),
+        Activation::Silu => gates::silu(values),
+        Activation::HardSwish => gates::hard_swish(values),
+        Activation::Gelu => gates::gelu(values),
+        Activation::GeluTanh => gates::gelu_tanh(values),
+    }
 }
 
 pub(crate) fn assert_close(ours: &[f32], theirs: &[f32], bound: f32, name: &str) {

@@ -17,7 +17,7 @@ use super::minirocket::MiniRocketSpec;
 use super::mlp::MlpSpec;
 use super::mobilenet::MobileNetSpec;
 use super::mobilenet_v3::MobileNetV3Spec;
-use super::onnx::OnnxSpec;
+use super::onnx::{OnnxSpec, engine_of};
 use super::resnet1d::ResNet1dSpec;
 use super::resnet2d::ResNet2dSpec;
 use super::spec::{BadHyperParameter, HYPER_PARAMETER_MAX, Spec, check_range};
@@ -30,6 +30,9 @@ use crate::weights::params::Params;
 
 /// Most values in one request: slightly more than a 3 x 1,024 x 1,024 image.
 const SAMPLES_MAX: usize = 1 << 22;
+
+/// The engine of every architecture but ONNX graphs.
+const OWN_KERNELS: &str = "switchyard's own kernels";
 
 /// Architecture name and hyper-parameters, as written in `model.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +85,14 @@ pub struct Trainable {
 // === impl Architecture ===
 
 impl Architecture {
+    /// The engine that computes it on a CPU of this machine.
+    pub fn engine(&self) -> &'static str {
+        match self {
+            Self::Onnx(spec) => engine_of(spec),
+            _ => OWN_KERNELS,
+        }
+    }
+
     fn spec(&self) -> &dyn Spec {
         match self {
             Self::Bert(spec) => spec,

@@ -14,7 +14,8 @@
 //! the end of a shorter text; of pairs `[batch, tokens, 2]`, with the segment of each token.
 //! Activations between stages are `[batch, tokens, hidden + 1]`: the
 //! last channel is 1 for a token and 0 for padding, so that one tensor carries the attention mask
-//! too. A batch is as wide as its longest text and computed in groups of similar length (`lengths`).
+//! too. A batch is as wide as its longest text. The kernels compute its tokens without padding
+//! (`rows`), candle's operations in groups of texts of similar length (`lengths`).
 //! Batches of different lengths are joined by padding with zeros, which the mask marks as padding.
 
 mod config;
@@ -26,11 +27,13 @@ mod lengths;
 mod names;
 mod network;
 mod pooling;
+mod rows;
 mod score;
 mod spec;
 mod stated;
 pub(crate) mod tokenizer;
 
+pub(crate) use self::config::knows;
 pub use self::network::Bert;
 pub use self::pooling::Pooling;
 pub use self::score::ScoreActivation;

@@ -13,7 +13,7 @@ const SLICE_ACTIVATIONS: usize = 64 * 1024 - 1;
 
 /// The same for packed layers, which cut their positions into blocks themselves: a larger batch
 /// reads the weights less often. 4 MiB.
-const PACKED_SLICE_ACTIVATIONS: usize = 1 << 20;
+pub(crate) const PACKED_SLICE_ACTIVATIONS: usize = 1 << 20;
 
 /// Checks that a batch has the shape `[batch, samples]` and lifts it to `[batch, samples, 1]`.
 pub(crate) fn lift_input(x: &Tensor, samples: usize) -> Result<Tensor> {

@@ -1,13 +1,10 @@
 //! Self-attention of the texts of a batch.
 
-use candle_core::{DType, Device, Result, Tensor};
-use rayon::prelude::*;
+use candle_core::{DType, Result, Tensor};
 use switchyard_kernels::FeatureMap;
-use switchyard_kernels::attention::{Head, attend};
+use switchyard_kernels::attention::{Heads, attend};
 
-use super::device::has_kernels;
 use super::flow::Flow;
-use super::tensors::with_values;
 
 /// Added to the scores of padding. Its weight after the softmax is exactly 0, and nothing overflows
 /// in a row of padding only.
@@ -17,46 +14,50 @@ const MASKED: f64 = -1e9;
 const MASKED_HALF: f64 = -6e4;
 
 /// The tokens of each text that count, for all layers.
-pub(crate) struct AttentionMask {
-    /// `[texts, tokens]`, 1 for a token and 0 for padding.
-    mask: Tensor,
-    /// Added to scores `[texts, heads, tokens, tokens]`, for devices without a kernel of this project.
-    bias: Option<Tensor>,
+pub(crate) enum AttentionMask {
+    /// Texts lie one after the other without padding: `[tokens, 1, 1, channels]`. Their lengths.
+    Lengths(Vec<usize>),
+    /// `[texts, tokens, channels]`. Added to scores `[texts, heads, tokens, tokens]`.
+    Bias(Tensor),
 }
 
-// === impl AttentionMask ===
-
 impl AttentionMask {
-    pub(crate) fn new(mask: &Tensor) -> Result<Self> {
+    /// From `[texts, tokens]`, 1 for a token and 0 for padding.
+    pub(crate) fn of_tokens(mask: &Tensor) -> Result<Self> {
         let masked = match mask.dtype() {
             DType::F16 => MASKED_HALF,
             _ => MASKED,
         };
-        let bias = match has_kernels(mask) {
-            true => None,
-            // 0 for a token.
-            false => Some(((mask - 1.0)? * -masked)?.unsqueeze(1)?.unsqueeze(1)?),
-        };
-        Ok(Self {
-            mask: mask.clone(),
-            bias,
-        })
+        // 0 for a token.
+        let bias = ((mask - 1.0)? * -masked)?;
+        bias.unsqueeze(1)?.unsqueeze(1).map(Self::Bias)
     }
 
-    /// From queries, keys and values side by side, `[texts, tokens, 3 * width]`, to the mixed values
-    /// of all heads, `[texts, tokens, width]`.
-    pub(crate) fn attend(&self, qkv: &Tensor, heads: usize) -> Result<Tensor> {
-        let (texts, tokens, all) = qkv.dims3()?;
-        let (width, depth) = (all / 3, all / 3 / heads);
-        if let Some(bias) = &self.bias {
-            return composed(qkv, bias, [texts, tokens, width, heads, depth]);
+    /// From queries, keys and values side by side, `3 * width` channels, to the mixed values of all
+    /// heads, `width` channels.
+    pub(crate) fn attend(&self, qkv: &Flow, heads: usize) -> Result<Flow> {
+        match self {
+            Self::Lengths(lengths) => {
+                let qkv = qkv.as_map()?;
+                let [tokens, _, _, all] = qkv.dims();
+                if lengths.iter().sum::<usize>() != tokens {
+                    candle_core::bail!("{tokens} tokens, texts of {lengths:?}");
+                }
+                let heads = Heads {
+                    count: heads,
+                    depth: all / 3 / heads,
+                };
+                let mut mixed = FeatureMap::new([tokens, 1, 1, all / 3]);
+                attend(&qkv.values, lengths, heads, &mut mixed.values);
+                Ok(Flow::Packed(mixed))
+            }
+            Self::Bias(bias) => {
+                let qkv = qkv.as_tensor()?;
+                let (texts, tokens, all) = qkv.dims3()?;
+                let (width, depth) = (all / 3, all / 3 / heads);
+                composed(qkv, bias, [texts, tokens, width, heads, depth]).map(Flow::Graph)
+            }
         }
-        let mixed = with_values(qkv, |qkv| {
-            with_values(&self.mask, |mask| {
-                fused(qkv, mask, [texts, tokens, heads, depth])
-            })
-        })??;
-        Tensor::from_vec(mixed, (texts, tokens, width), &Device::Cpu)
     }
 }
 
@@ -68,54 +69,16 @@ pub(crate) fn attend_all(qkv: &Flow, tokens: usize, heads: usize) -> Result<Flow
     if rows != sequences * tokens || all != width / heads * heads * 3 {
         candle_core::bail!("{:?} in sequences of {tokens}, {heads} heads", qkv.dims4()?);
     }
-    match qkv {
-        Flow::Graph(x) => {
-            let mask = Tensor::ones((sequences, tokens), x.dtype(), x.device())?;
-            let qkv = x.reshape((sequences, tokens, all))?;
-            let mixed = AttentionMask::new(&mask)?.attend(&qkv, heads)?;
-            mixed.reshape((rows, 1, 1, width)).map(Flow::Graph)
-        }
-        Flow::Packed(map) => {
-            let mask = vec![1.0; rows];
-            let shape = [sequences, tokens, heads, width / heads];
-            let mut mixed = FeatureMap::new([rows, 1, 1, width]);
-            mixed
-                .values
-                .copy_from_slice(&fused(&map.values, &mask, shape));
-            Ok(Flow::Packed(mixed))
-        }
-    }
-}
-
-/// With the kernel; the threads of the current pool share the heads.
-fn fused(qkv: &[f32], mask: &[f32], [texts, tokens, heads, depth]: [usize; 4]) -> Vec<f32> {
-    let width = heads * depth;
-    let of_head = |i: usize| {
-        let (text, head) = (i / heads, i % heads);
-        let mut out = vec![0.0; tokens * depth];
-        let head = Head {
-            qkv: &qkv[text * tokens * 3 * width..][..tokens * 3 * width],
-            mask: &mask[text * tokens..][..tokens],
-            heads,
-            depth,
-            head,
-        };
-        attend(head, &mut out);
-        out
+    let Flow::Graph(x) = qkv else {
+        return AttentionMask::Lengths(vec![tokens; sequences]).attend(qkv, heads);
     };
-    let all: Vec<Vec<f32>> = match rayon::current_num_threads() {
-        1 => (0..texts * heads).map(of_head).collect(),
-        _ => (0..texts * heads).into_par_iter().map(of_head).collect(),
-    };
-    let mut mixed = vec![0.0; texts * tokens * width];
-    for (i, values) in all.iter().enumerate() {
-        let (text, head) = (i / heads, i % heads);
-        let rows = mixed[text * tokens * width..][..tokens * width].chunks_exact_mut(width);
-        for (row, values) in rows.zip(values.chunks_exact(depth)) {
-            row[head * depth..][..depth].copy_from_slice(values);
-        }
-    }
+    let mask = Tensor::ones((sequences, tokens), x.dtype(), x.device())?;
+    let qkv = Flow::Graph(x.reshape((sequences, tokens, all))?);
+    let mixed = AttentionMask::of_tokens(&mask)?.attend(&qkv, heads)?;
     mixed
+        .as_tensor()?
+        .reshape((rows, 1, 1, width))
+        .map(Flow::Graph)
 }
 
 /// From candle's own operations.
@@ -141,30 +104,42 @@ fn composed(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::device::standing_in;
+    use candle_core::Device;
+
+    use super::super::tensors::to_map;
     use super::super::testing::values;
     use super::*;
 
     #[test]
     fn the_kernel_and_candles_operations_agree() {
         let (texts, tokens, heads, depth) = (3, 19, 4, 8);
-        let shape = (texts, tokens, 3 * heads * depth);
-        let qkv = Tensor::randn(0f32, 1.0, shape, &Device::Cpu).unwrap();
-        // The second text is shorter, and the third has no token.
-        let mask = (0..texts * tokens).map(|i| f32::from(u8::from(i < tokens + 7)));
-        let mask = Tensor::from_iter(mask, &Device::Cpu).unwrap();
-        let mask = mask.reshape((texts, tokens)).unwrap();
-        let attended = || AttentionMask::new(&mask)?.attend(&qkv, heads);
-        let (ours, theirs) = (attended().unwrap(), standing_in(attended).unwrap());
-        assert_eq!(ours.dims(), theirs.dims());
-        for (ours, theirs) in values(&ours).iter().zip(values(&theirs)) {
+        let all = 3 * heads * depth;
+        let lengths = vec![tokens, 7, 1];
+        let qkv = Tensor::randn(0f32, 1.0, (texts, tokens, all), &Device::Cpu).unwrap();
+        let mask = (0..texts * tokens).map(|i| u8::from(i % tokens < lengths[i / tokens]));
+        let mask = Tensor::from_iter(mask.map(f32::from), &Device::Cpu).unwrap();
+        let mask = AttentionMask::of_tokens(&mask.reshape((texts, tokens)).unwrap()).unwrap();
+        let theirs = mask.attend(&Flow::Graph(qkv.clone()), heads).unwrap();
+        let rows = |x: &Tensor| {
+            let texts = lengths.iter().enumerate();
+            let texts = texts.map(|(i, length)| x.get(i).unwrap().narrow(0, 0, *length).unwrap());
+            Tensor::cat(&texts.collect::<Vec<_>>(), 0).unwrap()
+        };
+        let packed = to_map(&rows(&qkv), [tokens + 8, 1, 1, all]).unwrap();
+        let mask = AttentionMask::Lengths(lengths.clone());
+        let ours = mask.attend(&Flow::Packed(packed), heads).unwrap();
+        let ours = values(&ours.into_rows().unwrap());
+        let theirs = values(&rows(theirs.as_tensor().unwrap()));
+        assert_eq!(ours.len(), theirs.len());
+        for (ours, theirs) in ours.iter().zip(theirs) {
             assert!((ours - theirs).abs() < 1e-5, "{ours} {theirs}");
         }
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(3)
-            .build()
-            .unwrap();
-        let shared = pool.install(attended).unwrap();
-        assert_eq!(values(&shared), values(&ours), "on any number of threads");
+    }
+
+    #[test]
+    fn lengths_that_do_not_fit_are_an_error() {
+        let mask = AttentionMask::Lengths(vec![2, 3]);
+        let qkv = Flow::Packed(FeatureMap::new([6, 1, 1, 12]));
+        assert!(mask.attend(&qkv, 2).is_err());
     }
 }

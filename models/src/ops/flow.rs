@@ -7,7 +7,7 @@ use candle_core::{Result, Tensor};
 use switchyard_kernels::{self as kernels, FeatureMap, Window2d, gates, pooling};
 
 use super::channels::scale_channels;
-use super::pointwise::{gelu, gelu_values, hard_sigmoid, relu};
+use super::pointwise::{hard_sigmoid, relu};
 use super::pooling::{max_pool, mean_pool};
 use super::tensors::{kernel_error, to_map, to_tensor, with_values};
 use crate::weights::mode::ComputeMode;
@@ -183,17 +183,6 @@ impl Flow {
             Self::Graph(x) => hard_sigmoid(&x).map(Self::Graph),
             Self::Packed(mut map) => {
                 gates::hard_sigmoid(&mut map.values);
-                Ok(Self::Packed(map))
-            }
-        }
-    }
-
-    /// GELU with the distribution function of the normal distribution.
-    pub(crate) fn gelu(self) -> Result<Self> {
-        match self {
-            Self::Graph(x) => gelu(&x).map(Self::Graph),
-            Self::Packed(mut map) => {
-                gelu_values(&mut map.values);
                 Ok(Self::Packed(map))
             }
         }

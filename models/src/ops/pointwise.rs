@@ -63,16 +63,11 @@ pub(crate) fn gelu(x: &Tensor) -> Result<Tensor> {
         return x.gelu_erf();
     }
     let mut values = with_values(x, <[f32]>::to_vec)?;
-    gelu_values(&mut values);
-    Tensor::from_vec(values, x.shape(), x.device())
-}
-
-/// The same of values; the threads of the current pool share them.
-pub(crate) fn gelu_values(values: &mut [f32]) {
     match rayon::current_num_threads() {
-        1 => kernels::gates::gelu(values),
+        1 => kernels::gates::gelu(&mut values),
         _ => values.par_chunks_mut(SHARE).for_each(kernels::gates::gelu),
     }
+    Tensor::from_vec(values, x.shape(), x.device())
 }
 
 /// A layer's activation of its sums.
@@ -82,6 +77,8 @@ pub(crate) fn activate(x: Tensor, activation: Activation) -> Result<Tensor> {
         Activation::Relu => relu(&x),
         Activation::Silu => x.silu(),
         Activation::HardSwish => &x * hard_sigmoid(&x)?,
+        Activation::Gelu => gelu(&x),
+        Activation::GeluTanh => x.gelu(),
     }
 }
 

@@ -22,6 +22,7 @@ use serde::Deserialize;
 pub use self::image::Preprocessing;
 pub use self::statement::{Description, Statement};
 use crate::error::ModelError;
+use crate::networks::bert;
 use crate::regular_file;
 
 /// The field of a folder's `config.json` that names its family.
@@ -84,4 +85,10 @@ fn folder(source: &Path, config: &Path, statement: &Statement) -> Result<Descrip
         return Err(ModelError::weights(source, reason));
     }
     encoder::describe(source, statement)
+}
+
+/// Whether the folder of a model with this `model_type` in its `config.json` is described. Other
+/// models are exported to ONNX.
+pub fn reads_model_type(model_type: &str) -> bool {
+    bert::knows(model_type) || vit::MODEL_TYPES.contains(&model_type)
 }

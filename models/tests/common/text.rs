@@ -12,12 +12,55 @@ pub(crate) const VOCABULARY: usize = 100;
 /// Values of an embedding.
 pub(crate) const HIDDEN: usize = 16;
 
-const WIDE: usize = 32;
-const LAYERS: usize = 3;
-const POSITIONS: usize = 32;
-
 /// Tokens that a text is cut to.
 pub(crate) const MAX_TOKENS: usize = 24;
+
+/// Sizes of an encoder.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EncoderSize {
+    pub(crate) vocabulary: usize,
+    pub(crate) hidden: usize,
+    pub(crate) heads: usize,
+    /// Values between the two halves of a feed-forward layer.
+    pub(crate) wide: usize,
+    pub(crate) layers: usize,
+    pub(crate) layers_per_stage: usize,
+    /// Tokens that have an embedding of their position.
+    pub(crate) positions: usize,
+    pub(crate) max_tokens: usize,
+    pub(crate) max_batch: usize,
+    /// In the application's card.
+    pub(crate) slo_ms: f64,
+}
+
+/// The encoder of most tests.
+pub(crate) const SMALL: EncoderSize = EncoderSize {
+    vocabulary: VOCABULARY,
+    hidden: HIDDEN,
+    heads: 2,
+    wide: 32,
+    layers: 3,
+    layers_per_stage: 2,
+    positions: 32,
+    max_tokens: MAX_TOKENS,
+    max_batch: 4,
+    slo_ms: 5000.0,
+};
+
+/// As sentence-transformers' all-MiniLM-L6-v2, in the stages that `switchyard add` gives it.
+#[allow(dead_code, reason = "the benches' encoder")]
+pub(crate) const MINILM: EncoderSize = EncoderSize {
+    vocabulary: 30_522,
+    hidden: 384,
+    heads: 12,
+    wide: 1536,
+    layers: 6,
+    layers_per_stage: 1,
+    positions: 512,
+    max_tokens: 512,
+    max_batch: 16,
+    slo_ms: 2000.0,
+};
 
 /// Kind of answer of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +74,20 @@ pub(crate) enum Answers {
     Score,
 }
 
-/// An application of these variants.
+/// An application of these variants, each a [`SMALL`] encoder.
 pub(crate) fn write_app(zoo: &Path, name: &str, answers: Answers, variants: &[&str]) {
+    write_app_of(&SMALL, zoo, name, answers, variants);
+}
+
+/// The same with encoders of any size.
+pub(crate) fn write_app_of(
+    of: &EncoderSize,
+    zoo: &Path,
+    name: &str,
+    answers: Answers,
+    variants: &[&str],
+) {
+    let EncoderSize { hidden, slo_ms, .. } = of;
     let dir = zoo.join(name);
     std::fs::create_dir_all(&dir).unwrap();
     let (task, outputs) = match answers {
@@ -56,7 +111,7 @@ shape = [1]
         }
         Answers::Embeddings => {
             let outputs = format!(
-                "[[outputs]]\nname = \"embedding\"\ndatatype = \"FP32\"\nshape = [{HIDDEN}]\n"
+                "[[outputs]]\nname = \"embedding\"\ndatatype = \"FP32\"\nshape = [{hidden}]\n"
             );
             ("task = \"embed\"", outputs)
         }
@@ -73,7 +128,7 @@ shape = [1]
         r#"name = "{name}"
 summary = "A test"
 {task}
-slo_ms = 5000.0
+slo_ms = {slo_ms:?}
 penalty = "step"
 
 [[inputs]]
@@ -84,26 +139,40 @@ shape = [1]
     );
     std::fs::write(dir.join("app.toml"), card).unwrap();
     for variant in variants {
-        write_variant(&dir.join(variant), variant, answers);
+        write_variant(of, &dir.join(variant), variant, answers);
     }
 }
 
-fn write_variant(dir: &Path, name: &str, answers: Answers) {
+fn write_variant(of: &EncoderSize, dir: &Path, name: &str, answers: Answers) {
     std::fs::create_dir_all(dir).unwrap();
-    let tensors = tensors(answers);
+    let &EncoderSize {
+        hidden,
+        layers,
+        layers_per_stage,
+        max_tokens,
+        max_batch,
+        ..
+    } = of;
+    let stages = layers.div_ceil(layers_per_stage);
+    let tensors = tensors(of, answers);
     let parameters: usize = tensors.iter().map(|(_, shape)| size(shape)).sum();
     write_tensors(&dir.join("model.safetensors"), &tensors);
     let config = json!({
-        "model_type": "bert", "vocab_size": VOCABULARY, "hidden_size": HIDDEN,
-        "num_hidden_layers": LAYERS, "num_attention_heads": 2, "intermediate_size": WIDE,
-        "hidden_act": "gelu", "max_position_embeddings": POSITIONS, "type_vocab_size": 2,
+        "model_type": "bert", "vocab_size": of.vocabulary, "hidden_size": hidden,
+        "num_hidden_layers": layers, "num_attention_heads": of.heads,
+        "intermediate_size": of.wide, "hidden_act": "gelu",
+        "max_position_embeddings": of.positions, "type_vocab_size": 2,
         "layer_norm_eps": 1e-12, "pad_token_id": 0,
     });
     std::fs::write(dir.join("config.json"), config.to_string()).unwrap();
-    std::fs::write(dir.join("tokenizer.json"), tokenizer().to_string()).unwrap();
+    std::fs::write(
+        dir.join("tokenizer.json"),
+        tokenizer_of(of.vocabulary).to_string(),
+    )
+    .unwrap();
     let (head, outputs) = match answers {
         Answers::Classes => ("sequence-classification", 3),
-        Answers::Embeddings => ("sentence-embedding", HIDDEN),
+        Answers::Embeddings => ("sentence-embedding", hidden),
         Answers::Score => ("sequence-classification", 1),
     };
     let further = match answers {
@@ -116,20 +185,21 @@ fn write_variant(dir: &Path, name: &str, answers: Answers) {
 summary = "A test"
 weights = "model.safetensors"
 parameters = {parameters}
-max_batch = 4
-stages = 2
+max_batch = {max_batch}
+stages = {stages}
 
 [architecture]
 kind = "bert"
 head = "{head}"
 outputs = {outputs}
-layers = {LAYERS}
-max_tokens = {MAX_TOKENS}
+layers = {layers}
+layers_per_stage = {layers_per_stage}
+max_tokens = {max_tokens}
 {further}
 
 [[exits]]
 name = "final"
-after_stage = 2
+after_stage = {stages}
 accuracy = 0.8
 
 [provenance]
@@ -140,11 +210,16 @@ data = "none"
     std::fs::write(dir.join("model.toml"), card).unwrap();
 }
 
-/// A tokenizer as BERT's published ones are built.
+/// The tokenizer of [`SMALL`].
 pub(crate) fn tokenizer() -> Value {
+    tokenizer_of(VOCABULARY)
+}
+
+/// A tokenizer as BERT's published ones are built.
+fn tokenizer_of(vocabulary: usize) -> Value {
     let special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"];
     let words = special.iter().map(|word| (*word).to_owned());
-    let words = words.chain((special.len()..VOCABULARY).map(|i| format!("w{i}")));
+    let words = words.chain((special.len()..vocabulary).map(|i| format!("w{i}")));
     let vocabulary: Map<_, _> = words
         .enumerate()
         .map(|(i, word)| (word, json!(i)))
@@ -187,31 +262,32 @@ pub(crate) fn tokenizer() -> Value {
 
 // === weights ===
 
-fn tensors(answers: Answers) -> Vec<(String, Vec<usize>)> {
+fn tensors(of: &EncoderSize, answers: Answers) -> Vec<(String, Vec<usize>)> {
+    let &EncoderSize { hidden, wide, .. } = of;
     let mut tensors = Vec::new();
     let mut add = |name: String, shape: &[usize]| tensors.push((name, shape.to_vec()));
     for (table, rows) in [
-        ("word", VOCABULARY),
-        ("position", POSITIONS),
+        ("word", of.vocabulary),
+        ("position", of.positions),
         ("token_type", 2),
     ] {
         add(
             format!("embeddings.{table}_embeddings.weight"),
-            &[rows, HIDDEN],
+            &[rows, hidden],
         );
     }
     let mut layers = vec![("embeddings.LayerNorm".to_owned(), None)];
-    for i in 0..LAYERS {
+    for i in 0..of.layers {
         let at = |part: &str| format!("encoder.layer.{i}.{part}");
-        let square = Some([HIDDEN, HIDDEN]);
+        let square = Some([hidden, hidden]);
         layers.extend([
             (at("attention.self.query"), square),
             (at("attention.self.key"), square),
             (at("attention.self.value"), square),
             (at("attention.output.dense"), square),
             (at("attention.output.LayerNorm"), None),
-            (at("intermediate.dense"), Some([WIDE, HIDDEN])),
-            (at("output.dense"), Some([HIDDEN, WIDE])),
+            (at("intermediate.dense"), Some([wide, hidden])),
+            (at("output.dense"), Some([hidden, wide])),
             (at("output.LayerNorm"), None),
         ]);
     }
@@ -221,11 +297,11 @@ fn tensors(answers: Answers) -> Vec<(String, Vec<usize>)> {
         Answers::Score => Some(1),
     };
     if let Some(outputs) = outputs {
-        layers.push(("pooler.dense".to_owned(), Some([HIDDEN, HIDDEN])));
-        layers.push(("classifier".to_owned(), Some([outputs, HIDDEN])));
+        layers.push(("pooler.dense".to_owned(), Some([hidden, hidden])));
+        layers.push(("classifier".to_owned(), Some([outputs, hidden])));
     }
     for (name, shape) in layers {
-        let output = shape.map_or(HIDDEN, |[output, _]| output);
+        let output = shape.map_or(hidden, |[output, _]| output);
         add(format!("{name}.bias"), &[output]);
         match shape {
             Some(shape) => add(format!("{name}.weight"), &shape),
@@ -245,10 +321,15 @@ fn write_tensors(file: &Path, tensors: &[(String, Vec<usize>)]) {
     let mut values: Vec<u8> = Vec::new();
     for (name, shape) in tensors {
         let from = values.len();
+        // The sums of a wide layer stay as large as its inputs.
+        let scale = match shape[..] {
+            [_, input] if input > SMALL.wide => (3.0 / input as f32).sqrt(),
+            _ => 0.5,
+        };
         for i in 0..size(shape) {
             let mixed = ((i + name.len() * 7_919) as u32).wrapping_mul(2_654_435_761) >> 8;
             let value = mixed as f32 / (1 << 23) as f32 - 1.0;
-            values.extend((0.5 * value).to_le_bytes());
+            values.extend((scale * value).to_le_bytes());
         }
         let entry = json!({"dtype": "F32", "shape": shape, "data_offsets": [from, values.len()]});
         header.insert(name.clone(), entry);

@@ -43,8 +43,10 @@ bool exports_switchyard_policy_scheduling_configure(catalog_t *catalog, policy_s
 bool exports_switchyard_policy_scheduling_schedule(window_t *window, plan_t *ret,
                                                    policy_string_t *err) {
   (void)err;
+  // Parts of a window without content are absent.
+  const requests_t *requests = window->requests.is_some ? &window->requests.val : NULL;
   batch_t *batches = allocate(window->workers.up.len, sizeof *batches);
-  uint32_t *members = allocate(window->requests.id.len, sizeof *members);
+  uint32_t *members = allocate(requests ? requests->id.len : 0, sizeof *members);
   size_t len = scheduler_run(scheduler, window, batches, members), total = 0;
   for (size_t i = 0; i < len; i++) total += batches[i].size;
 
@@ -67,7 +69,7 @@ bool exports_switchyard_policy_scheduling_schedule(window_t *window, plan_t *ret
     dispatch->place = AT_THE_END;
     dispatch->size = batches[i].size;
   }
-  for (size_t i = 0; i < total; i++) ret->members.ptr[i] = window->requests.id.ptr[members[i]];
+  for (size_t i = 0; i < total; i++) ret->members.ptr[i] = requests->id.ptr[members[i]];
 
   free(members);
   free(batches);

@@ -7,16 +7,19 @@
 typedef exports_switchyard_policy_scheduling_profile_row_t row_t;
 typedef exports_switchyard_policy_scheduling_progress_t progress_t;
 
+// Stands for an unknown quality, so that such variants compare by latency.
+#define UNKNOWN_QUALITY 0.5
+
 // One variant of an app on one worker, run to its last exit.
 typedef struct {
   uint32_t variant;
-  double accuracy;
+  double quality;
   // Microseconds, of batches of 1, 2, ...
   uint64_t *latencies;
   uint32_t batch_max;
 } choice_t;
 
-// The variants that can serve an app on a worker, by accuracy, then by latency.
+// The variants that can serve an app on a worker, by quality, then by latency.
 typedef struct {
   choice_t *choices;
   size_t len;
@@ -85,7 +88,9 @@ static bool choice_of(const catalog_t *catalog, uint32_t kind, uint32_t index, c
     if (whole && row->kind == kind && row->variant == index) rows[len++] = row;
   }
   choice->variant = index;
-  choice->accuracy = variant->exits.ptr[variant->exits.len - 1].accuracy;
+  const exports_switchyard_policy_scheduling_model_exit_t *last =
+      &variant->exits.ptr[variant->exits.len - 1];
+  choice->quality = last->quality.is_some ? last->quality.val : UNKNOWN_QUALITY;
   choice->latencies = allocate(variant->max_batch, sizeof(uint64_t));
   choice->batch_max = 0;
   for (uint32_t batch = 1; batch <= variant->max_batch; batch++) {
@@ -99,7 +104,7 @@ static bool choice_of(const catalog_t *catalog, uint32_t kind, uint32_t index, c
 }
 
 static bool is_better(const choice_t *a, const choice_t *b) {
-  if (a->accuracy != b->accuracy) return a->accuracy > b->accuracy;
+  if (a->quality != b->quality) return a->quality > b->quality;
   return a->latencies[0] < b->latencies[0];
 }
 
@@ -174,8 +179,8 @@ static const choice_t *choose(const menu_t *menu, uint32_t waiting, uint64_t now
 // The oldest request parked on this worker, with those at the same stage. False if there is none.
 static bool resume(const scheduler_t *scheduler, const window_t *window, uint32_t worker,
                    batch_t *batch, uint32_t *members) {
-  const progress_t *progress = window->requests.progress.ptr, *first = NULL;
-  size_t len = window->requests.progress.len;
+  const progress_t *progress = window->progress.val.ptr, *first = NULL;
+  size_t len = window->progress.is_some ? window->progress.val.len : 0;
   for (size_t i = 0; i < len; i++)
     if (progress[i].worker == worker && (!first || progress[i].index < first->index))
       first = &progress[i];
@@ -194,7 +199,7 @@ static bool resume(const scheduler_t *scheduler, const window_t *window, uint32_
 // none.
 static bool start(const scheduler_t *scheduler, const window_t *window, uint32_t worker,
                   waiting_t *waiting, size_t len, batch_t *batch, uint32_t *members) {
-  const uint32_t *app = window->requests.app.ptr;
+  const uint32_t *app = window->requests.val.app.ptr;
   const menu_t *menus = &scheduler->menus[worker * scheduler->apps];
   size_t first = 0;
   while (first < len && (waiting[first].taken || menus[app[waiting[first].position]].len == 0)) first++;
@@ -228,12 +233,13 @@ static int by_idle_time(const void *left, const void *right) {
 
 // The requests that have run no stage, by deadline.
 static size_t fresh(const window_t *window, waiting_t *waiting) {
-  size_t all = window->requests.id.len, len = 0;
+  const requests_t *requests = &window->requests.val;
+  size_t all = window->requests.is_some ? requests->id.len : 0, len = 0;
   bool *begun = allocate(all, sizeof *begun);
-  for (size_t i = 0; i < window->requests.progress.len; i++)
-    begun[window->requests.progress.ptr[i].index] = true;
+  size_t parked = window->progress.is_some ? window->progress.val.len : 0;
+  for (size_t i = 0; i < parked; i++) begun[window->progress.val.ptr[i].index] = true;
   for (uint32_t i = 0; i < all; i++)
-    if (!begun[i]) waiting[len++] = (waiting_t){window->requests.deadline.ptr[i], i, false};
+    if (!begun[i]) waiting[len++] = (waiting_t){requests->deadline.ptr[i], i, false};
   free(begun);
   qsort(waiting, len, sizeof *waiting, by_deadline);
   return len;
@@ -253,9 +259,10 @@ static size_t idle_workers(const window_t *window, idle_t *idle) {
 
 size_t scheduler_run(const scheduler_t *scheduler, const window_t *window, batch_t *batches,
                      uint32_t *members) {
+  size_t pending = window->requests.is_some ? window->requests.val.id.len : 0;
   idle_t *idle = allocate(window->workers.up.len, sizeof *idle);
-  waiting_t *waiting = allocate(window->requests.id.len, sizeof *waiting);
-  size_t idle_len = idle_workers(window, idle);
+  waiting_t *waiting = allocate(pending, sizeof *waiting);
+  size_t idle_len = pending ? idle_workers(window, idle) : 0;
   size_t waiting_len = idle_len ? fresh(window, waiting) : 0, len = 0;
   for (size_t i = 0; i < idle_len; i++) {
     uint32_t worker = idle[i].worker;

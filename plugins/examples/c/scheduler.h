@@ -12,6 +12,7 @@
 #include "bindings/policy.h"
 
 typedef exports_switchyard_policy_scheduling_catalog_t catalog_t;
+typedef exports_switchyard_policy_scheduling_requests_t requests_t;
 typedef exports_switchyard_policy_scheduling_window_t window_t;
 
 // `running_variant` of an idle worker.

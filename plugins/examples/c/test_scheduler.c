@@ -26,7 +26,8 @@ static int failures;
 // App 0 has a large and a small variant; app 1 has one variant with three stages. The large variant
 // does not fit on worker 1.
 static scheduler_t *make(void) {
-  static exit_t exits[] = {{.accuracy = 0.9}, {.accuracy = 0.7}, {.accuracy = 0.8}};
+  static exit_t exits[] = {
+      {.quality = {true, 0.9}}, {.quality = {true, 0.7}}, {.quality = {true, 0.8}}};
   static variant_t variants[] = {
       {.app = 0, .stages = 1, .memory_bytes = 8, .max_batch = 4, .exits = {&exits[0], 1}},
       {.app = 0, .stages = 1, .memory_bytes = 1, .max_batch = 4, .exits = {&exits[1], 1}},
@@ -59,15 +60,17 @@ static uint32_t members[8];
 static size_t plan(size_t len, uint32_t *apps, uint64_t *deadlines, uint32_t second_runs,
                    progress_t *progress) {
   uint64_t ids[8] = {0}, busy_until[2] = {0};
-  uint32_t running[2] = {NOTHING, second_runs}, queued[2] = {0};
-  uint8_t up[2] = {1, 1};
+  uint32_t running[2] = {NOTHING, second_runs}, queued[2] = {0}, up[2] = {1, 1};
   window_t window;
   memset(&window, 0, sizeof window);
   window.now = 100;
-  window.requests.id.ptr = ids, window.requests.id.len = len;
-  window.requests.app.ptr = apps, window.requests.app.len = len;
-  window.requests.deadline.ptr = deadlines, window.requests.deadline.len = len;
-  window.requests.progress.ptr = progress, window.requests.progress.len = progress != NULL;
+  requests_t *requests = &window.requests.val;
+  window.requests.is_some = len > 0;
+  requests->id.ptr = ids, requests->id.len = len;
+  requests->app.ptr = apps, requests->app.len = len;
+  requests->deadline.ptr = deadlines, requests->deadline.len = len;
+  window.progress.is_some = progress != NULL;
+  window.progress.val.ptr = progress, window.progress.val.len = 1;
   window.workers.busy_until.ptr = busy_until, window.workers.busy_until.len = 2;
   window.workers.running_variant.ptr = running, window.workers.running_variant.len = 2;
   window.workers.queued.ptr = queued, window.workers.queued.len = 2;
@@ -116,12 +119,17 @@ static void latencies_between_measured_batches_are_rounded_up(void) {
   EXPECT(batches[0].variant == 1 && batches[0].size == 3);
 }
 
+static void a_window_without_requests_gets_no_batches(void) {
+  EXPECT(plan(0, NULL, NULL, NOTHING, NULL) == 0);
+}
+
 int main(void) {
   the_most_urgent_request_chooses_the_app();
   the_batch_and_then_the_accuracy_are_as_large_as_the_deadline_allows();
   a_missed_deadline_gets_the_fastest_variant();
   parked_requests_resume_on_their_worker();
   latencies_between_measured_batches_are_rounded_up();
+  a_window_without_requests_gets_no_batches();
   printf("%s\n", failures ? "failed" : "passed");
   return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -28,7 +28,7 @@ function configure(catalog, settings) {
 
 function schedule(window) {
   const batches = scheduler.schedule(window);
-  const { id } = window.requests;
+  const { id } = window.requests ?? { id: [] };
   const dispatches = batches.map(({ worker, variant, fromStage, toStage, exit, members }) => ({
     worker,
     variant,

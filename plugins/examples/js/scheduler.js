@@ -7,12 +7,15 @@
 // `runningVariant` of an idle worker.
 export const NOTHING = 0xffffffff;
 
+// Stands for an unknown quality, so that such variants compare by latency.
+const UNKNOWN_QUALITY = 0.5;
+
 // Reads the catalog once and plans each window.
 export class Scheduler {
   constructor(catalog) {
     this.variants = catalog.variants;
     const rows = wholeRuns(catalog);
-    // Per worker and app: the choices, by accuracy, then by latency.
+    // Per worker and app: the choices, by quality, then by latency.
     this.menus = catalog.workers.map((worker) =>
       catalog.apps.map((_, app) => menu(catalog, rows, worker, app)),
     );
@@ -21,24 +24,25 @@ export class Scheduler {
   // The batches to start now; members are positions in the window's columns. Other requests stay
   // pending.
   schedule(window) {
-    const { requests, workers } = window;
+    // Parts of a window without content are undefined.
+    const { requests, workers, progress = [] } = window;
     const idle = [];
     for (let worker = 0; worker < workers.up.length; worker += 1) {
       const free = workers.runningVariant[worker] === NOTHING && workers.queued[worker] === 0;
       if (free && workers.up[worker] !== 0) idle.push(worker);
     }
-    if (idle.length === 0) return [];
+    if (idle.length === 0 || requests === undefined) return [];
     // The worker that has been idle longest goes first.
     const busyUntil = Array.from(workers.busyUntil, Number);
     idle.sort((a, b) => busyUntil[a] - busyUntil[b] || a - b);
 
     const deadline = Array.from(requests.deadline, Number);
-    const queues = this.byDeadline(requests, deadline);
+    const queues = this.byDeadline(requests, progress, deadline);
     const batches = [];
     for (const worker of idle) {
       // Parked requests first: only this worker has their activations.
       const batch =
-        this.resume(worker, requests.progress) ??
+        this.resume(worker, progress) ??
         this.start(worker, queues, deadline, Number(window.now));
       if (batch) batches.push(batch);
     }
@@ -46,9 +50,9 @@ export class Scheduler {
   }
 
   // Per app, the requests that have run no stage, by deadline.
-  byDeadline(requests, deadline) {
+  byDeadline(requests, progress, deadline) {
     const queues = this.menus[0].map(() => []);
-    const begun = new Set(requests.progress.map(({ index }) => index));
+    const begun = new Set(progress.map(({ index }) => index));
     const { app } = requests;
     for (let position = 0; position < deadline.length; position += 1) {
       if (!begun.has(position)) queues[app[position]].push(position);
@@ -117,9 +121,10 @@ function menu(catalog, rows, worker, app) {
     if (variant.app !== app || variant.memoryBytes > worker.memoryBytes) continue;
     if (latencies.length === 0) continue;
     const exit = exits.length - 1;
-    choices.push({ variant: index, stages, exit, accuracy: exits[exit].accuracy, latencies });
+    const quality = exits[exit].quality ?? UNKNOWN_QUALITY;
+    choices.push({ variant: index, stages, exit, quality, latencies });
   }
-  return choices.sort((a, b) => b.accuracy - a.accuracy || a.latencies[0] - b.latencies[0]);
+  return choices.sort((a, b) => b.quality - a.quality || a.latencies[0] - b.latencies[0]);
 }
 
 // Measured latencies over all stages: kind and variant to a map of batch to microseconds.

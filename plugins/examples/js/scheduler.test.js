@@ -5,9 +5,9 @@ import { test } from "node:test";
 
 import { interpolate, NOTHING, Scheduler } from "./scheduler.js";
 
-const variant = (app, accuracy, more) => ({
+const variant = (app, quality, more) => ({
   app,
-  exits: [{ accuracy }],
+  exits: [{ quality }],
   stages: 1,
   maxBatch: 4,
   memoryBytes: 1n,
@@ -40,19 +40,19 @@ const catalog = {
 };
 
 // Requests as [app, deadline] in order of arrival; the time is 100.
-function plan(requests, { progress = [], idle = [true, true] } = {}) {
+function plan(requests, { progress, idle = [true, true] } = {}) {
   return new Scheduler(catalog).schedule({
     now: 100n,
-    requests: {
+    requests: requests.length === 0 ? undefined : {
       app: Uint32Array.from(requests, ([app]) => app),
       deadline: BigUint64Array.from(requests, ([, deadline]) => BigInt(deadline)),
-      progress,
     },
+    progress,
     workers: {
       busyUntil: new BigUint64Array(2),
       runningVariant: Uint32Array.from(idle, (free) => (free ? NOTHING : 1)),
       queued: new Uint32Array(2),
-      up: Uint8Array.of(1, 1),
+      up: Uint32Array.of(1, 1),
     },
   });
 }
@@ -104,6 +104,10 @@ test("parked requests resume on their worker", () => {
 
 test("busy workers get nothing", () => {
   assert.deepEqual(plan([[0, 900]], { idle: [false, false] }), []);
+});
+
+test("a window without requests gets no batches", () => {
+  assert.deepEqual(plan([]), []);
 });
 
 test("latencies between measured batches are rounded up", () => {

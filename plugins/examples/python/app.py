@@ -7,7 +7,7 @@ import json
 
 from componentize_py_types import Err
 from wit_world import exports
-from wit_world.exports.scheduling import Description, Dispatch, Events, Plan, Sights
+from wit_world.exports.scheduling import Description, Dispatch, Events, Plan, WindowFields
 
 from scheduler import Scheduler
 
@@ -25,7 +25,7 @@ class Scheduling(exports.Scheduling):
             every=None,
             when_empty=False,
             on=Events.ARRIVAL | Events.WORKER_IDLE,
-            wants=Sights(0),
+            wants=WindowFields(0),
         )
 
     def configure(self, catalog, settings):
@@ -38,7 +38,7 @@ class Scheduling(exports.Scheduling):
 
     def schedule(self, window):
         batches = scheduler.schedule(window)
-        ids = window.requests.id
+        ids = window.requests.id if window.requests else []
         dispatches = [
             Dispatch(
                 worker=batch.worker,

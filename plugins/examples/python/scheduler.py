@@ -15,7 +15,7 @@ class Choice:
     variant: int
     stages: int
     exit: int
-    accuracy: float
+    quality: float
     # Microseconds, of batches of 1, 2, ...
     latencies: list[int]
 
@@ -38,7 +38,7 @@ class Scheduler:
     def __init__(self, catalog):
         self.variants = catalog.variants
         rows = whole_runs(catalog)
-        # Per worker and app: the choices, by accuracy, then by latency.
+        # Per worker and app: the choices, by quality, then by latency.
         self.menus = [
             [menu(catalog, rows, worker, app) for app in range(len(catalog.apps))]
             for worker in catalog.workers
@@ -56,23 +56,25 @@ class Scheduler:
         ]
         # The worker that has been idle longest goes first.
         idle.sort(key=workers.busy_until.__getitem__)
-        if not idle:
+        # Parts of a window without content are None.
+        if not idle or requests is None:
             return []
-        queues = self.by_deadline(requests)
+        progress = window.progress or []
+        queues = self.by_deadline(requests, progress)
         batches = []
         for worker in idle:
             # Parked requests first: only this worker has their activations.
-            batch = self.resume(worker, requests.progress) or self.start(
+            batch = self.resume(worker, progress) or self.start(
                 worker, queues, requests.deadline, window.now
             )
             if batch:
                 batches.append(batch)
         return batches
 
-    def by_deadline(self, requests):
+    def by_deadline(self, requests, progress):
         """Per app, the requests that have run no stage, by deadline."""
         queues = [[] for _ in self.menus[0]]
-        begun = {progress.index for progress in requests.progress}
+        begun = {parked.index for parked in progress}
         order = sorted(range(len(requests.id)), key=requests.deadline.__getitem__)
         for position in order:
             if position not in begun:
@@ -116,6 +118,9 @@ class Scheduler:
 # `running-variant` of an idle worker.
 NOTHING = 0xFFFFFFFF
 
+# Stands for an unknown quality, so that such variants compare by latency.
+UNKNOWN_QUALITY = 0.5
+
 
 def choose(choices, waiting, slack):
     """The largest batch that meets the deadline, on the most accurate variant that meets it.
@@ -138,9 +143,10 @@ def menu(catalog, rows, worker, app):
         latencies = interpolate(rows.get((worker.kind, index), {}), variant.max_batch)
         if variant.app == app and variant.memory_bytes <= worker.memory_bytes and latencies:
             last = len(variant.exits) - 1
-            accuracy = variant.exits[last].accuracy
-            choices.append(Choice(index, variant.stages, last, accuracy, latencies))
-    choices.sort(key=lambda choice: (-choice.accuracy, choice.latencies[0]))
+            quality = variant.exits[last].quality
+            quality = UNKNOWN_QUALITY if quality is None else quality
+            choices.append(Choice(index, variant.stages, last, quality, latencies))
+    choices.sort(key=lambda choice: (-choice.quality, choice.latencies[0]))
     return choices
 
 

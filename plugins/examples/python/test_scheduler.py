@@ -6,8 +6,8 @@ from types import SimpleNamespace as Obj
 from scheduler import NOTHING, Batch, Scheduler, interpolate
 
 
-def variant(app, accuracy, memory_bytes=1, stages=1):
-    exits = [Obj(accuracy=accuracy)]
+def variant(app, quality, memory_bytes=1, stages=1):
+    exits = [Obj(quality=quality)]
     return Obj(app=app, exits=exits, stages=stages, max_batch=4, memory_bytes=memory_bytes)
 
 
@@ -37,13 +37,15 @@ def window(*requests, progress=(), idle=(True, True)):
             id=[10 + n for n in range(len(requests))],
             app=[app for app, _ in requests],
             deadline=[deadline for _, deadline in requests],
-            progress=list(progress),
-        ),
+        )
+        if requests
+        else None,
+        progress=list(progress) or None,
         workers=Obj(
             busy_until=[0, 0],
             running_variant=[NOTHING if free else 1 for free in idle],
             queued=[0, 0],
-            up=b"\x01\x01",
+            up=[1, 1],
         ),
     )
 
@@ -75,6 +77,9 @@ class Scheduling(unittest.TestCase):
 
     def test_busy_workers_get_nothing(self):
         self.assertEqual(plan((0, 900), idle=(False, False)), [])
+
+    def test_a_window_without_requests_gets_no_batches(self):
+        self.assertEqual(plan(), [])
 
     def test_latencies_between_measured_batches_are_rounded_up(self):
         self.assertEqual(interpolate({1: 10, 4: 20}, 8), [10, 14, 17, 20])

@@ -62,7 +62,7 @@ impl Policy for Fcfs {
             .apps()
             .map(|app| window.fresh_of(app.id).peekable())
             .collect();
-        let is_parked = !window.raw().requests.progress.is_empty();
+        let is_parked = window.any_parked();
         for worker in window.idle_workers() {
             // Mostly there are more idle workers than requests: stop early.
             if !is_parked && waiting.iter_mut().all(|queue| queue.peek().is_none()) {
@@ -106,7 +106,7 @@ fn batch_of<'a>(
 fn most_accurate(catalog: &Catalog, app: AppId) -> Option<VariantId> {
     let variants = catalog.variants_of(app);
     variants
-        .max_by(|a, b| a.accuracy().total_cmp(&b.accuracy()))
+        .max_by(|a, b| a.quality().total_cmp(&b.quality()))
         .map(|variant| variant.id)
 }
 

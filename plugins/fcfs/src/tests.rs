@@ -82,7 +82,8 @@ fn settings_choose_the_variant() {
 fn the_worker_idle_longest_goes_first_and_busy_workers_get_nothing() {
     let catalog = catalog();
     let mut window = WindowBuilder::new(&catalog).request("heart").build();
-    window.workers.busy_until = vec![900_000, 800_000];
+    window.workers.busy_until[0] = 900_000;
+    window.workers.busy_until[1] = 800_000;
     let decisions = run(&mut policy(&catalog, "{}"), &catalog, &window);
     assert_eq!(decisions.batches, [batch(1, 1, &[1])]);
 

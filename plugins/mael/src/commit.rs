@@ -147,7 +147,7 @@ impl PlanWriter<'_> {
         let (cost, from) = match entry.state {
             EntryState::Pending(index) => {
                 let request = self.window.request(index);
-                let (app, accuracy) = (request.app(), request.min_accuracy());
+                let (app, accuracy) = (request.app(), request.min_quality());
                 match request.progress() {
                     Some(Progress {
                         variant,

@@ -72,6 +72,7 @@ impl Policy for Mael {
                 "settings: algorithm: \"enr\" needs energy_uj in the profile, which has none for app {name}"
             ));
         }
+        catalog.log_quality();
         Ok(Self {
             settings,
             models,
@@ -239,7 +240,7 @@ impl Mael {
             None => {
                 let cost =
                     self.models
-                        .preferred(request.app(), queue.worker, request.min_accuracy())?;
+                        .preferred(request.app(), queue.worker, request.min_quality())?;
                 match (cost.slices.is_empty(), self.slices()) {
                     (true, _) => (cost.latency_us, RunLength::Short),
                     (false, false) => (cost.latency_us, RunLength::Long),

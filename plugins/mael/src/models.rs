@@ -71,11 +71,11 @@ impl CostTable {
         &self,
         app: AppId,
         worker: WorkerId,
-        min_accuracy: f64,
+        min_quality: f64,
     ) -> Option<&VariantCost> {
         let costs = &self.costs[app.index() * self.workers + worker.index()];
         // The client's value was rounded to f32.
-        let reaches = |cost: &&VariantCost| cost.accuracy >= min_accuracy - 1e-6;
+        let reaches = |cost: &&VariantCost| cost.accuracy >= min_quality - 1e-6;
         costs.iter().find(reaches).or_else(|| costs.first())
     }
 
@@ -147,7 +147,7 @@ impl VariantCost {
         Self {
             variant: variant.id,
             exit,
-            accuracy: variant.accuracy(),
+            accuracy: variant.quality(),
             // At least 1: scores divide by it.
             latency_us: latencies.first().copied().unwrap_or(0).max(1),
             load_us: catalog.load_us(worker, variant.id),

@@ -50,7 +50,7 @@ impl Placer<'_> {
         let task = |request: RequestRef<'_>| {
             let variant_cost = |queue: &WorkerQueue| {
                 let takes = queue.is_up && queue.room > 0;
-                let (app, accuracy) = (request.app(), request.min_accuracy());
+                let (app, accuracy) = (request.app(), request.min_quality());
                 self.models
                     .preferred(app, queue.worker, accuracy)
                     .filter(|_| takes)

@@ -8,6 +8,7 @@ mod positions;
 mod slicing;
 mod windows;
 
+use switchyard_sdk::bindings::exports::switchyard::policy::scheduling as raw;
 use switchyard_sdk::testing::{Batch, CatalogBuilder, Decisions, WindowBuilder, run};
 use switchyard_sdk::{Catalog, Policy};
 
@@ -34,6 +35,20 @@ fn test_bed() -> CatalogBuilder {
         .worker_of("a", "a")
         .worker_of("b", "b")
         .worker_of("c", "c")
+}
+
+/// Columns of placed requests, without rows.
+fn no_rows() -> raw::Placed {
+    raw::Placed {
+        id: Vec::new(),
+        app: Vec::new(),
+        arrival: Vec::new(),
+        deadline: Vec::new(),
+        worker: Vec::new(),
+        variant: Vec::new(),
+        batch: Vec::new(),
+        state: Vec::new(),
+    }
 }
 
 fn decide(catalog: &Catalog, json: &str, window: WindowBuilder<'_>) -> Decisions {

@@ -119,7 +119,7 @@ impl Policy for Ramsis {
             ..
         } = self;
         queues.fill(window, classes, of_app);
-        if !window.raw().requests.progress.is_empty() {
+        if window.any_parked() {
             for worker in window.workers().filter(WorkerRef::is_idle) {
                 // Parked requests first: only this worker has their activations.
                 let resumed = plan.resume_parked(worker.id());

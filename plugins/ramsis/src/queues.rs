@@ -58,7 +58,7 @@ impl WorkerQueues {
         self.known.clear();
         self.due.clear();
         self.shared.clear();
-        let is_parked = !window.raw().requests.progress.is_empty();
+        let is_parked = window.any_parked();
         let mut before = 0;
         for request in window.requests() {
             let id = request.id();

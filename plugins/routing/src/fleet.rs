@@ -33,7 +33,7 @@ impl Fleet {
             RoutingAlgorithm::Hw | RoutingAlgorithm::HwE => everywhere(catalog, app, true),
             _ => instances_of(catalog, app, &settings.instances)?,
         };
-        let accuracy = |instance: &Instance| catalog.variant(instance.variant).accuracy();
+        let accuracy = |instance: &Instance| catalog.variant(instance.variant).quality();
         let accuracies: Vec<f64> = instances.iter().map(accuracy).collect();
         let best = accuracies.iter().copied().fold(0.0, f64::max);
         let is_mixed = accuracies.iter().any(|&accuracy| accuracy < best);
@@ -75,7 +75,7 @@ impl Fleet {
 
 /// The app's most or least accurate variant on every worker that can run it.
 fn everywhere(catalog: &Catalog, app: AppId, most: bool) -> Vec<Instance> {
-    let accuracy = |variant: &VariantId| catalog.variant(*variant).accuracy();
+    let accuracy = |variant: &VariantId| catalog.variant(*variant).quality();
     let variants = catalog.app(app).variants().iter().copied();
     let by_accuracy = |a: &VariantId, b: &VariantId| accuracy(a).total_cmp(&accuracy(b));
     let chosen = match most {

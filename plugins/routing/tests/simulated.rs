@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use routing::Routing;
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -29,6 +31,7 @@ fn catalog() -> Catalog {
         }],
         memory_bytes: 0,
         max_batch: 1,
+        quality_unknown: false,
     };
     let row = |(v, &(_, _, us)): (u32, &(&str, f64, u64))| ProfileRow {
         kind: KindId(0),
@@ -46,11 +49,14 @@ fn catalog() -> Catalog {
         memory_bytes: 1,
         queue_max: 14,
         parked_max: 0,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     };
     Catalog {
         generation: 1,
         apps: vec![App {
             name: "imagenet".to_owned(),
+            task: Task::Classify,
             classes: vec!["image".to_owned()],
             slo: Micros::from_millis(300),
             penalty: Penalty::Step,

@@ -2,7 +2,7 @@
 //! [`crate::catalog`], [`crate::window`] and [`crate::plan`] read and write them.
 
 wit_bindgen::generate!({
-    path: "../../wit/0.1",
+    path: "../../wit/0.2",
     world: "policy",
     pub_export_macro: true,
     default_bindings_module: "switchyard_sdk::bindings",

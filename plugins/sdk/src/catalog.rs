@@ -5,10 +5,15 @@ mod latency;
 use std::ops::Deref;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
+use crate::host;
 use crate::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
 use latency::LatencyTable;
 
-pub use raw::Penalty;
+pub use raw::{Capabilities, Penalty, Task};
+
+/// The quality that stands for an unknown one: the same for all, so that policies compare such variants
+/// by their latencies.
+pub const UNKNOWN_QUALITY: f64 = 0.5;
 
 /// The catalog with precomputed look-ups, each in constant time. Made once per change of the
 /// catalog.
@@ -20,7 +25,7 @@ pub struct Catalog {
     latencies: LatencyTable,
 }
 
-/// One application. Dereferences to the record of the contract (`name`, `classes`, `slo`,
+/// One application. Dereferences to the record of the contract (`name`, `task`, `classes`, `slo`,
 /// `penalty`, `prior`, `frequencies`, `sneakpeek`, `drops_late`).
 #[derive(Clone, Copy, Debug)]
 pub struct App<'a> {
@@ -40,7 +45,7 @@ pub struct Variant<'a> {
 }
 
 /// One worker as configured. Dereferences to the record of the contract (`name`,
-/// `memory_bytes`, `queue_max`, `parked_max`). Its state is in the window.
+/// `memory_bytes`, `queue_max`, `parked_max`, `can`, `transfer`). Its state is in the window.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerSpec<'a> {
     /// Its position in the catalog.
@@ -150,6 +155,47 @@ impl Catalog {
         }
     }
 
+    /// Writes one line to the log for each app whose variants are not compared by measured accuracy: it
+    /// does not classify, or the quality of a variant is unknown. For a policy's `configure`.
+    pub fn log_quality(&self) {
+        for app in self.apps() {
+            if !app.classifies() {
+                let task = match app.task {
+                    Task::Classify => "classify",
+                    Task::Embed => "embed",
+                    Task::Regress => "regress",
+                    Task::Score => "score",
+                    Task::Tensors => "tensors",
+                };
+                let line = format!(
+                    "app {}: no classes (task {task}): its variants compare by profiled quality, without \
+                     recall and evidence",
+                    app.name
+                );
+                host::log(host::Level::Info, &line);
+            }
+            let is_unknown =
+                |variant: &Variant<'_>| variant.exits.iter().any(|e| e.quality.is_none());
+            let unknown = self.variants_of(app.id).filter(is_unknown);
+            let names: Vec<_> = unknown.map(|variant| variant.raw.name.as_str()).collect();
+            if !names.is_empty() {
+                let line = format!(
+                    "app {}: the quality of {} is unknown and counts as {UNKNOWN_QUALITY}; the card of a \
+                     variant states it",
+                    app.name,
+                    names.join(", ")
+                );
+                host::log(host::Level::Warn, &line);
+            }
+        }
+    }
+
+    /// Multiplies the latencies by the slowdown of each kind of workers, as a window shows it; none:
+    /// as profiled. Load times stay as profiled.
+    pub(crate) fn follow(&mut self, slowdown: Option<&[f64]>) {
+        self.latencies.follow(slowdown.unwrap_or_default());
+    }
+
     /// Number of worker kinds.
     pub fn kinds(&self) -> usize {
         self.raw.kinds.len()
@@ -227,6 +273,12 @@ impl<'a> App<'a> {
     pub fn variants(self) -> &'a [VariantId] {
         self.variants
     }
+
+    /// Whether its answers are classes. If not, it has no classes, recall or evidence, and variants
+    /// compare by their quality alone.
+    pub fn classifies(self) -> bool {
+        self.raw.task == Task::Classify
+    }
 }
 
 impl<'a> Deref for App<'a> {
@@ -262,9 +314,17 @@ impl<'a> Variant<'a> {
         &self.raw.exits[id.index()]
     }
 
-    /// Profiled accuracy of its last exit, 0 to 1.
-    pub fn accuracy(self) -> f64 {
-        self.exit(self.last_exit()).accuracy
+    /// Profiled quality of its last exit, 0 to 1; [`UNKNOWN_QUALITY`] if it is unknown.
+    pub fn quality(self) -> f64 {
+        self.quality_of(self.last_exit())
+    }
+
+    /// Profiled quality of an exit, 0 to 1; [`UNKNOWN_QUALITY`] if it is unknown.
+    ///
+    /// # Panics
+    /// The variant has no such exit.
+    pub fn quality_of(self, exit: ExitId) -> f64 {
+        self.exit(exit).quality.unwrap_or(UNKNOWN_QUALITY)
     }
 }
 
@@ -282,6 +342,12 @@ impl WorkerSpec<'_> {
     pub fn kind(self) -> KindId {
         KindId(self.raw.kind)
     }
+
+    /// Time that the inputs and answers of a batch take to it and back, in microseconds; 0 for a worker
+    /// in the host's process.
+    pub fn transfer_us(self) -> u64 {
+        self.raw.transfer
+    }
 }
 
 impl<'a> Deref for WorkerSpec<'a> {
@@ -293,6 +359,7 @@ impl<'a> Deref for WorkerSpec<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::{Task, UNKNOWN_QUALITY};
     use crate::ids::{AppId, ExitId, VariantId, WorkerId};
     use crate::testing::CatalogBuilder;
 
@@ -342,5 +409,36 @@ mod tests {
             "the last stage has only its head"
         );
         assert_eq!(run(0, 2, Some(0)), &[] as &[u64], "exit 0 follows stage 3");
+    }
+
+    #[test]
+    fn apps_without_classes_compare_by_quality_and_say_so() {
+        let catalog = CatalogBuilder::new()
+            .app("heart", &["n", "a"])
+            .variant("cnn", &[0.9, 0.8])
+            .task_app("embed", Task::Embed)
+            .quality("stated", Some(0.7))
+            .quality("new", None)
+            .latency(100, 10)
+            .worker("cpu")
+            .build();
+        let qualities: Vec<f64> = catalog.variants().map(|v| v.quality()).collect();
+        assert!((qualities[0] - 0.85).abs() < 1e-12, "{qualities:?}");
+        assert_eq!(qualities[1..], [0.7, UNKNOWN_QUALITY]);
+        assert!(!catalog.app(AppId(1)).classifies());
+        let logged = || {
+            catalog.log_quality();
+            let lines = crate::host::native::take_log().into_iter();
+            lines.map(|(_, line)| line).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            logged(),
+            [
+                "app embed: no classes (task embed): its variants compare by profiled quality, without \
+                 recall and evidence",
+                "app embed: the quality of new is unknown and counts as 0.5; the card of a variant \
+                 states it",
+            ]
+        );
     }
 }

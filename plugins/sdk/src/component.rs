@@ -77,6 +77,9 @@ impl<P: Policy> Runner<P> {
     /// The window does not fit the catalog; or the policy's own error.
     pub fn schedule(&mut self, window: &raw::Window) -> Result<raw::Plan, String> {
         self.index.fill(&self.catalog, window)?;
+        if self.policy.follows_slowdown() {
+            self.catalog.follow(window.slowdown.as_deref());
+        }
         let view = Window::new(&self.catalog, window, &self.index);
         let mut plan = PlanBuilder::new(view);
         self.policy.schedule(&view, &mut plan)?;
@@ -140,5 +143,65 @@ impl<S: Slot> raw::Guest for S {
 
     fn restore(state: Vec<u8>) -> Result<(), String> {
         S::with(|slot| slot.as_mut().ok_or(NOT_CONFIGURED)?.policy.restore(&state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::ids::{ExitId, VariantId, WorkerId};
+    use crate::policy::Description;
+    use crate::testing::{CatalogBuilder, WindowBuilder};
+
+    /// Keeps the latency that it sees, as observed or as profiled.
+    struct Looks<const FOLLOWS: bool>(u64);
+
+    impl<const FOLLOWS: bool> Policy for Looks<FOLLOWS> {
+        fn describe() -> Description {
+            Description::new("looks", "1.0.0", "")
+        }
+
+        fn configure(_: &Catalog, _: &str) -> Result<Self, String> {
+            Ok(Self(0))
+        }
+
+        fn schedule(&mut self, window: &Window, _: &mut PlanBuilder) -> Result<(), String> {
+            let catalog = window.catalog();
+            self.0 = catalog
+                .latency_us(WorkerId(0), VariantId(0), ExitId(0), 1)
+                .unwrap();
+            Ok(())
+        }
+
+        fn follows_slowdown(&self) -> bool {
+            FOLLOWS
+        }
+    }
+
+    /// The latencies seen in windows with a slowdown of 1.5, without one, and with it again.
+    fn seen<const FOLLOWS: bool>() -> Vec<u64> {
+        let catalog = CatalogBuilder::new()
+            .app("a", &["x"])
+            .variant("v", &[0.9])
+            .latency_at(1, 1_001)
+            .worker("cpu");
+        let mut runner = Runner::<Looks<FOLLOWS>>::new(catalog.clone().raw(), "{}").unwrap();
+        let catalog = catalog.build();
+        let plain = WindowBuilder::new(&catalog).request("a");
+        let slow = plain.clone().slowdown(0, 1.5);
+        let windows = [slow.clone(), plain, slow];
+        let seen = windows.into_iter().map(|window| {
+            runner.schedule(&window.build()).unwrap();
+            runner.policy().0
+        });
+        seen.collect()
+    }
+
+    #[test]
+    fn latencies_follow_the_slowdown_only_if_the_policy_asks() {
+        assert_eq!(seen::<false>(), [1_001; 3]);
+        assert_eq!(seen::<true>(), [1_501, 1_001, 1_501]);
     }
 }

@@ -62,7 +62,7 @@ pub fn instances_of(
 
 fn shared(catalog: &Catalog, app: AppId) -> Vec<Instance> {
     let mut variants: Vec<_> = catalog.variants_of(app).collect();
-    variants.sort_by(|a, b| b.accuracy().total_cmp(&a.accuracy()));
+    variants.sort_by(|a, b| b.quality().total_cmp(&a.quality()));
     let able = |worker: WorkerId| variants.iter().any(|v| catalog.can_run(worker, v.id));
     let workers: Vec<_> = catalog.workers().filter(|w| able(w.id)).collect();
     let instance = |(at, worker): (usize, &crate::catalog::WorkerSpec<'_>)| {

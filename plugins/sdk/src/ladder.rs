@@ -1,6 +1,7 @@
-//! An app's variants as choices on one worker, each run to its last exit, most accurate first.
+//! An app's variants as choices on one worker, each run to its last exit, best quality first.
 //!
-//! For policies that choose one variant per batch: "the most accurate one that is in time".
+//! For policies that choose one variant per batch: "the most accurate one that is in time". Where an
+//! app does not classify, its profiled quality stands for the accuracy.
 
 use crate::catalog::Catalog;
 use crate::ids::{AppId, VariantId, WorkerId};
@@ -19,8 +20,8 @@ pub struct Ladder {
 pub struct Rung {
     /// The variant.
     pub variant: VariantId,
-    /// Its profiled accuracy, 0 to 1.
-    pub accuracy: f64,
+    /// Its profiled quality, 0 to 1: the accuracy where the app classifies.
+    pub quality: f64,
     /// Of batches of 1, 2, and so on, in microseconds; never empty.
     latencies_us: Box<[u64]>,
 }
@@ -35,14 +36,14 @@ impl Ladder {
         let mut rungs: Vec<Rung> = able
             .map(|variant| Rung {
                 variant: variant.id,
-                accuracy: variant.accuracy(),
+                quality: variant.quality(),
                 latencies_us: catalog
                     .latencies_us(worker, variant.id, variant.last_exit())
                     .into(),
             })
             .collect();
         rungs.sort_by(|a, b| {
-            let order = b.accuracy.total_cmp(&a.accuracy);
+            let order = b.quality.total_cmp(&a.quality);
             order.then(a.latencies_us[0].cmp(&b.latencies_us[0]))
         });
         let batch_max = rungs.iter().map(Rung::batch_max).max().unwrap_or(0);

@@ -5,7 +5,7 @@ use crate::catalog::Catalog;
 use crate::plan::PlanBuilder;
 use crate::window::Window;
 
-pub use raw::{Description, Events, Sights as WindowFields};
+pub use raw::{Description, Events, WindowFields};
 
 /// A scheduling policy.
 ///
@@ -27,6 +27,14 @@ pub trait Policy: Sized {
     /// # Errors
     /// The host's fallback serves this window, and a fault is counted.
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String>;
+
+    /// Whether the latencies of `window.catalog()` are multiplied by the slowdown that the window
+    /// shows. Off by default: a profiled latency is what was measured, and a policy that compares
+    /// figures of different windows would see them move. Latencies that `configure` has copied stay
+    /// as profiled.
+    fn follows_slowdown(&self) -> bool {
+        false
+    }
 
     /// State for the next version, or for this one after a change of catalog.
     fn save(&self) -> Vec<u8> {

@@ -91,7 +91,12 @@ pub fn try_run<P: Policy>(
 ) -> Result<RawPlan, String> {
     let mut index = Index::default();
     index.fill(catalog, window)?;
-    let view = Window::new(catalog, window, &index);
+    let mut followed = None;
+    if policy.follows_slowdown() {
+        let followed = followed.insert(catalog.clone());
+        followed.follow(window.slowdown.as_deref());
+    }
+    let view = Window::new(followed.as_ref().unwrap_or(catalog), window, &index);
     let mut plan = PlanBuilder::new(view);
     policy.schedule(&view, &mut plan)?;
     let plan = plan.finish();

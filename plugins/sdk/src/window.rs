@@ -4,19 +4,31 @@ mod index;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
-use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
+use crate::ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
 
 pub use index::Index;
 pub use raw::{Causes, Outcome};
 
-/// [`raw::Workers::running_variant`] of an idle worker.
+/// [`raw::Workers::running_variant`] of an idle worker, and the variant and exit of a request that was
+/// answered by none.
 const IDLE: u32 = u32::MAX;
+
+/// The columns of a window in which nothing is pending.
+static NOTHING_PENDING: raw::Requests = raw::Requests {
+    id: Vec::new(),
+    app: Vec::new(),
+    arrival: Vec::new(),
+    deadline: Vec::new(),
+    priority: Vec::new(),
+    min_quality: Vec::new(),
+};
 
 /// One scheduling window.
 #[derive(Clone, Copy)]
 pub struct Window<'a> {
     catalog: &'a Catalog,
     raw: &'a raw::Window,
+    requests: &'a raw::Requests,
     index: &'a Index,
 }
 
@@ -102,6 +114,7 @@ impl<'a> Window<'a> {
         Self {
             catalog,
             raw,
+            requests: raw.requests.as_ref().unwrap_or(&NOTHING_PENDING),
             index,
         }
     }
@@ -128,12 +141,12 @@ impl<'a> Window<'a> {
 
     /// Number of pending requests.
     pub fn len(&self) -> usize {
-        self.raw.requests.id.len()
+        self.requests.id.len()
     }
 
     /// Nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.raw.requests.id.is_empty()
+        self.requests.id.is_empty()
     }
 
     /// Pending requests, oldest arrival first.
@@ -178,10 +191,15 @@ impl<'a> Window<'a> {
             .filter(|request| request.progress().is_none())
     }
 
+    /// Whether any pending request has run some stages.
+    pub fn any_parked(&self) -> bool {
+        self.raw.progress.is_some()
+    }
+
     /// Parked requests of a worker, sorted by progress, then by arrival: requests of equal progress
     /// can share a batch.
     pub fn parked_on(&self, worker: WorkerId) -> Vec<(Progress, RequestRef<'a>)> {
-        let parked = self.raw.requests.progress.iter();
+        let parked = self.raw.progress.iter().flatten();
         let mut parked: Vec<_> = parked
             .filter(|p| p.worker == worker.0 && (p.index as usize) < self.len())
             .map(|p| (Progress::from_raw(p), self.request(p.index as usize)))
@@ -229,37 +247,31 @@ impl<'a> Window<'a> {
             .unwrap_or(0.0)
     }
 
+    /// Observed over profiled latency of a kind of workers: 1 as fast as profiled, and while the
+    /// host's predictions keep to the profile.
+    pub fn slowdown(&self, kind: KindId) -> f64 {
+        let slowdown = self.raw.slowdown.as_ref();
+        slowdown
+            .and_then(|by_kind| by_kind.get(kind.index()).copied())
+            .unwrap_or(1.0)
+    }
+
     /// Requests that are not pending, worker by worker in running order. Empty unless
     /// `WindowFields::PLACED` was asked for.
     pub fn placed(&self) -> impl ExactSizeIterator<Item = Placed> + use<'a> {
-        let placed = &self.raw.placed;
-        (0..placed.id.len()).map(move |i| Placed {
-            id: RequestId(placed.id[i]),
-            app: AppId(placed.app[i]),
-            arrival_us: placed.arrival[i],
-            deadline_us: placed.deadline[i],
-            worker: WorkerId(placed.worker[i]),
-            variant: VariantId(placed.variant[i]),
-            batch: Some(BatchId(placed.batch[i])).filter(|batch| batch.0 != 0),
-            state: match placed.state[i] {
-                0 => PlacedState::Lane,
-                1 => PlacedState::Queued,
-                _ => PlacedState::Running,
-            },
-        })
+        let placed = self.raw.placed.as_ref();
+        let rows = placed.map_or(0, |placed| placed.id.len());
+        // There is a row for each position only if there are columns.
+        (0..rows).map(move |i| Placed::from_raw(placed.expect("columns with rows"), i))
     }
 
     /// Requests that ended since the last window. Empty unless `WindowFields::COMPLETIONS` was asked
     /// for.
     pub fn completions(&self) -> impl ExactSizeIterator<Item = Completion> + use<'a> {
-        self.raw.completions.iter().map(|c| Completion {
-            id: RequestId(c.id),
-            app: AppId(c.app),
-            outcome: c.outcome,
-            variant: c.variant.map(VariantId),
-            exit: c.exit.map(ExitId),
-            latency_us: c.latency,
-        })
+        let ended = self.raw.completions.as_ref();
+        let rows = ended.map_or(0, |ended| ended.id.len());
+        // There is a row for each position only if there are columns.
+        (0..rows).map(move |i| Completion::from_raw(ended.expect("columns with rows"), i))
     }
 }
 
@@ -308,15 +320,24 @@ impl<'a> RequestRef<'a> {
         self.columns().priority[self.at]
     }
 
-    /// Least accuracy that the client asks for; 0 asks for none.
-    pub fn min_accuracy(self) -> f64 {
-        f64::from(self.columns().min_accuracy[self.at])
+    /// Least quality that the client asks for; 0 asks for none.
+    pub fn min_quality(self) -> f64 {
+        f64::from(self.columns().min_quality[self.at])
+    }
+
+    /// Its cost in rows of the profile: a batch takes as long as a profiled one of as many requests
+    /// as the costs of its requests add up to. 1 for a request as long as those of the profile.
+    pub fn cost(self) -> f64 {
+        let costs = self.window.raw.cost.as_ref();
+        let cost = costs.and_then(|costs| costs.get(self.at).copied());
+        cost.map_or(1.0, f64::from)
     }
 
     /// The stages it has run; none if it has run no stage.
     pub fn progress(self) -> Option<Progress> {
         let at = self.window.index.progress_of(self.at)?;
-        self.columns().progress.get(at).map(Progress::from_raw)
+        let progress = self.window.raw.progress.as_deref()?;
+        progress.get(at).map(Progress::from_raw)
     }
 
     /// Labels of its nearest neighbours, one count per class of its app; none until they are ready.
@@ -324,11 +345,12 @@ impl<'a> RequestRef<'a> {
     pub fn evidence(self) -> Option<&'a [u32]> {
         let start = self.window.index.evidence_of(self.at)?;
         let classes = self.window.catalog.app(self.app()).classes.len();
-        self.columns().evidence_counts.get(start..start + classes)
+        let evidence = self.window.raw.evidence.as_ref()?;
+        evidence.counts.get(start..start + classes)
     }
 
     fn columns(self) -> &'a raw::Requests {
-        &self.window.raw.requests
+        self.window.requests
     }
 }
 
@@ -393,6 +415,18 @@ impl WorkerRef<'_> {
         self.columns().free_memory[self.at]
     }
 
+    /// Its incarnation, from 1 on: one more each time that it came back without its resident variants
+    /// and parked requests. 0 while it is away.
+    pub fn incarnation(&self) -> u32 {
+        self.columns().up[self.at]
+    }
+
+    /// Observed over profiled latency of its kind of workers.
+    pub fn slowdown(&self) -> f64 {
+        self.window
+            .slowdown(self.window.catalog.worker(self.id()).kind())
+    }
+
     /// Whether a variant is in its memory. Needs `WindowFields::RESIDENTS`.
     pub fn holds(&self, variant: VariantId) -> bool {
         self.window.index.holds(self.id(), variant)
@@ -400,6 +434,43 @@ impl WorkerRef<'_> {
 
     fn columns(&self) -> &raw::Workers {
         &self.window.raw.workers
+    }
+}
+
+// === impl Placed ===
+
+impl Placed {
+    fn from_raw(placed: &raw::Placed, i: usize) -> Self {
+        Self {
+            id: RequestId(placed.id[i]),
+            app: AppId(placed.app[i]),
+            arrival_us: placed.arrival[i],
+            deadline_us: placed.deadline[i],
+            worker: WorkerId(placed.worker[i]),
+            variant: VariantId(placed.variant[i]),
+            batch: Some(BatchId(placed.batch[i])).filter(|batch| batch.0 != 0),
+            state: match placed.state[i] {
+                0 => PlacedState::Lane,
+                1 => PlacedState::Queued,
+                _ => PlacedState::Running,
+            },
+        }
+    }
+}
+
+// === impl Completion ===
+
+impl Completion {
+    fn from_raw(ended: &raw::Completions, i: usize) -> Self {
+        let some = |position: u32| Some(position).filter(|&position| position != IDLE);
+        Self {
+            id: RequestId(ended.id[i]),
+            app: AppId(ended.app[i]),
+            outcome: ended.outcome[i],
+            variant: some(ended.variant[i]).map(VariantId),
+            exit: some(ended.exit[i]).map(ExitId),
+            latency_us: ended.latency[i],
+        }
     }
 }
 

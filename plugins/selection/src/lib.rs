@@ -73,10 +73,9 @@ impl Policy for Selection {
         let apps = catalog
             .apps()
             .map(|app| AppSelector::new(catalog, app, responses.as_ref()));
-        Ok(Self {
-            apps: apps.collect::<Result<_, _>>()?,
-            settings,
-        })
+        let apps = apps.collect::<Result<_, _>>()?;
+        catalog.log_quality();
+        Ok(Self { apps, settings })
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
@@ -101,7 +100,7 @@ impl Policy for Selection {
                 waiting: window.fresh_of(id).peekable(),
             })
             .collect();
-        let is_parked = !window.raw().requests.progress.is_empty();
+        let is_parked = window.any_parked();
         for worker in window.workers().filter(WorkerRef::is_idle) {
             // Parked requests first: only this worker has their activations.
             if is_parked && plan.resume_parked(worker.id()) > 0 {

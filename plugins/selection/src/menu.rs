@@ -105,7 +105,7 @@ impl MenuModel {
         let latencies = rungs.iter().filter_map(|rung| rung.latency_us(1));
         Some(Self {
             variant,
-            accuracy: catalog.variant(variant).accuracy(),
+            accuracy: catalog.variant(variant).quality(),
             latency_us: latencies.max()?,
             throughput_rps: (1..=largest).map(throughput).collect(),
         })

@@ -61,7 +61,7 @@ impl LoadSteps {
                     variant.variant
                 )
             })?;
-            models.push((found.id, found.accuracy()));
+            models.push((found.id, found.quality()));
         }
         let choices = (0..).zip(&measured.loads_rps);
         let steps = choices.filter_map(|(at, &load)| {

@@ -105,7 +105,7 @@ impl Jobs {
             due_us: request.deadline_us().saturating_sub(request.arrival_us()),
             priority: priority(spread, request.slack_us(), settings.priority_unit_us()),
             label: class,
-            models: app.reaching(request.min_accuracy()),
+            models: app.reaching(request.min_quality()),
             has_evidence: evidence.is_some(),
             accuracies,
         }

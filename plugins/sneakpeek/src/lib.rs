@@ -76,6 +76,7 @@ impl Policy for SneakPeek {
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
         let settings = SneakPeekSettings::try_new(json)?;
         let apps = AppModels::of_catalog(catalog, &settings)?;
+        catalog.log_quality();
         Ok(Self {
             short_circuits: apps.iter().any(|app| app.sneakpeek().is_some()),
             fronts: match settings.foresight {

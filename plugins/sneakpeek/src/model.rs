@@ -105,7 +105,8 @@ impl AppModels {
         }
         let theta = settings
             .is_data_aware()
-            .then(|| posterior(&app.prior, None));
+            .then(|| posterior(&app.prior, None))
+            .filter(|_| app.classifies());
         let unseen: Vec<f64> = models
             .iter()
             .map(|m| m.accuracy(theta.as_deref()))
@@ -138,10 +139,10 @@ impl AppModels {
         runs(&self.models)
     }
 
-    /// The candidates whose profiled accuracy reaches `min_accuracy`, as bits; all if none does.
-    pub(crate) fn reaching(&self, min_accuracy: f64) -> u64 {
+    /// The candidates whose profiled accuracy reaches `min_quality`, as bits; all if none does.
+    pub(crate) fn reaching(&self, min_quality: f64) -> u64 {
         // The client's value was rounded to f32.
-        let reaches = |model: &CandidateModel| model.profiled >= min_accuracy - 1e-6;
+        let reaches = |model: &CandidateModel| model.profiled >= min_quality - 1e-6;
         let all = self.models.iter().enumerate();
         let mask = all
             .filter(|(_, model)| reaches(model))
@@ -181,7 +182,7 @@ fn runnable(catalog: &Catalog, app: App<'_>, exits: bool) -> Vec<CandidateModel>
             });
             models.push(CandidateModel {
                 run: Some((variant.id, exit)),
-                profiled: variant.exit(exit).accuracy,
+                profiled: variant.quality_of(exit),
                 recall: variant.exit(exit).recall.clone(),
                 by_kind: by_kind.collect(),
                 memory_bytes: variant.memory_bytes,

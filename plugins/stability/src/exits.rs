@@ -97,7 +97,7 @@ impl ExitLadder {
                     rungs.push(Rung {
                         variant: variant.id,
                         exit,
-                        accuracy: variant.exit(exit).accuracy,
+                        accuracy: variant.quality_of(exit),
                         latencies_us: latencies_us.to_vec(),
                         load_us: catalog.load_us(worker, variant.id),
                     });
@@ -151,10 +151,10 @@ impl ExitLadder {
         }
     }
 
-    /// The rungs that reach `min_accuracy`; all if none does.
-    fn reaching(&self, min_accuracy: f64) -> &[Rung] {
+    /// The rungs that reach `min_quality`; all if none does.
+    fn reaching(&self, min_quality: f64) -> &[Rung] {
         // The client's value was rounded to f32.
-        let below = |rung: &Rung| rung.accuracy < min_accuracy - 1e-6;
+        let below = |rung: &Rung| rung.accuracy < min_quality - 1e-6;
         match self.0.partition_point(below) {
             at if at == self.0.len() => &self.0,
             at => &self.0[at..],

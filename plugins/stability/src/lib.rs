@@ -55,8 +55,10 @@ impl Policy for Stability {
 
     fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
         let settings = StabilitySettings::try_new(json)?;
+        let ladders = ExitLadders::of_catalog(catalog, &settings)?;
+        catalog.log_quality();
         Ok(Self {
-            ladders: ExitLadders::of_catalog(catalog, &settings)?,
+            ladders,
             queues: catalog.apps().map(AppQueue::new).collect(),
             settings,
         })

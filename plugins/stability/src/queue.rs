@@ -24,7 +24,7 @@ pub(crate) struct AppQueue {
     taken: usize,
     /// Sums over all tasks; only filled if a score is needed.
     sums: UrgencySums,
-    /// Whether some request has a `min_accuracy`.
+    /// Whether some request has a `min_quality`.
     has_wishes: bool,
     /// Buffers of [`sort`](Self::sort).
     keys: Vec<u64>,
@@ -39,7 +39,7 @@ pub(crate) struct WaitingTask {
     /// Its index in the window.
     pub(crate) at: u32,
     /// The accuracy that the client asks for, 0 to 1.
-    min_accuracy: f32,
+    min_quality: f32,
 }
 
 // === impl AppQueue ===
@@ -78,10 +78,10 @@ impl AppQueue {
             self.tasks.push(WaitingTask {
                 wait_us,
                 at: request.index() as u32,
-                min_accuracy: request.min_accuracy() as f32,
+                min_quality: request.min_quality() as f32,
             });
         }
-        self.has_wishes = self.tasks.iter().any(|task| task.min_accuracy > 0.0);
+        self.has_wishes = self.tasks.iter().any(|task| task.min_quality > 0.0);
         // Arrival order is sorted order, unless deadlines differ.
         if !self.tasks.is_sorted_by(|a, b| a.wait_us >= b.wait_us) {
             self.sort();
@@ -134,13 +134,13 @@ impl AppQueue {
         first.partition_point(|task| task.wait_us + end_us > self.tau_us)
     }
 
-    /// The highest `min_accuracy` of the first `size` tasks.
+    /// The highest `min_quality` of the first `size` tasks.
     pub(crate) fn wished_accuracy(&self, size: usize) -> f64 {
         if !self.has_wishes {
             return 0.0;
         }
         let asked = self.waiting().iter().take(size);
-        asked.fold(0.0, |most, task| most.max(f64::from(task.min_accuracy)))
+        asked.fold(0.0, |most, task| most.max(f64::from(task.min_quality)))
     }
 
     /// Gives the first `size` to a worker.

@@ -22,6 +22,8 @@ pub(crate) struct Contender {
     pub(crate) takes_binary: bool,
     /// Names of its tensors.
     pub(crate) names: Names,
+    /// Address of its gRPC port.
+    pub(crate) grpc: Option<String>,
     process: Option<Process>,
 }
 
@@ -63,7 +65,7 @@ pub(crate) struct ServerOptions<'a> {
 
 /// The server on one worker.
 pub(crate) fn ours(name: &str, folder: &Path, options: ServerOptions<'_>) -> Contender {
-    let (port, admin) = (free_port(), free_port());
+    let (port, grpc, admin) = (free_port(), free_port(), free_port());
     let policies = folder.join(name.replace([' ', ','], "-"));
     std::fs::create_dir_all(&policies).unwrap();
     if let Some((policy, from)) = &options.component {
@@ -74,6 +76,7 @@ pub(crate) fn ours(name: &str, folder: &Path, options: ServerOptions<'_>) -> Con
     let config = format!(
         r#"[server]
 http = "127.0.0.1:{port}"
+grpc = "127.0.0.1:{grpc}"
 admin = "127.0.0.1:{admin}"
 [[app]]
 name = "{APP}"
@@ -104,7 +107,10 @@ dir = "{folder}/profiles"
     std::fs::write(&file, config).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchyard"));
     command.args(["serve", "--config"]).arg(&file);
-    Contender::start(name, port, &mut command)
+    Contender {
+        grpc: Some(format!("127.0.0.1:{grpc}")),
+        ..Contender::start(name, port, &mut command)
+    }
 }
 
 /// Where components are: as the environment says, or where `cargo xtask plugins` puts them.
@@ -186,6 +192,7 @@ impl Contender {
             url: format!("http://127.0.0.1:{port}/v2/models/{APP}/infer"),
             takes_binary: true,
             names: NAMES,
+            grpc: None,
             process: Some(process),
         }
     }
@@ -197,6 +204,7 @@ impl Contender {
             url: url.to_owned(),
             takes_binary: true,
             names: NAMES,
+            grpc: None,
             process: None,
         }
     }

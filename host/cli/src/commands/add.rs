@@ -1,44 +1,53 @@
 //! `switchyard add`: serve a model from its own files.
 
+mod files;
+mod hub;
+mod source;
+mod values;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::Serialize;
-use switchyard_core::ids::VariantId;
-use switchyard_executor::manifest::Manifest;
-use switchyard_executor::{Device, ModelSource, trial};
+use switchyard_executor::LoadedModel;
 use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
 use switchyard_models::networks::bert::{Pooling, ScoreActivation};
 use switchyard_models::networks::inverted::ImagePadding;
-use switchyard_models::onnx::{OnnxScores, engine_of};
+use switchyard_models::onnx::OnnxScores;
 use switchyard_models::zoo::{Description, Preprocessing, Statement, describe};
-use switchyard_models::{AppCard, Architecture, VariantCard, Zoo};
+use switchyard_models::{AppCard, VariantCard};
 
+use self::files::{try_out, write, write_card, written};
+use self::source::{Found, Source};
+use self::values::{activation, padding, pooling, quality, scores, shape, task};
 use super::config_file::Changed;
 use super::failure::Failure;
 use super::output::{Folders, check_file, check_folder};
 use super::print;
 use super::running::{self, Taken};
+use crate::quality::{self as measuring, LABEL, Measured};
 
 /// Serve a model from its own files: writes its cards, tries it and names it in a configuration
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   switchyard add detector.onnx
   switchyard add resnet50.onnx --classes imagenet.txt --quality 0.76
+  switchyard add flowers.onnx --data flowers/test
   switchyard add resnet50.safetensors --classes imagenet.txt
-  switchyard add all-MiniLM-L6-v2/ --as search/minilm
+  switchyard add hf:sentence-transformers/all-MiniLM-L6-v2 --as search/minilm
   switchyard add encoder.onnx --shape input_ids=64 --shape attention_mask=64
   switchyard serve --config switchyard.toml
 
-A server that runs with the configuration takes the model in while it serves. An ONNX graph answers with its own outputs (task \"tensors\"); with --classes it classifies. A folder
-of Hugging Face has config.json and model.safetensors, and for texts tokenizer.json. The tensors of a
-lone *.safetensors tell its network: resnet, efficientnet, efficientnet-v2, mobilenet-v3 or vit. A
-variant of an existing app must have the app's inputs and outputs.")]
+A server that runs with the configuration takes the model in while it serves. An ONNX graph answers
+with its own outputs (task \"tensors\"); with --classes it classifies. A folder of Hugging Face has
+config.json and model.safetensors, and for texts tokenizer.json; hf:ORG/NAME[@REVISION] downloads it, with
+HF_ENDPOINT, HF_HOME and HF_TOKEN. The tensors of a lone *.safetensors tell its network: resnet,
+efficientnet, efficientnet-v2, mobilenet-v3 or vit. A variant of an existing app must have the app's inputs and
+outputs.")]
 pub(super) struct AddArgs {
-    /// A file *.onnx or *.safetensors, or a folder as downloaded from the Hugging Face hub
+    /// A file *.onnx or *.safetensors, a folder of the Hugging Face hub, or hf:ORG/NAME[@REVISION]
     #[arg(value_name = "SOURCE")]
-    source: PathBuf,
+    source: Source,
     /// Names of the app and of the variant [default: SOURCE's name, and \"v1\"]
     #[arg(long = "as", value_name = "APP[/VARIANT]")]
     name: Option<String>,
@@ -91,72 +100,16 @@ pub(super) struct AddArgs {
     /// Share of right answers, or another quality from 0 to 1; policies compare variants by it
     #[arg(long, value_name = "Q", value_parser = quality)]
     quality: Option<f64>,
+    /// Labelled rows that the quality is measured on: .csv, .jsonl, .npz, or a folder of images with
+    /// a folder per class
+    #[arg(long, value_name = "FILE", conflicts_with = "quality")]
+    data: Option<PathBuf>,
+    /// Name of the labels in FILE
+    #[arg(long, value_name = "NAME", default_value = LABEL)]
+    label: String,
     /// Time from arrival to deadline, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1_000.0)]
     slo_ms: f64,
-}
-
-fn task(text: &str) -> Result<Task, String> {
-    let all = [
-        Task::Classify,
-        Task::Embed,
-        Task::Regress,
-        Task::Score,
-        Task::Tensors,
-    ];
-    let found = all.into_iter().find(|task| task.name() == text);
-    found.ok_or_else(|| "expected classify, embed, regress, score or tensors".to_owned())
-}
-
-fn scores(text: &str) -> Result<OnnxScores, String> {
-    match text {
-        "logits" => Ok(OnnxScores::Logits),
-        "probabilities" => Ok(OnnxScores::Probabilities),
-        _ => Err("expected logits or probabilities".to_owned()),
-    }
-}
-
-fn pooling(text: &str) -> Result<Pooling, String> {
-    match text {
-        "mean" => Ok(Pooling::Mean),
-        "cls" => Ok(Pooling::Cls),
-        "max" => Ok(Pooling::Max),
-        "last-token" => Ok(Pooling::LastToken),
-        _ => Err("expected mean, cls, max or last-token".to_owned()),
-    }
-}
-
-fn activation(text: &str) -> Result<ScoreActivation, String> {
-    match text {
-        "identity" => Ok(ScoreActivation::Identity),
-        "sigmoid" => Ok(ScoreActivation::Sigmoid),
-        _ => Err("expected identity or sigmoid".to_owned()),
-    }
-}
-
-fn padding(text: &str) -> Result<ImagePadding, String> {
-    match text {
-        "centred" => Ok(ImagePadding::Centred),
-        "same" => Ok(ImagePadding::Same),
-        _ => Err("expected centred or same".to_owned()),
-    }
-}
-
-fn quality(text: &str) -> Result<f64, String> {
-    let quality: f64 = text.parse().map_err(|_| "expected a number")?;
-    match (0.0..=1.0).contains(&quality) {
-        true => Ok(quality),
-        false => Err("expected a number from 0 to 1".to_owned()),
-    }
-}
-
-fn shape(text: &str) -> Result<(String, Vec<usize>), String> {
-    let refuse = || "expected NAME=SIZE or NAME=SIZExSIZE".to_owned();
-    let (name, sizes) = text.split_once('=').ok_or_else(refuse)?;
-    let sizes = sizes
-        .split('x')
-        .map(|size| size.parse().map_err(|_| refuse()));
-    Ok((name.to_owned(), sizes.collect::<Result<_, _>>()?))
 }
 
 /// Writes the cards, tries the model and names it in the configuration.
@@ -171,8 +124,10 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
             place.display()
         )));
     }
-    let statement = args.statement(&app, &variant)?;
-    let mut described = describe(&args.source, &statement).map_err(Failure::input)?;
+    let found = args.source.find()?;
+    let statement = args.statement(&app, &variant, &found)?;
+    let mut described = describe(&found.files, &statement).map_err(Failure::input)?;
+    described.variant.summary = format!("From {}", found.origin);
     fs::create_dir_all(&args.zoo).map_err(|error| written(&args.zoo, &error))?;
     // Everything is tried in a folder of its own, on the same disk.
     let draft = tempfile::Builder::new()
@@ -186,7 +141,8 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
     // Read first: a wrong configuration leaves no model behind.
     let changed = Changed::with(&args.config, &args.zoo, &app, &variant)?;
     write(&described, draft.path(), &args.zoo, is_new)?;
-    try_out(&mut described.variant, draft.path(), &app)?;
+    let loaded = try_out(&mut described.variant, draft.path(), &app)?;
+    let measured = args.measure(&loaded, &mut described, draft.path(), is_new)?;
     let (from, to) = match is_new {
         true => (draft.path().join(&app), args.zoo.join(&app)),
         false => (draft.path().join(&app).join(&variant), place),
@@ -194,7 +150,7 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
     fs::rename(&from, &to).map_err(|error| written(&to, &error))?;
     changed.write()?;
     described.notes.iter().for_each(print::note);
-    print::line(args.report(&app, &described.variant))?;
+    print::line(args.report(&app, &described.variant, measured.as_ref()))?;
     let path = format!("/v2/models/{app}/versions/{variant}/ready");
     match running::until(changed.config().server.http, &path, 200) {
         Taken::Yes(after) => {
@@ -213,13 +169,8 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
 impl AddArgs {
     /// The names of the app and the variant, which are names of folders.
     fn names(&self) -> Result<(String, String), Failure> {
-        let resolved = self
-            .source
-            .canonicalize()
-            .map_err(|error| Failure::input(format!("{}: {error}", self.source.display())))?;
-        let stem = resolved.file_stem().unwrap_or_default().to_string_lossy();
         let (app, variant) = match &self.name {
-            None => (stem.to_lowercase(), "v1".to_owned()),
+            None => (self.source.name()?.to_lowercase(), "v1".to_owned()),
             Some(name) => match name.split_once('/') {
                 Some((app, variant)) => (app.to_owned(), variant.to_owned()),
                 None => (name.clone(), "v1".to_owned()),
@@ -238,14 +189,20 @@ impl AddArgs {
         }
     }
 
-    fn statement(&self, app: &str, variant: &str) -> Result<Statement, Failure> {
+    fn statement(&self, app: &str, variant: &str, found: &Found) -> Result<Statement, Failure> {
+        let folder = self.data.as_deref().filter(|data| data.is_dir());
+        let folder = folder.filter(|_| self.task.is_none_or(|task| task.is_classify()));
         let classes = match &self.classes {
             Some(file) => {
                 let text = fs::read_to_string(file)
                     .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
                 text.lines().map(|line| line.trim().to_owned()).collect()
             }
-            None => Vec::new(),
+            None => match folder {
+                Some(folder) => measuring::class_names(folder).map_err(Failure::input)?,
+                None if self.task.is_none_or(|task| task.is_classify()) => found.classes.clone(),
+                None => Vec::new(),
+            },
         };
         if !(self.slo_ms.is_finite() && self.slo_ms > 0.0) {
             let slo_ms = self.slo_ms;
@@ -274,7 +231,7 @@ impl AddArgs {
             max_batch: self.max_batch as usize,
             quality: self.quality,
             slo_ms: self.slo_ms,
-            command: format!("switchyard add {}", self.source.display()),
+            command: format!("switchyard add {}", found.origin),
         })
     }
 
@@ -300,84 +257,53 @@ impl AddArgs {
         )))
     }
 
-    fn report(&self, app: &str, card: &VariantCard) -> String {
-        let engine = match &card.architecture {
-            Architecture::Onnx(spec) => engine_of(spec),
-            _ => "switchyard's own kernels",
+    /// Measures the quality on the labelled rows, and puts it on the cards.
+    fn measure(
+        &self,
+        loaded: &LoadedModel,
+        described: &mut Description,
+        draft: &Path,
+        is_new: bool,
+    ) -> Result<Option<Measured>, Failure> {
+        let Some(data) = &self.data else {
+            return Ok(None);
         };
-        let quality = match self.quality {
-            Some(quality) => format!("quality {quality}, as stated"),
-            None => "quality unknown: --quality states it".to_owned(),
+        let folder = draft.join(&described.app.name);
+        // With its classes, which may be in a file.
+        let app = AppCard::read(&folder.join(APP_CARD)).map_err(Failure::input)?;
+        let table = measuring::open(data, &self.label, &app).map_err(Failure::input)?;
+        if let Some(note) = table.note() {
+            print::note(note);
+        }
+        let max_batch = described.variant.max_batch;
+        let measured = measuring::measure(loaded, &app, max_batch, &table);
+        let measured = measured.map_err(Failure::input)?;
+        let shown = data.display().to_string();
+        measuring::on_card(&mut described.variant, &measured, &shown);
+        let variant = folder.join(&described.variant.name);
+        write_card(&variant.join(VARIANT_CARD), &described.variant)?;
+        if is_new {
+            measuring::on_app_card(&mut described.app, &measured);
+            write_card(&folder.join(APP_CARD), &described.app)?;
+        }
+        Ok(Some(measured))
+    }
+
+    fn report(&self, app: &str, card: &VariantCard, measured: Option<&Measured>) -> String {
+        let quality = match (self.quality, measured, &self.data) {
+            (Some(quality), ..) => format!("quality {quality}, as stated"),
+            (None, Some(measured), Some(data)) => measured.shown(&data.display().to_string()),
+            _ => "quality unknown: --quality states it, --data measures it".to_owned(),
         };
+        let memory = card.memory.as_ref().map_or(String::new(), |memory| {
+            format!(" in {:.1} MiB", memory.bytes as f64 / f64::from(1 << 20))
+        });
         format!(
-            "added {app}/{}: {} parameters on {engine}, batches of 1 to {}, {quality}",
-            card.name, card.parameters, card.max_batch,
+            "added {app}/{}: {} parameters on {}{memory}, batches of 1 to {}, {quality}",
+            card.name,
+            card.parameters,
+            card.architecture.engine(),
+            card.max_batch,
         )
     }
-}
-
-fn written(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::input(format!("{}: {error}", path.display()))
-}
-
-/// Writes the cards and the files below `draft`; those of an existing app are copied.
-fn write(described: &Description, draft: &Path, zoo: &Path, is_new: bool) -> Result<(), Failure> {
-    let app = draft.join(&described.app.name);
-    let variant = app.join(&described.variant.name);
-    fs::create_dir_all(&variant).map_err(|error| written(&variant, &error))?;
-    match is_new {
-        true => write_card(&app.join(APP_CARD), &described.app)?,
-        false => copy_files(&zoo.join(&described.app.name), &app)?,
-    }
-    write_card(&variant.join(VARIANT_CARD), &described.variant)?;
-    for (from, to) in &described.files {
-        copy(from, &variant.join(to))?;
-    }
-    Ok(())
-}
-
-fn write_card(file: &Path, card: &impl Serialize) -> Result<(), Failure> {
-    let text = toml::to_string(card).map_err(Failure::check)?;
-    fs::write(file, text).map_err(|error| written(file, &error))
-}
-
-/// Copies the files of a folder, not its folders: the card of an app and the files that it names.
-fn copy_files(from: &Path, to: &Path) -> Result<(), Failure> {
-    for entry in fs::read_dir(from).map_err(|error| written(from, &error))? {
-        let entry = entry.map_err(|error| written(from, &error))?;
-        if entry.path().is_file() {
-            copy(&entry.path(), &to.join(entry.file_name()))?;
-        }
-    }
-    Ok(())
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(|error| written(folder, &error))?;
-    }
-    let copied = fs::copy(from, to).map_err(|error| written(from, &error));
-    copied.map(drop)
-}
-
-/// Reads the cards as a server does, and runs one input and, where the card allows it, two. A graph
-/// that cannot run two gets batches of one.
-fn try_out(card: &mut VariantCard, draft: &Path, app: &str) -> Result<(), Failure> {
-    let zoo = Zoo::open(draft).map_err(Failure::input)?;
-    let manifest = Manifest::all(&zoo).map_err(Failure::input)?;
-    // The only variant of the draft.
-    let loaded = manifest.source.load(VariantId(0), &Device::Cpu);
-    let loaded = loaded.map_err(Failure::input)?;
-    trial::run(&loaded, &Device::Cpu).map_err(Failure::input)?;
-    if card.max_batch == 1 {
-        return Ok(());
-    }
-    if let Err(error) = trial::run_rows(&loaded, 2) {
-        print::note(format!(
-            "batches of 1, because two requests do not run together: {error}"
-        ));
-        card.max_batch = 1;
-        write_card(&draft.join(app).join(&card.name).join(VARIANT_CARD), card)?;
-    }
-    Ok(())
 }

@@ -37,6 +37,9 @@ pub(super) struct ServeArgs {
     /// Address of the inference port; overrides server.http; port 0: a free port
     #[arg(long, value_name = "ADDR")]
     http: Option<SocketAddr>,
+    /// Address of the gRPC port; overrides server.grpc
+    #[arg(long, value_name = "ADDR")]
+    grpc: Option<SocketAddr>,
     /// Address of the admin port; overrides server.admin
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
@@ -56,6 +59,7 @@ impl ServeArgs {
             }
         }
         config.server.http = self.http.unwrap_or(config.server.http);
+        config.server.grpc = self.grpc.or(config.server.grpc);
         config.server.admin = self.admin.unwrap_or(config.server.admin);
         config.check()?;
         Ok(config)
@@ -124,7 +128,10 @@ async fn serve(config: Config, source: ConfigSource) -> Result<(), Failure> {
     server.follow(source);
     let http = listeners.http_addr().map_err(Failure::input)?;
     let admin = listeners.admin_addr().map_err(Failure::input)?;
-    tracing::info!(%http, %admin, "listening");
+    match listeners.grpc_addr().map_err(Failure::input)? {
+        Some(grpc) => tracing::info!(%http, %grpc, %admin, "listening"),
+        None => tracing::info!(%http, %admin, "listening"),
+    }
     let shutdown = async {
         let signal = signalled.await;
         tracing::info!(signal, "draining");

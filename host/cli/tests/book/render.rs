@@ -89,7 +89,7 @@ fn the_contract_page_has_every_definition_of_the_wit() {
     let page = fs::read_to_string(out.path().join("contract.html")).unwrap();
     let mut definitions = 0;
     for file in ["scheduling.wit", "host.wit"] {
-        let wit = fs::read_to_string(root().join("wit/0.1").join(file)).unwrap();
+        let wit = fs::read_to_string(root().join("wit/0.2").join(file)).unwrap();
         let inner = wit.lines().filter(|line| line.starts_with("    "));
         for line in inner.filter(|line| line.ends_with([';', '{', ','])) {
             let shown = line.trim().replace('<', "&lt;").replace('>', "&gt;");

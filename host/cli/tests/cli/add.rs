@@ -6,6 +6,7 @@ use std::path::Path;
 use switchyard_models::Zoo;
 
 use super::binary::{Ran, switchyard};
+use crate::onnx::{FLOAT, Node, OPEN, Value};
 use crate::onnx_zoo;
 use crate::text_zoo::{Answers, write_app};
 
@@ -65,6 +66,29 @@ fn a_graph_is_added_with_its_cards_and_named_in_the_configuration() {
     assert!(config.contains("apps = [\"pulse\", \"kinds\"]"), "{config}");
     // Without it the server does not start.
     assert!(folder.path().join("policies").is_dir());
+}
+
+/// A forest's numbers are attributes: its weights alone would count as nothing.
+#[test]
+fn the_memory_of_a_graph_is_measured_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let width = 4 << 20;
+    let mut graph = onnx_zoo::perceptron(1.0);
+    graph
+        .nodes
+        .push(Node::new("Constant", &[], "many").floats("value_floats", &vec![0.5; width]));
+    graph.nodes.push(Node::new("ReduceMean", &["many"], "mean"));
+    graph
+        .nodes
+        .push(Node::new("Add", &["logits", "mean"], "shifted"));
+    graph.outputs = vec![Value::new("shifted", FLOAT, Some(&[OPEN, 3]))];
+    fs::write(folder.path().join("graph.onnx"), graph.bytes()).unwrap();
+    let added = add(folder.path(), &["--as", "pulse"]);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    let zoo = Zoo::open(&folder.path().join("zoo")).unwrap();
+    let card = &zoo.app("pulse").unwrap().variant("v1").unwrap().card;
+    let bytes = card.memory.as_ref().unwrap().bytes;
+    assert!(bytes > 0 && card.weight_bytes() >= bytes, "{bytes}");
 }
 
 /// Nothing is left behind, and every refusal has a way out.

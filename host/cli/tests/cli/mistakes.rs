@@ -11,7 +11,7 @@ use super::policy::{PATIENT, check, redacted};
 
 /// The mistakes of `tests/guests/mistakes`, each with words that its advice must have.
 const MISTAKES: [(&str, &str); 25] = [
-    ("answers-without-evidence", "`requests.evidence-index`"),
+    ("answers-without-evidence", "`evidence.index`"),
     ("batch-too-large", "`max-batch`"),
     ("counts-workers-from-one", "counted from 0"),
     ("fills-one-queue", "`queue-max`"),

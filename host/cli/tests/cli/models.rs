@@ -68,3 +68,43 @@ fn programs_get_json() {
     assert_eq!(resnet["slicing"][0]["ratio"], 1.06);
     assert_eq!(resnet["slicing"][0]["is_noise"], true, "{resnet:#}");
 }
+
+#[test]
+fn the_engine_of_each_variant_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile.json");
+    let text = fs::read_to_string(super::binary::root().join(PROFILE)).unwrap();
+    let named = text.replacen("\"stages\":1}", "\"stages\":1,\"engine\":\"rten\"}", 1);
+    assert_ne!(text, named);
+    fs::write(&profile, named).unwrap();
+    let profile = profile.to_str().unwrap();
+    let page = folder.path().join("models.md");
+    let ran = switchyard(&[
+        "models",
+        "--profile",
+        profile,
+        "--markdown",
+        page.to_str().unwrap(),
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let page = fs::read_to_string(&page).unwrap();
+    for part in [
+        "| variant | engine | parameters |",
+        "| cnn | rten | 23,643 |",
+        "| resnet | - |",
+    ] {
+        assert!(page.contains(part), "{page}\n{part}");
+    }
+    assert!(page.contains("|---|---|---:|---:|---|---:|"), "{page}");
+    let header = ran.stdout.lines().next().unwrap_or_default();
+    assert!(
+        header.contains("variant") && header.contains("engine"),
+        "{header}"
+    );
+    let ran = switchyard(&["models", "--profile", profile, "--json"]);
+    assert!(
+        ran.stdout.contains("\"engine\": \"rten\""),
+        "{}",
+        ran.stdout
+    );
+}

@@ -17,6 +17,8 @@ use super::test_bed::{PATIENCE, Setup};
 /// A running `switchyard serve`, killed when dropped.
 pub(crate) struct Process {
     pub(crate) http: SocketAddr,
+    /// `None` without such a port.
+    pub(crate) grpc: Option<SocketAddr>,
     pub(crate) admin: SocketAddr,
     child: Child,
     /// Lines of stderr.
@@ -67,6 +69,7 @@ impl Process {
         let listening = process.wait_for_line("listening");
         let address = |name: &str| listening[name].as_str().unwrap().parse().unwrap();
         (process.http, process.admin) = (address("http"), address("admin"));
+        process.grpc = listening.get("grpc").map(|_| address("grpc"));
         process
     }
 
@@ -96,6 +99,7 @@ impl Process {
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         Self {
             http: nowhere,
+            grpc: None,
             admin: nowhere,
             child,
             said,
@@ -121,6 +125,7 @@ impl Process {
         let reading = std::thread::spawn(move || std::mem::forget(reader));
         Self {
             http,
+            grpc: None,
             admin: http,
             child,
             said: Arc::default(),
@@ -163,6 +168,19 @@ impl Process {
         lines
             .filter_map(|line| Some(line["fields"]["message"].as_str()?.to_owned()))
             .collect()
+    }
+
+    /// Starts it anew after its end, with the same configuration.
+    pub(crate) fn again(mut self) -> Self {
+        let empty = TempDir::new().unwrap();
+        let folder = std::mem::replace(&mut self.folder, empty);
+        let file = folder.path().join("switchyard.toml");
+        let mut process = Self::start_by(switchyard(), &file, folder);
+        let listening = process.wait_for_line("listening");
+        let address = |name: &str| listening[name].as_str().unwrap().parse().unwrap();
+        (process.http, process.admin) = (address("http"), address("admin"));
+        process.wait_for_line("policy switched");
+        process
     }
 
     /// The policy that is followed.

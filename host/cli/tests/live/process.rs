@@ -197,10 +197,11 @@ async fn the_binary_swaps_its_policy_and_logs_how_long_it_took() {
 async fn the_clients_from_pypi_are_content() {
     let setup = Setup::new("pypi")
         .policy(policy("sneakpeek"))
-        .server("model_control = true");
+        .server("model_control = true\ngrpc = \"127.0.0.1:0\"");
     let process = started(setup).await;
     policy_serves(&process).await;
-    crate::pypi::drive(process.http, APP).await;
+    let grpc = process.grpc.unwrap();
+    crate::pypi::drive(process.http, grpc, APP).await;
 }
 
 /// The error of `serve` for a refused configuration.

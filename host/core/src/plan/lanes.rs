@@ -1,7 +1,7 @@
 //! The rules for routes and their lanes.
 
 use super::bounds::at_most;
-use super::named::check_worker;
+use super::named::{check_exit, check_worker};
 use super::state::PlanState;
 use super::{Lane, Plan, PlanError, Route};
 use crate::catalog::Catalog;
@@ -99,6 +99,8 @@ fn check_lane<S: PlanState>(
         let reason = format!("{} has no exit {}", variant.name, lane.exit.0);
         return Err(PlanError::invalid(at(), "exit", reason));
     }
+    let spec = &state.catalog().workers[lane.worker.index()];
+    check_exit(&at, lane.exit, variant, spec)?;
     let (min, max) = (lane.min_batch, lane.max_batch);
     if min == 0 || min > max || max > variant.max_batch {
         let reason = format!("{min} to {max} is not within 1 to {}", variant.max_batch);

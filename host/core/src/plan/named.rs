@@ -2,8 +2,8 @@
 
 use super::PlanError;
 use super::state::PlanState;
-use crate::catalog::Variant;
-use crate::ids::{VariantId, WorkerId};
+use crate::catalog::{Variant, WorkerSpec};
+use crate::ids::{ExitId, VariantId, WorkerId};
 
 /// The worker exists, is up, and can hold the variant.
 pub(super) fn check_worker<'a, S: PlanState>(
@@ -29,4 +29,18 @@ pub(super) fn check_worker<'a, S: PlanState>(
         return Err(PlanError::invalid(at(), "variant", reason));
     }
     Ok(found)
+}
+
+/// The worker answers at this exit.
+pub(super) fn check_exit(
+    at: &impl Fn() -> String,
+    exit: ExitId,
+    variant: &Variant,
+    spec: &WorkerSpec,
+) -> Result<(), PlanError> {
+    if spec.can.exits || exit == variant.last_exit() {
+        return Ok(());
+    }
+    let reason = format!("{} answers at last exits only", spec.name);
+    Err(PlanError::invalid(at(), "exit", reason))
 }

@@ -2,10 +2,10 @@
 
 use super::bounds;
 use super::lanes::{self, RouteBuffers};
-use super::named::check_worker;
+use super::named::{check_exit, check_worker};
 use super::state::{PlanState, QueuedBatch, RequestStands, RequestView};
 use super::{Dispatch, Plan, PlanError};
-use crate::catalog::Variant;
+use crate::catalog::{Variant, WorkerSpec};
 use crate::ids::{AppId, BatchId, RequestId, WorkerId};
 
 /// Buffers of the check, reused from window to window.
@@ -175,6 +175,8 @@ fn check_dispatch<S: PlanState>(
     let at = || format!("dispatches[{index}]");
     let variant = check_worker(&at, dispatch.worker, dispatch.variant, state)?;
     check_stages(&at, dispatch, variant)?;
+    let spec = &state.catalog().workers[dispatch.worker.index()];
+    check_capabilities(&at, dispatch, variant, spec)?;
     if dispatch.size == 0 || dispatch.size > variant.max_batch {
         let reason = format!("{} is not within 1 to {}", dispatch.size, variant.max_batch);
         return Err(PlanError::invalid(at(), "size", reason));
@@ -218,6 +220,28 @@ fn check_stages(
             let reason = format!("{} has no exit {}", variant.name, exit.0);
             Err(PlanError::invalid(at(), "exit", reason))
         }
+    }
+}
+
+/// The worker runs batches of this kind.
+fn check_capabilities(
+    at: &impl Fn() -> String,
+    dispatch: &Dispatch,
+    variant: &Variant,
+    spec: &WorkerSpec,
+) -> Result<(), PlanError> {
+    let refused = |field, reason: &str| {
+        let reason = format!("{} {reason}", spec.name);
+        Err(PlanError::invalid(at(), field, reason))
+    };
+    let is_range = dispatch.from_stage > 0 || dispatch.exit.is_none();
+    if is_range && !spec.can.stage_ranges {
+        return refused("to-stage", "runs whole variants, no ranges of stages");
+    }
+    match dispatch.exit {
+        None if !spec.can.parking => refused("exit", "parks no requests"),
+        Some(exit) => check_exit(at, exit, variant, spec),
+        None => Ok(()),
     }
 }
 

@@ -98,7 +98,7 @@ impl Scheduler {
                 self.take_over(now, id);
             }
         }
-        self.trigger.happened().changed = true;
-        self.rescue.happened().changed = true;
+        self.trigger.happened().workers = true;
+        self.rescue.happened().workers = true;
     }
 }

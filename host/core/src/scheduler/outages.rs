@@ -192,7 +192,11 @@ impl Scheduler {
             return;
         };
         if !held.up {
-            *held = Worker::new(spec);
+            let incarnation = held.incarnation.saturating_add(1);
+            *held = Worker {
+                incarnation,
+                ..Worker::new(spec)
+            };
             self.is_back(now, worker);
         }
     }

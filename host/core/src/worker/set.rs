@@ -39,6 +39,7 @@ struct WorkerColumns {
     parked: Vec<u32>,
     free_memory: Vec<u64>,
     up: Vec<u8>,
+    incarnation: Vec<u32>,
     idle: Vec<bool>,
 }
 
@@ -162,6 +163,7 @@ impl WorkerSet {
         columns.parked.extend_from_slice(&kept.parked);
         columns.free_memory.extend_from_slice(&kept.free_memory);
         columns.up.extend_from_slice(&kept.up);
+        columns.incarnation.extend_from_slice(&kept.incarnation);
     }
 
     fn touch(&mut self, worker: WorkerId) {
@@ -212,12 +214,13 @@ impl WorkerColumns {
             parked,
             free_memory,
             up,
+            incarnation,
             idle,
         } = self;
         for column in [end, backlog, running_since, free_memory] {
             column.push(0);
         }
-        for column in [running_variant, queued, parked] {
+        for column in [running_variant, queued, parked, incarnation] {
             column.push(0);
         }
         up.push(0);
@@ -235,6 +238,7 @@ impl WorkerColumns {
         self.parked[at] = worker.parked;
         self.free_memory[at] = worker.free_bytes;
         self.up[at] = u8::from(worker.up);
+        self.incarnation[at] = worker.incarnation;
         self.idle[at] = worker.is_idle();
     }
 }
@@ -251,6 +255,8 @@ mod tests {
             memory_bytes: 100 * w,
             queue_max: 2,
             parked_max: 0,
+            can: crate::catalog::Capabilities::ALL,
+            transfer: Micros::ZERO,
         }
     }
 

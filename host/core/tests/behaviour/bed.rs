@@ -10,7 +10,7 @@ pub mod steps;
 use std::sync::Arc;
 
 use switchyard_core::catalog::{
-    App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
+    App, Capabilities, Catalog, Exit, Late, Penalty, SneakPeekModel, Task, Variant, WorkerSpec,
 };
 use switchyard_core::cost::Cost;
 use switchyard_core::ids::{AppId, ExitId, KindId, RequestId, VariantId};
@@ -87,6 +87,7 @@ pub fn request(id: u64, app: u32, arrival: Time, slack_us: u64) -> Request {
 fn app(name: &str, drops_late: bool) -> App {
     App {
         name: name.to_owned(),
+        task: Task::Classify,
         classes: vec!["a".to_owned(), "b".to_owned()],
         slo: Micros::from_millis(20),
         penalty: Penalty::Sigmoid,
@@ -119,6 +120,7 @@ fn variant(name: &str, app: u32, after: &[u32], accuracy: &[f64]) -> Variant {
             .collect(),
         memory_bytes: 1_000,
         max_batch: 8,
+        quality_unknown: false,
     }
 }
 
@@ -129,5 +131,7 @@ fn worker(w: usize) -> WorkerSpec {
         memory_bytes: 10_000,
         queue_max: 4,
         parked_max: 6,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     }
 }

@@ -135,12 +135,21 @@ fn the_policy_is_asked_when_a_worker_goes_and_when_it_comes_back() {
     let keep = Arc::clone(&seen);
     let mut driver = Driver::new(catalog(2), SchedulerConfig::default());
     driver.give(install("looks", move |window, _| {
-        let up = window.workers.up.clone();
-        keep.lock().unwrap().push((window.because.changed, up));
+        let workers = &window.workers;
+        let lives = workers.up.iter().copied().zip(workers.incarnation.clone());
+        let seen = (window.because.workers, lives.collect::<Vec<_>>());
+        keep.lock().unwrap().push(seen);
     }));
     driver.advance_to(driver.now + Micros(1_000));
     lose(&mut driver, 1);
     driver.give(Event::WorkerUp(WorkerId(1)));
     let seen = seen.lock().unwrap();
-    assert_eq!(seen[1..], [(true, vec![1, 0]), (true, vec![1, 1])]);
+    let seen: Vec<_> = seen[1..]
+        .iter()
+        .map(|(cause, lives)| (*cause, &lives[..]))
+        .collect();
+    assert_eq!(
+        seen,
+        [(true, &[(1, 1), (0, 1)][..]), (true, &[(1, 1), (1, 2)][..])]
+    );
 }

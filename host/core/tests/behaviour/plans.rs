@@ -1,6 +1,9 @@
 //! A plan is refused whole, with the entry, the field and the reason.
 
+use std::sync::Arc;
+
 use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::{Capabilities, Catalog};
 use switchyard_core::event::Notice;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Lane, Plan, Route};
@@ -17,7 +20,12 @@ type Refusal = (&'static str, fn(&mut Plan));
 /// The refusal of `plan`, as an answer to a window in which two requests of `heart` (1, 2) and one
 /// of `fall` (3) are pending.
 fn refusal(plan: impl Fn(&mut Plan) + Send + 'static) -> String {
-    let mut driver = Driver::new(catalog(1), SchedulerConfig::default());
+    refusal_in(catalog(1), plan)
+}
+
+/// The same with another catalog of one worker.
+fn refusal_in(catalog: Arc<Catalog>, plan: impl Fn(&mut Plan) + Send + 'static) -> String {
+    let mut driver = Driver::new(catalog, SchedulerConfig::default());
     driver.give(install("script", move |window, out| {
         if window.len() == 3 {
             plan(out);
@@ -141,6 +149,49 @@ fn dispatches_must_name_existing_entries_that_fit() {
     ];
     for &(reason, plan) in cases {
         assert_eq!(refusal(plan), reason);
+    }
+}
+
+#[test]
+fn a_worker_runs_only_batches_of_its_capabilities() {
+    let able = |change: fn(&mut Capabilities)| {
+        let mut catalog = catalog(1);
+        change(&mut Arc::make_mut(&mut catalog).workers[0].can);
+        catalog
+    };
+    let park = |p: &mut Plan| stages(p, 0, 1, 0..1, None, &[1]);
+    let early = |p: &mut Plan| stages(p, 0, 1, 0..1, Some(0), &[1]);
+    let cases: [(fn(&mut Capabilities), fn(&mut Plan), &str); 4] = [
+        (
+            |can| can.stage_ranges = false,
+            park,
+            "dispatches[0].to-stage: w0 runs whole variants, no ranges of stages",
+        ),
+        (
+            |can| can.parking = false,
+            park,
+            "dispatches[0].exit: w0 parks no requests",
+        ),
+        (
+            |can| can.exits = false,
+            early,
+            "dispatches[0].exit: w0 answers at last exits only",
+        ),
+        (
+            |can| can.exits = false,
+            |p| {
+                let early = Lane {
+                    variant: VariantId(1),
+                    ..lane(1.0)
+                };
+                route(vec![early])(p);
+            },
+            "routes[0].lanes[0].exit: w0 answers at last exits only",
+        ),
+    ];
+    // The fallback serves the window in each case, with batches that the worker runs.
+    for (change, plan, reason) in cases {
+        assert_eq!(refusal_in(able(change), plan), reason);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use candle_core::{Device, Result, Tensor};
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Task, Variant};
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
 use switchyard_core::profile::Profile;
 use switchyard_core::residents::Soon;
@@ -181,11 +181,13 @@ pub(crate) fn catalog(source: &ToySource) -> Catalog {
             .collect(),
         memory_bytes: spec.bytes,
         max_batch: 8,
+        quality_unknown: false,
     });
     Catalog {
         generation: 1,
         apps: vec![App {
             name: "toy".to_owned(),
+            task: Task::Classify,
             classes: (0..CLASSES).map(|class| format!("c{class}")).collect(),
             slo: Micros::from_millis(100),
             penalty: Penalty::Step,

@@ -1,7 +1,7 @@
 //! A test bed: three apps, eight variants, eight workers, 128 profile rows.
 
 use switchyard_core::catalog::{
-    App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
+    App, Capabilities, Catalog, Exit, Late, Penalty, SneakPeekModel, Task, Variant, WorkerSpec,
 };
 use switchyard_core::ids::{AppId, ExitId, KindId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
@@ -32,6 +32,7 @@ pub(crate) fn catalog() -> Catalog {
 fn app(n: u32) -> App {
     App {
         name: format!("app-{n}"),
+        task: Task::Classify,
         classes: (0..CLASSES).map(|class| format!("class-{class}")).collect(),
         slo: Micros(100_000),
         penalty: Penalty::Sigmoid,
@@ -62,6 +63,7 @@ fn variant(n: u32) -> Variant {
         }],
         memory_bytes: 1 << 20,
         max_batch: BATCHES,
+        quality_unknown: false,
     }
 }
 
@@ -72,6 +74,8 @@ fn worker(n: u32) -> WorkerSpec {
         memory_bytes: 1 << 30,
         queue_max: 4_096,
         parked_max: 0,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     }
 }
 
@@ -127,6 +131,7 @@ pub(crate) fn window(pending: usize, wants: WindowFields) -> Window {
         workers.parked.push(0);
         workers.free_memory.push(1 << 30);
         workers.up.push(1);
+        workers.incarnation.push(1);
         if wants.residents {
             window.residents.push(Resident {
                 worker: WorkerId(n),

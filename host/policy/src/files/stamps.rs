@@ -46,6 +46,11 @@ impl FileStamps {
         self.0.is_empty()
     }
 
+    /// The files.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.keys().map(PathBuf::as_path)
+    }
+
     /// Adds a file, or a special file under its name. Follows links, so that a link to another
     /// file is a change. Returns whether it exists.
     ///

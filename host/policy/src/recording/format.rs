@@ -1,7 +1,7 @@
 //! Constants of the file format.
 
 /// Version of the format. The reader refuses other versions.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 /// Beginning of a recording, before its version.
 pub(super) const MAGIC: &str = "switchyard-recording ";

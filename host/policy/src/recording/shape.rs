@@ -85,6 +85,7 @@ fn check_workers(catalog: &Catalog, window: &Window) -> Result<(), String> {
         workers.parked.len(),
         workers.free_memory.len(),
         workers.up.len(),
+        workers.incarnation.len(),
     ];
     let count = catalog.workers.len();
     if columns.iter().any(|&length| length != count) {

@@ -2,7 +2,7 @@
 //! worker too small for a variant, kinds that differ, evidence, an app that drops late requests.
 
 use switchyard_core::catalog::{
-    App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
+    App, Capabilities, Catalog, Exit, Late, Penalty, SneakPeekModel, Task, Variant, WorkerSpec,
 };
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
@@ -38,8 +38,8 @@ pub fn catalog() -> Catalog {
     )
 }
 
-/// The same catalog after a change: one more app with its variant, one more variant of an old app,
-/// and one more worker. Lists only grow.
+/// The same catalog after a change: one more app, which does not classify, with a variant of unknown
+/// quality, one more variant of an old app, and one more worker. Lists only grow.
 pub fn changed_catalog() -> Catalog {
     let Catalog {
         mut apps,
@@ -47,9 +47,15 @@ pub fn changed_catalog() -> Catalog {
         mut workers,
         ..
     } = catalog();
-    apps.push(app("new", &["on", "off"], Penalty::Linear, false));
+    apps.push(App {
+        task: Task::Embed,
+        ..app("new", &["any"], Penalty::Linear, false)
+    });
     variants.push(variant("tiny", 1, &[(1, 0.60)], 1 << 20));
-    variants.push(variant("first", 2, &[(1, 0.75)], 1 << 20));
+    variants.push(Variant {
+        quality_unknown: true,
+        ..variant("first", 2, &[(1, 0.5)], 1 << 20)
+    });
     workers.push(worker("d", 1, LARGE_BYTES));
     of(2, apps, variants, workers)
 }
@@ -89,6 +95,7 @@ fn app(name: &str, classes: &[&str], penalty: Penalty, has_evidence: bool) -> Ap
     let count = classes.len();
     App {
         name: name.to_owned(),
+        task: Task::Classify,
         classes: classes.iter().map(|&class| class.to_owned()).collect(),
         slo: Micros::from_millis(100),
         penalty,
@@ -110,7 +117,12 @@ fn app(name: &str, classes: &[&str], penalty: Penalty, has_evidence: bool) -> Ap
 
 /// `exits` as stages that run before each, and accuracy.
 fn variant(name: &str, app: u32, exits: &[(u32, f64)], memory_bytes: u64) -> Variant {
-    let classes = if app == 0 { 3 } else { 2 };
+    let classes = match app {
+        0 => 3,
+        1 => 2,
+        // It does not classify.
+        _ => 1,
+    };
     let exit = |&(after_stage, accuracy): &(u32, f64)| Exit {
         name: format!("after-{after_stage}"),
         after_stage,
@@ -125,6 +137,7 @@ fn variant(name: &str, app: u32, exits: &[(u32, f64)], memory_bytes: u64) -> Var
         exits: exits.iter().map(exit).collect(),
         memory_bytes,
         max_batch: 16,
+        quality_unknown: false,
     }
 }
 
@@ -135,6 +148,8 @@ fn worker(name: &str, kind: u32, memory_bytes: u64) -> WorkerSpec {
         memory_bytes,
         queue_max: 8,
         parked_max: 32,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     }
 }
 

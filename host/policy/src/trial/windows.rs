@@ -1,11 +1,13 @@
 //! Windows of every shape that a host can send, for any catalog.
 
 use switchyard_core::catalog::{Catalog, WorkerSpec};
+use switchyard_core::cost::Cost;
+use switchyard_core::estimate::Slowdown;
 use switchyard_core::ids::{AppId, BatchId, RequestId, VariantId, WorkerId};
 use switchyard_core::policy::WindowFields;
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{
-    Completion, End, IDLE, Placed, PlacedState, RequestProgress, Resident, Window,
+    Completion, End, IDLE, Placed, PlacedState, RequestCost, RequestProgress, Resident, Window,
 };
 
 /// The time of most windows: late enough for any arrival.
@@ -31,10 +33,10 @@ pub struct MadeWindow {
 /// Builds a window with all fields.
 type BuildWindow = fn(&Catalog) -> Window;
 
-const WINDOWS: [(&str, &str, BuildWindow); 12] = [
+const WINDOWS: [(&str, &str, BuildWindow); 13] = [
     (
         "nothing pending",
-        "the columns of `requests` are empty: there is no first request",
+        "`requests` is absent (0.1: its columns are empty): there is no first request",
         idle,
     ),
     (
@@ -74,7 +76,7 @@ const WINDOWS: [(&str, &str, BuildWindow); 12] = [
     ),
     (
         "parked requests",
-        "`requests.progress` lists requests that are parked on a worker after their first stage",
+        "`progress` lists requests that are parked on a worker after their first stage",
         parked,
     ),
     (
@@ -89,8 +91,13 @@ const WINDOWS: [(&str, &str, BuildWindow); 12] = [
     ),
     (
         "accuracy out of reach",
-        "`min-accuracy` is 1, more than any variant has",
+        "`min-quality` is 1, more than any variant has",
         out_of_reach,
+    ),
+    (
+        "requests of different lengths",
+        "`cost` and `slowdown` are present: some requests take longer than those of the profile",
+        of_lengths,
     ),
 ];
 
@@ -151,6 +158,7 @@ fn idle(catalog: &Catalog) -> Window {
         workers.queued.push(0);
         workers.parked.push(0);
         workers.up.push(1);
+        workers.incarnation.push(1);
         let held = (0u32..).zip(&catalog.variants).find(|(_, variant)| {
             w.is_multiple_of(2) && variant.memory_bytes <= worker.memory_bytes
         });
@@ -295,6 +303,21 @@ fn out_of_reach(catalog: &Catalog) -> Window {
         window.requests.min_accuracy[n] = 1.0;
         window.requests.priority[n] = if n % 2 == 0 { 1 } else { u32::MAX };
     }
+    window
+}
+
+/// Every second request costs 3.5 rows, and every kind of workers is slower than profiled.
+fn of_lengths(catalog: &Catalog) -> Window {
+    let mut window = pending(catalog, FEW);
+    let costly = (0..window.len() as u32).skip(1).step_by(2);
+    window.requests.costs = costly
+        .map(|index| RequestCost {
+            index,
+            cost: Cost::from_f64(3.5),
+        })
+        .collect();
+    let slowdown = Slowdown::between(Micros(1_000), Micros(1_500));
+    window.slowdown = vec![slowdown; catalog.kinds.len()];
     window
 }
 

@@ -91,7 +91,7 @@ fn causes(from: Causes) -> wit::Causes {
         (from.completion, wit::Causes::COMPLETION),
         (from.evidence, wit::Causes::EVIDENCE),
         (from.wake, wit::Causes::WAKE),
-        (from.changed, wit::Causes::CHANGED),
+        (from.changed || from.workers, wit::Causes::CHANGED),
     ] {
         if holds {
             causes |= cause;

@@ -15,6 +15,8 @@ const TESTED: &[(&str, Expected)] = &[
     ("garbage", Expected::Serves),
     ("chatters", Expected::Serves),
     ("lanes", Expected::Serves),
+    ("shows", Expected::Serves),
+    ("shows-0-1", Expected::Serves),
     ("unknown-worker", Expected::Serves),
     ("doubled", Expected::Serves),
     // Its mistakes are tested in host/cli/tests/cli/mistakes.rs.

@@ -84,13 +84,13 @@ fn a_component_of_another_world_is_refused_with_the_missing_export() {
 
 #[test]
 fn another_contract_version_is_refused_with_both_versions() {
-    for (version, reason) in [("0.2.0", "newer minor"), ("1.0.0", "another major")] {
+    for (version, reason) in [("0.3.0", "newer minor"), ("1.0.0", "another major")] {
         let error = refusal_of(&made_up(&format!(
             "package switchyard:policy@{version}; {SCHEDULING} world w {{ export scheduling; }}"
         )));
         let message = error.to_string();
         assert!(
-            message.contains(version) && message.contains("speaks 0.1"),
+            message.contains(version) && message.contains("speaks 0.1 and 0.2"),
             "{message}"
         );
         assert!(message.contains(reason), "{message}");

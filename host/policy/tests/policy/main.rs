@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod artifacts;
+mod contracts;
 mod faults;
 mod loading;
 mod recording;

@@ -22,11 +22,11 @@ use switchyard_policy::trial;
 use tempfile::TempDir;
 
 /// Length of the first line.
-const PREAMBLE: usize = "switchyard-recording 3\n".len();
+const PREAMBLE: usize = "switchyard-recording 4\n".len();
 
 /// Hash of the frames of [`every_frame`]. If it changes while `trial` does not, the format
 /// has changed: then increase `FORMAT_VERSION`.
-const FORMAT_3: &str = "e410a38ab61606a9da690c4bfa808cc039aae4bebbf8eb7c2c48b05ada404337";
+const FORMAT_4: &str = "b81e77000c65516e88f4c0a1d311d7b3b4585da714f187a190d2dfd672228c46";
 
 fn everything() -> WindowFields {
     WindowFields {
@@ -145,7 +145,7 @@ fn block(bytes: &[u8]) -> Vec<u8> {
     let stored = encoder.finish().unwrap();
     let mut crc = flate2::Crc::new();
     crc.update(bytes);
-    let mut file = b"switchyard-recording 3\nSWBK".to_vec();
+    let mut file = b"switchyard-recording 4\nSWBK".to_vec();
     for field in [stored.len() as u32, bytes.len() as u32, crc.sum()] {
         file.extend(field.to_le_bytes());
     }
@@ -163,7 +163,7 @@ fn written_frames_are_read() {
     write(&file, &frames);
     assert_eq!(read(&file).unwrap(), [&frames[..], &frames[..]].concat());
     let text = fs::read(&file).unwrap();
-    assert!(text.starts_with(b"switchyard-recording 3\n"));
+    assert!(text.starts_with(b"switchyard-recording 4\n"));
 }
 
 #[test]
@@ -185,13 +185,13 @@ fn many_blocks_are_one_recording_and_are_compressed() {
 }
 
 #[test]
-fn the_bytes_of_format_version_3_are_unchanged() {
+fn the_bytes_of_format_version_4_are_unchanged() {
     let bytes: Vec<Vec<u8>> = every_frame()
         .iter()
         .map(|frame| postcard::to_allocvec(frame).unwrap())
         .collect();
     let parts: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
-    assert_eq!(ContentHash::of(&parts).to_hex(), FORMAT_3);
+    assert_eq!(ContentHash::of(&parts).to_hex(), FORMAT_4);
 }
 
 #[test]
@@ -353,10 +353,10 @@ fn other_files_are_neither_read_nor_written() {
     let (_folder, file) = file();
     for (text, reason) in [
         ("{}", "not a recording of windows"),
-        ("switchyard-recording 3", "not a recording of windows"),
+        ("switchyard-recording 4", "not a recording of windows"),
         (
             "switchyard-recording 1\nxyz",
-            "format 1, this program reads format 3",
+            "format 1, this program reads format 4",
         ),
     ] {
         fs::write(&file, text).unwrap();

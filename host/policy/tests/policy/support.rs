@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Policy, PolicyFault};
@@ -111,11 +113,14 @@ pub(crate) fn catalog() -> Catalog {
         memory_bytes: 1 << 30,
         queue_max: 4_096,
         parked_max: 0,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     };
     Catalog {
         generation: 1,
         apps: vec![App {
             name: "heart".to_owned(),
+            task: Task::Classify,
             classes: vec!["normal".to_owned(), "other".to_owned()],
             slo: Micros(100_000),
             penalty: Penalty::Linear,
@@ -137,6 +142,7 @@ pub(crate) fn catalog() -> Catalog {
             }],
             memory_bytes: 1 << 20,
             max_batch: 8,
+            quality_unknown: false,
         }],
         kinds: vec!["cpu".to_owned()],
         workers: vec![worker("one"), worker("two")],
@@ -170,6 +176,7 @@ pub(crate) fn window(id: u64, pending: u64) -> Window {
         window.workers.parked.push(0);
         window.workers.free_memory.push(1 << 30);
         window.workers.up.push(1);
+        window.workers.incarnation.push(1);
     }
     window.arrival_rate.push(10.0);
     window
@@ -179,6 +186,20 @@ pub(crate) fn window(id: u64, pending: u64) -> Window {
 pub(crate) fn made_up(wit: &str) -> Vec<u8> {
     ComponentEncoder::default()
         .module(&made_up_module(wit))
+        .unwrap()
+        .encode()
+        .unwrap()
+}
+
+/// A component of the world `policy` of a contract's folder, around a module with its functions.
+pub(crate) fn component_of(mut module: Vec<u8>, contract: &str) -> Vec<u8> {
+    let mut resolve = Resolve::default();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(contract);
+    let (package, _) = resolve.push_dir(folder).unwrap();
+    let world = resolve.select_world(&[package], Some("policy")).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    ComponentEncoder::default()
+        .module(&module)
         .unwrap()
         .encode()
         .unwrap()

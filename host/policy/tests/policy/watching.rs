@@ -27,14 +27,20 @@ struct WatchedPolicies {
 
 /// A directory with `old.wasm` in it, watched.
 fn watch(give_up: Duration) -> WatchedPolicies {
+    watch_with(WatchOptions {
+        give_up,
+        ..WatchOptions::default()
+    })
+}
+
+fn watch_with(options: WatchOptions) -> WatchedPolicies {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("old.wasm"), component("old")).unwrap();
     let (send, events) = mpsc::channel();
     let options = WatchOptions {
         debounce: Duration::from_millis(40),
         settle: Duration::from_millis(40),
-        give_up,
-        ..WatchOptions::default()
+        ..options
     };
     let report = move |event| send.send(event).unwrap();
     let _watcher = PolicyWatcher::start(dir.path(), &options, report).unwrap();
@@ -82,6 +88,29 @@ fn component(name: &str) -> Vec<u8> {
     made_up(&format!(
         "package a:{name}; world w {{ export f: func(); }}"
     ))
+}
+
+/// A write through a link in another folder gives this folder no event, as on network file systems.
+#[test]
+fn a_change_without_an_event_is_found_by_the_poll() {
+    let (never, often) = (Duration::from_secs(3_600), Duration::from_millis(200));
+    for (poll, is_found) in [(never, false), (often, true)] {
+        let policies = watch_with(WatchOptions {
+            poll,
+            ..WatchOptions::default()
+        });
+        let outside = tempfile::tempdir_in(policies.dir.path().parent().unwrap()).unwrap();
+        let link = outside.path().join("link.wasm");
+        fs::hard_link(policies.path("old.wasm"), &link).unwrap();
+        // The link itself is an event: the number of links is an attribute of the file.
+        policies.expect_silence();
+        fs::write(&link, component("newer")).unwrap();
+        if is_found {
+            policies.expect_changed("old.wasm");
+        } else {
+            policies.expect_silence();
+        }
+    }
 }
 
 #[test]

@@ -72,6 +72,7 @@ impl ProfileFile {
                 load_us: row.load_us.unwrap_or_default(),
                 parameters: None,
                 stages: Some(1),
+                engine: None,
             });
         }
         let is_same = |known: &AccuracyCell| (&known.app, &known.variant) == (&app, &variant);

@@ -58,6 +58,7 @@ pub(super) fn variant(exits_after: &[u32], max_batch: u32) -> Variant {
         exits: exits.collect(),
         memory_bytes: 1,
         max_batch,
+        quality_unknown: false,
     }
 }
 

@@ -96,6 +96,7 @@ impl KindSession<'_> {
                 load_us: load.time.0,
                 parameters: None,
                 stages: Some(variant.stages),
+                engine: None,
             });
         }
         Ok(())

@@ -231,6 +231,7 @@ fn written_files_match_the_published_schema() {
         activation_bytes: None,
         parameters: None,
         stages: None,
+        engine: None,
         ..profile.models[0].clone()
     });
     profile.accuracies[1] = AccuracyCell {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant};
+use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Task, Variant};
 use switchyard_core::ids::AppId;
 use switchyard_core::profile::Profile;
 use switchyard_core::time::Micros;
@@ -35,11 +35,13 @@ pub(crate) fn catalog(variants: &[(u64, &[u32])]) -> Catalog {
                 .collect(),
             memory_bytes: bytes,
             max_batch: 8,
+            quality_unknown: false,
         });
     Catalog {
         generation: 1,
         apps: vec![App {
             name: "toy".to_owned(),
+            task: Task::Classify,
             classes: (0..CLASSES).map(|class| format!("c{class}")).collect(),
             slo: Micros::from_millis(100),
             penalty: Penalty::Step,
@@ -132,6 +134,7 @@ pub(crate) fn profile() -> ProfileFile {
             load_us: 700,
             parameters: Some(10),
             stages: Some(3),
+            engine: Some("rten".to_owned()),
         }],
         energy: Vec::new(),
         accuracies: vec![accuracy("after1", 0.75), accuracy("after3", 0.9)],

@@ -11,7 +11,7 @@ use crate::tensor::TensorData;
 ///
 /// # Errors
 /// The first wrong element; the text has no field name.
-pub(super) fn check(spec: &TensorSpec, data: &TensorData) -> Result<(), String> {
+pub(crate) fn check(spec: &TensorSpec, data: &TensorData) -> Result<(), String> {
     let TensorData::Bytes(elements) = data else {
         return Ok(());
     };

@@ -9,7 +9,7 @@ use crate::tensor::TensorData;
 ///
 /// # Errors
 /// The first such element; the text has no field name.
-pub(super) fn check(app: &AppInfo, data: &TensorData) -> Result<(), String> {
+pub(crate) fn check(app: &AppInfo, data: &TensorData) -> Result<(), String> {
     match app.non_finite {
         true => Ok(()),
         false => all_finite(data),

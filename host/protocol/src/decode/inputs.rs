@@ -1,11 +1,10 @@
 //! The inputs of a request, checked and in the app's order.
 
-use smallvec::SmallVec;
-
 use super::blobs::Blobs;
 use super::elements;
 use super::finite;
-use super::spec::{TensorList, check_datatype, check_shape};
+use super::slots::InputSlots;
+use super::spec::{check_datatype, check_shape};
 use crate::app::{AppInfo, TensorSpec};
 use crate::binary;
 use crate::datatype::Datatype;
@@ -20,39 +19,15 @@ pub(super) fn decode_inputs(
     inputs: Vec<JsonInput<'_>>,
     mut blobs: Blobs<'_>,
 ) -> Result<(usize, Vec<Tensor>), ProtocolError> {
-    let mut slots: SmallVec<[Option<Tensor>; 4]> = app.inputs.iter().map(|_| None).collect();
-    let mut rows = None;
+    let mut slots = InputSlots::new(app);
     for (index, input) in inputs.into_iter().enumerate() {
-        let spec = TensorList::Inputs.find(app, index, &input.name.0)?;
-        if slots[spec].is_some() {
-            return Err(TensorList::Inputs.repeated(index, &input.name.0));
-        }
-        let tensor = decode_input(app, &app.inputs[spec], index, input, &mut blobs)?;
-        let own_rows = tensor.shape[0];
-        if *rows.get_or_insert(own_rows) != own_rows {
-            let reason = format!(
-                "has {own_rows} rows, the inputs before it have {}",
-                rows.unwrap_or_default()
-            );
-            return Err(ProtocolError::malformed(
-                format!("inputs[{index}].shape"),
-                reason,
-            ));
-        }
-        slots[spec] = Some(tensor);
+        let name = input.name.0.clone();
+        slots.fill(index, &name, |spec| {
+            decode_input(app, spec, index, input, &mut blobs)
+        })?;
     }
     blobs.finish()?;
-    let tensors = slots
-        .into_iter()
-        .zip(&app.inputs)
-        .map(|(slot, spec)| {
-            slot.ok_or_else(|| {
-                ProtocolError::malformed("inputs", format!("{:?} is missing", spec.name))
-            })
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let rows = rows.ok_or_else(|| ProtocolError::malformed("inputs", "is empty"))?;
-    Ok((rows, tensors))
+    slots.finish()
 }
 
 fn decode_input(

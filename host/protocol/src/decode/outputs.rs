@@ -8,7 +8,7 @@ use crate::error::ProtocolError;
 use crate::json::request::JsonOutput;
 
 /// The outputs that the client wants; an absent or empty list means all of them.
-pub(super) fn wanted_outputs(
+pub(crate) fn wanted_outputs(
     app: &AppInfo,
     outputs: &[JsonOutput<'_>],
     binary_by_default: bool,

@@ -71,7 +71,7 @@ impl TensorList {
 }
 
 /// Checks the name of a datatype.
-pub(super) fn check_datatype(spec: &TensorSpec, name: &str) -> Result<(), String> {
+pub(crate) fn check_datatype(spec: &TensorSpec, name: &str) -> Result<(), String> {
     match Datatype::from_name(name) {
         Some(datatype) if datatype == spec.datatype => Ok(()),
         Some(_) => Err(format!("expected {}, got {name}", spec.datatype.name())),
@@ -84,7 +84,7 @@ pub(super) fn check_datatype(spec: &TensorSpec, name: &str) -> Result<(), String
 }
 
 /// Checks a shape, and returns its number of elements.
-pub(super) fn check_shape(
+pub(crate) fn check_shape(
     app: &AppInfo,
     spec: &TensorSpec,
     shape: &[usize],

@@ -15,6 +15,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Unexpected, Vis
 use serde_json::value::RawValue;
 
 use super::element::Element;
+use super::nesting::Nesting;
 use crate::datatype::Datatype;
 use crate::excerpt::excerpt;
 use crate::tensor::TensorData;
@@ -82,11 +83,12 @@ fn elements<'de, T: Element, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<DecodedData, D::Error> {
     let mut values = Vec::with_capacity(expected.min(RESERVED_MAX));
-    let mut found = 0;
+    let (mut found, mut nesting) = (0, Nesting::default());
     let array = OuterArray(Collector {
         values: &mut values,
         expected,
         found: &mut found,
+        nesting: &mut nesting,
     });
     deserializer.deserialize_seq(array)?;
     Ok(DecodedData {
@@ -106,12 +108,18 @@ fn doubles<'de, D: Deserializer<'de>>(
         return Err(D::Error::custom("expected an array of FP64 numbers"));
     }
     let mut values = Vec::with_capacity(expected.min(RESERVED_MAX));
-    let mut found = 0;
+    let (mut found, mut nesting) = (0, Nesting::default());
     // The text is valid JSON, so between these characters there are only scalars and pieces of
     // strings and objects, which fail to parse as a number.
-    let scalars = raw.split(['[', ']', ',', ' ', '\t', '\r', '\n']);
-    for text in scalars.filter(|text| !text.is_empty()) {
+    for piece in raw.split_inclusive(['[', ']', ',', ' ', '\t', '\r', '\n']) {
+        let (text, end) = match piece.as_bytes().last() {
+            Some(end @ (b'[' | b']' | b',' | b' ' | b'\t' | b'\r' | b'\n')) => {
+                (&piece[..piece.len() - 1], *end)
+            }
+            _ => (piece, b' '),
+        };
         match text.parse::<f64>() {
+            _ if text.is_empty() => {}
             Ok(value) if value.is_finite() => {
                 if found < expected {
                     values.push(value);
@@ -125,6 +133,12 @@ fn doubles<'de, D: Deserializer<'de>>(
                 )));
             }
         }
+        let nested = match end {
+            b'[' => nesting.open(found),
+            b']' => nesting.close(found),
+            _ => Ok(()),
+        };
+        nested.map_err(D::Error::custom)?;
     }
     Ok(DecodedData {
         data: TensorData::F64(values),
@@ -137,6 +151,7 @@ struct Collector<'v, T> {
     values: &'v mut Vec<T>,
     expected: usize,
     found: &'v mut usize,
+    nesting: &'v mut Nesting,
 }
 
 impl<T: Element> Collector<'_, T> {
@@ -155,14 +170,16 @@ impl<T: Element> Collector<'_, T> {
     }
 
     fn push_all<'de, A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        self.nesting.open(*self.found).map_err(A::Error::custom)?;
         loop {
             let entry = ArrayEntry(Collector {
                 values: self.values,
                 expected: self.expected,
                 found: self.found,
+                nesting: self.nesting,
             });
             if list.next_element_seed(entry)?.is_none() {
-                return Ok(());
+                return self.nesting.close(*self.found).map_err(A::Error::custom);
             }
         }
     }
@@ -260,7 +277,7 @@ mod tests {
         for text in [
             "[1,2.5,-3,4]",
             "[[1,2.5],[-3,4]]",
-            " [ [[1],[2.5]] , [-3,4] ] ",
+            " [ [[1],[2.5]] , [[-3],[4]] ] ",
         ] {
             for (datatype, data) in [
                 (Datatype::F32, TensorData::F32(vec![1.0, 2.5, -3.0, 4.0])),
@@ -271,6 +288,24 @@ mod tests {
                 assert_eq!(decoded.found, 4);
             }
         }
+    }
+
+    #[test]
+    fn ragged_data_is_refused_although_the_count_is_right() {
+        for (datatype, text) in [
+            (Datatype::F32, "[[1,2,3],[4]]"),
+            (Datatype::F64, "[[1,2,3],[4]]"),
+            (Datatype::Bytes, r#"[["a","b","c"],["d"]]"#),
+        ] {
+            let error = decode(datatype, text).unwrap_err();
+            let reason = "ragged: arrays of one level have 3 and 1 entries";
+            assert!(error.contains(reason), "{datatype:?}: {error}");
+        }
+        let error = decode(Datatype::I32, "[[1,2],3,4]").unwrap_err();
+        assert!(
+            error.contains("elements and arrays stand on one level"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use super::cursor::{DEPTH_MAX, JsonCursor};
 use super::data::{DecodedData, RESERVED_MAX};
 use super::entries::{ENTRIES_MAX, TensorEntries};
+use super::nesting::Nesting;
 use super::number::DecimalNumber;
 use super::parameters::InputParameters;
 use super::request::{JsonData, JsonInput, JsonRequest, JsonText, NAME_BYTES_MAX};
@@ -145,16 +146,16 @@ fn numbers<T>(
     read: impl Fn(&DecimalNumber) -> Option<T>,
 ) -> Option<(Vec<T>, usize)> {
     let mut values = Vec::with_capacity(expected.min(RESERVED_MAX));
-    let (mut depth, mut found) = (0, 0);
+    let (mut nesting, mut found) = (Nesting::default(), 0);
     loop {
         // Before an element.
         while cursor.takes(b'[') {
-            depth += 1;
-            if depth > DEPTH_MAX {
+            nesting.open(found).ok()?;
+            if nesting.depth() > DEPTH_MAX {
                 return None;
             }
         }
-        if depth == 0 {
+        if nesting.depth() == 0 {
             return None;
         }
         let value = read(&cursor.number()?)?;
@@ -165,8 +166,8 @@ fn numbers<T>(
         // After it.
         while !cursor.takes(b',') {
             cursor.expect(b']')?;
-            depth -= 1;
-            if depth == 0 {
+            nesting.close(found).ok()?;
+            if nesting.depth() == 0 {
                 return Some((values, found));
             }
         }

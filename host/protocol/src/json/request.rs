@@ -17,7 +17,7 @@ use crate::tensor::{Shape, element_count};
 const DIMENSIONS_MAX: usize = 32;
 
 /// Longest name or id, in bytes: the answer and messages repeat it.
-pub(super) const NAME_BYTES_MAX: usize = 1_024;
+pub(crate) const NAME_BYTES_MAX: usize = 1_024;
 
 /// Below 2^53 an f64 holds every whole number exactly.
 const EXACT_MAX: f64 = 9.0e15;

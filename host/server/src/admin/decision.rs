@@ -38,6 +38,7 @@ fn causes(causes: Causes) -> Vec<&'static str> {
         ("evidence", causes.evidence),
         ("wake", causes.wake),
         ("changed", causes.changed),
+        ("workers", causes.workers),
     ];
     let held = named.into_iter().filter(|(_, holds)| *holds);
     held.map(|(name, _)| name).collect()

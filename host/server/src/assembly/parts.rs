@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::{Catalog, WorkerSpec};
+use switchyard_core::catalog::{Capabilities, Catalog, WorkerSpec};
 use switchyard_core::ids::{KindId, VariantId};
+use switchyard_core::time::Micros;
 use switchyard_executor::manifest::EvidenceChoice;
 use switchyard_executor::{CandleExecutor, Executor, ModelSource, Weights};
 use switchyard_policy::recording::Header;
@@ -115,6 +116,8 @@ impl PoolPlan {
                 memory_bytes: worker.memory_bytes(),
                 queue_max: worker.queue_max,
                 parked_max: worker.parked_max,
+                can: Capabilities::ALL,
+                transfer: Micros::ZERO,
             }
         });
         let apps = self.manifest.apps.clone();

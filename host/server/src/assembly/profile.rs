@@ -245,6 +245,8 @@ pub fn measure(
         let app = apps.find(|app| app.card.name == model.app);
         let variant = app.and_then(|app| app.variant_at(&model.variant));
         model.parameters = variant.map(|(variant, _)| variant.card.parameters);
+        let engine = variant.map(|(variant, _)| variant.card.architecture.engine());
+        model.engine = engine.map(str::to_owned);
     }
     Ok(())
 }

@@ -87,6 +87,7 @@ impl Check<'_> {
         for (field, ms) in [
             ("server.head_timeout_ms", server.head_timeout_ms),
             ("server.write_timeout_ms", server.write_timeout_ms),
+            ("server.load_timeout_ms", server.load_timeout_ms),
             ("server.timeout_max_ms", server.timeout_max_ms),
         ] {
             self.range(field, ms, 1..=3_600_000);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use switchyard_policy::history::ContentHash;
 
 /// The folders of policies and of compiled code, the time to compile, and the length of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -21,13 +22,25 @@ pub struct PoliciesConfig {
     ///
     /// Integer, s, 1 to 3600; default `120`; example `30`.
     pub compile_timeout_s: u64,
-    /// Versions kept per pool for rollback.
+    /// Versions kept per pool for rollback, in `dir/.versions/POOL`: code, settings and artifacts.
     ///
     /// Integer, 1 to 1024; default `8`; example `4`.
     pub history: usize,
 }
 
 // === impl PoliciesConfig ===
+
+impl PoliciesConfig {
+    /// Folder of the versions of a pool's policy.
+    pub fn versions(&self, pool: &str) -> PathBuf {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let versions = self.dir.join(".versions");
+        match !pool.is_empty() && !pool.starts_with('.') && pool.chars().all(is_plain) {
+            true => versions.join(pool),
+            false => versions.join(ContentHash::of(&[pool.as_bytes()]).to_string()),
+        }
+    }
+}
 
 impl Default for PoliciesConfig {
     fn default() -> Self {

@@ -46,8 +46,11 @@ impl Config {
         for app in &mut self.apps {
             app.zoo = folder.join(&app.zoo);
         }
-        if let Some(library) = &mut self.server.onnxruntime {
-            *library = folder.join(&*library);
+        let server = &mut self.server;
+        for path in [&mut server.onnxruntime, &mut server.operators] {
+            if let Some(path) = path {
+                *path = folder.join(&*path);
+            }
         }
         for pool in &mut self.pools {
             let shadow = pool.shadow.as_mut().map(|shadow| &mut shadow.policy);

@@ -16,10 +16,19 @@ pub struct ServerConfig {
     ///
     /// Address; default `"0.0.0.0:8000"`; example `"127.0.0.1:9000"`.
     pub http: SocketAddr,
+    /// Address of the Open Inference Protocol over gRPC (HTTP/2 without TLS). Triton's is port 8001.
+    ///
+    /// Address; default none, no such port; example `"0.0.0.0:8001"`.
+    pub grpc: Option<SocketAddr>,
     /// Address of metrics and status: loopback only, because requests need no token.
     ///
     /// Address; default `"127.0.0.1:8002"`; example `"127.0.0.1:9002"`.
     pub admin: SocketAddr,
+    /// File of the operators who may change policies over the admin port: a line `NAME TOKEN` for each,
+    /// readable by the server's user alone. It is read for each order.
+    ///
+    /// Path; default none: the admin port only reads; example `"/etc/switchyard/operators"`.
+    pub operators: Option<PathBuf>,
     /// Threads for requests and answers. 0: half of the machine's cores, rounded up.
     ///
     /// Integer, 0 to 1024; default `0`; example `2`.
@@ -69,6 +78,10 @@ pub struct ServerConfig {
     ///
     /// Boolean; default `false`; example `true`.
     pub model_control: bool,
+    /// Longest wait of a client for a load, which goes on. Large models on slow disks take minutes.
+    ///
+    /// Integer, ms, 1 to 3600000; default `600000`; example `60000`.
+    pub load_timeout_ms: u64,
     /// Longest `timeout` of a request, unless its app's deadline is longer.
     ///
     /// Integer, ms, 1 to 3600000; default `60000`; example `5000`.
@@ -114,7 +127,9 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             http: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8000)),
+            grpc: None,
             admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 8002)),
+            operators: None,
             threads: 0,
             body_max_mb: 64,
             header_max_kb: 32,
@@ -127,6 +142,7 @@ impl Default for ServerConfig {
             connections_max: 4_096,
             connections_per_client_max: 0,
             model_control: false,
+            load_timeout_ms: 600_000,
             timeout_max_ms: 60_000,
             rows_max: 1_024,
             inbox_max: 4_096,
@@ -138,7 +154,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// The limits of the HTTP port.
+    /// The limits of the ports for clients.
     pub fn limits(&self) -> Limits {
         Limits {
             max_body_bytes: self.body_max_mb << 20,

@@ -23,20 +23,26 @@ impl Driver {
         match answer(&self.scheduler, &mut row, &reply) {
             Ok(answer) => {
                 if let Some((variant, _)) = answer.ran {
-                    self.counters.answered(variant, reply.latency, answer.queue);
+                    self.counters.answered_row(variant);
                 }
-                self.waiters.answer(&row, answer);
+                if let Some(call) = self.waiters.answer(&row, answer) {
+                    self.counters.answered(&call, reply.latency);
+                }
             }
             Err(outcome) => {
-                if let (Outcome::Failed(_), Some(variant)) = (&outcome, row.variant) {
-                    self.counters.failed(variant, reply.latency);
-                }
+                let is_failure = matches!(outcome, Outcome::Failed(_));
                 let error = CallError {
                     outcome,
                     waited: reply.latency,
                     decided: reply.decided,
                 };
-                for orphan in self.waiters.fail(&row, error) {
+                let Some(orphans) = self.waiters.fail(&row, error) else {
+                    return;
+                };
+                if let (true, Some(variant)) = (is_failure, row.variant) {
+                    self.counters.failed(variant, reply.latency);
+                }
+                for orphan in orphans {
                     self.scheduler.handle(now, Event::Cancelled(orphan));
                 }
             }

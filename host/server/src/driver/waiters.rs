@@ -15,6 +15,7 @@ use switchyard_models::NamedTensor;
 use tokio::sync::oneshot;
 
 use super::message::{CallEnd, CallError, RowAnswer, Ticket};
+use super::stats::AnsweredCall;
 
 /// Requests whose call has ended by another row; to be cancelled.
 pub(super) type Orphans = SmallVec<[RequestId; 4]>;
@@ -161,33 +162,40 @@ impl Waiters {
         self.rows.remove(&request)
     }
 
-    /// A row got its answer; the call ends with its last one.
-    pub(super) fn answer(&mut self, row: &Row, answer: RowAnswer) {
-        let Some(call) = self.calls.get_mut(&row.call) else {
-            return;
-        };
-        let Some(slot) = call.answers.get_mut(row.position) else {
-            return;
-        };
+    /// A row got its answer; the call ends with its last one. `None`: other rows have no answer yet, or
+    /// evidence alone answered all of them.
+    pub(super) fn answer(&mut self, row: &Row, answer: RowAnswer) -> Option<AnsweredCall> {
+        let call = self.calls.get_mut(&row.call)?;
+        let slot = call.answers.get_mut(row.position)?;
         call.unanswered -= usize::from(slot.is_none());
         *slot = Some(answer);
-        if call.unanswered == 0
-            && let Some(call) = self.calls.remove(&row.call)
-        {
-            // An error means that the client has gone.
-            let _ = call
-                .reply
-                .send(Ok(call.answers.into_iter().flatten().collect()));
+        if call.unanswered > 0 {
+            return None;
         }
+        let call = self.calls.remove(&row.call)?;
+        let rows = call.answers.iter().flatten();
+        let last = rows
+            .filter_map(|row| {
+                Some(AnsweredCall {
+                    variant: row.ran?.0,
+                    queue: row.queue,
+                    compute: row.compute,
+                })
+            })
+            .max_by_key(|row| row.queue.0.saturating_add(row.compute.0));
+        // An error means that the client has gone.
+        let _ = call
+            .reply
+            .send(Ok(call.answers.into_iter().flatten().collect()));
+        last
     }
 
-    /// A row got no answer: the call ends with this, and its other rows need not run.
-    pub(super) fn fail(&mut self, row: &Row, error: CallError) -> Orphans {
-        let Some(call) = self.calls.remove(&row.call) else {
-            return Orphans::new();
-        };
+    /// A row got no answer: the call ends with this, and its other rows need not run. `None`: it has
+    /// ended by another row.
+    pub(super) fn fail(&mut self, row: &Row, error: CallError) -> Option<Orphans> {
+        let call = self.calls.remove(&row.call)?;
         let _ = call.reply.send(Err(error));
-        self.unended(&call.requests)
+        Some(self.unended(&call.requests))
     }
 
     /// The client has gone: none of its rows needs to run.

@@ -17,14 +17,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::backend::Backend;
 use super::connection_state::ConnectionState;
+use super::http::respond;
+use super::port;
 use super::service::Service;
-
-/// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
-const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// The first bytes of a health check.
 const HEALTH_CHECK: &[u8] = b"GET /v2/health/";
@@ -129,10 +128,7 @@ impl<B: Backend> AcceptThread<B> {
             };
             match accepted {
                 Ok((stream, peer)) => self.take_in(stream, peer).await,
-                Err(error) => {
-                    tracing::warn!(%error, "accept failed");
-                    sleep(ACCEPT_RETRY).await;
-                }
+                Err(error) => port::retry(&error).await,
             }
         }
     }
@@ -180,14 +176,14 @@ async fn answer<B: Backend>(
     service: &Service<B>,
     http: &http1::Builder,
 ) {
-    let state = Arc::new(ConnectionState::new(peer));
-    let respond = service_fn(|request| async {
-        let mut reply = service.respond(request, &state).await;
+    let state = Arc::new(ConnectionState::new(peer, false));
+    let answer = service_fn(|request| async {
+        let mut reply = respond(service, request, &state).await;
         let close = HeaderValue::from_static("close");
         reply.headers_mut().insert(CONNECTION, close);
         Ok::<_, Infallible>(reply)
     });
-    let exchange = http.serve_connection(TokioIo::new(stream), respond);
+    let exchange = http.serve_connection(TokioIo::new(stream), answer);
     match timeout(EXCHANGE, exchange).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a health check ended"),

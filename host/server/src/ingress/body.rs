@@ -23,14 +23,14 @@ use super::limits::Limits;
 use super::memory::{MemoryShare, RequestMemory};
 
 /// Most bytes reserved for an announced body before they arrive.
-const RESERVED_MAX: usize = 1 << 20;
+pub(super) const RESERVED_MAX: usize = 1 << 20;
 
 /// Most bytes of a refused body that are read and thrown away: a client that writes its whole
 /// request before it reads then gets its answer instead of a broken connection.
 const DISCARDED_MAX: usize = 256 << 20;
 
 /// A body's rate is not looked at before: a connection may start slowly.
-const RATE_GRACE: Duration = Duration::from_secs(5);
+pub(super) const RATE_GRACE: Duration = Duration::from_secs(5);
 
 /// How often it is looked at from then on.
 const RATE_INTERVAL: Duration = Duration::from_secs(1);
@@ -144,7 +144,11 @@ where
 }
 
 /// When to look at a body again, from its begin.
-fn next_look(began: Instant, received: usize, limits: &Limits) -> Result<Duration, ProtocolError> {
+pub(super) fn next_look(
+    began: Instant,
+    received: usize,
+    limits: &Limits,
+) -> Result<Duration, ProtocolError> {
     let elapsed = began.elapsed();
     let limit = limits.body_read_timeout;
     if elapsed >= limit {
@@ -264,7 +268,7 @@ mod tests {
         };
         let reader = BodyReader {
             body: &mut ChunkedBody(chunks.iter().copied().collect()),
-            connection: &ConnectionState::new(([127, 0, 0, 1], 1).into()),
+            connection: &ConnectionState::new(([127, 0, 0, 1], 1).into(), false),
             limits: &limits,
             memory: &RequestMemory::new(1 << 20),
         };

@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use tokio::net::TcpStream;
 
+use super::port::Port;
+
 /// Bits of an IPv6 address that name a client's network: one client has all addresses under them.
 const NETWORK_BITS: u128 = !0 << 64;
 
@@ -90,21 +92,50 @@ impl ClientShares {
 
     /// Answers a connection above the share and closes it. Best effort: a client whose request is
     /// on its way sees a reset connection instead.
-    pub(super) fn refuse(&self, stream: TcpStream) {
-        let body = format!(
-            r#"{{"error":"connections: this client address has {} of them, its share (server.connections_per_client_max)"}}"#,
+    pub(super) fn refuse(&self, stream: TcpStream, port: Port) {
+        let text = format!(
+            "connections: this client address has {} of them, its share \
+             (server.connections_per_client_max)",
             self.max
         );
-        let answer = format!(
-            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{body}",
-            body.len()
-        );
+        let answer = match port {
+            Port::Http => of_http(&text),
+            Port::Grpc => of_grpc(&text),
+        };
         // The socket does not block, and its empty buffer has room.
         if let Ok(mut stream) = stream.into_std() {
-            let _ = stream.write(answer.as_bytes());
+            let _ = stream.write(&answer);
         }
     }
+}
+
+fn of_http(text: &str) -> Vec<u8> {
+    let body = format!(r#"{{"error":"{text}"}}"#);
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    answer.into_bytes()
+}
+
+/// The first frames of HTTP/2: empty settings, and a `GOAWAY` for "enhance your calm" with the text.
+fn of_grpc(text: &str) -> Vec<u8> {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const GOAWAY: [u8; 6] = [7, 0, 0, 0, 0, 0];
+    const LAST_STREAM: [u8; 4] = [0; 4];
+    const ENHANCE_YOUR_CALM: [u8; 4] = [0, 0, 0, 11];
+    let length = (LAST_STREAM.len() + ENHANCE_YOUR_CALM.len() + text.len()) as u32;
+    let [_, length @ ..] = length.to_be_bytes();
+    let frames: [&[u8]; 6] = [
+        &SETTINGS,
+        &length,
+        &GOAWAY,
+        &LAST_STREAM,
+        &ENHANCE_YOUR_CALM,
+        text.as_bytes(),
+    ];
+    frames.concat()
 }
 
 #[cfg(test)]

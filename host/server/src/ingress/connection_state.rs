@@ -1,10 +1,12 @@
 //! The progress of one connection, written by its task and read by the acceptor.
 //!
-//! Every field is an atomic with one writer, so that progress costs a request a few loads and
-//! stores of a cache line of its own.
+//! Every field is an atomic, most with one writer, so that progress costs a request a few operations
+//! on a cache line of its own. A connection of HTTP/1 has one exchange at a time; a connection of HTTP/2
+//! (gRPC) has several, and exchanges that begin and end on other threads.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
@@ -13,16 +15,24 @@ use tokio::sync::Notify;
 pub(super) struct ConnectionState {
     /// Address of the client.
     pub(super) peer: SocketAddr,
-    /// Begins and ends of exchanges: odd during one.
+    /// Whether it has several exchanges at a time: HTTP/2.
+    pub(super) multiplexed: bool,
+    /// Begins and ends of exchanges.
     exchange_edges: AtomicU64,
+    /// Exchanges that have begun and not ended.
+    exchanges: AtomicUsize,
+    /// Bodies that are being read, or the rest of a refused one discarded.
+    bodies: AtomicUsize,
+    /// Answers of HTTP/2 that the client has not taken yet.
+    untaken: AtomicUsize,
+    /// Calls of HTTP/2 that stay open between their messages.
+    streams: AtomicUsize,
     /// Bytes that the client sent.
     read: AtomicU64,
     /// The same at the end of the last exchange or body: more bytes belong to the next head.
     read_before_head: AtomicU64,
     /// Bytes that the kernel took for the client.
     written: AtomicU64,
-    /// A body is being read, or the rest of a refused one discarded.
-    in_body: AtomicBool,
     /// The kernel's buffer is full: the client does not read.
     write_blocked: AtomicBool,
     /// The client has closed its side, which it may do before it reads its answer.
@@ -55,19 +65,32 @@ pub(super) struct Progress {
     pub(super) edges: u64,
     /// Bytes that the phase has moved, counted from the start of the connection.
     pub(super) bytes: u64,
+    /// Whether calls are open between their messages.
+    pub(super) has_streams: bool,
+}
+
+/// Counts one thing of a connection until it is dropped.
+#[derive(Debug)]
+pub(super) struct Counted {
+    state: Arc<ConnectionState>,
+    counter: fn(&ConnectionState) -> &AtomicUsize,
 }
 
 // === impl ConnectionState ===
 
 impl ConnectionState {
-    pub(super) fn new(peer: SocketAddr) -> Self {
+    pub(super) fn new(peer: SocketAddr, multiplexed: bool) -> Self {
         Self {
             peer,
+            multiplexed,
             exchange_edges: AtomicU64::new(0),
+            exchanges: AtomicUsize::new(0),
+            bodies: AtomicUsize::new(0),
+            untaken: AtomicUsize::new(0),
+            streams: AtomicUsize::new(0),
             read: AtomicU64::new(0),
             read_before_head: AtomicU64::new(0),
             written: AtomicU64::new(0),
-            in_body: AtomicBool::new(false),
             write_blocked: AtomicBool::new(false),
             half_closed: AtomicBool::new(false),
             end: Notify::new(),
@@ -76,24 +99,41 @@ impl ConnectionState {
 
     /// The head of a request has been read.
     pub(super) fn begin_exchange(&self) {
-        add(&self.exchange_edges, 1);
+        self.exchanges.fetch_add(1, Ordering::Relaxed);
+        self.exchange_edges.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Its answer is ready to be written.
     pub(super) fn end_exchange(&self) {
         self.next_byte_begins_a_head();
-        add(&self.exchange_edges, 1);
+        self.exchange_edges.fetch_add(1, Ordering::Relaxed);
+        self.exchanges.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A body is read from here on.
     pub(super) fn begin_body(&self) {
-        self.in_body.store(true, Ordering::Relaxed);
+        self.bodies.fetch_add(1, Ordering::Relaxed);
     }
 
     /// It is complete, or given up.
     pub(super) fn end_body(&self) {
         self.next_byte_begins_a_head();
-        self.in_body.store(false, Ordering::Relaxed);
+        self.bodies.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A message begins to arrive.
+    pub(super) fn arriving(self: &Arc<Self>) -> Counted {
+        Counted::new(self, |state| &state.bodies)
+    }
+
+    /// An answer is there for the client to take.
+    pub(super) fn untaken(self: &Arc<Self>) -> Counted {
+        Counted::new(self, |state| &state.untaken)
+    }
+
+    /// A call begins that stays open between its messages.
+    pub(super) fn streaming(self: &Arc<Self>) -> Counted {
+        Counted::new(self, |state| &state.streams)
     }
 
     fn next_byte_begins_a_head(&self) {
@@ -120,8 +160,11 @@ impl ConnectionState {
     /// The client has closed its side. Whether hyper is not to know yet, because an answer to the
     /// client is still to be made or written.
     pub(super) fn half_close(&self) -> bool {
-        let edges = self.exchange_edges.load(Ordering::Relaxed);
-        let in_exchange = edges % 2 == 1 && !self.in_body.load(Ordering::Relaxed);
+        if self.multiplexed {
+            // Its other exchanges would go on for a client that has gone.
+            return false;
+        }
+        let in_exchange = self.is_in_exchange() && self.bodies.load(Ordering::Relaxed) == 0;
         let withheld = in_exchange || self.write_blocked.load(Ordering::Relaxed);
         if withheld {
             self.half_closed.store(true, Ordering::Relaxed);
@@ -138,18 +181,27 @@ impl ConnectionState {
         self.end.notify_one();
     }
 
+    fn is_in_exchange(&self) -> bool {
+        self.exchanges.load(Ordering::Relaxed) > 0
+    }
+
     pub(super) fn progress(&self) -> Progress {
         let edges = self.exchange_edges.load(Ordering::Relaxed);
         let read = self.read.load(Ordering::Relaxed);
-        let (phase, bytes) = if self.write_blocked.load(Ordering::Relaxed) {
+        let exchanges = self.exchanges.load(Ordering::Relaxed);
+        let bodies = self.bodies.load(Ordering::Relaxed);
+        let is_unread =
+            self.write_blocked.load(Ordering::Relaxed) || self.untaken.load(Ordering::Relaxed) > 0;
+        let (phase, bytes) = if is_unread {
             (Phase::Writing, self.written.load(Ordering::Relaxed))
-        } else if self.in_body.load(Ordering::Relaxed) {
+        } else if bodies > 0 && bodies >= exchanges {
             (Phase::Body, read)
         } else if self.half_closed.load(Ordering::Relaxed) {
             (Phase::HalfClosed, read)
-        } else if edges % 2 == 1 {
+        } else if exchanges > 0 {
             (Phase::Serving, read)
-        } else if read != self.read_before_head.load(Ordering::Relaxed) {
+        } else if !self.multiplexed && read != self.read_before_head.load(Ordering::Relaxed) {
+            // Between two calls HTTP/2 has frames that begin no head.
             (Phase::Head, read)
         } else {
             (Phase::Idle, read)
@@ -158,7 +210,24 @@ impl ConnectionState {
             phase,
             edges,
             bytes,
+            has_streams: self.streams.load(Ordering::Relaxed) > 0,
         }
+    }
+}
+
+// === impl Counted ===
+
+impl Counted {
+    fn new(state: &Arc<ConnectionState>, counter: fn(&ConnectionState) -> &AtomicUsize) -> Self {
+        counter(state).fetch_add(1, Ordering::Relaxed);
+        let state = Arc::clone(state);
+        Self { state, counter }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.counter)(&self.state).fetch_sub(1, Ordering::Relaxed);
     }
 }
 

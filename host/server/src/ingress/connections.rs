@@ -62,6 +62,8 @@ struct Patience {
     body: Option<Duration>,
     write: Duration,
     half_closed: Duration,
+    /// Between the calls of HTTP/2; HTTP/1 has a timer of its own for it.
+    between_calls: Duration,
     /// From the moment when a connection was asked to end.
     asked: Option<Duration>,
 }
@@ -90,6 +92,8 @@ struct ServedConnection {
     since: Instant,
     /// Bytes that the phase has moved since then.
     moved: u64,
+    /// Whether calls are open between their messages.
+    has_streams: bool,
     /// When the connection was asked to end.
     asked: Option<Instant>,
 }
@@ -121,6 +125,7 @@ impl ServedConnections {
             body: None,
             write: limits.write_timeout,
             half_closed: HALF_CLOSED_GRACE,
+            between_calls: limits.header_read_timeout,
             asked: None,
         };
         Self {
@@ -132,6 +137,7 @@ impl ServedConnections {
                 body: Some(SLOW_AFTER),
                 write: quiet.write.min(SLOW_AFTER),
                 half_closed: HALF_CLOSED_CONTENDED,
+                between_calls: quiet.between_calls,
                 asked: Some(SLOW_AFTER),
             },
             min_rate: limits.min_rate,
@@ -153,6 +159,7 @@ impl ServedConnections {
             number: self.accepted,
             since: Instant::now(),
             moved: 0,
+            has_streams: false,
             asked: None,
             task,
         };
@@ -193,6 +200,8 @@ impl ServedConnections {
             served.look(now);
             if served.is_slow(now, patience, min_rate) {
                 served.cut();
+            } else if served.is_unused(now, patience) {
+                served.ask_to_end(now);
             }
         }
     }
@@ -243,6 +252,7 @@ impl ServedConnection {
             self.since = now;
         }
         self.moved = seen.bytes.wrapping_sub(self.began.bytes);
+        self.has_streams = seen.has_streams;
     }
 
     /// Sorts the longest and then the oldest first.
@@ -261,6 +271,16 @@ impl ServedConnection {
             && now.duration_since(self.since) >= enough
     }
 
+    /// Whether a connection of HTTP/2 has had no call for so long that it ends, as one of HTTP/1 would.
+    /// Clients open another one for their next call.
+    fn is_unused(&self, now: Instant, patience: &Patience) -> bool {
+        self.state.multiplexed
+            && self.asked.is_none()
+            && self.began.phase == Phase::Idle
+            && !self.has_streams
+            && now.duration_since(self.since) >= patience.between_calls
+    }
+
     fn is_slow(&self, now: Instant, patience: &Patience, min_rate: u64) -> bool {
         let elapsed = now.duration_since(self.since);
         // Also at a least rate of 0 a connection that moves no byte is slow.
@@ -272,7 +292,10 @@ impl ServedConnection {
             Phase::Writing => elapsed >= patience.write && below_rate(),
             Phase::Body => patience.body.is_some_and(|body| elapsed >= body) && below_rate(),
         };
-        let overdue = match (self.asked, patience.asked) {
+        // A client of HTTP/2 that does not answer the question holds its connection.
+        let unanswered = self.state.multiplexed && self.began.phase == Phase::Idle;
+        let asked_patience = patience.asked.or(unanswered.then_some(patience.head));
+        let overdue = match (self.asked, asked_patience) {
             (Some(asked), Some(patience)) => now.duration_since(asked) >= patience,
             _ => false,
         };

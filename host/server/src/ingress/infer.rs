@@ -22,7 +22,7 @@ use super::turnstile::Turnstiles;
 
 /// Largest body that is decoded or encoded on a connection's thread, in bytes. Larger ones go to
 /// the blocking pool, so that one client's megabytes do not delay the others.
-const INLINE_BYTES_MAX: usize = 256 << 10;
+pub(super) const INLINE_BYTES_MAX: usize = 256 << 10;
 
 /// Serves `POST .../infer` of an app that exists.
 pub(super) async fn infer<B: Backend>(
@@ -111,7 +111,7 @@ pub(super) async fn infer<B: Backend>(
 }
 
 /// The answer to a rejection names the request.
-fn with_id(error: InferError, client_id: Option<String>) -> InferError {
+pub(super) fn with_id(error: InferError, client_id: Option<String>) -> InferError {
     match error {
         InferError::RefusedByPolicy { policy, window, .. } => InferError::RefusedByPolicy {
             policy,
@@ -130,7 +130,7 @@ pub(super) struct AppBodies {
     /// The limit of all requests.
     all: usize,
     /// Whether they have images, which take time to decode.
-    images: bool,
+    pub(super) images: bool,
     scope: String,
 }
 
@@ -163,7 +163,7 @@ impl AppBodies {
     }
 }
 
-async fn off_thread<T: Send + 'static>(
+pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, RequestFailure> {
     tokio::task::spawn_blocking(work)
@@ -172,7 +172,7 @@ async fn off_thread<T: Send + 'static>(
 }
 
 /// At most 8 bytes per number.
-fn estimated_bytes(answer: &InferAnswer) -> usize {
+pub(super) fn estimated_bytes(answer: &InferAnswer) -> usize {
     let sizes = answer
         .outputs
         .iter()

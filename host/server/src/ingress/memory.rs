@@ -46,6 +46,8 @@ pub(super) struct RequestMemory {
 #[derive(Debug, Default)]
 pub(super) struct MemoryShare {
     blocks: Option<OwnedSemaphorePermit>,
+    /// Whether small requests count too, because their connection has many of them.
+    counts_all: bool,
 }
 
 /// A large codec job, which ends on drop.
@@ -162,7 +164,7 @@ impl RequestMemory {
 impl MemoryShare {
     /// Blocks that it lacks for a request of this size; `None` if it has them.
     fn missing(&self, bytes: usize) -> Option<u32> {
-        if bytes <= FREE_BYTES {
+        if self.is_free(bytes) {
             return None;
         }
         let held = self.blocks.as_ref();
@@ -173,7 +175,7 @@ impl MemoryShare {
 
     /// Gives back all but the share of a request of this size.
     pub(super) fn shrink(&mut self, bytes: usize) {
-        let kept = match bytes <= FREE_BYTES {
+        let kept = match self.is_free(bytes) {
             true => 0,
             false => bytes.div_ceil(BLOCK_BYTES),
         };
@@ -181,6 +183,18 @@ impl MemoryShare {
             let surplus = held.num_permits().saturating_sub(kept);
             drop(held.split(surplus));
         }
+    }
+
+    /// The share of one of many requests of a connection.
+    pub(super) fn of_many() -> Self {
+        Self {
+            blocks: None,
+            counts_all: true,
+        }
+    }
+
+    fn is_free(&self, bytes: usize) -> bool {
+        bytes <= FREE_BYTES && !self.counts_all
     }
 
     fn add(&mut self, permit: OwnedSemaphorePermit) {
@@ -219,6 +233,16 @@ mod tests {
         first.shrink(FREE_BYTES);
         assert_eq!(memory.blocks.available_permits(), 624);
         drop(second);
+        assert_eq!(memory.blocks.available_permits(), 1024);
+    }
+
+    #[tokio::test]
+    async fn small_requests_of_a_connection_with_many_count() {
+        let memory = RequestMemory::new(1 << 20);
+        let mut small = MemoryShare::of_many();
+        memory.grow(&mut small, 100).await.unwrap();
+        assert_eq!(memory.blocks.available_permits(), 1023);
+        small.shrink(0);
         assert_eq!(memory.blocks.available_permits(), 1024);
     }
 

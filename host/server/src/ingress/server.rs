@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::header::{CONNECTION, HeaderValue};
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -23,8 +23,20 @@ use super::backends::Backends;
 use super::clients::{ClientAddress, ClientShares};
 use super::connection_state::ConnectionState;
 use super::connections::{CONTENDED_INTERVAL, PermitWanted, QUIET_INTERVAL, ServedConnections};
+use super::grpc;
+use super::http::respond;
+use super::port::{Port, Ports, accept};
 use super::service::{Service, Stage};
 use super::watched_stream::WatchedStream;
+
+/// Calls of one gRPC connection at a time; clients let further ones wait.
+const STREAMS_MAX: u32 = 128;
+
+/// Bytes of all bodies of a gRPC connection that the client may send before they are read.
+const CONNECTION_WINDOW: u32 = 2 << 20;
+
+/// The same for one body.
+const STREAM_WINDOW: u32 = 1 << 20;
 
 /// The result of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,21 +45,21 @@ pub struct Drained {
     pub cut_connections: usize,
 }
 
-/// Serves the protocol on `listener` until `shutdown` completes, then drains.
+/// Serves the protocol on its ports until `shutdown` completes, then drains.
 ///
 /// Readiness answers 503 from then on. For [`drain_delay`](super::Limits::drain_delay) all else is
-/// served as before, so that balancers stop sending requests before the listener closes. During the
-/// drain the listener is closed, and new inferences are refused with 503; accepted requests are
+/// served as before, so that balancers stop sending requests before the listeners close. During the
+/// drain the listeners are closed, and new inferences are refused with 503; accepted requests are
 /// finished, for at most [`drain_timeout`](super::Limits::drain_timeout). Idle connections close at
 /// once. Fails without room for the thread that accepts.
 pub async fn serve<B: Backend>(
-    listener: TcpListener,
+    ports: Ports,
     backends: Arc<Backends<B>>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<Drained> {
     let limits = backends.limits();
     let (drain_delay, drain_timeout) = (limits.drain_delay, limits.drain_timeout);
-    let mut acceptor = Acceptor::new(listener, backends)?;
+    let mut acceptor = Acceptor::new(ports, backends)?;
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
@@ -68,8 +80,10 @@ pub async fn serve<B: Backend>(
 
 struct Acceptor<B> {
     accepting: Accepting,
+    grpc_listener: Option<TcpListener>,
     service: Arc<Service<B>>,
     http: http1::Builder,
+    grpc: http2::Builder<TokioExecutor>,
     /// One per connection that may be served.
     permits: Arc<Semaphore>,
     /// One task per served connection.
@@ -80,25 +94,35 @@ struct Acceptor<B> {
     next_look: Instant,
     /// The connection that waits for a permit: it is accepted so that the acceptor knows of it.
     /// Further ones wait in the kernel's backlog.
-    waiting: Option<(TcpStream, SocketAddr)>,
+    waiting: Option<(TcpStream, SocketAddr, Port)>,
     permit_wanted: Arc<PermitWanted>,
 }
 
 impl<B: Backend> Acceptor<B> {
-    fn new(listener: TcpListener, backends: Arc<Backends<B>>) -> io::Result<Self> {
+    fn new(ports: Ports, backends: Arc<Backends<B>>) -> io::Result<Self> {
         let limits = backends.limits();
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.header_read_timeout)
             .max_header_size(limits.max_header_bytes);
+        let mut grpc = http2::Builder::new(TokioExecutor::new());
+        grpc.timer(TokioTimer::new())
+            // No client of gRPC reads it.
+            .auto_date_header(false)
+            .max_concurrent_streams(STREAMS_MAX)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .max_header_list_size(limits.max_header_bytes.try_into().unwrap_or(u32::MAX));
         let permits = limits.max_connections.min(Semaphore::MAX_PERMITS);
         let served = ServedConnections::new(limits);
         let clients = ClientShares::new(limits.max_connections_per_client);
         let service = Arc::new(Service::new(backends));
         Ok(Self {
-            accepting: Accepting::start(listener, &service, &http)?,
+            accepting: Accepting::start(ports.http, &service, &http)?,
+            grpc_listener: ports.grpc,
             service,
             http,
+            grpc,
             permits: Arc::new(Semaphore::new(permits)),
             tasks: JoinSet::new(),
             served,
@@ -115,11 +139,16 @@ impl<B: Backend> Acceptor<B> {
     async fn step(&mut self) {
         let waits = self.waiting.is_some();
         tokio::select! {
-            (stream, peer) = self.accepting.next(), if !waits => self.take_in(stream, peer),
+            (stream, peer) = self.accepting.next(), if !waits => {
+                self.take_in(stream, peer, Port::Http);
+            }
+            (stream, peer) = accept(self.grpc_listener.as_ref()), if !waits => {
+                self.take_in(stream, peer, Port::Grpc);
+            }
             Ok(permit) = Arc::clone(&self.permits).acquire_owned(), if waits => {
                 self.permit_wanted.clear();
-                if let Some((stream, peer)) = self.waiting.take() {
-                    self.spawn(stream, peer, permit);
+                if let Some((stream, peer, port)) = self.waiting.take() {
+                    self.spawn(stream, peer, port, permit);
                 }
             }
             Some(ended) = self.tasks.join_next_with_id() => self.clean_up(ended),
@@ -128,16 +157,16 @@ impl<B: Backend> Acceptor<B> {
     }
 
     /// Serves an accepted connection, lets it wait, or refuses it.
-    fn take_in(&mut self, stream: TcpStream, peer: SocketAddr) {
+    fn take_in(&mut self, stream: TcpStream, peer: SocketAddr, port: Port) {
         if !self.clients.has_room(ClientAddress::of(peer)) {
-            self.clients.refuse(stream);
+            self.clients.refuse(stream, port);
             self.service.on_connection_refused();
             return;
         }
         match Arc::clone(&self.permits).try_acquire_owned() {
-            Ok(permit) => self.spawn(stream, peer, permit),
+            Ok(permit) => self.spawn(stream, peer, port, permit),
             Err(_) => {
-                self.waiting = Some((stream, peer));
+                self.waiting = Some((stream, peer, port));
                 self.permit_wanted.set();
                 let soon = Instant::now() + CONTENDED_INTERVAL;
                 self.next_look = self.next_look.min(soon);
@@ -159,20 +188,50 @@ impl<B: Backend> Acceptor<B> {
     }
 
     /// Serves a connection, which returns its permit when its task ends.
-    fn spawn(&mut self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
+    fn spawn(
+        &mut self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        port: Port,
+        permit: OwnedSemaphorePermit,
+    ) {
         // Answers are written whole; waiting for more bytes only delays them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
-        let state = Arc::new(ConnectionState::new(peer));
+        let state = Arc::new(ConnectionState::new(peer, port == Port::Grpc));
+        let watched = WatchedStream {
+            stream,
+            state: Arc::clone(&state),
+        };
+        let task = match port {
+            Port::Http => {
+                let serving = self.serve_http(watched, &state);
+                self.tasks.spawn(with_permit(permit, serving))
+            }
+            Port::Grpc => {
+                let serving = self.serve_grpc(watched, &state);
+                self.tasks.spawn(with_permit(permit, serving))
+            }
+        };
+        let client = ClientAddress::of(peer);
+        self.clients.add(client);
+        self.served.insert(task, client, state);
+    }
+
+    fn serve_http(
+        &self,
+        watched: WatchedStream,
+        state: &Arc<ConnectionState>,
+    ) -> impl Future<Output = ()> + use<B> {
         let shared = (Arc::clone(&self.service), Arc::clone(&self.permit_wanted));
-        let exchanges = Arc::clone(&state);
-        let respond = service_fn(move |request| {
+        let exchanges = Arc::clone(state);
+        let answer = service_fn(move |request| {
             let (service, permit_wanted) = (Arc::clone(&shared.0), Arc::clone(&shared.1));
             let state = Arc::clone(&exchanges);
             async move {
                 state.begin_exchange();
-                let mut reply = service.respond(request, &state).await;
+                let mut reply = respond(&*service, request, &state).await;
                 if permit_wanted.take() {
                     let close = HeaderValue::from_static("close");
                     reply.headers_mut().insert(CONNECTION, close);
@@ -181,14 +240,9 @@ impl<B: Backend> Acceptor<B> {
                 Ok::<_, Infallible>(reply)
             }
         });
-        let watched = WatchedStream {
-            stream,
-            state: Arc::clone(&state),
-        };
-        let connection = self.http.serve_connection(TokioIo::new(watched), respond);
-        let ending = Arc::clone(&state);
-        let task = self.tasks.spawn(async move {
-            let _permit = permit;
+        let connection = self.http.serve_connection(TokioIo::new(watched), answer);
+        let ending = Arc::clone(state);
+        async move {
             let mut connection = pin!(connection);
             let served = tokio::select! {
                 served = connection.as_mut() => served,
@@ -197,13 +251,43 @@ impl<B: Backend> Acceptor<B> {
                     connection.await
                 }
             };
-            if let Err(error) = served {
-                tracing::debug!(%error, "connection ended");
-            }
+            log_end(served);
+        }
+    }
+
+    fn serve_grpc(
+        &self,
+        watched: WatchedStream,
+        state: &Arc<ConnectionState>,
+    ) -> impl Future<Output = ()> + use<B> {
+        let shared = (Arc::clone(&self.service), Arc::clone(&self.permit_wanted));
+        let calls = Arc::clone(state);
+        let answer = service_fn(move |request| {
+            let (service, permit_wanted) = (Arc::clone(&shared.0), Arc::clone(&shared.1));
+            let state = Arc::clone(&calls);
+            // Boxed: HTTP/2 moves the future several times on its way into a task.
+            Box::pin(async move {
+                let answer = grpc::respond(service, request, Arc::clone(&state)).await;
+                if permit_wanted.take() {
+                    state.ask_to_end();
+                }
+                Ok::<_, Infallible>(answer)
+            })
         });
-        let client = ClientAddress::of(peer);
-        self.clients.add(client);
-        self.served.insert(task, client, state);
+        let connection = self.grpc.serve_connection(TokioIo::new(watched), answer);
+        let ending = Arc::clone(state);
+        async move {
+            let mut connection = pin!(connection);
+            let served = tokio::select! {
+                served = connection.as_mut() => served,
+                () = ending.asked_to_end() => {
+                    // Its calls end; the client opens another connection for further ones.
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            log_end(served);
+        }
     }
 
     fn clean_up(&mut self, ended: Result<(Id, ()), JoinError>) {
@@ -220,12 +304,14 @@ impl<B: Backend> Acceptor<B> {
     async fn drain(self, drain_timeout: Duration) -> Drained {
         let Self {
             accepting,
+            grpc_listener,
             service,
             mut tasks,
             mut served,
             ..
         } = self;
         service.set_stage(Stage::Draining);
+        drop(grpc_listener);
         accepting.close().await;
         served.end_all(Instant::now());
         let finished = async {
@@ -248,6 +334,16 @@ impl<B: Backend> Acceptor<B> {
             tasks.shutdown().await;
         }
         Drained { cut_connections }
+    }
+}
+
+async fn with_permit(_permit: OwnedSemaphorePermit, serving: impl Future<Output = ()>) {
+    serving.await;
+}
+
+fn log_end(served: hyper::Result<()>) {
+    if let Err(error) = served {
+        tracing::debug!(%error, "connection ended");
     }
 }
 

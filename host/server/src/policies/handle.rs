@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::Sender;
-use switchyard_policy::PolicyFileEvent;
 use switchyard_policy::loader::LoadError;
+use switchyard_policy::{PolicyFileEvent, StoreError};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -27,6 +27,19 @@ pub enum SwapError {
     /// No version that served before fits.
     #[error("no version to roll back to: {0}")]
     NoVersion(String),
+    /// Another version serves than the order expects.
+    #[error(
+        "version {active} serves, the order expects {expected}: look at the history and order again"
+    )]
+    Conflict {
+        /// The first digits of the hash of the version that serves; `none` if none does.
+        active: String,
+        /// The digits in the order.
+        expected: String,
+    },
+    /// It serves, but its files could not be written.
+    #[error("it serves, but its files could not be written, so a restart loads the old ones: {0}")]
+    NotWritten(#[from] StoreError),
     /// The pool is shutting down.
     #[error("the pool is shutting down")]
     Stopped,
@@ -34,12 +47,46 @@ pub enum SwapError {
 
 pub(super) type SwapReply = oneshot::Sender<Result<Swap, SwapError>>;
 
+/// An operator's order to change the policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwapOrder {
+    /// The policy that serves afterwards.
+    pub to: SwapTarget,
+    /// First digits of the hash of the version that serves before, as the operator saw it. Another one is
+    /// a conflict.
+    pub expect: Option<String>,
+    /// Name of the operator.
+    pub by: String,
+}
+
+/// The policy of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SwapTarget {
+    /// The component in this file, with its settings and artifacts.
+    File(PathBuf),
+    /// The version that served before.
+    Previous,
+    /// The version whose hash begins with these digits.
+    Version(String),
+}
+
 /// A request to the thread.
 pub(super) enum Request {
     File(PolicyFileEvent),
-    Swap(PathBuf, SwapReply),
-    Rollback(Option<String>, SwapReply),
+    Order(SwapOrder, SwapReply),
     Stop,
+}
+
+// === impl SwapOrder ===
+
+impl SwapOrder {
+    fn within_process(to: SwapTarget) -> Self {
+        Self {
+            to,
+            expect: None,
+            by: "the server".to_owned(),
+        }
+    }
 }
 
 // === impl PoliciesHandle ===
@@ -54,7 +101,8 @@ impl PoliciesHandle {
     /// # Errors
     /// It was not loaded; the old policy serves on.
     pub async fn swap(&self, file: PathBuf) -> Result<Swap, SwapError> {
-        self.ask(|reply| Request::Swap(file, reply)).await
+        self.order(SwapOrder::within_process(SwapTarget::File(file)))
+            .await
     }
 
     /// Switches back to the version whose content hash begins with `digits`, by default to the
@@ -63,7 +111,17 @@ impl PoliciesHandle {
     /// # Errors
     /// There is no such version, or it was not loaded again.
     pub async fn rollback(&self, digits: Option<String>) -> Result<Swap, SwapError> {
-        self.ask(|reply| Request::Rollback(digits, reply)).await
+        let to = digits.map_or(SwapTarget::Previous, SwapTarget::Version);
+        self.order(SwapOrder::within_process(to)).await
+    }
+
+    /// Carries out an order. The files of the pool's policy become those of the version, so that it
+    /// serves after a restart too.
+    ///
+    /// # Errors
+    /// The version was not loaded, another one serves than expected, or files cannot be written.
+    pub async fn order(&self, order: SwapOrder) -> Result<Swap, SwapError> {
+        self.ask(|reply| Request::Order(order, reply)).await
     }
 
     /// The active version, the earlier ones and the latest attempts.

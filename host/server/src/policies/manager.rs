@@ -13,7 +13,8 @@ use switchyard_policy::loader::{LoadCause, LoadError, LoadReport, Loaded, Loader
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{PolicyFileEvent, PolicyHistory, PolicyVersion};
 
-use super::handle::{Request, SwapError, lock};
+use super::handle::{Request, SwapError, SwapOrder, SwapTarget, lock};
+use super::kept::KeptVersions;
 use super::nearest::nearest;
 use super::report::{PoliciesStatus, Swap, SwapResult, Version};
 use super::retry::Retry;
@@ -34,6 +35,9 @@ const DRIVER_PATIENCE: Duration = Duration::from_secs(10);
 /// good version, and of the windows that these two open.
 const WINDOWS_BEFORE: u32 = 4;
 
+/// Digits of a hash that tell versions apart.
+const SHOWN_DIGITS: usize = 12;
+
 /// The parts that a pool's policies are managed with.
 pub struct PoliciesParts {
     /// The pool.
@@ -48,6 +52,8 @@ pub struct PoliciesParts {
     pub window_budget: Duration,
     /// Versions kept for rollback.
     pub history: usize,
+    /// Folder in which they are kept over restarts.
+    pub versions: PathBuf,
     /// Where swaps are counted.
     pub registry: Registry,
 }
@@ -62,6 +68,7 @@ pub(super) struct Manager {
     /// Longest wait for the driver's answer.
     patience: Duration,
     history: PolicyHistory,
+    kept: KeptVersions,
     registry: Registry,
     status: Arc<Mutex<PoliciesStatus>>,
     retry: Option<Retry>,
@@ -79,14 +86,20 @@ struct Switched {
 
 impl Manager {
     pub(super) fn new(parts: PoliciesParts, status: Arc<Mutex<PoliciesStatus>>) -> Self {
+        let kept = KeptVersions::open(parts.versions, parts.history);
+        let mut history = PolicyHistory::new(parts.history);
+        kept.versions()
+            .into_iter()
+            .for_each(|version| history.push(version));
         Self {
+            kept,
             catalog: Arc::clone(parts.pool.catalog()),
             pool: parts.pool,
             file: parts.file,
             settings: parts.settings,
             loader: parts.loader,
             patience: DRIVER_PATIENCE + parts.window_budget * WINDOWS_BEFORE,
-            history: PolicyHistory::new(parts.history),
+            history,
             registry: parts.registry,
             status,
             retry: None,
@@ -103,10 +116,13 @@ impl Manager {
             // Failures are logged and counted where they happen. A reply is lost if the asking task
             // has ended.
             match received {
-                Ok(Request::File(PolicyFileEvent::Changed(file))) => drop(self.swap_file(&file)),
+                Ok(Request::File(PolicyFileEvent::Changed(file))) => {
+                    if !self.has_written(&file) {
+                        drop(self.swap_file(&file, ""));
+                    }
+                }
                 Ok(Request::File(PolicyFileEvent::Removed(file))) => self.removed(&file),
-                Ok(Request::Swap(file, reply)) => drop(reply.send(self.swap_file(&file))),
-                Ok(Request::Rollback(to, reply)) => drop(reply.send(self.rollback(to.as_deref()))),
+                Ok(Request::Order(order, reply)) => drop(reply.send(self.carry_out(&order))),
                 Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => self.try_again(),
             }
@@ -124,7 +140,7 @@ impl Manager {
     /// does not exist may be a mistake of the configuration, so the pool waits for it.
     fn load_first(&mut self) {
         let file = self.file.clone();
-        let Err(error) = self.swap_file(&file) else {
+        let Err(error) = self.swap_file(&file, "") else {
             return;
         };
         let pool = self.pool.name();
@@ -149,10 +165,11 @@ impl Manager {
         }
     }
 
-    fn swap_file(&mut self, file: &Path) -> Result<Swap, SwapError> {
+    /// Switches to the component in a file, for the operator `by` if one ordered it.
+    fn swap_file(&mut self, file: &Path, by: &str) -> Result<Swap, SwapError> {
         let result = self.load_file(file);
         self.retry = retry_after(None, file, &result);
-        self.settle(file, SwapResult::Switched, result)
+        self.settle(file, SwapResult::Switched, by, result)
     }
 
     /// Tries a file again that could not be read for now. The log tells of a failure only if it has
@@ -166,7 +183,7 @@ impl Manager {
         let is_told = (self.retry.as_ref()).is_some_and(|retry| retry.error == before.error);
         if !is_told {
             // Logged and counted there.
-            let _ = self.settle(&before.file, SwapResult::Switched, result);
+            let _ = self.settle(&before.file, SwapResult::Switched, "", result);
         }
     }
 
@@ -181,7 +198,63 @@ impl Manager {
         })
     }
 
-    fn rollback(&mut self, digits: Option<&str>) -> Result<Swap, SwapError> {
+    /// Whether the watcher tells of files that an order has just written.
+    fn has_written(&self, file: &Path) -> bool {
+        let version = source::version(file, self.settings.clone().unwrap_or_default());
+        self.kept
+            .has_written(version.ok().map(|version| version.hash))
+    }
+
+    /// Switches for an operator, and makes the version's files those of the pool's policy.
+    fn carry_out(&mut self, order: &SwapOrder) -> Result<Swap, SwapError> {
+        let before = lock(&self.status).active.clone();
+        let before = before.map_or("none".to_owned(), |version| version.hash);
+        if let Some(expected) = &order.expect
+            && !(before.starts_with(expected.as_str()) && !expected.is_empty())
+        {
+            // The order may have been sent twice.
+            let done = lock(&self.status).swaps.back().cloned();
+            return match done.filter(|swap| before.starts_with(&swap.hash)) {
+                Some(swap) if self.is_at(&order.to, &before) => Ok(swap),
+                _ => Err(SwapError::Conflict {
+                    active: before.chars().take(SHOWN_DIGITS).collect(),
+                    expected: expected.clone(),
+                }),
+            };
+        }
+        let swap = match &order.to {
+            SwapTarget::File(file) => self.swap_file(file, &order.by),
+            SwapTarget::Previous => self.roll_back(None, &order.by),
+            SwapTarget::Version(digits) => self.roll_back(Some(digits), &order.by),
+        }?;
+        let own = SwapTarget::File(self.file.clone());
+        if order.to != own
+            && let Some(version) = self.history.iter().next()
+        {
+            let written = self.kept.write(version, &self.file);
+            written.inspect_err(|error| {
+                tracing::error!(%error, policy = version.label, "serves, and a restart loads the old one");
+            })?;
+        }
+        Ok(swap)
+    }
+
+    /// Whether the version with this hash is the one that an order wants.
+    fn is_at(&self, target: &SwapTarget, active: &str) -> bool {
+        match target {
+            SwapTarget::File(file) => {
+                let version = source::version(file, self.settings.clone().unwrap_or_default());
+                version.is_ok_and(|version| version.hash.to_hex() == active)
+            }
+            SwapTarget::Previous => false,
+            SwapTarget::Version(digits) => {
+                !digits.is_empty() && active.starts_with(digits.as_str())
+            }
+        }
+    }
+
+    /// Switches to a version that served before, for the operator `by`.
+    fn roll_back(&mut self, digits: Option<&str>, by: &str) -> Result<Swap, SwapError> {
         let version = match digits {
             Some(digits) => self.history.find(digits),
             None => self.history.previous(),
@@ -193,7 +266,7 @@ impl Manager {
             return Err(SwapError::NoVersion(wanted));
         };
         let result = self.attempt(|loader, trial| loader.load_version(&version, trial));
-        self.settle(&version.file, SwapResult::RolledBack, result)
+        self.settle(&version.file, SwapResult::RolledBack, by, result)
     }
 
     /// Loads a policy and tries it. If it passes, the driver switches to it.
@@ -241,6 +314,7 @@ impl Manager {
         &mut self,
         file: &Path,
         result: SwapResult,
+        by: &str,
         attempt: Result<Switched, SwapError>,
     ) -> Result<Swap, SwapError> {
         let pool = self.pool.name();
@@ -252,9 +326,15 @@ impl Manager {
                     report,
                     switch,
                 } = switched;
-                let swap = Swap::done(result, at, &version, &report, switch);
+                let version = self.kept.keep(version);
+                let swap = Swap {
+                    by: by.to_owned(),
+                    file: file.display().to_string(),
+                    ..Swap::done(result, at, &version, &report, switch)
+                };
                 tracing::info!(
                     pool,
+                    by,
                     file = %file.display(),
                     policy = swap.policy,
                     hash = swap.hash,
@@ -287,7 +367,10 @@ impl Manager {
                 }
                 self.count_fault(file, &error);
                 self.count(SwapResult::Refused);
-                lock(&self.status).tried(Swap::refused(at, file, &error.to_string()));
+                lock(&self.status).tried(Swap {
+                    by: by.to_owned(),
+                    ..Swap::refused(at, file, &error.to_string())
+                });
                 Err(error)
             }
         }

@@ -31,6 +31,9 @@ pub struct Swap {
     pub result: SwapResult,
     /// Time of the result, in microseconds since the server began.
     pub at_us: u64,
+    /// Name of the operator who ordered it; empty if a file changed.
+    #[serde(default)]
+    pub by: String,
     /// The component's file.
     pub file: String,
     /// `name@version` of the policy, empty when it was not loaded.
@@ -130,6 +133,7 @@ impl Swap {
         Self {
             result,
             at_us: at.0,
+            by: String::new(),
             file: file.display().to_string(),
             policy: String::new(),
             hash: String::new(),

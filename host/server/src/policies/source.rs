@@ -5,7 +5,6 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use switchyard_policy::PolicyVersion;
 use switchyard_policy::files::read_regular;
-use switchyard_policy::history::ContentHash;
 use switchyard_policy::limits::COMPONENT_BYTES_MAX;
 use switchyard_policy::loader::{LoadError, LoadPhase};
 use switchyard_policy::settings::{self, SettingsError};
@@ -24,14 +23,7 @@ pub fn version(file: &Path, over: toml::Table) -> Result<PolicyVersion, LoadErro
     let bytes =
         read_regular(file, COMPONENT_BYTES_MAX).map_err(|e| fail(LoadPhase::Read, e.into()))?;
     let settings = settings(file, over).map_err(|e| fail(LoadPhase::Settings, e.into()))?;
-    Ok(PolicyVersion {
-        hash: ContentHash::of(&[&bytes, settings.as_bytes()]),
-        code: ContentHash::of(&[&bytes]),
-        file: file.to_owned(),
-        label: String::new(),
-        bytes: bytes.into(),
-        settings,
-    })
+    Ok(PolicyVersion::new(file, bytes, settings))
 }
 
 fn settings(file: &Path, over: toml::Table) -> Result<String, SettingsError> {

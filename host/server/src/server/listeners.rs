@@ -7,13 +7,14 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use super::error::StartError;
 use crate::config::ServerConfig;
+use crate::ingress::Ports;
 
 /// Connections that the kernel keeps until they are accepted; it resets further ones.
 const BACKLOG: u32 = 4_096;
 
 /// The sockets of a server.
 pub struct Listeners {
-    pub(super) http: TcpListener,
+    pub(super) ports: Ports,
     pub(super) admin: TcpListener,
 }
 
@@ -26,17 +27,32 @@ impl Listeners {
     /// An address cannot be listened on; names the field.
     pub async fn bind(server: &ServerConfig) -> Result<Self, StartError> {
         Ok(Self {
-            http: bind("http", server.http).await?,
+            ports: Ports {
+                http: bind("http", server.http).await?,
+                grpc: match server.grpc {
+                    Some(address) => Some(bind("grpc", address).await?),
+                    None => None,
+                },
+            },
             admin: bind("admin", server.admin).await?,
         })
     }
 
-    /// The address of the protocol.
+    /// The address of the protocol over HTTP.
     ///
     /// # Errors
     /// The system does not tell the address.
     pub fn http_addr(&self) -> io::Result<SocketAddr> {
-        self.http.local_addr()
+        self.ports.http.local_addr()
+    }
+
+    /// The address of the protocol over gRPC; `None` without such a port.
+    ///
+    /// # Errors
+    /// The system does not tell the address.
+    pub fn grpc_addr(&self) -> io::Result<Option<SocketAddr>> {
+        let grpc = self.ports.grpc.as_ref();
+        grpc.map(TcpListener::local_addr).transpose()
     }
 
     /// The address of metrics and status.

@@ -105,6 +105,7 @@ impl PoolStarter {
             loader: self.loader(config, &plan.config),
             window_budget: plan.config.window_budget(),
             history: config.policies.history,
+            versions: config.policies.versions(&plan.config.name),
             registry: registry.clone(),
         });
         let policies = policies.map_err(|error| StartError::Policies {

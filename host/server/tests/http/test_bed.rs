@@ -14,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use switchyard_server::ingress::{
     AppIndex, AppInfo, Backend, Backends, BatchStats, Control, Datatype, Drained, InferAnswer,
-    InferCall, InferError, Limits, OutputIndex, OutputTensor, Tensor, TensorData, TensorSpec,
-    Timing, VariantIndex, VariantStats, serve,
+    InferCall, InferError, Limits, OutputIndex, OutputTensor, Ports, Tensor, TensorData,
+    TensorSpec, Timing, VariantIndex, VariantStats, serve,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
@@ -40,8 +40,8 @@ pub(crate) struct FakeBackend {
     pub(crate) abandoned: AtomicUsize,
     /// Whether each app is unloaded.
     unloaded: Mutex<[bool; 4]>,
-    /// Rows answered, per app and variant.
-    rows: Mutex<[[u64; 2]; 4]>,
+    /// Requests and rows answered, per app and variant.
+    answered: Mutex<[[(u64, u64); 2]; 4]>,
 }
 
 /// y = 2x + 1; rows of three FP32, at most 8 of them.
@@ -99,7 +99,7 @@ impl FakeBackend {
             waiting: AtomicUsize::new(0),
             abandoned: AtomicUsize::new(0),
             unloaded: Mutex::default(),
-            rows: Mutex::default(),
+            answered: Mutex::default(),
         }
     }
 
@@ -126,7 +126,8 @@ impl FakeBackend {
             vec![y, label]
         };
         let VariantIndex(variant) = call.variant.unwrap_or(VariantIndex(0));
-        self.rows.lock().unwrap()[call.app.0][variant] += rows as u64;
+        let answered = &mut self.answered.lock().unwrap()[call.app.0][variant];
+        *answered = (answered.0 + 1, answered.1 + rows as u64);
         InferAnswer {
             outputs: outputs
                 .into_iter()
@@ -231,22 +232,29 @@ impl Backend for FakeBackend {
     }
 
     fn stats(&self, app: AppIndex, variant: VariantIndex) -> VariantStats {
-        let rows = self.rows.lock().unwrap()[app.0][variant.0];
-        if rows == 0 {
+        let (requests, rows) = self.answered.lock().unwrap()[app.0][variant.0];
+        if requests == 0 {
             return VariantStats::default();
         }
-        let timing = |ns| Timing { count: 1, ns };
+        // One batch per request.
+        let timing = |ns| Timing {
+            count: requests,
+            ns: ns * requests,
+        };
         VariantStats {
             last_inference_ms: 1_700_000_000_000,
             inference_count: rows,
-            execution_count: 1,
+            execution_count: requests,
             success: timing(900),
             queue: timing(300),
+            compute_input: timing(0),
             compute_infer: timing(600),
+            compute_output: timing(0),
             batches: vec![BatchStats {
                 batch_size: rows,
+                compute_input: timing(0),
                 compute_infer: timing(600),
-                ..BatchStats::default()
+                compute_output: timing(0),
             }],
             ..VariantStats::default()
         }
@@ -275,6 +283,7 @@ impl Drop for GateCall<'_> {
 /// A running server.
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
+    pub(crate) grpc: SocketAddr,
     pub(crate) backend: Arc<FakeBackend>,
     shutdown: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<Drained>>,
@@ -284,16 +293,23 @@ impl TestServer {
     pub(crate) async fn start(limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let grpc = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let grpc_address = grpc.local_addr().unwrap();
         let backend = Arc::new(FakeBackend::new());
         let (shutdown, signal) = oneshot::channel();
         let serving = tokio::spawn({
             let backends = Arc::new(Backends::new(Arc::clone(&backend), limits));
-            serve(listener, backends, async {
+            let ports = Ports {
+                http: listener,
+                grpc: Some(grpc),
+            };
+            serve(ports, backends, async {
                 let _ = signal.await;
             })
         });
         Self {
             address,
+            grpc: grpc_address,
             backend,
             shutdown: Some(shutdown),
             serving,

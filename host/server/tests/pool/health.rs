@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use switchyard_core::catalog::Catalog;
@@ -15,11 +16,15 @@ use switchyard_server::assembly::AppTensors;
 use switchyard_server::backend::{Additions, PoolBackend};
 use switchyard_server::config::ServerConfig;
 use switchyard_server::driver::Message;
-use switchyard_server::ingress::{AppIndex, Backend};
+use switchyard_server::ingress::{AppIndex, Backend, Control, InferError};
 
 use crate::test_bed::{Controls, FAR, TestPool};
 
 fn backend(pool: &TestPool) -> PoolBackend {
+    backend_with(pool, ServerConfig::default())
+}
+
+fn backend_with(pool: &TestPool, config: ServerConfig) -> PoolBackend {
     let tensors = AppTensors {
         task: Task::Classify,
         inputs: Vec::new(),
@@ -33,7 +38,7 @@ fn backend(pool: &TestPool) -> PoolBackend {
         &served,
         &ServerConfig {
             rows_max: 1,
-            ..ServerConfig::default()
+            ..config
         },
         pool.registry.clone(),
         Additions::default(),
@@ -65,6 +70,32 @@ async fn a_server_none_of_whose_apps_has_a_model_is_not_ready() {
     let pool = TestPool::start_with(broken(&[0, 1])).await;
     let reason = backend(&pool).server_ready().unwrap_err();
     assert_eq!(reason, "no app has a model: variant 0: cut off");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_that_does_not_end_is_answered_after_its_limit_and_goes_on() {
+    let pool = TestPool::start().await;
+    let limits = ServerConfig {
+        load_timeout_ms: 50,
+        ..ServerConfig::default()
+    };
+    let backend = backend_with(&pool, limits);
+    backend.control(AppIndex(1), Control::Unload).await.unwrap();
+    pool.controls.hang.store(true, Ordering::SeqCst);
+    let busy = pool.serve(0, FAR);
+    let load = async {
+        pool.until(|pool| pool.controls.hangs.load(Ordering::SeqCst))
+            .await;
+        let late = backend.control(AppIndex(1), Control::Load).await;
+        let reason = "the load has not ended after 50 ms (server.load_timeout_ms) and goes on";
+        assert_eq!(late, Err(InferError::Failed(reason.to_owned())));
+        pool.controls.release();
+    };
+    let (busy, ()) = tokio::join!(busy, load);
+    assert!(busy.is_ok(), "{busy:?}");
+    pool.until(|_| backend.app_ready(AppIndex(1), None).is_ok())
+        .await;
+    assert!(pool.serve(1, FAR).await.is_ok());
 }
 
 /// Does as told in every window.

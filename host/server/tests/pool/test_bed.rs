@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use smallvec::smallvec;
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::cost::Cost;
 use switchyard_core::ids::{AppId, ExitId, KindId, RequestId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
@@ -124,6 +126,7 @@ impl ModelSource for NoModels {
 fn catalog() -> Arc<Catalog> {
     let app = |name: &str| App {
         name: name.to_owned(),
+        task: Task::Classify,
         classes: vec!["a".to_owned(), "b".to_owned()],
         slo: Micros::from_millis(100),
         penalty: Penalty::Sigmoid,
@@ -145,6 +148,7 @@ fn catalog() -> Arc<Catalog> {
         }],
         memory_bytes: 1,
         max_batch: 8,
+        quality_unknown: false,
     };
     let row = |v, batch| ProfileRow {
         kind: KindId(0),
@@ -168,6 +172,8 @@ fn catalog() -> Arc<Catalog> {
             memory_bytes: 10,
             queue_max: 4,
             parked_max: 4,
+            can: Capabilities::ALL,
+            transfer: Micros::ZERO,
         }],
         profile: Profile::new(0.95, rows, []),
     })
@@ -251,6 +257,21 @@ impl TestPool {
         app: u32,
         timeout: Duration,
     ) -> Result<CallEnd, NotServed> {
+        self.try_serve_rows(app, timeout, 1).await
+    }
+
+    /// One call of this many rows.
+    pub(crate) async fn try_serve_rows(
+        &self,
+        app: u32,
+        timeout: Duration,
+        rows: usize,
+    ) -> Result<CallEnd, NotServed> {
+        let row = || RowInput {
+            tensors: smallvec![InputTensor::F32(vec![1.0].into())],
+            peek: None,
+            cost: Cost::ONE,
+        };
         let arrival = self.pool.clock().now();
         let call = PoolCall {
             app: AppId(app),
@@ -259,11 +280,7 @@ impl TestPool {
             deadline: arrival + Micros::from(timeout),
             priority: 0,
             min_accuracy: 0.0,
-            rows: smallvec![RowInput {
-                tensors: smallvec![InputTensor::F32(vec![1.0].into())],
-                peek: None,
-                cost: Cost::ONE,
-            }],
+            rows: (0..rows).map(|_| row()).collect(),
         };
         self.pool.serve(call).await
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -36,6 +38,7 @@ pub(crate) fn catalog(workers: usize) -> Arc<Catalog> {
 fn app(a: u32) -> App {
     App {
         name: format!("app{a}"),
+        task: Task::Classify,
         classes: ["a", "b", "c"].map(str::to_owned).to_vec(),
         slo: Micros::from_millis(50),
         penalty: Penalty::Sigmoid,
@@ -61,6 +64,7 @@ fn variant(v: u32) -> Variant {
         }],
         memory_bytes: 1_000,
         max_batch: MAX_BATCH,
+        quality_unknown: false,
     }
 }
 
@@ -71,5 +75,7 @@ fn worker(w: usize) -> WorkerSpec {
         memory_bytes: 100_000,
         queue_max: 4,
         parked_max: 0,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     }
 }

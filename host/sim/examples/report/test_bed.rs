@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -54,6 +56,7 @@ fn rows(v: usize) -> Vec<ProfileRow> {
 fn app(name: &str, drops_late: bool) -> App {
     App {
         name: name.to_owned(),
+        task: Task::Classify,
         classes: vec!["no".to_owned(), "yes".to_owned()],
         slo: Micros::from_millis(60),
         penalty: Penalty::Sigmoid,
@@ -79,6 +82,7 @@ fn variant(&(app, name, accuracies, ..): &(u32, &str, &[f64], f64, f64)) -> Vari
         exits: exits.collect(),
         memory_bytes: 4_000_000,
         max_batch: 8,
+        quality_unknown: false,
     }
 }
 
@@ -89,5 +93,7 @@ fn worker(w: usize) -> WorkerSpec {
         memory_bytes: 64_000_000,
         queue_max: 4,
         parked_max: 0,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     }
 }

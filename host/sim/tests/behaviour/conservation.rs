@@ -211,7 +211,7 @@ fn the_fallback_serves_the_rest_at_the_end() {
         capacity: 64,
     };
     let routed = crate::policies::script("routed", move |window, plan| {
-        if window.because.changed {
+        if window.because.changed || window.because.workers {
             plan.routes.push(Route {
                 app: AppId(0),
                 lanes: vec![lane],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchyard_core::catalog::{
-    App, Catalog, Exit, Late, Penalty, SneakPeekModel, Variant, WorkerSpec,
+    App, Capabilities, Catalog, Exit, Late, Penalty, SneakPeekModel, Task, Variant, WorkerSpec,
 };
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId};
 use switchyard_core::profile::{LoadRow, Profile, ProfileRow};
@@ -83,6 +83,7 @@ pub(crate) fn loads(variants: u32) -> Vec<LoadRow> {
 pub(crate) fn app(name: &str, drops_late: bool) -> App {
     App {
         name: name.to_owned(),
+        task: Task::Classify,
         classes: vec!["a".to_owned(), "b".to_owned()],
         slo: Micros::from_millis(20),
         penalty: Penalty::Sigmoid,
@@ -115,6 +116,7 @@ pub(crate) fn variant(name: &str, app: u32, exits: &[(u32, f64)]) -> Variant {
             .collect(),
         memory_bytes: 1_000,
         max_batch: 8,
+        quality_unknown: false,
     }
 }
 
@@ -125,5 +127,7 @@ pub(crate) fn worker(w: usize) -> WorkerSpec {
         memory_bytes: 10_000,
         queue_max: 4,
         parked_max: 6,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     }
 }

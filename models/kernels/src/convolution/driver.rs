@@ -7,7 +7,6 @@ use rayon::prelude::*;
 
 use crate::activation::Activation;
 use crate::error::KernelError;
-use crate::gates;
 use crate::memory::FeatureMap;
 use crate::window::Window2d;
 
@@ -148,11 +147,6 @@ impl<K: ConvKernel> ConvJob<'_, K> {
             from,
             out: &mut *out,
         });
-        match self.activation {
-            Activation::Silu => gates::silu(out),
-            Activation::HardSwish => gates::hard_swish(out),
-            // Applied to the sums in registers.
-            Activation::None | Activation::Relu => {}
-        }
+        self.activation.of_block(out);
     }
 }

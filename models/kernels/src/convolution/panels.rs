@@ -17,14 +17,14 @@ pub(super) struct WeightShape {
 
 /// Channels `from..from + channels` of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Panel {
-    pub(super) from: usize,
-    pub(super) channels: usize,
-    pub(super) vectors: usize,
+pub(crate) struct Panel {
+    pub(crate) from: usize,
+    pub(crate) channels: usize,
+    pub(crate) vectors: usize,
 }
 
 /// Computes a block of positions, tile by tile.
-pub(super) trait Tiles {
+pub(crate) trait Tiles {
     /// Channels of a vector.
     const LANES: usize;
 
@@ -74,7 +74,7 @@ impl WeightShape {
 }
 
 /// The output channels in panels; only the last panel may be narrower.
-pub(super) fn panels(output: usize, [lanes, registers]: [usize; 2]) -> impl Iterator<Item = Panel> {
+pub(crate) fn panels(output: usize, [lanes, registers]: [usize; 2]) -> impl Iterator<Item = Panel> {
     let width = vectors(registers) * lanes;
     (0..output).step_by(width).map(move |from| {
         let channels = width.min(output - from);
@@ -88,13 +88,13 @@ pub(super) fn panels(output: usize, [lanes, registers]: [usize; 2]) -> impl Iter
 }
 
 /// Output channels, rounded up to whole vectors.
-pub(super) fn padded(output: usize, [lanes, _]: [usize; 2]) -> usize {
+pub(crate) fn padded(output: usize, [lanes, _]: [usize; 2]) -> usize {
     output.next_multiple_of(lanes)
 }
 
 /// Computes all positions of a block, which start at `offsets`, for all output channels.
 #[inline(always)]
-pub(super) fn compute<T: Tiles>(block: &mut T, output: usize, offsets: &[usize]) {
+pub(crate) fn compute<T: Tiles>(block: &mut T, output: usize, offsets: &[usize]) {
     for panel in panels(output, [T::LANES, T::REGISTERS]) {
         match panel.vectors {
             1 => of_panel::<T, 1>(block, panel, offsets),

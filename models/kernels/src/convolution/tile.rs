@@ -31,17 +31,17 @@ pub(super) fn tiles(count: usize, most: usize) -> impl Iterator<Item = Range<usi
 
 /// Memory that a window reads: `lines` runs of `run` words, each `pitch` after the one before.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Runs {
-    pub(super) lines: usize,
-    pub(super) pitch: usize,
-    pub(super) run: usize,
+pub(crate) struct Runs {
+    pub(crate) lines: usize,
+    pub(crate) pitch: usize,
+    pub(crate) run: usize,
 }
 
 /// For each position, the biases plus the products of its runs and the channels' weights.
 ///
 /// `inputs` starts at each position's window. `weights` has one row for each word of a window.
 #[inline(always)]
-pub(super) fn multiply<P: Products, const M: usize, const N: usize>(
+pub(crate) fn multiply<P: Products, const M: usize, const N: usize>(
     products: P,
     biases: [VectorOf<P>; N],
     inputs: [&[f32]; M],

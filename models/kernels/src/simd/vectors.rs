@@ -9,6 +9,15 @@
 /// The upper bits of a word.
 pub(super) const HIGH_HALF: u32 = 0xffff_0000;
 
+/// 1.5 * 2^23: adding it rounds to the nearest integer, which is then in the low bits.
+pub(crate) const ROUND: f32 = 12_582_912.0;
+
+/// Added to the bits of `n + ROUND`, it makes the low bits the exponent of `2^n`.
+pub(super) const EXPONENT: u32 = 127u32.wrapping_sub(ROUND.to_bits());
+
+/// Bits below the exponent.
+pub(super) const MANTISSA_BITS: u32 = 23;
+
 /// Vectors of one instruction set. A value of the type proves that the machine has it.
 pub(crate) trait Simd: Copy {
     type Vector: Copy;
@@ -25,8 +34,18 @@ pub(crate) trait Simd: Copy {
 
     fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
+    fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    fn div(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
     /// `b` if either is NaN.
     fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// `b` if either is NaN.
+    fn min(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// `2^n` of each `n + ROUND` with a whole `n` in [-126, 127]; NaN gives an arbitrary value.
+    fn power_of_two(self, shifted: Self::Vector) -> Self::Vector;
 
     /// `a * b + c`, rounded once if the machine has the instruction.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
@@ -83,8 +102,28 @@ impl<const N: usize> Simd for Portable<N> {
     }
 
     #[inline(always)]
+    fn mul(self, a: [f32; N], b: [f32; N]) -> [f32; N] {
+        std::array::from_fn(|i| a[i] * b[i])
+    }
+
+    #[inline(always)]
+    fn div(self, a: [f32; N], b: [f32; N]) -> [f32; N] {
+        std::array::from_fn(|i| a[i] / b[i])
+    }
+
+    #[inline(always)]
     fn max(self, a: [f32; N], b: [f32; N]) -> [f32; N] {
         std::array::from_fn(|i| if a[i] > b[i] { a[i] } else { b[i] })
+    }
+
+    #[inline(always)]
+    fn min(self, a: [f32; N], b: [f32; N]) -> [f32; N] {
+        std::array::from_fn(|i| if a[i] < b[i] { a[i] } else { b[i] })
+    }
+
+    #[inline(always)]
+    fn power_of_two(self, shifted: [f32; N]) -> [f32; N] {
+        shifted.map(|x| f32::from_bits(x.to_bits().wrapping_add(EXPONENT) << MANTISSA_BITS))
     }
 
     #[inline(always)]

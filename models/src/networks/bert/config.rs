@@ -74,6 +74,12 @@ pub(super) enum HiddenActivation {
     Silu,
 }
 
+/// Whether a `config.json` of this `model_type` is read.
+pub(crate) fn knows(model_type: &str) -> bool {
+    let name = serde_json::Value::from(model_type);
+    ModelType::deserialize(name).is_ok()
+}
+
 fn default_eps() -> f64 {
     1e-12
 }

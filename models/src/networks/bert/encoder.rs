@@ -2,20 +2,21 @@
 //! norm behind it (Vaswani et al., "Attention is all you need", 2017; Devlin et al., "BERT",
 //! 2019).
 
-use candle_core::{Result, Tensor};
+use candle_core::Result;
+use switchyard_kernels::Activation;
 
 use super::config::{BertConfig, HiddenActivation};
 use super::layers::{BertLinear, LayerNorm};
 use super::names::TensorNames;
 use crate::error::ModelError;
 use crate::ops::attention::AttentionMask;
-use crate::ops::pointwise::gelu;
+use crate::ops::flow::Flow;
 use crate::weights::params::Params;
 
 /// One encoder layer.
 pub(super) struct EncoderLayer {
     heads: usize,
-    activation: HiddenActivation,
+    activation: Activation,
     /// Query, key and value side by side: one product instead of three.
     qkv: BertLinear,
     attended: BertLinear,
@@ -41,7 +42,7 @@ impl EncoderLayer {
         let qkv = BertLinear::joined(params, &parts_of_qkv, [hidden, hidden])?;
         Ok(Self {
             heads: config.num_attention_heads,
-            activation: config.hidden_act,
+            activation: config.hidden_act.into(),
             qkv,
             attended: BertLinear::new(params, &at(parts.attended), hidden, hidden)?,
             attention_norm: LayerNorm::new(params, names, &at(parts.attention_norm), config)?,
@@ -51,26 +52,30 @@ impl EncoderLayer {
         })
     }
 
-    /// Hidden states `[batch, tokens, hidden]` to the next ones.
-    pub(super) fn forward(&self, hidden: &Tensor, mask: &AttentionMask) -> Result<Tensor> {
-        let mixed = mask.attend(&self.qkv.forward(hidden)?, self.heads)?;
-        let attended = self.attended.forward(&mixed)?;
-        let x = self.attention_norm.forward(&(hidden + attended)?)?;
-        let wide = self.activation.forward(&self.up.forward(&x)?)?;
-        let narrow = self.down.forward(&wide)?;
-        self.output_norm.forward(&(x + narrow)?)
+    /// Hidden states of texts to the next ones.
+    pub(super) fn forward(&self, x: &Flow, mask: &AttentionMask) -> Result<Flow> {
+        let qkv = self.qkv.forward_onto(x, None, Activation::None)?;
+        let mixed = mask.attend(&qkv, self.heads)?;
+        drop(qkv);
+        let attended = self
+            .attended
+            .forward_onto(&mixed, Some(x), Activation::None)?;
+        let x = self.attention_norm.forward(attended)?;
+        let wide = self.up.forward_onto(&x, None, self.activation)?;
+        let narrow = self.down.forward_onto(&wide, Some(&x), Activation::None)?;
+        self.output_norm.forward(narrow)
     }
 }
 
 // === impl HiddenActivation ===
 
-impl HiddenActivation {
-    fn forward(self, x: &Tensor) -> Result<Tensor> {
-        match self {
-            Self::Gelu => gelu(x),
-            Self::GeluNew => x.gelu(),
-            Self::Relu => x.relu(),
-            Self::Silu => x.silu(),
+impl From<HiddenActivation> for Activation {
+    fn from(of: HiddenActivation) -> Self {
+        match of {
+            HiddenActivation::Gelu => Self::Gelu,
+            HiddenActivation::GeluNew => Self::GeluTanh,
+            HiddenActivation::Relu => Self::Relu,
+            HiddenActivation::Silu => Self::Silu,
         }
     }
 }

@@ -1,11 +1,15 @@
 //! The layers of a text encoder: linear maps and norms over the last dimension.
 
 use candle_core::{Result, Tensor};
+use switchyard_kernels::Activation;
+use switchyard_kernels::norm::layer_norm;
 
 use super::config::BertConfig;
 use super::names::TensorNames;
 use crate::error::ModelError;
+use crate::ops::flow::Flow;
 use crate::ops::layers::Linear;
+use crate::ops::tensors::with_values;
 use crate::weights::params::{Init, Params};
 
 /// `[rows, in]` to `[rows, out]`.
@@ -52,13 +56,19 @@ impl BertLinear {
         linear.map(Self).map_err(failed)
     }
 
-    /// Applied to the last dimension, for any other dimensions.
+    /// Of tensors `[batch, in]`.
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let mut shape = x.dims().to_vec();
-        let input = shape.pop().unwrap_or_default();
-        let rows = self.0.forward(&x.reshape(((), input))?)?;
-        shape.push(rows.dim(1)?);
-        rows.reshape(shape)
+        self.0.forward(x)
+    }
+
+    /// `activation(onto + linear map of x)` of the tokens of texts.
+    pub(super) fn forward_onto(
+        &self,
+        x: &Flow,
+        onto: Option<&Flow>,
+        activation: Activation,
+    ) -> Result<Flow> {
+        self.0.forward_onto(x, onto, activation)
     }
 }
 
@@ -80,7 +90,19 @@ impl LayerNorm {
         })
     }
 
-    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        candle_nn::ops::layer_norm(x, &self.scale, &self.shift, self.eps)
+    pub(super) fn forward(&self, x: Flow) -> Result<Flow> {
+        match x {
+            Flow::Graph(x) => {
+                candle_nn::ops::layer_norm(&x, &self.scale, &self.shift, self.eps).map(Flow::Graph)
+            }
+            Flow::Packed(mut rows) => {
+                with_values(&self.scale, |scale| {
+                    with_values(&self.shift, |shift| {
+                        layer_norm(&mut rows.values, scale, shift, self.eps);
+                    })
+                })??;
+                Ok(Flow::Packed(rows))
+            }
+        }
     }
 }

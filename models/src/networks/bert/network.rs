@@ -10,15 +10,19 @@ use super::encoder::EncoderLayer;
 use super::head::AnswerHead;
 use super::lengths::in_length_groups;
 use super::names::TensorNames;
+use super::rows::{TextRows, TextSlice, masked, tensor};
 use super::spec::{BertHead, BertSpec};
 use super::tokenizer;
 use crate::error::ModelError;
-use crate::networks::slices::in_slices;
+use crate::networks::slices::{PACKED_SLICE_ACTIVATIONS, in_slices};
 use crate::networks::spec::{BadHyperParameter, Spec, check_depth, check_range, check_size};
 use crate::networks::staged::{StagedModel, check_only_exit, no_stage};
 use crate::networks::task::Task;
 use crate::networks::tokens::{NO_TOKEN, Tokenizer};
 use crate::ops::attention::AttentionMask;
+use crate::ops::flow::Flow;
+use crate::ops::tensors::with_values;
+use crate::weights::mode::ComputeMode;
 use crate::weights::params::Params;
 
 /// Fewest tokens that a text may be cut to: the special tokens around it take two.
@@ -29,6 +33,7 @@ const TEXTS_MAX: usize = 2;
 
 /// The network.
 pub struct Bert {
+    mode: ComputeMode,
     exits: Vec<usize>,
     layers_per_stage: usize,
     hidden: usize,
@@ -122,6 +127,7 @@ impl Bert {
         let head = AnswerHead::new(params, &names, spec, config.hidden_size)?;
         params.ignore(|name| names.is_unneeded(name));
         Ok(Self {
+            mode: params.mode(),
             exits: vec![spec.stages()],
             layers_per_stage: spec.layers_per_stage,
             hidden: config.hidden_size,
@@ -133,6 +139,53 @@ impl Bert {
             layers,
             head,
         })
+    }
+
+    /// Runs layers on the tokens of all texts, without padding.
+    fn run_packed(&self, stage: usize, layers: &[EncoderLayer], x: &Tensor) -> Result<Tensor> {
+        let channels = self.hidden + 1;
+        let most = PACKED_SLICE_ACTIVATIONS / self.intermediate;
+        let (texts, width) = (x.dim(0)?, x.dim(1)?);
+        let count = texts * width;
+        let run = |slice: &TextSlice<'_>, mut rows: Flow, to: &mut Vec<f32>| -> Result<()> {
+            let mask = AttentionMask::Lengths(slice.lengths.to_vec());
+            for layer in layers {
+                rows = layer.forward(&rows, &mask)?;
+            }
+            slice.put(rows.as_map()?, to, channels);
+            Ok(())
+        };
+        let activations = if stage == 0 {
+            self.embeddings.check_ids(x)?;
+            let ids = token_ids(x)?.flatten_all()?.to_vec1::<i64>()?;
+            let kinds = match x.rank() {
+                3 => x.narrow(2, 1, 1)?.flatten_all()?.to_vec1::<i64>()?,
+                _ => Vec::new(),
+            };
+            let rows = TextRows::of_ids(&ids, width)?;
+            let mask = ids.iter().map(|id| f32::from(u8::from(*id > NO_TOKEN)));
+            let mut activations = masked(mask, count, channels);
+            for slice in rows.slices(most) {
+                let hidden = self
+                    .embeddings
+                    .forward_rows(&slice.ids(&ids), &slice.ids(&kinds))?;
+                run(&slice, hidden, &mut activations)?;
+            }
+            activations
+        } else {
+            self.check_channels(x)?;
+            with_values(x, |values| -> Result<Vec<f32>> {
+                let rows = TextRows::of_activations(values, width, channels)?;
+                let mask = values.iter().skip(self.hidden).step_by(channels).copied();
+                let mut activations = masked(mask, count, channels);
+                for slice in rows.slices(most) {
+                    let hidden = Flow::Packed(slice.hidden(values, channels));
+                    run(&slice, hidden, &mut activations)?;
+                }
+                Ok(activations)
+            })??
+        };
+        tensor(activations, texts, channels)
     }
 
     /// Tokens of each text or pair of ids, or of activations.
@@ -148,8 +201,7 @@ impl Bert {
         Ok(lengths.into_iter().map(|tokens| tokens as usize).collect())
     }
 
-    /// Splits activations into hidden states, and 1 or 0 per token.
-    fn split(&self, x: &Tensor) -> Result<(Tensor, Tensor)> {
+    fn check_channels(&self, x: &Tensor) -> Result<()> {
         let (_, _, channels) = x.dims3()?;
         if channels != self.hidden + 1 {
             candle_core::bail!(
@@ -157,6 +209,12 @@ impl Bert {
                 self.hidden
             );
         }
+        Ok(())
+    }
+
+    /// Splits activations into hidden states, and 1 or 0 per token.
+    fn split(&self, x: &Tensor) -> Result<(Tensor, Tensor)> {
+        self.check_channels(x)?;
         let hidden = x.narrow(2, 0, self.hidden)?.contiguous()?;
         Ok((hidden, x.narrow(2, self.hidden, 1)?.squeeze(2)?))
     }
@@ -190,18 +248,22 @@ impl StagedModel for Bert {
             _ => return no_stage(stage, self.stages()),
         };
         let layers = &layers[..self.layers_per_stage.min(layers.len())];
+        if self.mode == ComputeMode::Packed {
+            return self.run_packed(stage, layers, x);
+        }
         let compute = |x: &Tensor| {
             in_slices(x, x.dim(1)? * self.intermediate, |x| {
                 let (mut hidden, mask) = if stage == 0 {
                     self.embeddings.forward(x)?
                 } else {
-                    self.split(x)?
+                    let (hidden, mask) = self.split(x)?;
+                    (Flow::Graph(hidden), mask)
                 };
-                let attention = AttentionMask::new(&mask)?;
+                let attention = AttentionMask::of_tokens(&mask)?;
                 for layer in layers {
                     hidden = layer.forward(&hidden, &attention)?;
                 }
-                Tensor::cat(&[hidden, mask.unsqueeze(2)?], 2)
+                Tensor::cat(&[hidden.as_tensor()?, &mask.unsqueeze(2)?], 2)
             })
         };
         match x.dim(0)? {

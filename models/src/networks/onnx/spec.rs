@@ -47,7 +47,7 @@ pub struct OnnxSpec {
     /// Whether it has operators of `ai.onnx.ml`; from the file.
     #[serde(skip)]
     pub(crate) classic: bool,
-    /// Bytes of the graph's weights; from the file.
+    /// Memory that it takes: as the card says, at least that of the file's weights.
     #[serde(skip)]
     pub(crate) bytes: u64,
 }

@@ -59,7 +59,7 @@ impl VitLayer {
         let x = self.attended.forward_onto(&mixed, x, Activation::None)?;
         let wide = self
             .up
-            .forward(&self.second_norm.forward(&x)?, Activation::None)?;
-        self.down.forward_onto(&wide.gelu()?, &x, Activation::None)
+            .forward(&self.second_norm.forward(&x)?, Activation::Gelu)?;
+        self.down.forward_onto(&wide, &x, Activation::None)
     }
 }

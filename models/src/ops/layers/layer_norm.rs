@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 use rayon::prelude::*;
-use switchyard_kernels::{FeatureMap, norms};
+use switchyard_kernels::{FeatureMap, norm};
 
 use crate::error::ModelError;
 use crate::ops::flow::Flow;
@@ -65,7 +65,7 @@ impl ChannelNorm {
                 if x.dims()[3] != width {
                     candle_core::bail!("a norm of {width} channels meets {:?}", x.dims());
                 }
-                let each = |rows: &mut [f32]| norms::layer_norm(rows, scale, shift, self.epsilon);
+                let each = |rows: &mut [f32]| norm::layer_norm(rows, scale, shift, self.epsilon);
                 match rayon::current_num_threads() {
                     1 => each(&mut normed.values),
                     _ => normed

@@ -81,13 +81,34 @@ impl Linear {
 
     /// The same, from feature vectors to feature vectors.
     pub(crate) fn forward_rows(&self, x: &Flow, activation: Activation) -> Result<Flow> {
+        self.forward_onto(x, None, activation)
+    }
+
+    /// `activation(onto + linear map of x)`. As tensors, vectors may have any dimensions but their
+    /// last one in front of it.
+    pub(crate) fn forward_onto(
+        &self,
+        x: &Flow,
+        onto: Option<&Flow>,
+        activation: Activation,
+    ) -> Result<Flow> {
         match &self.0 {
             LinearWeights::Graph { .. } => {
-                activate(self.forward(x.as_tensor()?)?, activation).map(Flow::Graph)
+                let x = x.as_tensor()?;
+                let mut shape = x.dims().to_vec();
+                let input = shape.pop().unwrap_or_default();
+                let rows = self.forward(&x.reshape(((), input))?)?;
+                shape.push(rows.dim(1)?);
+                let mut sum = rows.reshape(shape)?;
+                if let Some(onto) = onto {
+                    sum = (onto.as_tensor()? + sum)?;
+                }
+                activate(sum, activation).map(Flow::Graph)
             }
             LinearWeights::Packed(packed) => {
                 let point = Window2d::centred(1, 1);
-                let result = packed.forward(x.as_map()?, point, None, activation);
+                let onto = onto.map(Flow::as_map).transpose()?;
+                let result = packed.forward(x.as_map()?, point, onto, activation);
                 result.map(Flow::Packed).map_err(kernel_error)
             }
         }

@@ -204,7 +204,8 @@ impl AppCard {
             return Err(ModelError::field(file, "classes", "needs at least 2"));
         }
         if !(self.slo_ms.is_finite() && self.slo_ms > 0.0) {
-            return Err(ModelError::field(file, "slo_ms", "must be above 0"));
+            let reason = format!("{}, must be above 0", self.slo_ms);
+            return Err(ModelError::field(file, "slo_ms", reason));
         }
         check_distribution(file, "workload_mix", &self.workload_mix, classes)?;
         let frequencies = &self.validation.frequencies;
@@ -218,6 +219,19 @@ impl AppCard {
             for (i, tensor) in tensors.iter().enumerate() {
                 tensor.check(file, &format!("{field}[{i}]"))?;
                 tensor.check_image(file, &format!("{field}[{i}].image"), field == "inputs")?;
+            }
+        }
+        let probabilities = self
+            .outputs
+            .iter()
+            .position(|it| it.name == "probabilities");
+        if let (Some(at), true) = (probabilities, self.task.is_classify()) {
+            let shape = &self.outputs[at].shape;
+            if *shape != [classes as i64] {
+                let field = format!("outputs[{at}].shape");
+                let reason =
+                    format!("{shape:?}, the application has {classes} classes: [{classes}]");
+                return Err(ModelError::field(file, field, reason));
             }
         }
         if self.sneakpeek.is_some() && !self.task.is_classify() {
@@ -254,7 +268,11 @@ impl SneakPeekCard {
     fn check(&self, file: &Path, classes: usize) -> Result<(), ModelError> {
         check_file_name(file, "sneakpeek.file", &self.file)?;
         if self.k == 0 {
-            return Err(ModelError::field(file, "sneakpeek.k", "must be at least 1"));
+            return Err(ModelError::field(
+                file,
+                "sneakpeek.k",
+                "0, must be at least 1",
+            ));
         }
         let alpha_ok = |alpha: &f64| alpha.is_finite() && *alpha > 0.0;
         if self.prior.len() != classes || !self.prior.iter().all(alpha_ok) {

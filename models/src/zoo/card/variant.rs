@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::check::{StatedProfile, check_file_name, check_profile, read_toml};
+use super::quality::QualityCard;
 use super::tensor::TensorCard;
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
@@ -46,8 +47,24 @@ pub struct VariantCard {
     /// an accuracy then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quality_unknown: bool,
+    /// Memory that an ONNX graph takes, as `switchyard add` measured it; by default that of its weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MeasuredMemory>,
+    /// The measurement of the exits' accuracies on a labelled file, if `switchyard` made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<QualityCard>,
     /// Origin of the weights.
     pub provenance: Provenance,
+}
+
+/// Memory that an engine takes for a graph: an engine may keep weights twice, or spread them out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredMemory {
+    /// Name of the engine. With another one the memory of the weights counts.
+    pub engine: String,
+    /// Bytes after the load and one request.
+    pub bytes: u64,
 }
 
 /// One exit of a variant, with its profile on the validation set.
@@ -164,6 +181,10 @@ impl VariantCard {
             spec.complete(file)?;
         }
         let Architecture::Onnx(spec) = &mut self.architecture else {
+            if self.memory.is_some() {
+                let reason = "only of an ONNX graph: leave it out";
+                return Err(ModelError::field(file, "memory", reason));
+            }
             return match self.parameters {
                 0 => Err(ModelError::field(file, "parameters", "missing")),
                 _ => Ok(()),
@@ -171,6 +192,11 @@ impl VariantCard {
         };
         let header = onnx::read_header(file, &self.weights)?;
         spec.complete(file, &header)?;
+        if let Some(memory) = &self.memory
+            && memory.engine == onnx::engine_of(spec)
+        {
+            spec.bytes = spec.bytes.max(memory.bytes);
+        }
         spec.check_batch(file, self.max_batch)?;
         if (self.stages, self.exits.len()) != (1, 1) {
             let reason = "an ONNX graph is one stage with one exit";
@@ -188,7 +214,11 @@ impl VariantCard {
 
     fn check(&self, file: &Path) -> Result<(), ModelError> {
         if self.max_batch == 0 {
-            return Err(ModelError::field(file, "max_batch", "must be at least 1"));
+            return Err(ModelError::field(
+                file,
+                "max_batch",
+                "0, must be at least 1",
+            ));
         }
         self.architecture.check().map_err(|bad| {
             ModelError::field(file, format!("architecture.{}", bad.field), bad.reason)
@@ -203,6 +233,9 @@ impl VariantCard {
         if found != needed {
             let reason = format!("after stages {found:?}, the architecture has {needed:?}");
             return Err(ModelError::field(file, "exits", reason));
+        }
+        if let Some(quality) = &self.quality {
+            quality.check(file, self.architecture.task(), self.quality_unknown)?;
         }
         let classes = self.architecture.classes();
         for (i, exit) in self.exits.iter().enumerate() {

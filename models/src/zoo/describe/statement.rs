@@ -134,6 +134,8 @@ impl Statement {
                 confusion: Vec::new(),
             }],
             quality_unknown: self.quality.is_none(),
+            memory: None,
+            quality: None,
             provenance: Provenance {
                 command: self.command.clone(),
                 seed: 0,

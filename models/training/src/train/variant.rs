@@ -89,6 +89,8 @@ pub(super) fn train(
         inputs: inputs.map(|names| names.iter().map(|&name| name.to_owned()).collect()),
         exits: cards::exits(model.exits(), &confusions),
         quality_unknown: false,
+        memory: None,
+        quality: None,
         provenance: provenance(run, schedule, &recipe.mix, parent),
         architecture: recipe.architecture.clone(),
     };

@@ -34,7 +34,7 @@ fn test_bed() -> Catalog {
 /// Adds a placed request that arrived now.
 fn placed(mut window: raw::Window, app: u32, id: u64, state: u8) -> raw::Window {
     let slo_us = [1_000_000, 50_000][app as usize];
-    let placed = &mut window.placed;
+    let placed = window.placed.get_or_insert_with(super::no_rows);
     placed.id.push(id);
     placed.app.push(app);
     placed.arrival.push(window.now);
@@ -128,10 +128,9 @@ fn a_long_task_runs_in_slices_and_shorter_tasks_pass() {
         arrival: vec![second.now],
         deadline: vec![second.now + 1_000_000],
         priority: vec![0],
-        min_accuracy: vec![0.0],
-        ..second.requests.clone()
+        min_quality: vec![0.0],
     };
-    second.requests = late.clone();
+    second.requests = Some(late);
     second.now = policy.due_us;
     second.workers.busy_until[0] = second.now + 20_000;
     let held = run(&mut policy, &catalog, &second);
@@ -139,30 +138,33 @@ fn a_long_task_runs_in_slices_and_shorter_tasks_pass() {
     // A short task passes both.
     let mut third = second.clone();
     third.now = policy.due_us;
-    third.requests.id = vec![2, 3];
-    third.requests.app = vec![0, 1];
-    third.requests.arrival = vec![second.now, third.now];
-    third.requests.deadline = vec![second.now + 1_000_000, third.now + 50_000];
-    third.requests.priority = vec![0, 0];
-    third.requests.min_accuracy = vec![0.0, 0.0];
+    third.requests = Some(raw::Requests {
+        id: vec![2, 3],
+        app: vec![0, 1],
+        arrival: vec![second.now, third.now],
+        deadline: vec![second.now + 1_000_000, third.now + 50_000],
+        priority: vec![0, 0],
+        min_quality: vec![0.0, 0.0],
+    });
     let passes = run(&mut policy, &catalog, &third);
     assert_eq!(stages(&passes), [(3, (0, 1))]);
     // The slice has ended: its task continues before the other begins.
     let mut fourth = idle.build();
     fourth.now = third.now + 1;
-    fourth.requests = late;
-    fourth.requests.id = vec![1, 2];
-    fourth.requests.app = vec![0, 0];
-    fourth.requests.arrival = vec![1_000_000; 2];
-    fourth.requests.deadline = vec![2_000_000; 2];
-    fourth.requests.priority = vec![0, 0];
-    fourth.requests.min_accuracy = vec![0.0, 0.0];
-    fourth.requests.progress = vec![raw::Progress {
+    fourth.requests = Some(raw::Requests {
+        id: vec![1, 2],
+        app: vec![0, 0],
+        arrival: vec![1_000_000; 2],
+        deadline: vec![2_000_000; 2],
+        priority: vec![0, 0],
+        min_quality: vec![0.0, 0.0],
+    });
+    fourth.progress = Some(vec![raw::Progress {
         index: 0,
         worker: 0,
         variant: 0,
         stages_run: 1,
-    }];
+    }]);
     fourth.workers.parked[0] = 1;
     let goes_on = run(&mut policy, &catalog, &fourth);
     assert_eq!(stages(&goes_on), [(1, (1, 2))]);
@@ -200,8 +202,8 @@ fn slice_mode_with_benefit_stays_on() {
     // The first slice runs for 20 ms more, 80 ms follow: the short task ends at 30 ms instead of
     // 110.
     let mut window = placed(idle.busy(0, 0, 20_000).request("short").build(), 0, 1, 2);
-    window.placed.id[0] = 1;
-    window.requests.id[0] = 2;
+    window.placed.as_mut().unwrap().id[0] = 1;
+    window.requests.as_mut().unwrap().id[0] = 2;
     window.now = policy.due_us;
     window.workers.busy_until[0] = window.now + 20_000;
     let decisions = run(&mut policy, &catalog, &window);

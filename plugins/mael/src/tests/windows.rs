@@ -6,7 +6,7 @@ use super::*;
 
 /// Adds a placed batch of one request.
 fn queue(window: &mut raw::Window, worker: u32, app: u32, id: u64, state: u8) {
-    let placed = &mut window.placed;
+    let placed = window.placed.get_or_insert_with(super::no_rows);
     placed.id.push(id);
     placed.app.push(app);
     placed.arrival.push(window.now);
@@ -155,7 +155,7 @@ fn the_setting_model_and_min_accuracy_choose_the_variant() {
     };
     assert_eq!(variant("{}", &window), 1);
     assert_eq!(variant(r#"{"model": "fast"}"#, &window), 0);
-    let wants = window.min_accuracy(0.8);
+    let wants = window.min_quality(0.8);
     assert_eq!(variant(r#"{"model": "fast"}"#, &wants), 1);
 }
 
@@ -177,7 +177,7 @@ fn replan_maps_queued_tasks_again() {
         .queued(1, 1, 90_000)
         .busy(2, 0, 500_000);
     let mut window = later.request("short").build();
-    window.requests.id[0] = 2;
+    window.requests.as_mut().unwrap().id[0] = 2;
     queue(&mut window, 1, 1, 89, 2);
     queue(&mut window, 1, 0, 1, 1);
     let moved = run(&mut policy, &catalog, &window);

@@ -64,17 +64,14 @@ fn arrivals_of_a_slot_are_counted_over_all_its_windows() {
     let mut policy = policy(&catalog, "{}");
     let ended = |now_us, count| {
         let mut window = WindowBuilder::new(&catalog).now_us(now_us).build();
-        window.completions = vec![
-            raw::Completion {
-                id: 1,
-                app: 0,
-                outcome: raw::Outcome::InTime,
-                variant: None,
-                exit: None,
-                latency: 1,
-            };
-            count
-        ];
+        window.completions = Some(raw::Completions {
+            id: vec![1; count],
+            app: vec![0; count],
+            outcome: vec![raw::Outcome::InTime; count],
+            variant: vec![u32::MAX; count],
+            exit: vec![u32::MAX; count],
+            latency: vec![1; count],
+        });
         window
     };
     run(&mut policy, &catalog, &ended(1_000_000, 0));

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use ppo_router_net::{Decision, Kind, Layout};
 use serde::{Deserialize, Serialize};
-use switchyard_core::catalog::{App, Catalog, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{
+    App, Capabilities, Catalog, Exit, Late, Penalty, Task, Variant, WorkerSpec,
+};
 use switchyard_core::ids::{AppId, ExitId, KindId, VariantId, WorkerId};
 use switchyard_core::plan::{Lane, Plan, Route};
 use switchyard_core::profile::{Profile, ProfileRow};
@@ -228,6 +230,7 @@ impl TestBed {
             }],
             memory_bytes: 1,
             max_batch: self.largest_batch(),
+            quality_unknown: false,
         };
         let rows = (0..).map(VariantId).zip(&self.models);
         let rows = rows.flat_map(|(variant, model)| {
@@ -248,11 +251,14 @@ impl TestBed {
             memory_bytes: self.models.len() as u64,
             queue_max: 1,
             parked_max: 0,
+            can: Capabilities::ALL,
+            transfer: Micros::ZERO,
         };
         Catalog {
             generation: 1,
             apps: vec![App {
                 name: "images".to_owned(),
+                task: Task::Classify,
                 classes: vec!["image".to_owned()],
                 slo: Micros(self.drops_after_us.unwrap_or(self.deadline_us)),
                 penalty: Penalty::Step,

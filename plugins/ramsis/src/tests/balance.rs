@@ -78,9 +78,9 @@ fn requests_join_the_shortest_queue_if_the_tables_say_so() {
     );
     assert_eq!(first.len(), 3);
     let next = busy(&catalog, 5).build();
-    let ids: Vec<u64> = next.requests.id.iter().map(|id| id + 3).collect();
     let mut window = next.clone();
-    window.requests.id.clone_from(&ids);
+    let requests = window.requests.as_mut().unwrap();
+    requests.id.iter_mut().for_each(|id| *id += 3);
     run(&mut policy, &catalog, &window);
     assert_eq!(owned(&policy, 5), [0, 1, 2, 0, 1]);
     // The last worker becomes idle and takes its request; the next requests join it, then the
@@ -91,13 +91,14 @@ fn requests_join_the_shortest_queue_if_the_tables_say_so() {
     assert_eq!(decided[0].0, 2);
     remove(&mut window, 6);
     window.workers.running_variant[2] = 0;
+    let requests = window.requests.as_mut().unwrap();
     for id in [9, 10, 11] {
-        window.requests.id.push(id);
-        window.requests.app.push(0);
-        window.requests.arrival.push(window.now);
-        window.requests.deadline.push(window.now + 100_000);
-        window.requests.priority.push(0);
-        window.requests.min_accuracy.push(0.0);
+        requests.id.push(id);
+        requests.app.push(0);
+        requests.arrival.push(window.now);
+        requests.deadline.push(window.now + 100_000);
+        requests.priority.push(0);
+        requests.min_quality.push(0.0);
     }
     run(&mut policy, &catalog, &window);
     // Waiting and running: 3, 3 and 1 before; with 3 each the first worker is next.
@@ -123,7 +124,7 @@ fn an_arrival_counts_the_workers_that_were_busy_then() {
         let mut policy = policy.clone();
         let window = WindowBuilder::new(&catalog).now_us(1_060_000);
         let mut window = window.request("image").age_us(age_us).busy(0, 1, 1).build();
-        window.requests.id = vec![3];
+        window.requests.as_mut().unwrap().id = vec![3];
         run(&mut policy, &catalog, &window);
         owned(&policy, 1)
     };

@@ -129,12 +129,12 @@ pub(super) fn remove(
     window: &mut switchyard_sdk::bindings::exports::switchyard::policy::scheduling::Window,
     id: u64,
 ) {
-    let requests = &mut window.requests;
+    let requests = window.requests.as_mut().unwrap();
     let at = requests.id.iter().position(|&other| other == id).unwrap();
     requests.id.remove(at);
     requests.app.remove(at);
     requests.arrival.remove(at);
     requests.deadline.remove(at);
     requests.priority.remove(at);
-    requests.min_accuracy.remove(at);
+    requests.min_quality.remove(at);
 }

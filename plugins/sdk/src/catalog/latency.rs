@@ -14,7 +14,14 @@ pub(crate) struct LatencyTable {
     variant_ranges: Vec<(usize, u32)>,
     /// Start and length in `values`.
     ranges: Vec<(u32, u32)>,
+    /// Latencies in microseconds, kind by kind.
     values: Vec<u64>,
+    /// `values` as profiled, once they are multiplied by a slowdown; empty before.
+    profiled: Vec<u64>,
+    /// Where each kind's values end.
+    kind_ends: Vec<usize>,
+    /// By kind, the slowdown that `values` contain; empty: none.
+    slowdown: Vec<f64>,
     /// Per (kind, variant), in microseconds.
     loads: Vec<u64>,
 }
@@ -54,8 +61,31 @@ impl LatencyTable {
                 let points = equal_range(&points, (kind, v), |point| (point.kind, point.variant));
                 table.add_variant(variant, points);
             }
+            table.kind_ends.push(table.values.len());
         }
         table
+    }
+
+    /// Multiplies the profiled latencies of each kind by its slowdown; without an entry by 1.
+    pub(crate) fn follow(&mut self, slowdown: &[f64]) {
+        if slowdown == self.slowdown {
+            return;
+        }
+        if self.profiled.is_empty() {
+            self.profiled.clone_from(&self.values);
+        }
+        self.slowdown.clear();
+        self.slowdown.extend_from_slice(slowdown);
+        let mut start = 0;
+        for (kind, &end) in self.kind_ends.iter().enumerate() {
+            let factor = slowdown.get(kind).copied().unwrap_or(1.0);
+            let profiled = &self.profiled[start..end];
+            for (value, &profiled) in self.values[start..end].iter_mut().zip(profiled) {
+                // Exact below 2^53 us; the host rounds down too.
+                *value = (profiled as f64 * factor) as u64;
+            }
+            start = end;
+        }
     }
 
     /// Latencies of one range by batch, empty if it was not measured.
@@ -196,4 +226,38 @@ fn interpolate(points: &[LatencyPoint], batch: u32) -> Option<u64> {
     } else {
         low - (low - high) * into / span
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+    use switchyard_core::estimate::Slowdown;
+    use switchyard_core::time::Micros;
+
+    use crate::ids::{ExitId, VariantId, WorkerId};
+    use crate::testing::CatalogBuilder;
+
+    proptest! {
+        #[test]
+        fn a_followed_latency_is_the_hosts(latency_us in 1u64..10_000_000, part in 512u32..8_192) {
+            let slowdown = Slowdown::between(Micros(1_024), Micros(u64::from(part)));
+            let mut catalog = CatalogBuilder::new()
+                .app("a", &["x"])
+                .variant("v", &[0.9])
+                .latency_at(1, latency_us)
+                .worker_of("one", "slow")
+                .worker_of("two", "as-profiled")
+                .build();
+            let of = |catalog: &crate::Catalog, worker| {
+                catalog.latency_us(WorkerId(worker), VariantId(0), ExitId(0), 1).unwrap()
+            };
+            catalog.follow(Some(&[slowdown.ratio(), 1.0]));
+            prop_assert_eq!(of(&catalog, 0), slowdown.of(Micros(latency_us)).0);
+            prop_assert_eq!(of(&catalog, 1), latency_us);
+            catalog.follow(None);
+            prop_assert_eq!(of(&catalog, 0), latency_us);
+        }
+    }
 }

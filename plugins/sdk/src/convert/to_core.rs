@@ -1,6 +1,7 @@
 //! From the contract's types to the core's.
 
 use switchyard_core::catalog as core;
+use switchyard_core::cost::Cost;
 use switchyard_core::ids::{AppId, BatchId, ExitId, KindId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Lane, Plan, Route};
 use switchyard_core::policy::{Description, Triggers, WindowFields};
@@ -9,6 +10,10 @@ use switchyard_core::time::{Micros, Time};
 use switchyard_core::window as to;
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
+use crate::catalog::UNKNOWN_QUALITY;
+
+/// The class of an app that does not classify.
+const ANY_CLASS: &str = "any";
 
 pub(crate) fn description(described: raw::Description) -> Description {
     let (on, wants) = (described.on, described.wants);
@@ -25,10 +30,10 @@ pub(crate) fn description(described: raw::Description) -> Description {
             evidence: on.contains(raw::Events::EVIDENCE),
         },
         wants: WindowFields {
-            evidence: wants.contains(raw::Sights::EVIDENCE),
-            completions: wants.contains(raw::Sights::COMPLETIONS),
-            placed: wants.contains(raw::Sights::PLACED),
-            residents: wants.contains(raw::Sights::RESIDENTS),
+            evidence: wants.contains(raw::WindowFields::EVIDENCE),
+            completions: wants.contains(raw::WindowFields::COMPLETIONS),
+            placed: wants.contains(raw::WindowFields::PLACED),
+            residents: wants.contains(raw::WindowFields::RESIDENTS),
         },
     }
 }
@@ -100,15 +105,16 @@ pub(crate) fn catalog(catalog: &raw::Catalog) -> core::Catalog {
 fn app(app: &raw::App) -> core::App {
     core::App {
         name: app.name.clone(),
-        classes: app.classes.clone(),
+        task: task(app.task),
+        classes: of_classes(app, &app.classes, || ANY_CLASS.to_owned()),
         slo: Micros(app.slo),
         penalty: match app.penalty {
             raw::Penalty::Step => core::Penalty::Step,
             raw::Penalty::Linear => core::Penalty::Linear,
             raw::Penalty::Sigmoid => core::Penalty::Sigmoid,
         },
-        prior: app.prior.clone(),
-        frequencies: app.frequencies.clone(),
+        prior: of_classes(app, &app.prior, || 1.0),
+        frequencies: of_classes(app, &app.frequencies, || 1.0),
         sneakpeek: app.sneakpeek.as_ref().map(|model| core::SneakPeekModel {
             neighbours: model.neighbours,
             accuracy: model.accuracy,
@@ -123,13 +129,37 @@ fn app(app: &raw::App) -> core::App {
     }
 }
 
+fn task(task: raw::Task) -> core::Task {
+    match task {
+        raw::Task::Classify => core::Task::Classify,
+        raw::Task::Embed => core::Task::Embed,
+        raw::Task::Regress => core::Task::Regress,
+        raw::Task::Score => core::Task::Score,
+        raw::Task::Tensors => core::Task::Tensors,
+    }
+}
+
+/// The core gives an app that does not classify a single class.
+fn of_classes<T: Clone>(app: &raw::App, list: &[T], single: impl Fn() -> T) -> Vec<T> {
+    match app.task {
+        raw::Task::Classify => list.to_vec(),
+        _ => vec![single()],
+    }
+}
+
 fn variant(variant: &raw::ModelVariant) -> core::Variant {
-    let exits = variant.exits.iter().map(|exit| core::Exit {
-        name: exit.name.clone(),
-        after_stage: exit.after_stage,
-        accuracy: exit.accuracy,
-        recall: exit.recall.clone(),
-        confusion: None,
+    let exits = variant.exits.iter().map(|exit| {
+        let quality = exit.quality.unwrap_or(UNKNOWN_QUALITY);
+        core::Exit {
+            name: exit.name.clone(),
+            after_stage: exit.after_stage,
+            accuracy: quality,
+            recall: match &exit.recall[..] {
+                [] => vec![quality],
+                recall => recall.to_vec(),
+            },
+            confusion: None,
+        }
     });
     core::Variant {
         name: variant.name.clone(),
@@ -138,6 +168,7 @@ fn variant(variant: &raw::ModelVariant) -> core::Variant {
         exits: exits.collect(),
         memory_bytes: variant.memory_bytes,
         max_batch: variant.max_batch,
+        quality_unknown: variant.exits.iter().any(|exit| exit.quality.is_none()),
     }
 }
 
@@ -148,6 +179,12 @@ fn worker(worker: &raw::Worker) -> core::WorkerSpec {
         memory_bytes: worker.memory_bytes,
         queue_max: worker.queue_max,
         parked_max: worker.parked_max,
+        can: core::Capabilities {
+            stage_ranges: worker.can.contains(raw::Capabilities::STAGE_RANGES),
+            exits: worker.can.contains(raw::Capabilities::EXITS),
+            parking: worker.can.contains(raw::Capabilities::PARKING),
+        },
+        transfer: Micros(worker.transfer),
     }
 }
 
@@ -172,9 +209,11 @@ fn load_row(row: &raw::LoadRow) -> LoadRow {
     }
 }
 
-/// A window.
+/// A window. The core's slowdowns are fixed-point numbers that only its own estimates make, so it has
+/// none.
 pub(crate) fn window(window: &raw::Window) -> to::Window {
-    let residents = window.residents.iter().map(|resident| to::Resident {
+    let residents = window.residents.iter().flatten();
+    let residents = residents.map(|resident| to::Resident {
         worker: WorkerId(resident.worker),
         variant: VariantId(resident.variant),
     });
@@ -182,14 +221,17 @@ pub(crate) fn window(window: &raw::Window) -> to::Window {
         id: window.id,
         now: Time(window.now),
         because: causes(window.because),
-        requests: requests(&window.requests),
+        requests: requests(window),
         workers: workers(&window.workers),
-        placed: placed(&window.placed),
+        placed: window.placed.as_ref().map(placed).unwrap_or_default(),
         residents: residents.collect(),
         arrival_rate: window.arrival_rate.clone(),
-        // No part of the contract.
         slowdown: Vec::new(),
-        completions: window.completions.iter().map(completion).collect(),
+        completions: window
+            .completions
+            .as_ref()
+            .map(completions)
+            .unwrap_or_default(),
     }
 }
 
@@ -202,28 +244,40 @@ fn causes(because: raw::Causes) -> to::Causes {
         evidence: because.contains(raw::Causes::EVIDENCE),
         wake: because.contains(raw::Causes::WAKE),
         changed: because.contains(raw::Causes::CHANGED),
+        workers: because.contains(raw::Causes::WORKERS),
     }
 }
 
-fn requests(requests: &raw::Requests) -> to::Requests {
-    let progress = requests.progress.iter().map(|parked| to::RequestProgress {
-        index: parked.index,
-        worker: WorkerId(parked.worker),
-        variant: VariantId(parked.variant),
-        stages_run: parked.stages_run,
-    });
-    to::Requests {
-        id: requests.id.clone(),
-        app: requests.app.clone(),
-        arrival: requests.arrival.clone(),
-        deadline: requests.deadline.clone(),
-        priority: requests.priority.clone(),
-        min_accuracy: requests.min_accuracy.clone(),
-        progress: progress.collect(),
-        costs: Vec::new(),
-        evidence_index: requests.evidence_index.clone(),
-        evidence_counts: requests.evidence_counts.clone(),
+fn requests(window: &raw::Window) -> to::Requests {
+    let mut made = to::Requests::default();
+    if let Some(requests) = &window.requests {
+        made.id.clone_from(&requests.id);
+        made.app.clone_from(&requests.app);
+        made.arrival.clone_from(&requests.arrival);
+        made.deadline.clone_from(&requests.deadline);
+        made.priority.clone_from(&requests.priority);
+        made.min_accuracy.clone_from(&requests.min_quality);
     }
+    let progress = window.progress.iter().flatten();
+    made.progress
+        .extend(progress.map(|parked| to::RequestProgress {
+            index: parked.index,
+            worker: WorkerId(parked.worker),
+            variant: VariantId(parked.variant),
+            stages_run: parked.stages_run,
+        }));
+    let costs = (0u32..).zip(window.cost.iter().flatten());
+    let costs = costs.map(|(index, &cost)| to::RequestCost {
+        index,
+        cost: Cost::from_f64(f64::from(cost)),
+    });
+    made.costs
+        .extend(costs.filter(|cost| cost.cost != Cost::ONE));
+    if let Some(evidence) = &window.evidence {
+        made.evidence_index.clone_from(&evidence.index);
+        made.evidence_counts.clone_from(&evidence.counts);
+    }
+    made
 }
 
 fn workers(workers: &raw::Workers) -> to::Workers {
@@ -235,7 +289,9 @@ fn workers(workers: &raw::Workers) -> to::Workers {
         queued: workers.queued.clone(),
         parked: workers.parked.clone(),
         free_memory: workers.free_memory.clone(),
-        up: workers.up.clone(),
+        up: workers.up.iter().map(|&up| u8::from(up != 0)).collect(),
+        // Unknown while the worker is away.
+        incarnation: workers.up.iter().map(|&up| up.max(1)).collect(),
     }
 }
 
@@ -252,11 +308,12 @@ fn placed(placed: &raw::Placed) -> to::Placed {
     }
 }
 
-fn completion(completion: &raw::Completion) -> to::Completion {
-    to::Completion {
-        id: RequestId(completion.id),
-        app: AppId(completion.app),
-        end: match completion.outcome {
+fn completions(ended: &raw::Completions) -> Vec<to::Completion> {
+    let some = |position: u32| Some(position).filter(|&position| position != u32::MAX);
+    let rows = (0..ended.id.len()).map(|i| to::Completion {
+        id: RequestId(ended.id[i]),
+        app: AppId(ended.app[i]),
+        end: match ended.outcome[i] {
             raw::Outcome::InTime => to::End::InTime,
             raw::Outcome::Late => to::End::Late,
             raw::Outcome::Rejected => to::End::Rejected,
@@ -264,10 +321,11 @@ fn completion(completion: &raw::Completion) -> to::Completion {
             raw::Outcome::Failed => to::End::Failed,
             raw::Outcome::Cancelled => to::End::Cancelled,
         },
-        variant: completion.variant.map(VariantId),
-        exit: completion.exit.map(ExitId),
-        latency: Micros(completion.latency),
-    }
+        variant: some(ended.variant[i]).map(VariantId),
+        exit: some(ended.exit[i]).map(ExitId),
+        latency: Micros(ended.latency[i]),
+    });
+    rows.collect()
 }
 
 #[cfg(test)]
@@ -302,6 +360,7 @@ mod tests {
             .request("a")
             .evidence(&[5, 0])
             .request("a")
+            .cost(2.5)
             .parked(0, 0, 1)
             .busy(0, 0, 500)
             .queued(0, 1, 900)
@@ -309,13 +368,13 @@ mod tests {
             .resident(0, 0)
             .arrival_rate(0, 20.0)
             .build();
-        window.completions.push(raw::Completion {
-            id: 9,
-            app: 0,
-            outcome: raw::Outcome::Late,
-            variant: Some(0),
-            exit: None,
-            latency: 12,
+        window.completions = Some(raw::Completions {
+            id: vec![9],
+            app: vec![0],
+            outcome: vec![raw::Outcome::Late],
+            variant: vec![0],
+            exit: vec![u32::MAX],
+            latency: vec![12],
         });
         let mut back = to_raw::empty_window();
         to_raw::window(&super::window(&window), &mut back);

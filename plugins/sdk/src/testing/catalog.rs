@@ -1,7 +1,7 @@
 //! Catalogs line by line: each method describes the entry added last.
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
-use crate::catalog::{Catalog, Penalty};
+use crate::catalog::{Capabilities, Catalog, Penalty, Task};
 
 /// Builds a catalog. Methods that describe an app, a variant or a worker change the one
 /// added last.
@@ -46,6 +46,7 @@ impl CatalogBuilder {
     pub fn app(mut self, name: &str, classes: &[&str]) -> Self {
         self.raw.apps.push(raw::App {
             name: name.to_owned(),
+            task: Task::Classify,
             classes: classes.iter().map(|&class| class.to_owned()).collect(),
             slo: 100_000,
             penalty: Penalty::Sigmoid,
@@ -55,6 +56,14 @@ impl CatalogBuilder {
             drops_late: false,
         });
         self
+    }
+
+    /// An app that does not classify: 100 ms, sigmoid penalty. Its variants are
+    /// [`quality`](Self::quality) variants.
+    pub fn task_app(self, name: &str, task: Task) -> Self {
+        let mut made = self.app(name, &[]);
+        made.last_app().task = task;
+        made
     }
 
     /// The app's deadline from arrival.
@@ -105,6 +114,13 @@ impl CatalogBuilder {
             max_batch: 8,
         });
         self
+    }
+
+    /// A variant without recall: one stage, one exit, batches up to 8. None: its quality is unknown.
+    pub fn quality(self, name: &str, quality: Option<f64>) -> Self {
+        let mut made = self.variant(name, &[]);
+        made.last_variant().exits[0].quality = quality;
+        made
     }
 
     /// The variant's number of stages; its last exit moves along.
@@ -200,6 +216,8 @@ impl CatalogBuilder {
             memory_bytes: PLENTY,
             queue_max: 4,
             parked_max: 64,
+            can: Capabilities::all(),
+            transfer: 0,
         });
         self
     }
@@ -284,7 +302,7 @@ impl CatalogBuilder {
         raw::ModelExit {
             name: name.to_owned(),
             after_stage,
-            accuracy: crate::accuracy::expected(frequencies, recall),
+            quality: Some(crate::accuracy::expected(frequencies, recall)),
             recall: recall.to_vec(),
         }
     }

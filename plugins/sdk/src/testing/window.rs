@@ -2,6 +2,7 @@
 
 use crate::bindings::exports::switchyard::policy::scheduling as raw;
 use crate::catalog::Catalog;
+use crate::convert::to_raw;
 use crate::ids::VariantId;
 use crate::window::PlacedState;
 
@@ -25,7 +26,8 @@ struct RequestRow {
     arrival: u64,
     deadline: Option<u64>,
     priority: u32,
-    min_accuracy: f32,
+    min_quality: f32,
+    cost: f32,
     progress: Option<(u32, u32, u32)>,
     evidence: Option<Vec<u32>>,
 }
@@ -36,15 +38,12 @@ impl<'a> WindowBuilder<'a> {
     /// A window at 1 s on the host's clock, opened by an arrival.
     pub fn new(catalog: &'a Catalog) -> Self {
         let n = catalog.workers().len();
-        let free_memory = catalog
-            .workers()
-            .map(|worker| worker.memory_bytes)
-            .collect();
+        let workers = catalog.workers();
+        let free_memory = workers.map(|worker| worker.memory_bytes).collect();
         let window = raw::Window {
             id: 1,
             now: 1_000_000,
             because: raw::Causes::ARRIVAL,
-            requests: no_requests(),
             workers: raw::Workers {
                 busy_until: vec![0; n],
                 free_at: vec![0; n],
@@ -55,10 +54,8 @@ impl<'a> WindowBuilder<'a> {
                 free_memory,
                 up: vec![1; n],
             },
-            placed: nothing_placed(),
-            residents: Vec::new(),
             arrival_rate: vec![0.0; catalog.apps().len()],
-            completions: Vec::new(),
+            ..to_raw::empty_window()
         };
         Self {
             catalog,
@@ -104,7 +101,8 @@ impl<'a> WindowBuilder<'a> {
             arrival,
             deadline: None,
             priority: 0,
-            min_accuracy: 0.0,
+            min_quality: 0.0,
+            cost: 1.0,
             progress: None,
             evidence: None,
         }));
@@ -128,9 +126,25 @@ impl<'a> WindowBuilder<'a> {
         self.describe(|row| row.priority = priority)
     }
 
-    /// Least accuracy that the client asks for.
-    pub fn min_accuracy(self, accuracy: f32) -> Self {
-        self.describe(|row| row.min_accuracy = accuracy)
+    /// Least quality that the client asks for.
+    pub fn min_quality(self, quality: f32) -> Self {
+        self.describe(|row| row.min_quality = quality)
+    }
+
+    /// The cost of the request in rows of the profile; 1 by default.
+    pub fn cost(self, rows: f32) -> Self {
+        self.describe(|row| row.cost = rows)
+    }
+
+    /// Observed over profiled latency of a kind of workers; 1 for the others.
+    ///
+    /// # Panics
+    /// The catalog has no such kind.
+    pub fn slowdown(mut self, kind: usize, ratio: f64) -> Self {
+        let kinds = self.catalog.kinds();
+        let by_kind = self.window.slowdown.get_or_insert_with(|| vec![1.0; kinds]);
+        by_kind[kind] = ratio;
+        self
     }
 
     /// The labels of the neighbours, one count per class.
@@ -176,7 +190,11 @@ impl<'a> WindowBuilder<'a> {
         age_us: u64,
     ) -> Self {
         let app = self.catalog.variant(VariantId(variant)).app();
-        let (arrival, placed) = (self.window.now - age_us, &mut self.window.placed);
+        let arrival = self.window.now - age_us;
+        let placed = self
+            .window
+            .placed
+            .get_or_insert_with(to_raw::nothing_placed);
         placed.id.push(1_000 + placed.id.len() as u64);
         placed.app.push(app.0);
         placed.arrival.push(arrival);
@@ -206,9 +224,8 @@ impl<'a> WindowBuilder<'a> {
 
     /// The worker holds a variant.
     pub fn resident(mut self, worker: u32, variant: u32) -> Self {
-        self.window
-            .residents
-            .push(raw::Resident { worker, variant });
+        let residents = self.window.residents.get_or_insert_default();
+        residents.push(raw::Resident { worker, variant });
         self
     }
 
@@ -225,9 +242,16 @@ impl<'a> WindowBuilder<'a> {
     /// The window.
     pub fn build(mut self) -> raw::Window {
         self.requests.sort_by_key(|row| row.arrival);
-        let columns = &mut self.window.requests;
+        let window = &mut self.window;
+        if !self.requests.is_empty() {
+            window.requests = Some(to_raw::no_requests());
+        }
+        if self.requests.iter().any(|row| row.cost != 1.0) {
+            window.cost = Some(self.requests.iter().map(|row| row.cost).collect());
+        }
         for (index, row) in (0u32..).zip(self.requests) {
             let slo = self.catalog.app(crate::AppId(row.app)).slo;
+            let columns = window.requests.get_or_insert_with(to_raw::no_requests);
             columns.id.push(row.id);
             columns.app.push(row.app);
             columns.arrival.push(row.arrival);
@@ -235,9 +259,9 @@ impl<'a> WindowBuilder<'a> {
                 .deadline
                 .push(row.deadline.unwrap_or(row.arrival + slo));
             columns.priority.push(row.priority);
-            columns.min_accuracy.push(row.min_accuracy);
+            columns.min_quality.push(row.min_quality);
             if let Some((worker, variant, stages_run)) = row.progress {
-                columns.progress.push(raw::Progress {
+                window.progress.get_or_insert_default().push(raw::Progress {
                     index,
                     worker,
                     variant,
@@ -245,8 +269,12 @@ impl<'a> WindowBuilder<'a> {
                 });
             }
             if let Some(counts) = row.evidence {
-                columns.evidence_index.push(index);
-                columns.evidence_counts.extend(counts);
+                let evidence = window.evidence.get_or_insert_with(|| raw::Evidence {
+                    index: Vec::new(),
+                    counts: Vec::new(),
+                });
+                evidence.index.push(index);
+                evidence.counts.extend(counts);
             }
         }
         self.window
@@ -259,35 +287,10 @@ impl<'a> WindowBuilder<'a> {
     }
 }
 
-fn no_requests() -> raw::Requests {
-    raw::Requests {
-        id: Vec::new(),
-        app: Vec::new(),
-        arrival: Vec::new(),
-        deadline: Vec::new(),
-        priority: Vec::new(),
-        min_accuracy: Vec::new(),
-        progress: Vec::new(),
-        evidence_index: Vec::new(),
-        evidence_counts: Vec::new(),
-    }
-}
-
-fn nothing_placed() -> raw::Placed {
-    raw::Placed {
-        id: Vec::new(),
-        app: Vec::new(),
-        arrival: Vec::new(),
-        deadline: Vec::new(),
-        worker: Vec::new(),
-        variant: Vec::new(),
-        batch: Vec::new(),
-        state: Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use crate::testing::{CatalogBuilder, WindowBuilder};
 
     #[test]
@@ -307,11 +310,12 @@ mod tests {
             .request("a")
             .build();
         let now = window.now;
-        assert_eq!(window.requests.id, [1, 2, 3, 4]);
+        let requests = window.requests.as_ref().unwrap();
+        assert_eq!(requests.id, [1, 2, 3, 4]);
         let deadlines = [now + 50, now + 150, now + 150, now + 100_000];
-        assert_eq!(window.requests.deadline, deadlines);
+        assert_eq!(requests.deadline, deadlines);
         assert_eq!(window.workers.parked, [2]);
-        let parked = window.requests.progress.iter().map(|p| p.index);
+        let parked = window.progress.iter().flatten().map(|p| p.index);
         assert_eq!(parked.collect::<Vec<_>>(), [1, 2]);
     }
 }

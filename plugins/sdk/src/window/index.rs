@@ -33,10 +33,12 @@ impl Index {
     /// that is not there. A host does not send such windows.
     pub fn fill(&mut self, catalog: &Catalog, window: &raw::Window) -> Result<(), String> {
         check_lengths(catalog, window)?;
-        self.fill_apps(catalog, &window.requests)?;
-        self.fill_progress(&window.requests);
-        self.fill_evidence(catalog, &window.requests)?;
-        self.fill_residents(catalog, &window.residents);
+        let apps = window.requests.as_ref().map(|requests| &*requests.app);
+        let apps = apps.unwrap_or_default();
+        self.fill_apps(catalog, apps)?;
+        self.fill_progress(apps.len(), window.progress.as_deref().unwrap_or_default());
+        self.fill_evidence(catalog, apps, window.evidence.as_ref())?;
+        self.fill_residents(catalog, window.residents.as_deref().unwrap_or_default());
         Ok(())
     }
 
@@ -68,10 +70,10 @@ impl Index {
     }
 
     /// A counting sort by app, stable, so that arrival order is kept.
-    fn fill_apps(&mut self, catalog: &Catalog, requests: &raw::Requests) -> Result<(), String> {
+    fn fill_apps(&mut self, catalog: &Catalog, apps: &[u32]) -> Result<(), String> {
         self.ends.clear();
         self.ends.resize(catalog.apps().len(), 0);
-        for &app in &requests.app {
+        for &app in apps {
             let count = self.ends.get_mut(app as usize);
             *count.ok_or_else(|| format!("window: requests.app: there is no app {app}"))? += 1;
         }
@@ -82,8 +84,8 @@ impl Index {
             *end = start - *end;
         }
         self.by_app.clear();
-        self.by_app.resize(requests.app.len(), 0);
-        for (position, &app) in (0u32..).zip(&requests.app) {
+        self.by_app.resize(apps.len(), 0);
+        for (position, &app) in (0u32..).zip(apps) {
             let next = &mut self.ends[app as usize];
             self.by_app[*next as usize] = position;
             *next += 1;
@@ -91,35 +93,39 @@ impl Index {
         Ok(())
     }
 
-    fn fill_progress(&mut self, requests: &raw::Requests) {
+    fn fill_progress(&mut self, requests: usize, progress: &[raw::Progress]) {
         self.progress.clear();
-        if !requests.progress.is_empty() {
-            self.progress.resize(requests.id.len(), NONE);
+        if !progress.is_empty() {
+            self.progress.resize(requests, NONE);
         }
-        for (at, progress) in (0u32..).zip(&requests.progress) {
+        for (at, progress) in (0u32..).zip(progress) {
             if let Some(slot) = self.progress.get_mut(progress.index as usize) {
                 *slot = at;
             }
         }
     }
 
-    fn fill_evidence(&mut self, catalog: &Catalog, requests: &raw::Requests) -> Result<(), String> {
+    fn fill_evidence(
+        &mut self,
+        catalog: &Catalog,
+        apps: &[u32],
+        evidence: Option<&raw::Evidence>,
+    ) -> Result<(), String> {
         self.evidence.clear();
-        if !requests.evidence_index.is_empty() {
-            self.evidence.resize(requests.id.len(), NONE);
-        }
+        let Some(evidence) = evidence else {
+            return Ok(());
+        };
+        self.evidence.resize(apps.len(), NONE);
         let mut start = 0;
-        for &request in &requests.evidence_index {
-            let Some(&app) = requests.app.get(request as usize) else {
-                return Err(format!(
-                    "window: requests.evidence-index: no request {request}"
-                ));
+        for &request in &evidence.index {
+            let Some(&app) = apps.get(request as usize) else {
+                return Err(format!("window: evidence.index: no request {request}"));
             };
             self.evidence[request as usize] = start;
             start += catalog.app(AppId(app)).classes.len() as u32;
         }
-        if start as usize != requests.evidence_counts.len() {
-            return Err("window: requests.evidence-counts: not one count per class".to_owned());
+        if start as usize != evidence.counts.len() {
+            return Err("window: evidence.counts: not one count per class".to_owned());
         }
         Ok(())
     }
@@ -142,19 +148,25 @@ impl Index {
 
 /// The views index all columns alike.
 fn check_lengths(catalog: &Catalog, window: &raw::Window) -> Result<(), String> {
-    let (r, w, p) = (&window.requests, &window.workers, &window.placed);
     let equal = |name, len: usize, lens: &[usize]| match lens.iter().all(|&l| l == len) {
         true => Ok(()),
         false => Err(format!("window: {name}: columns of unequal length")),
     };
-    let requests = [
-        r.app.len(),
-        r.arrival.len(),
-        r.deadline.len(),
-        r.priority.len(),
-        r.min_accuracy.len(),
-    ];
-    equal("requests", r.id.len(), &requests)?;
+    let pending = window.requests.as_ref().map_or(0, |r| r.id.len());
+    if let Some(r) = &window.requests {
+        let columns = [
+            r.app.len(),
+            r.arrival.len(),
+            r.deadline.len(),
+            r.priority.len(),
+            r.min_quality.len(),
+        ];
+        equal("requests", pending, &columns)?;
+    }
+    if let Some(costs) = &window.cost {
+        equal("cost", pending, &[costs.len()])?;
+    }
+    let w = &window.workers;
     let workers = [
         w.busy_until.len(),
         w.free_at.len(),
@@ -166,6 +178,19 @@ fn check_lengths(catalog: &Catalog, window: &raw::Window) -> Result<(), String> 
         w.up.len(),
     ];
     equal("workers", catalog.workers().len(), &workers)?;
+    if let Some(c) = &window.completions {
+        let completions = [
+            c.app.len(),
+            c.outcome.len(),
+            c.variant.len(),
+            c.exit.len(),
+            c.latency.len(),
+        ];
+        equal("completions", c.id.len(), &completions)?;
+    }
+    let Some(p) = &window.placed else {
+        return Ok(());
+    };
     let placed = [
         p.app.len(),
         p.arrival.len(),

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use switchyard_core::catalog::{App, Exit, Late, Penalty, Variant, WorkerSpec};
+use switchyard_core::catalog::{App, Capabilities, Exit, Late, Penalty, Task, Variant, WorkerSpec};
 use switchyard_core::ids::{ExitId, KindId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
@@ -23,6 +23,7 @@ fn catalog() -> Catalog {
         }],
         memory_bytes: 1,
         max_batch,
+        quality_unknown: false,
     };
     let row = |variant, batch, ms| ProfileRow {
         kind: KindId(0),
@@ -39,6 +40,7 @@ fn catalog() -> Catalog {
         generation: 1,
         apps: vec![App {
             name: "image".to_owned(),
+            task: Task::Classify,
             classes: vec!["x".to_owned(), "y".to_owned()],
             slo: Micros::from_millis(100),
             penalty: Penalty::Step,
@@ -55,6 +57,8 @@ fn catalog() -> Catalog {
             memory_bytes: 100,
             queue_max: 4,
             parked_max: 0,
+            can: Capabilities::ALL,
+            transfer: Micros::ZERO,
         }],
         profile: Profile::new(0.95, rows, []),
     }

@@ -165,7 +165,7 @@ fn min_accuracy_holds_if_some_model_reaches_it() {
     // Only fast is in time with 12 ms, but the client asks for 0.85.
     let window = |least| {
         let window = WindowBuilder::new(&catalog).all_resident().request("heart");
-        window.slack_us(12_000).min_accuracy(least)
+        window.slack_us(12_000).min_quality(least)
     };
     assert_eq!(
         decide(&catalog, "{}", window(0.0)).batches,
@@ -339,4 +339,31 @@ fn exits_are_candidate_models() {
     );
     let decisions = decide(&catalog, r#"{"exits": false}"#, window);
     assert_eq!(decisions.batches[0].exit, Some(1));
+}
+
+#[test]
+fn an_app_without_classes_is_served_by_profiled_quality() {
+    use switchyard_sdk::catalog::Task;
+    // As `one_app`, but the app embeds: no recall, no prior.
+    let catalog = CatalogBuilder::new()
+        .task_app("embed", Task::Embed)
+        .quality("fast", Some(0.8))
+        .latency(10_000, 1_000)
+        .quality("slow", Some(0.9))
+        .latency(40_000, 2_000)
+        .worker("cpu")
+        .build();
+    let decided = |slack_us: i64| {
+        let window = WindowBuilder::new(&catalog).all_resident();
+        let window = window.request("embed").slack_us(slack_us);
+        decide(&catalog, "{}", window).batches
+    };
+    // The decisions of `takes_the_better_model_while_deadlines_allow`.
+    assert_eq!(decided(100_000), [batch(0, 1, &[1])]);
+    assert_eq!(decided(30_000), [batch(0, 0, &[1])]);
+    let said = switchyard_sdk::host::native::take_log();
+    assert!(
+        said.iter()
+            .any(|(_, line)| line.starts_with("app embed: no classes"))
+    );
 }

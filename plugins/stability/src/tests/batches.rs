@@ -135,7 +135,7 @@ fn the_load_time_of_a_variant_that_is_not_resident_counts() {
 fn min_accuracy_holds_for_the_whole_batch() {
     let catalog = apps(&[("a", 5, 20)]).build();
     let asks = |accuracy| {
-        let window = waiting(&catalog, &[("a", 45), ("a", 1)]).min_accuracy(accuracy);
+        let window = waiting(&catalog, &[("a", 45), ("a", 1)]).min_quality(accuracy);
         decide(&catalog, "{}", window).batches[0].exit
     };
     assert_eq!(asks(0.5), Some(EARLY));

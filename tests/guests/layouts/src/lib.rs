@@ -1,15 +1,17 @@
-//! The same window in three memory layouts, for a benchmark.
+//! The same window in several memory layouts, for a benchmark.
 
-mod blob;
 mod logic;
+mod words;
 
 use std::cell::RefCell;
 
-use blob::BlobWindow;
+use bindings::switchyard::layouts::fetch;
 use exports::switchyard::layouts::shapes::{
-    Dispatch, DispatchColumns, Guest, Request, RequestColumns, Worker, WorkerColumns,
+    ColumnsWindow, Dispatch, GroupsWindow, Guest, ListsWindow, RecordsWindow, Request,
+    RequestColumns, Worker, WorkerColumns,
 };
 use logic::{WindowView, decide};
+use words::WordsWindow;
 
 #[allow(missing_docs, clippy::all)] // Generated; the documentation is in the WIT.
 mod bindings {
@@ -28,16 +30,25 @@ thread_local! {
 /// The component.
 pub struct Layouts;
 
-struct RecordsWindow {
+/// Requests and workers in some layout.
+struct View<'a, R: ?Sized, W: ?Sized> {
     now: u64,
-    requests: Vec<Request>,
-    workers: Vec<Worker>,
+    requests: &'a R,
+    workers: &'a W,
 }
 
-struct ColumnsWindow {
-    now: u64,
-    requests: RequestColumns,
-    workers: WorkerColumns,
+/// Pending requests in some layout.
+trait Requests {
+    fn len(&self) -> usize;
+    fn id(&self, at: usize) -> u64;
+    fn deadline(&self, at: usize) -> u64;
+    fn priority(&self, at: usize) -> u32;
+}
+
+/// Workers in some layout.
+trait Workers {
+    fn len(&self) -> usize;
+    fn busy_until(&self, at: usize) -> u64;
 }
 
 impl Guest for Layouts {
@@ -47,62 +58,72 @@ impl Guest for Layouts {
 
     fn empty() {}
 
-    fn by_records(now: u64, requests: Vec<Request>, workers: Vec<Worker>) -> Vec<Dispatch> {
-        let mut plan = Vec::with_capacity(requests.len());
-        let window = RecordsWindow {
-            now,
-            requests,
-            workers,
-        };
-        LATENCIES.with_borrow(|latencies| {
-            decide(&window, latencies, |request, worker, choice| {
-                plan.push(Dispatch {
-                    request,
-                    worker,
-                    choice,
-                });
-            });
-        });
-        plan
+    fn by_lists(window: ListsWindow) -> Vec<Dispatch> {
+        plan(window.now, &window.requests, &window.workers)
     }
 
-    fn by_columns(now: u64, requests: RequestColumns, workers: WorkerColumns) -> DispatchColumns {
-        let count = requests.id.len();
-        let mut plan = DispatchColumns {
-            request: Vec::with_capacity(count),
-            worker: Vec::with_capacity(count),
-            choice: Vec::with_capacity(count),
-        };
-        let window = ColumnsWindow {
-            now,
-            requests,
-            workers,
-        };
-        LATENCIES.with_borrow(|latencies| {
-            decide(&window, latencies, |request, worker, choice| {
-                plan.request.push(request);
-                plan.worker.push(worker);
-                plan.choice.push(choice);
-            });
-        });
-        plan
+    fn by_columns(window: ColumnsWindow) -> Vec<Dispatch> {
+        let requests = window.requests.unwrap_or_else(none);
+        plan(window.now, &requests, &window.workers)
     }
 
-    fn by_blob(window: Vec<u8>) -> Vec<u8> {
-        let window = BlobWindow::new(&window);
-        let mut plan = Vec::with_capacity(16 * window.requests());
-        LATENCIES.with_borrow(|latencies| {
-            decide(&window, latencies, |request, worker, choice| {
-                plan.extend_from_slice(&request.to_le_bytes());
-                plan.extend_from_slice(&worker.to_le_bytes());
-                plan.extend_from_slice(&choice.to_le_bytes());
-            });
-        });
-        plan
+    fn by_groups(window: GroupsWindow) -> Vec<Dispatch> {
+        let requests = window.requests.unwrap_or_else(none);
+        plan(window.now, &requests, &*window.workers)
+    }
+
+    fn by_records(window: RecordsWindow) -> Vec<Dispatch> {
+        plan(window.now, &*window.requests, &*window.workers)
+    }
+
+    fn by_words(window: Vec<u64>) -> Vec<Dispatch> {
+        answer(&WordsWindow::new(&window))
+    }
+
+    fn by_calls(now: u64) -> Vec<Dispatch> {
+        let (pending, state) = (fetch::pending(), fetch::state());
+        plan(now, &pending, &*state)
     }
 }
 
-impl WindowView for RecordsWindow {
+fn none() -> RequestColumns {
+    RequestColumns {
+        id: Vec::new(),
+        app: Vec::new(),
+        arrival: Vec::new(),
+        deadline: Vec::new(),
+        priority: Vec::new(),
+        min_accuracy: Vec::new(),
+    }
+}
+
+fn plan<R: Requests + ?Sized, W: Workers + ?Sized>(
+    now: u64,
+    requests: &R,
+    workers: &W,
+) -> Vec<Dispatch> {
+    answer(&View {
+        now,
+        requests,
+        workers,
+    })
+}
+
+fn answer(view: &impl WindowView) -> Vec<Dispatch> {
+    let mut plan = Vec::with_capacity(view.requests());
+    LATENCIES.with_borrow(|latencies| {
+        decide(view, latencies, |request, worker, choice| {
+            plan.push(Dispatch {
+                request,
+                worker,
+                choice,
+            });
+        });
+    });
+    plan
+}
+
+impl<R: Requests + ?Sized, W: Workers + ?Sized> WindowView for View<'_, R, W> {
     fn now(&self) -> u64 {
         self.now
     }
@@ -112,15 +133,15 @@ impl WindowView for RecordsWindow {
     }
 
     fn id(&self, request: usize) -> u64 {
-        self.requests[request].id
+        self.requests.id(request)
     }
 
     fn deadline(&self, request: usize) -> u64 {
-        self.requests[request].deadline
+        self.requests.deadline(request)
     }
 
     fn priority(&self, request: usize) -> u32 {
-        self.requests[request].priority
+        self.requests.priority(request)
     }
 
     fn workers(&self) -> usize {
@@ -128,37 +149,71 @@ impl WindowView for RecordsWindow {
     }
 
     fn busy_until(&self, worker: usize) -> u64 {
-        self.workers[worker].busy_until
+        self.workers.busy_until(worker)
     }
 }
 
-impl WindowView for ColumnsWindow {
-    fn now(&self) -> u64 {
-        self.now
+/// Columns have two types: those that cross with the call, and those that the guest fetches.
+macro_rules! shapes {
+    ($columns:ty, $worker:ty) => {
+        impl Requests for $columns {
+            fn len(&self) -> usize {
+                self.id.len()
+            }
+
+            fn id(&self, at: usize) -> u64 {
+                self.id[at]
+            }
+
+            fn deadline(&self, at: usize) -> u64 {
+                self.deadline[at]
+            }
+
+            fn priority(&self, at: usize) -> u32 {
+                self.priority[at]
+            }
+        }
+
+        impl Workers for [$worker] {
+            fn len(&self) -> usize {
+                self.len()
+            }
+
+            fn busy_until(&self, at: usize) -> u64 {
+                self[at].busy_until
+            }
+        }
+    };
+}
+
+shapes!(RequestColumns, Worker);
+shapes!(fetch::RequestColumns, fetch::Worker);
+
+impl Requests for [Request] {
+    fn len(&self) -> usize {
+        self.len()
     }
 
-    fn requests(&self) -> usize {
-        self.requests.id.len()
+    fn id(&self, at: usize) -> u64 {
+        self[at].id
     }
 
-    fn id(&self, request: usize) -> u64 {
-        self.requests.id[request]
+    fn deadline(&self, at: usize) -> u64 {
+        self[at].deadline
     }
 
-    fn deadline(&self, request: usize) -> u64 {
-        self.requests.deadline[request]
+    fn priority(&self, at: usize) -> u32 {
+        self[at].priority
+    }
+}
+
+impl Workers for WorkerColumns {
+    fn len(&self) -> usize {
+        self.busy_until.len()
     }
 
-    fn priority(&self, request: usize) -> u32 {
-        self.requests.priority[request]
-    }
-
-    fn workers(&self) -> usize {
-        self.workers.busy_until.len()
-    }
-
-    fn busy_until(&self, worker: usize) -> u64 {
-        self.workers.busy_until[worker]
+    fn busy_until(&self, at: usize) -> u64 {
+        self.busy_until[at]
     }
 }
 

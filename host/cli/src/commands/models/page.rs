@@ -37,7 +37,7 @@ fn section(sheet: &Sheet) -> String {
     }
     text += &legend();
     for app in &sheet.apps {
-        text += &table(app);
+        text += &table(sheet, app);
     }
     text
 }
@@ -55,26 +55,23 @@ fn legend() -> String {
     )
 }
 
-fn table(app: &AppSheet) -> String {
+fn table(sheet: &Sheet, app: &AppSheet) -> String {
     let mut kinds: Vec<&str> = app.variants.iter().map(|variant| &*variant.kind).collect();
     kinds.dedup();
     let mut text = format!("\n## {}\n", app.app);
     for kind in kinds {
-        let mut header = Sheet::header();
+        let mut header = sheet.header();
         header.truncate(header.len() - SLICING_COLUMNS);
-        let rule: Vec<&str> = (0..header.len())
-            .map(|column| {
-                if column == 0 || column == 3 {
-                    "---"
-                } else {
-                    "---:"
-                }
-            })
-            .collect();
+        let is_text = |name: &String| ["variant", "engine", "exit"].contains(&name.as_str());
+        let rule = header
+            .iter()
+            .map(|name| if is_text(name) { "---" } else { "---:" });
+        let rule: Vec<&str> = rule.collect();
         text += &format!("\nOn a worker of kind `{kind}`:\n\n");
         text += &format!("| {} |\n|{}|\n", header.join(" | "), rule.join("|"));
         for variant in app.variants.iter().filter(|variant| variant.kind == kind) {
             for cells in variant.rows() {
+                let cells = sheet.shown(cells);
                 text += &format!("| {} |\n", cells[..header.len()].join(" | "));
             }
         }

@@ -14,6 +14,9 @@ pub(super) const SHOWN: [u32; 3] = [1, 8, 32];
 /// The last columns of the table, which the page leaves out.
 pub(super) const SLICING_COLUMNS: usize = 2;
 
+/// The column of the engine.
+const ENGINE_COLUMN: usize = 1;
+
 /// Explains the mark of noise below the table.
 pub(super) const NOISE_NOTE: &str =
     "~: within the noise, at most the whole batch's spread from p50 to p95";
@@ -27,6 +30,9 @@ pub(super) struct Sheet {
     pub(super) made: Provenance,
     pub(super) machine: Machine,
     pub(super) apps: Vec<AppSheet>,
+    /// Whether any variant has an engine: former profiles have none, and no column of it.
+    #[serde(skip)]
+    has_engines: bool,
 }
 
 /// One app.
@@ -41,6 +47,9 @@ pub(super) struct AppSheet {
 pub(super) struct VariantSheet {
     pub(super) kind: String,
     pub(super) variant: String,
+    /// The engine that computes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) engine: Option<String>,
     pub(super) parameters: Option<u64>,
     pub(super) stages: Option<u32>,
     pub(super) load_ms: f64,
@@ -95,13 +104,15 @@ impl Sheet {
             made: file.made.clone(),
             machine: file.machine.clone(),
             apps,
+            has_engines: file.models.iter().any(|model| model.engine.is_some()),
         }
     }
 
     /// Headings of the columns, without worker kind and app.
-    pub(super) fn header() -> Vec<String> {
+    pub(super) fn header(&self) -> Vec<String> {
         let before = [
             "variant",
+            "engine",
             "parameters",
             "stages",
             "exit",
@@ -113,20 +124,28 @@ impl Sheet {
         let after = ["load ms", "MiB", "sliced, 1", "us per cut"];
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let (before, after): (Vec<String>, Vec<String>) = (words(&before), words(&after));
-        [before, batches.to_vec(), after].concat()
+        self.shown([before, batches.to_vec(), after].concat())
+    }
+
+    /// The cells of a row, without that of the engine if no variant has one.
+    pub(super) fn shown(&self, mut cells: Vec<String>) -> Vec<String> {
+        if !self.has_engines {
+            cells.remove(ENGINE_COLUMN);
+        }
+        cells
     }
 
     pub(super) fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_preset(comfy_table::presets::NOTHING);
         let mut header = vec!["kind".to_owned(), "app".to_owned()];
-        header.extend(Self::header());
+        header.extend(self.header());
         table.set_header(header);
         for app in &self.apps {
             for variant in &app.variants {
                 for cells in variant.rows() {
                     let mut row = vec![variant.kind.clone(), app.app.clone()];
-                    row.extend(cells);
+                    row.extend(self.shown(cells));
                     table.add_row(row);
                 }
             }
@@ -148,6 +167,7 @@ impl VariantSheet {
         Self {
             kind: model.kind.clone(),
             variant: model.variant.clone(),
+            engine: model.engine.clone(),
             parameters: model.parameters,
             stages: model.stages,
             load_ms: ms(model.load_us),
@@ -182,6 +202,7 @@ impl VariantSheet {
             let own = |cell: String| if i == 0 { cell } else { String::new() };
             let mut cells = vec![
                 own(self.variant.clone()),
+                own(self.engine.clone().unwrap_or_else(|| NONE.to_owned())),
                 own(self.parameters.map_or(NONE.to_owned(), thousands)),
                 own(self
                     .stages

@@ -80,6 +80,11 @@ pub(super) fn measure(
 
 fn validated(served: ServedVariant<'_>, per_class: usize) -> Result<Vec<AccuracyCell>, Failure> {
     let ServedVariant { app, variant, .. } = served;
+    if variant.card.quality.is_some() {
+        let app = app.card.name.as_str();
+        tracing::info!(app, "accuracies are its cards', of `switchyard measure`");
+        return Ok(of_card(served));
+    }
     let device = &switchyard_executor::Device::Cpu;
     let loaded = load_variant_at(&variant.dir, served.precision, device).map_err(Failure::input)?;
     match validate(&app.card, &variant.card, loaded.model.as_ref(), per_class) {
@@ -128,7 +133,10 @@ fn of_card(served: ServedVariant<'_>) -> Vec<AccuracyCell> {
             variant: served.name.to_owned(),
             exit: exit.name.clone(),
             source: AccuracySource::Card,
-            samples: exit.confusion.iter().flatten().sum(),
+            samples: match &variant.card.quality {
+                Some(quality) => quality.rows,
+                None => exit.confusion.iter().flatten().sum(),
+            },
             accuracy: exit.accuracy,
             workload_accuracy: AccuracyCell::on_mix(&exit.recall, &app.card.workload_mix),
             recall: exit.recall.clone(),

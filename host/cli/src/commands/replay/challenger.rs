@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{EarliestDeadlineFirst, Policy};
-use switchyard_policy::history::ContentHash;
 use switchyard_policy::loader::{Loader, LoaderOptions, PolicyTrial};
 use switchyard_policy::recording::{Header, PolicyRecord};
 use switchyard_policy::{EngineOptions, Loaded, PolicyEngine, PolicyVersion};
@@ -113,12 +112,10 @@ impl Challenger {
 
 impl Component {
     fn version_for(&self, recorded: Option<&PolicyRecord>) -> PolicyVersion {
-        let mut version = self.version.clone();
-        let same = recorded.filter(|recorded| recorded.code == version.code.to_hex());
-        if let Some(recorded) = same.filter(|_| !self.own_settings) {
-            version.settings.clone_from(&recorded.settings);
-            version.hash = ContentHash::of(&[&version.bytes, version.settings.as_bytes()]);
+        let same = recorded.filter(|recorded| recorded.code == self.version.code.to_hex());
+        match same.filter(|_| !self.own_settings) {
+            Some(recorded) => self.version.with_settings(recorded.settings.clone()),
+            None => self.version.clone(),
         }
-        version
     }
 }

@@ -110,7 +110,7 @@ impl Choice<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use switchyard_core::catalog::{Exit, Late, Penalty, WorkerSpec};
+    use switchyard_core::catalog::{Capabilities, Exit, Late, Penalty, Task, WorkerSpec};
     use switchyard_core::ids::{ExitId, KindId, WorkerId};
     use switchyard_core::policy::EarliestDeadlineFirst;
     use switchyard_core::time::Micros;
@@ -137,6 +137,7 @@ mod tests {
         };
         let app = |name: &str| App {
             name: name.to_owned(),
+            task: Task::Classify,
             classes: vec!["a".to_owned()],
             slo: Micros(50_000),
             penalty: Penalty::Step,
@@ -158,6 +159,7 @@ mod tests {
             }],
             memory_bytes: 10,
             max_batch: 1,
+            quality_unknown: false,
         };
         let profile = Profile::new(0.95, (0..3).map(row), (0..3).map(load));
         let catalog = Catalog {
@@ -171,6 +173,8 @@ mod tests {
                 memory_bytes: 100,
                 queue_max: 4,
                 parked_max: 0,
+                can: Capabilities::ALL,
+                transfer: Micros::ZERO,
             }],
             profile: profile.clone(),
         };

@@ -44,6 +44,8 @@ mod tests {
             memory_bytes: 1,
             queue_max: 1,
             parked_max: 0,
+            can: switchyard_core::catalog::Capabilities::ALL,
+            transfer: switchyard_core::time::Micros::ZERO,
         }
     }
 

@@ -28,11 +28,14 @@ pub(super) struct Menu {
     first_exit: Vec<usize>,
 }
 
-/// Workers of one kind with the same memory: they can run the same variants, equally fast.
+/// Workers of one kind with the same memory and capabilities: they can run the same exits, equally
+/// fast.
 #[derive(Debug)]
 struct WorkerClass {
     kind: KindId,
     memory_bytes: u64,
+    /// Whether they answer at exits before the last one.
+    early_exits: bool,
     workers: Vec<WorkerId>,
     /// By app.
     items: Vec<Vec<MenuItem>>,
@@ -76,13 +79,16 @@ impl Menu {
             menu.add_latencies(kind, catalog);
         }
         for (worker, spec) in (0..).map(WorkerId).zip(&catalog.workers) {
-            let (kind, memory_bytes) = (spec.kind, spec.memory_bytes);
-            let same =
-                |class: &WorkerClass| (class.kind, class.memory_bytes) == (kind, memory_bytes);
+            let (kind, memory_bytes, early_exits) = (spec.kind, spec.memory_bytes, spec.can.exits);
+            let same = |class: &WorkerClass| {
+                (class.kind, class.memory_bytes, class.early_exits)
+                    == (kind, memory_bytes, early_exits)
+            };
             let class = menu.classes.iter().position(same).unwrap_or_else(|| {
                 menu.classes.push(WorkerClass {
                     kind,
                     memory_bytes,
+                    early_exits,
                     workers: Vec::new(),
                     items: Vec::new(),
                 });
@@ -130,6 +136,7 @@ impl Menu {
         let WorkerClass {
             kind,
             memory_bytes,
+            early_exits,
             ref workers,
             ..
         } = self.classes[class];
@@ -137,6 +144,7 @@ impl Menu {
         let fitting = variants.filter(|(_, variant)| variant.memory_bytes <= memory_bytes);
         let exits = fitting.flat_map(|(id, variant)| {
             let exits = (0..).map(ExitId).zip(&variant.exits);
+            let exits = exits.filter(move |(e, _)| early_exits || *e == variant.last_exit());
             exits.map(move |(e, exit)| (id, e, exit))
         });
         exits

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::capacity::Capacity;
-use crate::catalog::{App, Exit, Late, Penalty, Variant, WorkerSpec};
+use crate::catalog::{App, Capabilities, Exit, Late, Penalty, Task, Variant, WorkerSpec};
 use crate::ids::{AppId, KindId};
 use crate::profile::{Profile, ProfileRow};
 
@@ -15,6 +15,7 @@ use crate::profile::{Profile, ProfileRow};
 fn catalog(memories: &[u64], fast: bool) -> Catalog {
     let app = |name: &str| App {
         name: name.to_owned(),
+        task: Task::Classify,
         classes: vec!["a".to_owned()],
         slo: Micros(50_000),
         penalty: Penalty::Step,
@@ -39,6 +40,7 @@ fn catalog(memories: &[u64], fast: bool) -> Catalog {
             .collect(),
         memory_bytes: 10 * u64::from(v + 1),
         max_batch: 3 + v,
+        quality_unknown: false,
     };
     let mut rows = Vec::new();
     for kind in 0..2 {
@@ -69,6 +71,8 @@ fn catalog(memories: &[u64], fast: bool) -> Catalog {
         memory_bytes,
         queue_max: (w % 3) as u32,
         parked_max: 8,
+        can: Capabilities::ALL,
+        transfer: Micros::ZERO,
     };
     Catalog {
         generation: 1,
@@ -116,6 +120,7 @@ fn window(
         columns.running_variant.push(if running { 0 } else { IDLE });
         columns.queued.push(queued);
         columns.up.push(u8::from(up));
+        columns.incarnation.push(1);
     }
     window
 }

@@ -126,8 +126,13 @@ fn body() -> impl Strategy<Value = String> {
         .prop_map(|numbers| format!("[{}]", numbers.join(", ")));
     let nested = proptest::collection::vec(number(), 1..6)
         .prop_map(|numbers| format!("[[{}], [1]]", numbers.join("],[")));
+    let row = proptest::collection::vec(number(), 0..3);
+    let ragged = proptest::collection::vec(row, 0..4).prop_map(|rows| {
+        let rows = rows.iter().map(|row| format!("[{}]", row.join(",")));
+        format!("[{}]", rows.collect::<Vec<_>>().join(","))
+    });
     (
-        prop_oneof![data, nested],
+        prop_oneof![data, nested, ragged],
         prop_oneof![Just("FP32"), Just("INT64"), Just("INT8"), Just("FP64")],
     )
         .prop_map(|(data, datatype)| with_data(datatype, &data))

@@ -4,11 +4,11 @@ use half::bf16 as Half;
 use super::super::driver::convolve;
 use super::*;
 use crate::activation::Activation;
-use crate::gates;
 use crate::simd::products::Widened;
 use crate::simd::vectors::Portable;
 use crate::testing::{
-    assert_close, centred_windows, convolved, image, lopsided, map, pool, random, random_map,
+    ACTIVATIONS, apply, assert_close, centred_windows, convolved, image, lopsided, map, pool,
+    random, random_map,
 };
 use crate::window::Padding;
 
@@ -73,21 +73,11 @@ fn check_convolution(
     assert_close(&ours.values, &theirs, 1e-4, &name);
     // The fused rest is the same arithmetic afterwards.
     let residual = random_map(ours.dims());
-    for activation in [
-        Activation::None,
-        Activation::Relu,
-        Activation::Silu,
-        Activation::HardSwish,
-    ] {
+    for activation in ACTIVATIONS {
         let fused = convolve(&packed, x, window, Some(&residual), activation).unwrap();
         let sums = ours.values.iter().zip(&*residual.values);
         let mut apart: Vec<f32> = sums.map(|(a, b)| a + b).collect();
-        match activation {
-            Activation::None => {}
-            Activation::Relu => apart.iter_mut().for_each(|x| *x = x.max(0.0)),
-            Activation::Silu => gates::silu(&mut apart),
-            Activation::HardSwish => gates::hard_swish(&mut apart),
-        }
+        apply(activation, &mut apart);
         assert_eq!(*fused.values, apart, "{name} {activation:?}");
     }
 }

@@ -2,8 +2,9 @@
 use super::super::dense::{DenseKernel, Words};
 use super::super::driver::convolve;
 use super::*;
-use crate::gates;
-use crate::testing::{centred_windows, image, lopsided, map, pool, random, random_map};
+use crate::testing::{
+    ACTIVATIONS, apply, centred_windows, image, lopsided, map, pool, random, random_map,
+};
 
 fn windows() -> Vec<Window2d> {
     let mut windows = centred_windows();
@@ -68,21 +69,11 @@ fn results_are_those_of_integers_to_the_bit() {
             assert_eq!(*ours.values, theirs, "{name}");
             // The fused rest is the same arithmetic afterwards.
             let residual = random_map(ours.dims());
-            for activation in [
-                Activation::None,
-                Activation::Relu,
-                Activation::Silu,
-                Activation::HardSwish,
-            ] {
+            for activation in ACTIVATIONS {
                 let fused = convolve(&packed, &x, window, Some(&residual), activation);
                 let sums = theirs.iter().zip(&*residual.values);
                 let mut apart: Vec<f32> = sums.map(|(a, b)| a + b).collect();
-                match activation {
-                    Activation::None => {}
-                    Activation::Relu => apart.iter_mut().for_each(|x| *x = x.max(0.0)),
-                    Activation::Silu => gates::silu(&mut apart),
-                    Activation::HardSwish => gates::hard_swish(&mut apart),
-                }
+                apply(activation, &mut apart);
                 assert_eq!(*fused.unwrap().values, apart, "{name} {activation:?}");
             }
         }

@@ -2,9 +2,8 @@
 use super::super::dense::{DenseKernel, Words};
 use super::super::driver::convolve;
 use super::*;
-use crate::gates;
 use crate::simd::vectors::Portable;
-use crate::testing::{assert_close, image, lopsided, pool, random, random_map};
+use crate::testing::{ACTIVATIONS, apply, assert_close, image, lopsided, pool, random, random_map};
 
 /// Windows that partly lie outside the image on different sides.
 fn windows() -> [Window2d; 4] {
@@ -45,21 +44,11 @@ fn the_fused_rest_is_the_same_arithmetic() {
     let x = random_map([2, 9, 11, input]);
     let residual = random_map([2, 9, 11, output]);
     let plain = convolve(&kernel, &x, window, None, Activation::None).unwrap();
-    for activation in [
-        Activation::None,
-        Activation::Relu,
-        Activation::Silu,
-        Activation::HardSwish,
-    ] {
+    for activation in ACTIVATIONS {
         let fused = convolve(&kernel, &x, window, Some(&residual), activation);
         let sums = plain.values.iter().zip(&*residual.values);
         let mut apart: Vec<f32> = sums.map(|(a, b)| a + b).collect();
-        match activation {
-            Activation::None => {}
-            Activation::Relu => apart.iter_mut().for_each(|x| *x = x.max(0.0)),
-            Activation::Silu => gates::silu(&mut apart),
-            Activation::HardSwish => gates::hard_swish(&mut apart),
-        }
+        apply(activation, &mut apart);
         assert_eq!(*fused.unwrap().values, apart, "{activation:?}");
     }
 }

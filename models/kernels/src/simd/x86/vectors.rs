@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::vectors::{HIGH_HALF, Simd, Vectorized, filled};
+use super::super::vectors::{EXPONENT, HIGH_HALF, MANTISSA_BITS, Simd, Vectorized, filled};
 
 /// The machine has AVX2 and FMA.
 #[derive(Clone, Copy)]
@@ -96,11 +96,27 @@ fn high_512(words: __m512) -> __m512 {
     _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(words), mask))
 }
 
+#[inline]
+#[target_feature(enable = "avx2")]
+fn power_256(shifted: __m256) -> __m256 {
+    let exponent = _mm256_set1_epi32(EXPONENT.cast_signed());
+    let bits = _mm256_add_epi32(_mm256_castps_si256(shifted), exponent);
+    _mm256_castsi256_ps(_mm256_slli_epi32::<{ MANTISSA_BITS.cast_signed() }>(bits))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn power_512(shifted: __m512) -> __m512 {
+    let exponent = _mm512_set1_epi32(EXPONENT.cast_signed());
+    let bits = _mm512_add_epi32(_mm512_castps_si512(shifted), exponent);
+    _mm512_castsi512_ps(_mm512_slli_epi32::<MANTISSA_BITS>(bits))
+}
+
 /// One instruction set: its token, vector, lanes, registers and instructions.
 macro_rules! instructions {
     ($token:ident, $vector:ident, $lanes:literal, $registers:literal, $splat:ident, $add:ident,
-     $sub:ident, $max:ident, $mul_add:ident, $low:ident, $high:ident, $load:ident,
-     $store:ident) => {
+     $sub:ident, $mul:ident, $div:ident, $max:ident, $min:ident, $power:ident, $mul_add:ident,
+     $low:ident, $high:ident, $load:ident, $store:ident) => {
         impl Simd for $token {
             type Vector = $vector;
 
@@ -126,9 +142,33 @@ macro_rules! instructions {
             }
 
             #[inline(always)]
+            fn mul(self, a: $vector, b: $vector) -> $vector {
+                // SAFETY: the token proves that the machine has these instructions.
+                unsafe { $mul(a, b) }
+            }
+
+            #[inline(always)]
+            fn div(self, a: $vector, b: $vector) -> $vector {
+                // SAFETY: the token proves that the machine has these instructions.
+                unsafe { $div(a, b) }
+            }
+
+            #[inline(always)]
             fn max(self, a: $vector, b: $vector) -> $vector {
                 // SAFETY: the token proves that the machine has these instructions.
                 unsafe { $max(a, b) }
+            }
+
+            #[inline(always)]
+            fn min(self, a: $vector, b: $vector) -> $vector {
+                // SAFETY: the token proves that the machine has these instructions.
+                unsafe { $min(a, b) }
+            }
+
+            #[inline(always)]
+            fn power_of_two(self, shifted: $vector) -> $vector {
+                // SAFETY: the token proves that the machine has these instructions.
+                unsafe { $power(shifted) }
             }
 
             #[inline(always)]
@@ -188,7 +228,11 @@ instructions!(
     _mm256_set1_ps,
     _mm256_add_ps,
     _mm256_sub_ps,
+    _mm256_mul_ps,
+    _mm256_div_ps,
     _mm256_max_ps,
+    _mm256_min_ps,
+    power_256,
     _mm256_fmadd_ps,
     low_256,
     high_256,
@@ -203,7 +247,11 @@ instructions!(
     _mm512_set1_ps,
     _mm512_add_ps,
     _mm512_sub_ps,
+    _mm512_mul_ps,
+    _mm512_div_ps,
     _mm512_max_ps,
+    _mm512_min_ps,
+    power_512,
     _mm512_fmadd_ps,
     low_512,
     high_512,

@@ -1,0 +1,224 @@
+//! gRPC against HTTP with binary tensors: one server, one client program, one run.
+//!
+//! ```text
+//! cargo bench -p switchyard --bench grpc
+//! ```
+//!
+//! The model and the server of the race, under its native fallback. `h2load` (Debian's nghttp2-client)
+//! keeps connections busy with one request at a time over either protocol, with the same client code
+//! around both. Rounds alternate; the table has medians over the rounds.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "race/contender.rs"]
+#[allow(dead_code)]
+mod contender;
+#[path = "race/load.rs"]
+#[allow(dead_code)]
+mod load;
+#[path = "race/model.rs"]
+#[allow(dead_code)]
+mod model;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bytes::Bytes;
+use contender::{Contender, ServerOptions};
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use load::Body;
+use model::{APP, CLASSES, NAMES, SAMPLES, beat};
+use prost::Message;
+use switchyard_protocol::grpc::frame;
+use switchyard_protocol::grpc::messages::inference::model_infer_request::{
+    InferInputTensor, InferRequestedOutputTensor,
+};
+use switchyard_protocol::grpc::messages::inference::{ModelInferRequest, ModelInferResponse};
+
+const CONCURRENCIES: [usize; 3] = [1, 16, 64];
+
+const CALL: &str = "/inference.GRPCInferenceService/ModelInfer";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Http,
+    Grpc,
+}
+
+/// Medians in milliseconds, and answers per second.
+#[derive(Clone, Copy)]
+struct Figures {
+    p50_ms: f64,
+    p99_ms: f64,
+    per_s: f64,
+}
+
+fn main() {
+    let quick = std::env::args().any(|arg| arg == "--quick");
+    let (seconds, rounds) = if quick { (2, 3) } else { (4, 7) };
+    let folder = tempfile::tempdir().unwrap();
+    model::write_zoo(&folder.path().join("zoo"));
+    let server = contender::ours("grpc", folder.path(), ServerOptions::fallback());
+    let bodies = Bodies::write(folder.path());
+    check(&server);
+    for protocol in [Protocol::Http, Protocol::Grpc] {
+        bodies.run(&server, protocol, 4, 1);
+    }
+    println!("| connections | protocol | p50 ms | of HTTP | p99 ms | requests/s |");
+    println!("|---:|---|---:|---:|---:|---:|");
+    for connections in CONCURRENCIES {
+        let (mut http, mut grpc) = (Vec::new(), Vec::new());
+        for round in 0..rounds {
+            eprintln!("round {round}: {connections} connections");
+            http.push(bodies.run(&server, Protocol::Http, connections, seconds));
+            grpc.push(bodies.run(&server, Protocol::Grpc, connections, seconds));
+        }
+        let (http, grpc) = (Figures::median(&http), Figures::median(&grpc));
+        for (name, figures) in [("HTTP, binary", http), ("gRPC", grpc)] {
+            let Figures {
+                p50_ms,
+                p99_ms,
+                per_s,
+            } = figures;
+            let ratio = p50_ms / http.p50_ms;
+            println!(
+                "| {connections} | {name} | {p50_ms:.3} | {ratio:.2} | {p99_ms:.3} | {per_s:.0} |"
+            );
+        }
+    }
+}
+
+fn request() -> ModelInferRequest {
+    let blob: Vec<u8> = beat().into_iter().flat_map(f32::to_le_bytes).collect();
+    ModelInferRequest {
+        model_name: APP.to_owned(),
+        inputs: vec![InferInputTensor {
+            name: NAMES.input.to_owned(),
+            datatype: "FP32".to_owned(),
+            shape: vec![1, SAMPLES as i64],
+            ..InferInputTensor::default()
+        }],
+        outputs: vec![InferRequestedOutputTensor {
+            name: NAMES.output.to_owned(),
+            ..InferRequestedOutputTensor::default()
+        }],
+        raw_input_contents: vec![blob.into()],
+        ..ModelInferRequest::default()
+    }
+}
+
+/// One call, whose answer must be one: over HTTP/2 a failure has status 200 too.
+fn check(server: &Contender) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(async {
+        let address = server.grpc.as_ref().unwrap();
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                .await
+                .unwrap();
+        tokio::spawn(connection);
+        let request = Request::post(format!("http://{address}{CALL}"))
+            .header("content-type", "application/grpc")
+            .body(Full::new(Bytes::from(frame(&request()).unwrap())))
+            .unwrap();
+        let answer = sender.send_request(request).await.unwrap();
+        let message = answer.into_body().collect().await.unwrap().to_bytes();
+        let response = ModelInferResponse::decode(&message[5..]).unwrap();
+        assert_eq!(response.raw_output_contents[0].len(), 4 * CLASSES);
+    });
+}
+
+/// The bodies that the client sends.
+struct Bodies {
+    folder: PathBuf,
+    /// Bytes of JSON before the tensor.
+    json_bytes: usize,
+}
+
+impl Bodies {
+    fn write(folder: &Path) -> Self {
+        let (json_bytes, binary) = Body::Binary.bytes();
+        std::fs::write(folder.join("http.body"), binary).unwrap();
+        std::fs::write(folder.join("grpc.body"), frame(&request()).unwrap()).unwrap();
+        Self {
+            folder: folder.to_path_buf(),
+            json_bytes: json_bytes.unwrap(),
+        }
+    }
+
+    fn run(
+        &self,
+        server: &Contender,
+        protocol: Protocol,
+        connections: usize,
+        seconds: u64,
+    ) -> Figures {
+        let log = self.folder.join("log");
+        // h2load appends.
+        let _ = std::fs::remove_file(&log);
+        let mut command = Command::new("h2load");
+        command.args(["--threads", "1", "--max-concurrent-streams", "1"]);
+        command.args(["--clients", &connections.to_string()]);
+        command.args(["--duration", &seconds.to_string()]);
+        command.arg("--log-file").arg(&log);
+        match protocol {
+            Protocol::Http => {
+                let length = format!("inference-header-content-length: {}", self.json_bytes);
+                command.args(["--h1", "--header", &length]);
+                command.arg("--data").arg(self.folder.join("http.body"));
+                command.arg(&server.url);
+            }
+            Protocol::Grpc => {
+                command.args(["--header", "content-type: application/grpc"]);
+                command.args(["--header", "te: trailers"]);
+                command.arg("--data").arg(self.folder.join("grpc.body"));
+                command.arg(format!("http://{}{CALL}", server.grpc.as_ref().unwrap()));
+            }
+        }
+        let output = command
+            .output()
+            .expect("h2load, of Debian's package nghttp2-client");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}");
+        Figures::read(&log, seconds)
+    }
+}
+
+impl Figures {
+    /// Lines of a start, a status and a duration in microseconds.
+    fn read(log: &Path, seconds: u64) -> Self {
+        let text = std::fs::read_to_string(log).unwrap();
+        let mut taken: Vec<f64> = text
+            .lines()
+            .map(|line| {
+                let fields: Vec<&str> = line.split('\t').collect();
+                assert_eq!(fields[1], "200", "{line}");
+                fields[2].parse::<f64>().unwrap() / 1_000.0
+            })
+            .collect();
+        taken.sort_by(f64::total_cmp);
+        Self {
+            p50_ms: taken[taken.len() / 2],
+            p99_ms: taken[taken.len() * 99 / 100],
+            per_s: taken.len() as f64 / seconds as f64,
+        }
+    }
+
+    fn median(runs: &[Self]) -> Self {
+        let of = |value: fn(&Self) -> f64| {
+            let mut values: Vec<f64> = runs.iter().map(value).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        Self {
+            p50_ms: of(|run| run.p50_ms),
+            p99_ms: of(|run| run.p99_ms),
+            per_s: of(|run| run.per_s),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Orders of operators: swap, promote and roll back the policy of a pool.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::policies::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
+use crate::shadow::ShadowLog;
+
+/// How long an order is waited for. A policy may compile for longer: then the answer is 202, and the
+/// status has the result.
+const PATIENCE: Duration = Duration::from_secs(12);
+
+/// The kind of an order: the last part of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// To a component in the folder of policies.
+    Swap,
+    /// To the candidate that the pool's shadow asks.
+    Promote,
+    /// To a version that served before.
+    Rollback,
+}
+
+/// An order to a pool, as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyOrder {
+    /// Swap: name of the component in the folder of policies, without `.wasm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Rollback: first digits of the version's hash; by default the version that served before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// First digits of the hash of the version that serves now; with another one the answer is 409.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expect: Option<String>,
+}
+
+// === impl PolicyOrder ===
+
+impl PolicyOrder {
+    /// The policy that serves afterwards.
+    ///
+    /// # Errors
+    /// A field is missing, is not of this kind of orders, or has a value that names no policy.
+    pub(super) fn target(
+        &self,
+        verb: Verb,
+        policies: &PoliciesHandle,
+        shadow: Option<&ShadowLog>,
+    ) -> Result<SwapTarget, &'static str> {
+        match (verb, &self.policy, &self.version) {
+            (Verb::Swap, Some(name), None) if is_plain(name) => {
+                let own = PathBuf::from(policies.status().file);
+                Ok(SwapTarget::File(own.with_file_name(format!("{name}.wasm"))))
+            }
+            (Verb::Swap, _, None) => Err(
+                "policy: must be the name of a component in the folder of policies, without .wasm",
+            ),
+            (Verb::Rollback, None, None) => Ok(SwapTarget::Previous),
+            (Verb::Rollback, None, Some(digits)) => Ok(SwapTarget::Version(digits.clone())),
+            (Verb::Promote, None, None) => match shadow {
+                Some(shadow) => Ok(SwapTarget::File(PathBuf::from(shadow.status().file))),
+                None => Err("the pool has no shadow: [pool.shadow] of the configuration names one"),
+            },
+            (Verb::Swap | Verb::Promote, _, Some(_)) => Err("version: only a rollback has one"),
+            (Verb::Rollback | Verb::Promote, Some(_), _) => Err("policy: only a swap has one"),
+        }
+    }
+}
+
+/// A name of a file in the folder of policies, and of no other.
+fn is_plain(name: &str) -> bool {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(is_known)
+}
+
+/// Has an order carried out; the status and the body of the answer. The log is the audit.
+pub(super) async fn carry_out(
+    pool: &str,
+    policies: PoliciesHandle,
+    order: SwapOrder,
+    now_us: u64,
+) -> (StatusCode, Value) {
+    let SwapOrder { to, expect, by } = &order;
+    tracing::info!(pool, by, ?to, ?expect, "ordered");
+    let carried_out = tokio::spawn(async move { policies.order(order).await });
+    match timeout(PATIENCE, carried_out).await {
+        Ok(Ok(Ok(swap))) => (StatusCode::OK, json!(swap)),
+        Ok(Ok(Err(refused))) => (status_of(&refused), json!({ "error": refused.to_string() })),
+        Ok(Err(_)) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            json!({ "error": SwapError::Stopped.to_string() }),
+        ),
+        Err(_) => (
+            StatusCode::ACCEPTED,
+            json!({ "state": "loading", "ordered_at_us": now_us }),
+        ),
+    }
+}
+
+fn status_of(refused: &SwapError) -> StatusCode {
+    match refused {
+        SwapError::Load(error) if error.is_not_found() => StatusCode::NOT_FOUND,
+        SwapError::Load(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        SwapError::NoVersion(_) => StatusCode::NOT_FOUND,
+        SwapError::Conflict { .. } => StatusCode::CONFLICT,
+        SwapError::NotWritten(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        SwapError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}

@@ -1,0 +1,74 @@
+//! The versions of a pool's policy on disk, and the files that an order writes.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use switchyard_policy::history::ContentHash;
+use switchyard_policy::{PolicyVersion, StoreError, VersionStore};
+
+/// How long the watcher may take to tell of files that were written here. Later the same files are a
+/// wish to try the policy again.
+const WATCHER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Keeps versions, and makes one of them the pool's policy.
+pub(super) struct KeptVersions {
+    /// `None` if its folder cannot be used: then versions are in memory only.
+    store: Option<VersionStore>,
+    /// The version whose files were written last.
+    written: Option<(ContentHash, Instant)>,
+}
+
+// === impl KeptVersions ===
+
+impl KeptVersions {
+    /// Keeps at most `versions_max` versions in a folder.
+    pub(super) fn open(folder: PathBuf, versions_max: usize) -> Self {
+        let store = VersionStore::open(folder, versions_max);
+        let store = store.inspect_err(|error| {
+            tracing::warn!(%error, "policy versions are kept in memory only: a rollback ends with the server");
+        });
+        Self {
+            store: store.ok(),
+            written: None,
+        }
+    }
+
+    /// The versions of earlier runs, oldest first.
+    pub(super) fn versions(&self) -> Vec<PolicyVersion> {
+        let versions = self.store.as_ref().map(VersionStore::versions);
+        versions.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Keeps a version that serves, and names its copies as its files. Without a store, or if it cannot
+    /// be kept, it stays as it is.
+    pub(super) fn keep(&self, version: PolicyVersion) -> PolicyVersion {
+        let Some(store) = &self.store else {
+            return version;
+        };
+        store.keep(&version).unwrap_or_else(|error| {
+            tracing::warn!(%error, policy = version.label, "a policy version is kept in memory only");
+            version
+        })
+    }
+
+    /// Makes the files of a kept version those of the policy in the file `onto`.
+    ///
+    /// # Errors
+    /// They cannot be read or written, or there is no store.
+    pub(super) fn write(&mut self, version: &PolicyVersion, onto: &Path) -> Result<(), StoreError> {
+        let Some(store) = &self.store else {
+            return Err(StoreError {
+                path: onto.to_owned(),
+                reason: "the folder of the policy's versions cannot be used".to_owned(),
+            });
+        };
+        self.written = Some((version.hash, Instant::now()));
+        store.restore(version, onto)
+    }
+
+    /// Whether these files are those that were written here a moment ago.
+    pub(super) fn has_written(&self, hash: Option<ContentHash>) -> bool {
+        self.written
+            .is_some_and(|(written, at)| hash == Some(written) && at.elapsed() < WATCHER_PATIENCE)
+    }
+}
