@@ -1,12 +1,13 @@
 //! From the inputs of requests to the tensor of a batch.
 
 use candle_core::{Device, Tensor};
-use switchyard_models::tokens::stack;
+use switchyard_models::tokens::{stack, stack_pairs};
 
 use crate::cuda::{Staged, Staging};
 use crate::error::ExecuteError;
 use crate::job::{InputTensor, InputType, JobRow, RowTensors};
 use crate::source::{InputSpec, LoadedModel};
+use crate::text::TextInput;
 use crate::values::{Number, Values};
 
 /// The values of a batch that its model reads, on the host, `[rows, values]`.
@@ -14,7 +15,7 @@ pub(crate) enum BatchInputs {
     F32(InputPieces<f32>),
     I64(InputPieces<i64>),
     Bytes(InputPieces<u8>),
-    /// Token ids, `[rows, tokens of the longest]`.
+    /// Token ids, `[rows, tokens of the longest]`; of pairs with segments, `[rows, tokens, 2]`.
     Tokens(Tensor),
 }
 
@@ -166,29 +167,69 @@ impl RowReader<'_> {
         Ok(InputPieces { values, shape })
     }
 
-    /// The token ids of the rows' texts.
+    /// The token ids of the rows' texts, or of their pairs of texts.
     fn tokens(&self, rows: &mut [JobRow]) -> Result<Tensor, ExecuteError> {
         let first = rows.first().map(|row| row.request).unwrap_or_default();
-        let (Some(tokenizer), &[at]) = (self.model.model.tokenizer(), self.model.reads.as_slice())
-        else {
-            return Err(ExecuteError::job(
-                &self.model.name,
-                "it does not take one text",
-            ));
+        let refuse = |reason: &str| Err(ExecuteError::job(&self.model.name, reason));
+        let Some(tokenizer) = self.model.model.tokenizer() else {
+            return refuse("it takes no text");
         };
-        let mut texts = Vec::with_capacity(rows.len());
-        for row in rows {
-            let input = self.inputs(row)?.swap_remove(at);
-            let text = self.values(row, at, input, |input| match input {
-                InputTensor::Text(text) => Ok(text),
-                other => Err(other),
-            })?;
-            let ids = text.into_ids(tokenizer);
-            let name = &self.model.inputs[at].name;
-            texts.push(ids.map_err(|reason| ExecuteError::input(row.request, name, reason))?);
+        let stacked = match (tokenizer.texts(), self.model.reads.as_slice()) {
+            (1, &[at]) => {
+                let texts = rows.iter_mut().map(|row| {
+                    let [text] = self.texts(row, [at])?;
+                    let refuse = |reason| self.refused(row, at, reason);
+                    text.into_ids(tokenizer).map_err(refuse)
+                });
+                let texts = texts.collect::<Result<Vec<_>, _>>()?;
+                stack(&texts, &Device::Cpu)
+            }
+            (2, &[at, then]) => {
+                let pairs = rows.iter_mut().map(|row| {
+                    let [text, second] = self.texts(row, [at, then])?;
+                    let refuse = |reason| self.refused(row, at, reason);
+                    text.into_pair(&second, tokenizer).map_err(refuse)
+                });
+                let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+                stack_pairs(&pairs, &Device::Cpu)
+            }
+            (texts, reads) => {
+                let reads = reads.len();
+                return refuse(&format!(
+                    "it takes texts by {texts}, and reads {reads} inputs"
+                ));
+            }
+        };
+        stacked.map_err(|error| ExecuteError::input(first, &self.model.name, error.to_string()))
+    }
+
+    /// The texts of a row at these inputs of the app.
+    fn texts<const N: usize>(
+        &self,
+        row: &mut JobRow,
+        at: [usize; N],
+    ) -> Result<[TextInput; N], ExecuteError> {
+        let inputs = self.inputs(row)?;
+        let mut texts: [Option<TextInput>; N] = [const { None }; N];
+        for (input, position) in inputs.into_iter().zip(0..) {
+            if let Some(slot) = at.iter().position(|&at| at == position) {
+                texts[slot] = Some(self.values(row, position, input, |input| match input {
+                    InputTensor::Text(text) => Ok(text),
+                    other => Err(other),
+                })?);
+            }
         }
-        stack(&texts, &Device::Cpu)
-            .map_err(|error| ExecuteError::input(first, &self.model.name, error.to_string()))
+        // Each position is one that was checked to be there.
+        let missing = |slot: usize| self.refused(row, at[slot], "missing".to_owned());
+        let mut taken = Vec::with_capacity(N);
+        for (slot, text) in texts.into_iter().enumerate() {
+            taken.push(text.ok_or_else(|| missing(slot))?);
+        }
+        taken.try_into().map_err(|_| missing(0))
+    }
+
+    fn refused(&self, row: &JobRow, at: usize, reason: String) -> ExecuteError {
+        ExecuteError::input(row.request, &self.model.inputs[at].name, reason)
     }
 
     /// The tensors of a row, one per input of the app.

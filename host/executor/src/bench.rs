@@ -7,6 +7,7 @@ use switchyard_core::catalog::Variant;
 use switchyard_core::ids::{AppId, BatchId, RequestId, VariantId};
 use switchyard_core::residents::Soon;
 use switchyard_core::time::Micros;
+use switchyard_models::Tokenizer;
 use switchyard_profile::{Bench, BenchError, KindBench, Lengths, StageRange, VariantLoad};
 
 use crate::allocator;
@@ -188,11 +189,12 @@ impl KindBench for CandleKind<'_> {
     }
 }
 
-/// Inputs of a request whose text has this many tokens.
+/// Inputs of a request whose text, or pair of texts, has this many tokens.
 fn sample(model: &LoadedModel, tokens: usize) -> RowTensors {
     // A word is one token at least, and so is each special one.
-    let special = model.model.tokenizer().and_then(|known| known.ids("").ok());
-    let words = tokens.saturating_sub(special.map_or(0, |ids| ids.len()));
+    let tokenizer = model.model.tokenizer();
+    let special = tokenizer.map_or(0, Tokenizer::special_tokens);
+    let words = tokens.saturating_sub(special) / tokenizer.map_or(1, Tokenizer::texts);
     let text = "a ".repeat(words.max(1));
     let inputs = model.inputs.iter();
     inputs.map(|spec| sample_input(spec, &text)).collect()

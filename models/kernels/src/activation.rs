@@ -11,6 +11,8 @@ pub enum Activation {
     Relu,
     /// `x / (1 + exp(-x))`.
     Silu,
+    /// [`hard_swish`](gates::hard_swish).
+    HardSwish,
     /// [`gelu`](gates::gelu).
     Gelu,
     /// [`gelu_tanh`](gates::gelu_tanh).
@@ -23,6 +25,7 @@ impl Activation {
         match self {
             Self::None | Self::Relu => {}
             Self::Silu => gates::silu(values),
+            Self::HardSwish => gates::hard_swish(values),
             Self::Gelu => gates::gelu(values),
             Self::GeluTanh => gates::gelu_tanh(values),
         }

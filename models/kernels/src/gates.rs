@@ -16,6 +16,16 @@ pub fn sigmoid(values: &mut [f32]) {
     each(values, Sigmoid);
 }
 
+/// `x` times the hard sigmoid, of every value (Howard et al., "Searching for MobileNetV3", 2019).
+pub fn hard_swish(values: &mut [f32]) {
+    dispatch(EachScalar(values, |x| x * hard_sigmoid_of(x)));
+}
+
+/// The hard sigmoid of every value.
+pub fn hard_sigmoid(values: &mut [f32]) {
+    dispatch(EachScalar(values, hard_sigmoid_of));
+}
+
 /// `x Phi(x)` of every value, with the distribution function of the normal distribution (GELU;
 /// Hendrycks and Gimpel, 2016), to a relative error of some 1e-6.
 pub fn gelu(values: &mut [f32]) {
@@ -72,6 +82,26 @@ impl Vectorized for ScaleChannels<'_> {
     }
 }
 
+/// A function of every value without vectors of its own: the compiler makes them.
+struct EachScalar<'a, F>(&'a mut [f32], F);
+
+impl<F: Fn(f32) -> f32> Vectorized for EachScalar<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for value in self.0 {
+            *value = self.1(*value);
+        }
+    }
+}
+
+/// `x / 6 + 1 / 2`, at least 0 and at most 1. `clamp` keeps NaN.
+#[inline(always)]
+fn hard_sigmoid_of(x: f32) -> f32 {
+    (x / 6.0 + 0.5).clamp(0.0, 1.0)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -94,6 +124,20 @@ mod tests {
                 silus[i]
             );
         }
+    }
+
+    #[test]
+    fn hard_functions_have_their_corners() {
+        let x = [-4.0f32, -3.0, -1.5, 0.0, 1.5, 3.0, 4.0, f32::MAX, f32::MIN];
+        let (mut swishes, mut sigmoids) = (x.to_vec(), x.to_vec());
+        hard_swish(&mut swishes);
+        hard_sigmoid(&mut sigmoids);
+        assert_eq!(sigmoids[..7], [0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 1.0]);
+        assert_eq!(swishes[..7], [-0.0, -0.0, -0.375, 0.0, 1.125, 3.0, 4.0]);
+        assert_eq!((swishes[7], swishes[8]), (f32::MAX, -0.0));
+        let mut odd = [f32::NAN];
+        hard_swish(&mut odd);
+        assert!(odd[0].is_nan());
     }
 
     #[test]

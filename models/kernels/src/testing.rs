@@ -143,10 +143,11 @@ pub(crate) fn depthwise_convolved(x: &FeatureMap, weight: &[f32], window: Window
 }
 
 /// All of them.
-pub(crate) const ACTIVATIONS: [Activation; 5] = [
+pub(crate) const ACTIVATIONS: [Activation; 6] = [
     Activation::None,
     Activation::Relu,
     Activation::Silu,
+    Activation::HardSwish,
     Activation::Gelu,
     Activation::GeluTanh,
 ];
@@ -157,6 +158,7 @@ pub(crate) fn apply(activation: Activation, values: &mut [f32]) {
         Activation::None => {}
         Activation::Relu => values.iter_mut().for_each(|x| *x = x.max(0.0)),
         Activation::Silu => gates::silu(values),
+        Activation::HardSwish => gates::hard_swish(values),
         Activation::Gelu => gates::gelu(values),
         Activation::GeluTanh => gates::gelu_tanh(values),
     }

@@ -9,17 +9,21 @@ use serde::{Deserialize, Serialize};
 use super::bert::BertSpec;
 use super::cnn1d::Cnn1dSpec;
 use super::efficientnet::EfficientNetSpec;
+use super::efficientnet_v2::EfficientNetV2Spec;
 use super::fusion::FusionSpec;
+use super::inverted::ImagePadding;
 use super::lstm::LstmSpec;
 use super::minirocket::MiniRocketSpec;
 use super::mlp::MlpSpec;
 use super::mobilenet::MobileNetSpec;
+use super::mobilenet_v3::MobileNetV3Spec;
 use super::onnx::{OnnxSpec, engine_of};
 use super::resnet1d::ResNet1dSpec;
 use super::resnet2d::ResNet2dSpec;
 use super::spec::{BadHyperParameter, HYPER_PARAMETER_MAX, Spec, check_range};
 use super::staged::StagedModel;
 use super::task::Task;
+use super::vit::VitSpec;
 use super::x3d::X3dSpec;
 use crate::error::ModelError;
 use crate::weights::params::Params;
@@ -44,14 +48,22 @@ pub enum Architecture {
     Mlp(MlpSpec),
     /// [`MobileNet`](super::mobilenet::MobileNet).
     MobileNet(MobileNetSpec),
-    /// [`EfficientNet`](super::efficientnet::EfficientNet).
+    /// [`efficientnet`](super::efficientnet).
     EfficientNet(EfficientNetSpec),
+    /// [`efficientnet_v2`](super::efficientnet_v2).
+    #[serde(rename = "efficientnet-v2")]
+    EfficientNetV2(EfficientNetV2Spec),
+    /// [`mobilenet_v3`](super::mobilenet_v3).
+    #[serde(rename = "mobilenet-v3")]
+    MobileNetV3(MobileNetV3Spec),
     /// [`ResNet1d`](super::resnet1d::ResNet1d).
     ResNet1d(ResNet1dSpec),
     /// [`ResNet2d`](super::resnet2d::ResNet2d).
     ResNet2d(ResNet2dSpec),
     /// [`MiniRocket`](super::minirocket::MiniRocket).
     MiniRocket(MiniRocketSpec),
+    /// [`vit`](super::vit).
+    Vit(VitSpec),
     /// [`X3d`](super::x3d::X3d).
     X3d(X3dSpec),
     /// [`Fusion`](super::fusion::Fusion).
@@ -89,9 +101,12 @@ impl Architecture {
             Self::Mlp(spec) => spec,
             Self::MobileNet(spec) => spec,
             Self::EfficientNet(spec) => spec,
+            Self::EfficientNetV2(spec) => spec,
+            Self::MobileNetV3(spec) => spec,
             Self::ResNet1d(spec) => spec,
             Self::ResNet2d(spec) => spec,
             Self::MiniRocket(spec) => spec,
+            Self::Vit(spec) => spec,
             Self::X3d(spec) => spec,
             Self::Fusion(spec) => spec,
             Self::Onnx(spec) => spec,
@@ -133,6 +148,28 @@ impl Architecture {
     /// For each exit, how many stages run before it.
     pub fn exits(&self) -> Vec<usize> {
         self.spec().exits()
+    }
+
+    /// Sets the lines and columns of an image, for a network with public weights.
+    pub(crate) fn set_size(&mut self, size: usize) {
+        match self {
+            Self::EfficientNet(spec) => spec.size = size,
+            Self::EfficientNetV2(spec) => spec.size = size,
+            Self::MobileNetV3(spec) => spec.size = size,
+            Self::ResNet2d(spec) => spec.size = size,
+            Self::Vit(spec) => spec.size = size,
+            _ => {}
+        }
+    }
+
+    /// Sets the zeros around images, for a network that knows several ways.
+    pub(crate) fn set_padding(&mut self, padding: ImagePadding) {
+        match self {
+            Self::EfficientNet(spec) => spec.padding = padding,
+            Self::EfficientNetV2(spec) => spec.padding = padding,
+            Self::MobileNetV3(spec) => spec.padding = padding,
+            _ => {}
+        }
     }
 
     /// Builds the network with variables drawn from `rng`, on the CPU. Hyper-parameters are not

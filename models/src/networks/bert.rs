@@ -11,7 +11,8 @@
 //!
 //! # Activations
 //! Stage 0 takes token ids `[batch, tokens]`, i64, with [`NO_TOKEN`](super::tokens::NO_TOKEN) after
-//! the end of a shorter text. Activations between stages are `[batch, tokens, hidden + 1]`: the
+//! the end of a shorter text; of pairs `[batch, tokens, 2]`, with the segment of each token.
+//! Activations between stages are `[batch, tokens, hidden + 1]`: the
 //! last channel is 1 for a token and 0 for padding, so that one tensor carries the attention mask
 //! too. A batch is as wide as its longest text. The kernels compute its tokens without padding
 //! (`rows`), candle's operations in groups of texts of similar length (`lengths`).
@@ -27,10 +28,14 @@ mod names;
 mod network;
 mod pooling;
 mod rows;
+mod score;
 mod spec;
+mod stated;
 pub(crate) mod tokenizer;
 
 pub(crate) use self::config::knows;
 pub use self::network::Bert;
 pub use self::pooling::Pooling;
+pub use self::score::ScoreActivation;
+pub(crate) use self::score::{CROSS_ENCODER, StatedOutputs};
 pub use self::spec::{BertHead, BertSpec};

@@ -26,9 +26,7 @@ mod runtime;
 mod session;
 mod spec;
 
-#[cfg(test)]
-pub(crate) use self::header::ElementType;
-pub(crate) use self::header::{GraphHeader, GraphTensor, read_header};
+pub(crate) use self::header::{ElementType, GraphHeader, GraphTensor, read_header};
 pub(crate) use self::model::open;
 pub use self::runtime::{engine_name, engine_of, ready, use_library};
 pub use self::spec::{OnnxScores, OnnxSpec};

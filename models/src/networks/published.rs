@@ -48,6 +48,65 @@ pub(crate) fn depthwise_bn(
     DepthwiseConv2d::from_weight(weight, window, params.mode()).map_err(ModelError::compute(conv))
 }
 
+/// A convolution with bias: `WEIGHT` `[output, input, height, width]` and `BIAS` `[output]`.
+///
+/// # Errors
+/// A tensor is missing or of another shape.
+pub(crate) fn conv_bias(
+    params: &mut Params,
+    [weight, bias]: [&str; 2],
+    [input, output]: [usize; 2],
+    window: Window2d,
+) -> Result<Conv2d, ModelError> {
+    let [height, width] = window.kernel;
+    let rows = params
+        .get(weight, &[output, input, height, width], Init::Zero)?
+        .permute((2, 3, 1, 0))
+        .and_then(|rows| rows.reshape((height * width * input, output)))
+        .map_err(ModelError::compute(weight))?;
+    let bias = params.get(bias, &[output], Init::Zero)?;
+    with_bias(params, weight, &rows, &bias, input, window)
+}
+
+/// Linear maps of the same input as one, over the channels of images: pairs of `WEIGHT` `[output,
+/// input]` and `BIAS` `[output]`.
+///
+/// # Errors
+/// A tensor is missing or of another shape.
+pub(crate) fn pointwise(
+    params: &mut Params,
+    names: &[[String; 2]],
+    [input, output]: [usize; 2],
+) -> Result<Conv2d, ModelError> {
+    let (mut weights, mut biases) = (Vec::new(), Vec::new());
+    for [weight, bias] in names {
+        weights.push(params.get(weight, &[output, input], Init::Zero)?);
+        biases.push(params.get(bias, &[output], Init::Zero)?);
+    }
+    let name = names.concat().join(" + ");
+    let join = |parts: &[Tensor]| Tensor::cat(parts, 0);
+    let rows = join(&weights).and_then(|weight| weight.t()?.contiguous());
+    let rows = rows.map_err(ModelError::compute(&name))?;
+    let bias = join(&biases).map_err(ModelError::compute(&name))?;
+    with_bias(params, &name, &rows, &bias, input, Window2d::centred(1, 1))
+}
+
+/// A convolution of `[positions * input, output]` and a bias `[output]`.
+fn with_bias(
+    params: &mut Params,
+    name: &str,
+    rows: &Tensor,
+    bias: &Tensor,
+    input: usize,
+    window: Window2d,
+) -> Result<Conv2d, ModelError> {
+    let biased = bias
+        .unsqueeze(0)
+        .and_then(|bias| Tensor::cat(&[rows, &bias], 0));
+    let weights = params.narrow(name, biased.map_err(ModelError::compute(name))?)?;
+    Conv2d::from_weights(input, weights, window, params.mode()).map_err(ModelError::compute(name))
+}
+
 /// `NAME.weight` `[output, input]` and `NAME.bias` `[output]`.
 ///
 /// # Errors
@@ -57,11 +116,34 @@ pub(crate) fn linear(
     name: &str,
     [input, output]: [usize; 2],
 ) -> Result<Linear, ModelError> {
+    dense(params, name, &[output, input], [input, output])
+}
+
+/// A 1 x 1 convolution with bias, on one position: `NAME.weight` `[output, input, 1, 1]` and
+/// `NAME.bias` `[output]`.
+///
+/// # Errors
+/// A tensor is missing or of another shape.
+pub(crate) fn one_by_one(
+    params: &mut Params,
+    name: &str,
+    [input, output]: [usize; 2],
+) -> Result<Linear, ModelError> {
+    dense(params, name, &[output, input, 1, 1], [input, output])
+}
+
+/// A linear map whose weights have this shape in the file.
+fn dense(
+    params: &mut Params,
+    name: &str,
+    shape: &[usize],
+    [input, output]: [usize; 2],
+) -> Result<Linear, ModelError> {
     let weight_name = format!("{name}.weight");
     let weight = params
-        .get(&weight_name, &[output, input], Init::Zero)?
-        .t()
-        .and_then(|weight| weight.contiguous())
+        .get(&weight_name, shape, Init::Zero)?
+        .reshape((output, input))
+        .and_then(|weight| weight.t()?.contiguous())
         .map_err(ModelError::compute(&weight_name))?;
     let weight = params.narrow(&weight_name, weight)?;
     let bias = params.get(&format!("{name}.bias"), &[output], Init::Zero)?;

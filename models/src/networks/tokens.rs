@@ -21,7 +21,25 @@ static IN_USE: Mutex<Vec<(TokenizerId, Weak<Tokenizer>)>> = Mutex::new(Vec::new(
 pub struct TokenizerId {
     file_bytes: usize,
     hash: u64,
-    max_tokens: usize,
+    form: TextForm,
+}
+
+/// The texts of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextForm {
+    /// Texts that are read together: 1, or 2 for a pair.
+    pub texts: usize,
+    /// Tokens that they are cut to, special ones included; the longer text of a pair first.
+    pub max_tokens: usize,
+}
+
+/// A token of a pair of texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairToken {
+    /// Its number in the vocabulary.
+    pub id: u32,
+    /// The text that it belongs to, 0 or 1, as the tokenizer says.
+    pub segment: u32,
 }
 
 /// A Hugging Face tokenizer that cuts texts to a length.
@@ -35,18 +53,18 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Reads a `tokenizer.json` for a network that knows ids below `vocabulary`.
     ///
-    /// The file's own truncation and padding are ignored: a text is cut to `max_tokens`, special
-    /// tokens included, and a batch is as long as its longest text.
+    /// The file's own truncation and padding are ignored: texts are cut to `form.max_tokens`, and a
+    /// batch is as long as its longest text.
     ///
     /// # Errors
     /// The file cannot be read, is no tokenizer, or has ids that the network does not know.
     pub(crate) fn open(
         file: &Path,
-        max_tokens: usize,
+        form: TextForm,
         vocabulary: usize,
     ) -> Result<Arc<Self>, ModelError> {
         let bytes = regular_file::read(file).map_err(|source| ModelError::io(file, source))?;
-        let id = TokenizerId::of(&bytes, max_tokens);
+        let id = TokenizerId::of(&bytes, form);
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         in_use.retain(|(_, tokenizer)| tokenizer.strong_count() > 0);
         let known = in_use.iter().find(|(known, _)| *known == id);
@@ -68,7 +86,7 @@ impl Tokenizer {
         let mut inner = tokenizers::Tokenizer::from_bytes(bytes)
             .map_err(|error| refuse(".", format!("not a tokenizer: {error}")))?;
         let truncation = TruncationParams {
-            max_length: id.max_tokens,
+            max_length: id.form.max_tokens,
             ..TruncationParams::default()
         };
         inner
@@ -98,7 +116,21 @@ impl Tokenizer {
 
     /// Tokens that a text is cut to.
     pub fn max_tokens(&self) -> usize {
-        self.id.max_tokens
+        self.id.form.max_tokens
+    }
+
+    /// Texts that make one request: 1, or 2 for a pair.
+    pub fn texts(&self) -> usize {
+        self.id.form.texts
+    }
+
+    /// Tokens of a request whose texts are empty: the special ones around them.
+    pub fn special_tokens(&self) -> usize {
+        let count = match self.texts() {
+            1 => self.ids("").map(|ids| ids.len()),
+            _ => self.pair("", "").map(|tokens| tokens.len()),
+        };
+        count.unwrap_or_default()
     }
 
     /// The ids of a text, at most [`max_tokens`](Self::max_tokens).
@@ -110,18 +142,30 @@ impl Tokenizer {
         let encoding = encoding.map_err(|error| error.to_string())?;
         Ok(encoding.get_ids().to_vec())
     }
+
+    /// The tokens of two texts, at most [`max_tokens`](Self::max_tokens) together.
+    ///
+    /// # Errors
+    /// As [`ids`](Self::ids).
+    pub fn pair(&self, first: &str, second: &str) -> Result<Vec<PairToken>, String> {
+        let encoding = self.inner.encode_fast((first, second), true);
+        let encoding = encoding.map_err(|error| error.to_string())?;
+        let tokens = encoding.get_ids().iter().zip(encoding.get_type_ids());
+        let token = |(&id, &segment)| PairToken { id, segment };
+        Ok(tokens.map(token).collect())
+    }
 }
 
 // === impl TokenizerId ===
 
 impl TokenizerId {
-    fn of(bytes: &[u8], max_tokens: usize) -> Self {
+    fn of(bytes: &[u8], form: TextForm) -> Self {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         Self {
             file_bytes: bytes.len(),
             hash: hasher.finish(),
-            max_tokens,
+            form,
         }
     }
 }
@@ -132,8 +176,7 @@ impl TokenizerId {
 /// # Errors
 /// The device has no memory for it.
 pub fn stack<I: AsRef<[u32]>>(texts: &[I], device: &Device) -> candle_core::Result<Tensor> {
-    let lengths = texts.iter().map(|text| text.as_ref().len());
-    let longest = lengths.max().unwrap_or_default().max(1);
+    let longest = longest(texts.iter().map(|text| text.as_ref().len()));
     let mut ids = vec![NO_TOKEN; texts.len() * longest];
     for (row, text) in ids.chunks_exact_mut(longest).zip(texts) {
         for (slot, id) in row.iter_mut().zip(text.as_ref()) {
@@ -141,4 +184,32 @@ pub fn stack<I: AsRef<[u32]>>(texts: &[I], device: &Device) -> candle_core::Resu
         }
     }
     Tensor::from_vec(ids, (texts.len(), longest), device)
+}
+
+/// The tokens of several pairs as `[pairs, tokens of the longest, 2]`, i64: the id, or [`NO_TOKEN`]
+/// after the end of a shorter pair, and the segment.
+///
+/// # Errors
+/// The device has no memory for it.
+pub fn stack_pairs<I: AsRef<[PairToken]>>(
+    pairs: &[I],
+    device: &Device,
+) -> candle_core::Result<Tensor> {
+    let longest = longest(pairs.iter().map(|pair| pair.as_ref().len()));
+    let mut tokens = Vec::with_capacity(pairs.len() * longest * 2);
+    for pair in pairs {
+        let pair = pair.as_ref();
+        for token in pair {
+            tokens.extend([i64::from(token.id), i64::from(token.segment)]);
+        }
+        for _ in pair.len()..longest {
+            tokens.extend([NO_TOKEN, 0]);
+        }
+    }
+    Tensor::from_vec(tokens, (pairs.len(), longest, 2), device)
+}
+
+/// At least 1.
+fn longest(lengths: impl Iterator<Item = usize>) -> usize {
+    lengths.max().unwrap_or_default().max(1)
 }

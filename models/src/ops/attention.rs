@@ -61,6 +61,26 @@ impl AttentionMask {
     }
 }
 
+/// Self-attention of sequences of one length, all of whose tokens count: from queries, keys and values
+/// side by side, `[sequences * tokens, 1, 1, 3 * width]`, to `[sequences * tokens, 1, 1, width]`.
+pub(crate) fn attend_all(qkv: &Flow, tokens: usize, heads: usize) -> Result<Flow> {
+    let [rows, .., all] = qkv.dims4()?;
+    let (sequences, width) = (rows / tokens.max(1), all / 3);
+    if rows != sequences * tokens || all != width / heads * heads * 3 {
+        candle_core::bail!("{:?} in sequences of {tokens}, {heads} heads", qkv.dims4()?);
+    }
+    let Flow::Graph(x) = qkv else {
+        return AttentionMask::Lengths(vec![tokens; sequences]).attend(qkv, heads);
+    };
+    let mask = Tensor::ones((sequences, tokens), x.dtype(), x.device())?;
+    let qkv = Flow::Graph(x.reshape((sequences, tokens, all))?);
+    let mixed = AttentionMask::of_tokens(&mask)?.attend(&qkv, heads)?;
+    mixed
+        .as_tensor()?
+        .reshape((rows, 1, 1, width))
+        .map(Flow::Graph)
+}
+
 /// From candle's own operations.
 fn composed(
     qkv: &Tensor,

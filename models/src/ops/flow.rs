@@ -7,7 +7,7 @@ use candle_core::{Result, Tensor};
 use switchyard_kernels::{self as kernels, FeatureMap, Window2d, gates, pooling};
 
 use super::channels::scale_channels;
-use super::pointwise::relu;
+use super::pointwise::{hard_sigmoid, relu};
 use super::pooling::{max_pool, mean_pool};
 use super::tensors::{kernel_error, to_map, to_tensor, with_values};
 use crate::weights::mode::ComputeMode;
@@ -172,6 +172,34 @@ impl Flow {
             Self::Graph(x) => candle_nn::ops::sigmoid(&x).map(Self::Graph),
             Self::Packed(mut map) => {
                 gates::sigmoid(&mut map.values);
+                Ok(Self::Packed(map))
+            }
+        }
+    }
+
+    /// `x / 6 + 1 / 2`, at least 0 and at most 1.
+    pub(crate) fn hard_sigmoid(self) -> Result<Self> {
+        match self {
+            Self::Graph(x) => hard_sigmoid(&x).map(Self::Graph),
+            Self::Packed(mut map) => {
+                gates::hard_sigmoid(&mut map.values);
+                Ok(Self::Packed(map))
+            }
+        }
+    }
+
+    /// The sum of two activations of one shape.
+    pub(crate) fn plus(self, other: &Self) -> Result<Self> {
+        match self {
+            Self::Graph(x) => (x + other.as_tensor()?).map(Self::Graph),
+            Self::Packed(mut map) => {
+                let other = other.as_map()?;
+                if map.dims() != other.dims() {
+                    candle_core::bail!("a sum of {:?} and {:?}", map.dims(), other.dims());
+                }
+                for (value, other) in map.values.iter_mut().zip(other.values.iter()) {
+                    *value += other;
+                }
                 Ok(Self::Packed(map))
             }
         }

@@ -6,10 +6,12 @@
 mod conv1d;
 mod conv2d;
 mod depthwise_conv2d;
+mod layer_norm;
 mod linear;
 mod packing;
 
 pub(crate) use self::conv1d::{Conv1d, Conv1dShape};
 pub(crate) use self::conv2d::Conv2d;
 pub(crate) use self::depthwise_conv2d::DepthwiseConv2d;
+pub(crate) use self::layer_norm::ChannelNorm;
 pub(crate) use self::linear::Linear;

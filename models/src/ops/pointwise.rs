@@ -76,9 +76,15 @@ pub(crate) fn activate(x: Tensor, activation: Activation) -> Result<Tensor> {
         Activation::None => Ok(x),
         Activation::Relu => relu(&x),
         Activation::Silu => x.silu(),
+        Activation::HardSwish => &x * hard_sigmoid(&x)?,
         Activation::Gelu => gelu(&x),
         Activation::GeluTanh => x.gelu(),
     }
+}
+
+/// `x / 6 + 1 / 2`, at least 0 and at most 1.
+pub(crate) fn hard_sigmoid(x: &Tensor) -> Result<Tensor> {
+    x.affine(1.0 / 6.0, 0.5)?.clamp(0.0, 1.0)
 }
 
 // === impl Relu ===
@@ -264,6 +270,17 @@ mod tests {
                     (ours, theirs) => assert_eq!(ours.is_some(), theirs.is_some()),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn hard_swish_is_the_kernels() {
+        let x = Tensor::randn(0f32, 3.0, (40, 100), &Device::Cpu).unwrap();
+        let mut ours = values(&x);
+        kernels::gates::hard_swish(&mut ours);
+        let theirs = activate(x, Activation::HardSwish).unwrap();
+        for (ours, theirs) in ours.iter().zip(values(&theirs)) {
+            assert!((ours - theirs).abs() < 1e-6, "{ours} {theirs}");
         }
     }
 

@@ -43,6 +43,20 @@ pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
     Ok(tensors)
 }
 
+/// Shapes of the tensors of a safetensors file by name, without counters of training batches.
+pub(crate) fn tensor_shapes(file: &Path) -> Result<BTreeMap<String, Vec<usize>>, ModelError> {
+    let (bytes, before) = FileBytes::open(file)?;
+    let parsed = SafeTensors::deserialize(&bytes)
+        .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
+    let kept = parsed
+        .iter()
+        .filter(|(name, _)| !name.ends_with(BATCH_COUNTER));
+    let shapes = kept.map(|(name, view)| (name.to_owned(), view.shape().to_vec()));
+    let shapes = shapes.collect();
+    before.unchanged(file)?;
+    Ok(shapes)
+}
+
 /// The values of a tensor, or the reason why they cannot be used.
 fn finite(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
     let values = match view.dtype() {

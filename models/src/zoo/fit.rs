@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::card::{AppCard, Datatype, EMBEDDING, OPEN, TensorCard, VariantCard};
+use super::card::{AppCard, Datatype, EMBEDDING, OPEN, Task, TensorCard, VariantCard};
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
 use crate::networks::graph::Port;
@@ -100,6 +100,10 @@ fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), M
         }
     }
     let is_read = |input: &&TensorCard| variant.reads(input);
+    let is_graph = matches!(variant.architecture, Architecture::Onnx(_));
+    if matches!(task, Task::Score | Task::Regress) && !is_graph {
+        check_number(file, app)?;
+    }
     if let Architecture::Onnx(spec) = &variant.architecture {
         return match (spec.only_input(), app.inputs.iter().find(is_read)) {
             (Some(port), Some(input)) => check_datatype(file, "input", port, input),
@@ -120,6 +124,20 @@ fn check_task(file: &Path, app: &AppCard, variant: &VariantCard) -> Result<(), M
     let (name, datatype, shape) = (&input.name, input.datatype.name(), &input.shape);
     let reason = format!("{takes}; the application's input `{name}` is {datatype} {shape:?}");
     Err(ModelError::field(file, "architecture", reason))
+}
+
+/// Checks that an application's only output is one number, of any name.
+fn check_number(file: &Path, app: &AppCard) -> Result<(), ModelError> {
+    let is_number = |output: &TensorCard| {
+        output.datatype == Datatype::Fp32 && output.fixed_shape() == Some(vec![1])
+    };
+    match app.outputs.as_slice() {
+        [output] if is_number(output) => Ok(()),
+        _ => {
+            let reason = "answers with one number: the application's only output must be FP32 [1]";
+            Err(ModelError::field(file, "architecture.outputs", reason))
+        }
+    }
 }
 
 /// Checks that the application's inputs are those of a graph, by name; an only one by its place.

@@ -69,6 +69,9 @@ pub(crate) enum Answers {
     Classes,
     /// An embedding.
     Embeddings,
+    /// A score of a pair of texts, through a sigmoid.
+    #[allow(dead_code, reason = "not every test that includes this file has it")]
+    Score,
 }
 
 /// An application of these variants, each a [`SMALL`] encoder.
@@ -112,6 +115,14 @@ shape = [1]
             );
             ("task = \"embed\"", outputs)
         }
+        Answers::Score => {
+            let outputs = "[[outputs]]\nname = \"score\"\ndatatype = \"FP32\"\nshape = [1]\n";
+            ("task = \"score\"", outputs.to_owned())
+        }
+    };
+    let second = match answers {
+        Answers::Score => "[[inputs]]\nname = \"text_pair\"\ndatatype = \"BYTES\"\nshape = [1]\n",
+        _ => "",
     };
     let card = format!(
         r#"name = "{name}"
@@ -124,7 +135,7 @@ penalty = "step"
 name = "text"
 datatype = "BYTES"
 shape = [1]
-{outputs}"#
+{second}{outputs}"#
     );
     std::fs::write(dir.join("app.toml"), card).unwrap();
     for variant in variants {
@@ -162,9 +173,11 @@ fn write_variant(of: &EncoderSize, dir: &Path, name: &str, answers: Answers) {
     let (head, outputs) = match answers {
         Answers::Classes => ("sequence-classification", 3),
         Answers::Embeddings => ("sentence-embedding", hidden),
+        Answers::Score => ("sequence-classification", 1),
     };
-    let pooling = match answers {
+    let further = match answers {
         Answers::Classes => "",
+        Answers::Score => "texts = 2\nactivation = \"sigmoid\"",
         Answers::Embeddings => "pooling = \"mean\"\nnormalise = true",
     };
     let card = format!(
@@ -182,7 +195,7 @@ outputs = {outputs}
 layers = {layers}
 layers_per_stage = {layers_per_stage}
 max_tokens = {max_tokens}
-{pooling}
+{further}
 
 [[exits]]
 name = "final"
@@ -221,6 +234,13 @@ fn tokenizer_of(vocabulary: usize) -> Value {
         {"Sequence": {"id": "A", "type_id": 0}},
         {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
     ]);
+    let pair = json!([
+        {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+        {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+        {"Sequence": {"id": "B", "type_id": 1}},
+        {"SpecialToken": {"id": "[SEP]", "type_id": 1}},
+    ]);
     json!({
         "version": "1.0",
         // Padding and truncation as in published files; the server replaces both.
@@ -232,7 +252,7 @@ fn tokenizer_of(vocabulary: usize) -> Value {
         "normalizer": {"type": "BertNormalizer", "clean_text": true,
                        "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {"type": "TemplateProcessing", "single": around, "pair": around,
+        "post_processor": {"type": "TemplateProcessing", "single": around, "pair": pair,
             "special_tokens": {"[CLS]": wrapped("[CLS]", 2), "[SEP]": wrapped("[SEP]", 3)}},
         "decoder": null,
         "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
@@ -271,9 +291,14 @@ fn tensors(of: &EncoderSize, answers: Answers) -> Vec<(String, Vec<usize>)> {
             (at("output.LayerNorm"), None),
         ]);
     }
-    if answers == Answers::Classes {
+    let outputs = match answers {
+        Answers::Classes => Some(3),
+        Answers::Embeddings => None,
+        Answers::Score => Some(1),
+    };
+    if let Some(outputs) = outputs {
         layers.push(("pooler.dense".to_owned(), Some([hidden, hidden])));
-        layers.push(("classifier".to_owned(), Some([3, hidden])));
+        layers.push(("classifier".to_owned(), Some([outputs, hidden])));
     }
     for (name, shape) in layers {
         let output = shape.map_or(hidden, |[output, _]| output);

@@ -16,11 +16,16 @@ CLS, SEP = 2, 3
 # Sizes as config.json has them; `texts` are ids of words, without [CLS] and [SEP].
 TINY = dict(hidden=64, heads=4, wide=128, layers=3, vocabulary=100, positions=40, eps=1e-12)
 TEXTS = [[4, 5, 6], [7], [17, 99, 17, 42, 8, 9, 10, 11, 12, 13, 14], [50, 51, 52, 53, 54, 55]]
+# Pairs of texts, as the tokenizer cuts them to 13 tokens: the longer text first.
+PAIRS = [([4, 5, 6], [7, 8]), ([9], []), ([10, 11, 12, 13], [20, 21, 22, 23, 24, 25])]
 CASES = {
     "bert-embedding": dict(TINY, family="bert", head="embedding", activation="gelu"),
     "bert-classification": dict(TINY, family="bert", head="classes", activation="gelu_new"),
     "roberta-classification": dict(TINY, family="roberta", head="classes", activation="gelu"),
     "distilbert-classification": dict(TINY, family="distilbert", head="classes", activation="relu"),
+    "bert-pair": dict(TINY, family="bert", head="score", activation="gelu"),
+    "roberta-pair": dict(TINY, family="roberta", head="score", activation="gelu"),
+    "distilbert-pair": dict(TINY, family="distilbert", head="score", activation="gelu"),
     # all-MiniLM-L6-v2 but for the vocabulary.
     "minilm-embedding": dict(
         hidden=384, heads=12, wide=1536, layers=6, vocabulary=100, positions=512, eps=1e-12,
@@ -71,8 +76,14 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
-def run(case, words):
+def run(case, words, second=None):
     ids = [CLS] + words + [SEP]
+    segments = [0] * len(ids)
+    if second is not None:
+        ids += second + [SEP]
+        # RoBERTa has a single segment.
+        segments += [int(case["family"] == "bert")] * (len(second) + 1)
+    classes = 1 if case["head"] == "score" else CLASSES
     hidden, heads, eps = case["hidden"], case["heads"], case["eps"]
     names = NAMES[case["family"]]
     # RoBERTa's positions count on from its padding token, 1.
@@ -81,7 +92,7 @@ def run(case, words):
     x = table("word_embeddings", case["vocabulary"])[ids]
     x = x + table("position_embeddings", case["positions"])[first : first + len(ids)]
     if case["family"] != "distilbert":
-        x = x + table("token_type_embeddings", 2)[0]
+        x = x + table("token_type_embeddings", 2)[segments]
     x = norm(x, "embeddings.LayerNorm", eps)
     for i in range(case["layers"]):
         at = lambda part: f"{names['layer']}.{i}.{names[part]}"
@@ -96,15 +107,16 @@ def run(case, words):
         mean = x.mean(0)
         return mean / np.linalg.norm(mean)
     if case["family"] == "bert":
-        return dense(np.tanh(dense(x[0], "pooler.dense", hidden)), "classifier", CLASSES)
+        return dense(np.tanh(dense(x[0], "pooler.dense", hidden)), "classifier", classes)
     if case["family"] == "roberta":
-        return dense(np.tanh(dense(x[0], "classifier.dense", hidden)), "classifier.out_proj", CLASSES)
-    return dense(np.maximum(dense(x[0], "pre_classifier", hidden), 0.0), "classifier", CLASSES)
+        return dense(np.tanh(dense(x[0], "classifier.dense", hidden)), "classifier.out_proj", classes)
+    return dense(np.maximum(dense(x[0], "pre_classifier", hidden), 0.0), "classifier", classes)
 
 
 if __name__ == "__main__":
     recorded = {
-        name: [[round(float(v), 9) for v in run(case, words)] for words in TEXTS]
+        name: [[round(float(v), 9) for v in run(case, *texts)] for texts in inputs]
         for name, case in CASES.items()
+        for inputs in [PAIRS if case["head"] == "score" else [(words,) for words in TEXTS]]
     }
     print(json.dumps(recorded))

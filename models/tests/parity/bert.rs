@@ -4,7 +4,7 @@ use std::path::Path;
 
 use candle_core::{DType, Device, Tensor};
 use serde_json::json;
-use switchyard_models::tokens::stack;
+use switchyard_models::tokens::{stack, stack_pairs};
 use switchyard_models::{LoadedVariant, Precision, load_variant, load_variant_standing_in};
 use tempfile::TempDir;
 
@@ -25,12 +25,31 @@ const TEXTS: [&str; 4] = [
 ];
 const MAX_TOKENS: usize = 13;
 
+/// The longer text of the third pair is cut there.
+pub(crate) const PAIRS: [(&str, &str); 3] = [
+    ("w4 w5 w6", "w7 w8"),
+    ("w9", ""),
+    (
+        "w10 w11 w12 w13",
+        "w20 w21 w22 w23 w24 w25 w26 w27 w28 w29 w30 w31",
+    ),
+];
+
+/// Answers of a model.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Head {
+    Embedding,
+    Classes,
+    /// Of a pair.
+    Score,
+}
+
 /// A model as `bert.py` has it.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     name: &'static str,
     model_type: &'static str,
-    embeds: bool,
+    pub(crate) head: Head,
     activation: &'static str,
     hidden: usize,
     heads: usize,
@@ -46,7 +65,7 @@ pub(crate) struct Case {
 pub(crate) const BERT: Case = Case {
     name: "bert-embedding",
     model_type: "bert",
-    embeds: true,
+    head: Head::Embedding,
     activation: "gelu",
     hidden: 64,
     heads: 4,
@@ -57,11 +76,11 @@ pub(crate) const BERT: Case = Case {
     greek: false,
 };
 
-const CASES: [Case; 5] = [
+pub(crate) const CASES: [Case; 8] = [
     BERT,
     Case {
         name: "bert-classification",
-        embeds: false,
+        head: Head::Classes,
         activation: "gelu_new",
         prefix: "bert.",
         greek: true,
@@ -70,15 +89,35 @@ const CASES: [Case; 5] = [
     Case {
         name: "roberta-classification",
         model_type: "roberta",
-        embeds: false,
+        head: Head::Classes,
         prefix: "roberta.",
         ..BERT
     },
     Case {
         name: "distilbert-classification",
         model_type: "distilbert",
-        embeds: false,
+        head: Head::Classes,
         activation: "relu",
+        prefix: "distilbert.",
+        ..BERT
+    },
+    Case {
+        name: "bert-pair",
+        head: Head::Score,
+        prefix: "bert.",
+        ..BERT
+    },
+    Case {
+        name: "roberta-pair",
+        model_type: "roberta",
+        head: Head::Score,
+        prefix: "roberta.",
+        ..BERT
+    },
+    Case {
+        name: "distilbert-pair",
+        model_type: "distilbert",
+        head: Head::Score,
         prefix: "distilbert.",
         ..BERT
     },
@@ -186,16 +225,18 @@ impl Writer<'_> {
 
     fn head(&mut self) {
         let hidden = self.case.hidden;
-        if self.case.embeds {
-            return;
-        }
+        let outputs = match self.case.head {
+            Head::Embedding => return,
+            Head::Classes => CLASSES,
+            Head::Score => 1,
+        };
         let (inner, prefix, outer) = match self.case.model_type {
             "bert" => ("pooler.dense", self.case.prefix, "classifier"),
             "roberta" => ("classifier.dense", "", "classifier.out_proj"),
             _ => ("pre_classifier", "", "classifier"),
         };
         self.dense(prefix, inner, hidden, hidden);
-        self.dense("", outer, hidden, CLASSES);
+        self.dense("", outer, hidden, outputs);
     }
 
     /// Parts of published files that loading ignores.
@@ -207,7 +248,7 @@ impl Writer<'_> {
             .insert(&format!("{prefix}embeddings.position_ids"), ids);
         self.tensors
             .add("cls.predictions.bias", &[VOCABULARY], 1.0, 0.0);
-        if self.case.embeds {
+        if self.case.head == Head::Embedding {
             let name = format!("{prefix}pooler.dense.weight");
             self.tensors.add(&name, &[8, 8], 1.0, 0.0);
         }
@@ -246,14 +287,18 @@ pub(crate) fn write(dir: &Path, case: &Case) {
     writer.tensors.save(&dir.join("model.safetensors"));
     std::fs::write(dir.join("config.json"), config(case).to_string()).unwrap();
     std::fs::write(dir.join("tokenizer.json"), tokenizer().to_string()).unwrap();
-    let (head, outputs) = if case.embeds {
-        ("sentence-embedding", case.hidden)
-    } else {
-        ("sequence-classification", CLASSES)
-    };
-    let pooling = match case.embeds {
-        true => "pooling = \"mean\"\nnormalise = true",
-        false => "",
+    let (head, outputs, further) = match case.head {
+        Head::Embedding => (
+            "sentence-embedding",
+            case.hidden,
+            "pooling = \"mean\"\nnormalise = true",
+        ),
+        Head::Classes => ("sequence-classification", CLASSES, ""),
+        Head::Score => (
+            "sequence-classification",
+            1,
+            "texts = 2\nactivation = \"sigmoid\"",
+        ),
     };
     let stages = case.layers.div_ceil(2);
     let card = format!(
@@ -270,7 +315,7 @@ head = "{head}"
 outputs = {outputs}
 layers = {layers}
 max_tokens = {MAX_TOKENS}
-{pooling}
+{further}
 
 [[exits]]
 name = "final"
@@ -288,7 +333,7 @@ data = "none"
     std::fs::write(dir.join("model.toml"), card).unwrap();
 }
 
-fn load(case: &Case) -> (TempDir, LoadedVariant) {
+pub(crate) fn load(case: &Case) -> (TempDir, LoadedVariant) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), case);
     let loaded = load_variant(dir.path(), &Device::Cpu).unwrap();
@@ -304,13 +349,30 @@ fn ids(loaded: &LoadedVariant, texts: &[&str]) -> Tensor {
     stack(&ids, &Device::Cpu).unwrap()
 }
 
-fn rows(tensor: &Tensor) -> Vec<Vec<f32>> {
+pub(crate) fn rows(tensor: &Tensor) -> Vec<Vec<f32>> {
     tensor.to_vec2().unwrap()
+}
+
+pub(crate) fn pairs(loaded: &LoadedVariant, pairs: &[(&str, &str)]) -> Tensor {
+    let tokenizer = loaded.model.tokenizer().unwrap();
+    let pairs = pairs.iter().map(|(a, b)| tokenizer.pair(a, b).unwrap());
+    stack_pairs(&pairs.collect::<Vec<_>>(), &Device::Cpu).unwrap()
+}
+
+/// The inputs of a case, as `bert.py` has them.
+pub(crate) fn inputs(case: &Case, loaded: &LoadedVariant) -> Tensor {
+    match case.head {
+        Head::Score => pairs(loaded, &PAIRS),
+        _ => ids(loaded, &TEXTS),
+    }
 }
 
 /// All stages, then the scores of the only exit.
 fn scores(loaded: &LoadedVariant, texts: &[&str]) -> Vec<Vec<f32>> {
-    let mut x = ids(loaded, texts);
+    scores_of(loaded, ids(loaded, texts))
+}
+
+pub(crate) fn scores_of(loaded: &LoadedVariant, mut x: Tensor) -> Vec<Vec<f32>> {
     for stage in 0..loaded.model.stages() {
         x = loaded.model.run_stage(stage, &x).unwrap();
     }
@@ -326,7 +388,8 @@ fn every_family_and_head_agrees_with_numpy() {
         let (_dir, loaded) = load(case);
         let want = recorded("bert.json", case.name);
         // All texts in one batch, which pads all but the longest.
-        let ours = scores(&loaded, &TEXTS);
+        let ours = scores_of(&loaded, inputs(case, &loaded));
+        assert_eq!(ours.len(), want.as_array().unwrap().len());
         for (ours, want) in ours.iter().zip(want.as_array().unwrap()) {
             let apart = distance(ours, &numbers(want));
             assert!(apart < TOLERANCE, "{}: {apart}", case.name);
@@ -341,8 +404,9 @@ fn half_precision_departs_little() {
         let (dir, loaded) = load(case);
         let half = load_variant_standing_in(dir.path(), Precision::F16).unwrap();
         assert!(half.bytes * 2 == loaded.bytes, "{}", case.name);
-        let pairs = scores(&loaded, &TEXTS);
-        for (full, half) in pairs.iter().zip(scores(&half, &TEXTS)) {
+        let x = inputs(case, &loaded);
+        let full = scores_of(&loaded, x.clone());
+        for (full, half) in full.iter().zip(scores_of(&half, x)) {
             let full: Vec<f64> = full.iter().map(|v| f64::from(*v)).collect();
             let apart = distance(&half, &full);
             let scale = full.iter().fold(0f64, |most, v| most.max(v.abs()));
@@ -360,7 +424,10 @@ fn a_head_of_classes_gives_probabilities_and_one_of_embeddings_unit_vectors() {
         for row in rows(&answers) {
             let sum: f32 = row.iter().sum();
             let length: f32 = row.iter().map(|v| v * v).sum();
-            let one = if case.embeds { length } else { sum };
+            let one = match case.head {
+                Head::Embedding => length,
+                _ => sum,
+            };
             assert!((one - 1.0).abs() < 1e-5, "{}: {one}", case.name);
         }
     }

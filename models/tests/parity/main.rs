@@ -13,4 +13,6 @@ mod bad_files;
 mod bert;
 mod common;
 mod efficientnet;
+mod pairs;
 mod resnet;
+mod vision;

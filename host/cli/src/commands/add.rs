@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use switchyard_executor::LoadedModel;
 use switchyard_models::card::{APP_CARD, Task, VARIANT_CARD};
-use switchyard_models::networks::bert::Pooling;
+use switchyard_models::networks::bert::{Pooling, ScoreActivation};
+use switchyard_models::networks::inverted::ImagePadding;
 use switchyard_models::onnx::OnnxScores;
 use switchyard_models::zoo::{Description, Preprocessing, Statement, describe};
 use switchyard_models::{AppCard, VariantCard};
 
 use self::files::{try_out, write, write_card, written};
 use self::source::{Found, Source};
-use self::values::{pooling, quality, scores, shape, task};
+use self::values::{activation, padding, pooling, quality, scores, shape, task};
 use super::config_file::Changed;
 use super::failure::Failure;
 use super::output::{Folders, check_file, check_folder};
@@ -32,17 +33,19 @@ use crate::quality::{self as measuring, LABEL, Measured};
   switchyard add detector.onnx
   switchyard add resnet50.onnx --classes imagenet.txt --quality 0.76
   switchyard add flowers.onnx --data flowers/test
+  switchyard add resnet50.safetensors --classes imagenet.txt
   switchyard add hf:sentence-transformers/all-MiniLM-L6-v2 --as search/minilm
   switchyard add encoder.onnx --shape input_ids=64 --shape attention_mask=64
   switchyard serve --config switchyard.toml
 
 A server that runs with the configuration takes the model in while it serves. An ONNX graph answers
 with its own outputs (task \"tensors\"); with --classes it classifies. A folder of Hugging Face has
-config.json, model.safetensors and tokenizer.json; hf:ORG/NAME[@REVISION] downloads it, with
-HF_ENDPOINT, HF_HOME and HF_TOKEN. A variant of an existing app must have the app's inputs and
+config.json and model.safetensors, and for texts tokenizer.json; hf:ORG/NAME[@REVISION] downloads it, with
+HF_ENDPOINT, HF_HOME and HF_TOKEN. The tensors of a lone *.safetensors tell its network: resnet,
+efficientnet, efficientnet-v2, mobilenet-v3 or vit. A variant of an existing app must have the app's inputs and
 outputs.")]
 pub(super) struct AddArgs {
-    /// A file *.onnx, a folder of the Hugging Face hub, or hf:ORG/NAME[@REVISION]
+    /// A file *.onnx or *.safetensors, a folder of the Hugging Face hub, or hf:ORG/NAME[@REVISION]
     #[arg(value_name = "SOURCE")]
     source: Source,
     /// Names of the app and of the variant [default: SOURCE's name, and \"v1\"]
@@ -73,7 +76,18 @@ pub(super) struct AddArgs {
     /// Whether an encoder's embedding is scaled to length 1, if its files do not say it
     #[arg(long, value_name = "true|false")]
     normalise: Option<bool>,
-    /// Common shape of an input with open dimensions, without the batch: NAME=64 or NAME=3x640x640
+    /// Texts that an encoder reads together, if its files do not say it: 1, or 2 for a pair
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
+    texts: Option<u8>,
+    /// From an encoder's only output to a score, if its files do not say it: identity or sigmoid
+    #[arg(long, value_name = "FUNCTION", value_parser = activation)]
+    activation: Option<ScoreActivation>,
+    /// Zeros around the images of a network, if its tensors do not say it: centred, or same as
+    /// TensorFlow's
+    #[arg(long, value_name = "WAY", value_parser = padding)]
+    padding: Option<ImagePadding>,
+    /// Common shape of an input with open dimensions, without the batch: NAME=64 or NAME=3x640x640;
+    /// of weights over images, their size: image=3x224x224
     #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = shape)]
     shapes: Vec<(String, Vec<usize>)>,
     /// Clients send JPEG, PNG or WebP: a preprocessor_config.json, or "none" for tensors [default: the
@@ -135,6 +149,7 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
     };
     fs::rename(&from, &to).map_err(|error| written(&to, &error))?;
     changed.write()?;
+    described.notes.iter().for_each(print::note);
     print::line(args.report(&app, &described.variant, measured.as_ref()))?;
     let path = format!("/v2/models/{app}/versions/{variant}/ready");
     match running::until(changed.config().server.http, &path, 200) {
@@ -204,6 +219,9 @@ impl AddArgs {
             output: self.output.clone(),
             pooling: self.pooling,
             normalise: self.normalise,
+            texts: self.texts.map(usize::from),
+            activation: self.activation,
+            padding: self.padding,
             typical: self.shapes.clone(),
             preprocessing: match &self.image {
                 None => Preprocessing::Derived,

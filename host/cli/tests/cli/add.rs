@@ -310,3 +310,70 @@ fn a_preprocessor_next_to_a_graph_makes_its_input_an_image() {
         missing.stderr
     );
 }
+
+/// Files of a cross-encoder say that it reads pairs, and the function of its score.
+#[test]
+fn a_cross_encoder_is_added_with_two_texts_and_a_score() {
+    let folder = tempfile::tempdir().unwrap();
+    let published = folder.path().join("published");
+    write_app(&published, "rank", Answers::Score, &["tiny"]);
+    let source = published.join("rank/tiny");
+    fs::remove_file(source.join("model.toml")).unwrap();
+    let refused = |options: &[&str], wanted: &str| {
+        let ran = add_from(&source, folder.path(), options);
+        assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+    };
+    refused(&["--task", "score"], "--texts 1 or --texts 2");
+    refused(
+        &["--task", "score", "--texts", "2"],
+        "--activation: missing",
+    );
+    refused(&["--task", "score", "--texts", "1"], "task \"regress\"");
+
+    let file = source.join("config.json");
+    let config = fs::read_to_string(&file).unwrap();
+    let stated = r#"{"architectures": ["BertForSequenceClassification"],
+        "id2label": {"0": "LABEL_0"}, "sentence_transformers": {"version": "4.0.1",
+        "activation_fn": "torch.nn.modules.activation.Sigmoid"}, "#;
+    fs::write(&file, config.replacen('{', stated, 1)).unwrap();
+    let added = add_from(&source, folder.path(), &["--as", "rank"]);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    let zoo = Zoo::open(&folder.path().join("zoo")).unwrap();
+    let card = &zoo.app("rank").unwrap().card;
+    assert_eq!(card.task.name(), "score");
+    let names: Vec<&str> = card.inputs.iter().map(|input| &*input.name).collect();
+    assert_eq!(names, ["text", "text_pair"]);
+    assert_eq!(
+        (&*card.outputs[0].name, &*card.outputs[0].shape),
+        ("score", &[1][..])
+    );
+}
+
+#[test]
+fn an_unknown_network_names_the_way_over_onnx() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("electra");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("config.json"), r#"{"model_type": "electra"}"#).unwrap();
+    let ran = add_from(&source, folder.path(), &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    for wanted in [
+        "`model_type`: `electra` is unknown here; known: bert",
+        "`optimum-cli export onnx --model NAME DIR`",
+        "`switchyard add DIR/model.onnx`",
+    ] {
+        assert!(ran.stderr.contains(wanted), "{wanted}: {}", ran.stderr);
+    }
+    let weights = folder.path().join("odd.safetensors");
+    let published = folder.path().join("published");
+    write_app(&published, "sense", Answers::Embeddings, &["tiny"]);
+    fs::copy(published.join("sense/tiny/model.safetensors"), &weights).unwrap();
+    let ran = add_from(&weights, folder.path(), &[]);
+    assert!(
+        ran.stderr
+            .contains("needs its config.json and tokenizer.json"),
+        "{}",
+        ran.stderr
+    );
+}

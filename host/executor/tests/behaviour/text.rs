@@ -12,9 +12,9 @@ use switchyard_executor::executor::Executor;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{
     BatchOutput, CandleBench, CandleExecutor, Device, InputTensor, Job, JobRow, ModelSource,
-    Weights,
+    TextInput, Weights,
 };
-use switchyard_models::Zoo;
+use switchyard_models::{Zoo, tokenizer_of};
 
 use crate::bench::{kind, measured};
 use crate::text_zoo::{Answers, HIDDEN, MAX_TOKENS, write_app};
@@ -82,6 +82,43 @@ fn texts_of_different_lengths_share_a_batch() {
         }
         assert_ne!(together[0], together[1]);
     }
+}
+
+/// The tokens that the host counted are those that the model reads, whichever is made first.
+#[test]
+fn a_pair_of_texts_has_one_score() {
+    let dir = tempfile::tempdir().unwrap();
+    write_app(dir.path(), "rank", Answers::Score, &["tiny"]);
+    let manifest = Manifest::all(&Zoo::open(dir.path()).unwrap()).unwrap();
+    let tokenizer = tokenizer_of(&dir.path().join("rank/tiny"))
+        .unwrap()
+        .unwrap();
+    let mut executor = executor(&manifest);
+    let mut score = |pairs: &[(&str, &str)], counted: bool| {
+        let mut job = job(VariantId(0), [0, 2], &[]);
+        for (request, (text, second)) in (0..).zip(pairs) {
+            let (mut text, second) = (TextInput::from(*text), TextInput::from(*second));
+            if counted {
+                let tokens = text.tokenise_pair(&second, &tokenizer).unwrap();
+                assert!(tokens as usize <= MAX_TOKENS);
+            }
+            job.rows.push(JobRow {
+                request: RequestId(request),
+                input: Some([InputTensor::Text(text), InputTensor::Text(second)].into()),
+            });
+        }
+        answers(&mut executor, job)
+    };
+    let long = "w9 w8 ".repeat(MAX_TOKENS);
+    let pairs = [("w4 w5", "w6"), ("w4 w5", long.as_str()), ("", "")];
+    let together = score(&pairs, true);
+    assert_eq!(together.len(), 3);
+    for (row, pair) in together.iter().zip(pairs) {
+        assert!(row.len() == 1 && (0.0..=1.0).contains(&row[0]), "{row:?}");
+        assert_close(row, &score(&[pair], false)[0]);
+    }
+    assert_ne!(together[0], together[1]);
+    assert_ne!(score(&[("w6", "w4 w5")], true)[0], together[0], "in order");
 }
 
 #[test]

@@ -66,11 +66,19 @@ impl TextMeter {
 
     fn fill_in(&self, rows: &mut [RowInput]) {
         for row in rows {
-            let texts = row.tensors.iter_mut().filter_map(|tensor| match tensor {
-                InputTensor::Text(text) => text.tokenise(&self.tokenizer).ok(),
+            let mut texts = row.tensors.iter_mut().filter_map(|tensor| match tensor {
+                InputTensor::Text(text) => Some(text),
                 _ => None,
             });
-            let tokens: Option<u32> = texts.reduce(u32::saturating_add);
+            let tokens = match self.tokenizer.texts() {
+                2 => texts
+                    .next()
+                    .zip(texts.next())
+                    .and_then(|(text, second)| text.tokenise_pair(second, &self.tokenizer).ok()),
+                _ => texts
+                    .filter_map(|text| text.tokenise(&self.tokenizer).ok())
+                    .reduce(u32::saturating_add),
+            };
             if let Some(tokens) = tokens {
                 row.cost = self.catalog.profile.cost(self.app, tokens);
             }

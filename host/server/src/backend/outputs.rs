@@ -42,7 +42,7 @@ struct OutputSource {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The numbers of an answer as they are: class probabilities or an embedding.
+    /// The numbers of an answer as they are: class probabilities, an embedding or a score.
     Answer,
     Label,
     /// A tensor of a graph.
@@ -71,6 +71,12 @@ impl Layout {
                     return Err(OutputsError { app, reason });
                 }
                 (Task::Embed, EMBEDDING, Datatype::Fp32) => Kind::Answer,
+                // The number of an encoder; an ONNX graph's tensor is taken where there is one.
+                (Task::Score | Task::Regress, _, Datatype::Fp32)
+                    if cards.len() == 1 && card.fixed_shape() == Some(vec![1]) =>
+                {
+                    Kind::Answer
+                }
                 _ => Kind::Tensor,
             };
             Ok(OutputSource {
@@ -204,6 +210,15 @@ mod tests {
         assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 2]);
         let sent = TensorData::F32(vec![0.6, -0.8, 1.0, 0.0]);
         assert_eq!(tensors[0].tensor.data, sent);
+    }
+
+    #[test]
+    fn a_score_is_sent_under_the_name_on_the_card() {
+        let cards = [card("relevance", Datatype::Fp32, &[1])];
+        let layout = Layout::try_new("rerank", Task::Score, &cards).unwrap();
+        let tensors = layout.tensors(&[row(&[7.25]), row(&[-3.5])]).unwrap();
+        assert_eq!(tensors[0].tensor.shape.as_slice(), [2, 1]);
+        assert_eq!(tensors[0].tensor.data, TensorData::F32(vec![7.25, -3.5]));
     }
 
     #[test]

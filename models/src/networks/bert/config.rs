@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::score::{ScoreActivation, StatedOutputs};
 use super::spec::{BertHead, BertSpec};
 use crate::error::ModelError;
 use crate::networks::spec::{DEPTH_MAX, HYPER_PARAMETER_MAX};
@@ -92,9 +93,17 @@ impl BertConfig {
             regular_file::read_to_string(file).map_err(|source| ModelError::io(file, source))?;
         let mut json = serde_json::Deserializer::from_str(&text);
         let config: Self = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            ModelError::field(file, error.path().to_string(), error.inner().to_string())
+            let (field, mut reason) = (error.path().to_string(), error.inner().to_string());
+            if matches!(field.as_str(), "model_type" | "hidden_act" | "activation") {
+                reason.push_str(
+                    "; export the model to ONNX: `optimum-cli export onnx --model NAME DIR`, then \
+                     `switchyard add DIR/model.onnx`",
+                );
+            }
+            ModelError::field(file, field, reason)
         })?;
         config.check(file, spec)?;
+        config.check_outputs(file, spec)?;
         Ok(config)
     }
 
@@ -192,6 +201,30 @@ impl BertConfig {
             );
             return refuse("hidden_size", reason);
         }
+        if self.family() == BertFamily::Bert && self.type_vocab_size < spec.texts {
+            let reason = format!("{}, a pair of texts has 2", self.type_vocab_size);
+            return refuse("type_vocab_size", reason);
+        }
         Ok(())
+    }
+
+    /// Refuses classes whose probabilities are not those of a softmax.
+    fn check_outputs(&self, file: &Path, spec: &BertSpec) -> Result<(), ModelError> {
+        if spec.head != BertHead::SequenceClassification || spec.is_score() {
+            return Ok(());
+        }
+        let stated = StatedOutputs::read(file)?;
+        let apart = stated.activation == Some(ScoreActivation::Sigmoid);
+        if !(stated.is_multi_label || apart) {
+            return Ok(());
+        }
+        let field = match stated.is_multi_label {
+            true => "problem_type",
+            false => "sentence_transformers.activation_fn",
+        };
+        let reason = "each class has a probability of its own, and task \"classify\" answers with \
+                      probabilities that sum to 1: export the model to ONNX and add it with --task \
+                      tensors";
+        Err(ModelError::field(file, field, reason))
     }
 }

@@ -1,6 +1,6 @@
 //! From token ids to the first hidden states.
 
-use candle_core::{D, Result, Tensor};
+use candle_core::{D, DType, Result, Tensor};
 use switchyard_kernels::FeatureMap;
 
 use super::config::{BertConfig, BertFamily};
@@ -15,9 +15,13 @@ use crate::weights::params::{Init, Params};
 pub(super) struct TokenEmbeddings {
     /// `[vocabulary, hidden]`.
     words: Tensor,
-    /// `[positions, hidden]`: the positions of a text, with the embedding of its only segment
-    /// added.
+    /// `[positions, hidden]`: the positions of a text, with the embedding of segment 0 added unless
+    /// there are `segments`.
     positions: Tensor,
+    /// `[segments, hidden]`, if texts are pairs and the family tells their tokens apart.
+    segments: Option<Tensor>,
+    /// Texts of one request.
+    texts: usize,
     norm: LayerNorm,
 }
 
@@ -28,6 +32,7 @@ impl TokenEmbeddings {
         params: &mut Params,
         names: &TensorNames,
         config: &BertConfig,
+        texts: usize,
     ) -> std::result::Result<Self, ModelError> {
         let hidden = config.hidden_size;
         let mut read = |part: &str, rows: usize| {
@@ -42,17 +47,25 @@ impl TokenEmbeddings {
             }
             BertFamily::DistilBert => None,
         };
+        // RoBERTa's tokenizers give both texts of a pair segment 0.
+        let tells_apart = texts > 1 && names.family == BertFamily::Bert;
+        let (segments, only) = match tells_apart {
+            true => (segments, None),
+            false => (None, segments),
+        };
         let first = config.first_position();
         let positions = positions
             .narrow(0, first, config.max_position_embeddings - first)
-            .and_then(|positions| match &segments {
-                Some(segments) => positions.broadcast_add(&segments.narrow(0, 0, 1)?),
+            .and_then(|positions| match &only {
+                Some(only) => positions.broadcast_add(&only.narrow(0, 0, 1)?),
                 None => positions.contiguous(),
             })
             .map_err(ModelError::compute("position embeddings"))?;
         Ok(Self {
             words,
             positions,
+            segments,
+            texts,
             norm: LayerNorm::new(
                 params,
                 names,
@@ -62,22 +75,28 @@ impl TokenEmbeddings {
         })
     }
 
-    /// `[batch, tokens]` ids to hidden states `[batch, tokens, hidden]` and the mask
-    /// `[batch, tokens]`.
-    pub(super) fn forward(&self, ids: &Tensor) -> Result<(Flow, Tensor)> {
+    /// `[batch, tokens]` ids, or `[batch, tokens, 2]` ids and segments of pairs, to hidden states
+    /// `[batch, tokens, hidden]` and the mask `[batch, tokens]`.
+    pub(super) fn forward(&self, x: &Tensor) -> Result<(Flow, Tensor)> {
+        self.check_ids(x)?;
+        let ids = &token_ids(x)?;
         let (batch, tokens) = ids.dims2()?;
         self.check(tokens)?;
         let mask = ids.ge(0i64)?.to_dtype(self.words.dtype())?;
         let looked_up = ids.maximum(0i64)?.flatten_all()?;
-        let words = self.words.index_select(&looked_up, 0)?;
+        let mut words = self.words.index_select(&looked_up, 0)?;
+        if let Some(segments) = &self.segments {
+            let of_token = x.narrow(2, 1, 1)?.flatten_all()?;
+            words = (words + segments.index_select(&of_token, 0)?)?;
+        }
         let hidden = words
             .reshape((batch, tokens, self.words.dim(D::Minus1)?))?
             .broadcast_add(&self.positions.narrow(0, 0, tokens)?)?;
         Ok((self.norm.forward(Flow::Graph(hidden))?, mask))
     }
 
-    /// The ids of texts to their hidden states, one text after the other.
-    pub(super) fn forward_rows(&self, texts: &[&[i64]]) -> Result<Flow> {
+    /// The ids of texts, and the segments of pairs, to their hidden states, one text after the other.
+    pub(super) fn forward_rows(&self, texts: &[&[i64]], kinds: &[&[i64]]) -> Result<Flow> {
         let (known, hidden) = self.words.dims2()?;
         let tokens = texts.iter().map(|text| text.len()).sum();
         let mut rows = FeatureMap::new([tokens, 1, 1, hidden]);
@@ -104,7 +123,37 @@ impl TokenEmbeddings {
                 Ok(())
             })
         })???;
+        if let Some(segments) = &self.segments {
+            let known = segments.dim(0)?;
+            let mut sums = rows.values.chunks_exact_mut(hidden);
+            with_values(segments, |segments| {
+                for (kind, sum) in kinds.iter().copied().flatten().zip(&mut sums) {
+                    let kind = usize::try_from(*kind).unwrap_or_default();
+                    if kind >= known {
+                        candle_core::bail!("segment {kind}, the model knows 0 to {}", known - 1);
+                    }
+                    let segment = &segments[kind * hidden..][..hidden];
+                    for (sum, segment) in sum.iter_mut().zip(segment) {
+                        *sum += segment;
+                    }
+                }
+                Ok(())
+            })??;
+        }
         self.norm.forward(Flow::Packed(rows))
+    }
+
+    /// Refuses anything but `[texts, tokens]` ids, or `[pairs, tokens, 2]` ids and segments.
+    pub(super) fn check_ids(&self, x: &Tensor) -> Result<()> {
+        if x.dtype() != DType::I64 || x.rank() != 1 + self.texts {
+            candle_core::bail!(
+                "token ids are {:?} {:?}, the model takes I64 of texts by {}",
+                x.dtype(),
+                x.dims(),
+                self.texts
+            );
+        }
+        Ok(())
     }
 
     /// Refuses a text that is too long.
@@ -114,5 +163,13 @@ impl TokenEmbeddings {
             candle_core::bail!("a text of {tokens} tokens, the model takes 1 to {positions}");
         }
         Ok(())
+    }
+}
+
+/// The ids of texts or of pairs, `[batch, tokens]`.
+pub(super) fn token_ids(x: &Tensor) -> Result<Tensor> {
+    match x.rank() {
+        3 => x.narrow(2, 0, 1)?.squeeze(2)?.contiguous(),
+        _ => Ok(x.clone()),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{D, DType, Result, Tensor};
 
 use super::config::BertConfig;
-use super::embeddings::TokenEmbeddings;
+use super::embeddings::{TokenEmbeddings, token_ids};
 use super::encoder::EncoderLayer;
 use super::head::AnswerHead;
 use super::lengths::in_length_groups;
@@ -15,8 +15,9 @@ use super::spec::{BertHead, BertSpec};
 use super::tokenizer;
 use crate::error::ModelError;
 use crate::networks::slices::{PACKED_SLICE_ACTIVATIONS, in_slices};
-use crate::networks::spec::{BadHyperParameter, Spec, check_depth, check_size};
+use crate::networks::spec::{BadHyperParameter, Spec, check_depth, check_range, check_size};
 use crate::networks::staged::{StagedModel, check_only_exit, no_stage};
+use crate::networks::task::Task;
 use crate::networks::tokens::{NO_TOKEN, Tokenizer};
 use crate::ops::attention::AttentionMask;
 use crate::ops::flow::Flow;
@@ -26,6 +27,9 @@ use crate::weights::params::Params;
 
 /// Fewest tokens that a text may be cut to: the special tokens around it take two.
 const TOKENS_MIN: usize = 8;
+
+/// Most texts of one request: a pair.
+const TEXTS_MAX: usize = 2;
 
 /// The network.
 pub struct Bert {
@@ -47,13 +51,13 @@ pub struct Bert {
 
 impl Spec for BertSpec {
     fn input_shape(&self) -> Vec<usize> {
-        vec![1]
+        vec![self.texts]
     }
 
     fn classes(&self) -> usize {
-        match self.head {
-            BertHead::SentenceEmbedding => 1,
-            BertHead::SequenceClassification => self.outputs,
+        match self.task() {
+            Task::Classify => self.outputs,
+            _ => 1,
         }
     }
 
@@ -65,12 +69,28 @@ impl Spec for BertSpec {
         (self.head == BertHead::SentenceEmbedding).then_some(self.outputs)
     }
 
+    fn task(&self) -> Task {
+        match (self.head, self.is_score(), self.texts) {
+            (BertHead::SentenceEmbedding, ..) => Task::Embed,
+            (_, true, 1) => Task::Regress,
+            (_, true, _) => Task::Score,
+            _ => Task::Classify,
+        }
+    }
+
     fn exits(&self) -> Vec<usize> {
         vec![self.stages()]
     }
 
     fn check(&self) -> std::result::Result<(), BadHyperParameter> {
         check_size("outputs", self.outputs)?;
+        check_range("texts", self.texts, TEXTS_MAX)?;
+        if self.texts > 1 && self.head == BertHead::SentenceEmbedding {
+            return Err(BadHyperParameter {
+                field: "texts".to_owned(),
+                reason: "an embedding is of 1 text".to_owned(),
+            });
+        }
         check_depth("layers", self.layers)?;
         check_depth("layers_per_stage", self.layers_per_stage)?;
         check_size("max_tokens", self.max_tokens)?;
@@ -100,7 +120,7 @@ impl Bert {
         let config = BertConfig::read(&config_file, spec)?;
         let tokenizer = tokenizer::open(spec, &config_file)?;
         let names = TensorNames::new(config.family(), params);
-        let embeddings = TokenEmbeddings::new(params, &names, &config)?;
+        let embeddings = TokenEmbeddings::new(params, &names, &config, spec.texts)?;
         let layers = (0..spec.layers)
             .map(|i| EncoderLayer::new(params, &names, i, &config))
             .collect::<std::result::Result<_, _>>()?;
@@ -136,19 +156,19 @@ impl Bert {
             Ok(())
         };
         let activations = if stage == 0 {
-            if x.dtype() != DType::I64 || x.rank() != 2 {
-                candle_core::bail!(
-                    "token ids are {:?} {:?}, the model takes I64 [texts, tokens]",
-                    x.dtype(),
-                    x.dims()
-                );
-            }
-            let ids = x.flatten_all()?.to_vec1::<i64>()?;
+            self.embeddings.check_ids(x)?;
+            let ids = token_ids(x)?.flatten_all()?.to_vec1::<i64>()?;
+            let kinds = match x.rank() {
+                3 => x.narrow(2, 1, 1)?.flatten_all()?.to_vec1::<i64>()?,
+                _ => Vec::new(),
+            };
             let rows = TextRows::of_ids(&ids, width)?;
             let mask = ids.iter().map(|id| f32::from(u8::from(*id > NO_TOKEN)));
             let mut activations = masked(mask, count, channels);
             for slice in rows.slices(most) {
-                let hidden = self.embeddings.forward_rows(&slice.ids(&ids))?;
+                let hidden = self
+                    .embeddings
+                    .forward_rows(&slice.ids(&ids), &slice.ids(&kinds))?;
                 run(&slice, hidden, &mut activations)?;
             }
             activations
@@ -168,10 +188,10 @@ impl Bert {
         tensor(activations, texts, channels)
     }
 
-    /// Tokens of each text of ids `[texts, tokens]`, or of activations.
+    /// Tokens of each text or pair of ids, or of activations.
     fn lengths(&self, stage: usize, x: &Tensor) -> Result<Vec<usize>> {
         let is_token = match stage {
-            0 => x.ne(NO_TOKEN)?,
+            0 => token_ids(x)?.ne(NO_TOKEN)?,
             _ => x.narrow(2, self.hidden, 1)?.squeeze(2)?.ne(0.0)?,
         };
         let lengths = is_token
@@ -216,7 +236,8 @@ impl StagedModel for Bert {
     fn answer_len(&self) -> usize {
         match self.head {
             AnswerHead::Embedding(_) => self.hidden,
-            AnswerHead::Classifier { .. } => self.classes,
+            AnswerHead::Classifier(_) => self.classes,
+            AnswerHead::Score(..) => 1,
         }
     }
 
@@ -259,9 +280,10 @@ impl StagedModel for Bert {
 
     fn head(&self, exit: usize, x: &Tensor) -> Result<Tensor> {
         let answers = self.logits(exit, x)?.to_dtype(DType::F32)?;
-        match self.head {
+        match &self.head {
             AnswerHead::Embedding(_) => Ok(answers),
-            AnswerHead::Classifier { .. } => candle_nn::ops::softmax_last_dim(&answers),
+            AnswerHead::Classifier(_) => candle_nn::ops::softmax_last_dim(&answers),
+            AnswerHead::Score(_, activation) => activation.apply(&answers),
         }
     }
 

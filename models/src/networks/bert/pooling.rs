@@ -6,11 +6,10 @@
 use std::path::Path;
 
 use candle_core::{DType, Result, Tensor};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::stated::{agree, json};
 use crate::error::ModelError;
-use crate::regular_file;
 
 /// Least number of tokens that a mean is divided by, as in sentence-transformers.
 const COUNT_MIN: f64 = 1e-9;
@@ -20,6 +19,10 @@ const LENGTH_MIN: f64 = 1e-12;
 
 /// Added to tokens that are no part of a text before a maximum is taken.
 const FAR_BELOW: f64 = 1e9;
+
+/// The reason why a card without a way is refused.
+const MISSING: &str = "missing: set it (pooling: mean, cls, max or last-token; normalise: true or false), or copy \
+     modules.json and 1_Pooling/config.json of sentence-transformers next to the card";
 
 /// One vector of the vectors of a text's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,8 +90,8 @@ impl SentencePooling {
     ) -> std::result::Result<Self, ModelError> {
         let stated = Stated::read(card.parent().unwrap_or(Path::new(".")))?;
         Ok(Self {
-            pooling: agree(card, "pooling", pooling, stated.pooling)?,
-            normalise: agree(card, "normalise", normalise, stated.normalise)?,
+            pooling: agree(card, "pooling", pooling, stated.pooling, MISSING)?,
+            normalise: agree(card, "normalise", normalise, stated.normalise, MISSING)?,
         })
     }
 
@@ -125,30 +128,6 @@ impl SentencePooling {
 fn weighted_sum(hidden: &Tensor, weights: &Tensor) -> Result<Tensor> {
     let weights = weights.unsqueeze(1)?.contiguous()?;
     weights.matmul(&hidden.contiguous()?)?.squeeze(1)
-}
-
-/// The value of the card or of the model's files; an error if both differ or none has one.
-fn agree<T: Copy + PartialEq + Serialize>(
-    card: &Path,
-    field: &str,
-    said: Option<T>,
-    found: Option<T>,
-) -> std::result::Result<T, ModelError> {
-    let refuse = |reason: String| ModelError::field(card, format!("architecture.{field}"), reason);
-    let shown = |value: T| serde_json::to_string(&value).unwrap_or_default();
-    match (said, found) {
-        (Some(said), Some(found)) if said != found => Err(refuse(format!(
-            "{}, the model's own files say {}",
-            shown(said),
-            shown(found)
-        ))),
-        (Some(value), _) | (None, Some(value)) => Ok(value),
-        (None, None) => Err(refuse(
-            "missing: set it (pooling: mean, cls, max or last-token; normalise: true or false), or \
-             copy modules.json and 1_Pooling/config.json of sentence-transformers next to the card"
-                .to_owned(),
-        )),
-    }
 }
 
 // === impl Stated ===
@@ -223,20 +202,6 @@ fn pooling(file: &Path) -> std::result::Result<Option<Pooling>, ModelError> {
             Err(ModelError::field(file, "pooling_mode", reason))
         }
     }
-}
-
-/// Reads a file, if there is one.
-fn json<T: DeserializeOwned>(file: &Path) -> std::result::Result<Option<T>, ModelError> {
-    let text = match regular_file::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(ModelError::io(file, error)),
-    };
-    let mut json = serde_json::Deserializer::from_str(&text);
-    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        ModelError::field(file, error.path().to_string(), error.inner().to_string())
-    })?;
-    Ok(Some(read))
 }
 
 #[cfg(test)]

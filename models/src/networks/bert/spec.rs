@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::pooling::{Pooling, SentencePooling};
+use super::score::ScoreActivation;
 use crate::error::ModelError;
 
 /// Hyper-parameters of [`Bert`](super::Bert) that `config.json` lacks or that the card repeats.
@@ -13,8 +14,11 @@ use crate::error::ModelError;
 pub struct BertSpec {
     /// Kind of head on the last layer.
     pub head: BertHead,
-    /// Values per answer: classes, or the width of an embedding.
+    /// Values per answer: classes, the width of an embedding, or 1 for a score.
     pub outputs: usize,
+    /// Texts of one request: 2 for a pair, such as a query and a passage.
+    #[serde(default = "default_texts", skip_serializing_if = "is_default_texts")]
+    pub texts: usize,
     /// Encoder layers; as in `config.json`.
     pub layers: usize,
     /// Encoder layers per stage; the last stage may have fewer.
@@ -36,6 +40,9 @@ pub struct BertSpec {
     /// says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalise: Option<bool>,
+    /// The function of a score; may be left out if the model's own `config.json` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<ScoreActivation>,
 }
 
 /// Kind of head on the last layer.
@@ -44,7 +51,7 @@ pub struct BertSpec {
 pub enum BertHead {
     /// One vector of the vectors of a text's tokens, as sentence-transformers does.
     SentenceEmbedding,
-    /// The family's classifier on the first token.
+    /// The family's classifier on the first token: classes, or with a single output a score.
     SequenceClassification,
 }
 
@@ -57,13 +64,29 @@ impl BertSpec {
             let way = SentencePooling::read(card, self.pooling, self.normalise)?;
             (self.pooling, self.normalise) = (Some(way.pooling), Some(way.normalise));
         }
+        if self.is_score() {
+            self.activation = Some(ScoreActivation::read(card, self.activation)?);
+        }
         Ok(())
+    }
+
+    /// Whether an answer is one number.
+    pub(super) fn is_score(&self) -> bool {
+        self.head == BertHead::SequenceClassification && self.outputs == 1
     }
 
     /// Stages of the encoder.
     pub(super) fn stages(&self) -> usize {
         self.layers.div_ceil(self.layers_per_stage)
     }
+}
+
+fn default_texts() -> usize {
+    1
+}
+
+fn is_default_texts(texts: &usize) -> bool {
+    *texts == default_texts()
 }
 
 fn default_typical_tokens() -> usize {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::config::BertConfig;
 use super::spec::BertSpec;
 use crate::error::ModelError;
-use crate::networks::tokens::Tokenizer;
+use crate::networks::tokens::{TextForm, Tokenizer};
 
 /// Opens the tokenizer next to a model's `config.json`.
 ///
@@ -15,5 +15,9 @@ use crate::networks::tokens::Tokenizer;
 pub(crate) fn open(spec: &BertSpec, config: &Path) -> Result<Arc<Tokenizer>, ModelError> {
     let vocabulary = BertConfig::read(config, spec)?.vocab_size;
     let file = config.with_file_name("tokenizer.json");
-    Tokenizer::open(&file, spec.max_tokens, vocabulary)
+    let form = TextForm {
+        texts: spec.texts,
+        max_tokens: spec.max_tokens,
+    };
+    Tokenizer::open(&file, form, vocabulary)
 }

@@ -1,10 +1,16 @@
-//! The units of an EfficientNet, and their costs.
+//! The units of an EfficientNet.
+
+use switchyard_kernels::Activation;
 
 use super::spec::EfficientNetSpec;
-use crate::networks::stages::stage_ends;
-
-/// Channels of an image.
-pub(super) const COLOURS: usize = 3;
+use crate::error::ModelError;
+use crate::networks::inverted::{
+    BlockShape, COLOURS, Gate, Gates, HeadPlan, InvertedNetwork, InvertedPlan, PlanBuilder,
+    TensorNaming, check_images,
+};
+use crate::networks::spec::{BadHyperParameter, Spec};
+use crate::networks::staged::StagedModel;
+use crate::weights::params::Params;
 
 /// Channels behind the stem and the last convolution of B0.
 const STEM: usize = 32;
@@ -25,134 +31,92 @@ const GROUPS: [[usize; 5]; 7] = [
 ];
 
 /// The network, unit by unit.
-pub(super) struct EfficientNetPlan {
-    pub(super) units: Vec<UnitPlan>,
-    /// Channels in front of the head.
-    pub(super) features: usize,
-}
-
-/// A part of the network that cannot be cut.
-pub(super) struct UnitPlan {
-    /// Input and output channels.
-    pub(super) input: usize,
-    pub(super) output: usize,
-    pub(super) kernel: usize,
-    pub(super) stride: usize,
-    /// Shape of an inverted residual block; `None` for the stem and the last convolution.
-    pub(super) block: Option<MbConvShape>,
-    /// Most activations per image at any point of it.
-    pub(super) width: usize,
-    /// Multiply-adds per image.
-    cost: f64,
-}
-
-/// Shape of an inverted residual block.
-#[derive(Clone, Copy)]
-pub(super) struct MbConvShape {
-    /// Group and block within it, from 0.
-    pub(super) group: usize,
-    pub(super) index: usize,
-    /// Channels inside, and of the squeeze.
-    pub(super) inner: usize,
-    pub(super) squeezed: usize,
-}
-
-// === impl EfficientNetPlan ===
-
-impl EfficientNetPlan {
-    pub(super) fn new(spec: &EfficientNetSpec) -> Self {
-        let scale = spec.scale;
-        let mut side = spec.size.div_ceil(2);
-        let mut input = scale.channels(STEM);
-        let mut units = vec![UnitPlan::conv([COLOURS, input], 3, 2, side)];
-        for (group, [expansion, kernel, stride, channels, blocks]) in GROUPS.into_iter().enumerate()
-        {
-            let output = scale.channels(channels);
-            for index in 0..scale.blocks(blocks) {
-                let stride = if index == 0 { stride } else { 1 };
-                let shape = MbConvShape {
-                    group,
-                    index,
-                    inner: input * expansion,
-                    squeezed: (input / SQUEEZE).max(1),
-                };
-                units.push(UnitPlan::block(
-                    [input, output],
-                    [kernel, stride],
-                    shape,
-                    side,
-                ));
-                side = side.div_ceil(stride);
-                input = output;
-            }
+pub(super) fn of(spec: &EfficientNetSpec) -> InvertedPlan {
+    let (scale, activation) = (spec.scale, Activation::Silu);
+    let stem = scale.channels(STEM);
+    let mut builder = PlanBuilder::new(spec.layout, spec.padding, spec.size, stem, activation);
+    for (group, [expansion, kernel, stride, channels, blocks]) in GROUPS.into_iter().enumerate() {
+        for index in 0..scale.blocks(blocks) {
+            let input = builder.channels();
+            builder.inverted(&BlockShape {
+                group,
+                index: Some(index),
+                kernel,
+                stride: if index == 0 { stride } else { 1 },
+                inner: input * expansion,
+                output: scale.channels(channels),
+                squeezed: Some((input / SQUEEZE).max(1)),
+                activation,
+            });
         }
-        let features = scale.channels(FEATURES);
-        units.push(UnitPlan::conv([input, features], 1, 1, side));
-        Self { units, features }
     }
-
-    /// Where each stage ends, in units.
-    pub(super) fn stage_ends(&self, slices: usize) -> Vec<usize> {
-        let costs: Vec<f64> = self.units.iter().map(|unit| unit.cost).collect();
-        stage_ends(&costs, &[costs.len()], slices)
+    let (last, classifier) = match spec.layout {
+        TensorNaming::Timm => (["conv_head", "bn2"], "classifier"),
+        TensorNaming::Torchvision => (["features.8.0", "features.8.1"], "classifier.1"),
+    };
+    let features = scale.channels(FEATURES);
+    builder.conv(last, features, [1, 1], activation);
+    InvertedPlan {
+        units: builder.into_units(),
+        head: HeadPlan {
+            features,
+            hidden: None,
+            classifier: classifier.to_owned(),
+            classes: spec.classes,
+        },
+        gates: Gates {
+            squeezed: Activation::Silu,
+            gate: Gate::Sigmoid,
+        },
+        epsilon: spec.epsilon(),
     }
 }
 
-// === impl UnitPlan ===
+// === impl EfficientNetSpec ===
 
-impl UnitPlan {
-    /// A convolution whose output has `side` lines and columns.
-    fn conv([input, output]: [usize; 2], kernel: usize, stride: usize, side: usize) -> Self {
-        let positions = side * side;
-        Self {
-            input,
-            output,
-            kernel,
-            stride,
-            block: None,
-            width: positions * output,
-            cost: (positions * kernel * kernel) as f64 * (input * output) as f64,
-        }
+impl EfficientNetSpec {
+    /// Names and shapes of all tensors of its weights file.
+    pub(crate) fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        of(self).tensors()
+    }
+}
+
+impl Spec for EfficientNetSpec {
+    fn input_shape(&self) -> Vec<usize> {
+        vec![COLOURS, self.size, self.size]
     }
 
-    /// A block whose input has `side` lines and columns.
-    fn block(
-        [input, output]: [usize; 2],
-        [kernel, stride]: [usize; 2],
-        shape: MbConvShape,
-        side: usize,
-    ) -> Self {
-        let (before, after) = (side * side, side.div_ceil(stride) * side.div_ceil(stride));
-        let inner = shape.inner as f64;
-        let expand = if shape.inner == input {
-            0.0
-        } else {
-            before as f64 * input as f64 * inner
-        };
-        let rest = after as f64 * inner * (kernel * kernel + output) as f64;
-        Self {
-            input,
-            output,
-            kernel,
-            stride,
-            block: Some(shape),
-            width: before * shape.inner,
-            cost: expand + rest,
-        }
+    fn classes(&self) -> usize {
+        self.classes
+    }
+
+    fn exits(&self) -> Vec<usize> {
+        vec![of(self).stages(self.slices).len()]
+    }
+
+    fn check(&self) -> Result<(), BadHyperParameter> {
+        check_images(self.size, self.slices, self.layout, self.padding)
+    }
+
+    fn build(&self, params: &mut Params) -> Result<Box<dyn StagedModel>, ModelError> {
+        let network = InvertedNetwork::new(params, &of(self), self.size, self.slices)?;
+        Ok(Box::new(network))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::networks::efficientnet::spec::{EfficientNetScale, TensorNaming};
+    use crate::networks::efficientnet::spec::EfficientNetScale;
+    use crate::networks::inverted::{ImagePadding, UnitLayers};
 
-    fn plan(scale: EfficientNetScale) -> EfficientNetPlan {
-        EfficientNetPlan::new(&EfficientNetSpec {
+    fn plan(scale: EfficientNetScale) -> InvertedPlan {
+        of(&EfficientNetSpec {
             scale,
             size: 224,
             classes: 1000,
             layout: TensorNaming::Timm,
+            padding: ImagePadding::Centred,
             slices: 8,
         })
     }
@@ -182,10 +146,18 @@ mod tests {
             (EfficientNetScale::B7, 64, 640, 2560, 55),
         ] {
             let plan = plan(scale);
+            let convolved: Vec<[usize; 2]> = plan
+                .units
+                .iter()
+                .filter_map(|unit| match &unit.layers {
+                    UnitLayers::Conv(conv) => Some(conv.channels),
+                    _ => None,
+                })
+                .collect();
             let found = (
-                plan.units[0].output,
-                plan.units[plan.units.len() - 1].input,
-                plan.features,
+                convolved[0][1],
+                convolved[1][0],
+                plan.head.features,
                 plan.units.len() - 2,
             );
             assert_eq!(found, (stem, last, features, blocks), "{scale:?}");
@@ -196,14 +168,14 @@ mod tests {
     fn no_stage_costs_twice_the_mean() {
         for scale in [EfficientNetScale::B0, EfficientNetScale::B4] {
             let plan = plan(scale);
-            let ends = plan.stage_ends(6);
-            let mut first = 0;
-            let costs: Vec<f64> = ends
+            let stages = plan.stages(6);
+            let costs: Vec<f64> = stages
                 .iter()
-                .map(|&end| {
-                    let cost = plan.units[first..end].iter().map(|unit| unit.cost).sum();
-                    first = end;
-                    cost
+                .map(|stage| {
+                    plan.units[stage.units.clone()]
+                        .iter()
+                        .map(|unit| unit.cost)
+                        .sum()
                 })
                 .collect();
             let mean = costs.iter().sum::<f64>() / costs.len() as f64;

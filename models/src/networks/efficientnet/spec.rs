@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::networks::inverted::{ImagePadding, TensorNaming};
+
 /// Channels are rounded to multiples of this.
 const DIVISOR: usize = 8;
 
-/// Hyper-parameters of [`EfficientNet`](super::EfficientNet).
+/// Hyper-parameters of an EfficientNet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EfficientNetSpec {
@@ -18,6 +20,9 @@ pub struct EfficientNetSpec {
     pub classes: usize,
     /// Naming of the tensors in the weights file.
     pub layout: TensorNaming,
+    /// Zeros around images; `same` for timm's `tf_` weights.
+    #[serde(default, skip_serializing_if = "ImagePadding::is_centred")]
+    pub padding: ImagePadding,
     /// Least number of stages, if the network has that many blocks.
     #[serde(default = "default_slices")]
     pub slices: usize,
@@ -36,16 +41,6 @@ pub enum EfficientNetScale {
     B5,
     B6,
     B7,
-}
-
-/// Naming of a weights file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TensorNaming {
-    /// `conv_stem`, `blocks.0.0.conv_dw`, `classifier`.
-    Timm,
-    /// `features.0.0`, `features.1.0.block.0.0`, `classifier.1`.
-    Torchvision,
 }
 
 fn default_slices() -> usize {
@@ -91,11 +86,10 @@ impl EfficientNetScale {
 impl EfficientNetSpec {
     /// Added to a variance by the normalisation that the weights were trained with.
     pub(super) fn epsilon(&self) -> f64 {
-        match (self.layout, self.scale) {
-            (
-                TensorNaming::Torchvision,
-                EfficientNetScale::B5 | EfficientNetScale::B6 | EfficientNetScale::B7,
-            ) => 1e-3,
+        use EfficientNetScale::{B5, B6, B7};
+        match (self.layout, self.scale, self.padding) {
+            (TensorNaming::Torchvision, B5 | B6 | B7, _) => 1e-3,
+            (TensorNaming::Timm, _, ImagePadding::Same) => 1e-3,
             _ => 1e-5,
         }
     }

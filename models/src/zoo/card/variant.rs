@@ -106,6 +106,38 @@ pub struct Provenance {
     pub data: String,
 }
 
+/// The refusal of a kind of network that is unknown, or that was meant to be another, with the way
+/// out.
+fn with_way_out(file: &Path, error: ModelError) -> ModelError {
+    let ModelError::CardSyntax { source, .. } = &error else {
+        return error;
+    };
+    let message = source.message();
+    let unknown = message
+        .strip_prefix("unknown variant `")
+        .filter(|rest| rest.contains("`onnx`"));
+    let of_images = ["size", "layout", "scale"].map(|field| format!("unknown field `{field}`"));
+    let reason = match unknown {
+        Some(rest) if rest.starts_with("mobilenet") => format!(
+            "{message}; \"mobilenet\" is a network over audio, MobileNetV3 over images is \
+             \"mobilenet-v3\""
+        ),
+        Some(_) => format!(
+            "{message}; any other network is served as an ONNX graph: `switchyard add model.onnx`"
+        ),
+        // Of all kinds, only the one over audio has an expansion.
+        None if message.contains("`expansion`")
+            && of_images.iter().any(|field| message.starts_with(field)) =>
+        {
+            "\"mobilenet\" is a network over audio; MobileNetV3 over images is \"mobilenet-v3\", and \
+             other networks are ONNX graphs: `switchyard add model.onnx`"
+                .to_owned()
+        }
+        None => return error,
+    };
+    ModelError::field(file, "architecture.kind", reason)
+}
+
 // === impl VariantCard ===
 
 impl VariantCard {
@@ -115,7 +147,7 @@ impl VariantCard {
     /// The file cannot be read or is not TOML, a field is unknown, missing or out of range, or the
     /// card and the file of its ONNX graph do not fit each other.
     pub fn read(file: &Path) -> Result<Self, ModelError> {
-        let mut card: Self = read_toml(file)?;
+        let mut card: Self = read_toml(file).map_err(|error| with_way_out(file, error))?;
         card.complete(file)?;
         let classes = card.architecture.classes();
         for exit in &mut card.exits {
@@ -215,5 +247,43 @@ impl VariantCard {
             check_profile(file, &format!("exits[{i}]"), &profile, classes)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn refused(architecture: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(VARIANT_CARD);
+        let card = format!(
+            "name = \"x\"\nsummary = \"x\"\nweights = \"x\"\nparameters = 1\nmax_batch = 1\n\
+             stages = 1\nexits = []\n[architecture]\n{architecture}\n[provenance]\n\
+             command = \"x\"\ndata = \"x\"\n"
+        );
+        std::fs::write(&file, card).unwrap();
+        VariantCard::read(&file).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_unknown_kind_of_network_names_the_way_out() {
+        let swin = refused("kind = \"swin\"");
+        assert!(
+            swin.contains("`architecture.kind`: unknown variant `swin`"),
+            "{swin}"
+        );
+        assert!(swin.contains("switchyard add model.onnx"), "{swin}");
+        let other = refused("kind = \"mobilenet-v2\"");
+        assert!(other.contains("is \"mobilenet-v3\""), "{other}");
+        let audio = refused("kind = \"mobilenet\"\nsize = 224\nclasses = 3");
+        assert!(
+            audio.contains("\"mobilenet-v3\"") && audio.contains("audio"),
+            "{audio}"
+        );
+        let field = refused("kind = \"mlp\"\nsize = 224");
+        assert!(!field.contains("mobilenet"), "{field}");
     }
 }

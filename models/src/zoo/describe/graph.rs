@@ -88,6 +88,7 @@ pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Descripti
         app: statement.app_card(task, inputs, outputs, classes),
         variant: stated.variant_card(source, WEIGHTS, header.parameters, architecture),
         files: vec![(source.to_path_buf(), PathBuf::from(WEIGHTS))],
+        notes: Vec::new(),
     })
 }
 

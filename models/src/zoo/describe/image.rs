@@ -1,4 +1,4 @@
-//! The way from an encoded image to the input of a graph, from its `preprocessor_config.json`.
+//! The way from an encoded image to the input of a model, from its `preprocessor_config.json`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::card::{Datatype, TensorCard};
 use crate::error::ModelError;
 use crate::images::{ImageCard, Layout};
-use crate::networks::onnx::GraphTensor;
+use crate::networks::onnx::{ElementType, GraphTensor};
 
 /// File in which Hugging Face describes the way from an image to a tensor.
 const PREPROCESSOR: &str = "preprocessor_config.json";
@@ -68,7 +68,7 @@ impl Preprocessing {
                 .iter()
                 .map(|of| of.map_or_else(|| "?".to_owned(), |of| of.to_string()));
             let reason = format!(
-                "{:?}, the graph's input `{}` is [{}] after the rows: --image FILE names another \
+                "{:?}, the model's input `{}` is [{}] after the rows: --image FILE names another \
                  file; with `--image none` clients send tensors",
                 image.size,
                 port.name,
@@ -86,6 +86,17 @@ fn beside(source: &Path) -> Option<PathBuf> {
     let above = folder.parent().filter(|_| folder.ends_with(GRAPHS));
     let mut folders = std::iter::once(folder).chain(above);
     folders.find_map(|folder| Some(folder.join(PREPROCESSOR)).filter(|file| file.is_file()))
+}
+
+/// The input of a network over images of three colours, of any size unless it is given.
+pub(super) fn image_port(name: &str, size: Option<usize>) -> GraphTensor {
+    /// FLOAT of ONNX.
+    const FP32: ElementType = ElementType(1);
+    GraphTensor {
+        name: name.to_owned(),
+        element: FP32,
+        shape: Some(vec![None, Some(3), size, size]),
+    }
 }
 
 fn row(port: &GraphTensor) -> &[Option<usize>] {

@@ -8,7 +8,8 @@ use super::super::card::{
 use super::image::Preprocessing;
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
-use crate::networks::bert::Pooling;
+use crate::networks::bert::{Pooling, ScoreActivation};
+use crate::networks::inverted::ImagePadding;
 use crate::networks::onnx::OnnxScores;
 
 /// The accuracy on a card whose quality is unknown: the same for all, so that policies compare such
@@ -34,6 +35,12 @@ pub struct Statement {
     pub pooling: Option<Pooling>,
     /// Whether such an embedding is scaled to length 1.
     pub normalise: Option<bool>,
+    /// Texts that an encoder reads together, if its files do not say it.
+    pub texts: Option<usize>,
+    /// The function of an encoder's score, if its files do not say it.
+    pub activation: Option<ScoreActivation>,
+    /// Zeros around the images of a network whose tensors do not say it.
+    pub padding: Option<ImagePadding>,
     /// Common shapes of inputs with open dimensions, by name.
     pub typical: Vec<(String, Vec<usize>)>,
     /// The way from an encoded image to a graph's input.
@@ -57,6 +64,8 @@ pub struct Description {
     pub variant: VariantCard,
     /// Files next to the variant's card: the present one, and its path there.
     pub files: Vec<(PathBuf, PathBuf)>,
+    /// Facts that stand for ones that the files do not have, one line each.
+    pub notes: Vec<String>,
 }
 
 /// The shape of an application's outputs.
@@ -70,6 +79,11 @@ pub(super) fn classified(classes: usize) -> Vec<TensorCard> {
 // === impl Statement ===
 
 impl Statement {
+    /// Whether the model's files say how images become tensors.
+    pub(super) fn is_derived_image(&self) -> bool {
+        self.preprocessing == Preprocessing::Derived
+    }
+
     pub(super) fn app_card(
         &self,
         task: Task,

@@ -24,9 +24,11 @@ const WEIGHTS: &str = "model.safetensors";
 const SHARDS: &str = "model.safetensors.index.json";
 
 /// Files next to the weights, those that a repository has.
-const SMALL: [&str; 6] = [
+const SMALL: [&str; 8] = [
     CONFIG,
+    "config_sentence_transformers.json",
     "tokenizer.json",
+    "tokenizer_config.json",
     "modules.json",
     "1_Pooling/config.json",
     "sentence_bert_config.json",

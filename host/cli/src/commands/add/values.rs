@@ -1,7 +1,8 @@
 //! Values of options.
 
 use switchyard_models::card::Task;
-use switchyard_models::networks::bert::Pooling;
+use switchyard_models::networks::bert::{Pooling, ScoreActivation};
+use switchyard_models::networks::inverted::ImagePadding;
 use switchyard_models::onnx::OnnxScores;
 
 pub(super) fn task(text: &str) -> Result<Task, String> {
@@ -31,6 +32,22 @@ pub(super) fn pooling(text: &str) -> Result<Pooling, String> {
         "max" => Ok(Pooling::Max),
         "last-token" => Ok(Pooling::LastToken),
         _ => Err("expected mean, cls, max or last-token".to_owned()),
+    }
+}
+
+pub(super) fn activation(text: &str) -> Result<ScoreActivation, String> {
+    match text {
+        "identity" => Ok(ScoreActivation::Identity),
+        "sigmoid" => Ok(ScoreActivation::Sigmoid),
+        _ => Err("expected identity or sigmoid".to_owned()),
+    }
+}
+
+pub(super) fn padding(text: &str) -> Result<ImagePadding, String> {
+    match text {
+        "centred" => Ok(ImagePadding::Centred),
+        "same" => Ok(ImagePadding::Same),
+        _ => Err("expected centred or same".to_owned()),
     }
 }
 
