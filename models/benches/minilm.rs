@@ -143,7 +143,7 @@ fn compare(model: &dyn StagedModel, onnx: &mut Onnx) -> Result<()> {
     let theirs: Vec<f32> = serde_json::from_str(&theirs)?;
     let apart = ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs());
     let apart = apart.fold(0f32, f32::max);
-    if ours.len() != theirs.len() || !(apart <= TOLERANCE) {
+    if ours.len() != theirs.len() || apart.is_nan() || apart > TOLERANCE {
         return Err(format!("embeddings differ by {apart}").into());
     }
     println!("embeddings differ by {apart:.1e}");

@@ -151,7 +151,8 @@ impl MixRun {
             let rates = clients
                 .iter()
                 .map(|c| c.latencies_ms.len() as f64 / c.took.as_secs_f64());
-            rates.fold(0.0, |sum, rate| sum + rate)
+            // An empty sum is -0.
+            rates.sum::<f64>().abs()
         };
         let (of_short, of_long) = (latencies(short), latencies(long));
         let is_late = |ms: &&f64| **ms > slo_ms;
