@@ -104,7 +104,11 @@ fn a_pair_of_texts_has_one_score() {
             }
             job.rows.push(JobRow {
                 request: RequestId(request),
-                input: Some([InputTensor::Text(text), InputTensor::Text(second)].into()),
+                input: Some(
+                    [InputTensor::Text(text), InputTensor::Text(second)]
+                        .into_iter()
+                        .collect(),
+                ),
             });
         }
         answers(&mut executor, job)
