@@ -40,12 +40,12 @@ use crate::quality::{self as measuring, LABEL, Measured};
 
 A server that runs with the configuration takes the model in while it serves. An ONNX graph answers
 with its own outputs (task \"tensors\"); with --classes it classifies. A folder of Hugging Face has
-config.json and model.safetensors, and for texts tokenizer.json; hf:ORG/NAME[@REVISION] downloads it, with
+config.json and model.safetensors, and for texts tokenizer.json; hf:ORG/NAME@REVISION downloads it, with
 HF_ENDPOINT, HF_HOME and HF_TOKEN. The tensors of a lone *.safetensors tell its network: resnet,
 efficientnet, efficientnet-v2, mobilenet-v3 or vit. A variant of an existing app must have the app's inputs and
 outputs.")]
 pub(super) struct AddArgs {
-    /// A file *.onnx or *.safetensors, a folder of the Hugging Face hub, or hf:ORG/NAME[@REVISION]
+    /// A file *.onnx or *.safetensors, a folder of the Hugging Face hub, or hf:ORG/NAME@REVISION
     #[arg(value_name = "SOURCE")]
     source: Source,
     /// Names of the app and of the variant [default: SOURCE's name, and \"v1\"]
