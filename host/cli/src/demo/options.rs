@@ -22,7 +22,7 @@ pub(crate) struct DemoOptions {
     /// How long each of them serves in a round, in seconds.
     pub(crate) phase_s: f64,
     /// Offered load, as a share of the capacity of all workers with the most accurate variants; at most
-    /// what the client can send.
+    /// the rate that the client can send.
     pub(crate) load: f64,
     /// Seed of arrivals and inputs.
     pub(crate) seed: u64,

@@ -40,7 +40,7 @@ pub(super) enum Column {
     Images(Vec<PathBuf>, ImageCard),
 }
 
-/// What is looked for in a file.
+/// The labels and inputs sought in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) file: &'a Path,

@@ -52,7 +52,7 @@ async fn an_app_or_a_variant_says_whether_it_is_ready() {
     }
 }
 
-/// What both protocols say about the server, from one source.
+/// Facts about the server that both protocols state, from one source.
 #[tokio::test]
 async fn metadata_configuration_and_statistics_are_those_of_http() {
     let server = TestServer::with_defaults().await;
