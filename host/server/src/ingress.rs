@@ -4,7 +4,7 @@
 //! bytes. In data order: `port` has the listeners; the thread of `accepting` accepts connections of HTTP,
 //! and answers health checks in a flood; `server` serves as many as `connections` and the share of each
 //! client (`clients`) allow; `watched_stream` counts their progress in `connection_state`; `http` routes
-//! each request and `grpc` each call, on what both share in `service`; `body` reads a body under
+//! each request and `grpc` each call, on the parts that both share in `service`; `body` reads a body under
 //! [`Limits`] and its share of `memory`; `infer` decodes it, waits for the [`Backend`], which is the rest
 //! of the server and may be replaced between requests (`backends`), and encodes the answer; a `turnstile`
 //! before and after it lets other work through a flood; `reply` makes HTTP responses.

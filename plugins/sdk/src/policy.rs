@@ -29,7 +29,7 @@ pub trait Policy: Sized {
     fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String>;
 
     /// Whether the latencies of `window.catalog()` are multiplied by the slowdown that the window
-    /// shows. Off by default: a profiled latency is what was measured, and a policy that compares
+    /// shows. Off by default: a profiled latency was measured, and a policy that compares
     /// figures of different windows would see them move. Latencies that `configure` has copied stay
     /// as profiled.
     fn follows_slowdown(&self) -> bool {

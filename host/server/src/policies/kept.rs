@@ -56,10 +56,11 @@ impl KeptVersions {
     /// # Errors
     /// They cannot be read or written, or there is no store.
     pub(super) fn write(&mut self, version: &PolicyVersion, onto: &Path) -> Result<(), StoreError> {
-        let Some(store) = &self.store else {
+        // Without a copy the files of the version may be those of another one by now.
+        let (Some(store), Some(_)) = (&self.store, &version.copy) else {
             return Err(StoreError {
                 path: onto.to_owned(),
-                reason: "the folder of the policy's versions cannot be used".to_owned(),
+                reason: "the version is kept in memory only, see the log".to_owned(),
             });
         };
         self.written = Some((version.hash, Instant::now()));
@@ -70,5 +71,24 @@ impl KeptVersions {
     pub(super) fn has_written(&self, hash: Option<ContentHash>) -> bool {
         self.written
             .is_some_and(|(written, at)| hash == Some(written) && at.elapsed() < WATCHER_PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_version_without_a_copy_does_not_pass_for_the_file_that_took_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let live = dir.path().join("live.wasm");
+        let mut kept = KeptVersions::open(dir.path().join(".versions"), 2);
+        let first = PolicyVersion::new(&live, vec![1], "{}".to_owned());
+        std::fs::write(&live, [2]).unwrap();
+        let error = kept.write(&first, &live).unwrap_err();
+        assert!(error.reason.contains("in memory only"), "{error}");
+        assert_eq!(std::fs::read(&live).unwrap(), [2]);
     }
 }
