@@ -9,6 +9,7 @@ use crate::ids::RequestId;
 use crate::plan::{CheckedPlan, Plan, PlanError};
 use crate::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
 use crate::reach::Reach;
+use crate::request::{Outcome, Request};
 use crate::time::{Micros, Time};
 use crate::window::Window;
 
@@ -145,7 +146,10 @@ impl Guard {
             [] => Ok(()),
             bytes => policy.restore(bytes),
         });
-        let old = self.active.replace(LabelledPolicy::new(policy));
+        let mut old = self.active.replace(LabelledPolicy::new(policy));
+        if let Some(old) = &mut old {
+            old.policy.superseded();
+        }
         self.reach = Reach::default();
         if !self.rescuing && old.is_some() {
             self.last_good = old;
@@ -191,7 +195,33 @@ impl Guard {
             "request {} waits past its deadline although a worker is idle",
             request.0
         );
-        self.charge(now, window, FaultKind::Starved, reason)
+        let fault = PolicyFault::new(FaultKind::Starved, reason);
+        let active = self.active.as_mut()?;
+        if active.policy.takes_blame(request, &fault) {
+            return None;
+        }
+        self.charge(now, window, fault)
+    }
+
+    /// A request was accepted.
+    pub(crate) fn arrived(&mut self, request: &Request) {
+        if let Some(active) = &mut self.active {
+            active.policy.arrived(request);
+        }
+    }
+
+    /// A request ended.
+    pub(crate) fn ended(&mut self, now: Time, request: &Request, outcome: &Outcome) {
+        if let Some(active) = &mut self.active {
+            active.policy.ended(now, request, outcome);
+        }
+    }
+
+    /// The label under which a decision of `by` about a request is known.
+    pub(crate) fn author<'a>(&'a self, by: &'a Arc<str>, request: RequestId) -> &'a Arc<str> {
+        let active = self.active.as_ref().filter(|active| Arc::ptr_eq(&active.label, by));
+        let author = active.and_then(|active| active.policy.author(request));
+        author.unwrap_or(by)
     }
 
     /// Notes whether the active policy rejected all requests of a window `in_vain`: although an
@@ -210,20 +240,14 @@ impl Guard {
              them in time",
             self.rejecting
         );
-        self.charge(now, window, FaultKind::Rejecting, reason)
+        self.charge(now, window, PolicyFault::new(FaultKind::Rejecting, reason))
     }
 
-    fn charge(
-        &mut self,
-        now: Time,
-        window: u64,
-        kind: FaultKind,
-        reason: String,
-    ) -> Option<Faulted> {
+    fn charge(&mut self, now: Time, window: u64, fault: PolicyFault) -> Option<Faulted> {
         let policy = Arc::clone(&self.active.as_ref()?.label);
         Some(Faulted {
             policy,
-            fault: PolicyFault::new(kind, reason),
+            fault,
             taken_off: self.count(now, window),
         })
     }

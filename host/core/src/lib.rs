@@ -13,7 +13,8 @@
 //! - `capacity`, [`estimate`]: the rates that the profile allows, and the machine's slowdown
 //! - [`load`], `trigger`: when a window opens; [`window`]: the columns that a policy sees
 //! - [`policy`]: the trait that decides; [`plan`]: its decision, and the check of it;
-//!   [`guard`]: the policy that serves a window when another one fails
+//!   [`guard`]: the policy that serves a window when another one fails; [`canary`]: two policies that
+//!   share a pool and are compared
 //! - `table`, `pending`: live requests; [`worker`], `lane`, [`route`], `held`: where they run
 //!   and wait; [`ledger`]: proof that none is lost
 //! - [`residents`]: which variants a worker holds, for the drivers
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod arrived;
+pub mod canary;
 mod capacity;
 pub mod catalog;
 pub mod cost;

@@ -5,12 +5,15 @@ pub mod fallback;
 pub use fallback::{EarliestDeadlineFirst, FALLBACK_NAME};
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
+use crate::ids::RequestId;
 use crate::plan::Plan;
-use crate::time::Micros;
+use crate::request::{Outcome, Request};
+use crate::time::{Micros, Time};
 use crate::window::Window;
 
 /// A scheduling policy: native, or a component behind the same trait.
@@ -48,6 +51,31 @@ pub trait Policy: Send {
     fn restore(&mut self, state: &[u8]) -> Result<(), PolicyFault> {
         let _ = state;
         Ok(())
+    }
+
+    /// A request was accepted.
+    fn arrived(&mut self, request: &Request) {
+        let _ = request;
+    }
+
+    /// A request ended.
+    fn ended(&mut self, now: Time, request: &Request, outcome: &Outcome) {
+        let _ = (now, request, outcome);
+    }
+
+    /// Another policy took over, and this one is kept for the case that it fails.
+    fn superseded(&mut self) {}
+
+    /// Label of the policy that decides about a request, if it is another one than this.
+    fn author(&self, request: RequestId) -> Option<&Arc<str>> {
+        let _ = request;
+        None
+    }
+
+    /// Whether a fault that concerns one request is counted by this policy itself, for a part of it.
+    fn takes_blame(&mut self, request: RequestId, fault: &PolicyFault) -> bool {
+        let _ = (request, fault);
+        false
     }
 }
 

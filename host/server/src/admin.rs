@@ -254,7 +254,7 @@ async fn order(
     };
     let to = match order.target(verb, &pool.policies, pool.shadow.as_ref()) {
         Ok(to) => to,
-        Err(reason) => return error(StatusCode::BAD_REQUEST, reason),
+        Err(reason) => return error(StatusCode::BAD_REQUEST, &reason),
     };
     let expect = order.expect;
     let order = SwapOrder { to, expect, by };

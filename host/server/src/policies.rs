@@ -5,6 +5,7 @@
 //! - `watch`: events of the policy's file
 //! - `handle`: orders of operators to swap and roll back
 //! - `manager`: the thread; [`source`]: a component with its settings
+//! - `canary`: a share of the requests for a candidate
 //! - `kept`: versions on disk, and the files that an order writes
 //! - `report`: the result of each attempt; `retry`: when an unreadable file is tried again
 //!
@@ -12,6 +13,7 @@
 //! file was removed while the server ran. Without a file the pool is not ready, since the
 //! configuration may name a wrong one.
 
+mod canary;
 mod handle;
 mod kept;
 mod manager;
@@ -33,6 +35,7 @@ use self::handle::Request;
 use self::manager::Manager;
 use crate::readiness::Awaited;
 
+pub use self::canary::{CanarySettings, CanaryStatus};
 pub use self::handle::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
 pub use self::manager::PoliciesParts;
 pub use self::report::{PoliciesStatus, Swap, SwapResult, Version};

@@ -18,6 +18,9 @@ impl Scheduler {
             return;
         }
         self.ledger.accept();
+        if let Some(entry) = self.table.get(id) {
+            self.guard.arrived(&entry.request);
+        }
         self.load.record(now, app);
         self.costs.record(app, cost);
         if self.draining {

@@ -22,6 +22,7 @@ impl Scheduler {
             return;
         };
         self.ledger.end(&outcome);
+        self.guard.ended(now, &entry.request, &outcome);
         if entry.state() == RequestState::Held {
             self.held.remove(id);
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Scheduler;
 use crate::cost::Cost;
 use crate::event::{Command, Notice};
+use crate::guard::Guard;
 use crate::ids::{BatchId, RequestId, VariantId, WorkerId};
 use crate::plan::{CheckedPlan, Dispatch, LiveState};
 use crate::policy::WindowFields;
@@ -198,9 +199,9 @@ impl Scheduler {
         rescue_only: bool,
     ) {
         let plan = checked.plan();
-        let decided = Decided {
+        let decided = |guard: &Guard, request| Decided {
             window,
-            by: Arc::clone(by),
+            by: Arc::clone(guard.author(by, request)),
         };
         for &batch in &plan.revokes {
             if let Some(worker) = self.check.worker_of(batch) {
@@ -209,15 +210,19 @@ impl Scheduler {
         }
         for &id in &plan.rejects {
             let why = Outcome::Rejected(Rejection::ByPolicy);
-            self.end(now, id, why, Some((decided.clone(), None)));
+            let decided = decided(&self.guard, id);
+            self.end(now, id, why, Some((decided, None)));
         }
         for &id in &plan.answers {
             let in_time = self.in_time(now, id);
             let outcome = Outcome::ShortCircuited { in_time };
-            self.end(now, id, outcome, Some((decided.clone(), None)));
+            let decided = decided(&self.guard, id);
+            self.end(now, id, outcome, Some((decided, None)));
         }
         for (dispatch, members) in plan.batches() {
-            self.dispatch(dispatch, Members::from_slice(members), &decided);
+            // A checked batch has members.
+            let decided = decided(&self.guard, members[0]);
+            self.dispatch(dispatch, Members::from_slice(members), decided);
         }
         for route in &plan.routes {
             self.routes.install(route, self.workers.all_mut());
@@ -245,7 +250,7 @@ impl Scheduler {
         }
     }
 
-    fn dispatch(&mut self, dispatch: &Dispatch, members: Members, decided: &Decided) {
+    fn dispatch(&mut self, dispatch: &Dispatch, members: Members, decided: Decided) {
         let batch = WorkerBatch {
             id: self.next_batch(),
             variant: dispatch.variant,
@@ -256,7 +261,7 @@ impl Scheduler {
             cost: Cost::ZERO,
             expected: Micros::ZERO,
             load: Micros::ZERO,
-            decided: decided.clone(),
+            decided,
             pinned: false,
             late: false,
         };

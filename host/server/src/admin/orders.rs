@@ -1,4 +1,4 @@
-//! Orders of operators: swap, promote and roll back the policy of a pool.
+//! Orders of operators: swap, promote and roll back the policy of a pool, and try a candidate in a canary.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::policies::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
+use crate::policies::{CanarySettings, PoliciesHandle, SwapError, SwapOrder, SwapTarget};
 use crate::shadow::ShadowLog;
 
 /// How long an order is waited for. A policy may compile for longer: then the answer is 202, and the
@@ -25,13 +25,15 @@ pub enum Verb {
     Promote,
     /// To a version that served before.
     Rollback,
+    /// To a canary: the policy that serves, and a candidate with a share of the requests.
+    Canary,
 }
 
 /// An order to a pool, as JSON.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyOrder {
-    /// Swap: name of the component in the folder of policies, without `.wasm`.
+    /// Swap and canary: name of the component in the folder of policies, without `.wasm`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// Rollback: first digits of the version's hash; by default the version that served before.
@@ -40,6 +42,9 @@ pub struct PolicyOrder {
     /// First digits of the hash of the version that serves now; with another one the answer is 409.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
+    /// Canary: its settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanarySettings>,
 }
 
 // === impl PolicyOrder ===
@@ -54,23 +59,44 @@ impl PolicyOrder {
         verb: Verb,
         policies: &PoliciesHandle,
         shadow: Option<&ShadowLog>,
-    ) -> Result<SwapTarget, &'static str> {
+    ) -> Result<SwapTarget, String> {
+        let refused = |reason: &str| Err(reason.to_owned());
+        let component = |name: &str| {
+            let own = PathBuf::from(policies.status().file);
+            own.with_file_name(format!("{name}.wasm"))
+        };
+        if self.canary.is_some() && verb != Verb::Canary {
+            return refused("canary: only an order for a canary has its settings");
+        }
         match (verb, &self.policy, &self.version) {
             (Verb::Swap, Some(name), None) if is_plain(name) => {
-                let own = PathBuf::from(policies.status().file);
-                Ok(SwapTarget::File(own.with_file_name(format!("{name}.wasm"))))
+                Ok(SwapTarget::File(component(name)))
             }
-            (Verb::Swap, _, None) => Err(
+            (Verb::Canary, Some(name), None) if is_plain(name) => {
+                let settings = self.canary.unwrap_or_default();
+                let checked = settings.validate();
+                checked.map_err(|reason| format!("canary.{reason}"))?;
+                Ok(SwapTarget::Canary(component(name), settings))
+            }
+            (Verb::Swap | Verb::Canary, _, None) => refused(
                 "policy: must be the name of a component in the folder of policies, without .wasm",
             ),
             (Verb::Rollback, None, None) => Ok(SwapTarget::Previous),
             (Verb::Rollback, None, Some(digits)) => Ok(SwapTarget::Version(digits.clone())),
             (Verb::Promote, None, None) => match shadow {
+                _ if policies.runs_canary() => Ok(SwapTarget::Candidate),
                 Some(shadow) => Ok(SwapTarget::File(PathBuf::from(shadow.status().file))),
-                None => Err("the pool has no shadow: [pool.shadow] of the configuration names one"),
+                None => refused(
+                    "the pool has neither a canary nor a shadow: `canary` begins one, [pool.shadow] of \
+                     the configuration names the other",
+                ),
             },
-            (Verb::Swap | Verb::Promote, _, Some(_)) => Err("version: only a rollback has one"),
-            (Verb::Rollback | Verb::Promote, Some(_), _) => Err("policy: only a swap has one"),
+            (Verb::Swap | Verb::Canary | Verb::Promote, _, Some(_)) => {
+                refused("version: only a rollback has one")
+            }
+            (Verb::Rollback | Verb::Promote, Some(_), _) => {
+                refused("policy: only a swap and a canary have one")
+            }
         }
     }
 }
@@ -109,8 +135,8 @@ fn status_of(refused: &SwapError) -> StatusCode {
     match refused {
         SwapError::Load(error) if error.is_not_found() => StatusCode::NOT_FOUND,
         SwapError::Load(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        SwapError::NoVersion(_) => StatusCode::NOT_FOUND,
-        SwapError::Conflict { .. } => StatusCode::CONFLICT,
+        SwapError::NoVersion(_) | SwapError::NoCanary => StatusCode::NOT_FOUND,
+        SwapError::Conflict { .. } | SwapError::NoPolicy => StatusCode::CONFLICT,
         SwapError::NotWritten(_) => StatusCode::INTERNAL_SERVER_ERROR,
         SwapError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
     }

@@ -9,6 +9,7 @@ use switchyard_policy::{PolicyFileEvent, StoreError};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
+use super::canary::CanarySettings;
 use super::report::{PoliciesStatus, Swap};
 
 /// Asks for swaps and rollbacks. Clones ask the same thread.
@@ -37,6 +38,12 @@ pub enum SwapError {
         /// The digits in the order.
         expected: String,
     },
+    /// Nothing serves that a candidate could be compared with.
+    #[error("the pool has no policy that a candidate could be compared with: swap to the candidate")]
+    NoPolicy,
+    /// No canary runs.
+    #[error("no canary runs in the pool")]
+    NoCanary,
     /// It serves, but its files could not be written.
     #[error("it serves, but its files could not be written, so a restart loads the old ones: {0}")]
     NotWritten(#[from] StoreError),
@@ -48,7 +55,7 @@ pub enum SwapError {
 pub(super) type SwapReply = oneshot::Sender<Result<Swap, SwapError>>;
 
 /// An operator's order to change the policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SwapOrder {
     /// The policy that serves afterwards.
     pub to: SwapTarget,
@@ -60,14 +67,18 @@ pub struct SwapOrder {
 }
 
 /// The policy of an order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SwapTarget {
     /// The component in this file, with its settings and artifacts.
     File(PathBuf),
-    /// The version that served before.
+    /// The version that served before; while a canary runs the one that serves with it.
     Previous,
     /// The version whose hash begins with these digits.
     Version(String),
+    /// The policy that serves, and the component in this file with a share of the requests.
+    Canary(PathBuf, CanarySettings),
+    /// The candidate of the canary that runs.
+    Candidate,
 }
 
 /// A request to the thread.
@@ -122,6 +133,12 @@ impl PoliciesHandle {
     /// The version was not loaded, another one serves than expected, or files cannot be written.
     pub async fn order(&self, order: SwapOrder) -> Result<Swap, SwapError> {
         self.ask(|reply| Request::Order(order, reply)).await
+    }
+
+    /// Whether a canary runs.
+    pub fn runs_canary(&self) -> bool {
+        let status = lock(&self.status);
+        status.canary.as_ref().is_some_and(|canary| canary.runs)
     }
 
     /// The active version, the earlier ones and the latest attempts.

@@ -1,18 +1,22 @@
 //! The thread that loads policies, tries them, and has the driver switch.
 
+mod canaries;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use switchyard_core::canary::{Verdict, Why};
 use switchyard_core::catalog::Catalog;
-use switchyard_core::policy::{FALLBACK_NAME, FaultKind};
+use switchyard_core::policy::{FALLBACK_NAME, FaultKind, Policy};
 use switchyard_core::time::Micros;
 use switchyard_core::window::Window;
 use switchyard_policy::loader::{LoadCause, LoadError, LoadReport, Loaded, Loader, PolicyTrial};
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{PolicyFileEvent, PolicyHistory, PolicyVersion};
 
+use self::canaries::RunningCanary;
 use super::handle::{Request, SwapError, SwapOrder, SwapTarget, lock};
 use super::kept::KeptVersions;
 use super::nearest::nearest;
@@ -72,6 +76,7 @@ pub(super) struct Manager {
     registry: Registry,
     status: Arc<Mutex<PoliciesStatus>>,
     retry: Option<Retry>,
+    canary: Option<RunningCanary>,
 }
 
 /// A version that the driver has switched to.
@@ -103,14 +108,17 @@ impl Manager {
             registry: parts.registry,
             status,
             retry: None,
+            canary: None,
         }
     }
 
     pub(super) fn run(mut self, inbox: &Receiver<Request>) {
         self.load_first();
         loop {
-            let received = match &self.retry {
-                Some(retry) => inbox.recv_deadline(retry.at),
+            let retry = self.retry.as_ref().map(|retry| retry.at);
+            let look = self.canary.as_ref().map(|canary| canary.look_at);
+            let received = match retry.into_iter().chain(look).min() {
+                Some(next) => inbox.recv_deadline(next),
                 None => inbox.recv().map_err(RecvTimeoutError::from),
             };
             // Failures are logged and counted where they happen. A reply is lost if the asking task
@@ -124,7 +132,14 @@ impl Manager {
                 Ok(Request::File(PolicyFileEvent::Removed(file))) => self.removed(&file),
                 Ok(Request::Order(order, reply)) => drop(reply.send(self.carry_out(&order))),
                 Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => self.try_again(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = Instant::now();
+            if self.retry.as_ref().is_some_and(|retry| retry.at <= now) {
+                self.try_again();
+            }
+            if self.canary.as_ref().is_some_and(|canary| canary.look_at <= now) {
+                self.look_at_canary();
             }
         }
     }
@@ -169,7 +184,7 @@ impl Manager {
     fn swap_file(&mut self, file: &Path, by: &str) -> Result<Swap, SwapError> {
         let result = self.load_file(file);
         self.retry = retry_after(None, file, &result);
-        self.settle(file, SwapResult::Switched, by, result)
+        self.settle(file, SwapResult::Switched, (by, ""), result)
     }
 
     /// Tries a file again that could not be read for now. The log tells of a failure only if it has
@@ -183,19 +198,13 @@ impl Manager {
         let is_told = (self.retry.as_ref()).is_some_and(|retry| retry.error == before.error);
         if !is_told {
             // Logged and counted there.
-            let _ = self.settle(&before.file, SwapResult::Switched, "", result);
+            let _ = self.settle(&before.file, SwapResult::Switched, ("", ""), result);
         }
     }
 
     fn load_file(&mut self, file: &Path) -> Result<Switched, SwapError> {
         let settings = self.settings.clone();
-        self.attempt(|loader, trial| match settings {
-            None => loader.load(file, trial),
-            Some(settings) => {
-                let version = source::version(file, settings)?;
-                loader.load_version(&version, trial)
-            }
-        })
+        self.attempt(|loader, trial| load(loader, file, settings, trial))
     }
 
     /// Whether the watcher tells of files that an order has just written.
@@ -222,21 +231,33 @@ impl Manager {
                 }),
             };
         }
+        let by = order.by.as_str();
         let swap = match &order.to {
-            SwapTarget::File(file) => self.swap_file(file, &order.by),
-            SwapTarget::Previous => self.roll_back(None, &order.by),
-            SwapTarget::Version(digits) => self.roll_back(Some(digits), &order.by),
+            SwapTarget::File(file) => self.swap_file(file, by),
+            SwapTarget::Previous if self.canary.is_some() => {
+                return self.end_canary(Verdict::RollBack(Why::Ordered), by);
+            }
+            SwapTarget::Previous => self.roll_back(None, by),
+            SwapTarget::Version(digits) => self.roll_back(Some(digits), by),
+            SwapTarget::Canary(file, settings) => return self.begin_canary(file, *settings, by),
+            SwapTarget::Candidate => return self.end_canary(Verdict::Promote(Why::Ordered), by),
         }?;
-        let own = SwapTarget::File(self.file.clone());
-        if order.to != own
-            && let Some(version) = self.history.iter().next()
-        {
-            let written = self.kept.write(version, &self.file);
-            written.inspect_err(|error| {
-                tracing::error!(%error, policy = version.label, "serves, and a restart loads the old one");
-            })?;
+        if order.to != SwapTarget::File(self.file.clone()) {
+            self.write_latest()?;
         }
         Ok(swap)
+    }
+
+    /// Makes the files of the version that serves those of the pool's policy.
+    fn write_latest(&mut self) -> Result<(), SwapError> {
+        let Some(version) = self.history.iter().next() else {
+            return Ok(());
+        };
+        let written = self.kept.write(version, &self.file);
+        written.inspect_err(|error| {
+            tracing::error!(%error, policy = version.label, "serves, and a restart loads the old one");
+        })?;
+        Ok(())
     }
 
     /// Whether the version with this hash is the one that an order wants.
@@ -246,7 +267,7 @@ impl Manager {
                 let version = source::version(file, self.settings.clone().unwrap_or_default());
                 version.is_ok_and(|version| version.hash.to_hex() == active)
             }
-            SwapTarget::Previous => false,
+            SwapTarget::Previous | SwapTarget::Canary(..) | SwapTarget::Candidate => false,
             SwapTarget::Version(digits) => {
                 !digits.is_empty() && active.starts_with(digits.as_str())
             }
@@ -266,7 +287,7 @@ impl Manager {
             return Err(SwapError::NoVersion(wanted));
         };
         let result = self.attempt(|loader, trial| loader.load_version(&version, trial));
-        self.settle(&version.file, SwapResult::RolledBack, by, result)
+        self.settle(&version.file, SwapResult::RolledBack, (by, ""), result)
     }
 
     /// Loads a policy and tries it. If it passes, the driver switches to it.
@@ -284,23 +305,27 @@ impl Manager {
             version,
             report,
             ..
-        } = load(&self.loader, trial).map_err(|error| match error.cause {
-            LoadCause::Stopped => SwapError::Stopped,
-            _ => SwapError::Load(Box::new(error)),
-        })?;
+        } = load(&self.loader, trial).map_err(load_error)?;
         let record = PolicyRecord::of(&version, policy.description());
         let observed = Observed::new(policy, self.pool.name(), &self.registry);
-        let (done, switched) = bounded(1);
-        self.pool
-            .send(Message::Install(Box::new(observed), record, done));
-        let switch = switched
-            .recv_timeout(self.patience)
-            .map_err(|_| SwapError::Stopped)?;
+        let switch = self.install(Box::new(observed), record)?;
         Ok(Switched {
             version,
             report,
             switch,
         })
+    }
+
+    /// Has the driver switch to a policy; the time that it took.
+    fn install(
+        &self,
+        policy: Box<dyn Policy>,
+        record: PolicyRecord,
+    ) -> Result<Micros, SwapError> {
+        let (done, switched) = bounded(1);
+        self.pool.send(Message::Install(policy, record, done));
+        let switch = switched.recv_timeout(self.patience);
+        switch.map_err(|_| SwapError::Stopped)
     }
 
     fn recorded_windows(&self) -> Option<Vec<Window>> {
@@ -314,7 +339,7 @@ impl Manager {
         &mut self,
         file: &Path,
         result: SwapResult,
-        by: &str,
+        (by, reason): (&str, &str),
         attempt: Result<Switched, SwapError>,
     ) -> Result<Swap, SwapError> {
         let pool = self.pool.name();
@@ -329,6 +354,7 @@ impl Manager {
                 let version = self.kept.keep(version);
                 let swap = Swap {
                     by: by.to_owned(),
+                    reason: reason.to_owned(),
                     file: file.display().to_string(),
                     ..Swap::done(result, at, &version, &report, switch)
                 };
@@ -343,8 +369,10 @@ impl Manager {
                     validate_us = swap.validate_us,
                     windows = swap.windows,
                     switch_us = swap.switch_us,
+                    reason,
                     "policy {}", result.label(),
                 );
+                self.superseded();
                 self.pool.readiness().arrived(Awaited::Policy);
                 self.count(result);
                 self.history.push(version.clone());
@@ -353,33 +381,40 @@ impl Manager {
                 status.history = self.history.iter().map(Version::from).collect();
                 Ok(swap)
             }
-            Err(SwapError::Stopped) => Err(SwapError::Stopped),
-            Err(error) => {
-                let file_shown = file.display();
-                match lock(&self.status).active {
-                    Some(_) => {
-                        tracing::error!(pool, file = %file_shown, %error, "policy refused: the old one serves on");
-                    }
-                    None if self.is_fallback_wanted(&error) => {}
-                    None => {
-                        tracing::error!(pool, file = %file_shown, %error, "policy refused: the fallback serves");
-                    }
-                }
-                self.count_fault(file, &error);
-                self.count(SwapResult::Refused);
-                lock(&self.status).tried(Swap {
-                    by: by.to_owned(),
-                    ..Swap::refused(at, file, &error.to_string())
-                });
-                Err(error)
+            Err(error) => self.refused(file, by, error),
+        }
+    }
+
+    /// Logs, counts and keeps the failure of an attempt.
+    fn refused(&mut self, file: &Path, by: &str, error: SwapError) -> Result<Swap, SwapError> {
+        if matches!(error, SwapError::Stopped) {
+            return Err(error);
+        }
+        let (pool, at) = (self.pool.name(), self.pool.clock().now());
+        let file_shown = file.display();
+        match lock(&self.status).active {
+            Some(_) => {
+                tracing::error!(pool, file = %file_shown, %error, "policy refused: the old one serves on");
+            }
+            None if self.is_fallback_wanted(&error) => {}
+            None => {
+                tracing::error!(pool, file = %file_shown, %error, "policy refused: the fallback serves");
             }
         }
+        self.count_fault(file, &error);
+        self.count(SwapResult::Refused);
+        lock(&self.status).tried(Swap {
+            by: by.to_owned(),
+            ..Swap::refused(at, file, &error.to_string())
+        });
+        Err(error)
     }
 
     fn removed(&mut self, file: &Path) {
         let pool = self.pool.name();
         tracing::error!(pool, file = %file.display(), "policy file removed: the fallback serves");
         self.pool.send(Message::RemovePolicy);
+        self.superseded();
         self.count(SwapResult::Removed);
         let swap = Swap::removed(self.pool.clock().now(), file);
         lock(&self.status).removed(swap);
@@ -411,6 +446,26 @@ impl Manager {
         self.registry
             .counter(names::POLICY_FAULTS, labels)
             .increment(1);
+    }
+}
+
+/// Loads a component, with settings that go before its own.
+fn load(
+    loader: &Loader,
+    file: &Path,
+    over: Option<toml::Table>,
+    trial: PolicyTrial<'_>,
+) -> Result<Loaded, LoadError> {
+    match over {
+        None => loader.load(file, trial),
+        Some(over) => loader.load_version(&source::version(file, over)?, trial),
+    }
+}
+
+fn load_error(error: LoadError) -> SwapError {
+    match error.cause {
+        LoadCause::Stopped => SwapError::Stopped,
+        _ => SwapError::Load(Box::new(error)),
     }
 }
 

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use switchyard_core::time::{Micros, Time};
 use switchyard_policy::{LoadReport, PolicyVersion};
 
+use super::canary::CanaryStatus;
+
 /// Swaps kept for the status.
 const SWAPS_KEPT: usize = 64;
 
@@ -22,6 +24,12 @@ pub enum SwapResult {
     Refused,
     /// The file is gone and the fallback serves.
     Removed,
+    /// A candidate gets a share of the requests.
+    CanaryBegan,
+    /// A canary's candidate serves.
+    Promoted,
+    /// A canary ended, and the policy of before serves on.
+    Kept,
 }
 
 /// One attempt. Times are in microseconds; 0 if the step was not reached.
@@ -54,6 +62,9 @@ pub struct Swap {
     pub switch_us: u64,
     /// Why it was refused.
     pub error: Option<String>,
+    /// Why a canary ended so; empty for other swaps.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// A version kept for rollback.
@@ -68,7 +79,7 @@ pub struct Version {
 }
 
 /// The active version, the earlier ones and the latest attempts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoliciesStatus {
     /// The component that is followed.
     pub file: String,
@@ -79,6 +90,9 @@ pub struct PoliciesStatus {
     pub history: Vec<Version>,
     /// The last attempts, oldest first.
     pub swaps: VecDeque<Swap>,
+    /// The canary that runs, or the last one.
+    #[serde(default)]
+    pub canary: Option<CanaryStatus>,
 }
 
 // === impl SwapResult ===
@@ -91,6 +105,9 @@ impl SwapResult {
             Self::RolledBack => "rolled_back",
             Self::Refused => "refused",
             Self::Removed => "removed",
+            Self::CanaryBegan => "canary_began",
+            Self::Promoted => "promoted",
+            Self::Kept => "kept",
         }
     }
 }
@@ -144,6 +161,7 @@ impl Swap {
             windows: 0,
             switch_us: 0,
             error: None,
+            reason: String::new(),
         }
     }
 }

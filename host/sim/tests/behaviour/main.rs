@@ -4,6 +4,7 @@
 #[path = "../../../core/tests/behaviour/bed/chaos.rs"]
 #[allow(dead_code, missing_docs, unreachable_pub)]
 mod chaos;
+mod canaries;
 mod conservation;
 mod hardware;
 mod known;
