@@ -4,9 +4,9 @@
 //! A request belongs to the member on duty when it arrives, until it ends. Time is cut into rounds; each
 //! has a slot of the candidate and a slot of equal length of the *baseline*, a second instance of the
 //! serving policy, at random places. The rest is the serving policy's. Baseline and candidate are
-//! compared, so both begin with the same state, see the same rates of arrivals and batches of the same
-//! sizes as they would alone, and stand beside the same neighbour. Under two equal policies the sign of a
-//! round's difference is that of a coin, which makes the test exact (`test`).
+//! compared: both begin with the same state, see arrivals at the rate at which they would alone, and share
+//! the workers with the serving policy. Under two equal policies the sign of a round's difference is that of
+//! a coin, which makes the test exact (`test`).
 //!
 //! In data order:
 //! - `slots`: the member on duty

@@ -219,7 +219,10 @@ impl Guard {
 
     /// The label under which a decision of `by` about a request is known.
     pub(crate) fn author<'a>(&'a self, by: &'a Arc<str>, request: RequestId) -> &'a Arc<str> {
-        let active = self.active.as_ref().filter(|active| Arc::ptr_eq(&active.label, by));
+        let active = self
+            .active
+            .as_ref()
+            .filter(|active| Arc::ptr_eq(&active.label, by));
         let author = active.and_then(|active| active.policy.author(request));
         author.unwrap_or(by)
     }

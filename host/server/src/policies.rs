@@ -20,6 +20,7 @@ mod manager;
 mod nearest;
 mod report;
 mod retry;
+mod running_canary;
 pub mod source;
 mod watch;
 
@@ -35,10 +36,10 @@ use self::handle::Request;
 use self::manager::Manager;
 use crate::readiness::Awaited;
 
-pub use self::canary::{CanarySettings, CanaryStatus};
+pub use self::canary::CanarySettings;
 pub use self::handle::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
 pub use self::manager::PoliciesParts;
-pub use self::report::{PoliciesStatus, Swap, SwapResult, Version};
+pub use self::report::{CanaryStatus, PoliciesStatus, Swap, SwapResult, Version};
 pub(crate) use self::watch::watch_file;
 
 /// Requests that may wait for the thread; watchers and operators wait for room.

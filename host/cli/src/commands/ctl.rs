@@ -1,7 +1,8 @@
 //! `switchyard ctl`: see a running server, and change its policies.
 //!
-//! `client` asks the admin port; `text` writes its answers for people.
+//! `client` asks the admin port; `text` and `canary` write its answers for people.
 
+mod canary;
 mod client;
 mod text;
 
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use switchyard_server::admin::{PolicyOrder, PoolReport, Verb};
 
+use self::canary::CanaryArgs;
 use self::client::AdminClient;
 use super::failure::Failure;
 use super::print;
@@ -20,6 +22,7 @@ use super::print;
 #[command(after_help = "Examples:
   switchyard ctl status
   switchyard ctl swap next --token operator.token
+  switchyard ctl canary next --share 10% --token operator.token
   switchyard ctl rollback --token operator.token
   switchyard ctl explain 17
 
@@ -79,10 +82,20 @@ enum CtlCommand {
         /// Name of the component, without `.wasm`
         policy: String,
     },
-    /// Switch to the candidate of the pool's shadow
+    /// Give a candidate a share of the requests, compare it with the policy that serves, and follow the
+    /// verdict
+    #[command(after_help = "Examples:
+  switchyard ctl canary next --token operator.token
+  switchyard ctl canary next --share 25% --promote-if not-worse --within 1h --token operator.token
+
+`ctl status` shows its findings. `ctl promote` and `ctl rollback` end it. A candidate that routes arrivals
+cannot be compared: it is rolled back.")]
+    Canary(CanaryArgs),
+    /// Switch to the candidate of the canary that runs, otherwise to that of the pool's shadow
     #[command(after_help = "Examples:\n  switchyard ctl promote --token operator.token")]
     Promote,
-    /// Switch to a version that served before: code, settings and artifacts
+    /// End the canary that runs, otherwise switch to a version that served before: code, settings and
+    /// artifacts
     #[command(after_help = "Examples:
   switchyard ctl rollback --token operator.token
   switchyard ctl rollback 1f0c8a --token operator.token")]
@@ -116,6 +129,14 @@ pub(super) fn run(args: &CtlArgs) -> Result<(), Failure> {
                 },
             )
         }
+        CtlCommand::Canary(canary) => ordered(
+            Verb::Canary,
+            PolicyOrder {
+                policy: Some(canary.policy.clone()),
+                canary: Some(canary.settings()),
+                ..PolicyOrder::default()
+            },
+        ),
         CtlCommand::Promote => ordered(Verb::Promote, PolicyOrder::default()),
         CtlCommand::Rollback { version } => {
             let version = version.clone();

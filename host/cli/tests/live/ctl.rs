@@ -13,10 +13,10 @@ use super::binary::{Process, switchyard};
 use super::fixture::policy;
 use super::test_bed::Setup;
 
-const TOKEN: &str = "5f0c2b9a7e1d4c38";
+pub(super) const TOKEN: &str = "5f0c2b9a7e1d4c38";
 
 /// A folder with the file of one operator.
-fn operators() -> (TempDir, Setup) {
+pub(super) fn operators() -> (TempDir, Setup) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("operators");
     fs::write(&file, format!("anna {TOKEN}\n")).unwrap();
@@ -26,24 +26,24 @@ fn operators() -> (TempDir, Setup) {
     (folder, setup)
 }
 
-fn ctl(server: &Process, token: &str, arguments: &[&str]) -> Output {
+pub(super) fn ctl(server: &Process, token: &str, arguments: &[&str]) -> Output {
     let mut command = switchyard();
     let admin = server.admin.to_string();
     command.args(["ctl", "--admin", &admin]).args(arguments);
     command.env("SWITCHYARD_TOKEN", token).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+pub(super) fn said(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn refused(output: &Output) -> String {
+pub(super) fn refused(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn put(policy_file: &Path, name: &str, component: &[u8], settings: Option<&str>) {
+pub(super) fn put(policy_file: &Path, name: &str, component: &[u8], settings: Option<&str>) {
     let file = policy_file.with_file_name(format!("{name}.wasm"));
     if let Some(settings) = settings {
         fs::write(file.with_extension("toml"), settings).unwrap();
@@ -112,7 +112,10 @@ fn an_order_without_the_right_token_or_for_another_version_changes_nothing() {
         "{outside}"
     );
     let none = refused(&ctl(&server, TOKEN, &["promote"]));
-    assert!(none.contains("the pool has no shadow"), "{none}");
+    assert!(
+        none.contains("the pool has neither a canary nor a shadow"),
+        "{none}"
+    );
     let version = refused(&ctl(&server, TOKEN, &["rollback", "xyz"]));
     assert!(
         version.contains("no single hash begins with `xyz`"),

@@ -151,7 +151,10 @@ impl Canary {
         }
         if !of_member.plan.routes.is_empty() {
             if member == Member::Serving {
-                return Err(PolicyFault::new(FaultKind::Refused, Why::Routes.to_string()));
+                return Err(PolicyFault::new(
+                    FaultKind::Refused,
+                    Why::Routes.to_string(),
+                ));
             }
             of_member.plan.routes.clear();
             self.verdict.get_or_insert(Verdict::RollBack(Why::Routes));

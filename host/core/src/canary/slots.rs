@@ -121,10 +121,7 @@ impl Slots {
     fn draw(&self, number: u64) -> Round {
         let mut random = Pcg64::seed_from_u64(self.seed ^ number.wrapping_mul(ODD));
         let free = self.round.0 - 2 * self.slot.0;
-        let (a, b) = (
-            random.random_range(0..=free),
-            random.random_range(0..=free),
-        );
+        let (a, b) = (random.random_range(0..=free), random.random_range(0..=free));
         let first = Micros(a.min(b));
         let second = Micros(a.max(b)) + self.slot;
         let (baseline, candidate) = match random.random::<bool>() {

@@ -69,7 +69,9 @@ impl Split {
 }
 
 fn row_of(rows: &[u32], index: u32) -> Option<u32> {
-    rows.get(index as usize).copied().filter(|&row| row != ABSENT)
+    rows.get(index as usize)
+        .copied()
+        .filter(|&row| row != ABSENT)
 }
 
 fn show_marks(whole: &Requests, rows: &[u32], part: &mut Requests) {
@@ -105,7 +107,12 @@ fn show_evidence(whole: &Requests, rows: &[u32], catalog: &Catalog, part: &mut R
 }
 
 fn show_placed(whole: &Placed, own: &impl Fn(RequestId) -> bool, part: &mut Placed) {
-    for (row, &id) in whole.id.iter().enumerate().filter(|(_, id)| own(RequestId(**id))) {
+    for (row, &id) in whole
+        .id
+        .iter()
+        .enumerate()
+        .filter(|(_, id)| own(RequestId(**id)))
+    {
         part.id.push(id);
         part.app.push(whole.app[row]);
         part.arrival.push(whole.arrival[row]);

@@ -92,9 +92,10 @@ impl Tally {
                 return;
             }
             let round = first.remove();
-            if let (Some(baseline), Some(candidate)) =
-                (round.baseline.mean_utility(), round.candidate.mean_utility())
-            {
+            if let (Some(baseline), Some(candidate)) = (
+                round.baseline.mean_utility(),
+                round.candidate.mean_utility(),
+            ) {
                 test.add(candidate - baseline);
             }
         }

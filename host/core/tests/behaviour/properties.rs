@@ -9,7 +9,8 @@ use crate::bed::steps::{SchedulerStep, scheduler_step};
 use crate::bed::{catalog, request};
 use proptest::prelude::*;
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::Late;
+use switchyard_core::canary::{Canary, CanaryParts, CanaryRule};
+use switchyard_core::catalog::{Catalog, Late};
 use switchyard_core::event::{Event, Notice};
 use switchyard_core::guard::FaultLimit;
 use switchyard_core::ids::WorkerId;
@@ -35,10 +36,34 @@ fn play(steps: &[SchedulerStep], seed: u64, hostility: f64) -> Driver {
         ..SchedulerConfig::default()
     };
     let mut driver = Driver::new(catalog.clone(), config);
-    let policy = |seed| Box::new(Chaos::new(seed, hostility, &catalog)) as Box<dyn Policy>;
+    let chaos = |seed| Box::new(Chaos::new(seed, hostility, &catalog)) as Box<dyn Policy>;
+    // Alone, or three of them in a canary.
+    let policy = |seed: u64| match seed >> 5 & 1 {
+        0 => chaos(seed),
+        _ => Box::new(canary(&catalog, seed, [seed, seed, seed ^ 1].map(chaos))),
+    };
     driver.give(Event::PolicyChanged(policy(seed)));
     driver.play(steps, policy);
     driver
+}
+
+/// Ends by a verdict now and then.
+fn canary(catalog: &Arc<Catalog>, seed: u64, members: [Box<dyn Policy>; 3]) -> Canary {
+    let [serving, baseline, candidate] = members;
+    let parts = CanaryParts {
+        serving,
+        baseline,
+        candidate,
+        catalog: Arc::clone(catalog),
+        share: 0.3,
+        slot: Micros::from_millis(1 + seed % 5),
+        seed,
+        rule: CanaryRule {
+            error: 0.3,
+            ..CanaryRule::default()
+        },
+    };
+    Canary::new(parts).0
 }
 
 /// Brings the workers back and lets the fallback end all requests. A second time for workers that

@@ -1,13 +1,11 @@
-//! Canaries as orders and reports: `switchyard_core::canary` compares the policies.
+//! The settings of a canary, as an order has them: `switchyard_core::canary` compares the policies.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use switchyard_core::canary::{CanaryReport, CanaryRule, PromoteIf, SHARE_MAX};
+use switchyard_core::canary::{CanaryRule, PromoteIf, SHARE_MAX};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::time::Micros;
-
-use super::report::Version;
 
 /// Longest time of a canary.
 const WITHIN_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
@@ -40,25 +38,6 @@ pub struct CanarySettings {
     /// How long a member is on duty, in milliseconds. By default the shortest deadline of the apps, at
     /// least 20 and at most 200.
     pub slot_ms: Option<u64>,
-}
-
-/// A canary that runs, or the last one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CanaryStatus {
-    /// The candidate.
-    pub candidate: Version,
-    /// The version that served when it began.
-    pub serving: Version,
-    /// Name of the operator who ordered it.
-    pub by: String,
-    /// When it began, in microseconds since the server began.
-    pub began_us: u64,
-    /// Its settings.
-    pub settings: CanarySettings,
-    /// It runs.
-    pub runs: bool,
-    /// Its findings.
-    pub report: CanaryReport,
 }
 
 // === impl CanarySettings ===
@@ -146,13 +125,55 @@ mod tests {
         let defaults = CanarySettings::default();
         assert_eq!(defaults.validate(), Ok(()));
         let wrong = [
-            (CanarySettings { share: 0.6, ..defaults }, "share: 0.6"),
-            (CanarySettings { share: f64::NAN, ..defaults }, "share: NaN"),
-            (CanarySettings { error: 0.0, ..defaults }, "error: 0"),
-            (CanarySettings { margin: -0.1, ..defaults }, "margin: -0.1"),
-            (CanarySettings { faults_max: 0, ..defaults }, "faults_max: 0"),
-            (CanarySettings { within_s: 0, ..defaults }, "within_s: 0"),
-            (CanarySettings { slot_ms: Some(0), ..defaults }, "slot_ms: 0"),
+            (
+                CanarySettings {
+                    share: 0.6,
+                    ..defaults
+                },
+                "share: 0.6",
+            ),
+            (
+                CanarySettings {
+                    share: f64::NAN,
+                    ..defaults
+                },
+                "share: NaN",
+            ),
+            (
+                CanarySettings {
+                    error: 0.0,
+                    ..defaults
+                },
+                "error: 0",
+            ),
+            (
+                CanarySettings {
+                    margin: -0.1,
+                    ..defaults
+                },
+                "margin: -0.1",
+            ),
+            (
+                CanarySettings {
+                    faults_max: 0,
+                    ..defaults
+                },
+                "faults_max: 0",
+            ),
+            (
+                CanarySettings {
+                    within_s: 0,
+                    ..defaults
+                },
+                "within_s: 0",
+            ),
+            (
+                CanarySettings {
+                    slot_ms: Some(0),
+                    ..defaults
+                },
+                "slot_ms: 0",
+            ),
         ];
         for (settings, start) in wrong {
             let reason = settings.validate().unwrap_err();

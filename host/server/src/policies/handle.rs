@@ -39,7 +39,9 @@ pub enum SwapError {
         expected: String,
     },
     /// Nothing serves that a candidate could be compared with.
-    #[error("the pool has no policy that a candidate could be compared with: swap to the candidate")]
+    #[error(
+        "the pool has no policy that a candidate could be compared with: swap to the candidate"
+    )]
     NoPolicy,
     /// No canary runs.
     #[error("no canary runs in the pool")]

@@ -16,12 +16,12 @@ use switchyard_policy::loader::{LoadCause, LoadError, LoadReport, Loaded, Loader
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{PolicyFileEvent, PolicyHistory, PolicyVersion};
 
-use self::canaries::RunningCanary;
 use super::handle::{Request, SwapError, SwapOrder, SwapTarget, lock};
 use super::kept::KeptVersions;
 use super::nearest::nearest;
 use super::report::{PoliciesStatus, Swap, SwapResult, Version};
 use super::retry::Retry;
+use super::running_canary::RunningCanary;
 use super::source;
 use crate::driver::{Message, PoolHandle};
 use crate::observed::Observed;
@@ -138,7 +138,11 @@ impl Manager {
             if self.retry.as_ref().is_some_and(|retry| retry.at <= now) {
                 self.try_again();
             }
-            if self.canary.as_ref().is_some_and(|canary| canary.look_at <= now) {
+            if self
+                .canary
+                .as_ref()
+                .is_some_and(|canary| canary.look_at <= now)
+            {
                 self.look_at_canary();
             }
         }
@@ -317,11 +321,7 @@ impl Manager {
     }
 
     /// Has the driver switch to a policy; the time that it took.
-    fn install(
-        &self,
-        policy: Box<dyn Policy>,
-        record: PolicyRecord,
-    ) -> Result<Micros, SwapError> {
+    fn install(&self, policy: Box<dyn Policy>, record: PolicyRecord) -> Result<Micros, SwapError> {
         let (done, switched) = bounded(1);
         self.pool.send(Message::Install(policy, record, done));
         let switch = switched.recv_timeout(self.patience);

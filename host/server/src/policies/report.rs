@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use switchyard_core::canary::CanaryReport;
 use switchyard_core::time::{Micros, Time};
 use switchyard_policy::{LoadReport, PolicyVersion};
 
-use super::canary::CanaryStatus;
+use super::canary::CanarySettings;
 
 /// Swaps kept for the status.
 const SWAPS_KEPT: usize = 64;
@@ -93,6 +94,25 @@ pub struct PoliciesStatus {
     /// The canary that runs, or the last one.
     #[serde(default)]
     pub canary: Option<CanaryStatus>,
+}
+
+/// A canary that runs, or the last one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CanaryStatus {
+    /// The candidate.
+    pub candidate: Version,
+    /// The version that served when it began.
+    pub serving: Version,
+    /// Name of the operator who ordered it.
+    pub by: String,
+    /// When it began, in microseconds since the server began.
+    pub began_us: u64,
+    /// Its settings.
+    pub settings: CanarySettings,
+    /// It runs.
+    pub runs: bool,
+    /// Its findings.
+    pub report: CanaryReport,
 }
 
 // === impl SwapResult ===

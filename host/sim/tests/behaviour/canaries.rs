@@ -24,7 +24,9 @@ fn pool(workers: usize) -> Arc<Catalog> {
         variant("better", 0, &[(1, QUALITIES[0])]),
         variant("worse", 0, &[(1, QUALITIES[1])]),
     ];
-    variants.iter_mut().for_each(|variant| variant.max_batch = 8);
+    variants
+        .iter_mut()
+        .for_each(|variant| variant.max_batch = 8);
     let rows = (0..2).flat_map(|v| {
         [(1, 1_000), (8, 2_000)].map(|(batch, us)| row(v, 0, Some(ExitId(0)), batch, us))
     });
@@ -91,7 +93,10 @@ impl Policy for Fixed {
     }
 
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
-        if self.faults_every.is_some_and(|every| window.id % every == 0) {
+        if self
+            .faults_every
+            .is_some_and(|every| window.id % every == 0)
+        {
             return Err(PolicyFault::new(FaultKind::Trap, "as told"));
         }
         let mut waiting = window.requests.id.iter().map(|&id| RequestId(id));

@@ -1,10 +1,10 @@
 //! Behaviour of the simulator, tested through its public API.
 #![allow(clippy::unwrap_used)]
 
+mod canaries;
 #[path = "../../../core/tests/behaviour/bed/chaos.rs"]
 #[allow(dead_code, missing_docs, unreachable_pub)]
 mod chaos;
-mod canaries;
 mod conservation;
 mod hardware;
 mod known;

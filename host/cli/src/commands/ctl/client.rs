@@ -82,6 +82,7 @@ impl AdminClient {
             Verb::Swap => "swap",
             Verb::Promote => "promote",
             Verb::Rollback => "rollback",
+            Verb::Canary => "canary",
         };
         let request = format!("POST /admin/v1/pools/{}/policy/{verb}", quoted(pool));
         let headers =

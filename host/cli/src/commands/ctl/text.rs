@@ -64,6 +64,9 @@ pub(super) fn status(pools: &[&PoolReport]) -> String {
                 let _ = writeln!(text, "  shadow refused: {error}");
             }
         }
+        if let Some(canary) = &policies.canary {
+            text.push_str(&super::canary::text(canary));
+        }
     }
     text
 }
@@ -104,7 +107,7 @@ pub(super) fn events(pools: &[&PoolReport]) -> String {
                 swap.hash.clone(),
                 by.to_owned(),
                 format!("{ms:.1}"),
-                swap.error.clone().unwrap_or_default(),
+                swap.error.clone().unwrap_or_else(|| swap.reason.clone()),
             ]);
         }
     }
@@ -145,6 +148,13 @@ pub(super) fn models(pools: &[&PoolReport]) -> String {
 
 /// The result of an order.
 pub(super) fn swap(pool: &str, before: Option<&Version>, swap: &Swap) -> String {
+    if swap.result == SwapResult::CanaryBegan {
+        return format!(
+            "pool {pool}: canary: {} ({}) gets its share of the requests; `switchyard ctl status` shows its \
+             findings",
+            swap.policy, swap.hash,
+        );
+    }
     let from = before.map_or("no policy".to_owned(), |version| {
         format!("{} ({})", version.policy, short(&version.hash))
     });
@@ -232,6 +242,9 @@ fn event(result: SwapResult) -> &'static str {
         SwapResult::RolledBack => "rolled back:",
         SwapResult::Refused => "refused:",
         SwapResult::Removed => "removed:",
+        SwapResult::CanaryBegan => "canary:",
+        SwapResult::Promoted => "promoted:",
+        SwapResult::Kept => "kept:",
     }
 }
 

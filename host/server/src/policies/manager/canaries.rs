@@ -3,9 +3,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use switchyard_core::canary::{Canary, CanaryParts, CanaryWatch, Verdict, Why};
+use switchyard_core::canary::{Canary, CanaryParts, CanaryReport, CanaryWatch, Verdict, Why};
 use switchyard_core::policy::Policy;
 use switchyard_policy::PolicyVersion;
 use switchyard_policy::loader::{Loaded, PolicyTrial};
@@ -13,24 +13,10 @@ use switchyard_policy::recording::PolicyRecord;
 
 use super::{Manager, Switched, load, load_error, source};
 use crate::observed::Observed;
-use crate::policies::canary::{CanarySettings, CanaryStatus};
+use crate::policies::canary::CanarySettings;
 use crate::policies::handle::{SwapError, lock};
-use crate::policies::report::{Swap, SwapResult, Version};
-
-/// How often a canary is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// A canary that runs.
-pub(super) struct RunningCanary {
-    candidate: PolicyVersion,
-    watch: CanaryWatch,
-    settings: CanarySettings,
-    by: String,
-    /// Faults that the log has told.
-    faults: u64,
-    /// When it is looked at again.
-    pub(super) look_at: Instant,
-}
+use crate::policies::report::{CanaryStatus, Swap, SwapResult, Version};
+use crate::policies::running_canary::{LOOK_EVERY, RunningCanary};
 
 impl Manager {
     /// Loads the candidate, and two instances of the version that serves, and lets them share the pool.
@@ -150,7 +136,13 @@ impl Manager {
         if candidate.faults > running.faults {
             running.faults = candidate.faults;
             let (policy, fault) = (&candidate.policy, candidate.last_fault.unwrap_or_default());
-            tracing::warn!(pool, policy, fault, faults = candidate.faults, "canary fault");
+            tracing::warn!(
+                pool,
+                policy,
+                fault,
+                faults = candidate.faults,
+                "canary fault"
+            );
         }
         let by = running.by.clone();
         let (verdict, is_dropped) = (report.verdict, report.dropped);
@@ -182,18 +174,23 @@ impl Manager {
             Verdict::RollBack(_) => (SwapResult::Kept, self.history.iter().next().cloned()),
         };
         let reason = told(verdict, &report);
+        let result = match version {
+            Some(version) => {
+                let attempt = self.attempt(|loader, trial| loader.load_version(&version, trial));
+                self.settle(&version.file, result, (by, &reason), attempt)
+            }
+            None => Err(SwapError::NoPolicy),
+        };
+        // After the swap, so that a reader who sees the end sees the swap too.
         if let Some(status) = &mut lock(&self.status).canary {
             status.report = report;
             status.report.verdict = Some(verdict);
             status.runs = false;
         }
-        let version = version.ok_or(SwapError::NoPolicy)?;
-        let attempt = self.attempt(|loader, trial| loader.load_version(&version, trial));
-        let swap = self.settle(&version.file, result, (by, &reason), attempt)?;
-        if matches!(verdict, Verdict::Promote(_)) {
+        if result.is_ok() && matches!(verdict, Verdict::Promote(_)) {
             self.write_latest()?;
         }
-        Ok(swap)
+        result
     }
 
     /// Another policy serves: a canary that ran has ended.
@@ -203,7 +200,11 @@ impl Manager {
         };
         let verdict = Verdict::RollBack(Why::Ordered);
         let pool = self.pool.name();
-        tracing::info!(pool, policy = running.candidate.label, "canary ended: another policy serves");
+        tracing::info!(
+            pool,
+            policy = running.candidate.label,
+            "canary ended: another policy serves"
+        );
         if let Some(status) = &mut lock(&self.status).canary {
             status.report = running.watch.report();
             status.report.verdict.get_or_insert(verdict);
@@ -236,7 +237,13 @@ impl Manager {
             )
         };
         let pool = self.pool.name();
-        tracing::info!(pool, by, policy = swap.policy, hash = swap.hash, "canary begins");
+        tracing::info!(
+            pool,
+            by,
+            policy = swap.policy,
+            hash = swap.hash,
+            "canary begins"
+        );
         self.count(SwapResult::CanaryBegan);
         lock(&self.status).tried(swap.clone());
         Ok(swap)
@@ -244,7 +251,7 @@ impl Manager {
 }
 
 /// The verdict with its figures.
-fn told(verdict: Verdict, report: &switchyard_core::canary::CanaryReport) -> String {
+fn told(verdict: Verdict, report: &CanaryReport) -> String {
     let (low, high) = report.interval;
     format!(
         "{verdict}; utility {:+.4} ({low:+.4} to {high:+.4}) over {} rounds, {} faults",
