@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::RequestId;
 use crate::plan::Plan;
 use crate::window::Window;
 
@@ -90,5 +91,16 @@ impl History {
     /// The decision of one window, if it is still kept.
     pub fn get(&self, window: u64) -> Option<&Arc<Decision>> {
         self.iter().rev().find(|d| d.window.id == window)
+    }
+
+    /// The last kept decision whose plan names a request, otherwise the last one that left it to wait.
+    pub fn about(&self, request: RequestId) -> Option<&Arc<Decision>> {
+        let names = |plan: &Plan| {
+            let named = [&plan.members, &plan.rejects, &plan.answers];
+            named.iter().any(|ids| ids.contains(&request))
+        };
+        let shows = |window: &Window| window.requests.id.contains(&request.0);
+        let named = self.iter().rev().find(|d| names(&d.plan));
+        named.or_else(|| self.iter().rev().find(|d| shows(&d.window)))
     }
 }

@@ -14,7 +14,8 @@ use crate::excerpt::{REASON_CHARS_MAX, cut, excerpt};
 const MESSAGE_BYTES_MAX: usize = 2_048;
 
 /// The `reason` in the answer to a request that the policy refused, as metrics name the outcome.
-const REASON_BY_POLICY: &str = "rejected_by_policy";
+/// Longest id of a client that an error repeats, in bytes.
+const ID_BYTES_MAX: usize = 256;
 
 /// A wrong request: the HTTP port refuses it, and the backend never sees it. The message begins
 /// with the field at fault.
@@ -168,8 +169,6 @@ pub enum InferError {
         policy: Arc<str>,
         /// The window of the decision.
         window: u64,
-        /// The id that the client gave to its request.
-        id: Option<String>,
     },
     /// The requests ahead leave no time to answer before the deadline. HTTP 429.
     #[error("overloaded: the requests ahead leave no time to answer before the deadline")]
@@ -204,8 +203,13 @@ pub enum RequestFailure {
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
     /// The backend gave no answer.
-    #[error(transparent)]
-    Infer(#[from] InferError),
+    #[error("{error}")]
+    Infer {
+        /// Why.
+        error: InferError,
+        /// The id that the client gave to its request.
+        id: Option<String>,
+    },
 }
 
 /// Body of every failure.
@@ -216,12 +220,16 @@ struct ErrorBody<'a> {
     refusal: Option<RefusalBody<'a>>,
 }
 
-/// Further fields of the answer to a request that the policy refused.
-#[derive(Serialize)]
+/// Further fields of the answer to a request that the backend did not answer.
+#[derive(Default, Serialize)]
 struct RefusalBody<'a> {
     reason: &'static str,
-    policy: &'a str,
-    window: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
 }
@@ -271,14 +279,55 @@ impl InferError {
     }
 }
 
+impl InferError {
+    /// The code of the reason, as bodies have it.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::QueueFull { .. } => "queue_full",
+            Self::NotReady(_) => "not_ready",
+            Self::Draining => "draining",
+            Self::RefusedByPolicy { .. } => "rejected_by_policy",
+            Self::Overloaded { .. } => "overloaded",
+            Self::DeadlineTooShort => "deadline_too_short",
+            Self::DeadlineDropped { .. } => "dropped",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    fn fields(&self) -> RefusalBody<'_> {
+        let fields = RefusalBody {
+            reason: self.reason(),
+            ..RefusalBody::default()
+        };
+        match self {
+            Self::RefusedByPolicy { policy, window } => RefusalBody {
+                policy: Some(policy),
+                window: Some(*window),
+                ..fields
+            },
+            Self::DeadlineDropped { waited_us } => RefusalBody {
+                waited_us: Some(*waited_us),
+                ..fields
+            },
+            _ => fields,
+        }
+    }
+}
+
 // === impl RequestFailure ===
+
+impl From<InferError> for RequestFailure {
+    fn from(error: InferError) -> Self {
+        Self::Infer { error, id: None }
+    }
+}
 
 impl RequestFailure {
     /// The HTTP status of the answer.
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Protocol(error) => error.status(),
-            Self::Infer(error) => error.status(),
+            Self::Infer { error, .. } => error.status(),
         }
     }
 
@@ -295,26 +344,27 @@ impl RequestFailure {
     /// Seconds after which the client may try again, if waiting helps.
     pub const fn retry_after_s(&self) -> Option<u32> {
         match self {
-            Self::Infer(
-                InferError::QueueFull { retry_after_s, .. }
-                | InferError::Overloaded { retry_after_s },
-            )
+            Self::Infer {
+                error:
+                    InferError::QueueFull { retry_after_s, .. }
+                    | InferError::Overloaded { retry_after_s },
+                ..
+            }
             | Self::Protocol(ProtocolError::Busy { retry_after_s, .. }) => Some(*retry_after_s),
             _ => None,
         }
     }
 
-    /// The JSON body of the answer: `{"error": "..."}`, of a few kilobytes at most.
+    /// The JSON body of the answer: `{"error": "..."}`, of a few kilobytes at most. A request that was not
+    /// answered has a code, and the id that its client gave.
     pub fn body(&self) -> Vec<u8> {
         let message = self.message();
         let refusal = match self {
-            Self::Infer(InferError::RefusedByPolicy { policy, window, id }) => Some(RefusalBody {
-                reason: REASON_BY_POLICY,
-                policy,
-                window: *window,
-                id: id.as_deref(),
+            Self::Infer { error, id } => Some(RefusalBody {
+                id: id.as_deref().filter(|id| id.len() <= ID_BYTES_MAX),
+                ..error.fields()
             }),
-            _ => None,
+            Self::Protocol(_) => None,
         };
         let error = &*message;
         serde_json::to_vec(&ErrorBody { error, refusal })
@@ -351,7 +401,8 @@ mod tests {
         });
         assert_eq!(full.status(), 429);
         assert_eq!(full.header(), Some((RETRY_AFTER, HeaderValue::from(2_u32))));
-        assert_eq!(full.body(), br#"{"error":"queue full: pending requests"}"#);
+        let body = br#"{"error":"queue full: pending requests","reason":"queue_full"}"#;
+        assert_eq!(full.body(), body);
 
         let late = RequestFailure::from(ProtocolError::BodyTimeout {
             received_bytes: 4,
@@ -370,22 +421,34 @@ mod tests {
 
     #[test]
     fn a_refusal_by_the_policy_names_request_window_policy_and_reason() {
-        let mut refused = InferError::RefusedByPolicy {
+        let error = InferError::RefusedByPolicy {
             policy: "stability@3".into(),
             window: 12,
-            id: Some("r1".to_owned()),
         };
-        let body = |error: &InferError| RequestFailure::from(error.clone()).body();
+        let with = |id: Option<&str>| RequestFailure::Infer {
+            error: error.clone(),
+            id: id.map(str::to_owned),
+        };
         let text = "refused by the policy: stability@3 rejected this request in window 12";
         let fields = r#""reason":"rejected_by_policy","policy":"stability@3","window":12"#;
         let whole = format!(r#"{{"error":"{text}",{fields},"id":"r1"}}"#);
-        assert_eq!(body(&refused), whole.as_bytes());
-        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
-        if let InferError::RefusedByPolicy { id, .. } = &mut refused {
-            *id = None;
-        }
+        assert_eq!(with(Some("r1")).body(), whole.as_bytes());
+        assert_eq!(error.status(), StatusCode::TOO_MANY_REQUESTS);
         let without = format!(r#"{{"error":"{text}",{fields}}}"#);
-        assert_eq!(body(&refused), without.as_bytes());
+        assert_eq!(with(None).body(), without.as_bytes());
+        // A long id is not repeated.
+        assert_eq!(with(Some(&"r".repeat(300))).body(), without.as_bytes());
+    }
+
+    #[test]
+    fn a_late_request_names_its_wait_and_its_id() {
+        let failure = RequestFailure::Infer {
+            error: InferError::DeadlineDropped { waited_us: 7 },
+            id: Some("r1".to_owned()),
+        };
+        let body = String::from_utf8(failure.body()).unwrap();
+        let fields = r#""reason":"dropped","waited_us":7,"id":"r1"}"#;
+        assert!(body.ends_with(fields), "{body}");
     }
 
     #[test]

@@ -24,8 +24,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
+use switchyard_core::decision::Decision;
+use switchyard_core::ids::RequestId;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use self::connections::ConnectionLimits;
@@ -130,8 +133,22 @@ impl Admin {
         let question = |reply| Message::Decision(id, reply);
         let deadline = self.questions.deadline();
         match self.ask(pool, question, deadline).await {
-            Ok(Some(found)) => Json(decision::json(pool.pool.catalog(), &found)).into_response(),
+            Ok(Some(found)) => explained(pool, found, None).await,
             Ok(None) => error(StatusCode::NOT_FOUND, "this window is not kept (any more)"),
+            Err(refused) => refused,
+        }
+    }
+
+    /// The last kept decision about a request.
+    async fn decision_about(&self, pool: &AdminPool, request: RequestId) -> Response {
+        let question = |reply| Message::DecisionAbout(request, reply);
+        let deadline = self.questions.deadline();
+        match self.ask(pool, question, deadline).await {
+            Ok(Some(found)) => explained(pool, found, Some(request)).await,
+            Ok(None) => error(
+                StatusCode::NOT_FOUND,
+                "no window that is kept names this request",
+            ),
             Err(refused) => refused,
         }
     }
@@ -161,6 +178,19 @@ impl Admin {
     }
 }
 
+/// Off the async threads: the alternatives of a large window take some time.
+async fn explained(pool: &AdminPool, found: Arc<Decision>, request: Option<RequestId>) -> Response {
+    let catalog = Arc::clone(pool.pool.catalog());
+    let written = spawn_blocking(move || decision::json(&catalog, &found, request));
+    match written.await {
+        Ok(json) => Json(json).into_response(),
+        Err(_) => error(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the decision cannot be explained",
+        ),
+    }
+}
+
 /// Serves the admin port until aborted.
 pub async fn serve(listener: TcpListener, admin: Admin) {
     let own = listener.local_addr().ok().map(|address| address.ip());
@@ -169,6 +199,7 @@ pub async fn serve(listener: TcpListener, admin: Admin) {
         .route("/admin/v1/status", get(status))
         .route("/admin/v1/windows/{id}", get(window))
         .route("/admin/v1/pools/{pool}/windows/{id}", get(pool_window))
+        .route("/admin/v1/pools/{pool}/requests/{id}", get(pool_request))
         .route("/admin/v1/pools/{pool}/policy/{verb}", post(order))
         .layer(DefaultBodyLimit::max(ORDER_BYTES_MAX))
         .layer(middleware::from_fn_with_state(own, only_local))
@@ -234,6 +265,17 @@ async fn pool_window(
     let pools = admin.pools.load_full();
     match pools.iter().find(|pool| pool.pool.name() == name) {
         Some(pool) => admin.decision_of(pool, id).await,
+        None => error(StatusCode::NOT_FOUND, "no such pool"),
+    }
+}
+
+async fn pool_request(
+    State(admin): State<Arc<Admin>>,
+    Path((name, id)): Path<(String, u64)>,
+) -> Response {
+    let pools = admin.pools.load_full();
+    match pools.iter().find(|pool| pool.pool.name() == name) {
+        Some(pool) => admin.decision_about(pool, RequestId(id)).await,
         None => error(StatusCode::NOT_FOUND, "no such pool"),
     }
 }

@@ -2,8 +2,10 @@
 //! `switchyard replay` judges recorded windows, a shadow judges live ones.
 //!
 //! - `outlook`: the expected result of a plan for each request, by the profile
+//! - `alternatives`: the other ways to run a batch
 //! - `difference`: the differences of two plans; `json`: the same for programs
 
+mod alternatives;
 mod difference;
 mod json;
 mod outlook;
@@ -16,6 +18,7 @@ use switchyard_core::decision::Decision;
 use switchyard_core::plan::{Plan, check_window};
 use switchyard_core::policy::Policy;
 
+pub use self::alternatives::{Alternative, Alternatives};
 pub use self::difference::{Difference, RequestDifference};
 pub use self::json::Names;
 use self::outlook::Judge;

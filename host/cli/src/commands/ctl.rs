@@ -65,13 +65,16 @@ enum CtlCommand {
     /// Show the models of every worker and the state of every app
     #[command(after_help = "Examples:\n  switchyard ctl models")]
     Models,
-    /// Show the decision of a window: requests, plan and the policy's reasons
-    #[command(
-        after_help = "Examples:\n  switchyard ctl explain 17\n  switchyard ctl explain 17 --request 43"
-    )]
+    /// Show a decision: requests, batches, their alternatives, and the policy's reasons
+    #[command(after_help = "Examples:
+  switchyard ctl explain 17
+  switchyard ctl explain 17 --request 43
+  switchyard ctl explain --request 43")]
     Explain {
-        /// The window, as an answer's parameter `window` names it
-        window: u64,
+        /// The window, as an answer's parameter `window` names it [default: the last one that decided
+        /// about the request]
+        #[arg(required_unless_present = "request")]
+        window: Option<u64>,
         /// Show this request and its batch only
         #[arg(long, value_name = "ID")]
         request: Option<u64>,
@@ -113,7 +116,12 @@ pub(super) fn run(args: &CtlArgs) -> Result<(), Failure> {
         CtlCommand::Explain { window, request } => {
             let status = client.status()?;
             let pool = args.pool(&status.pools)?;
-            let decision = client.decision(&pool.driver.pool, *window)?;
+            let name = &pool.driver.pool;
+            let decision = match (window, request) {
+                (Some(window), _) => client.decision(name, *window)?,
+                (None, Some(request)) => client.decision_about(name, *request)?,
+                (None, None) => return Err(Failure::input("name a window or a request")),
+            };
             match args.json {
                 true => print::json(&decision),
                 false => print::line(text::decision(&decision, *request)),

@@ -22,10 +22,10 @@ const LARGE: &str = "[variants]\nheart = \"resnet\"\n";
 const QUICK: [&str; 4] = ["--share", "50%", "--slot", "20ms"];
 
 /// The zoo of the tests, whose models are hardly trained, with other qualities on their cards.
-fn graded(folder: &Path) -> PathBuf {
+fn graded(folder: &Path, qualities: [f64; 2]) -> PathBuf {
     let zoo = folder.join("zoo");
     copy(&fixture().zoo, &zoo);
-    for (variant, quality) in [("cnn-small", "0.60"), ("resnet", "0.90")] {
+    for (variant, quality) in ["cnn-small", "resnet"].into_iter().zip(qualities) {
         let card = zoo.join("heart").join(variant).join("model.toml");
         let text = fs::read_to_string(&card).unwrap();
         let changed = text.lines().map(|line| match line.split_once(" = ") {
@@ -87,7 +87,7 @@ fn canary(server: &Process, more: &[&str]) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_better_candidate_is_promoted_a_worse_one_rolled_back_and_no_request_is_lost() {
     let (folder, setup) = operators();
-    let server = Process::serve(&setup.zoo(&graded(folder.path())));
+    let server = Process::serve(&setup.zoo(&graded(folder.path(), [0.60, 0.90])));
     server.wait_for_line("policy switched");
     let live = server.policy();
     let own_settings = live.with_extension("toml");
@@ -132,6 +132,39 @@ async fn a_better_candidate_is_promoted_a_worse_one_rolled_back_and_no_request_i
     );
     assert_eq!(fs::read_to_string(&own_settings).unwrap(), LARGE);
     load.answered_by("fcfs@", 20).await;
+    load.stop().await;
+}
+
+/// Ten trials of a tenth of the requests, for some four minutes: five candidates that are 5 % worse, and
+/// five that equal the policy. `cargo test --workspace --test live -- --ignored trials --nocapture`
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes, and a machine that does nothing else"]
+async fn ten_trials() {
+    let (folder, setup) = operators();
+    let server = Process::serve(&setup.zoo(&graded(folder.path(), [0.855, 0.90])));
+    server.wait_for_line("policy switched");
+    let live = server.policy();
+    put(&live, "live", &policy("fcfs"), Some(LARGE));
+    said(&ctl(&server, TOKEN, &["swap", "live"]));
+    let load = Load::start(server.http, 4);
+    load.answered_by("fcfs@", 20).await;
+    for (settings, wanted) in [
+        (SMALL, "rolled back: worse"),
+        (LARGE, "rolled back: no difference"),
+    ] {
+        for trial in 0..5 {
+            put(&live, "next", &policy("fcfs"), Some(settings));
+            let before = load.tally().sent;
+            said(&ctl(&server, TOKEN, &["canary", "next", "--within", "30s"]));
+            let pool = ended(&server).await;
+            let canary = pool.policies.canary.as_ref().unwrap();
+            let seconds = canary.report.ran_for.as_secs_f64();
+            let rate = (load.tally().sent - before) as f64 / seconds;
+            let reason = &pool.policies.swaps.back().unwrap().reason;
+            println!("trial {trial}, {rate:.0} requests per second, {seconds:.1} s: {reason}");
+            assert!(reason.contains(wanted), "{reason}");
+        }
+    }
     load.stop().await;
 }
 

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::binary::{Process, switchyard};
 use super::fixture::policy;
+use super::load::Load;
 use super::test_bed::Setup;
 
 pub(super) const TOKEN: &str = "5f0c2b9a7e1d4c38";
@@ -151,6 +152,79 @@ fn an_order_without_the_right_token_or_for_another_version_changes_nothing() {
     );
     let events = said(&ctl(&server, TOKEN, &["events"]));
     assert_eq!(events.matches("swapped: ").count(), 2, "{events}");
+}
+
+#[test]
+fn an_operator_sees_why_a_request_ran_as_it_did_and_the_other_ways() {
+    let (_folder, setup) = operators();
+    let server = Process::serve(&setup);
+    server.wait_for_line("policy switched");
+    let body = super::fixture::beat(0);
+    let url = format!("http://{}/v2/models/heart/infer", server.http);
+    let output = std::process::Command::new("curl")
+        .args(["-s", "-d", &body, &url])
+        .output()
+        .unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let window = answer["parameters"]["window"].to_string();
+    let chosen = answer["model_version"].as_str().unwrap();
+
+    let explained = said(&ctl(&server, TOKEN, &["explain", &window]));
+    assert!(explained.contains("fcfs@"), "{explained}");
+    let batch = explained
+        .lines()
+        .find(|line| line.contains("batch on"))
+        .unwrap();
+    assert!(
+        batch.contains(chosen) && batch.contains("utility"),
+        "{batch}"
+    );
+    let others = explained.lines().filter(|line| line.contains("instead "));
+    let others: Vec<&str> = others.collect();
+    assert!(!others.is_empty(), "{explained}");
+    assert!(others.iter().all(|line| line.contains("expected in")));
+
+    let decision = said(&ctl(&server, TOKEN, &["explain", &window, "--json"]));
+    let decision: Value = serde_json::from_str(&decision).unwrap();
+    let request = decision["plan"]["dispatches"][0]["requests"][0].to_string();
+    let about = said(&ctl(&server, TOKEN, &["explain", "--request", &request]));
+    assert!(about.contains(&format!("window {window} ")), "{about}");
+    let unknown = refused(&ctl(&server, TOKEN, &["explain", "--request", "4000000"]));
+    assert!(
+        unknown.contains("no window that is kept names"),
+        "{unknown}"
+    );
+}
+
+/// Twenty swaps, a promotion and a rollback, ordered while clients never pause.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orders_under_load_lose_no_request() {
+    let (_folder, setup) = operators();
+    let server = Process::serve(&setup);
+    server.wait_for_line("policy switched");
+    put(&server.policy(), "one", &policy("fcfs"), None);
+    put(&server.policy(), "two", &policy("stability"), None);
+    let load = Load::start(server.http, 4);
+    load.answered_by("fcfs@", 20).await;
+    let began = std::time::Instant::now();
+    for order in 0..20 {
+        let (next, label) = [("two", "stability@"), ("one", "fcfs@")][order % 2];
+        said(&ctl(&server, TOKEN, &["swap", next]));
+        load.answered_by(label, 5).await;
+    }
+    let canary = ["canary", "two", "--share", "50%", "--promote-if", "never"];
+    said(&ctl(&server, TOKEN, &canary));
+    said(&ctl(&server, TOKEN, &["promote"]));
+    load.answered_by("stability@", 5).await;
+    said(&ctl(&server, TOKEN, &["rollback"]));
+    load.answered_by("fcfs@", 5).await;
+    let seconds = began.elapsed().as_secs_f64();
+    // Fails if a request had no answer, or two.
+    let answered = load.stop().await.sent;
+    println!("{:.0} requests per second", answered as f64 / seconds);
+    let status = said(&ctl(&server, TOKEN, &["status", "--json"]));
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["pools"][0]["imbalance"], 0);
 }
 
 #[test]

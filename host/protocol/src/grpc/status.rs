@@ -70,7 +70,7 @@ impl From<&RequestFailure> for Status {
     fn from(failure: &RequestFailure) -> Self {
         let code = match failure {
             RequestFailure::Protocol(error) => protocol_code(error),
-            RequestFailure::Infer(error) => infer_code(error),
+            RequestFailure::Infer { error, .. } => infer_code(error),
         };
         Self {
             code,

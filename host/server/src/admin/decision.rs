@@ -7,13 +7,20 @@ use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::plan::{Dispatch, Plan};
 use switchyard_core::window::{Causes, IDLE, Window};
 
+use crate::judge::{Alternative, Alternatives};
 use crate::reasons::{self, Why};
 
 /// The place at the end of any queue. JSON has `null` for it.
 const END: u32 = u32::MAX;
 
-/// The whole decision. Times are microseconds since the server began.
-pub(super) fn json(catalog: &Catalog, decision: &Decision) -> Value {
+/// Batches and refused requests of a window whose alternatives are shown.
+const EXPLAINED_MAX: usize = 16;
+
+/// Alternatives shown of each.
+const ALTERNATIVES_MAX: usize = 4;
+
+/// The whole decision, and the alternatives of its first batches and of `asked`. Times are microseconds since the server began.
+pub(super) fn json(catalog: &Catalog, decision: &Decision, asked: Option<RequestId>) -> Value {
     let Decision {
         window, plan, by, ..
     } = decision;
@@ -25,7 +32,7 @@ pub(super) fn json(catalog: &Catalog, decision: &Decision) -> Value {
         "requests": requests(catalog, window),
         "workers": workers(catalog, window),
         "arrival_rate": window.arrival_rate,
-        "plan": plan_json(catalog, plan),
+        "plan": plan_json(catalog, window, plan, asked),
     })
 }
 
@@ -109,19 +116,36 @@ fn workers(catalog: &Catalog, window: &Window) -> Vec<Value> {
     .collect()
 }
 
-fn plan_json(catalog: &Catalog, plan: &Plan) -> Value {
+fn plan_json(catalog: &Catalog, window: &Window, plan: &Plan, asked: Option<RequestId>) -> Value {
+    let ways = Alternatives::new(catalog, window, plan);
+    let planned = ways.planned();
+    let is_asked = |id: &RequestId| asked == Some(*id);
     let dispatches: Vec<Value> = plan
         .batches()
         .enumerate()
         .map(|(at, (dispatch, members))| {
             let reason = reasons::of_dispatch(plan, at);
-            dispatch_json(catalog, dispatch, members, reason)
+            let mut shown = dispatch_json(catalog, dispatch, members, reason);
+            if let Some(expected) = planned.get(at) {
+                shown["expected"] = expected_json(window, expected);
+            }
+            if at < EXPLAINED_MAX || members.iter().any(is_asked) {
+                let others = ways.to_dispatch(at);
+                shown["alternatives"] = alternatives_json(catalog, window, &others);
+            }
+            shown
         })
         .collect();
     let ended = plan.rejects.iter().chain(&plan.answers);
     let ended = ended.filter_map(|&request| {
         let reason = Why::of(reasons::of_request(plan, request)?).json();
         Some(json!({"request": request.0, "reason": reason}))
+    });
+    let refused = plan.rejects.iter().take(EXPLAINED_MAX).copied();
+    let unplaced = asked.filter(|id| is_unplaced(plan, *id));
+    let could = refused.chain(unplaced).map(|id| {
+        let others = alternatives_json(catalog, window, &ways.to_request(id));
+        json!({"request": id.0, "alternatives": others})
     });
     json!({
         "dispatches": dispatches,
@@ -130,9 +154,37 @@ fn plan_json(catalog: &Catalog, plan: &Plan) -> Value {
         "answers": ids(&plan.answers),
         // Of rejects and answers. Dispatches have their own.
         "reasons": ended.collect::<Vec<_>>(),
+        // The ways that refused requests could have gone.
+        "instead": could.collect::<Vec<_>>(),
         "routes": plan.routes.len(),
         "wake_us": plan.wake.map(|at| at.0),
     })
+}
+
+/// The plan leaves the request to wait.
+fn is_unplaced(plan: &Plan, id: RequestId) -> bool {
+    let named = [&plan.members, &plan.rejects, &plan.answers];
+    !named.iter().any(|ids| ids.contains(&id))
+}
+
+/// Times count from the window.
+fn expected_json(window: &Window, way: &Alternative) -> Value {
+    json!({
+        "in_us": way.end.map(|end| end.since(window.now).0),
+        "utility": way.utility,
+        "late": way.late,
+    })
+}
+
+fn alternatives_json(catalog: &Catalog, window: &Window, ways: &[Alternative]) -> Value {
+    let shown = ways.iter().take(ALTERNATIVES_MAX).map(|way| {
+        let mut shown = expected_json(window, way);
+        shown["worker"] = json!(worker_name(catalog, way.worker));
+        shown["variant"] = json!(variant_name(catalog, way.variant));
+        shown["exit"] = json!(way.exit.map(|exit| exit_name(catalog, way.variant, exit)));
+        shown
+    });
+    shown.collect()
 }
 
 fn dispatch_json(

@@ -78,7 +78,6 @@ pub(super) fn error(app: &str, error: &CallError) -> InferError {
                 .as_ref()
                 .map_or_else(|| "".into(), |d| Arc::clone(&d.by)),
             window: error.decided.as_ref().map_or(0, |d| d.window),
-            id: None,
         },
         Outcome::Rejected(Rejection::NoWorker) => {
             InferError::NotReady("no worker that can hold the model is up".to_owned())
@@ -140,7 +139,6 @@ mod tests {
         let refused = InferError::RefusedByPolicy {
             policy: "stability@3".into(),
             window: 12,
-            id: None,
         };
         assert_eq!(ended(outcome, Some(decided)), refused);
     }

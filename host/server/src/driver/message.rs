@@ -63,6 +63,8 @@ pub enum Message {
     Windows(usize, Sender<Vec<Window>>),
     /// The decision of one window, if it is still kept.
     Decision(u64, oneshot::Sender<Option<Arc<Decision>>>),
+    /// The last decision that names a request, if it is still kept.
+    DecisionAbout(RequestId, oneshot::Sender<Option<Arc<Decision>>>),
     /// The status of the pool.
     Status(oneshot::Sender<PoolStatus>),
     /// Make an app's variants resident where there is room, and serve it.

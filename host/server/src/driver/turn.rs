@@ -219,6 +219,10 @@ impl Driver {
                 let decision = self.scheduler.history().get(window);
                 let _ = reply.send(decision.cloned());
             }
+            Message::DecisionAbout(request, reply) => {
+                let found = self.scheduler.history().about(request).cloned();
+                let _ = reply.send(found);
+            }
             Message::Status(reply) => {
                 let _ = reply.send(self.status());
             }

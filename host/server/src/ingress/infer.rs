@@ -91,7 +91,7 @@ pub(super) async fn infer<B: Backend>(
     under_way.answer().await;
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return Err(with_id(error, id).into()),
+        Err(error) => return Err(RequestFailure::Infer { error, id }),
     };
     let large =
         format.answer != ContentCoding::Identity || estimated_bytes(&answer) > INLINE_BYTES_MAX;
@@ -108,18 +108,6 @@ pub(super) async fn infer<B: Backend>(
     };
     drop(share);
     packed
-}
-
-/// The answer to a rejection names the request.
-pub(super) fn with_id(error: InferError, client_id: Option<String>) -> InferError {
-    match error {
-        InferError::RefusedByPolicy { policy, window, .. } => InferError::RefusedByPolicy {
-            policy,
-            window,
-            id: client_id,
-        },
-        other => other,
-    }
 }
 
 /// The largest bodies of one app.

@@ -117,6 +117,21 @@ impl<'a> Judge<'a> {
         outlooks
     }
 
+    /// The row of a pending request.
+    pub(super) fn position(&self, id: RequestId) -> Option<usize> {
+        self.positions.get(&id).copied()
+    }
+
+    pub(super) fn app_of(&self, id: RequestId) -> Option<AppId> {
+        let app = self.window.requests.app.get(self.position(id)?)?;
+        Some(AppId(*app))
+    }
+
+    pub(super) fn deadline(&self, id: RequestId) -> Option<Time> {
+        let deadline = self.window.requests.deadline.get(self.position(id)?)?;
+        Some(Time(*deadline))
+    }
+
     fn of(&self, ids: &[RequestId]) -> impl Iterator<Item = usize> {
         ids.iter().filter_map(|id| self.positions.get(id).copied())
     }

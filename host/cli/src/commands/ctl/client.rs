@@ -70,6 +70,13 @@ impl AdminClient {
         self.json(&self.good(answer)?)
     }
 
+    /// The last decision about a request.
+    pub(super) fn decision_about(&self, pool: &str, request: u64) -> Result<Value, Failure> {
+        let path = format!("GET /admin/v1/pools/{}/requests/{request}", quoted(pool));
+        let answer = self.ask(&path, "", b"")?;
+        self.json(&self.good(answer)?)
+    }
+
     /// Sends an order, and waits until it is carried out.
     pub(super) fn order(
         &self,

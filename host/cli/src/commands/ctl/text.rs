@@ -212,13 +212,15 @@ pub(super) fn decision(decision: &Value, only: Option<u64>) -> String {
         };
         let _ = writeln!(
             text,
-            "  batch on {}: {} {} for {}{profiled}{}",
+            "  batch on {}: {} {} for {}{profiled}{}{}",
             plain(&dispatch["worker"]),
             plain(&dispatch["variant"]),
             plain(&dispatch["exit"]),
             ids.join(", "),
+            expected(&dispatch["expected"]),
             reason(&dispatch["reason"]),
         );
+        alternatives(&mut text, "instead", &dispatch["alternatives"]);
     }
     let plan = &decision["plan"];
     for (field, end) in [
@@ -233,7 +235,42 @@ pub(super) fn decision(decision: &Value, only: Option<u64>) -> String {
             let _ = writeln!(text, "  request {id} {end}{why}");
         }
     }
+    for ways in list(&plan["instead"]) {
+        if is_wanted(&ways["request"]) {
+            let _ = writeln!(text, "  request {} could have run", ways["request"]);
+            alternatives(&mut text, "as", &ways["alternatives"]);
+        }
+    }
     text.trim_end().to_owned()
+}
+
+/// The other ways, a line each, the best first.
+fn alternatives(text: &mut String, label: &str, ways: &Value) {
+    for way in list(ways) {
+        let _ = writeln!(
+            text,
+            "    {label} {} {} on {}{}",
+            plain(&way["variant"]),
+            plain(&way["exit"]),
+            plain(&way["worker"]),
+            expected(way),
+        );
+    }
+}
+
+/// The expected result of a way.
+fn expected(way: &Value) -> String {
+    let mut text = match way["in_us"].as_f64() {
+        Some(us) => format!(", expected in {:.3} ms", us / 1e3),
+        None => String::new(),
+    };
+    if let Some(utility) = way["utility"].as_f64() {
+        let _ = write!(text, ", utility {utility:.3}");
+    }
+    if let Some(late @ 1..) = way["late"].as_u64() {
+        let _ = write!(text, ", {late} late");
+    }
+    text
 }
 
 fn event(result: SwapResult) -> &'static str {

@@ -11,7 +11,7 @@ use switchyard_protocol::{
 
 use super::super::backend::Backend;
 use super::super::backends::Exposed;
-use super::super::infer::{INLINE_BYTES_MAX, estimated_bytes, off_thread, with_id};
+use super::super::infer::{INLINE_BYTES_MAX, estimated_bytes, off_thread};
 use super::super::service::{Exchange, Stage, Version, find_app, find_version};
 use super::answer::AnswerBody;
 use super::call::Call;
@@ -108,7 +108,10 @@ pub(super) async fn infer_message<B: Backend>(
     pool_call.waited_us = waited.as_micros() as u64;
     let answer = exchange.backend().infer(pool_call).await;
     under_way.answer().await;
-    let answer = answer.map_err(|error| with_id(error, id.clone()))?;
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return Err(RequestFailure::Infer { error, id }),
+    };
     let encoded = if estimated_bytes(&answer) > INLINE_BYTES_MAX {
         let job = service.memory.begin_answer_job().await;
         let exposed = Arc::clone(&exchange.exposed);
