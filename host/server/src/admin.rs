@@ -39,7 +39,7 @@ use crate::clock::Clock;
 use crate::driver::{Message, PoolHandle, PoolStatus};
 use crate::policies::{PoliciesHandle, PoliciesStatus, SwapOrder};
 use crate::reloads::{Reload, ReloadLog};
-use crate::shadow::{ShadowLog, ShadowStatus};
+use crate::shadow::{ShadowSlot, ShadowStatus};
 use crate::telemetry::Registry;
 
 /// Largest order, in bytes.
@@ -68,8 +68,8 @@ pub struct AdminPool {
     pub policies: PoliciesHandle,
     /// The results of changed weights.
     pub reloads: ReloadLog,
-    /// The findings of its shadow, if it has one.
-    pub shadow: Option<ShadowLog>,
+    /// The place of its shadow.
+    pub shadow: ShadowSlot,
 }
 
 /// `GET /admin/v1/status`.
@@ -235,7 +235,7 @@ async fn status(State(admin): State<Arc<Admin>>) -> Response {
             driver,
             policies: pool.policies.status(),
             reloads: pool.reloads.entries(),
-            shadow: pool.shadow.as_ref().map(ShadowLog::status),
+            shadow: pool.shadow.status(),
         });
     }
     let mut checks = serving.iter().map(|pool| pool.pool.readiness().check());
@@ -294,7 +294,13 @@ async fn order(
     let Some(pool) = serving.iter().find(|pool| pool.pool.name() == name) else {
         return error(StatusCode::NOT_FOUND, "no such pool");
     };
-    let to = match order.target(verb, &pool.policies, pool.shadow.as_ref()) {
+    if verb == Verb::Shadow {
+        let (slot, policies) = (pool.shadow.clone(), pool.policies.clone());
+        let (status, body) = orders::shadow(&name, slot, &policies, &order, &by).await;
+        return (status, Json(body)).into_response();
+    }
+    let shadow = pool.shadow.status();
+    let to = match order.target(verb, &pool.policies, shadow.as_ref()) {
         Ok(to) => to,
         Err(reason) => return error(StatusCode::BAD_REQUEST, &reason),
     };

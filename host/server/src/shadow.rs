@@ -5,6 +5,7 @@
 //! Its component is watched like the pool's own: writing the file tries a new version. Its plans
 //! are compared with the active ones as `switchyard replay` compares them.
 
+mod slot;
 mod status;
 
 use std::io;
@@ -24,6 +25,7 @@ use switchyard_policy::{LoadStop, PolicyFileEvent};
 use switchyard_threads::ServiceThread;
 use thiserror::Error;
 
+pub use self::slot::{MakeLoader, ShadowOwner, ShadowSlot};
 pub use self::status::ShadowStatus;
 use crate::driver::{Message, PoolHandle, Watch};
 use crate::judge::{Difference, Tally};

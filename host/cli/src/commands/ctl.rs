@@ -94,6 +94,20 @@ enum CtlCommand {
 `ctl status` shows its findings. `ctl promote` and `ctl rollback` end it. A candidate that routes arrivals
 cannot be compared: it is rolled back.")]
     Canary(CanaryArgs),
+    /// Ask a candidate about the same windows, and compare its plans, which are not carried out
+    #[command(after_help = "Examples:
+  switchyard ctl shadow next --token operator.token
+  switchyard ctl shadow --off --token operator.token
+
+`ctl status` shows its findings. A restart begins with the shadow of the configuration.")]
+    Shadow {
+        /// Name of the candidate in the folder of policies, without `.wasm`
+        #[arg(required_unless_present = "off", conflicts_with = "off")]
+        policy: Option<String>,
+        /// End the shadow
+        #[arg(long)]
+        off: bool,
+    },
     /// Switch to the candidate of the canary that runs, otherwise to that of the pool's shadow
     #[command(after_help = "Examples:\n  switchyard ctl promote --token operator.token")]
     Promote,
@@ -145,6 +159,7 @@ pub(super) fn run(args: &CtlArgs) -> Result<(), Failure> {
                 ..PolicyOrder::default()
             },
         ),
+        CtlCommand::Shadow { policy, .. } => args.shadow(&client, policy.clone()),
         CtlCommand::Promote => ordered(Verb::Promote, PolicyOrder::default()),
         CtlCommand::Rollback { version } => {
             let version = version.clone();
@@ -204,6 +219,21 @@ impl CtlArgs {
                     Failure::input(format!("--pool {name}: the server has {}", names()))
                 })
             }
+        }
+    }
+
+    fn shadow(&self, client: &AdminClient, policy: Option<String>) -> Result<(), Failure> {
+        let token = client::token(self.token.as_deref())?;
+        let status = client.status()?;
+        let name = &self.pool(&status.pools)?.driver.pool;
+        let answer = client.shadow(name, policy.clone(), &token)?;
+        match (self.json, policy) {
+            (true, _) => print::json(&answer),
+            (false, Some(policy)) => print::line(format_args!(
+                "pool {name}: shadow: {policy} is asked about its windows; `switchyard ctl status` shows its \
+                 findings"
+            )),
+            (false, None) => print::line(format_args!("pool {name}: no shadow")),
         }
     }
 

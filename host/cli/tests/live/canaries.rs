@@ -229,6 +229,38 @@ async fn an_operator_ends_a_canary() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_begins_a_shadow_promotes_it_and_ends_it() {
+    let (_folder, setup) = operators();
+    let server = Process::serve(&setup);
+    server.wait_for_line("policy switched");
+    put(&server.policy(), "next", &policy("stability"), None);
+    let load = Load::start(server.http, 2);
+    load.answered_by("fcfs@", 20).await;
+    let none = refused(&ctl(&server, TOKEN, &["shadow", "nxet"]));
+    assert!(
+        none.contains("nxet.wasm: there is no such component"),
+        "{none}"
+    );
+
+    let began = said(&ctl(&server, TOKEN, &["shadow", "next"]));
+    assert!(began.contains("shadow: next is asked"), "{began}");
+    let give_up = Instant::now() + PATIENCE;
+    while pool(&server)
+        .shadow
+        .is_none_or(|shadow| shadow.windows < 20)
+    {
+        assert!(Instant::now() < give_up, "the shadow is asked");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let promoted = said(&ctl(&server, TOKEN, &["promote"]));
+    assert!(promoted.contains("swapped: stability@"), "{promoted}");
+    load.answered_by("stability@", 20).await;
+    said(&ctl(&server, TOKEN, &["shadow", "--off"]));
+    assert!(pool(&server).shadow.is_none());
+    load.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_of_a_canary_out_of_range_are_refused() {
     let (_folder, setup) = operators();
     let server = Process::serve(&setup);

@@ -6,14 +6,18 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::policies::{CanarySettings, PoliciesHandle, SwapError, SwapOrder, SwapTarget};
-use crate::shadow::ShadowLog;
+use crate::shadow::{ShadowSlot, ShadowStatus};
 
 /// How long an order is waited for. A policy may compile for longer: then the answer is 202, and the
 /// status has the result.
 const PATIENCE: Duration = Duration::from_secs(12);
+
+const WRONG_NAME: &str =
+    "policy: must be the name of a component in the folder of policies, without .wasm";
 
 /// The kind of an order: the last part of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,13 +31,15 @@ pub enum Verb {
     Rollback,
     /// To a canary: the policy that serves, and a candidate with a share of the requests.
     Canary,
+    /// To the same policy, with another shadow or without one.
+    Shadow,
 }
 
 /// An order to a pool, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicyOrder {
-    /// Swap and canary: name of the component in the folder of policies, without `.wasm`.
+    /// Swap, canary and shadow: name of the component in the folder of policies, without `.wasm`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// Rollback: first digits of the version's hash; by default the version that served before.
@@ -58,13 +64,10 @@ impl PolicyOrder {
         &self,
         verb: Verb,
         policies: &PoliciesHandle,
-        shadow: Option<&ShadowLog>,
+        shadow: Option<&ShadowStatus>,
     ) -> Result<SwapTarget, String> {
         let refused = |reason: &str| Err(reason.to_owned());
-        let component = |name: &str| {
-            let own = PathBuf::from(policies.status().file);
-            own.with_file_name(format!("{name}.wasm"))
-        };
+        let component = |name: &str| component(policies, name);
         if self.canary.is_some() && verb != Verb::Canary {
             return refused("canary: only an order for a canary has its settings");
         }
@@ -78,26 +81,72 @@ impl PolicyOrder {
                 checked.map_err(|reason| format!("canary.{reason}"))?;
                 Ok(SwapTarget::Canary(component(name), settings))
             }
-            (Verb::Swap | Verb::Canary, _, None) => refused(
-                "policy: must be the name of a component in the folder of policies, without .wasm",
-            ),
+            (Verb::Swap | Verb::Canary, _, None) => refused(WRONG_NAME),
             (Verb::Rollback, None, None) => Ok(SwapTarget::Previous),
             (Verb::Rollback, None, Some(digits)) => Ok(SwapTarget::Version(digits.clone())),
             (Verb::Promote, None, None) => match shadow {
                 _ if policies.runs_canary() => Ok(SwapTarget::Candidate),
-                Some(shadow) => Ok(SwapTarget::File(PathBuf::from(shadow.status().file))),
+                Some(shadow) => Ok(SwapTarget::File(PathBuf::from(&shadow.file))),
                 None => refused(
-                    "the pool has neither a canary nor a shadow: `canary` begins one, [pool.shadow] of \
-                     the configuration names the other",
+                    "the pool has neither a canary nor a shadow: orders `canary` and `shadow` begin one",
                 ),
             },
             (Verb::Swap | Verb::Canary | Verb::Promote, _, Some(_)) => {
                 refused("version: only a rollback has one")
             }
+            (Verb::Shadow, ..) => refused("a shadow serves no request"),
             (Verb::Rollback | Verb::Promote, Some(_), _) => {
                 refused("policy: only a swap and a canary have one")
             }
         }
+    }
+}
+
+/// The file of a component in the folder of policies.
+fn component(policies: &PoliciesHandle, name: &str) -> PathBuf {
+    let own = PathBuf::from(policies.status().file);
+    own.with_file_name(format!("{name}.wasm"))
+}
+
+/// Begins a shadow, or ends it if the order names no policy; the status and the body of the answer.
+pub(super) async fn shadow(
+    pool: &str,
+    slot: ShadowSlot,
+    policies: &PoliciesHandle,
+    order: &PolicyOrder,
+    by: &str,
+) -> (StatusCode, Value) {
+    let refused = |status, reason: &str| (status, json!({ "error": reason }));
+    if order.version.is_some() || order.canary.is_some() {
+        return refused(
+            StatusCode::BAD_REQUEST,
+            "an order for a shadow has a policy only",
+        );
+    }
+    let file = match &order.policy {
+        None => None,
+        Some(name) if is_plain(name) => Some(component(policies, name)),
+        Some(_) => return refused(StatusCode::BAD_REQUEST, WRONG_NAME),
+    };
+    if let Some(missing) = file.as_ref().filter(|file| !file.is_file()) {
+        let reason = format!("{}: there is no such component", missing.display());
+        return refused(StatusCode::NOT_FOUND, &reason);
+    }
+    tracing::info!(pool, by, ?file, "ordered: shadow");
+    let changed = spawn_blocking(move || match file {
+        Some(file) => slot.start(file, toml::Table::new()).map(|()| slot.status()),
+        None => {
+            slot.end();
+            Ok(None)
+        }
+    });
+    match changed.await {
+        Ok(Ok(status)) => (StatusCode::OK, json!({ "shadow": status })),
+        Ok(Err(error)) => refused(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        Err(_) => refused(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the server is shutting down",
+        ),
     }
 }
 

@@ -11,7 +11,10 @@ use switchyard_core::time::Micros;
 const WITHIN_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Bounds of a slot that follows from the apps' deadlines.
-const SLOT: [Micros; 2] = [Micros::from_millis(20), Micros::from_millis(200)];
+const SLOT: [Micros; 2] = [Micros::from_millis(10), Micros::from_millis(100)];
+
+/// Slots in the shortest deadline.
+const SLOTS_PER_SLO: u64 = 3;
 
 /// Longest slot that an order may ask for.
 const SLOT_MAX_MS: u64 = 60_000;
@@ -35,8 +38,8 @@ pub struct CanarySettings {
     pub faults_max: u64,
     /// Longest time, in seconds; the candidate is rolled back at its end.
     pub within_s: u64,
-    /// How long a member is on duty, in milliseconds. By default the shortest deadline of the apps, at
-    /// least 20 and at most 200.
+    /// How long a member is on duty, in milliseconds. By default a third of the shortest deadline of the
+    /// apps, at least 10 and at most 100.
     pub slot_ms: Option<u64>,
 }
 
@@ -107,8 +110,9 @@ impl CanarySettings {
         match self.slot_ms {
             Some(ms) => Micros::from_millis(ms),
             None => {
-                let shortest = catalog.apps.iter().map(|app| app.slo).min();
-                shortest.unwrap_or(SLOT[1]).clamp(SLOT[0], SLOT[1])
+                let shortest = catalog.apps.iter().map(|app| app.slo.0).min();
+                let slot = Micros(shortest.unwrap_or_default() / SLOTS_PER_SLO);
+                slot.clamp(SLOT[0], SLOT[1])
             }
         }
     }

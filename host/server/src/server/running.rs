@@ -21,13 +21,14 @@ use crate::policies::{Policies, PoliciesHandle, PoliciesParts};
 use crate::prepare::{Preparer, PreparerParts};
 use crate::recorder::{RecordOptions, Recorder};
 use crate::reloads::{Reloads, ReloadsParts};
-use crate::shadow::{Shadow, ShadowParts};
+use crate::shadow::ShadowOwner;
 use crate::telemetry::Registry;
 
 /// Longest wait for a driver that gives its recorder back.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The parts that all pools of a server share.
+#[derive(Clone)]
 pub(super) struct PoolStarter {
     pub(super) clock: Clock,
     pub(super) registry: Registry,
@@ -38,7 +39,7 @@ pub(super) struct PoolStarter {
 pub(super) struct RunningPool {
     // Dropped in this order: the threads that send messages to the driver, then the driver.
     policies: Policies,
-    shadow: Option<Shadow>,
+    shadow: ShadowOwner,
     preparer: Mutex<Option<Preparer>>,
     reloads: Reloads,
     pool: Pool,
@@ -135,28 +136,25 @@ impl PoolStarter {
         Loader::new(self.engine.clone(), options)
     }
 
-    /// Starts the pool's shadow, if it is configured.
+    /// The place of the pool's shadow, with the one that is configured.
     fn shadow(
         &self,
         config: &Config,
         plan: &PoolPlan,
         pool: &Pool,
-    ) -> Result<Option<Shadow>, StartError> {
-        let Some(shadow) = &plan.config.shadow else {
-            return Ok(None);
-        };
-        let parts = ShadowParts {
-            pool: Arc::clone(pool.handle()),
-            file: shadow.policy_file(&config.policies.dir),
-            settings: shadow.settings.clone(),
-            loader: self.loader(config, &plan.config),
-            registry: self.registry.clone(),
-        };
-        let started = Shadow::start(parts).map_err(|error| StartError::Shadow {
-            pool: plan.config.name.clone(),
-            error,
-        })?;
-        Ok(Some(started))
+    ) -> Result<ShadowOwner, StartError> {
+        let (starter, config_for, of_pool) = (self.clone(), config.clone(), plan.config.clone());
+        let loader = Box::new(move || starter.loader(&config_for, &of_pool));
+        let owner = ShadowOwner::new(Arc::clone(pool.handle()), loader, self.registry.clone());
+        if let Some(shadow) = &plan.config.shadow {
+            let file = shadow.policy_file(&config.policies.dir);
+            let started = owner.slot().start(file, shadow.settings.clone());
+            started.map_err(|error| StartError::Shadow {
+                pool: plan.config.name.clone(),
+                error,
+            })?;
+        }
+        Ok(owner)
     }
 }
 
@@ -181,7 +179,7 @@ impl RunningPool {
             pool: Arc::clone(self.handle()),
             policies: self.policies.handle().clone(),
             reloads: self.reloads.log().clone(),
-            shadow: self.shadow.as_ref().map(|shadow| shadow.log().clone()),
+            shadow: self.shadow.slot().clone(),
         }
     }
 

@@ -34,8 +34,8 @@ pub(super) struct CanaryArgs {
     /// Faults at which it is rolled back
     #[arg(long, value_name = "N", default_value_t = CanarySettings::default().faults_max)]
     faults_max: u64,
-    /// Time for which a policy gets all arrivals, before another one's turn [default: the shortest deadline
-    /// of the apps, 20ms to 200ms]
+    /// Time for which a policy gets all arrivals, before another one's turn [default: a third of the
+    /// shortest deadline of the apps, 10ms to 100ms]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     slot: Option<Duration>,
 }

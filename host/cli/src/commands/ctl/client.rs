@@ -85,22 +85,47 @@ impl AdminClient {
         order: &PolicyOrder,
         token: &str,
     ) -> Result<Swap, Failure> {
-        let verb = match verb {
-            Verb::Swap => "swap",
-            Verb::Promote => "promote",
-            Verb::Rollback => "rollback",
-            Verb::Canary => "canary",
-        };
-        let request = format!("POST /admin/v1/pools/{}/policy/{verb}", quoted(pool));
-        let headers =
-            format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
-        let body = serde_json::to_vec(order).map_err(Failure::check)?;
-        let answer = self.good(self.ask(&request, &headers, &body)?)?;
+        let answer = self.post(pool, verb, order, token)?;
         if answer.status == 202 {
             let loading: Loading = self.json(&answer)?;
             return self.result(pool, loading.ordered_at_us);
         }
         self.json(&answer)
+    }
+
+    /// Begins a shadow, or ends it without a policy.
+    pub(super) fn shadow(
+        &self,
+        pool: &str,
+        policy: Option<String>,
+        token: &str,
+    ) -> Result<Value, Failure> {
+        let order = PolicyOrder {
+            policy,
+            ..PolicyOrder::default()
+        };
+        self.json(&self.post(pool, Verb::Shadow, &order, token)?)
+    }
+
+    fn post(
+        &self,
+        pool: &str,
+        verb: Verb,
+        order: &PolicyOrder,
+        token: &str,
+    ) -> Result<Answer, Failure> {
+        let verb = match verb {
+            Verb::Swap => "swap",
+            Verb::Promote => "promote",
+            Verb::Rollback => "rollback",
+            Verb::Canary => "canary",
+            Verb::Shadow => "shadow",
+        };
+        let request = format!("POST /admin/v1/pools/{}/policy/{verb}", quoted(pool));
+        let headers =
+            format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+        let body = serde_json::to_vec(order).map_err(Failure::check)?;
+        self.good(self.ask(&request, &headers, &body)?)
     }
 
     /// The result of an order that goes on.
