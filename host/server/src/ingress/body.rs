@@ -139,7 +139,10 @@ where
             };
             let size = received.size_with(&chunk);
             if share.lacks(size) {
-                self.memory.grow(share, size).await?;
+                self.connection.begin_body();
+                let grown = self.memory.grow(share, size).await;
+                self.connection.end_body();
+                grown?;
             }
             received.push(chunk);
             if self.body.is_end_stream() {
