@@ -192,10 +192,29 @@ impl Ratios {
         if self.len < LEAST {
             return;
         }
+        if self.is_near(self.published, now, percentile) {
+            return;
+        }
         let quantile = self.quantile(now, percentile);
         if quantile.is_far_from(self.published) {
             self.published = quantile;
         }
+    }
+
+    /// Whether the quantile is not far from `other`, by counting: sorting takes longer, and most
+    /// batches change nothing.
+    fn is_near(&self, other: Slowdown, now: Time, percentile: f64) -> bool {
+        let far = other.0 / HYSTERESIS;
+        let (least, most) = (other.0 - far, other.0 + far);
+        let (mut recent, mut below, mut not_above) = (0, 0, 0);
+        for &(at, Slowdown(ratio)) in &self.kept[..self.len] {
+            let counts = usize::from(now.since(at) <= MEMORY);
+            recent += counts;
+            below += counts & usize::from(ratio < least);
+            not_above += counts & usize::from(ratio <= most);
+        }
+        let rank = rank(recent, percentile);
+        recent > 0 && below <= rank && rank < not_above
     }
 
     fn quantile(&self, now: Time, percentile: f64) -> Slowdown {
@@ -207,12 +226,10 @@ impl Ratios {
                 len += 1;
             }
         }
-        let rank = ((len as f64) * percentile).ceil() as usize;
         let recent = &mut recent[..len];
-        let rank = rank.clamp(1, len.max(1)) - 1;
         match len {
             0 => Slowdown::NONE,
-            _ => *recent.select_nth_unstable(rank).1,
+            _ => *recent.select_nth_unstable(rank(len, percentile)).1,
         }
     }
 
@@ -226,6 +243,12 @@ impl Ratios {
     fn is_stale(&self, now: Time) -> bool {
         self.len == 0 || now.since(self.newest) > MEMORY
     }
+}
+
+/// The place of a percentile among this many sorted values.
+fn rank(len: usize, percentile: f64) -> usize {
+    let rank = ((len as f64) * percentile).ceil() as usize;
+    rank.clamp(1, len.max(1)) - 1
 }
 
 #[cfg(test)]
@@ -289,5 +312,25 @@ mod tests {
         let mut estimates = Estimates::new(false, 0.95, 1);
         observed(&mut estimates, 0, 40, 4_000);
         assert_eq!(estimates.of_series(at(40), SERIES), Slowdown::NONE);
+    }
+
+    /// Counting and sorting agree, also when some ratios are too old.
+    #[test]
+    fn a_slowdown_that_is_near_by_counting_is_near_by_its_quantile() {
+        for percentile in [0.5, 0.9, 0.95, 1.0] {
+            let mut ratios = Ratios::default();
+            let (mut seed, mut ms) = (7_u64, 0);
+            for step in 0..2_000 {
+                ms += if step / 100 % 2 == 0 { 1 } else { 400 };
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let ratio = Slowdown(900 + ((seed >> 33) % 400) as u32);
+                let now = at(ms);
+                ratios.add(now, ratio, percentile);
+                for other in [SLOWDOWN_MIN, Slowdown(1_000), Slowdown(1_150), SLOWDOWN_MAX] {
+                    let near = !ratios.quantile(now, percentile).is_far_from(other);
+                    assert_eq!(ratios.is_near(other, now, percentile), near, "{other:?}");
+                }
+            }
+        }
     }
 }

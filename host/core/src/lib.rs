@@ -27,6 +27,7 @@ pub mod canary;
 mod capacity;
 pub mod catalog;
 pub mod cost;
+mod deadlines;
 pub mod decision;
 pub mod estimate;
 pub mod event;

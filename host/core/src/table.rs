@@ -1,9 +1,10 @@
 //! Every accepted request that has not ended, and where it is.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::catalog::Late;
 use crate::cost::Cost;
+use crate::deadlines::{DeadlineSet, Due};
 use crate::ids::{AppId, BatchId, RequestId, WorkerId};
 use crate::pending::PendingRequests;
 use crate::request::{Evidence, Progress, Request};
@@ -29,9 +30,9 @@ pub(crate) struct RequestTable {
     /// The live requests in [`RequestState::Pending`].
     pending: PendingRequests,
     /// Deadlines of the waiting requests that end there.
-    expiries: BTreeSet<(Time, RequestId)>,
+    expiries: DeadlineSet,
     /// By app: deadlines of the pending requests that the host guards.
-    guarded: Vec<BTreeSet<(Time, RequestId)>>,
+    guarded: Vec<DeadlineSet>,
 }
 
 /// One live request.
@@ -188,7 +189,7 @@ impl RequestTable {
         }
         entry.index = after;
         let (app, key) = (entry.request.app, (entry.request.deadline, id));
-        self.unindex(before, app, &key);
+        self.unindex(before, app, key);
         match after {
             DeadlineIndex::None => {}
             DeadlineIndex::Expiries => {
@@ -196,14 +197,15 @@ impl RequestTable {
             }
             DeadlineIndex::Guarded => {
                 if self.guarded.len() <= app.index() {
-                    self.guarded.resize_with(app.index() + 1, BTreeSet::new);
+                    self.guarded
+                        .resize_with(app.index() + 1, DeadlineSet::default);
                 }
                 self.guarded[app.index()].insert(key);
             }
         }
     }
 
-    fn unindex(&mut self, index: DeadlineIndex, app: AppId, key: &(Time, RequestId)) {
+    fn unindex(&mut self, index: DeadlineIndex, app: AppId, key: Due) {
         match index {
             DeadlineIndex::None => {}
             DeadlineIndex::Expiries => {
@@ -227,7 +229,7 @@ impl RequestTable {
             self.pending.remove(id);
         }
         let key = (entry.request.deadline, id);
-        self.unindex(entry.index, entry.request.app, &key);
+        self.unindex(entry.index, entry.request.app, key);
         self.live -= 1;
         while let Some(None) = self.slots.front() {
             self.slots.pop_front();
@@ -258,7 +260,7 @@ impl RequestTable {
 
     /// Deadlines of an app's pending requests that the host guards, in order. Parked ones are not
     /// among them.
-    pub(crate) fn guarded(&self, app: AppId) -> Option<&BTreeSet<(Time, RequestId)>> {
+    pub(crate) fn guarded(&self, app: AppId) -> Option<&DeadlineSet> {
         self.guarded.get(app.index()).filter(|set| !set.is_empty())
     }
 
@@ -269,16 +271,16 @@ impl RequestTable {
 
     /// The earliest deadline among requests that may still be dropped.
     pub(crate) fn next_expiry(&self) -> Option<Time> {
-        self.expiries.first().map(|&(deadline, _)| deadline)
+        self.expiries.first().map(|(deadline, _)| deadline)
     }
 
     /// Takes one request off the expiry list whose deadline lies before `now`.
     pub(crate) fn pop_expired(&mut self, now: Time) -> Option<RequestId> {
-        let &(deadline, id) = self.expiries.first()?;
+        let (deadline, id) = self.expiries.first()?;
         if deadline >= now {
             return None;
         }
-        self.expiries.pop_first();
+        self.expiries.remove((deadline, id));
         if let Some(entry) = self.get_mut(id) {
             entry.index = DeadlineIndex::None;
         }

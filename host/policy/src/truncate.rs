@@ -14,7 +14,9 @@ pub(crate) fn one_line(text: &mut String, bytes: usize) {
     if text.len() > bytes {
         truncate(text, bytes);
     }
-    if !text.contains(breaks_line) {
+    // Most texts are printable ASCII.
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if is_plain || !text.contains(breaks_line) {
         return;
     }
     let mut escaped = String::with_capacity(text.len() + 16);

@@ -1,5 +1,6 @@
 //! Binary tensors: little-endian, row-major, copied at most once in each direction.
 
+use bytemuck::Pod;
 use bytes::Bytes;
 
 use crate::datatype::Datatype;
@@ -63,8 +64,12 @@ pub(crate) fn decode(datatype: Datatype, blob: &[u8], count: usize) -> Result<Te
     })
 }
 
-fn numbers<const N: usize, T>(blob: &[u8], from_le_bytes: impl Fn([u8; N]) -> T) -> Vec<T> {
+/// On little-endian machines the bytes are the numbers, and are copied at once.
+fn numbers<const N: usize, T: Pod>(blob: &[u8], from_le_bytes: impl Fn([u8; N]) -> T) -> Vec<T> {
     let (elements, _) = blob.as_chunks::<N>();
+    if cfg!(target_endian = "little") {
+        return bytemuck::pod_collect_to_vec(elements.as_flattened());
+    }
     elements
         .iter()
         .map(|element| from_le_bytes(*element))
@@ -155,11 +160,15 @@ pub(crate) fn encode(data: &TensorData, out: &mut Vec<u8>) {
     }
 }
 
-fn append<const N: usize, T: Copy>(
+fn append<const N: usize, T: Pod>(
     values: &[T],
     to_le_bytes: impl Fn(T) -> [u8; N],
     out: &mut Vec<u8>,
 ) {
+    if cfg!(target_endian = "little") {
+        out.extend_from_slice(bytemuck::cast_slice(values));
+        return;
+    }
     out.reserve(values.len() * N);
     for &value in values {
         out.extend_from_slice(&to_le_bytes(value));

@@ -62,14 +62,14 @@ pub fn decode(target: DecodeTarget<'_>, body: &Bytes) -> Result<DecodedRequest, 
             (json, Some(blobs))
         }
     };
-    let request = json::parse(json)?;
+    let mut request = json::parse(json)?;
     let parameters = request.parameters.unwrap_or_default();
     check_timeout(target.app, parameters.timeout)?;
     check_accuracy(target.app, target.variant, parameters.min_accuracy)?;
     let outputs = request.outputs.as_ref();
     let outputs = outputs.map_or(&[][..], |outputs| &outputs.0);
     let wanted = wanted_outputs(target.app, outputs, parameters.binary_data_output)?;
-    let (rows, inputs) = decode_inputs(target.app, request.inputs.0, Blobs::new(body, blobs))?;
+    let (rows, inputs) = decode_inputs(target.app, &mut request.inputs.0, Blobs::new(body, blobs))?;
     Ok(DecodedRequest {
         call: InferCall {
             app: target.app_index,

@@ -2,14 +2,14 @@
 
 mod classification;
 pub(crate) mod elements;
+mod writer;
 
 use std::borrow::Cow;
 
-use serde::Serialize;
-use serde::ser::{Error, SerializeMap, SerializeSeq, Serializer};
 use smallvec::SmallVec;
 
 use self::elements::JsonElements;
+use self::writer::JsonWriter;
 use crate::answer::{InferAnswer, OutputTensor};
 use crate::app::AppInfo;
 use crate::binary;
@@ -31,46 +31,12 @@ pub struct EncodedAnswer {
     pub json_length: Option<usize>,
 }
 
-#[derive(Serialize)]
-struct AnswerBody<'a, 't> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    model_name: &'a str,
-    model_version: &'a str,
-    parameters: AnswerParameters<'a>,
-    outputs: &'a AnswerOutputs<'t>,
-}
-
-#[derive(Serialize)]
-struct AnswerParameters<'a> {
-    variant: &'a str,
-    exit: &'a str,
-    policy: &'a str,
-    batch_size: u32,
-    queue_us: u64,
-    compute_us: u64,
-    deadline_met: bool,
-    short_circuit: bool,
-    window: u64,
-}
-
 /// The outputs that the client wants, in its order.
 struct AnswerOutputs<'a> {
     app: &'a AppInfo,
     wanted: &'a [WantedOutput],
     /// For each of them; `None` if the backend did not give it.
     tensors: SmallVec<[Option<Cow<'a, Tensor>>; 4]>,
-}
-
-struct AnswerOutput<'a> {
-    name: &'a str,
-    tensor: &'a Tensor,
-    binary: bool,
-}
-
-#[derive(Serialize)]
-struct BlobParameters {
-    binary_data_size: usize,
 }
 
 /// Writes the JSON part, then the blobs of binary outputs.
@@ -92,25 +58,10 @@ pub fn encode(
             .collect(),
     };
     let mut bytes = Vec::with_capacity(outputs.estimated_len());
-    let body = AnswerBody {
-        id,
-        model_name: &app.name,
-        model_version: &answer.variant,
-        parameters: AnswerParameters {
-            variant: &answer.variant,
-            exit: &answer.exit,
-            policy: &answer.policy,
-            batch_size: answer.batch_size,
-            queue_us: answer.queue_us,
-            compute_us: answer.compute_us,
-            deadline_met: answer.deadline_met,
-            short_circuit: answer.short_circuit,
-            window: answer.window,
-        },
-        outputs: &outputs,
-    };
-    serde_json::to_writer(&mut bytes, &body)
-        .map_err(|error| InferError::Failed(format!("outputs: {error}")))?;
+    let mut json = JsonWriter(&mut bytes);
+    write_envelope(&mut json, app, id, answer);
+    outputs.write(&mut json).map_err(InferError::Failed)?;
+    json.raw("}");
     let json_length = bytes.len();
     for (wanted, tensor) in outputs.each() {
         if let Some(tensor) = tensor.filter(|_| wanted.binary) {
@@ -126,7 +77,32 @@ pub fn encode(
     })
 }
 
-// === impl AnswerOutputs ===
+/// Writes everything before the outputs.
+fn write_envelope(
+    json: &mut JsonWriter<'_>,
+    app: &AppInfo,
+    id: Option<&str>,
+    answer: &InferAnswer,
+) {
+    json.raw("{");
+    if let Some(id) = id {
+        json.raw(r#""id":"#).text(id).raw(",");
+    }
+    json.raw(r#""model_name":"#).text(&app.name);
+    json.raw(r#","model_version":"#).text(&answer.variant);
+    json.raw(r#","parameters":{"variant":"#)
+        .text(&answer.variant);
+    json.raw(r#","exit":"#).text(&answer.exit);
+    json.raw(r#","policy":"#).text(&answer.policy);
+    json.raw(r#","batch_size":"#)
+        .number(u64::from(answer.batch_size));
+    json.raw(r#","queue_us":"#).number(answer.queue_us);
+    json.raw(r#","compute_us":"#).number(answer.compute_us);
+    json.raw(r#","deadline_met":"#).boolean(answer.deadline_met);
+    json.raw(r#","short_circuit":"#)
+        .boolean(answer.short_circuit);
+    json.raw(r#","window":"#).number(answer.window).raw("}");
+}
 
 /// The tensor of an output, or the best classes of its rows.
 pub(crate) fn tensor<'a>(
@@ -140,6 +116,8 @@ pub(crate) fn tensor<'a>(
         classes => Cow::Owned(classification::best(&given.tensor, classes, &app.classes)?),
     })
 }
+
+// === impl AnswerOutputs ===
 
 impl AnswerOutputs<'_> {
     fn each(&self) -> impl Iterator<Item = (WantedOutput, Option<&Tensor>)> {
@@ -158,42 +136,33 @@ impl AnswerOutputs<'_> {
         });
         ENVELOPE_BYTES + tensors.sum::<usize>()
     }
-}
 
-impl Serialize for AnswerOutputs<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.wanted.len()))?;
-        for (wanted, tensor) in self.each() {
+    /// # Errors
+    /// The output that the backend did not give, or that JSON cannot carry.
+    fn write(&self, json: &mut JsonWriter<'_>) -> Result<(), String> {
+        json.raw(r#","outputs":["#);
+        for (index, (wanted, tensor)) in self.each().enumerate() {
             let name = &self.app.outputs[wanted.output.0].name;
-            let tensor = tensor
-                .ok_or_else(|| S::Error::custom(format_args!("the backend gave no {name:?}")))?;
-            list.serialize_element(&AnswerOutput {
-                name,
-                tensor,
-                binary: wanted.binary,
-            })?;
+            let Tensor { shape, data } =
+                tensor.ok_or_else(|| format!("outputs: the backend gave no {name:?}"))?;
+            let failed = |error: serde_json::Error| format!("outputs: {error}");
+            json.raw(if index == 0 { "{" } else { ",{" });
+            json.raw(r#""name":"#).text(name);
+            json.raw(r#","datatype":"#).text(data.datatype().name());
+            json.raw(r#","shape":"#);
+            json.value(shape.as_slice()).map_err(failed)?;
+            if wanted.binary {
+                let size = binary::encoded_len(data) as u64;
+                json.raw(r#","parameters":{"binary_data_size":"#);
+                json.number(size).raw("}}");
+            } else {
+                json.raw(r#","data":"#);
+                json.value(&JsonElements { name, data }).map_err(failed)?;
+                json.raw("}");
+            }
         }
-        list.end()
-    }
-}
-
-// === impl AnswerOutput ===
-
-impl Serialize for AnswerOutput<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Tensor { shape, data } = self.tensor;
-        let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("name", self.name)?;
-        map.serialize_entry("datatype", data.datatype().name())?;
-        map.serialize_entry("shape", shape.as_slice())?;
-        if self.binary {
-            let binary_data_size = binary::encoded_len(data);
-            map.serialize_entry("parameters", &BlobParameters { binary_data_size })?;
-        } else {
-            let name = self.name;
-            map.serialize_entry("data", &JsonElements { name, data })?;
-        }
-        map.end()
+        json.raw("]");
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! How the headers of an inference say that its bodies are written.
 
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap};
 
 use crate::coding::ContentCoding;
 use crate::error::ProtocolError;
@@ -23,11 +23,24 @@ impl BodyFormat {
     /// # Errors
     /// A malformed length of the JSON part, or a coding that is not supported.
     pub fn of(headers: &HeaderMap) -> Result<Self, ProtocolError> {
-        let bytes = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);
+        let (mut length, mut request, mut answer) = (None, None, None);
+        // One pass: each look-up would hash its name. The first of several values counts.
+        for (name, value) in headers {
+            let field = if *name == CONTENT_ENCODING {
+                &mut request
+            } else if *name == ACCEPT_ENCODING {
+                &mut answer
+            } else if *name == JSON_LENGTH {
+                &mut length
+            } else {
+                continue;
+            };
+            field.get_or_insert(value.as_bytes());
+        }
         Ok(Self {
-            framing: BodyFraming::of_header(bytes(&JSON_LENGTH))?,
-            request: ContentCoding::of_request(bytes(&CONTENT_ENCODING))?,
-            answer: ContentCoding::of_answer(bytes(&ACCEPT_ENCODING)),
+            framing: BodyFraming::of_header(length)?,
+            request: ContentCoding::of_request(request)?,
+            answer: ContentCoding::of_answer(answer),
         })
     }
 }

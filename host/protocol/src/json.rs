@@ -14,6 +14,7 @@ pub(crate) mod parameters;
 pub(crate) mod request;
 mod strings;
 
+pub(crate) use self::cursor::has_special;
 use crate::error::ProtocolError;
 use request::JsonRequest;
 

@@ -135,10 +135,11 @@ impl<'a> Route<'a> {
             Some((head, "infer")) => (head, AppAction::Infer),
             _ => (rest, AppAction::Metadata),
         };
-        let (app, variant) = match rest.rsplit_once("/versions/") {
-            Some((app, variant)) if !variant.is_empty() && !variant.contains('/') => {
-                (app, Some(unquote(variant)?))
-            }
+        let split = rest.rsplit_once('/');
+        let versions =
+            split.and_then(|(head, variant)| Some((head.strip_suffix("/versions")?, variant)));
+        let (app, variant) = match versions {
+            Some((app, variant)) if !variant.is_empty() => (app, Some(unquote(variant)?)),
             _ => (rest, None),
         };
         if app.is_empty() {

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 use switchyard_core::ids::AppId;
 use switchyard_core::time::Micros;
@@ -38,7 +39,8 @@ use crate::telemetry::{Registry, names};
 /// Every app of every pool, as the ingress sees them.
 pub struct PoolBackend {
     infos: Vec<AppInfo>,
-    index: HashMap<String, AppIndex>,
+    /// Clients look names up and add none: they cannot make them collide.
+    index: HashMap<String, AppIndex, FxBuildHasher>,
     apps: Vec<ServedApp>,
     registry: Registry,
     additions: Additions,

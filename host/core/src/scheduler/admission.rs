@@ -1,11 +1,10 @@
 //! Admission: which arrivals can be answered in time, and which app asks for more than its share.
 
-use std::collections::BTreeSet;
-
 use super::Scheduler;
 use crate::capacity::EfficientBatch;
 use crate::catalog::Late;
 use crate::cost::Cost;
+use crate::deadlines::DeadlineSet;
 use crate::flood::{Demands, Flood, fair_level};
 use crate::ids::{AppId, RequestId, VariantId, WorkerId};
 use crate::load::LOAD_WINDOW;
@@ -56,7 +55,7 @@ impl Scheduler {
         if pinned.is_some() {
             return None;
         }
-        let waiting = self.table.guarded(app).map_or(0, BTreeSet::len);
+        let waiting = self.table.guarded(app).map_or(0, DeadlineSet::len);
         let cap = 2 * outlook.enough.max(1);
         if waiting > cap && self.is_flooding(now, app) {
             self.flood = Some(Flood {
@@ -72,7 +71,7 @@ impl Scheduler {
             match waiting.len() as u64 > places {
                 // Only requests with an earlier deadline are ahead.
                 true => waiting
-                    .range(..(deadline, id))
+                    .before((deadline, id))
                     .take(places as usize + 1)
                     .count(),
                 false => 0,
@@ -91,7 +90,7 @@ impl Scheduler {
             return 0.0;
         };
         let mut ahead = 0.0;
-        for &(_, id) in waiting.range(..before) {
+        for (_, id) in waiting.before(before) {
             ahead += self.table.cost(id).as_f64();
             if ahead > most as f64 {
                 break;

@@ -222,21 +222,21 @@ impl Scheduler {
         let Some(waiting) = self.table.guarded(app) else {
             return by_fastest;
         };
-        let is_stale = waiting.first().is_some_and(|&(first, _)| first < by_margin);
+        let is_stale = waiting.first().is_some_and(|(first, _)| first < by_margin);
         // While a worker is idle, the policy or the fallback can start the oldest at once.
         if !is_stale || waiting.len() <= outlook.enough || self.workers.any_idle() {
             return by_fastest;
         }
         // Batches can be filled with requests that have the time.
-        let fresh = waiting.iter().rev().nth(outlook.enough.saturating_sub(1));
-        match fresh.is_some_and(|&(deadline, _)| deadline >= by_margin) {
+        let fresh = waiting.nth_last(outlook.enough.saturating_sub(1));
+        match fresh.is_some_and(|(deadline, _)| deadline >= by_margin) {
             true => by_margin.max(by_fastest),
             false => by_fastest,
         }
     }
 
     fn first_before(&self, app: AppId, bound: Time) -> Option<RequestId> {
-        let &(deadline, id) = self.table.guarded(app)?.first()?;
+        let (deadline, id) = self.table.guarded(app)?.first()?;
         (deadline < bound).then_some(id)
     }
 
@@ -244,7 +244,7 @@ impl Scheduler {
     pub(super) fn next_hopeless(&self, now: Time) -> Option<Time> {
         let apps = self.catalog.app_ids();
         let moments = apps.filter_map(|app| {
-            let &(deadline, _) = self.table.guarded(app)?.first()?;
+            let (deadline, _) = self.table.guarded(app)?.first()?;
             let (fastest, kind) = self.capacity.app(app).fastest?;
             let fastest = self.estimates.of_kind(now, kind).of(fastest);
             Some(deadline - fastest + Micros(1))

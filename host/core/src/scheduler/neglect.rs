@@ -34,7 +34,7 @@ impl Scheduler {
         }
         let apps = self.catalog.app_ids();
         let firsts = apps.filter_map(|app| {
-            let &(deadline, id) = self.table.guarded(app)?.first()?;
+            let (deadline, id) = self.table.guarded(app)?.first()?;
             let request = &self.table.get(id)?.request;
             let fastest = self.fastest(now, app, request.cost)?;
             let arrival = request.arrival;

@@ -1,5 +1,7 @@
 //! Binary floats are numbers, as those of JSON are.
 
+use bytemuck::NoUninit;
+
 use crate::app::AppInfo;
 use crate::datatype::Datatype;
 use crate::tensor::TensorData;
@@ -18,15 +20,15 @@ pub(crate) fn check(app: &AppInfo, data: &TensorData) -> Result<(), String> {
 
 fn all_finite(data: &TensorData) -> Result<(), String> {
     let found = match data {
-        TensorData::F16(values) => position(values, half),
-        TensorData::Bf16(values) => position(values, brain),
-        TensorData::F32(values) => position(values, |value| value.is_finite()),
-        TensorData::F64(values) => position(values, |value| value.is_finite()),
+        TensorData::F16(values) => HALF.in_numbers(values),
+        TensorData::Bf16(values) => BRAIN.in_numbers(values),
+        TensorData::F32(values) => SINGLE.in_numbers(values),
+        TensorData::F64(values) => DOUBLE.in_numbers(values),
         TensorData::Wire(wire) => match wire.datatype {
-            Datatype::F16 => in_bytes(&wire.bytes, |bytes| half(&u16::from_le_bytes(*bytes))),
-            Datatype::Bf16 => in_bytes(&wire.bytes, |bytes| brain(&u16::from_le_bytes(*bytes))),
-            Datatype::F32 => in_bytes(&wire.bytes, |bytes| f32::from_le_bytes(*bytes).is_finite()),
-            Datatype::F64 => in_bytes(&wire.bytes, |bytes| f64::from_le_bytes(*bytes).is_finite()),
+            Datatype::F16 => HALF.in_bytes(&wire.bytes, u64::from_le_bytes),
+            Datatype::Bf16 => BRAIN.in_bytes(&wire.bytes, u64::from_le_bytes),
+            Datatype::F32 => SINGLE.in_bytes(&wire.bytes, u64::from_le_bytes),
+            Datatype::F64 => DOUBLE.in_bytes(&wire.bytes, u64::from_le_bytes),
             _ => None,
         },
         _ => None,
@@ -40,29 +42,69 @@ fn all_finite(data: &TensorData) -> Result<(), String> {
     }
 }
 
-/// The exponents of NaN and infinity have all bits set.
-fn half(bits: &u16) -> bool {
-    bits & 0x7c00 != 0x7c00
+const HALF: FloatFormat = FloatFormat::new(16, 10);
+const BRAIN: FloatFormat = FloatFormat::new(16, 7);
+const SINGLE: FloatFormat = FloatFormat::new(32, 23);
+const DOUBLE: FloatFormat = FloatFormat::new(64, 52);
+
+/// The bits of as many floats as fit in 64 bits.
+#[derive(Clone, Copy)]
+struct FloatFormat {
+    /// Bytes of a float.
+    size: usize,
+    /// The exponents. Those of NaN and infinity have all bits set.
+    exponents: u64,
+    /// The lowest bit of each exponent.
+    lowest: u64,
+    signs: u64,
 }
 
-fn brain(bits: &u16) -> bool {
-    bits & 0x7f80 != 0x7f80
-}
-
-fn in_bytes<const N: usize>(bytes: &[u8], is_finite: impl Fn(&[u8; N]) -> bool) -> Option<usize> {
-    position(bytes.as_chunks::<N>().0, is_finite)
-}
-
-/// The first element that is not finite. The pass over all of them has no branch, so that the
-/// compiler makes it a vector loop.
-fn position<T>(values: &[T], is_finite: impl Fn(&T) -> bool) -> Option<usize> {
-    let all = values
-        .iter()
-        .fold(true, |all, value| all & is_finite(value));
-    if all {
-        return None;
+impl FloatFormat {
+    const fn new(bits: u32, fraction_bits: u32) -> Self {
+        let ones = u64::MAX / (u64::MAX >> (64 - bits));
+        let (signs, lowest) = (ones << (bits - 1), ones << fraction_bits);
+        Self {
+            size: bits as usize / 8,
+            exponents: signs - lowest,
+            lowest,
+            signs,
+        }
     }
-    values.iter().position(|value| !is_finite(value))
+
+    fn in_numbers<T: NoUninit>(self, values: &[T]) -> Option<usize> {
+        self.in_bytes(bytemuck::cast_slice(values), u64::from_ne_bytes)
+    }
+
+    /// The first element that is not finite. The pass over all of them has no branch.
+    fn in_bytes(self, bytes: &[u8], word: impl Fn([u8; 8]) -> u64) -> Option<usize> {
+        let (blocks, rest) = bytes.as_chunks::<32>();
+        let mut found = 0;
+        for block in blocks {
+            found |= self.non_finite(block, &word);
+        }
+        // Zeros are finite.
+        let mut last = [0; 32];
+        last[..rest.len()].copy_from_slice(rest);
+        if (found | self.non_finite(&last, &word)) & self.signs == 0 {
+            return None;
+        }
+        bytes.chunks_exact(self.size).position(|float| {
+            let mut one = [0; 32];
+            one[..self.size].copy_from_slice(float);
+            self.non_finite(&one, &word) & self.signs != 0
+        })
+    }
+
+    /// The sign bits of 32 bytes are those of floats that are not finite: one more than an exponent
+    /// of ones carries into them.
+    #[inline]
+    fn non_finite(self, block: &[u8; 32], word: impl Fn([u8; 8]) -> u64) -> u64 {
+        let mut found = 0;
+        for bytes in block.as_chunks::<8>().0 {
+            found |= (word(*bytes) & self.exponents) + self.lowest;
+        }
+        found
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The inputs of a request, checked and in the app's order.
 
+use std::mem::take;
+
 use super::blobs::Blobs;
 use super::elements;
 use super::finite;
@@ -16,12 +18,12 @@ use crate::tensor::{Tensor, TensorData};
 /// Decodes all inputs into the app's order; returns the number of rows, the same in all of them.
 pub(super) fn decode_inputs(
     app: &AppInfo,
-    inputs: Vec<JsonInput<'_>>,
+    inputs: &mut [JsonInput<'_>],
     mut blobs: Blobs<'_>,
 ) -> Result<(usize, Vec<Tensor>), ProtocolError> {
     let mut slots = InputSlots::new(app);
-    for (index, input) in inputs.into_iter().enumerate() {
-        let name = input.name.0.clone();
+    for (index, input) in inputs.iter_mut().enumerate() {
+        let name = take(&mut input.name.0);
         slots.fill(index, &name, |spec| {
             decode_input(app, spec, index, input, &mut blobs)
         })?;
@@ -34,7 +36,7 @@ fn decode_input(
     app: &AppInfo,
     spec: &TensorSpec,
     index: usize,
-    input: JsonInput<'_>,
+    input: &mut JsonInput<'_>,
     blobs: &mut Blobs<'_>,
 ) -> Result<Tensor, ProtocolError> {
     let malformed = |field: &str, reason: String| {
@@ -48,7 +50,7 @@ fn decode_input(
         let reason = "is not supported; send the tensor in the body";
         return Err(malformed(field, reason.to_owned()));
     }
-    let data = match (input.data, input.parameters.binary_data_size) {
+    let data = match (take(&mut input.data), input.parameters.binary_data_size) {
         (JsonData::Absent, Some(size)) => {
             let blob = blobs.take(index, size)?;
             let data = binary::take(spec.datatype, blobs.body, blob, count)
@@ -71,7 +73,7 @@ fn decode_input(
     };
     elements::check(spec, &data).map_err(|reason| malformed("data", reason))?;
     Ok(Tensor {
-        shape: input.shape,
+        shape: take(&mut input.shape),
         data,
     })
 }

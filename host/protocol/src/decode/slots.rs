@@ -51,15 +51,15 @@ impl<'a> InputSlots<'a> {
     ///
     /// # Errors
     /// An input is missing.
-    pub(crate) fn finish(self) -> Result<(usize, Vec<Tensor>), ProtocolError> {
-        let filled = self.slots.into_iter().zip(&self.app.inputs);
-        let tensors = filled
-            .map(|(slot, spec)| {
-                slot.ok_or_else(|| {
-                    ProtocolError::malformed("inputs", format!("{:?} is missing", spec.name))
-                })
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+    pub(crate) fn finish(mut self) -> Result<(usize, Vec<Tensor>), ProtocolError> {
+        let mut tensors = Vec::with_capacity(self.slots.len());
+        for (slot, spec) in self.slots.iter_mut().zip(&self.app.inputs) {
+            let Some(tensor) = slot.take() else {
+                let reason = format!("{:?} is missing", spec.name);
+                return Err(ProtocolError::malformed("inputs", reason));
+            };
+            tensors.push(tensor);
+        }
         let rows = self.rows;
         let rows = rows.ok_or_else(|| ProtocolError::malformed("inputs", "is empty"))?;
         Ok((rows, tensors))

@@ -72,6 +72,9 @@ impl TensorList {
 
 /// Checks the name of a datatype.
 pub(crate) fn check_datatype(spec: &TensorSpec, name: &str) -> Result<(), String> {
+    if name == spec.datatype.name() {
+        return Ok(());
+    }
     match Datatype::from_name(name) {
         Some(datatype) if datatype == spec.datatype => Ok(()),
         Some(_) => Err(format!("expected {}, got {name}", spec.datatype.name())),

@@ -53,11 +53,11 @@ impl<'a> JsonCursor<'a> {
     /// Walks an object of at least one member; `member` reads the value of its key.
     pub(super) fn members(
         &mut self,
-        mut member: impl FnMut(&mut Self, &str) -> Option<()>,
+        mut member: impl FnMut(&mut Self, &[u8]) -> Option<()>,
     ) -> Option<()> {
         self.expect(b'{')?;
         loop {
-            let key = self.string()?;
+            let key = self.quoted()?;
             self.expect(b':')?;
             member(self, key)?;
             if !self.takes(b',') {
@@ -82,8 +82,18 @@ impl<'a> JsonCursor<'a> {
 
     /// A string without escapes.
     pub(super) fn string(&mut self) -> Option<&'a str> {
+        str::from_utf8(self.quoted()?).ok()
+    }
+
+    /// The bytes of a string without escapes, which need not be UTF-8.
+    fn quoted(&mut self) -> Option<&'a [u8]> {
         self.expect(b'"')?;
         let from = self.at;
+        while let Some(eight) = self.json.get(self.at..)?.first_chunk()
+            && !has_special(*eight)
+        {
+            self.at += 8;
+        }
         loop {
             match self.peek()? {
                 b'"' => break,
@@ -91,9 +101,21 @@ impl<'a> JsonCursor<'a> {
                 _ => self.at += 1,
             }
         }
-        let text = str::from_utf8(&self.json[from..self.at]).ok()?;
+        let text = &self.json[from..self.at];
         self.at += 1;
         Some(text)
+    }
+
+    /// `true` or `false`.
+    pub(super) fn boolean(&mut self) -> Option<bool> {
+        self.skip_space();
+        let rest = self.json.get(self.at..)?;
+        let value = rest.starts_with(b"true");
+        if !value && !rest.starts_with(b"false") {
+            return None;
+        }
+        self.at += if value { 4 } else { 5 };
+        Some(value)
     }
 
     /// The text of an array or object. Only its end is found here; serde must read the text.
@@ -106,7 +128,7 @@ impl<'a> JsonCursor<'a> {
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => depth = depth.checked_sub(1)?,
                 b'"' => {
-                    self.string()?;
+                    self.quoted()?;
                     continue;
                 }
                 _ => {}
@@ -120,6 +142,53 @@ impl<'a> JsonCursor<'a> {
             if depth == 0 {
                 return Some(&self.json[from..self.at]);
             }
+        }
+    }
+}
+
+/// Whether one of eight bytes ends a string, begins an escape, or is a control character.
+#[inline]
+pub(crate) fn has_special(bytes: [u8; 8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let text = u64::from_le_bytes(bytes);
+    let quotes = text ^ (ONES * b'"' as u64);
+    let escapes = text ^ (ONES * b'\\' as u64);
+    // A byte below the subtracted one borrows, which sets its high bit.
+    let found = (quotes.wrapping_sub(ONES) & !quotes)
+        | (escapes.wrapping_sub(ONES) & !escapes)
+        | (text.wrapping_sub(ONES * 0x20) & !text);
+    found & HIGHS != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_bytes_are_found_at_every_place() {
+        for byte in 0..=u8::MAX {
+            let special = matches!(byte, b'"' | b'\\' | 0..0x20);
+            for place in 0..8 {
+                for around in [b' ', b'#', b'a', 0x7f, 0x80, 0xff] {
+                    let mut bytes = [around; 8];
+                    bytes[place] = byte;
+                    assert_eq!(has_special(bytes), special, "{bytes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_string_of_any_length_ends_at_its_quote() {
+        for length in 0..40 {
+            let text = "é".repeat(length / 2) + &"x".repeat(length % 2);
+            let json = format!("\"{text}\"rest");
+            let mut cursor = JsonCursor::new(json.as_bytes());
+            assert_eq!(cursor.string(), Some(&*text));
+            assert_eq!(cursor.peek(), Some(b'r'));
+            let open = format!("\"{text}");
+            assert_eq!(JsonCursor::new(open.as_bytes()).string(), None);
         }
     }
 }

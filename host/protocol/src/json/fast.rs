@@ -17,13 +17,15 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
+
 use super::cursor::{DEPTH_MAX, JsonCursor};
 use super::data::{DecodedData, RESERVED_MAX};
 use super::entries::{ENTRIES_MAX, TensorEntries};
 use super::nesting::Nesting;
 use super::number::DecimalNumber;
-use super::parameters::InputParameters;
-use super::request::{JsonData, JsonInput, JsonRequest, JsonText, NAME_BYTES_MAX};
+use super::parameters::{InputParameters, OutputParameters};
+use super::request::{JsonData, JsonInput, JsonOutput, JsonRequest, JsonText, NAME_BYTES_MAX};
 use crate::datatype::Datatype;
 use crate::tensor::{Shape, TensorData, element_count};
 
@@ -37,15 +39,15 @@ pub(super) fn parse(json: &[u8]) -> Option<JsonRequest<'_>> {
 fn request<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonRequest<'a>> {
     let (mut id, mut parameters, mut inputs, mut outputs) = (None, None, None, None);
     cursor.members(|cursor, key| match key {
-        "id" if id.is_none() => {
+        b"id" if id.is_none() => {
             id = Some(text(cursor)?);
             Some(())
         }
-        "parameters" if parameters.is_none() => {
+        b"parameters" if parameters.is_none() => {
             parameters = Some(serde_json::from_slice(cursor.nested_text()?).ok()?);
             Some(())
         }
-        "inputs" if inputs.is_none() => {
+        b"inputs" if inputs.is_none() => {
             let mut list = Vec::with_capacity(1);
             cursor.elements(|cursor| {
                 let fits = list.len() < ENTRIES_MAX;
@@ -55,8 +57,8 @@ fn request<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonRequest<'a>> {
             inputs = Some(TensorEntries(list));
             Some(())
         }
-        "outputs" if outputs.is_none() => {
-            outputs = Some(serde_json::from_slice(cursor.nested_text()?).ok()?);
+        b"outputs" if outputs.is_none() => {
+            outputs = Some(plain_or_nested(cursor, plain_outputs)?);
             Some(())
         }
         _ => None,
@@ -75,14 +77,13 @@ fn input<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonInput<'a>> {
     let mut data = JsonData::Absent;
     cursor.members(|cursor, key| {
         match key {
-            "name" if name.is_none() => name = Some(text(cursor)?),
-            "datatype" if datatype.is_none() => datatype = Some(text(cursor)?),
-            "shape" if dimensions.is_none() => dimensions = Some(shape(cursor)?),
-            "parameters" if parameters.is_none() => {
-                let value: InputParameters = serde_json::from_slice(cursor.nested_text()?).ok()?;
-                parameters = Some(value);
+            b"name" if name.is_none() => name = Some(text(cursor)?),
+            b"datatype" if datatype.is_none() => datatype = Some(text(cursor)?),
+            b"shape" if dimensions.is_none() => dimensions = Some(shape(cursor)?),
+            b"parameters" if parameters.is_none() => {
+                parameters = Some(plain_or_nested(cursor, plain_input_parameters)?);
             }
-            "data" if matches!(data, JsonData::Absent) => {
+            b"data" if matches!(data, JsonData::Absent) => {
                 let count = element_count(dimensions.as_ref()?)?;
                 let datatype = Datatype::from_name(&datatype.as_ref()?.0)?;
                 data = JsonData::Decoded(elements(cursor, datatype, count)?);
@@ -98,6 +99,74 @@ fn input<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonInput<'a>> {
         parameters: parameters.unwrap_or_default(),
         data,
     })
+}
+
+/// Reads a value with `plain`, or with serde if it is not that plain.
+fn plain_or_nested<'a, T: Deserialize<'a>>(
+    cursor: &mut JsonCursor<'a>,
+    plain: impl Fn(&mut JsonCursor<'a>) -> Option<T>,
+) -> Option<T> {
+    let from = cursor.at;
+    if let Some(value) = plain(cursor) {
+        return Some(value);
+    }
+    cursor.at = from;
+    serde_json::from_slice(cursor.nested_text()?).ok()
+}
+
+/// The size of a blob and no other parameter.
+fn plain_input_parameters(cursor: &mut JsonCursor<'_>) -> Option<InputParameters> {
+    let mut parameters = InputParameters::default();
+    cursor.members(|cursor, key| {
+        if key != b"binary_data_size" || parameters.binary_data_size.is_some() {
+            return None;
+        }
+        cursor.skip_space();
+        parameters.binary_data_size = Some(cursor.number()?.as_usize()?);
+        Some(())
+    })?;
+    Some(parameters)
+}
+
+/// Names, with no other parameter than their form.
+fn plain_outputs<'a>(cursor: &mut JsonCursor<'a>) -> Option<TensorEntries<JsonOutput<'a>>> {
+    let mut list = Vec::with_capacity(1);
+    cursor.elements(|cursor| {
+        let fits = list.len() < ENTRIES_MAX;
+        list.push(fits.then(|| plain_output(cursor))??);
+        Some(())
+    })?;
+    Some(TensorEntries(list))
+}
+
+fn plain_output<'a>(cursor: &mut JsonCursor<'a>) -> Option<JsonOutput<'a>> {
+    let (mut name, mut parameters) = (None, None);
+    cursor.members(|cursor, key| {
+        match key {
+            b"name" if name.is_none() => name = Some(text(cursor)?),
+            b"parameters" if parameters.is_none() => {
+                parameters = Some(plain_output_parameters(cursor)?);
+            }
+            _ => return None,
+        }
+        Some(())
+    })?;
+    Some(JsonOutput {
+        name: name?,
+        parameters,
+    })
+}
+
+fn plain_output_parameters(cursor: &mut JsonCursor<'_>) -> Option<OutputParameters> {
+    let mut parameters = OutputParameters::default();
+    cursor.members(|cursor, key| {
+        if key != b"binary_data" || parameters.binary_data.is_some() {
+            return None;
+        }
+        parameters.binary_data = Some(cursor.boolean()?);
+        Some(())
+    })?;
+    Some(parameters)
 }
 
 /// A string that is not longer than a name or an id may be.
@@ -147,6 +216,8 @@ fn numbers<T>(
 ) -> Option<(Vec<T>, usize)> {
     let mut values = Vec::with_capacity(expected.min(RESERVED_MAX));
     let (mut nesting, mut found) = (Nesting::default(), 0);
+    cursor.expect(b'[')?;
+    nesting.open(found).ok()?;
     loop {
         // Before an element.
         while cursor.takes(b'[') {
@@ -154,9 +225,6 @@ fn numbers<T>(
             if nesting.depth() > DEPTH_MAX {
                 return None;
             }
-        }
-        if nesting.depth() == 0 {
-            return None;
         }
         let value = read(&cursor.number()?)?;
         if found < expected {

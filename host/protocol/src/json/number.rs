@@ -8,6 +8,19 @@ const POWERS: [f64; 23] = [
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
+/// Powers of ten up to eight digits.
+const WHOLE_POWERS: [u64; 9] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+];
+
 /// A mantissa below this has room for one more digit in a u64.
 const ONE_MORE_MAX: u64 = u64::MAX / 10;
 /// A mantissa below this has room for eight more digits in a u64.
@@ -73,13 +86,16 @@ impl JsonCursor<'_> {
     #[inline]
     fn digits(&mut self, mut value: u64) -> Option<u64> {
         let mut rest = self.json.get(self.at..)?;
-        // Most fractions have eight digits or more.
-        if let Some((eight, after)) = rest.split_first_chunk()
-            && let Some(digits) = eight_digits(*eight)
-            && value < EIGHT_MORE_MAX
+        while value < EIGHT_MORE_MAX
+            && let Some(eight) = rest.first_chunk()
         {
-            value = value * 100_000_000 + digits;
-            rest = after;
+            let (count, digits) = leading_digits(*eight);
+            value = value * WHOLE_POWERS[count] + digits;
+            rest = &rest[count..];
+            if count < 8 {
+                self.at = self.json.len() - rest.len();
+                return Some(value);
+            }
         }
         while let [byte @ b'0'..=b'9', after @ ..] = rest {
             if value >= ONE_MORE_MAX {
@@ -93,22 +109,25 @@ impl JsonCursor<'_> {
     }
 }
 
-/// The value of eight digits, the first one highest; `None` if a byte is not a digit. Joins
+/// The number of digits at the begin of eight bytes, and their value, the first one highest. Joins
 /// neighbours to pairs, pairs to fours and fours to eight, all at once.
 #[inline]
-fn eight_digits(bytes: [u8; 8]) -> Option<u64> {
+fn leading_digits(bytes: [u8; 8]) -> (usize, u64) {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let text = u64::from_le_bytes(bytes);
-    // A byte below '0' borrows, one above '9' carries; either sets its high bit.
+    // The first byte below '0' borrows, the first above '9' carries; either sets its high bit.
     let below = text.wrapping_sub(0x3030_3030_3030_3030);
     let above = text.wrapping_add(0x4646_4646_4646_4646);
-    if (below | above) & HIGH != 0 {
-        return None;
+    let count = ((below | above) & HIGH).trailing_zeros() / 8;
+    if count == 0 {
+        return (0, 0);
     }
-    let ones = below & 0x0f0f_0f0f_0f0f_0f0f;
+    // The digits move to the last places; zeros come before them.
+    let ones = (below << (64 - 8 * count)) & 0x0f0f_0f0f_0f0f_0f0f;
     let twos = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (twos.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
-    Some(fours.wrapping_mul(10_000 << 32 | 1) >> 32)
+    let value = fours.wrapping_mul(10_000 << 32 | 1) >> 32;
+    (count as usize, value)
 }
 
 // === impl DecimalNumber ===
@@ -148,5 +167,28 @@ impl DecimalNumber {
     pub(super) fn as_usize(&self) -> Option<usize> {
         let whole = self.whole && !self.negative;
         usize::try_from(self.mantissa).ok().filter(|_| whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_counted_and_read_up_to_the_first_other_byte() {
+        for (text, count, value) in [
+            (b"12345678", 8, 12_345_678),
+            (b"1234567,", 7, 1_234_567),
+            (b"00120 34", 5, 120),
+            (b"9.999999", 1, 9),
+            (b".1234567", 0, 0),
+            (b"99/99999", 2, 99),
+            (b"99:99999", 2, 99),
+            (b"9\xff999999", 1, 9),
+            (b"9\x7f999999", 1, 9),
+            (b"123\0\0\0\0\0", 3, 123),
+        ] {
+            assert_eq!(leading_digits(*text), (count, value), "{text:?}");
+        }
     }
 }

@@ -54,8 +54,10 @@ pub(crate) struct JsonInput<'a> {
 }
 
 /// The `data` of an input.
+#[derive(Default)]
 pub(crate) enum JsonData<'a> {
     /// The input has none; a blob may follow.
+    #[default]
     Absent,
     /// Decoded at once: its shape and datatype came before it.
     Decoded(DecodedData),

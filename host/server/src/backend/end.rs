@@ -39,7 +39,7 @@ pub(super) fn answer(app: &ServedApp, rows: &[RowAnswer]) -> Result<InferAnswer,
             .map_err(|reason| failed(app.name(), &reason))?,
         variant: distinct(rows.iter().map(variant)),
         exit: distinct(rows.iter().map(exit)),
-        policy: distinct(rows.iter().map(|row| &*row.policy)),
+        policy: distinct_policies(rows),
         batch_size: rows.iter().map(|row| row.batch_size).max().unwrap_or(0),
         queue_us: rows.iter().map(|row| row.queue.0).max().unwrap_or(0),
         compute_us: rows.iter().map(|row| row.compute.0).max().unwrap_or(0),
@@ -50,16 +50,25 @@ pub(super) fn answer(app: &ServedApp, rows: &[RowAnswer]) -> Result<InferAnswer,
 }
 
 /// The one value, or all different ones joined by commas.
-fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Arc<str> {
-    let mut seen: Vec<&str> = Vec::new();
+fn distinct<'a>(mut values: impl Iterator<Item = &'a str>) -> Arc<str> {
+    let first = values.next().unwrap_or_default();
+    let Some(other) = values.find(|value| *value != first) else {
+        return Arc::from(first);
+    };
+    let mut seen = vec![first, other];
     for value in values {
         if !seen.contains(&value) {
             seen.push(value);
         }
     }
-    match seen.as_slice() {
-        [one] => Arc::from(*one),
-        many => Arc::from(many.join(",")),
+    Arc::from(seen.join(","))
+}
+
+/// The same of the policies, which rows mostly share.
+fn distinct_policies(rows: &[RowAnswer]) -> Arc<str> {
+    match rows {
+        [row] => Arc::clone(&row.policy),
+        rows => distinct(rows.iter().map(|row| &*row.policy)),
     }
 }
 

@@ -97,8 +97,8 @@ impl Layout {
     /// request.
     pub(super) fn tensors(&self, rows: &[RowAnswer]) -> Result<Vec<OutputTensor>, String> {
         let is_graph = rows.iter().any(|row| !row.tensors.is_empty());
-        let outputs = self.outputs.iter().enumerate();
-        let outputs = outputs.map(|(index, source)| {
+        let mut outputs = Vec::with_capacity(self.outputs.len());
+        for (index, source) in self.outputs.iter().enumerate() {
             let mut shape: Shape = smallvec![rows.len()];
             shape.extend_from_slice(&source.row_shape);
             let tensor = match source.kind {
@@ -112,12 +112,12 @@ impl Layout {
                 },
                 Kind::Answer | Kind::Tensor => self.joined(source, rows)?,
             };
-            Ok(OutputTensor {
+            outputs.push(OutputTensor {
                 output: OutputIndex(index),
                 tensor,
-            })
-        });
-        outputs.collect()
+            });
+        }
+        Ok(outputs)
     }
 
     /// A graph's output, of the same name, or the only one.
@@ -144,6 +144,9 @@ impl Layout {
 }
 
 fn answers(rows: &[RowAnswer]) -> Vec<f32> {
+    if let [row] = rows {
+        return row.probabilities.clone();
+    }
     let each = rows.iter().flat_map(|row| &row.probabilities);
     each.copied().collect()
 }

@@ -1,20 +1,20 @@
 //! Reading a request body under its limits.
 //!
-//! [`Limited`] holds the size limit. Its `collect` is not used: it keeps every chunk until the
-//! last one, and each chunk keeps the read buffer of hyper that it came in, so that a large body
-//! is twice in memory and hyper allocates a buffer per read. Here a body of one chunk stays in
-//! its buffer, and the chunks of a larger one are copied as they arrive, once, which gives the
-//! read buffer back.
+//! `collect` of http-body-util is not used: it keeps every chunk until the last one, and each chunk
+//! keeps the read buffer of hyper that it came in, so that a large body is twice in memory and hyper
+//! allocates a buffer per read. Here a body of one chunk stays in its buffer, and the chunks of a
+//! larger one are copied as they arrive, once, which gives the read buffer back.
 
 use std::error::Error;
-use std::future::Future;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Body;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Frame};
 use switchyard_protocol::ProtocolError;
 use tokio::time::{sleep, timeout};
 
@@ -65,6 +65,37 @@ struct ReceivedBody {
 // === impl BodyLimit ===
 
 impl BodyLimit<'_> {
+    /// The data of a frame after `read` bytes; `None` at the end.
+    fn chunk<E: Into<BoxError>>(
+        &self,
+        frame: Option<Result<Frame<Bytes>, E>>,
+        read: usize,
+    ) -> Result<Option<Bytes>, ProtocolError> {
+        match frame {
+            None => Ok(None),
+            Some(Ok(frame)) => {
+                let chunk = frame.into_data().unwrap_or_default();
+                if chunk.len() > self.bytes - read {
+                    return Err(self.passed("body", format!("more than {} bytes", self.bytes)));
+                }
+                Ok(Some(chunk))
+            }
+            Some(Err(error)) => {
+                let reason = format!("broke off after {read} bytes: {}", error.into());
+                Err(ProtocolError::malformed("body", reason))
+            }
+        }
+    }
+
+    fn passed(&self, field: &'static str, found: String) -> ProtocolError {
+        ProtocolError::BodyTooLarge {
+            field,
+            found,
+            limit_bytes: self.bytes,
+            scope: self.scope.to_owned(),
+        }
+    }
+
     /// Adds the scope to an error that does not know it.
     pub(super) fn explain(&self, mut error: ProtocolError) -> ProtocolError {
         if let ProtocolError::BodyTooLarge { scope, .. } = &mut error {
@@ -91,55 +122,67 @@ where
         limit: BodyLimit<'_>,
         share: &mut MemoryShare,
     ) -> Result<Bytes, ProtocolError> {
-        let too_large = |field, found| ProtocolError::BodyTooLarge {
-            field,
-            found,
-            limit_bytes: limit.bytes,
-            scope: limit.scope.to_owned(),
-        };
         let announced = self.body.size_hint().lower();
         if announced > limit.bytes as u64 {
-            return Err(too_large("Content-Length", format!("{announced} bytes")));
+            return Err(limit.passed("Content-Length", format!("{announced} bytes")));
         }
         let mut received = ReceivedBody::new(announced as usize);
-        self.memory.grow(share, received.reserve).await?;
-        let mut limited = Limited::new(self.body, limit.bytes);
+        if share.lacks(received.reserve) {
+            self.memory.grow(share, received.reserve).await?;
+        }
+        // A small body comes with its head: it needs no timer, and is no phase of its connection.
+        let body = &mut *self.body;
+        let first = poll_fn(|context| Poll::Ready(Pin::new(&mut *body).poll_frame(context))).await;
+        if let Poll::Ready(frame) = first {
+            let Some(chunk) = limit.chunk(frame, 0)? else {
+                return Ok(Bytes::new());
+            };
+            let size = received.size_with(&chunk);
+            if share.lacks(size) {
+                self.connection.begin_body();
+                let grown = self.memory.grow(share, size).await;
+                self.connection.end_body();
+                grown?;
+            }
+            received.push(chunk);
+            if self.body.is_end_stream() {
+                return Ok(received.into_bytes());
+            }
+        }
+        let connection = self.connection;
+        connection.begin_body();
+        // Boxed: it takes no room in the futures of small bodies.
+        let read = Box::pin(self.read_on(limit, share, &mut received)).await;
+        connection.end_body();
+        read.map(|()| received.into_bytes())
+    }
+
+    /// Reads the chunks that are still to come.
+    async fn read_on(
+        self,
+        limit: BodyLimit<'_>,
+        share: &mut MemoryShare,
+        received: &mut ReceivedBody,
+    ) -> Result<(), ProtocolError> {
         let began = Instant::now();
         // The timer is not registered before a wait.
         let mut look = pin!(sleep(RATE_GRACE.min(self.limits.body_read_timeout)));
-        self.connection.begin_body();
-        let result = loop {
+        loop {
             let frame = tokio::select! {
                 biased;
-                frame = limited.frame() => frame,
-                () = look.as_mut() => match next_look(began, received.len(), self.limits) {
-                    Ok(next) => {
-                        look.as_mut().reset((began + next).into());
-                        continue;
-                    }
-                    Err(error) => break Err(error),
-                },
-            };
-            let chunk = match frame {
-                None => break Ok(()),
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-                Some(Err(error)) if error.is::<LengthLimitError>() => {
-                    let found = format!("more than {} bytes", limit.bytes);
-                    break Err(too_large("body", found));
-                }
-                Some(Err(error)) => {
-                    let read = received.len();
-                    let reason = format!("broke off after {read} bytes: {error}");
-                    break Err(ProtocolError::malformed("body", reason));
+                frame = self.body.frame() => frame,
+                () = look.as_mut() => {
+                    let next = next_look(began, received.len(), self.limits)?;
+                    look.as_mut().reset((began + next).into());
+                    continue;
                 }
             };
-            if let Err(error) = self.memory.grow(share, received.size_with(&chunk)).await {
-                break Err(error);
-            }
+            let Some(chunk) = limit.chunk(frame, received.len())? else {
+                return Ok(());
+            };
+            self.memory.grow(share, received.size_with(&chunk)).await?;
             received.push(chunk);
-        };
-        self.connection.end_body();
-        result.map(|()| received.into_bytes())
+        }
     }
 }
 
@@ -239,11 +282,9 @@ impl ReceivedBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::body::Frame;
     use std::collections::VecDeque;
     use std::convert::Infallible;
-    use std::pin::Pin;
-    use std::task::{Context, Poll};
+    use std::task::Context;
 
     /// Chunks of unannounced total length, as chunked transfer sends them.
     struct ChunkedBody(VecDeque<&'static [u8]>);

@@ -99,15 +99,25 @@ impl ConnectionState {
 
     /// The head of a request has been read.
     pub(super) fn begin_exchange(&self) {
-        self.exchanges.fetch_add(1, Ordering::Relaxed);
-        self.exchange_edges.fetch_add(1, Ordering::Relaxed);
+        if self.multiplexed {
+            self.exchanges.fetch_add(1, Ordering::Relaxed);
+            self.exchange_edges.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.exchanges.store(1, Ordering::Relaxed);
+            add(&self.exchange_edges, 1);
+        }
     }
 
     /// Its answer is ready to be written.
     pub(super) fn end_exchange(&self) {
         self.next_byte_begins_a_head();
-        self.exchange_edges.fetch_add(1, Ordering::Relaxed);
-        self.exchanges.fetch_sub(1, Ordering::Relaxed);
+        if self.multiplexed {
+            self.exchange_edges.fetch_add(1, Ordering::Relaxed);
+            self.exchanges.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            add(&self.exchange_edges, 1);
+            self.exchanges.store(0, Ordering::Relaxed);
+        }
     }
 
     /// A body is read from here on.

@@ -7,7 +7,7 @@ use hyper::body::{Body, Incoming};
 use hyper::{HeaderMap, Request, StatusCode};
 use switchyard_protocol::metadata::{self, AppMetadata, AppReady, ServerMetadata};
 use switchyard_protocol::{
-    AppAction, AppIndex, IndexQuery, InferError, ProtocolError, RequestFailure, Route,
+    AppAction, AppIndex, Control, IndexQuery, InferError, ProtocolError, RequestFailure, Route,
 };
 
 use super::backend::Backend;
@@ -109,25 +109,40 @@ async fn dispatch<B: Backend>(
             Ok(fixed(metadata::READY_BODY))
         }
         Route::AllStats => Ok(stats(&exchange.all_stats())),
-        Route::RepositoryIndex => {
-            let body = repository_body(exchange, asked).await?;
-            let query = IndexQuery::parse(&body)?;
-            let entries = exchange.repository(query.ready);
-            let entries = entries.iter().map(|entry| {
-                metadata::repository_entry(entry.app, entry.variant, entry.state, &entry.reason)
-            });
-            Ok(json(&entries.collect::<Vec<_>>()))
-        }
+        // Boxed: rare requests take no room in the futures of the others.
+        Route::RepositoryIndex => Box::pin(repository_index(exchange, asked)).await,
         Route::RepositoryControl { app: name, verb } => {
-            let (what, client) = ((&*name, verb), asked.connection.peer);
-            let has_body = !asked.body.is_end_stream();
-            let index = exchange.may_control(what, asked.headers, has_body, app)?;
-            let body = repository_body(exchange, asked).await?;
-            verb.check_body(&body)?;
-            exchange.control(what, index, client).await?;
-            Ok(fixed(b"{}"))
+            Box::pin(repository_control(exchange, (&name, verb), asked, app)).await
         }
     }
+}
+
+async fn repository_index<B: Backend>(
+    exchange: &Exchange<'_, B>,
+    asked: Asked<'_>,
+) -> Result<Reply, RequestFailure> {
+    let body = repository_body(exchange, asked).await?;
+    let query = IndexQuery::parse(&body)?;
+    let entries = exchange.repository(query.ready);
+    let entries = entries.iter().map(|entry| {
+        metadata::repository_entry(entry.app, entry.variant, entry.state, &entry.reason)
+    });
+    Ok(json(&entries.collect::<Vec<_>>()))
+}
+
+async fn repository_control<B: Backend>(
+    exchange: &Exchange<'_, B>,
+    what: (&str, Control),
+    asked: Asked<'_>,
+    app: &mut Option<AppIndex>,
+) -> Result<Reply, RequestFailure> {
+    let client = asked.connection.peer;
+    let has_body = !asked.body.is_end_stream();
+    let index = exchange.may_control(what, asked.headers, has_body, app)?;
+    let body = repository_body(exchange, asked).await?;
+    what.1.check_body(&body)?;
+    exchange.control(what, index, client).await?;
+    Ok(fixed(b"{}"))
 }
 
 fn reader<'a, B: Backend>(

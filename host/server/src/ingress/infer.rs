@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use switchyard_protocol::{
     AppIndex, AppInfo, BodyFormat, BodyFraming, BodySizes, ContentCoding, DecodeTarget,
     DecodedRequest, EncodedAnswer, InferAnswer, InferError, JSON_LENGTH, ProtocolError,
@@ -17,7 +17,7 @@ use super::backend::Backend;
 use super::body::{BodyLimit, BodyReader};
 use super::limits::Limits;
 use super::memory::{MemoryShare, RequestMemory};
-use super::reply::{Reply, json_bytes};
+use super::reply::{Reply, json_bytes, typed_bytes};
 use super::turnstile::Turnstiles;
 
 /// Largest body that is decoded or encoded on a connection's thread, in bytes. Larger ones go to
@@ -43,44 +43,23 @@ pub(super) async fn infer<B: Backend>(
     let mut waited = under_way.request().await;
     let large =
         format.request != ContentCoding::Identity || body.len() > INLINE_BYTES_MAX || bodies.images;
+    let target = (app, variant);
     let request = if large {
         let began = Instant::now();
-        let job = memory.begin_job().await?;
-        let (backend, memory) = (Arc::clone(backend), Arc::clone(memory));
-        let unpacked = move || {
-            let _job = job;
-            let mut grow = |bytes: usize| {
-                let bytes = bytes.saturating_add(body.len());
-                memory.grow_blocking(&mut share, bytes)
-            };
-            let unpacked = unpack(
-                &*backend,
-                (app, variant),
-                format,
-                &body,
-                limit.bytes,
-                &mut grow,
-            );
-            if let Ok((_, kept)) = &unpacked {
-                share.shrink(body.len() + kept);
-            }
-            (unpacked, share)
-        };
-        let (unpacked, held) = off_thread(unpacked).await?;
+        let limit_bytes = limit.bytes;
+        // Boxed, as below: it takes no room in the futures of small requests.
+        let unpacked = unpack_large(backend, memory, target, format, body, limit_bytes, share);
+        let (unpacked, held) = Box::pin(unpacked).await?;
         share = held;
         waited += began.elapsed();
         unpacked.map_err(|error| limit.explain(error))
     } else {
-        unpack(
-            &**backend,
-            (app, variant),
-            format,
-            &body,
-            limit.bytes,
-            &mut |_| Ok(()),
-        )
+        let unpacked = unpack(&**backend, target, format, &body, limit.bytes, &mut |_| {
+            Ok(())
+        });
+        drop(body);
+        unpacked.map(|(request, _)| request)
     }?;
-    let (request, _) = request;
     let DecodedRequest {
         mut call,
         id,
@@ -96,18 +75,59 @@ pub(super) async fn infer<B: Backend>(
     let large =
         format.answer != ContentCoding::Identity || estimated_bytes(&answer) > INLINE_BYTES_MAX;
     let packed = if large {
-        let job = memory.begin_answer_job().await;
-        let backend = Arc::clone(backend);
-        let packed = move || {
-            let _job = job;
-            pack(&*backend, app, id.as_deref(), &wanted, &answer, format)
-        };
-        off_thread(packed).await?
+        Box::pin(pack_large(backend, memory, app, id, wanted, answer, format)).await
     } else {
         pack(&**backend, app, id.as_deref(), &wanted, &answer, format)
     };
     drop(share);
     packed
+}
+
+/// [`unpack`] on a thread that may block, with the share of memory that the request then has.
+async fn unpack_large<B: Backend>(
+    backend: &Arc<B>,
+    memory: &Arc<RequestMemory>,
+    target: (AppIndex, Option<VariantIndex>),
+    format: BodyFormat,
+    body: Bytes,
+    limit_bytes: usize,
+    mut share: MemoryShare,
+) -> Result<(Result<DecodedRequest, ProtocolError>, MemoryShare), RequestFailure> {
+    let job = memory.begin_job().await?;
+    let (backend, memory) = (Arc::clone(backend), Arc::clone(memory));
+    let unpacked = move || {
+        let _job = job;
+        let mut grow = |bytes: usize| {
+            let bytes = bytes.saturating_add(body.len());
+            memory.grow_blocking(&mut share, bytes)
+        };
+        let unpacked = unpack(&*backend, target, format, &body, limit_bytes, &mut grow);
+        let unpacked = unpacked.map(|(request, kept)| {
+            share.shrink(body.len() + kept);
+            request
+        });
+        (unpacked, share)
+    };
+    off_thread(unpacked).await
+}
+
+/// [`pack`] on a thread that may block.
+async fn pack_large<B: Backend>(
+    backend: &Arc<B>,
+    memory: &RequestMemory,
+    app: AppIndex,
+    id: Option<String>,
+    wanted: WantedOutputs,
+    answer: InferAnswer,
+    format: BodyFormat,
+) -> Result<Reply, RequestFailure> {
+    let job = memory.begin_answer_job().await;
+    let backend = Arc::clone(backend);
+    let packed = move || {
+        let _job = job;
+        pack(&*backend, app, id.as_deref(), &wanted, &answer, format)
+    };
+    off_thread(packed).await?
 }
 
 /// The largest bodies of one app.
@@ -212,16 +232,19 @@ fn pack<B: Backend>(
     let EncodedAnswer { bytes, json_length } = encoded;
     let bytes = compress(format.answer, bytes)
         .map_err(|error| InferError::Failed(format!("compressing the answer: {error}")))?;
-    let mut response = json_bytes(StatusCode::OK, bytes.into());
-    let headers = response.headers_mut();
-    if let Some(json_length) = json_length {
-        let binary = HeaderValue::from_static("application/octet-stream");
-        headers.insert(CONTENT_TYPE, binary);
-        headers.insert(JSON_LENGTH.clone(), HeaderValue::from(json_length));
-    }
+    let mut response = match json_length {
+        None => json_bytes(StatusCode::OK, bytes.into()),
+        Some(json_length) => {
+            let binary = HeaderValue::from_static("application/octet-stream");
+            let mut response = typed_bytes(StatusCode::OK, bytes.into(), binary);
+            let headers = response.headers_mut();
+            headers.insert(JSON_LENGTH.clone(), HeaderValue::from(json_length));
+            response
+        }
+    };
     if format.answer != ContentCoding::Identity {
         let coding = HeaderValue::from_static(format.answer.name());
-        headers.insert(CONTENT_ENCODING, coding);
+        response.headers_mut().insert(CONTENT_ENCODING, coding);
     }
     Ok(response)
 }

@@ -162,6 +162,11 @@ impl RequestMemory {
 // === impl MemoryShare ===
 
 impl MemoryShare {
+    /// Whether it must grow for a request of this size.
+    pub(super) fn lacks(&self, bytes: usize) -> bool {
+        self.missing(bytes).is_some()
+    }
+
     /// Blocks that it lacks for a request of this size; `None` if it has them.
     fn missing(&self, bytes: usize) -> Option<u32> {
         if self.is_free(bytes) {

@@ -21,9 +21,14 @@ pub(super) fn json<T: Serialize>(value: &T) -> Reply {
 
 /// A JSON body that is already written.
 pub(super) fn json_bytes(status: StatusCode, body: Bytes) -> Reply {
+    typed_bytes(status, body, JSON)
+}
+
+/// A body of this type.
+pub(super) fn typed_bytes(status: StatusCode, body: Bytes, content_type: HeaderValue) -> Reply {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }
 

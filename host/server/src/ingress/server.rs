@@ -224,14 +224,18 @@ impl<B: Backend> Acceptor<B> {
         watched: WatchedStream,
         state: &Arc<ConnectionState>,
     ) -> impl Future<Output = ()> + use<B> {
-        let shared = (Arc::clone(&self.service), Arc::clone(&self.permit_wanted));
-        let exchanges = Arc::clone(state);
+        // One count per request instead of three, two of them of all connections.
+        let shared = Arc::new((
+            Arc::clone(&self.service),
+            Arc::clone(&self.permit_wanted),
+            Arc::clone(state),
+        ));
         let answer = service_fn(move |request| {
-            let (service, permit_wanted) = (Arc::clone(&shared.0), Arc::clone(&shared.1));
-            let state = Arc::clone(&exchanges);
+            let shared = Arc::clone(&shared);
             async move {
+                let (service, permit_wanted, state) = &*shared;
                 state.begin_exchange();
-                let mut reply = respond(&*service, request, &state).await;
+                let mut reply = respond(&**service, request, state).await;
                 if permit_wanted.take() {
                     let close = HeaderValue::from_static("close");
                     reply.headers_mut().insert(CONNECTION, close);
@@ -245,6 +249,7 @@ impl<B: Backend> Acceptor<B> {
         async move {
             let mut connection = pin!(connection);
             let served = tokio::select! {
+                biased;
                 served = connection.as_mut() => served,
                 () = ending.asked_to_end() => {
                     connection.as_mut().graceful_shutdown();
