@@ -38,6 +38,7 @@ mod live {
     mod guests;
     mod kinds;
     mod models;
+    mod monitoring;
     mod preparing;
     mod process;
     mod recording;

@@ -103,7 +103,26 @@ pub enum DroppedFrom {
 // === impl Outcome ===
 
 impl Outcome {
-    /// Name in metrics.
+    /// All names in metrics.
+    pub const LABELS: [&str; 15] = [
+        "in_time",
+        "late",
+        "short_circuit",
+        "short_circuit_late",
+        "queue_full",
+        "rejected_by_policy",
+        "no_worker",
+        "overloaded",
+        "deadline_too_short",
+        "draining",
+        "dropped_pending",
+        "dropped_queued",
+        "dropped_between_stages",
+        "failed",
+        "cancelled",
+    ];
+
+    /// Name in metrics, one of [`LABELS`](Self::LABELS).
     pub fn label(&self) -> &'static str {
         match self {
             Self::Answered { in_time: true, .. } => "in_time",
@@ -122,5 +141,49 @@ impl Outcome {
             Self::Failed(_) => "failed",
             Self::Cancelled => "cancelled",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_a_listed_label() {
+        let rejected = [
+            Rejection::PendingFull,
+            Rejection::LaneFull,
+            Rejection::ByPolicy,
+            Rejection::NoWorker,
+            Rejection::Overloaded,
+            Rejection::DeadlineTooShort,
+            Rejection::Draining,
+        ];
+        let dropped = [
+            DroppedFrom::Pending,
+            DroppedFrom::Queue,
+            DroppedFrom::BetweenStages,
+        ];
+        let answered = [true, false].into_iter().flat_map(|in_time| {
+            let (variant, exit) = (VariantId(0), ExitId(0));
+            [
+                Outcome::Answered {
+                    variant,
+                    exit,
+                    in_time,
+                },
+                Outcome::ShortCircuited { in_time },
+            ]
+        });
+        let ends = answered
+            .chain(rejected.map(Outcome::Rejected))
+            .chain(dropped.map(Outcome::Dropped))
+            .chain([Outcome::Failed(String::new()), Outcome::Cancelled]);
+        let mut labels: Vec<&str> = ends.map(|end| end.label()).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        let mut listed = Outcome::LABELS.to_vec();
+        listed.sort_unstable();
+        assert_eq!(labels, listed);
     }
 }

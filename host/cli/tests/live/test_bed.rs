@@ -272,8 +272,13 @@ impl TestBed {
         serde_json::from_str(&get(self.admin, "/admin/v1/status").await.text).unwrap()
     }
 
+    /// `/metrics` as it is.
+    pub(crate) async fn exposition(&self) -> String {
+        get(self.admin, "/metrics").await.text
+    }
+
     pub(crate) async fn metrics(&self) -> Metrics {
-        Metrics::parse(&get(self.admin, "/metrics").await.text)
+        Metrics::parse(&self.exposition().await)
     }
 
     /// Waits for the pool to be as wanted.

@@ -148,6 +148,8 @@ fn build(
         pool: name.clone(),
         error,
     };
+    let pending_max = registry.gauge(names::PENDING_MAX, [("pool", &*name)]);
+    pending_max.set(scheduler.pending_max as f64);
     let scheduler = Scheduler::try_new(Arc::clone(&catalog), scheduler).map_err(|error| {
         PoolError::Catalog {
             pool: name.clone(),

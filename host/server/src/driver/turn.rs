@@ -308,7 +308,7 @@ impl Driver {
         let ran = self.waiters.finished(batch, output, finished.compute);
         if let Some(ran) = ran {
             let requests = ran.requests.len();
-            self.meters.finished(requests);
+            self.meters.finished(worker, requests, finished.compute);
             self.counters.ran(ran.variant, requests, finished.compute);
             if finished.result.is_ok() {
                 self.meters.loaded(worker, ran.variant, finished.load);

@@ -158,6 +158,7 @@ impl Manager {
     /// fallback serves, as it would if the file had been refused while the server ran. A file that
     /// does not exist may be a mistake of the configuration, so the pool waits for it.
     fn load_first(&mut self) {
+        self.registry.policy(self.pool.name(), None);
         let file = self.file.clone();
         let Err(error) = self.swap_file(&file, "") else {
             return;
@@ -165,6 +166,7 @@ impl Manager {
         let pool = self.pool.name();
         if self.is_fallback_wanted(&error) {
             tracing::info!(pool, "the fallback serves, as configured");
+            self.registry.policy(pool, Some((FALLBACK_NAME, "")));
             self.pool.readiness().arrived(Awaited::Policy);
             return;
         }
@@ -373,6 +375,8 @@ impl Manager {
                     "policy {}", result.label(),
                 );
                 self.superseded();
+                let active = (version.label.as_str(), &*version.hash.to_string());
+                self.registry.policy(self.pool.name(), Some(active));
                 self.pool.readiness().arrived(Awaited::Policy);
                 self.count(result);
                 self.history.push(version.clone());
@@ -415,6 +419,7 @@ impl Manager {
         tracing::error!(pool, file = %file.display(), "policy file removed: the fallback serves");
         self.pool.send(Message::RemovePolicy);
         self.superseded();
+        self.registry.policy(self.pool.name(), None);
         self.count(SwapResult::Removed);
         let swap = Swap::removed(self.pool.clock().now(), file);
         lock(&self.status).removed(swap);

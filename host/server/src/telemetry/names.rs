@@ -39,6 +39,13 @@ pub(crate) const RECORDING_ACTIVE: &str = "switchyard_recording_active";
 pub(crate) const PREPARE_RUNS: &str = "switchyard_prepare_runs_total";
 pub(crate) const SHADOW_WINDOWS: &str = "switchyard_shadow_windows_total";
 pub(crate) const SHADOW_WINDOW_TIME: &str = "switchyard_shadow_window_seconds";
+pub(crate) const BUILD_INFO: &str = "switchyard_build_info";
+pub(crate) const POLICY_INFO: &str = "switchyard_policy_info";
+pub(crate) const WORKER_BUSY: &str = "switchyard_worker_busy_seconds_total";
+pub(crate) const LATENCY_OVER_SLO: &str = "switchyard_request_latency_slo_ratio";
+pub(crate) const VARIANT_QUALITY: &str = "switchyard_variant_quality_ratio";
+pub(crate) const PENDING_MAX: &str = "switchyard_pending_max";
+pub(crate) const CANARY_RUNS: &str = "switchyard_canary_running";
 pub(crate) const LOG_LINES_DROPPED: &str = "switchyard_log_lines_dropped_total";
 
 /// Histograms of durations.
@@ -50,6 +57,8 @@ pub(super) const SECONDS: [&str; 4] = [
 ];
 /// Histograms of counts.
 pub(super) const COUNTS: [&str; 2] = [WINDOW_REQUESTS, BATCH_SIZE];
+/// Histograms of shares of a deadline.
+pub(super) const RATIOS: [&str; 1] = [LATENCY_OVER_SLO];
 
 /// The name in a policy's label `name@version`: metrics carry no version, so that no series stays
 /// behind for each version that has left.
@@ -93,8 +102,22 @@ pub(super) fn describe() {
     describe_counter!(
         VARIANT_REQUESTS,
         Unit::Count,
-        "Requests answered per variant and exit"
+        "Requests answered, by policy, variant, exit, and whether in time"
     );
+    describe_histogram!(
+        LATENCY_OVER_SLO,
+        "From arrival to answer, over the app's deadline"
+    );
+    describe_gauge!(
+        VARIANT_QUALITY,
+        "Profiled quality of an exit's answers, 0 to 1; absent if it is unknown"
+    );
+    describe_gauge!(
+        PENDING_MAX,
+        Unit::Count,
+        "Requests that may wait for a decision"
+    );
+    describe_gauge!(CANARY_RUNS, Unit::Count, "1 while a canary runs");
     describe_counter!(CACHE_LOADS, Unit::Count, "Model loads per worker");
     describe_histogram!(CACHE_LOAD_TIME, Unit::Seconds, "Time of a model load");
     describe_gauge!(CACHE_RESIDENT, Unit::Count, "Variants resident on a worker");

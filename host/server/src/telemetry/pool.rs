@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use metrics::{Counter, Gauge, Histogram};
 use switchyard_core::catalog::{Catalog, Variant};
 use switchyard_core::event::Reply;
-use switchyard_core::ids::{ExitId, VariantId, WorkerId};
+use switchyard_core::ids::{VariantId, WorkerId};
 use switchyard_core::policy::FaultKind;
 use switchyard_core::request::Outcome;
 use switchyard_core::time::Micros;
 use switchyard_executor::Residency;
 
+use super::answers::AnswerMeters;
+use super::facts::BusyTime;
 use super::names;
 use super::registry::Registry;
 
@@ -19,7 +21,7 @@ pub struct PoolMeters {
     registry: Registry,
     apps: Vec<AppMeters>,
     workers: Vec<WorkerMeters>,
-    variants: BTreeMap<(VariantId, ExitId), Counter>,
+    answers: AnswerMeters,
     memory: Vec<VariantMemory>,
     batch_size: Histogram,
     pending: Gauge,
@@ -35,13 +37,15 @@ pub struct PoolMeters {
 struct AppMeters {
     name: String,
     outcomes: BTreeMap<&'static str, Counter>,
-    latency: Histogram,
+    slo: Micros,
+    latency_over_slo: Histogram,
     missed: Counter,
 }
 
 struct WorkerMeters {
     name: String,
     up: Gauge,
+    busy: BusyTime,
     restarts: Counter,
     loads: Counter,
     load_time: Histogram,
@@ -74,12 +78,12 @@ impl PoolMeters {
             apps: catalog
                 .apps
                 .iter()
-                .map(|app| AppMeters::new(registry, &app.name))
+                .map(|app| AppMeters::new(registry, &app.name, app.slo))
                 .collect(),
             workers: workers
                 .map(|w| WorkerMeters::new(registry, name, &w.name))
                 .collect(),
-            variants: variants(registry, catalog),
+            answers: AnswerMeters::new(registry, catalog),
             memory: (0..)
                 .map(VariantId)
                 .zip(&catalog.variants)
@@ -117,19 +121,23 @@ impl PoolMeters {
                 in_time,
             } => {
                 app.answered(reply, in_time);
-                if let Some(counter) = self.variants.get(&(variant, exit)) {
-                    counter.increment(1);
-                }
+                self.answers.exit(reply, (variant, exit), in_time);
             }
-            Outcome::ShortCircuited { in_time } => app.answered(reply, in_time),
+            Outcome::ShortCircuited { in_time } => {
+                app.answered(reply, in_time);
+                self.answers.short_circuit(reply);
+            }
             Outcome::Dropped(_) => app.missed.increment(1),
             Outcome::Rejected(_) | Outcome::Failed(_) | Outcome::Cancelled => {}
         }
     }
 
     /// A worker has finished a batch of this number of requests.
-    pub(crate) fn finished(&self, requests: usize) {
+    pub(crate) fn finished(&self, worker: WorkerId, requests: usize, compute: Micros) {
         self.batch_size.record(requests as f64);
+        if let Some(worker) = self.workers.get(worker.index()) {
+            worker.busy.add(compute.0);
+        }
     }
 
     /// A worker has made a variant resident; `took` is the load time, 0 if it was resident before.
@@ -243,18 +251,29 @@ impl VariantMemory {
 // === impl AppMeters ===
 
 impl AppMeters {
-    fn new(registry: &Registry, name: &str) -> Self {
+    fn new(registry: &Registry, name: &str, slo: Micros) -> Self {
         let labels = [("app", name)];
+        // From 0, so that a rate has a first value.
+        let outcomes = Outcome::LABELS.map(|outcome| {
+            let labels = [("app", name), ("outcome", outcome)];
+            let counter = registry.counter(names::REQUESTS, labels);
+            counter.increment(0);
+            (outcome, counter)
+        });
+        let missed = registry.counter(names::DEADLINE_MISSED, labels);
+        missed.increment(0);
         Self {
             name: name.to_owned(),
-            outcomes: BTreeMap::new(),
-            latency: registry.histogram(names::REQUEST_LATENCY, labels),
-            missed: registry.counter(names::DEADLINE_MISSED, labels),
+            outcomes: outcomes.into_iter().collect(),
+            slo,
+            latency_over_slo: registry.histogram(names::LATENCY_OVER_SLO, labels),
+            missed,
         }
     }
 
     fn answered(&self, reply: &Reply, in_time: bool) {
-        self.latency.record(reply.latency.as_secs_f64());
+        let slo = self.slo.0.max(1) as f64;
+        self.latency_over_slo.record(reply.latency.0 as f64 / slo);
         if !in_time {
             self.missed.increment(1);
         }
@@ -276,6 +295,7 @@ impl WorkerMeters {
         Self {
             name: name.to_owned(),
             up,
+            busy: registry.busy(pool, name),
             restarts,
             loads: registry.counter(names::CACHE_LOADS, labels),
             load_time: registry.histogram(names::CACHE_LOAD_TIME, labels),
@@ -288,21 +308,4 @@ impl WorkerMeters {
             free_bytes: registry.gauge(names::CACHE_FREE, labels),
         }
     }
-}
-
-fn variants(registry: &Registry, catalog: &Catalog) -> BTreeMap<(VariantId, ExitId), Counter> {
-    let mut counters = BTreeMap::new();
-    for (v, variant) in (0..).zip(&catalog.variants) {
-        let app = catalog.app(variant.app).map_or("", |app| app.name.as_str());
-        for (e, exit) in (0..).zip(&variant.exits) {
-            let labels = [
-                ("app", app),
-                ("variant", &*variant.name),
-                ("exit", &*exit.name),
-            ];
-            let counter = registry.counter(names::VARIANT_REQUESTS, labels);
-            counters.insert((VariantId(v), ExitId(e)), counter);
-        }
-    }
-    counters
 }

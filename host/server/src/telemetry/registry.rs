@@ -8,8 +8,9 @@ use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 
+use super::facts::{BusyTime, Facts};
 use super::log_queue::lines_dropped;
-use super::names;
+use super::{names, process};
 
 /// Bounds of durations in seconds: 2 us, the smallest window of a small policy, to 10 s.
 const SECONDS: [f64; 21] = [
@@ -22,11 +23,17 @@ const COUNTS: [f64; 13] = [
     0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0,
 ];
 
+/// Bounds of latencies as shares of the deadline.
+const RATIOS: [f64; 12] = [
+    0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 5.0,
+];
+
 /// Registers metrics and renders them. Clones are the same registry.
 #[derive(Clone)]
 pub struct Registry {
     recorder: Arc<PrometheusRecorder>,
     handle: PrometheusHandle,
+    facts: Arc<Facts>,
 }
 
 // === impl Registry ===
@@ -44,11 +51,15 @@ impl Registry {
         for name in names::COUNTS {
             builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), &COUNTS)?;
         }
+        for name in names::RATIOS {
+            builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), &RATIOS)?;
+        }
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
         let registry = Self {
             recorder: Arc::new(recorder),
             handle,
+            facts: Arc::default(),
         };
         with_local_recorder(&*registry.recorder, names::describe);
         Ok(registry)
@@ -85,7 +96,20 @@ impl Registry {
         // The log belongs to the process, not to one server.
         self.counter(names::LOG_LINES_DROPPED, [])
             .absolute(lines_dropped());
-        self.handle.render()
+        let mut text = self.handle.render();
+        self.facts.render(&mut text);
+        process::render(&mut text);
+        text
+    }
+
+    /// The policy that is installed in a pool, by label and hash; none: only the fallback serves.
+    pub(crate) fn policy(&self, pool: &str, active: Option<(&str, &str)>) {
+        self.facts.policy(pool, active);
+    }
+
+    /// The time in which a worker computed.
+    pub(crate) fn busy(&self, pool: &str, worker: &str) -> BusyTime {
+        self.facts.busy(pool, worker)
     }
 
     /// Folds recorded samples into the histograms; between renders they take memory.

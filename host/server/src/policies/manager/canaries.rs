@@ -17,6 +17,7 @@ use crate::policies::canary::CanarySettings;
 use crate::policies::handle::{SwapError, lock};
 use crate::policies::report::{CanaryStatus, Swap, SwapResult, Version};
 use crate::policies::running_canary::{LOOK_EVERY, RunningCanary};
+use crate::telemetry::names;
 
 impl Manager {
     /// Loads the candidate, and two instances of the version that serves, and lets them share the pool.
@@ -43,6 +44,7 @@ impl Manager {
         let swap = self.settle_canary(file, by, switched)?;
         if let (Some(watch), Some(candidate)) = (watch, candidate) {
             self.superseded();
+            self.canary_runs(true);
             let status = CanaryStatus {
                 candidate: Version::from(&candidate),
                 serving: Version::from(&serving),
@@ -168,6 +170,7 @@ impl Manager {
         if running.watch.report().verdict.is_none() {
             running.watch.order(verdict);
         }
+        self.canary_runs(false);
         let report = running.watch.report();
         let (result, version) = match verdict {
             Verdict::Promote(_) => (SwapResult::Promoted, Some(running.candidate)),
@@ -198,6 +201,7 @@ impl Manager {
         let Some(running) = self.canary.take() else {
             return;
         };
+        self.canary_runs(false);
         let verdict = Verdict::RollBack(Why::Ordered);
         let pool = self.pool.name();
         tracing::info!(
@@ -210,6 +214,13 @@ impl Manager {
             status.report.verdict.get_or_insert(verdict);
             status.runs = false;
         }
+    }
+
+    fn canary_runs(&self, runs: bool) {
+        let gauge = self
+            .registry
+            .gauge(names::CANARY_RUNS, [("pool", self.pool.name())]);
+        gauge.set(f64::from(u8::from(runs)));
     }
 
     /// Logs and counts the beginning of a canary.
