@@ -19,6 +19,7 @@ mod cuda;
 mod files;
 mod launch;
 mod models;
+mod monitoring;
 mod pages;
 mod paper;
 mod plugins;
@@ -35,6 +36,7 @@ use crate::bench::BenchArgs;
 use crate::cuda::CudaArgs;
 use crate::launch::LaunchArgs;
 use crate::models::ModelsArgs;
+use crate::monitoring::MonitoringArgs;
 use crate::paper::PaperArgs;
 use crate::workspace::Workspace;
 
@@ -66,6 +68,8 @@ enum Command {
     Bench(BenchArgs),
     /// Export models in Python; add, serve and compare each with onnxruntime (installs 3 GB)
     Models(ModelsArgs),
+    /// Run a Prometheus on a real server: rules, dashboard, and alerts fired by injected faults
+    Monitoring(MonitoringArgs),
     /// Build for NVIDIA GPUs; install CUDA's compiler if the machine has none
     Cuda(CudaArgs),
     /// Build every policy component into target/policies
@@ -98,6 +102,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Paper(args) => paper::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Models(args) => models::run(&workspace, &args),
+        Command::Monitoring(args) => monitoring::run(&workspace, &args),
         Command::Cuda(args) => cuda::run(&workspace, &args),
         Command::Plugins { with_guests } => {
             let guests = if with_guests {

@@ -95,7 +95,7 @@ impl Policy for Fixed {
     fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
         if self
             .faults_every
-            .is_some_and(|every| window.id % every == 0)
+            .is_some_and(|every| window.id.is_multiple_of(every))
         {
             return Err(PolicyFault::new(FaultKind::Trap, "as told"));
         }
