@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
 mod add;
+mod bundle;
 mod config_file;
 mod ctl;
 mod demo;

@@ -40,6 +40,8 @@ pub use self::canary::CanarySettings;
 pub use self::handle::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
 pub use self::manager::PoliciesParts;
 pub use self::report::{CanaryStatus, PoliciesStatus, Swap, SwapResult, Version};
+pub(crate) use self::nearest::hint;
+pub use self::report::{PoliciesStatus, Swap, SwapResult, Version};
 pub(crate) use self::watch::watch_file;
 
 /// Requests that may wait for the thread; watchers and operators wait for room.
