@@ -39,9 +39,8 @@ use crate::readiness::Awaited;
 pub use self::canary::CanarySettings;
 pub use self::handle::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
 pub use self::manager::PoliciesParts;
-pub use self::report::{CanaryStatus, PoliciesStatus, Swap, SwapResult, Version};
 pub(crate) use self::nearest::hint;
-pub use self::report::{PoliciesStatus, Swap, SwapResult, Version};
+pub use self::report::{CanaryStatus, PoliciesStatus, Swap, SwapResult, Version};
 pub(crate) use self::watch::watch_file;
 
 /// Requests that may wait for the thread; watchers and operators wait for room.

@@ -12,7 +12,7 @@ use super::print;
 use super::shipped::{self, draft_of};
 use switchyard_server::config::{Config, ConfigError, Draft};
 use switchyard_server::inspect::{Inspection, inspect};
-use switchyard_server::server::{ConfigSource, Listeners, Server};
+use switchyard_server::server::{ConfigSource, Listeners, Server, StartError};
 use switchyard_server::shutdown::{self, Cancel};
 use switchyard_server::telemetry::{LogFormat, init_log, init_server_log};
 
@@ -158,7 +158,11 @@ async fn serve(config: Config, source: ConfigSource) -> Result<(), Failure> {
     let drain_timeout = config.server.drain_timeout();
     let starting = tokio::task::spawn_blocking({
         let cancel = cancel.clone();
-        move || Server::start_unless(config, &cancel)
+        move || {
+            let server = Server::start_unless(config, &cancel)?;
+            server.require_policies(&cancel)?;
+            Ok::<_, StartError>(server)
+        }
     });
     tokio::pin!(starting);
     let started = tokio::select! {
