@@ -8,6 +8,7 @@
 //! - [`paper`]: the papers' figures, published and measured values.
 //! - [`mod@protobuf`]: the types of the proto files.
 //! - [`models`]: exported models, from `switchyard add` to the first answer.
+//! - [`package`]: a tarball, a Debian package and an image, and their test on a bare system.
 //! - [`cuda`]: the program for NVIDIA GPUs, and its tests.
 //!
 //! Below them: [`workspace`], the packages as cargo lists them. Progress goes to stderr, results to stdout.
@@ -19,6 +20,7 @@ mod cuda;
 mod files;
 mod launch;
 mod models;
+mod package;
 mod pages;
 mod paper;
 mod plugins;
@@ -35,6 +37,7 @@ use crate::bench::BenchArgs;
 use crate::cuda::CudaArgs;
 use crate::launch::LaunchArgs;
 use crate::models::ModelsArgs;
+use crate::package::PackageArgs;
 use crate::paper::PaperArgs;
 use crate::workspace::Workspace;
 
@@ -66,6 +69,8 @@ enum Command {
     Bench(BenchArgs),
     /// Export models in Python; add, serve and compare each with onnxruntime (installs 3 GB)
     Models(ModelsArgs),
+    /// Make a tarball and a Debian package; install and serve on a bare Debian with --check
+    Package(PackageArgs),
     /// Build for NVIDIA GPUs; install CUDA's compiler if the machine has none
     Cuda(CudaArgs),
     /// Build every policy component into target/policies
@@ -98,6 +103,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Paper(args) => paper::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Models(args) => models::run(&workspace, &args),
+        Command::Package(args) => package::run(&workspace, &args),
         Command::Cuda(args) => cuda::run(&workspace, &args),
         Command::Plugins { with_guests } => {
             let guests = if with_guests {

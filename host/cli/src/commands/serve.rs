@@ -8,6 +8,7 @@ use switchyard_executor::candle_threads::{candle_misfit, configure_candle};
 
 use super::bundle::Use;
 use super::failure::Failure;
+use super::notify::notify;
 use super::print;
 use super::shipped::{self, draft_of};
 use switchyard_server::config::{Config, ConfigError, Draft};
@@ -189,8 +190,10 @@ async fn serve(config: Config, source: ConfigSource) -> Result<(), Failure> {
         Some(grpc) => tracing::info!(%http, %grpc, %admin, "listening"),
         None => tracing::info!(%http, %admin, "listening"),
     }
+    notify("READY=1");
     let shutdown = async {
         let signal = signalled.await;
+        notify("STOPPING=1");
         tracing::info!(signal, "draining");
     };
     server
