@@ -1,4 +1,4 @@
-//! Files of the repository, found by extension.
+//! Files of the repository, found by extension, and copies of folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,4 +32,38 @@ pub(crate) fn below(root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Pa
     }
     found.sort();
     Ok(found)
+}
+
+/// The files of a folder, folders below it too.
+pub(crate) fn copy_folder(from: &Path, onto: &Path) -> Result<()> {
+    fs::create_dir_all(onto).with_context(|| onto.display().to_string())?;
+    let entries = fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let (path, to) = (entry.path(), onto.join(entry.file_name()));
+        if path.is_dir() {
+            copy_folder(&path, &to)?;
+        } else {
+            fs::copy(&path, &to).with_context(|| to.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_copied_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, onto) = (dir.path().join("from"), dir.path().join("onto"));
+        fs::create_dir_all(from.join("a/b")).unwrap();
+        fs::write(from.join("top"), "1").unwrap();
+        fs::write(from.join("a/b/deep"), "2").unwrap();
+        copy_folder(&from, &onto).unwrap();
+        assert_eq!(fs::read_to_string(onto.join("top")).unwrap(), "1");
+        assert_eq!(fs::read_to_string(onto.join("a/b/deep")).unwrap(), "2");
+        assert!(copy_folder(&dir.path().join("none"), &onto).is_err());
+    }
 }

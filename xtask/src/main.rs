@@ -8,6 +8,7 @@
 //! - [`paper`]: the papers' figures, published and measured values.
 //! - [`mod@protobuf`]: the types of the proto files.
 //! - [`models`]: exported models, from `switchyard add` to the first answer.
+//! - [`package`]: a tarball, a Debian package and an image, and their test on a bare system.
 //! - [`cuda`]: the program for NVIDIA GPUs, and its tests.
 //!
 //! Below them: [`workspace`], the packages as cargo lists them. Progress goes to stderr, results to stdout.
@@ -20,6 +21,7 @@ mod files;
 mod launch;
 mod models;
 mod monitoring;
+mod package;
 mod pages;
 mod paper;
 mod plugins;
@@ -37,6 +39,7 @@ use crate::cuda::CudaArgs;
 use crate::launch::LaunchArgs;
 use crate::models::ModelsArgs;
 use crate::monitoring::MonitoringArgs;
+use crate::package::PackageArgs;
 use crate::paper::PaperArgs;
 use crate::workspace::Workspace;
 
@@ -70,6 +73,8 @@ enum Command {
     Models(ModelsArgs),
     /// Run a Prometheus on a real server: rules, dashboard, and alerts fired by injected faults
     Monitoring(MonitoringArgs),
+    /// Make a tarball and a Debian package; install and serve on a bare Debian with --check
+    Package(PackageArgs),
     /// Build for NVIDIA GPUs; install CUDA's compiler if the machine has none
     Cuda(CudaArgs),
     /// Build every policy component into target/policies
@@ -103,6 +108,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Models(args) => models::run(&workspace, &args),
         Command::Monitoring(args) => monitoring::run(&workspace, &args),
+        Command::Package(args) => package::run(&workspace, &args),
         Command::Cuda(args) => cuda::run(&workspace, &args),
         Command::Plugins { with_guests } => {
             let guests = if with_guests {

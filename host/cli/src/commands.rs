@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
 mod add;
+mod bundle;
 mod config_file;
 mod ctl;
 mod demo;
@@ -10,10 +11,12 @@ mod draft;
 mod failure;
 #[cfg(test)]
 mod help;
+mod manuals;
 mod measure;
 mod models;
 mod nearest;
 mod noise;
+mod notify;
 mod numbers;
 mod output;
 mod overload;
@@ -34,7 +37,7 @@ mod train;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 pub(crate) use failure::Failure;
 use switchyard_server::telemetry::{LogFormat, init_log};
 
@@ -81,6 +84,8 @@ enum Command {
     Models(models::ModelsArgs),
     Train(train::TrainArgs),
     Prepare(prepare::PrepareArgs),
+    #[command(hide = true)]
+    Manuals(manuals::ManualsArgs),
 }
 
 // === impl Cli ===
@@ -108,6 +113,7 @@ impl Cli {
             Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),
             Command::Prepare(args) => prepare::run(&args),
+            Command::Manuals(args) => manuals::run(&args, Self::command()),
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,

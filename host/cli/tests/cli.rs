@@ -16,6 +16,7 @@ mod text_zoo;
 mod cli {
     mod add;
     mod binary;
+    mod checking;
     mod codes;
     mod configuration;
     mod hub;

@@ -44,11 +44,36 @@ pub fn belongings(project: &Path, name: &str, component: &Path) -> Result<()> {
             return Err(error).with_context(|| format!("cannot read {}", source.display()));
         }
     }
-    weights(&project.join(WEIGHTS), &component.with_extension(""))
+    folder(&project.join(WEIGHTS), &component.with_extension(""))
 }
 
-/// Copies a folder. Other files in `to` stay: the operator may have put them there.
-fn weights(from: &Path, to: &Path) -> Result<()> {
+/// Copies a component with its settings and artifacts from one folder of policies to another. The
+/// component comes last, because a server that watches the folder loads it then.
+///
+/// # Errors
+/// When a file cannot be read or written; with its path.
+pub fn policy(from: &Path, name: &str, to: &Path) -> Result<()> {
+    folder(&from.join(name), &to.join(name))?;
+    let settings = from.join(format!("{name}.toml"));
+    match fs::read(&settings) {
+        Ok(bytes) => write(&to.join(format!("{name}.toml")), &bytes).map(drop)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read {}", settings.display()));
+        }
+    }
+    let component = from.join(format!("{name}.wasm"));
+    let bytes =
+        fs::read(&component).with_context(|| format!("cannot read {}", component.display()))?;
+    write(&to.join(format!("{name}.wasm")), &bytes).map(drop)
+}
+
+/// Copies a folder; one that does not exist has no files. Other files in `to` stay: the operator may
+/// have put them there.
+///
+/// # Errors
+/// When a file cannot be read or written; with its path.
+pub fn folder(from: &Path, to: &Path) -> Result<()> {
     let entries = match fs::read_dir(from) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -58,7 +83,7 @@ fn weights(from: &Path, to: &Path) -> Result<()> {
         let entry = entry.with_context(|| format!("cannot read {}", from.display()))?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         if source.is_dir() {
-            weights(&source, &target)?;
+            folder(&source, &target)?;
             continue;
         }
         let bytes =

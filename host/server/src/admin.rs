@@ -33,6 +33,7 @@ use tokio::time::Instant;
 
 use self::connections::ConnectionLimits;
 use self::operators::Operators;
+pub(crate) use self::operators::check as check_operators;
 pub use self::orders::{PolicyOrder, Verb};
 use self::questions::{Questions, Unanswered};
 use crate::clock::Clock;

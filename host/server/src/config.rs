@@ -1,4 +1,5 @@
-//! The configuration: one TOML file, read once and checked whole. A refusal names the field.
+//! The configuration: one TOML file and variables that override it, checked whole. A refusal names
+//! every field at fault with its line.
 //!
 //! `docs/configuration.md` is generated from the documentation of these fields: the last line of
 //! each is `TYPE, UNIT, RANGE; default DEFAULT; example EXAMPLE`. Relative paths in a file start at
@@ -6,7 +7,10 @@
 
 mod app;
 mod check;
+mod document;
+mod draft;
 mod error;
+mod overrides;
 mod policies;
 mod pool;
 mod prepare;
@@ -14,20 +18,24 @@ mod profile;
 mod read;
 mod server;
 mod worker;
+mod written;
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
 pub use app::{AppConfig, EvidenceName, PriorName};
+pub use draft::Draft;
 pub use error::ConfigError;
 pub(crate) use error::closest;
+pub use overrides::Overrides;
 pub use policies::PoliciesConfig;
 pub use pool::{FaultLimitConfig, LatencySource, PoolConfig, RecordConfig, ShadowConfig};
 pub use prepare::{PLACEHOLDERS, PrepareConfig};
 pub use profile::{PercentileName, ProfileConfig};
 pub use server::ServerConfig;
 pub use worker::WorkerConfig;
+pub use written::{Origin, Written};
 
 /// The whole configuration.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -54,4 +62,10 @@ pub struct Config {
     /// Its file, for messages.
     #[serde(skip)]
     pub source: PathBuf,
+    /// The folder of the policies that come with the program, for messages.
+    #[serde(skip)]
+    pub bundled_policies: Option<PathBuf>,
+    /// Where its fields were written, for messages.
+    #[serde(skip)]
+    pub written: Written,
 }

@@ -12,6 +12,7 @@
 //!   not applied; [`judge`]: the worth of two plans; [`reasons`]: the reasons that policies give
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]: the models
 //!   and policies that the server waits for
+//! - [`mod@inspect`]: every mistake of a configuration, without a start
 //! - [`server`]: starts and joins all parts, within the `descriptors` of the process; [`shutdown`]:
 //!   the signals and failures that stop it
 
@@ -26,6 +27,7 @@ mod descriptors;
 pub mod driver;
 pub mod evidence;
 pub mod ingress;
+pub mod inspect;
 pub mod judge;
 pub mod observed;
 pub mod policies;

@@ -39,6 +39,7 @@ use crate::readiness::Awaited;
 pub use self::canary::CanarySettings;
 pub use self::handle::{PoliciesHandle, SwapError, SwapOrder, SwapTarget};
 pub use self::manager::PoliciesParts;
+pub(crate) use self::nearest::hint;
 pub use self::report::{CanaryStatus, PoliciesStatus, Swap, SwapResult, Version};
 pub(crate) use self::watch::watch_file;
 

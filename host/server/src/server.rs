@@ -106,6 +106,21 @@ impl Server {
         }
     }
 
+    /// Waits until the policy of each pool has been tried once.
+    ///
+    /// # Errors
+    /// A pool has no policy that serves, and the configuration requires one.
+    pub fn require_policies(&self, cancel: &Cancel) -> Result<(), StartError> {
+        if !self.config.policies.required {
+            return Ok(());
+        }
+        let bundled = self.config.bundled_policies.as_deref();
+        for pool in self.pools.all() {
+            pool.require_policy(bundled, cancel)?;
+        }
+        Ok(())
+    }
+
     /// The handles that swap the pools' policies from inside the process.
     pub fn policies(&self) -> Vec<PoliciesHandle> {
         let pools = self.pools.all();
@@ -154,7 +169,6 @@ impl Server {
         };
         let (mut failed, mut stopped_at) = (None, None);
         let mut flush = None;
-        let drain_delay = config.server.limits().drain_delay;
         let stop = async {
             tokio::select! {
                 () = shutdown => {}
@@ -167,11 +181,12 @@ impl Server {
             if let Some(follower) = &mut follower {
                 follower.stop();
             }
-            flush = Some(tokio::spawn(flush_after(drain_delay, pools.handles())));
+            let delay = pools.drain_delay();
+            flush = Some(tokio::spawn(flush_after(delay, pools.handles())));
         };
         let drained = ingress::serve(listeners.ports, Arc::clone(pools.backends()), stop).await;
         let now = Instant::now();
-        let deadline = stopped_at.unwrap_or(now) + config.server.drain_timeout();
+        let deadline = stopped_at.unwrap_or(now) + pools.drain_timeout();
         let deadline = deadline.max(now + POOLS_DRAIN_MIN);
         let empty = drain(pools.handles(), deadline).await;
         let cut_connections = drained

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use insta::assert_snapshot;
-use switchyard_server::config::Config;
+use switchyard_server::config::{Config, Draft, Overrides};
 
 const GOOD: &str = r#"
 [server]
@@ -51,40 +51,34 @@ fn the_good_one_is_good() {
 
 #[test]
 fn unknown_fields_are_refused_with_a_suggestion() {
-    assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `latencies`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
-    assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?");
-    assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
-    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
-    assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
+    assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml:21: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `latencies`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
+    assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?");
+    assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml:2: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml:13: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
+    assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml:21: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
 }
 
 #[test]
 fn missing_fields_and_wrong_types_are_named() {
-    assert_snapshot!(said("policy = \"fcfs\"", ""), @"switchyard.toml: pool[0]: missing field `policy`");
-    assert_snapshot!(said("name = \"cpu-b\"", "name = \"cpu-b\"\nthreads = \"two\""), @r#"switchyard.toml: worker[1].threads: invalid type: string "two", expected usize"#);
-    assert_snapshot!(said("127.0.0.1:8000", "localhost"), @"switchyard.toml: server.http: invalid socket address syntax");
-    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nlate = \"dorp\""), @"switchyard.toml: app[1].late: unknown variant `dorp`, expected one of `serve`, `drop`, `last`, `shed`; did you mean `drop`?");
-    assert_snapshot!(said("name = \"heart\"", "name = \"heart\"\npenalty = \"cubic\""), @"switchyard.toml: app[0].penalty: unknown variant `cubic`, expected one of `step`, `linear`, `sigmoid`");
-    assert_snapshot!(said("name = \"main\"", "name = main"), @r#"
-    switchyard.toml: TOML parse error at line 18, column 8
-       |
-    18 | name = main
-       |        ^^^^
-    string values must be quoted, expected literal string
-    "#);
+    assert_snapshot!(said("policy = \"fcfs\"", ""), @"switchyard.toml:17: pool[0]: missing field `policy`");
+    assert_snapshot!(said("name = \"cpu-b\"", "name = \"cpu-b\"\nthreads = \"two\""), @r#"switchyard.toml:16: worker[1].threads: "two", must be an integer, at least 0"#);
+    assert_snapshot!(said("127.0.0.1:8000", "localhost"), @r#"switchyard.toml:3: server.http: "localhost": invalid socket address syntax: an address is such as "127.0.0.1:8000""#);
+    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nlate = \"dorp\""), @"switchyard.toml:10: app[1].late: unknown variant `dorp`, expected one of `serve`, `drop`, `last`, `shed`; did you mean `drop`?");
+    assert_snapshot!(said("name = \"heart\"", "name = \"heart\"\npenalty = \"cubic\""), @"switchyard.toml:7: app[0].penalty: unknown variant `cubic`, expected one of `step`, `linear`, `sigmoid`");
+    assert_snapshot!(said("name = \"main\"", "name = main"), @"switchyard.toml:18:8: not TOML: string values must be quoted, expected literal string: `name = main`");
 }
 
 #[test]
 fn what_no_type_forbids_is_checked() {
-    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nthreads = 0"), @"switchyard.toml: worker[0].threads: 0, must be 1 to 1024");
-    assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\""), @"switchyard.toml: server.admin: 0.0.0.0:8002, must be a loopback address");
-    assert_snapshot!(said("[server]", "[server]\nbody_max_mb = 300"), @"switchyard.toml: server.request_memory_mb: 512, must be 600 to 1048576");
-    assert_snapshot!(said("[server]", "[server]\ntimeout_max_ms = 0"), @"switchyard.toml: server.timeout_max_ms: 0, must be 1 to 3600000");
-    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml: app[1].slo_ms: 0, must be at least 0.001");
-    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nprior = \"strong\""), @"switchyard.toml: app[1].prior_requests: a number above 0 with the strong prior, absent with the others");
-    assert_snapshot!(said("policy = \"fcfs\"", "policy = \"../fcfs\""), @"switchyard.toml: pool[0].policy: `../fcfs`, must be the name of a policy in policies.dir, or a path to a .wasm file");
-    assert_snapshot!(said("policy = \"fcfs\"", "policy = \"fcfs\"\nrecord = { file = \"a\", max_mb = 0 }"), @"switchyard.toml: pool[0].record.max_mb: 0, must be 1 to 1048576");
-    assert_snapshot!(said("policy = \"fcfs\"", "policy = \"fcfs\"\nwindow_budget_ms = 0"), @"switchyard.toml: pool[0].window_budget_ms: 0, must be 1 to 60000");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nthreads = 0"), @"switchyard.toml:13: worker[0].threads: 0, must be 1 to 1024");
+    assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\""), @"switchyard.toml:3: server.admin: 0.0.0.0:8002, must be a loopback address");
+    assert_snapshot!(said("[server]", "[server]\nbody_max_mb = 300"), @"switchyard.toml:2: server.request_memory_mb: 512, must be 600 to 1048576");
+    assert_snapshot!(said("[server]", "[server]\ntimeout_max_ms = 0"), @"switchyard.toml:3: server.timeout_max_ms: 0, must be 1 to 3600000");
+    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml:10: app[1].slo_ms: 0, must be at least 0.001");
+    assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nprior = \"strong\""), @"switchyard.toml:8: app[1].prior_requests: must be a number above 0 with the strong prior, absent with the others");
+    assert_snapshot!(said("policy = \"fcfs\"", "policy = \"../fcfs\""), @"switchyard.toml:21: pool[0].policy: `../fcfs`, must be the name of a policy in policies.dir, or a path to a .wasm file");
+    assert_snapshot!(said("policy = \"fcfs\"", "policy = \"fcfs\"\nrecord = { file = \"a\", max_mb = 0 }"), @"switchyard.toml:22: pool[0].record.max_mb: 0, must be 1 to 1048576");
+    assert_snapshot!(said("policy = \"fcfs\"", "policy = \"fcfs\"\nwindow_budget_ms = 0"), @"switchyard.toml:22: pool[0].window_budget_ms: 0, must be 1 to 60000");
 }
 
 #[test]
@@ -103,27 +97,116 @@ fn every_mistake_is_reported_at_once() {
         .replace("\"fcfs\"", "\"../fcfs\"\npatience_ms = 0");
     // A worker that only a mistyped name leaves out is no further mistake.
     assert_snapshot!(said_about(&text), @r"
-    switchyard.toml: server.rows_max: 0, must be 1 to 65536
-    switchyard.toml: server.threads: 5000, must be 0 to 1024
-    switchyard.toml: app[1].slo_ms: -1, must be at least 0.001
-    switchyard.toml: app[1].neighbours: 0, must be at least 1
-    switchyard.toml: worker[0].threads: 0, must be 1 to 1024
-    switchyard.toml: worker[0].pin[0]: no [[app]] is called `hart`; did you mean `heart`?
-    switchyard.toml: pool[0].policy: `../fcfs`, must be the name of a policy in policies.dir, or a path to a .wasm file
-    switchyard.toml: pool[0].patience_ms: 0, must be 1 to 3600000
-    switchyard.toml: pool[0].workers[1]: no [[worker]] is called `cpu-c`; did you mean `cpu-b`?
+    switchyard.toml:3: server.threads: 5000, must be 0 to 1024
+    switchyard.toml:4: server.rows_max: 0, must be 1 to 65536
+    switchyard.toml:12: app[1].slo_ms: -1, must be at least 0.001
+    switchyard.toml:13: app[1].neighbours: 0, must be at least 1
+    switchyard.toml:17: worker[0].threads: 0, must be 1 to 1024
+    switchyard.toml:18: worker[0].pin[0]: no [[app]] is called `hart`; did you mean `heart`?
+    switchyard.toml:26: pool[0].workers[1]: no [[worker]] is called `cpu-c`; did you mean `cpu-b`?
+    switchyard.toml:27: pool[0].policy: `../fcfs`, must be the name of a policy in policies.dir, or a path to a .wasm file
+    switchyard.toml:28: pool[0].patience_ms: 0, must be 1 to 3600000
+    ");
+}
+
+/// Unknown fields, missing fields, wrong types, ranges and references in one run.
+#[test]
+fn mistakes_of_every_kind_are_reported_at_once() {
+    let text = GOOD
+        .replace(
+            "[server]",
+            "[server]\nhtpp = 1\nthreads = 5000\nadmin = \"here\"",
+        )
+        .replace("name = \"fall\"", "name = 5\nlate = \"dorp\"")
+        .replace(
+            "name = \"cpu-a\"",
+            "name = \"cpu-a\"\ncores = [\"x\"]\nmemory_mb = -1",
+        )
+        .replace("policy = \"fcfs\"", "polcy = \"fcfs\"\npatience_ms = 0")
+        + "[[pool]]\nname = \"second\"\n[sever]\nx = 1\n[profile]\nmeasure_s = true\n";
+    assert_snapshot!(said_about(&text), @r#"
+    switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?
+    switchyard.toml:4: server.threads: 5000, must be 0 to 1024
+    switchyard.toml:5: server.admin: "here": invalid socket address syntax: an address is such as "127.0.0.1:8000"
+    switchyard.toml:12: app[1].name: 5, must be a string
+    switchyard.toml:13: app[1].late: unknown variant `dorp`, expected one of `serve`, `drop`, `last`, `shed`; did you mean `drop`?
+    switchyard.toml:17: worker[0].cores[0]: "x", must be an integer, at least 0
+    switchyard.toml:18: worker[0].memory_mb: -1, must be an integer, at least 0
+    switchyard.toml:27: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `latencies`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?
+    switchyard.toml:28: pool[0].patience_ms: 0, must be 1 to 3600000
+    switchyard.toml:29: pool[1]: missing field `apps`
+    switchyard.toml:29: pool[1]: missing field `workers`
+    switchyard.toml:29: pool[1]: missing field `policy`
+    switchyard.toml:31: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?
+    switchyard.toml:34: profile.measure_s: true, must be an integer, at least 0
+    "#);
+    // The other sections are read, whatever the syntax of a line.
+    let text = text.replace("threads = 5000", "threads = = 5");
+    let said = said_about(&text);
+    assert!(said.contains("not TOML"), "{said}");
+    assert!(said.contains("unknown field `sever`"), "{said}");
+}
+
+#[test]
+fn a_section_that_is_no_list_is_told_how_to_become_one() {
+    assert_snapshot!(said("[[pool]]", "[pool]"), @"switchyard.toml:17: pool: must be a list of tables: write [[pool]]");
+    assert_snapshot!(said("[\"heart\", \"fall\"]", "\"heart\""), @r#"switchyard.toml:19: pool[0].apps: "heart", must be a list, such as ["a", "b"]"#);
+}
+
+fn overridden(variables: &[(&str, &str)]) -> Result<Config, String> {
+    let variables = variables.iter();
+    let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let overrides = Overrides::of(variables);
+    let file = Path::new("switchyard.toml");
+    let draft = Draft::parse(GOOD, file, Path::new(""), &overrides);
+    draft.finish().map_err(|error| error.to_string())
+}
+
+#[test]
+fn variables_override_fields_and_unknown_ones_are_refused() {
+    let config = overridden(&[
+        ("SWITCHYARD_SERVER__HTTP", "0.0.0.0:9000"),
+        ("SWITCHYARD_SERVER__MODEL_CONTROL", "true"),
+        ("SWITCHYARD_POOL__0__POLICY", "sneakpeek"),
+        ("SWITCHYARD_POOL__0__NAME", "5"),
+        ("SWITCHYARD_POOL__0__APPS", "[\"fall\", \"heart\"]"),
+        ("SWITCHYARD_PROFILE__PERCENTILE", "p99"),
+        ("SWITCHYARD_SERVICE_HOST", "10.0.0.1"),
+    ]);
+    let config = config.unwrap();
+    assert_eq!(config.server.http.port(), 9000);
+    assert!(config.server.model_control);
+    let pool = &config.pools[0];
+    assert_eq!(
+        (pool.policy.as_str(), pool.name.as_str()),
+        ("sneakpeek", "5")
+    );
+    assert_eq!(pool.apps, ["fall", "heart"]);
+    let refused = overridden(&[
+        ("SWITCHYARD_SERVER__HTPP", "0.0.0.0:9000"),
+        ("SWITCHYARD_SEVER__HTTP", "0.0.0.0:9000"),
+        ("SWITCHYARD_SERVER__ROWS_MAX", "many"),
+        ("SWITCHYARD_SERVER__THREADS", "5000"),
+        ("SWITCHYARD_POOL__1__POLICY", "fcfs"),
+    ]);
+    assert_snapshot!(refused.unwrap_err(), @r"
+    SWITCHYARD_POOL__1__POLICY: pool[1].policy: the file has no such list entry: a variable changes the fields of entries that the file has, counted from 0
+    SWITCHYARD_SERVER__HTPP: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?
+    SWITCHYARD_SERVER__ROWS_MAX: server.rows_max: many, must be an integer, at least 0
+    SWITCHYARD_SEVER__HTTP: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?
+    SWITCHYARD_SERVER__THREADS: server.threads: 5000, must be 0 to 1024
     ");
 }
 
 #[test]
 fn names_refer_to_one_thing_each() {
-    assert_snapshot!(said("name = \"cpu-b\"", "name = \"cpu-a\""), @"switchyard.toml: worker[1].name: `cpu-a` is taken by another [[worker]]");
-    assert_snapshot!(said("\"cpu-a\", \"cpu-b\"]", "\"cpu-a\", \"cpu-c\"]"), @"switchyard.toml: pool[0].workers[1]: no [[worker]] is called `cpu-c`; did you mean `cpu-b`?");
-    assert_snapshot!(said("\"cpu-a\", \"cpu-b\"]", "\"cpu-a\"]"), @"switchyard.toml: worker[1]: is in no [[pool]]");
-    assert_snapshot!(said("[\"heart\", \"fall\"]", "[]"), @"switchyard.toml: pool[0].apps: is empty");
+    assert_snapshot!(said("name = \"cpu-b\"", "name = \"cpu-a\""), @"switchyard.toml:15: worker[1].name: `cpu-a` is taken by another [[worker]]");
+    assert_snapshot!(said("\"cpu-a\", \"cpu-b\"]", "\"cpu-a\", \"cpu-c\"]"), @"switchyard.toml:20: pool[0].workers[1]: no [[worker]] is called `cpu-c`; did you mean `cpu-b`?");
+    assert_snapshot!(said("\"cpu-a\", \"cpu-b\"]", "\"cpu-a\"]"), @"switchyard.toml:14: worker[1]: is in no [[pool]]");
+    assert_snapshot!(said("[\"heart\", \"fall\"]", "[]"), @"switchyard.toml:19: pool[0].apps: is empty");
     let second = "\n[[pool]]\nname = \"second\"\napps = [\"fall\"]\nworkers = [\"cpu-b\"]\npolicy = \"fcfs\"\n";
     let text = GOOD.replace("[\"heart\", \"fall\"]", "[\"heart\"]") + second;
-    assert_snapshot!(said_about(&text), @"switchyard.toml: pool[1].workers[0]: worker `cpu-b` is in a pool already");
+    assert_snapshot!(said_about(&text), @"switchyard.toml:26: pool[1].workers[0]: worker `cpu-b` is in a pool already");
     assert_snapshot!(said_about(""), @r"
     switchyard.toml: app: there is no [[app]]
     switchyard.toml: worker: there is no [[worker]]
@@ -139,9 +222,9 @@ fn pins_name_variants_of_apps_that_are_served() {
             &format!("name = \"cpu-a\"\npin = [{pins}]"),
         )
     };
-    assert_snapshot!(pin("\"heart\""), @"switchyard.toml: worker[0].pin[0]: `heart`, must be `app/variant`");
-    assert_snapshot!(pin("\"heart/cnn\", \"hart/cnn\""), @"switchyard.toml: worker[0].pin[1]: no [[app]] is called `hart`; did you mean `heart`?");
-    assert_snapshot!(pin("\"heart/cnn\", \"heart/cnn\""), @"switchyard.toml: worker[0].pin[1]: `heart/cnn` is there already");
+    assert_snapshot!(pin("\"heart\""), @"switchyard.toml:13: worker[0].pin[0]: `heart`, must be `app/variant`");
+    assert_snapshot!(pin("\"heart/cnn\", \"hart/cnn\""), @"switchyard.toml:13: worker[0].pin[1]: no [[app]] is called `hart`; did you mean `heart`?");
+    assert_snapshot!(pin("\"heart/cnn\", \"heart/cnn\""), @"switchyard.toml:13: worker[0].pin[1]: `heart/cnn` is there already");
 }
 
 #[test]
@@ -150,8 +233,8 @@ fn a_device_is_one_that_this_program_can_use() {
         let more = format!("name = \"cpu-a\"\ndevice = \"{name}\"");
         said("name = \"cpu-a\"", &more)
     };
-    assert_snapshot!(device("gpu"), @"switchyard.toml: worker[0].device: `gpu` is not a device; devices are `cpu` and `cuda:N`, such as `cuda:0`");
-    assert_snapshot!(device("cuda:one"), @"switchyard.toml: worker[0].device: `cuda:one` is not a device; devices are `cpu` and `cuda:N`, such as `cuda:0`");
+    assert_snapshot!(device("gpu"), @"switchyard.toml:13: worker[0].device: `gpu` is not a device; devices are `cpu` and `cuda:N`, such as `cuda:0`");
+    assert_snapshot!(device("cuda:one"), @"switchyard.toml:13: worker[0].device: `cuda:one` is not a device; devices are `cpu` and `cuda:N`, such as `cuda:0`");
     // Whether there is such a card is seen when it is opened.
     let cards = GOOD.replacen(
         "name = \"cpu-a\"",
@@ -163,7 +246,7 @@ fn a_device_is_one_that_this_program_can_use() {
         let worker = &parsed.unwrap().workers[0];
         assert_eq!(worker.device.to_string(), "cuda:3");
     } else {
-        assert_snapshot!(parsed.unwrap_err(), @"switchyard.toml: worker[0].device: `cuda:3`: this program was built without the feature `cuda`; `cargo xtask cuda` builds one with it");
+        assert_snapshot!(parsed.unwrap_err(), @"switchyard.toml:13: worker[0].device: `cuda:3`: this program was built without the feature `cuda`; `cargo xtask cuda` builds one with it");
     }
 }
 
@@ -173,9 +256,9 @@ fn cores_are_as_many_as_threads() {
         let text = format!("name = \"cpu-a\"\nthreads = 2\ncores = [{cores}]");
         said("name = \"cpu-a\"", &text)
     };
-    assert_snapshot!(cores("0"), @"switchyard.toml: worker[0].cores: has 1, must be as many as threads, 2, or none");
-    assert_snapshot!(cores("1, 1"), @"switchyard.toml: worker[0].cores[1]: 1 is there already");
-    assert_snapshot!(cores("0, -1"), @"switchyard.toml: worker[0].cores[1]: invalid value: integer `-1`, expected usize");
+    assert_snapshot!(cores("0"), @"switchyard.toml:14: worker[0].cores: has 1, must be as many as threads, 2, or none");
+    assert_snapshot!(cores("1, 1"), @"switchyard.toml:14: worker[0].cores[1]: 1 is there already");
+    assert_snapshot!(cores("0, -1"), @"switchyard.toml:14: worker[0].cores[1]: -1, must be an integer, at least 0");
 }
 
 #[test]
@@ -186,9 +269,9 @@ fn workers_of_a_kind_draw_the_same_power() {
             &format!("name = \"cpu-a\"\npower_w = {power}"),
         )
     };
-    assert_snapshot!(power("-1.0"), @"switchyard.toml: worker[0].power_w: -1, must be above 0, at most 100000");
-    assert_snapshot!(power("nan"), @"switchyard.toml: worker[0].power_w: NaN, must be above 0, at most 100000");
-    assert_snapshot!(power("15.0"), @"switchyard.toml: worker[1].power_w: must be that of worker `cpu-a`, which has the same device and threads");
+    assert_snapshot!(power("-1.0"), @"switchyard.toml:13: worker[0].power_w: -1, must be above 0, at most 100000");
+    assert_snapshot!(power("nan"), @"switchyard.toml:13: worker[0].power_w: NaN, must be above 0, at most 100000");
+    assert_snapshot!(power("15.0"), @"switchyard.toml:15: worker[1].power_w: must be that of worker `cpu-a`, which has the same device and threads");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn every_app_that_is_not_in_its_zoo_is_named() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
     for (line, app) in lines.iter().zip(["heart", "fall"]) {
-        let start = format!("app {app}: /nowhere/models/zoo/{app}");
+        let start = format!("t.toml:2: app {app}: /nowhere/models/zoo/{app}");
         let way_out =
             format!("`--zoo`, or `zoo` in [[app]], is the folder that has the folder {app}");
         assert!(

@@ -13,6 +13,7 @@ use switchyard_kit::{cargo, shell};
 
 use super::options::CudaOptions;
 use super::toolkit::Toolkit;
+use crate::files::copy_folder;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
 
@@ -52,9 +53,9 @@ pub(super) fn make(
     let tests = cargo::test(&built, &package("executor"), "gpu")?;
     put(&[("switchyard", &server), ("gpu", &tests)], &pack)?;
 
-    copy(&workspace.root.join(SCRIPTS), &pack)?;
-    copy(&workspace.root.join("models/zoo"), &pack.join("zoo"))?;
-    copy(&workspace.target("policies"), &pack.join("policies"))?;
+    copy_folder(&workspace.root.join(SCRIPTS), &pack)?;
+    copy_folder(&workspace.root.join("models/zoo"), &pack.join("zoo"))?;
+    copy_folder(&workspace.target("policies"), &pack.join("policies"))?;
     Ok(pack.join("run.sh"))
 }
 
@@ -71,38 +72,4 @@ fn put(programs: &[(&str, &OsString)], pack: &Path) -> Result<()> {
         tar.arg(name);
     }
     shell::run(&mut tar)
-}
-
-/// The files of a folder, folders below it too.
-fn copy(from: &Path, onto: &Path) -> Result<()> {
-    fs::create_dir_all(onto).with_context(|| onto.display().to_string())?;
-    let entries = fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
-    for entry in entries {
-        let entry = entry?;
-        let (path, to) = (entry.path(), onto.join(entry.file_name()));
-        if path.is_dir() {
-            copy(&path, &to)?;
-        } else {
-            fs::copy(&path, &to).with_context(|| to.display().to_string())?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_are_copied_whole() {
-        let dir = tempfile::tempdir().unwrap();
-        let (from, onto) = (dir.path().join("from"), dir.path().join("onto"));
-        fs::create_dir_all(from.join("a/b")).unwrap();
-        fs::write(from.join("top"), "1").unwrap();
-        fs::write(from.join("a/b/deep"), "2").unwrap();
-        copy(&from, &onto).unwrap();
-        assert_eq!(fs::read_to_string(onto.join("top")).unwrap(), "1");
-        assert_eq!(fs::read_to_string(onto.join("a/b/deep")).unwrap(), "2");
-        assert!(copy(&dir.path().join("none"), &onto).is_err());
-    }
 }

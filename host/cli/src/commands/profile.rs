@@ -52,7 +52,7 @@ pub(super) struct ProfileArgs {
     /// File of the profile, as profile.file names it
     #[arg(long, value_name = "FILE", required = true)]
     out: Option<PathBuf>,
-    /// Configuration file [default: the shipped demo configuration]
+    /// Configuration file [default: as for `serve`]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Folder of models; overrides every app's zoo

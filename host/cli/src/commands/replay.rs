@@ -59,7 +59,7 @@ pub(super) struct ReplayArgs {
     /// The policy's settings, as TOML; override those in NAME.toml, field by field
     #[arg(long, value_name = "TOML", requires = "policy")]
     settings: Option<String>,
-    /// Configuration with the folder of policies [default: the shipped demo configuration]
+    /// Configuration with the folder of policies [default: as for `serve`]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Folder of policies; overrides policies.dir

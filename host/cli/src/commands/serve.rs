@@ -1,17 +1,21 @@
 //! `switchyard serve`: run the server until a signal stops it.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use switchyard_executor::candle_threads::{candle_misfit, configure_candle};
 
+use super::bundle::Use;
 use super::failure::Failure;
-use super::shipped::config_of;
-use switchyard_server::config::{Config, ConfigError};
-use switchyard_server::server::{ConfigSource, Listeners, Server};
+use super::notify::notify;
+use super::print;
+use super::shipped::{self, draft_of};
+use switchyard_server::config::{Config, ConfigError, Draft};
+use switchyard_server::inspect::{Inspection, inspect};
+use switchyard_server::server::{ConfigSource, Listeners, Server, StartError};
 use switchyard_server::shutdown::{self, Cancel};
-use switchyard_server::telemetry::{LogFormat, init_server_log};
+use switchyard_server::telemetry::{LogFormat, init_log, init_server_log};
 
 /// Run the server
 #[derive(Clone, Debug, Args)]
@@ -20,14 +24,21 @@ use switchyard_server::telemetry::{LogFormat, init_server_log};
   switchyard serve --config switchyard.toml
   switchyard serve --policies target/policies --zoo models/zoo --http 127.0.0.1:9000
 
-The server binds its addresses first, then reads models and profile; if no profile of this
+  switchyard serve --check
+
+Without --config it takes ./switchyard.toml, otherwise switchyard.toml in ~/.config/switchyard
+($XDG_CONFIG_HOME) or /etc/switchyard, otherwise the shipped one. A variable such as
+SWITCHYARD_SERVER__HTTP overrides a field. The server binds its addresses first, then reads models and profile; if no profile of this
 machine fits, it measures one. While it serves it takes in changes of the configuration and
 of the models' cards: apps, workers and pools; SIGHUP makes it look. On SIGTERM or SIGINT it
 answers the accepted requests and stops; a second signal ends it at once.")]
 pub(super) struct ServeArgs {
-    /// Configuration file [default: the shipped demo configuration]
+    /// Configuration file [default: the first that is found, see below]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Print every mistake of the configuration, or a summary of the server; serve nothing
+    #[arg(long)]
+    check: bool,
     /// Folder of policies; overrides policies.dir
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
@@ -48,39 +59,64 @@ pub(super) struct ServeArgs {
 // === impl ServeArgs ===
 
 impl ServeArgs {
-    fn config(&self) -> Result<Config, ConfigError> {
-        let mut config = config_of(self.config.as_deref())?;
+    /// The configuration with its mistakes, read from `file`.
+    fn draft(&self, file: Option<&Path>, how: Use) -> Result<Draft, ConfigError> {
+        draft_of(file, how, |config| self.override_fields(config))
+    }
+
+    fn override_fields(&self, config: &mut Config) {
+        let mut by = |field: &str, option: &str| config.written.overridden(field, option);
         if let Some(policies) = &self.policies {
             config.policies.dir.clone_from(policies);
+            by("policies.dir", "--policies");
         }
         if let Some(zoo) = &self.zoo {
-            for app in &mut config.apps {
+            for (i, app) in config.apps.iter_mut().enumerate() {
                 app.zoo.clone_from(zoo);
+                by(&format!("app[{i}].zoo"), "--zoo");
             }
         }
-        config.server.http = self.http.unwrap_or(config.server.http);
-        config.server.grpc = self.grpc.or(config.server.grpc);
-        config.server.admin = self.admin.unwrap_or(config.server.admin);
-        config.check()?;
-        Ok(config)
+        if let Some(http) = self.http {
+            config.server.http = http;
+            by("server.http", "--http");
+        }
+        if let Some(grpc) = self.grpc {
+            config.server.grpc = Some(grpc);
+            by("server.grpc", "--grpc");
+        }
+        if let Some(admin) = self.admin {
+            config.server.admin = admin;
+            by("server.admin", "--admin");
+        }
     }
 
     /// The configuration, to be followed.
-    fn source(self) -> ConfigSource {
+    fn source(self, file: Option<PathBuf>) -> ConfigSource {
         ConfigSource {
-            file: self.config.clone(),
-            read: Box::new(move || self.config()),
+            file: file.clone(),
+            read: Box::new(move || self.draft(file.as_deref(), Use::Copied)?.finish()),
         }
     }
 }
 
 /// Serves until a signal. Starts the log, in a format and with the filter to use without `RUST_LOG`.
 pub(super) fn run(args: &ServeArgs, log: LogFormat, filter: &str) -> Result<(), Failure> {
-    let config = args.config().map_err(Failure::input)?;
+    let file = args.config.clone().or_else(shipped::find);
+    if args.check {
+        init_log(log, "error");
+        return check(args, file.as_deref());
+    }
+    // Looked at before the log has its thread: candle reads variables of the environment.
+    let draft = args.draft(file.as_deref(), Use::InPlace);
+    let config = draft.and_then(Draft::finish).map_err(Failure::input)?;
     let threads = config.workers.iter().map(|worker| worker.threads).max();
     configure_candle(threads.unwrap_or(1));
     // After the environment is set: it has a thread. Until the end: it writes the last lines.
     let _log = init_server_log(log, filter).map_err(Failure::input)?;
+    tracing::info!(file = %config.source.display(), "configuration");
+    // The same again: now bundled policies are copied, as the log says.
+    let draft = args.draft(file.as_deref(), Use::Copied);
+    let config = draft.and_then(Draft::finish).map_err(Failure::input)?;
     if let Some(misfit) = candle_misfit(threads.unwrap_or(1)) {
         tracing::warn!("{misfit}");
     }
@@ -89,10 +125,28 @@ pub(super) fn run(args: &ServeArgs, log: LogFormat, filter: &str) -> Result<(), 
         .enable_all()
         .build()
         .map_err(Failure::input)?;
-    let served = runtime.block_on(serve(config, args.clone().source()));
+    let served = runtime.block_on(serve(config, args.clone().source(file)));
     // A task that blocks, such as a read of a file that hangs, does not hold up the end.
     runtime.shutdown_background();
     served
+}
+
+/// Prints the findings.
+fn check(args: &ServeArgs, file: Option<&Path>) -> Result<(), Failure> {
+    let draft = args.draft(file, Use::InPlace).map_err(Failure::input)?;
+    let Inspection { mistakes, summary } = inspect(&draft);
+    match (mistakes.len(), summary) {
+        (0, Some(summary)) => print::line(summary.trim_end()),
+        (0, None) => Err(Failure::check("the configuration cannot be read whole")),
+        (1, _) => Err(Failure::input(format!(
+            "1 mistake\n{}",
+            mistakes.join("\n")
+        ))),
+        (count, _) => {
+            let mistakes = mistakes.join("\n");
+            Err(Failure::input(format!("{count} mistakes\n{mistakes}")))
+        }
+    }
 }
 
 async fn serve(config: Config, source: ConfigSource) -> Result<(), Failure> {
@@ -105,7 +159,11 @@ async fn serve(config: Config, source: ConfigSource) -> Result<(), Failure> {
     let drain_timeout = config.server.drain_timeout();
     let starting = tokio::task::spawn_blocking({
         let cancel = cancel.clone();
-        move || Server::start_unless(config, &cancel)
+        move || {
+            let server = Server::start_unless(config, &cancel)?;
+            server.require_policies(&cancel)?;
+            Ok::<_, StartError>(server)
+        }
     });
     tokio::pin!(starting);
     let started = tokio::select! {
@@ -132,8 +190,10 @@ async fn serve(config: Config, source: ConfigSource) -> Result<(), Failure> {
         Some(grpc) => tracing::info!(%http, %grpc, %admin, "listening"),
         None => tracing::info!(%http, %admin, "listening"),
     }
+    notify("READY=1");
     let shutdown = async {
         let signal = signalled.await;
+        notify("STOPPING=1");
         tracing::info!(signal, "draining");
     };
     server

@@ -1,27 +1,121 @@
-//! The configuration that commands use without `--config`.
+//! The configuration of a command: the file of `--config`, otherwise one that is found, otherwise the
+//! shipped one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use switchyard_server::config::{Config, ConfigError};
+use switchyard_server::config::{Config, ConfigError, Draft, Overrides};
 
+use super::bundle::{Bundle, Use};
 use super::failure::Failure;
 
 /// The configuration at the root of the repository.
 pub(crate) const SHIPPED: &str = include_str!("../../../../switchyard.toml");
 
 /// Name of [`SHIPPED`] in messages.
-const SHIPPED_NAME: &str = "the shipped demo configuration";
+const SHIPPED_NAME: &str = "the shipped configuration";
 
-/// Reads a configuration; without a file the shipped one, whose paths are relative to the current
-/// folder.
+/// Name of a configuration that is found.
+const NAME: &str = "switchyard.toml";
+
+/// The configuration of the system.
+const SYSTEM: &str = "/etc/switchyard";
+
+/// Reads a configuration; without a file the one that is found.
 pub(crate) fn read_config(file: Option<&Path>) -> Result<Config, Failure> {
     config_of(file).map_err(Failure::input)
 }
 
 /// As [`read_config`], with the error of the configuration.
 pub(crate) fn config_of(file: Option<&Path>) -> Result<Config, ConfigError> {
-    match file {
-        Some(file) => Config::read(file),
-        None => Config::parse(SHIPPED, Path::new(SHIPPED_NAME), Path::new("")),
+    let found = file.map(Path::to_path_buf).or_else(find);
+    draft_of(found.as_deref(), Use::InPlace, |_| {})?.finish()
+}
+
+/// Reads a configuration with its mistakes, or the shipped one, and gives it the bundled apps and
+/// policies that it lacks. Variables of the environment override its fields, and `options` do.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn draft_of(
+    file: Option<&Path>,
+    how: Use,
+    options: impl FnOnce(&mut Config),
+) -> Result<Draft, ConfigError> {
+    let (bundle, overrides) = (Bundle::find(), Overrides::of_environment());
+    let mut draft = match file {
+        Some(file) => Draft::read(file, &overrides)?,
+        None => shipped(bundle.as_ref(), &overrides),
+    };
+    if let Some(config) = draft.config_mut() {
+        options(config);
+        if let Some(bundle) = bundle {
+            bundle.fill(config, how);
+        }
+    }
+    Ok(draft)
+}
+
+/// The shipped configuration on the files of the bundle. Without one its paths are relative to the
+/// current folder.
+fn shipped(bundle: Option<&Bundle>, overrides: &Overrides) -> Draft {
+    let repository = bundle.and_then(|bundle| bundle.repository.clone());
+    let folder = repository.clone().unwrap_or_default();
+    let mut draft = Draft::parse(SHIPPED, Path::new(SHIPPED_NAME), &folder, overrides);
+    let installed = bundle.filter(|_| repository.is_none());
+    if let (Some(bundle), Some(config)) = (installed, draft.config_mut()) {
+        for app in &mut config.apps {
+            app.zoo.clone_from(&bundle.zoo);
+        }
+        // What a server writes does not belong into the installation.
+        let own = cache_folder().join("switchyard");
+        config.policies.dir = own.join("policies");
+        config.policies.cache = Some(own.join("compiled"));
+        config.profile.dir = own.join("profiles");
+    }
+    draft
+}
+
+/// The first of: the current folder's, the user's, the system's.
+pub(crate) fn find() -> Option<PathBuf> {
+    let user = folder_of("XDG_CONFIG_HOME", ".config").map(|home| home.join("switchyard"));
+    let folders = [Some(PathBuf::new()), user, Some(PathBuf::from(SYSTEM))];
+    first_in(folders.into_iter().flatten())
+}
+
+fn first_in(mut folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    folders.find_map(|folder| {
+        let file = folder.join(NAME);
+        file.is_file().then_some(file)
+    })
+}
+
+fn cache_folder() -> PathBuf {
+    folder_of("XDG_CACHE_HOME", ".cache").unwrap_or_else(std::env::temp_dir)
+}
+
+/// The folder in a variable, otherwise one in the user's home.
+fn folder_of(variable: &str, in_home: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    let named = named.filter(|folder| folder.is_absolute());
+    let home = || std::env::var_os("HOME").filter(|home| !home.is_empty());
+    named.or_else(|| Some(PathBuf::from(home()?).join(in_home)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_first_folder_with_a_configuration_wins() {
+        let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let paths = || folders.iter().map(|folder| folder.path().to_path_buf());
+        assert_eq!(first_in(paths()), None);
+        for at in [2, 1] {
+            let file = folders[at].path().join(NAME);
+            std::fs::write(&file, "").unwrap();
+            assert_eq!(first_in(paths()), Some(file));
+        }
     }
 }

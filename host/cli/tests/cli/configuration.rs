@@ -233,7 +233,7 @@ fn a_core_that_is_not_there_is_named_at_the_start() {
         PoolPlan::all(&config).err().map(|error| error.to_string())
     };
     let error = cores("[0, 5000]").unwrap_or_default();
-    let start = "test.toml: worker[0].cores[1]: 5000, this process may run on ";
+    let start = "worker[0].cores[1]: 5000, this process may run on ";
     let ours = if cfg!(target_os = "linux") {
         start
     } else {

@@ -175,6 +175,58 @@ async fn a_configuration_that_cannot_be_served_is_refused_and_the_old_one_serves
     server.stop().await;
 }
 
+/// Two rows of `pairs`.
+fn two_rows() -> String {
+    let input = |name: &str| json!({"name": name, "datatype": "FP32", "shape": [2, 2], "data": [1.0, 3.0, 1.0, 3.0]});
+    json!({ "inputs": [input("x"), input("y")] }).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_changes_while_the_pools_serve_on() {
+    let server = start().await;
+    let mut client = server.client().await;
+    let swaps = "switchyard_policy_swaps_total{result=\"switched\"} 1";
+    assert_eq!(infer(&mut client, "pairs", two_rows()).await.0, 200);
+    let text = std::fs::read_to_string(server.zoo().join("switchyard.toml")).unwrap();
+    server.configure(&text.replace("[server]", "[server]\nrows_max = 1"));
+    until_changes(&server, "switched", 1).await;
+    let (status, answer) = infer(&mut client, "pairs", two_rows()).await;
+    assert_eq!(status, 400, "{answer}");
+    assert_eq!(infer(&mut client, "pairs", pairs()).await.0, 200);
+    server.configure(&text.replace("[server]", "[server]\nbody_max_mb = 1"));
+    until_changes(&server, "switched", 2).await;
+    assert_eq!(infer(&mut client, "pairs", two_rows()).await.0, 200);
+    let (status, answer) = infer(&mut client, "pairs", " ".repeat(2 << 20)).await;
+    assert_eq!(status, 413, "{answer}");
+    // No pool was started anew.
+    let metrics = get(server.admin, "/metrics").await.text;
+    assert!(metrics.contains(swaps), "{metrics}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shadow_and_settings_come_while_requests_are_answered() {
+    let server = start().await;
+    let mut client = server.client().await;
+    let text = std::fs::read_to_string(server.zoo().join("switchyard.toml")).unwrap();
+    let text = text.replace("policy = \"policy\"", "policy = \"policy\"\nsettings = { variants = { pairs = \"graph\" } }\nshadow = { policy = \"policy\" }");
+    server.configure(&text);
+    while changes(&server, "switched").await == 0 {
+        let (status, answer) = infer(&mut client, "pairs", pairs()).await;
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(changes(&server, "refused").await, 0);
+    }
+    assert_eq!(infer(&mut client, "pairs", pairs()).await.0, 200);
+    let status: Value =
+        serde_json::from_str(&get(server.admin, "/admin/v1/status").await.text).unwrap();
+    assert!(status["pools"][0]["shadow"].is_object(), "{status}");
+    // A setting that the policy refuses: all stays.
+    server.configure(&text.replace("\"graph\"", "\"absent\""));
+    until_changes(&server, "refused", 1).await;
+    assert_eq!(infer(&mut client, "pairs", pairs()).await.0, 200);
+    server.stop().await;
+}
+
 /// The recording of the old pool is whole before that of the new one begins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recording_goes_on_as_another_run_of_the_same_file() {

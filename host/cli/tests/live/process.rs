@@ -256,10 +256,8 @@ fn an_unusable_configuration_ends_with_exit_code_2() {
     let good = Setup::new("bad").toml(fixture(), folder.path());
 
     let said = refused(&good.replace("\npolicy = ", "\npolcy = "));
-    assert!(
-        said.starts_with("error: DIR/switchyard.toml: pool[0].polcy: "),
-        "{said}"
-    );
+    assert!(said.starts_with("error: DIR/switchyard.toml:"), "{said}");
+    assert!(said.contains(": pool[0].polcy: unknown field"), "{said}");
     assert!(said.contains("did you mean `policy`?"), "{said}");
 
     let zoo = fixture().zoo.to_string_lossy();
@@ -304,6 +302,46 @@ fn an_unusable_configuration_ends_with_exit_code_2() {
         said.starts_with("error: /nowhere/switchyard.toml: cannot be read: "),
         "{said}"
     );
+}
+
+#[test]
+fn a_start_without_a_policy_that_serves_is_refused_unless_asked_for() {
+    let setup = |components: &[(&str, Vec<u8>)]| {
+        let folder = TempDir::new().unwrap();
+        let text = Setup::new("strict").toml(fixture(), folder.path());
+        for (name, component) in components {
+            std::fs::write(folder.path().join(name), component).unwrap();
+        }
+        std::fs::write(folder.path().join("switchyard.toml"), &text).unwrap();
+        (folder, text)
+    };
+    let said = |folder: &TempDir| {
+        let output = serve_file(&folder.path().join("switchyard.toml"));
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let (folder, _) = setup(&[("activate.wasm", policy("fcfs"))]);
+    let missing = said(&folder);
+    assert!(missing.contains("error: pool strict: policy "), "{missing}");
+    assert!(missing.contains("did you mean `activate`?"), "{missing}");
+    assert!(
+        missing.contains("`required = false` in [policies]"),
+        "{missing}"
+    );
+
+    let (folder, text) = setup(&[("active.wasm", b"no component".to_vec())]);
+    let refused = said(&folder);
+    assert!(refused.contains("not a WebAssembly file"), "{refused}");
+    let file = folder.path().join("switchyard.toml");
+    std::fs::write(
+        &file,
+        text.replace("[policies]", "[policies]\nrequired = false"),
+    )
+    .unwrap();
+    let mut process = Process::start(&file, folder);
+    process.wait_for_line("listening");
+    process.terminate();
+    assert_eq!(process.ended().code(), Some(0));
 }
 
 /// Each log line would wait for the reader: none of them may stop the start, an answer or the end.

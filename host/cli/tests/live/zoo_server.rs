@@ -73,7 +73,7 @@ impl ZooServer {
         let ports = config.server.clone();
         let read = move || {
             let mut config = Config::read(&file)?;
-            config.server = ports.clone();
+            (config.server.http, config.server.admin) = (ports.http, ports.admin);
             Ok(config)
         };
         let file = zoo.path().join(CONFIG);

@@ -89,6 +89,14 @@ impl Operators {
     }
 }
 
+/// Whether orders can be accepted from the operators of this file.
+///
+/// # Errors
+/// The reason why the file cannot be used.
+pub(crate) fn check(file: &Path) -> Result<(), String> {
+    read(file).map(drop)
+}
+
 /// The text of the file, each of whose lines has a name and a token.
 fn read(file: &Path) -> Result<String, String> {
     let (_, metadata) = open_regular(file).map_err(|error| error.to_string())?;

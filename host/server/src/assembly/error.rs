@@ -1,11 +1,11 @@
 //! The errors of an assembly.
 
-use std::path::PathBuf;
-
 use switchyard_executor::manifest::ManifestError;
 use switchyard_models::ModelError;
 use switchyard_profile::{MeasureError, ProfileError, ProfileFileError};
 use thiserror::Error;
+
+use crate::config::Origin;
 
 use super::hardware::HardwareError;
 
@@ -14,19 +14,48 @@ use super::hardware::HardwareError;
 pub enum AssemblyError {
     /// The zoo cannot be used.
     #[error(
-        "app {app}: {error}; `--zoo`, or `zoo` in [[app]], is the folder that has the folder {app}"
+        "{origin}: app {app}: {error}{hint}; `--zoo`, or `zoo` in [[app]], is the folder that has the \
+         folder {app}"
     )]
     Zoo {
+        /// Where the app is named.
+        origin: Origin,
+        /// The app.
+        app: String,
+        /// The error in its folder.
+        error: Box<ModelError>,
+        /// The app of the zoo with the closest name, in words.
+        hint: String,
+    },
+    /// The model that counts an app's evidence cannot be read.
+    #[error("app {app}: {error}")]
+    Evidence {
         /// The app.
         app: String,
         /// The error in its folder.
         error: Box<ModelError>,
     },
-    /// The zoo has no such variant, or its card cannot be served.
-    #[error("{config}: {error}")]
+    /// The zoo has no such variant.
+    #[error("{origin}: {field}: `{variant}`, not in {folder}, which has: {known}{hint}")]
+    Variant {
+        /// Where the variant is named.
+        origin: Origin,
+        /// The field, such as `app[0].variants[1]`.
+        field: String,
+        /// The name.
+        variant: String,
+        /// The folder of its app.
+        folder: String,
+        /// The variants of the app.
+        known: String,
+        /// The closest of them, in words.
+        hint: String,
+    },
+    /// A card of the zoo cannot be served as configured.
+    #[error("{origin}: {error}")]
     Manifest {
-        /// The configuration.
-        config: PathBuf,
+        /// Where the app is named.
+        origin: Origin,
         /// The field and the reason.
         error: ManifestError,
     },
@@ -58,6 +87,22 @@ pub enum AssemblyError {
 // === impl AssemblyError ===
 
 impl AssemblyError {
+    /// Itself, or the errors that it has inside.
+    pub(crate) fn each(self) -> Vec<Self> {
+        match self {
+            Self::Several(errors) => errors,
+            one => vec![one],
+        }
+    }
+
+    /// The app whose folder in the zoo cannot be used.
+    pub(crate) fn app_without_folder(&self) -> Option<&str> {
+        match self {
+            Self::Zoo { app, .. } => Some(app),
+            _ => None,
+        }
+    }
+
     /// All errors as one; none is no error.
     pub(super) fn all(mut errors: Vec<Self>) -> Result<(), Self> {
         match errors.len() {

@@ -1,22 +1,21 @@
 //! The hardware of a configuration's workers: cores, devices and their memory, kinds.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use switchyard_executor::memory::BudgetExceedsDevice;
 use switchyard_executor::{Device, DeviceError, DeviceName, KindToMeasure, device};
 use thiserror::Error;
 
-use crate::config::{Config, WorkerConfig};
+use crate::config::{Config, Origin, WorkerConfig};
 
 /// Why a worker cannot run here.
 #[derive(Debug, Error)]
 pub enum HardwareError {
     /// It names cores that this process may not use.
-    #[error("{config}: {field}: {reason}")]
+    #[error("{origin}: {field}: {reason}")]
     Cores {
-        /// The configuration.
-        config: PathBuf,
+        /// Where it is named.
+        origin: Origin,
         /// The field, such as `worker[0].cores[1]`.
         field: String,
         /// The reason.
@@ -67,30 +66,33 @@ pub(super) fn open(workers: &[WorkerConfig]) -> Result<Vec<Device>, HardwareErro
     Ok(devices)
 }
 
-/// Every core that a worker names is one that this process may use.
-pub(super) fn check_cores(config: &Config) -> Result<(), HardwareError> {
+/// The cores that workers name and this process may not use.
+pub(super) fn check_cores(config: &Config) -> Vec<HardwareError> {
     let workers = config.workers.iter().enumerate();
-    let named =
-        workers.flat_map(|(i, worker)| worker.cores.iter().enumerate().map(move |c| (i, c)));
-    let mut known = None;
-    for (i, (j, core)) in named {
-        let refused = |reason| HardwareError::Cores {
-            config: config.source.clone(),
-            field: format!("worker[{i}].cores[{j}]"),
-            reason,
-        };
-        let known = match &known {
-            Some(known) => known,
-            None => known
-                .insert(switchyard_threads::cores().map_err(|error| refused(error.to_string()))?),
-        };
-        if !known.contains(core) {
-            let known: Vec<_> = known.iter().map(usize::to_string).collect();
-            let reason = format!("{core}, this process may run on {}", known.join(", "));
-            return Err(refused(reason));
-        }
-    }
-    Ok(())
+    let named: Vec<_> = workers
+        .flat_map(|(i, worker)| {
+            let cores = worker.cores.iter().enumerate();
+            cores.map(move |(j, core)| (format!("worker[{i}].cores[{j}]"), *core))
+        })
+        .collect();
+    let refused = |field: &str, reason| HardwareError::Cores {
+        origin: config.written.origin(field),
+        field: field.to_owned(),
+        reason,
+    };
+    let Some((first, _)) = named.first() else {
+        return Vec::new();
+    };
+    let known = match switchyard_threads::cores() {
+        Ok(known) => known,
+        Err(error) => return vec![refused(first, error.to_string())],
+    };
+    let unknown = named.iter().filter(|(_, core)| !known.contains(core));
+    let shown: Vec<_> = known.iter().map(usize::to_string).collect();
+    let shown = shown.join(", ");
+    unknown
+        .map(|(field, core)| refused(field, format!("{core}, this process may run on {shown}")))
+        .collect()
 }
 
 /// The kind of a worker. Workers of one kind share a profile.

@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::{Capabilities, Catalog, WorkerSpec};
-use switchyard_core::ids::{KindId, VariantId};
+use switchyard_core::ids::{ExitId, KindId, VariantId};
+use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::EvidenceChoice;
 use switchyard_executor::{CandleExecutor, Executor, ModelSource, Weights};
 use switchyard_policy::recording::Header;
+use switchyard_profile::Percentile;
 
 use super::error::AssemblyError;
 use super::hardware::{self, kind_of};
 use super::plan::PoolPlan;
 use super::profile::Measured;
+use crate::config::{Config, WorkerConfig};
 use crate::driver::{PoolExecutor, PoolParts, PoolWeights, VariantCounters};
 use crate::evidence::{Counted, EvidenceModel, EvidenceModels};
 use crate::recorder::RecordOptions;
@@ -103,6 +106,12 @@ impl PoolPlan {
     /// # Errors
     /// The profile lacks a variant or a kind of worker of this pool.
     pub fn catalog(&self, measured: &Measured) -> Result<Catalog, AssemblyError> {
+        let mut catalog = self.catalog_with(measured.table(self)?);
+        measured.add_confusions(&self.manifest.apps, &mut catalog.variants)?;
+        Ok(catalog)
+    }
+
+    fn catalog_with(&self, profile: Profile) -> Catalog {
         let kinds: Vec<String> = self.kinds.iter().map(|kind| kind.name.clone()).collect();
         let workers = self.workers.iter().map(|worker| {
             let name = kind_of(worker);
@@ -120,17 +129,42 @@ impl PoolPlan {
                 transfer: Micros::ZERO,
             }
         });
-        let apps = self.manifest.apps.clone();
-        let mut variants = self.manifest.variants.clone();
-        measured.add_confusions(&apps, &mut variants)?;
-        Ok(Catalog {
+        Catalog {
             generation: 1,
-            apps,
-            variants,
+            apps: self.manifest.apps.clone(),
+            variants: self.manifest.variants.clone(),
             workers: workers.collect(),
-            profile: measured.table(self)?,
+            profile,
             kinds,
-        })
+        }
+    }
+
+    /// A millisecond for each batch to an exit, and for each stage.
+    fn unmeasured(&self) -> Profile {
+        let kinds = (0u32..).map(KindId).zip(&self.kinds).map(|(kind, _)| kind);
+        let rows = kinds.flat_map(|kind| {
+            let variants = (0u32..).map(VariantId).zip(&self.manifest.variants);
+            variants.flat_map(move |(variant, card)| {
+                let exits = (0u32..).map(ExitId).zip(&card.exits);
+                let whole = exits.map(|(id, exit)| (0, exit.after_stage, Some(id)));
+                let stages = (0..card.stages).map(|stage| (stage, stage + 1, None));
+                let batch_max = card.max_batch;
+                let cells = whole.chain(stages);
+                cells.flat_map(move |(from_stage, to_stage, exit)| {
+                    [1, batch_max].map(|batch| ProfileRow {
+                        kind,
+                        variant,
+                        from_stage,
+                        to_stage,
+                        exit,
+                        batch,
+                        latency: Micros::from_millis(1),
+                        energy_uj: None,
+                    })
+                })
+            })
+        });
+        Profile::new(Percentile::P95.share(), rows, [])
     }
 
     /// The variant of another plan that is loaded from the same files in the same way.
@@ -159,34 +193,68 @@ impl PoolPlan {
 
     /// The variants that each worker never evicts.
     fn pinned(&self) -> Result<Vec<Vec<VariantId>>, AssemblyError> {
+        let workers = self.workers.iter();
+        workers.map(|worker| self.pinned_on(worker)).collect()
+    }
+
+    fn pinned_on(&self, worker: &WorkerConfig) -> Result<Vec<VariantId>, AssemblyError> {
         let entries = self.manifest.source.entries();
-        let mut all = Vec::new();
-        for worker in &self.workers {
-            let refuse = |reason: String| AssemblyError::Pin {
-                worker: worker.name.clone(),
-                reason,
-            };
-            let mut pinned = Vec::new();
-            let mut bytes = 0;
-            for name in &worker.pin {
-                let at = entries.iter().position(|entry| entry.name == *name);
-                let Some(at) = at else {
-                    let known: Vec<_> = entries.iter().map(|e| e.name.as_str()).collect();
-                    let known = known.join(", ");
-                    let reason = format!("`{name}` is not served in its pool, which has: {known}");
-                    return Err(refuse(reason));
-                };
-                pinned.push(VariantId(at as u32));
-                bytes += entries[at].memory_bytes;
-            }
-            let budget = worker.memory_bytes();
-            if bytes > budget {
-                let reason = format!("takes {bytes} bytes in all, memory_mb is {budget} bytes");
+        let refuse = |reason: String| AssemblyError::Pin {
+            worker: worker.name.clone(),
+            reason,
+        };
+        let mut pinned = Vec::new();
+        let mut bytes = 0;
+        for name in &worker.pin {
+            let at = entries.iter().position(|entry| entry.name == *name);
+            let Some(at) = at else {
+                let known: Vec<_> = entries.iter().map(|e| e.name.as_str()).collect();
+                let known = known.join(", ");
+                let reason = format!("`{name}` is not served in its pool, which has: {known}");
                 return Err(refuse(reason));
-            }
-            all.push(pinned);
+            };
+            pinned.push(VariantId(at as u32));
+            bytes += entries[at].memory_bytes;
         }
-        Ok(all)
+        let budget = worker.memory_bytes();
+        if bytes > budget {
+            let reason = format!("takes {bytes} bytes in all, memory_mb is {budget} bytes");
+            return Err(refuse(reason));
+        }
+        Ok(pinned)
+    }
+
+    /// Everything that keeps the pool from starting, and the catalog that its policy gets. Without a
+    /// profile each batch takes a millisecond there, so that a policy can be configured with it.
+    pub(crate) fn examined(
+        &self,
+        config: &Config,
+        measured: Option<&Measured>,
+    ) -> (Option<Catalog>, Vec<AssemblyError>) {
+        let mut errors: Vec<AssemblyError> = Vec::new();
+        for served in self.served() {
+            let field = config.app_field(&served.app.card.name);
+            let refused = served.can_run().map_err(|error| AssemblyError::Manifest {
+                origin: config.written.origin(&field),
+                error,
+            });
+            errors.extend(refused.err());
+        }
+        let pins = self.workers.iter().map(|worker| self.pinned_on(worker));
+        errors.extend(pins.filter_map(Result::err));
+        errors.extend(hardware::open(&self.workers).err().map(AssemblyError::from));
+        errors.extend(self.evidence().err());
+        let catalog = match measured {
+            Some(measured) => self.catalog(measured),
+            None => Ok(self.catalog_with(self.unmeasured())),
+        };
+        match catalog {
+            Ok(catalog) => (Some(catalog), errors),
+            Err(error) => {
+                errors.push(error);
+                (None, errors)
+            }
+        }
     }
 
     fn evidence(&self) -> Result<EvidenceModels, AssemblyError> {
@@ -195,7 +263,7 @@ impl PoolPlan {
             .iter()
             .zip(choices)
             .map(|(app, (served, choice))| {
-                let model = app.sneakpeek().map_err(|error| AssemblyError::Zoo {
+                let model = app.sneakpeek().map_err(|error| AssemblyError::Evidence {
                     app: app.card.name.clone(),
                     error: Box::new(error),
                 })?;

@@ -1,5 +1,7 @@
 //! A pool before its profile is known: configuration, apps of the zoo, workers and their kinds.
 
+use std::path::Path;
+
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::Variant;
 use switchyard_core::ids::{AppId, VariantId};
@@ -7,13 +9,13 @@ use switchyard_executor::KindToMeasure;
 use switchyard_executor::device::DeviceName;
 use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, ManifestError};
 use switchyard_models::card::APP_CARD;
-use switchyard_models::onnx;
 use switchyard_models::zoo::{Zoo, ZooApp};
+use switchyard_models::{Precision, onnx};
 
 use super::error::AssemblyError;
 use super::hardware::{self, kind_of, kinds};
 use super::served::{AppTensors, ServedVariant};
-use crate::config::{Config, PoolConfig, WorkerConfig};
+use crate::config::{AppConfig, Config, PoolConfig, WorkerConfig, closest};
 use crate::reloads::FollowedVariant;
 
 /// A pool before it is started.
@@ -40,7 +42,7 @@ impl PoolPlan {
     /// An app is not in its zoo, its cards are wrong, or the library that runs a variant is missing;
     /// a worker names a core that this process may not use.
     pub fn all(config: &Config) -> Result<Vec<Self>, AssemblyError> {
-        hardware::check_cores(config)?;
+        AssemblyError::all(Self::misfits(config))?;
         if let Some(library) = &config.server.onnxruntime {
             onnx::use_library(library);
         }
@@ -53,12 +55,23 @@ impl PoolPlan {
         }
         AssemblyError::all(refused)?;
         for served in plans.iter().flat_map(Self::served) {
-            served.can_run().map_err(|error| {
-                let config = config.source.clone();
-                AssemblyError::Manifest { config, error }
+            let origin = || {
+                config
+                    .written
+                    .origin(&config.app_field(&served.app.card.name))
+            };
+            served.can_run().map_err(|error| AssemblyError::Manifest {
+                origin: origin(),
+                error,
             })?;
         }
         Ok(plans)
+    }
+
+    /// The cores that workers name and this process may not use.
+    pub(crate) fn misfits(config: &Config) -> Vec<AssemblyError> {
+        let misfits = hardware::check_cores(config).into_iter();
+        misfits.map(AssemblyError::Hardware).collect()
     }
 
     /// Reads the zoo for the first pool of a configuration.
@@ -73,32 +86,38 @@ impl PoolPlan {
         Self::read(config, pool.expect("a checked configuration has a pool"))
     }
 
-    fn read(config: &Config, pool: &PoolConfig) -> Result<Self, AssemblyError> {
-        let apps = config
-            .apps
-            .iter()
-            .filter(|app| pool.apps.contains(&app.name));
-        let (mut zoo, mut missing) = (Vec::new(), Vec::new());
+    /// Reads the zoo for one pool.
+    ///
+    /// # Errors
+    /// As [`all`](Self::all), without the hardware.
+    pub(crate) fn read(config: &Config, pool: &PoolConfig) -> Result<Self, AssemblyError> {
+        let apps = config.apps.iter().enumerate();
+        let apps = apps.filter(|(_, app)| pool.apps.contains(&app.name));
+        let (mut zoo, mut refused) = (Vec::new(), Vec::new());
         let mut choices: Vec<AppChoice> = Vec::new();
-        for app in apps {
+        for (i, app) in apps {
+            let at = format!("app[{i}]");
             match ZooApp::open(&app.zoo.join(&app.name)) {
-                Ok(found) => zoo.push(found),
-                Err(error) => missing.push(AssemblyError::Zoo {
+                Ok(found) => {
+                    refused.extend(unknown_variants(config, &at, app, &found));
+                    zoo.push(found);
+                }
+                Err(error) => refused.push(AssemblyError::Zoo {
+                    origin: config.written.origin(&format!("{at}.name")),
                     app: app.name.clone(),
                     error: Box::new(error),
+                    hint: hint(&app.name, &apps_of(&app.zoo)),
                 }),
             }
             choices.push(app.choice());
         }
-        AssemblyError::all(missing)?;
+        AssemblyError::all(refused)?;
         let chosen = Zoo {
             dir: zoo.first().map(|app| app.dir.clone()).unwrap_or_default(),
             apps: zoo,
         };
-        let manifest = Manifest::choose(&chosen, &choices).map_err(|error| {
-            let config = config.source.clone();
-            AssemblyError::Manifest { config, error }
-        })?;
+        let manifest = Manifest::choose(&chosen, &choices)
+            .map_err(|error| each_refused(config, &chosen, &choices, error))?;
         let tensors = (0..).map(AppId).zip(&chosen.apps).map(|(id, app)| {
             let variants = manifest.variants.iter().filter(|variant| variant.app == id);
             let folders = variants.clone().filter_map(|variant| {
@@ -232,6 +251,73 @@ impl PoolPlan {
     }
 }
 
+/// The variants that an app of the zoo does not have.
+fn unknown_variants(
+    config: &Config,
+    at: &str,
+    app: &AppConfig,
+    found: &ZooApp,
+) -> Vec<AssemblyError> {
+    let known: Vec<String> = found.variants.iter().map(|v| v.card.name.clone()).collect();
+    let named = app.variants.iter().flatten().enumerate();
+    let unknown = named.filter(|(_, name)| {
+        // A wrong precision has its own error.
+        Precision::split(name).is_ok() && found.variant_at(name).is_none()
+    });
+    unknown
+        .map(|(j, name)| {
+            let field = format!("{at}.variants[{j}]");
+            AssemblyError::Variant {
+                origin: config.written.origin(&field),
+                field,
+                variant: name.clone(),
+                folder: found.dir.display().to_string(),
+                known: known.join(", "),
+                hint: hint(name, &known),
+            }
+        })
+        .collect()
+}
+
+/// The first error of each app: a choice of all of them stops at the first app.
+fn each_refused(
+    config: &Config,
+    zoo: &Zoo,
+    choices: &[AppChoice],
+    first: ManifestError,
+) -> AssemblyError {
+    let each = choices.iter().filter_map(|choice| {
+        let error = Manifest::choose(zoo, std::slice::from_ref(choice)).err()?;
+        Some(AssemblyError::Manifest {
+            origin: config.written.origin(&config.app_field(&choice.app)),
+            error,
+        })
+    });
+    let each: Vec<_> = each.collect();
+    match AssemblyError::all(each) {
+        Err(error) => error,
+        // Only all of them together are refused.
+        Ok(()) => AssemblyError::Manifest {
+            origin: config.written.origin("app"),
+            error: first,
+        },
+    }
+}
+
+/// The apps in a folder.
+fn apps_of(zoo: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(zoo).into_iter().flatten().flatten();
+    let apps = entries.filter(|entry| entry.path().join(APP_CARD).is_file());
+    let names = apps.filter_map(|app| app.file_name().into_string().ok());
+    names.collect()
+}
+
+/// The end of a message about an unknown name.
+fn hint(name: &str, known: &[String]) -> String {
+    closest(name, known.iter().map(String::as_str))
+        .map_or_else(String::new, |close| format!("; did you mean `{close}`?"))
+}
+
 /// NaN stays NaN on CPUs; operations of GPUs turn it into a plausible number.
 fn check_non_finite(
     config: &Config,
@@ -246,7 +332,7 @@ fn check_non_finite(
         return Ok(());
     };
     Err(AssemblyError::Manifest {
-        config: config.source.clone(),
+        origin: config.written.origin(&config.app_field(&app.card.name)),
         error: ManifestError {
             field: format!("app {}, non_finite", app.card.name),
             reason: format!(

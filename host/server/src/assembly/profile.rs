@@ -42,6 +42,36 @@ impl Measured {
         Self::obtain_unless(config, pools, &Cancel::default())
     }
 
+    /// The profile of a configuration, if the start would not measure one. Nothing is written.
+    ///
+    /// # Errors
+    /// The configured file cannot be used.
+    pub(crate) fn found(
+        config: &Config,
+        pools: &[PoolPlan],
+    ) -> Result<Option<Self>, AssemblyError> {
+        let percentile = config.profile.percentile.into();
+        let machine = Machine::detect();
+        let (path, file) = match &config.profile.file {
+            Some(path) => (path.clone(), Some(ProfileFile::load_for(path, &machine)?)),
+            None => {
+                let path = config.profile.dir.join(machine.file_name());
+                let file = ProfileFile::load_for(&path, &machine).ok();
+                let has_all = |file: &ProfileFile| {
+                    pools
+                        .iter()
+                        .all(|pool| table(file, pool, percentile).is_ok())
+                };
+                (path, file.filter(has_all))
+            }
+        };
+        Ok(file.map(|file| Self {
+            file,
+            percentile,
+            path,
+        }))
+    }
+
     /// As [`obtain`](Self::obtain), unless it is cancelled while it measures.
     ///
     /// # Errors

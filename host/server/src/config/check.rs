@@ -17,7 +17,7 @@ struct Check<'a> {
 }
 
 /// Checks everything that needs no file.
-pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
+pub(super) fn check(config: &Config) -> Vec<ConfigError> {
     let mut check = Check {
         config,
         mistakes: Vec::new(),
@@ -38,15 +38,19 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         config.profile.drift_ratio,
         1.05..=100.0,
     );
-    ConfigError::all(check.mistakes)
+    check.mistakes
 }
 
 // === impl Check ===
 
 impl Check<'_> {
     fn refuse(&mut self, field: impl Into<String>, reason: impl Into<String>) {
-        let mistake = ConfigError::field(&self.config.source, field, reason);
-        self.mistakes.push(mistake);
+        let field = field.into();
+        self.mistakes.push(ConfigError::Field {
+            origin: self.config.written.origin(&field),
+            field,
+            reason: reason.into(),
+        });
     }
 
     fn range<T: PartialOrd + std::fmt::Display>(
@@ -127,7 +131,8 @@ impl Check<'_> {
             }
             let strong = app.prior == PriorName::Strong;
             if strong != app.prior_requests.is_some_and(|r| r.is_finite() && r > 0.0) {
-                let reason = "a number above 0 with the strong prior, absent with the others";
+                let reason =
+                    "must be a number above 0 with the strong prior, absent with the others";
                 self.refuse(at("prior_requests"), reason);
             }
             if app.neighbours == Some(0) {

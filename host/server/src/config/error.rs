@@ -1,14 +1,18 @@
 //! The errors of a configuration, by file and field.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use thiserror::Error;
+
+use super::document::Step;
+use super::written::Origin;
 
 /// Names closer to an unknown one than this are suggested (Jaro-Winkler similarity).
 const SIMILAR: f64 = 0.75;
 
 /// Why a configuration was refused.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum ConfigError {
     /// The file is not there or not readable.
     #[error("{}: cannot be read: {source}", file.display())]
@@ -16,21 +20,37 @@ pub enum ConfigError {
         /// The file.
         file: PathBuf,
         /// The system's reason.
-        source: std::io::Error,
+        source: Arc<std::io::Error>,
     },
     /// The file is not TOML.
-    #[error("{}: {reason}", file.display())]
+    #[error("{}:{line}:{column}: not TOML: {reason}: `{text}`", file.display())]
     Syntax {
         /// The file.
         file: PathBuf,
-        /// The position and the reason.
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1, in characters.
+        column: usize,
+        /// The reason.
         reason: String,
+        /// The line.
+        text: String,
     },
-    /// A field is unknown, missing or of an impossible value.
-    #[error("{}: {field}: {reason}", file.display())]
+    /// A field is missing.
+    #[error("{origin}: {section}: missing field `{name}`")]
+    Missing {
+        /// Where its section is.
+        origin: Origin,
+        /// The section, such as `pool[0]`.
+        section: String,
+        /// The field.
+        name: String,
+    },
+    /// A field is unknown or of an impossible value.
+    #[error("{origin}: {field}: {reason}")]
     Field {
-        /// The file.
-        file: PathBuf,
+        /// Where it was written.
+        origin: Origin,
         /// The field, such as `pool[0].workers`.
         field: String,
         /// The reason.
@@ -53,38 +73,77 @@ impl ConfigError {
         }
     }
 
-    /// A field whose value is refused.
-    pub fn field(file: &Path, field: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Field {
-            file: file.to_path_buf(),
-            field: field.into(),
-            reason: reason.into(),
+    /// The line in the file.
+    pub(super) fn line(&self) -> Option<usize> {
+        match self {
+            Self::Syntax { line, .. } => Some(*line),
+            Self::Missing { origin, .. } | Self::Field { origin, .. } => match origin {
+                Origin::File { line, .. } => *line,
+                Origin::Override(_) => None,
+            },
+            Self::Unreadable { .. } | Self::Several(_) => None,
         }
     }
 
-    pub(super) fn syntax(file: &Path, error: &toml::de::Error) -> Self {
-        Self::Syntax {
-            file: file.to_path_buf(),
-            reason: error.to_string().trim_end().to_owned(),
+    /// The field whose value is refused.
+    pub(super) fn field_name(&self) -> Option<&str> {
+        match self {
+            Self::Field { field, .. } => Some(field),
+            _ => None,
         }
     }
+}
 
-    pub(super) fn field_of(
-        file: &Path,
-        error: &serde_path_to_error::Error<toml::de::Error>,
-    ) -> Self {
-        let message = error.inner().message();
-        let reason = match suggestion(message) {
-            Some(name) => format!("{message}; did you mean `{name}`?"),
-            None => message.to_owned(),
-        };
-        let path = error.path().to_string();
-        let field = if path == "." {
-            "top level".to_owned()
-        } else {
-            path
-        };
-        Self::field(file, field, reason)
+/// The reason of a mistake from serde's words: the value, the allowed ones, the closest name.
+/// `last` is the last step to the field.
+pub(super) fn reason(last: Option<&Step>, message: &str, value: Option<&str>) -> String {
+    let expected = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "))
+        .and_then(|rest| rest.rsplit_once(", expected "));
+    if let Some((found, expected)) = expected {
+        let is_section = matches!(last, Some(Step::Key(key)) if SECTIONS.contains(&key.as_str()));
+        if let (true, Some(Step::Key(key)), "a sequence") = (is_section, last, expected) {
+            return format!("must be a list of tables: write [[{key}]]");
+        }
+        let value = value.unwrap_or(found);
+        return format!("{value}, must be {}", in_words(expected));
+    }
+    let message = match suggestion(message) {
+        Some(name) => format!("{message}; did you mean `{name}`?"),
+        None => message.to_owned(),
+    };
+    match value {
+        Some(value) if message == ADDRESS => {
+            format!("{value}: {message}: an address is such as \"127.0.0.1:8000\"")
+        }
+        Some(value) if is_about_value(&message, value) => format!("{value}: {message}"),
+        _ => message,
+    }
+}
+
+/// Whether the message needs the value that it does not show.
+fn is_about_value(message: &str, value: &str) -> bool {
+    !message.starts_with("unknown field") && !message.contains(value.trim_matches('"'))
+}
+
+/// Sections that are lists.
+const SECTIONS: [&str; 3] = ["app", "worker", "pool"];
+
+/// What serde says of an address.
+const ADDRESS: &str = "invalid socket address syntax";
+
+/// A type of Rust for readers who know TOML.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "an integer, at least 0",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list, such as [\"a\", \"b\"]",
+        "a map" => "a table",
+        expected if expected.starts_with("struct ") => "a table",
+        expected => expected,
     }
 }
 
@@ -95,7 +154,7 @@ fn lines(mistakes: &[ConfigError]) -> String {
 
 /// The known name closest to an unknown one, read from serde's own words: ``unknown field `x`,
 /// expected one of `a`, `b` `` (or `unknown variant`).
-fn suggestion(message: &str) -> Option<String> {
+pub(super) fn suggestion(message: &str) -> Option<String> {
     let (unknown, expected) = message
         .strip_prefix("unknown field `")
         .or_else(|| message.strip_prefix("unknown variant `"))?

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use switchyard_policy::history::ContentHash;
 
 /// The folders of policies and of compiled code, the time to compile, and the length of the history.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoliciesConfig {
     /// Folder that is watched for `NAME.wasm`.
@@ -26,6 +26,11 @@ pub struct PoliciesConfig {
     ///
     /// Integer, 1 to 1024; default `8`; example `4`.
     pub history: usize,
+    /// Whether a start without a policy that serves is refused. Otherwise the fallback serves, and a
+    /// pool whose policy has no file is not ready.
+    ///
+    /// Boolean; default `true`; example `false`.
+    pub required: bool,
 }
 
 // === impl PoliciesConfig ===
@@ -49,6 +54,7 @@ impl Default for PoliciesConfig {
             cache: None,
             compile_timeout_s: 120,
             history: 8,
+            required: true,
         }
     }
 }

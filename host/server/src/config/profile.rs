@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use switchyard_profile::Percentile;
 
 /// Which profile is used.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProfileConfig {
     /// Profile, written by `switchyard profile --out FILE`. One of another machine or other models
@@ -37,7 +37,7 @@ pub struct ProfileConfig {
 }
 
 /// The percentiles that profiles hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PercentileName {
     /// The median.

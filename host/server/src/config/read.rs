@@ -3,21 +3,16 @@
 use std::path::Path;
 
 use super::pool::names_file;
-use super::{Config, ConfigError, PoliciesConfig, ProfileConfig, check};
+use super::{Config, ConfigError, Draft, Overrides, PoliciesConfig, ProfileConfig};
 
 impl Config {
-    /// Reads and checks a file.
+    /// Reads and checks a file, without overrides.
     ///
     /// # Errors
-    /// The file cannot be read, is not TOML, or has an unknown, missing or invalid field; names
-    /// file and field.
+    /// The file cannot be read, is not TOML, or has unknown, missing or invalid fields: every mistake
+    /// with its line.
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file).map_err(|source| ConfigError::Unreadable {
-            file: file.to_path_buf(),
-            source,
-        })?;
-        let folder = file.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, file, folder)
+        Draft::read(file, &Overrides::default())?.finish()
     }
 
     /// Reads and checks the text of `file`; relative paths start at `folder`.
@@ -25,24 +20,19 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn parse(text: &str, file: &Path, folder: &Path) -> Result<Self, ConfigError> {
-        let toml = toml::Deserializer::parse(text).map_err(|e| ConfigError::syntax(file, &e))?;
-        let mut config: Self = serde_path_to_error::deserialize(toml)
-            .map_err(|error| ConfigError::field_of(file, &error))?;
-        config.source = file.to_path_buf();
-        config.resolve(folder);
-        config.check()?;
-        Ok(config)
+        Draft::parse(text, file, folder, &Overrides::default()).finish()
     }
 
-    /// Checks ranges, names and references, as [`Config::read`] does.
-    ///
-    /// # Errors
-    /// Every field at fault.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        check::check(self)
+    /// The field of the app with this name, for messages.
+    pub(crate) fn app_field(&self, name: &str) -> String {
+        match self.apps.iter().position(|app| app.name == name) {
+            Some(at) => format!("app[{at}]"),
+            None => "app".to_owned(),
+        }
     }
 
-    fn resolve(&mut self, folder: &Path) {
+    /// Paths are relative to `folder` from now on.
+    pub(super) fn resolve(&mut self, folder: &Path) {
         for app in &mut self.apps {
             app.zoo = folder.join(&app.zoo);
         }

@@ -11,7 +11,7 @@ use super::limits::Limits;
 /// The backend that new requests get. A request keeps the backend that it began with.
 pub struct Backends<B> {
     current: ArcSwap<Exposed<B>>,
-    limits: Limits,
+    limits: ArcSwap<Limits>,
 }
 
 /// A backend, and the facts that follow from its apps.
@@ -31,13 +31,14 @@ impl<B: Backend> Backends<B> {
     pub fn new(backend: Arc<B>, limits: Limits) -> Self {
         Self {
             current: ArcSwap::from_pointee(Exposed::new(backend, &limits)),
-            limits,
+            limits: ArcSwap::from_pointee(limits),
         }
     }
 
-    /// Requests that come from now on get this backend.
-    pub fn replace(&self, backend: Arc<B>) -> Replaced<B> {
-        let exposed = Arc::new(Exposed::new(backend, &self.limits));
+    /// Requests that come from now on get this backend, and these limits where they are of a request.
+    pub fn replace(&self, backend: Arc<B>, limits: Limits) -> Replaced<B> {
+        let exposed = Arc::new(Exposed::new(backend, &limits));
+        self.limits.store(Arc::new(limits));
         Replaced(self.current.swap(exposed))
     }
 
@@ -45,8 +46,8 @@ impl<B: Backend> Backends<B> {
         self.current.load_full()
     }
 
-    pub(super) fn limits(&self) -> &Limits {
-        &self.limits
+    pub(super) fn limits(&self) -> Arc<Limits> {
+        self.limits.load_full()
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) struct BodyLimit<'a> {
 pub(super) struct BodyReader<'a, B> {
     pub(super) body: &'a mut B,
     pub(super) connection: &'a ConnectionState,
-    pub(super) limits: &'a Limits,
+    pub(super) limits: Arc<Limits>,
     pub(super) memory: &'a RequestMemory,
 }
 
@@ -172,7 +172,7 @@ where
                 biased;
                 frame = self.body.frame() => frame,
                 () = look.as_mut() => {
-                    let next = next_look(began, received.len(), self.limits)?;
+                    let next = next_look(began, received.len(), &self.limits)?;
                     look.as_mut().reset((began + next).into());
                     continue;
                 }
@@ -310,7 +310,7 @@ mod tests {
         let reader = BodyReader {
             body: &mut ChunkedBody(chunks.iter().copied().collect()),
             connection: &ConnectionState::new(([127, 0, 0, 1], 1).into(), false),
-            limits: &limits,
+            limits: Arc::new(limits.clone()),
             memory: &RequestMemory::new(1 << 20),
         };
         let limit = BodyLimit {

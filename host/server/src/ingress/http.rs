@@ -59,7 +59,7 @@ pub(super) async fn respond<B: Backend>(
     let timed_out = reply.status() == StatusCode::REQUEST_TIMEOUT;
     if !body.is_end_stream() && !timed_out {
         let connection = Arc::clone(connection);
-        tokio::spawn(body::discard(body, service.limits(), connection));
+        tokio::spawn(body::discard(body, &service.limits(), connection));
     }
     reply
 }

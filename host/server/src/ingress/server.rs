@@ -57,8 +57,6 @@ pub async fn serve<B: Backend>(
     backends: Arc<Backends<B>>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<Drained> {
-    let limits = backends.limits();
-    let (drain_delay, drain_timeout) = (limits.drain_delay, limits.drain_timeout);
     let mut acceptor = Acceptor::new(ports, backends)?;
     let mut shutdown = pin!(shutdown);
     loop {
@@ -68,14 +66,15 @@ pub async fn serve<B: Backend>(
         }
     }
     acceptor.service.set_stage(Stage::Leaving);
-    let mut left = pin!(sleep(drain_delay));
+    let limits = acceptor.service.limits();
+    let mut left = pin!(sleep(limits.drain_delay));
     loop {
         tokio::select! {
             () = &mut left => break,
             () = acceptor.step() => {}
         }
     }
-    Ok(acceptor.drain(drain_timeout).await)
+    Ok(acceptor.drain(limits.drain_timeout).await)
 }
 
 struct Acceptor<B> {
@@ -114,7 +113,7 @@ impl<B: Backend> Acceptor<B> {
             .initial_stream_window_size(STREAM_WINDOW)
             .max_header_list_size(limits.max_header_bytes.try_into().unwrap_or(u32::MAX));
         let permits = limits.max_connections.min(Semaphore::MAX_PERMITS);
-        let served = ServedConnections::new(limits);
+        let served = ServedConnections::new(&limits);
         let clients = ClientShares::new(limits.max_connections_per_client);
         let service = Arc::new(Service::new(backends));
         Ok(Self {

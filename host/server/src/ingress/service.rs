@@ -112,7 +112,8 @@ impl<B: Backend> Service<B> {
         self.turnstiles.is_crowded()
     }
 
-    pub(super) fn limits(&self) -> &Limits {
+    /// The limits of now.
+    pub(super) fn limits(&self) -> Arc<Limits> {
         self.backends.limits()
     }
 

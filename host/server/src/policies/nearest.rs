@@ -6,9 +6,24 @@ use crate::config::closest;
 
 /// The name of a `.wasm` file next to `missing` that is similar to it.
 pub(super) fn nearest(missing: &Path) -> Option<String> {
+    nearest_in(missing, &[missing.parent()?])
+}
+
+/// The end of a message about a missing file: the most similar name next to it and in another folder.
+pub(crate) fn hint(missing: &Path, other: Option<&Path>) -> String {
+    let folders: Vec<&Path> = missing.parent().into_iter().chain(other).collect();
+    match nearest_in(missing, &folders) {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => String::new(),
+    }
+}
+
+fn nearest_in(missing: &Path, folders: &[&Path]) -> Option<String> {
     let wanted = missing.file_stem()?.to_str()?;
-    let entries = std::fs::read_dir(missing.parent()?).ok()?;
-    let names = entries.flatten().filter_map(|entry| {
+    let entries = folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok());
+    let names = entries.flatten().flatten().filter_map(|entry| {
         let path = entry.path();
         let is_policy = path
             .extension()

@@ -73,6 +73,8 @@ struct Change {
     kept: usize,
     added: Vec<String>,
     removed: Vec<String>,
+    /// Fields of `[server]`, with their values before and now.
+    limits: Vec<String>,
 }
 
 // === impl ConfigFollower ===
@@ -202,12 +204,14 @@ impl Following {
                     kept,
                     added,
                     removed,
+                    limits,
                 } = change;
                 tracing::info!(
                     ?started,
                     kept,
                     ?added,
                     ?removed,
+                    ?limits,
                     "configuration changed: the new one serves"
                 );
                 ("switched", None)
@@ -240,14 +244,15 @@ impl Following {
         }
         self.watch(&read);
         let now = self.pools.config();
-        ChangeRefused::check(&now, &read)?;
+        let limits = ChangeRefused::check(&now, &read)?;
         let mut adapted = read.clone();
-        adapted.server = now.server.clone();
+        adapted.server = self.pools.server_of(&read);
         let plans = PoolPlan::all(&adapted)?;
         let serving = self.pools.all();
         let is_as = |pool: &RunningPool, plan: &PoolPlan| pool.plan().is_as(plan);
         let unchanged = |plan: &PoolPlan| serving.iter().find(|pool| is_as(pool, plan));
-        if plans.len() == serving.len() && plans.iter().all(|plan| unchanged(plan).is_some()) {
+        let is_same = plans.len() == serving.len();
+        if is_same && limits.is_empty() && plans.iter().all(|plan| unchanged(plan).is_some()) {
             return Ok(None);
         }
         let measured = Measured::obtain_unless(&adapted, &plans, &self.cancel)?;
@@ -278,7 +283,12 @@ impl Following {
                 let readiness = before.handle().readiness();
                 readiness.waits_for(Awaited::Policy)
             };
-            self.until_ready(pool, !others.any(waits))?;
+            let with_policy = !others.clone().any(waits);
+            self.until_ready(pool, with_policy)?;
+            // A pool that serves with the fallback already may go on so.
+            if read.policies.required && others.all(|before| before.has_policy()) && with_policy {
+                pool.require_policy(read.bundled_policies.as_deref(), &self.cancel)?;
+            }
         }
         let (apps_before, apps_now) = (apps_of(&serving), apps_of(&pools));
         let kept = pools.len() - started.len();
@@ -297,6 +307,7 @@ impl Following {
             kept,
             added: without(&apps_now, &apps_before),
             removed: without(&apps_before, &apps_now),
+            limits,
         }))
     }
 

@@ -46,6 +46,16 @@ pub enum StartError {
     /// The wasm engine cannot be made.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// A pool has no policy that serves.
+    #[error(
+        "pool {pool}: {reason}; mend it, or start with the fallback: `required = false` in [policies]"
+    )]
+    NoPolicy {
+        /// The pool.
+        pool: String,
+        /// Why its policy was refused.
+        reason: String,
+    },
     /// A pool's policies cannot be managed.
     #[error("pool {pool}: {error}")]
     Policies {

@@ -1,11 +1,12 @@
 //! A pool with everything that runs for it: policies, shadow, reloads, preparer, recording.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::bounded;
 use switchyard_core::ids::AppId;
+use switchyard_core::policy::FALLBACK_NAME;
 use switchyard_models::zoo::ZooApp;
 use switchyard_policy::loader::{Loader, LoaderOptions};
 use switchyard_policy::{EngineOptions, PolicyEngine};
@@ -17,15 +18,19 @@ use crate::assembly::{Measured, PoolPlan, Predecessor};
 use crate::clock::Clock;
 use crate::config::{Config, PoolConfig};
 use crate::driver::{AppState, Message, Pool, PoolHandle, PoolWeights};
-use crate::policies::{Policies, PoliciesHandle, PoliciesParts};
+use crate::policies::{Policies, PoliciesHandle, PoliciesParts, hint};
 use crate::prepare::{Preparer, PreparerParts};
 use crate::recorder::{RecordOptions, Recorder};
 use crate::reloads::{Reloads, ReloadsParts};
 use crate::shadow::ShadowOwner;
+use crate::shutdown::Cancel;
 use crate::telemetry::Registry;
 
 /// Longest wait for a driver that gives its recorder back.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a policy that is being loaded is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// The parts that all pools of a server share.
 #[derive(Clone)]
@@ -33,6 +38,14 @@ pub(super) struct PoolStarter {
     pub(super) clock: Clock,
     pub(super) registry: Registry,
     engine: PolicyEngine,
+}
+
+/// A policy that does not serve.
+enum Untried {
+    /// It is being loaded.
+    Wait,
+    /// For this reason.
+    Refused(String),
 }
 
 /// A pool that serves.
@@ -167,6 +180,51 @@ impl RunningPool {
 
     pub(super) fn policies(&self) -> &PoliciesHandle {
         self.policies.handle()
+    }
+
+    /// Waits until its policy has been tried. `bundled` has the policies that come with the program.
+    ///
+    /// # Errors
+    /// The policy was refused.
+    pub(super) fn require_policy(
+        &self,
+        bundled: Option<&Path>,
+        cancel: &Cancel,
+    ) -> Result<(), StartError> {
+        loop {
+            match self.untried(bundled, cancel) {
+                None => return Ok(()),
+                Some(Untried::Wait) => std::thread::sleep(LOOK_EVERY),
+                Some(Untried::Refused(reason)) => {
+                    let pool = self.handle().name().to_owned();
+                    return Err(StartError::NoPolicy { pool, reason });
+                }
+            }
+        }
+    }
+
+    /// Whether its policy serves, or has been taken off for its faults.
+    pub(super) fn has_policy(&self) -> bool {
+        self.policies().status().active.is_some()
+    }
+
+    /// What a start that requires a policy does next; `None`: the policy serves, or the start is
+    /// cancelled.
+    fn untried(&self, bundled: Option<&Path>, cancel: &Cancel) -> Option<Untried> {
+        let status = self.policies().status();
+        let is_native = self.plan.config.policy == FALLBACK_NAME && !self.policy_file.exists();
+        if is_native || status.active.is_some() || cancel.is_cancelled() {
+            return None;
+        }
+        let Some(tried) = status.swaps.back() else {
+            return Some(Untried::Wait);
+        };
+        let reason = tried.error.clone().unwrap_or_default();
+        let hint = match self.policy_file.exists() {
+            true => String::new(),
+            false => hint(&self.policy_file, bundled),
+        };
+        Some(Untried::Refused(format!("{reason}{hint}")))
     }
 
     pub(super) fn plan(&self) -> &PoolPlan {

@@ -23,7 +23,6 @@ pub(super) struct ServingPools {
     starter: PoolStarter,
     backends: Arc<Backends<PoolBackend>>,
     admin: AdminPools,
-    server: ServerConfig,
     additions: Additions,
     state: Mutex<State>,
 }
@@ -31,6 +30,8 @@ pub(super) struct ServingPools {
 struct State {
     /// As it was read.
     config: Config,
+    /// As this process can serve it.
+    server: ServerConfig,
     pools: Vec<Arc<RunningPool>>,
 }
 
@@ -63,9 +64,12 @@ impl ServingPools {
                 pools.iter().map(|p| p.admin()).collect(),
             )),
             starter,
-            server,
             additions,
-            state: Mutex::new(State { config, pools }),
+            state: Mutex::new(State {
+                config,
+                server,
+                pools,
+            }),
         })
     }
 
@@ -94,6 +98,24 @@ impl ServingPools {
         self.lock().config.clone()
     }
 
+    /// `[server]` of a configuration as this process can serve it: its connections are as at the start.
+    pub(super) fn server_of(&self, config: &Config) -> ServerConfig {
+        ServerConfig {
+            connections_max: self.lock().server.connections_max,
+            ..config.server.clone()
+        }
+    }
+
+    /// How long the end waits for requests.
+    pub(super) fn drain_timeout(&self) -> Duration {
+        self.lock().server.drain_timeout()
+    }
+
+    /// How long requests are served after readiness has fallen.
+    pub(super) fn drain_delay(&self) -> Duration {
+        self.lock().server.limits().drain_delay
+    }
+
     pub(super) fn all(&self) -> Vec<Arc<RunningPool>> {
         self.lock().pools.clone()
     }
@@ -112,7 +134,8 @@ impl ServingPools {
         config: Config,
         pools: Vec<Arc<RunningPool>>,
     ) -> Result<Retired, OutputsError> {
-        let backend = backend(&pools, &self.server, self.registry(), &self.additions)?;
+        let server = self.server_of(&config);
+        let backend = backend(&pools, &server, self.registry(), &self.additions)?;
         let before = self.all();
         let is_among = |pool: &Arc<RunningPool>, others: &[Arc<RunningPool>]| {
             others.iter().any(|other| Arc::ptr_eq(pool, other))
@@ -133,7 +156,7 @@ impl ServingPools {
                 pool.unload_as(earlier);
             }
         }
-        let replaced = self.backends.replace(Arc::new(backend));
+        let replaced = self.backends.replace(Arc::new(backend), server.limits());
         self.admin
             .store(Arc::new(pools.iter().map(|pool| pool.admin()).collect()));
         retired.iter().for_each(|pool| pool.end_preparing());
@@ -142,11 +165,16 @@ impl ServingPools {
                 tracing::error!(%error, "no artifacts are prepared; serving goes on");
             }
         }
-        *self.lock() = State { config, pools };
+        let drain_timeout = server.drain_timeout();
+        *self.lock() = State {
+            config,
+            server,
+            pools,
+        };
         Ok(Retired {
             backend: replaced,
             pools: retired,
-            drain_timeout: self.server.drain_timeout(),
+            drain_timeout,
         })
     }
 

@@ -38,8 +38,8 @@ pub(super) struct SelectionArgs {
     /// Profile with the latencies, of any machine
     #[arg(long, value_name = "FILE")]
     profile: PathBuf,
-    /// Configuration whose first pool is used, if the profile brings no apps [default: the shipped
-    /// demo configuration]
+    /// Configuration whose first pool is used, if the profile brings no apps [default: as for
+    /// `serve`]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Deadline of requests from their arrival [default: each app's SLO]

@@ -62,7 +62,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) profile: PathBuf,
     /// Configuration whose first pool is simulated [default: the apps that an imported profile
-    /// brings, otherwise the shipped demo configuration]
+    /// brings, otherwise as for `serve`]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// Folder of models; overrides every app's zoo

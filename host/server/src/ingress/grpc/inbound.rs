@@ -90,7 +90,7 @@ impl Inbound {
                         frame = self.body.frame() => frame,
                         () = sleep_until(arriving.look_at.into()) => {
                             let received = self.first.len() + self.joined.len();
-                            let next = next_look(arriving.since, received, limits)?;
+                            let next = next_look(arriving.since, received, &limits)?;
                             arriving.look_at = arriving.since + next;
                             continue;
                         }

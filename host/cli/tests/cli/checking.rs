@@ -1,0 +1,149 @@
+//! `switchyard serve --check`, and the configuration that a command finds.
+
+use std::fs;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use tempfile::TempDir;
+
+use super::binary::{Ran, command, root};
+
+/// A configuration of one shipped app and policy.
+const GOOD: &str = r#"[server]
+http = "127.0.0.1:0"
+admin = "127.0.0.1:0"
+
+[[app]]
+name = "heart"
+variants = ["cnn-small"]
+
+[[worker]]
+name = "cpu"
+
+[[pool]]
+name = "main"
+apps = ["heart"]
+workers = ["cpu"]
+policy = "fcfs"
+"#;
+
+/// Runs `serve` in a folder, with more arguments and variables.
+fn serve(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+    let output = command()
+        .current_dir(folder)
+        .env("HOME", folder)
+        .env_remove("XDG_CONFIG_HOME")
+        .envs(variables.iter().copied())
+        .arg("serve")
+        .args(arguments)
+        .output()
+        .unwrap();
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn folder(text: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("policies")).unwrap();
+    fs::write(folder.path().join("switchyard.toml"), text).unwrap();
+    folder
+}
+
+/// The output without what differs between machines and runs.
+fn shown(text: &str, folder: &Path) -> String {
+    let text = text.replace(&folder.display().to_string(), "DIR");
+    text.replace(&root().display().to_string(), "ROOT")
+}
+
+#[test]
+fn every_mistake_is_printed_in_one_run() {
+    let text = GOOD
+        .replace("[server]", "[server]\nhtpp = 1\nrows_max = 0")
+        .replace("\"cnn-small\"", "\"cnn-smal\"")
+        .replace(
+            "\"fcfs\"",
+            "\"sneakpek\"\nshadow = { policy = \"fcfs\", settings = { x = 1 } }",
+        )
+        .replace("name = \"cpu\"", "name = \"cpu\"\ncores = [5000]")
+        + "[pool.record]\nfile = \"nowhere/main.rec\"\n";
+    let folder = folder(&text);
+    let ran = serve(folder.path(), &["--check"], &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "");
+    let said = shown(&ran.stderr, folder.path());
+    let cores = said.find("this process may run on ").unwrap();
+    let end = cores + said[cores..].find('\n').unwrap();
+    let said = said.replacen(&said[cores..end], "this process may run on CORES", 1);
+    assert_snapshot!(said);
+}
+
+/// The settings of a policy are tried too, once the app is right.
+#[test]
+fn wrong_settings_of_a_policy_are_named() {
+    let text = GOOD.replace(
+        "\"fcfs\"",
+        "\"fcfs\"\nsettings = { variants = { haert = \"x\" } }",
+    );
+    let folder = folder(&text);
+    let ran = serve(folder.path(), &["--check"], &[]);
+    assert_eq!(ran.code, Some(2));
+    let start = "error: 1 mistake\nswitchyard.toml:17: pool[0].settings: ";
+    assert!(ran.stderr.starts_with(start), "{}", ran.stderr);
+    assert!(ran.stderr.contains("haert"), "{}", ran.stderr);
+}
+
+/// Zoo and policy come from the repository that the program was built in.
+#[test]
+fn without_a_mistake_a_summary_is_printed_and_nothing_is_written() {
+    let folder = folder(GOOD);
+    let variables = [("SWITCHYARD_SERVER__ADMIN", "127.0.0.1:9")];
+    let ran = serve(
+        folder.path(),
+        &["--check", "--http", "127.0.0.1:8"],
+        &variables,
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let said = shown(&ran.stdout, folder.path());
+    assert_snapshot!(said);
+    let left = fs::read_dir(folder.path().join("policies")).unwrap();
+    assert_eq!(left.count(), 0);
+    assert!(!folder.path().join("profiles").exists());
+}
+
+#[test]
+fn the_users_configuration_is_found_where_the_folder_has_none() {
+    let home = TempDir::new().unwrap();
+    let own = home.path().join(".config/switchyard");
+    fs::create_dir_all(own.join("policies")).unwrap();
+    fs::write(own.join("switchyard.toml"), GOOD).unwrap();
+    let ran = serve(home.path(), &["--check"], &[]);
+    let file = own.join("switchyard.toml");
+    let start = format!("{}: no mistake\n", file.display());
+    assert!(
+        ran.stdout.starts_with(&start),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+}
+
+#[test]
+fn an_option_or_a_variable_at_fault_is_named() {
+    let folder = folder(GOOD);
+    let variables = [("SWITCHYARD_SERVER__THREADS", "many")];
+    let ran = serve(
+        folder.path(),
+        &["--check", "--admin", "0.0.0.0:1"],
+        &variables,
+    );
+    assert_eq!(ran.code, Some(2));
+    for mistake in [
+        "\nSWITCHYARD_SERVER__THREADS: server.threads: many, must be an integer, at least 0\n",
+        "\n--admin: server.admin: 0.0.0.0:1, must be a loopback address\n",
+    ] {
+        assert!(ran.stderr.contains(mistake), "{}", ran.stderr);
+    }
+}
