@@ -140,14 +140,14 @@ mod tests {
     fn weights_are_copied_next_to_the_component() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("weights"), folder.path().join("to/name"));
-        weights(&from, &to).unwrap();
+        super::folder(&from, &to).unwrap();
         assert!(!to.exists(), "a policy without weights has no folder");
         fs::create_dir_all(from.join("image")).unwrap();
         fs::write(from.join("a.safetensors"), b"one").unwrap();
         fs::write(from.join("image/b.safetensors"), b"two").unwrap();
         fs::create_dir_all(&to).unwrap();
         fs::write(to.join("own.safetensors"), b"three").unwrap();
-        weights(&from, &to).unwrap();
+        super::folder(&from, &to).unwrap();
         for (file, bytes) in [
             ("a.safetensors", b"one".as_slice()),
             ("image/b.safetensors", b"two"),
