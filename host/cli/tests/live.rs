@@ -28,6 +28,7 @@ mod live {
     pub(crate) mod test_bed;
     pub(crate) mod zoo_server;
 
+    mod allowed;
     mod canaries;
     mod changes;
     mod conservation;

@@ -4,6 +4,7 @@
 //! tell it from a native one. In data order:
 //! - [`files`]: files that changed are reported once they hold still; [`watcher`]: those of the
 //!   policies in a directory
+//! - `allow`: the list of components that may be loaded
 //! - [`loader`]: reads and compiles a policy, or finds its compiled code in the `cache`;
 //!   describes it, configures it with its [`settings`], and tries it on recorded windows
 //! - `registry`: picks the module of a component's contract version, `v0_1` or `v0_2`
@@ -33,6 +34,7 @@ pub mod ticker;
 pub mod trial;
 pub mod watcher;
 
+mod allow;
 mod artifacts;
 mod budget;
 mod cache;

@@ -3,6 +3,7 @@
 mod compile_log;
 mod error;
 
+pub use crate::allow::NotAllowed;
 pub use error::{LoadCause, LoadError, LoadPhase};
 
 use std::io::Cursor;
@@ -16,6 +17,7 @@ use switchyard_core::policy::Policy;
 use switchyard_core::window::Window;
 use wasmtime::component::Component;
 
+use crate::allow::AllowList;
 use crate::artifacts::Artifacts;
 use crate::cache::CodeCache;
 use crate::compiler::{CompileError, LoadStop};
@@ -35,6 +37,7 @@ use crate::wasm_shape::{WasmShape, shape_of};
 pub struct Loader {
     engine: PolicyEngine,
     cache: Option<CodeCache>,
+    allow: Option<AllowList>,
     limits: Limits,
     seed: u64,
     stop: LoadStop,
@@ -110,9 +113,20 @@ impl Loader {
         Self {
             engine,
             cache: options.cache_dir.map(CodeCache::new),
+            allow: None,
             limits: options.limits,
             seed: options.seed,
             stop: LoadStop::default(),
+        }
+    }
+
+    /// Refuses components whose SHA-256 is not in this file, which is read for each load. Its lines are
+    /// those of `sha256sum`.
+    #[must_use]
+    pub fn with_allow_list(self, file: Option<PathBuf>) -> Self {
+        Self {
+            allow: file.map(AllowList::new),
+            ..self
         }
     }
 
@@ -163,6 +177,11 @@ impl Loader {
     ) -> Result<Loaded, LoadError> {
         let file = version.file.clone();
         let mut steps = LoadSteps::begin(&file);
+        if let Some(allow) = &self.allow {
+            allow
+                .check(&file, &version.bytes)
+                .map_err(|e| steps.fail(LoadPhase::Allow, e))?;
+        }
         let (component, cached) = self
             .compile(&version)
             .map_err(|e| steps.fail(LoadPhase::Compile, e))?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use switchyard_core::policy::PolicyFault;
 
+use crate::allow::NotAllowed;
 use crate::files::FileError;
 use crate::registry::ContractError;
 use crate::settings::SettingsError;
@@ -29,6 +30,8 @@ pub enum LoadPhase {
     Read,
     /// Read its settings.
     Settings,
+    /// Look its hash up in the list of allowed components.
+    Allow,
     /// Compile it.
     Compile,
     /// Match it with a contract version.
@@ -47,6 +50,9 @@ pub enum LoadCause {
     /// The file cannot be read.
     #[error("{0}")]
     File(#[from] FileError),
+    /// The component is not allowed.
+    #[error("{0}")]
+    NotAllowed(#[from] NotAllowed),
     /// The component takes too long to compile.
     #[error("{0}; raise policies.compile_timeout_s, or build a smaller component")]
     CompileTime(String),
@@ -131,6 +137,7 @@ impl LoadPhase {
         match self {
             Self::Read => "read",
             Self::Settings => "settings",
+            Self::Allow => "allow",
             Self::Compile => "compile",
             Self::Contract => "contract",
             Self::Describe => "describe",

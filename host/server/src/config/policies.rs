@@ -18,6 +18,11 @@ pub struct PoliciesConfig {
     ///
     /// Path; default none: each process compiles anew; example `"/var/cache/switchyard"`.
     pub cache: Option<PathBuf>,
+    /// List of the components that may serve: lines of `sha256sum`. It is read for each load, shadows and
+    /// rollbacks too; another component is refused. Settings and artifacts are not covered.
+    ///
+    /// Path; default none: any component; example `"/etc/switchyard/policies.sha256"`.
+    pub allow: Option<PathBuf>,
     /// Longest time to compile a policy. A policy that takes longer is refused.
     ///
     /// Integer, s, 1 to 3600; default `120`; example `30`.
@@ -52,6 +57,7 @@ impl Default for PoliciesConfig {
         Self {
             dir: PathBuf::from("policies"),
             cache: None,
+            allow: None,
             compile_timeout_s: 120,
             history: 8,
             required: true,

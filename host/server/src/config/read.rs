@@ -52,10 +52,12 @@ impl Config {
                 record.file = folder.join(&record.file);
             }
         }
-        let PoliciesConfig { dir, cache, .. } = &mut self.policies;
+        let PoliciesConfig {
+            dir, cache, allow, ..
+        } = &mut self.policies;
         *dir = folder.join(&*dir);
-        if let Some(cache) = cache {
-            *cache = folder.join(&*cache);
+        for path in [cache, allow].into_iter().flatten() {
+            *path = folder.join(&*path);
         }
         let ProfileConfig { file, dir, .. } = &mut self.profile;
         *dir = folder.join(&*dir);

@@ -92,7 +92,8 @@ pub(super) fn inspect(findings: &mut Findings<'_>) -> Vec<Inspected> {
                 limits: pool.limits(),
                 seed: pool.seed,
             },
-        );
+        )
+        .with_allow_list(config.policies.allow.clone());
         let at = |field: &str| format!("pool[{i}].{field}");
         let named = Named {
             field: at("policy"),

@@ -146,7 +146,7 @@ impl PoolStarter {
             limits: pool.limits(),
             seed: pool.seed,
         };
-        Loader::new(self.engine.clone(), options)
+        Loader::new(self.engine.clone(), options).with_allow_list(config.policies.allow.clone())
     }
 
     /// The place of the pool's shadow, with the one that is configured.
