@@ -36,10 +36,10 @@ pub(super) fn first(server: &mut Command, http: SocketAddr, began: Instant) -> R
         if let Some(status) = child.try_wait()? {
             bail!("the server ended before an answer: {status}");
         }
-        if let Some(text) = ask(http) {
-            if text.starts_with("HTTP/1.1 200") && text.contains("\"label\"") {
-                break began.elapsed();
-            }
+        let is_answer =
+            |text: String| text.starts_with("HTTP/1.1 200") && text.contains("\"label\"");
+        if ask(http).is_some_and(is_answer) {
+            break began.elapsed();
         }
         if began.elapsed() > LIMIT {
             end(&mut child)?;

@@ -36,7 +36,7 @@ pub enum AssemblyError {
         error: Box<ModelError>,
     },
     /// The zoo has no such variant.
-    #[error("{origin}: {field}: `{variant}`, not in {folder}, which has: {known}{hint}")]
+    #[error("{origin}: {field}: `{variant}`, not in {choice}")]
     Variant {
         /// Where the variant is named.
         origin: Origin,
@@ -44,12 +44,8 @@ pub enum AssemblyError {
         field: String,
         /// The name.
         variant: String,
-        /// The folder of its app.
-        folder: String,
-        /// The variants of the app.
-        known: String,
-        /// The closest of them, in words.
-        hint: String,
+        /// The folder of its app, the variants in it and the closest of them, in words.
+        choice: String,
     },
     /// A card of the zoo cannot be served as configured.
     #[error("{origin}: {error}")]

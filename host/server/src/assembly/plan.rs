@@ -271,9 +271,12 @@ fn unknown_variants(
                 origin: config.written.origin(&field),
                 field,
                 variant: name.clone(),
-                folder: found.dir.display().to_string(),
-                known: known.join(", "),
-                hint: hint(name, &known),
+                choice: format!(
+                    "{}, which has: {}{}",
+                    found.dir.display(),
+                    known.join(", "),
+                    hint(name, &known)
+                ),
             }
         })
         .collect()
