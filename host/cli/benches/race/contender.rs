@@ -98,7 +98,9 @@ cache = "{folder}/compiled"
 dir = "{folder}/profiles"
 "#,
         zoo = folder.join("zoo").display(),
-        policy = options.component.map_or("none", |(policy, _)| policy),
+        policy = options
+            .component
+            .map_or("edf-fallback", |(policy, _)| policy),
         pool = options.pool,
         dir = policies.display(),
         folder = folder.display(),

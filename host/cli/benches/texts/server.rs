@@ -41,7 +41,7 @@ memory_mb = 1024
 name = "main"
 apps = ["{APP}"]
 workers = ["cpu"]
-policy = "none"
+policy = "edf-fallback"
 [policies]
 dir = "{folder}/policies"
 cache = "{folder}/compiled"

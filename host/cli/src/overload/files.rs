@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
+use switchyard_core::policy::FALLBACK_NAME;
 use tempfile::TempDir;
 use toml::{Table, Value};
 
@@ -21,7 +22,7 @@ pub(super) const SLO_MS: u64 = 50;
 /// Deadlines of requests, relative to the SLO: 20 to 500 ms, in equal shares.
 pub(super) const DEADLINES: [f64; 4] = [0.4, 1.0, 3.0, 10.0];
 
-/// The native fallback: a pool whose policy never comes.
+/// The native fallback.
 pub(super) const FALLBACK: &str = "edf";
 
 /// The policy whose tables are made first.
@@ -102,7 +103,7 @@ impl Files {
             ("name", "main".into()),
             ("apps", vec![APP].into()),
             ("workers", vec!["cpu"].into()),
-            ("policy", text(&self.component(policy))),
+            ("policy", self.configured(policy)),
         ];
         if policy == RAMSIS {
             let tables = text(&self.tables());
@@ -138,12 +139,19 @@ impl Files {
         }
     }
 
+    /// A policy as a configuration names it.
+    fn configured(&self, policy: &str) -> Value {
+        match policy {
+            FALLBACK => FALLBACK_NAME.into(),
+            _ => self.path(policy).into(),
+        }
+    }
+
     fn path(&self, policy: &str) -> String {
         self.component(policy).to_string_lossy().into_owned()
     }
 
-    /// The component, in a folder with the tables made here. A policy without a file, such as the
-    /// fallback, has one that never comes.
+    /// The component, in a folder with the tables made here.
     pub(super) fn component(&self, policy: &str) -> PathBuf {
         self.live().join(format!("{policy}.wasm"))
     }

@@ -38,6 +38,6 @@ policy = "fcfs"
         "onnxruntime cannot be loaded from {} (field `server.onnxruntime`): no such file",
         library.display()
     );
-    let wanted = format!("{}: app pulse, variant graph: {reason}", file.display());
+    let wanted = format!("{}:7: app pulse, variant graph: {reason}", file.display());
     assert!(ran.stderr.contains(&wanted), "{}\n{wanted}", ran.stderr);
 }
