@@ -23,8 +23,9 @@ pub use shown::check_window;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::Catalog;
 use crate::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
-use crate::time::Time;
+use crate::time::{Micros, Time};
 
 /// Room that a buffer keeps for the next window, in entries: enough for the default
 /// `pending_max`. The history keeps the buffers of many windows.
@@ -97,6 +98,18 @@ pub struct Lane {
     pub max_batch: u32,
     /// Requests that may wait; one more is rejected.
     pub capacity: u32,
+}
+
+// === impl Dispatch ===
+
+impl Dispatch {
+    /// Profiled latency on its worker; none if there is no such worker or batch.
+    pub fn profiled(&self, catalog: &Catalog) -> Option<Micros> {
+        let kind = catalog.worker(self.worker)?.kind;
+        let (from, to) = (self.from_stage, self.to_stage);
+        let profile = &catalog.profile;
+        profile.latency(kind, self.variant, from, to, self.exit, self.size)
+    }
 }
 
 // === impl Plan ===

@@ -66,7 +66,7 @@ fn shipped(bundle: Option<&Bundle>, overrides: &Overrides) -> Draft {
         for app in &mut config.apps {
             app.zoo.clone_from(&bundle.zoo);
         }
-        // What a server writes does not belong into the installation.
+        // The files that a server writes do not belong into the installation.
         let own = cache_folder().join("switchyard");
         config.policies.dir = own.join("policies");
         config.policies.cache = Some(own.join("compiled"));

@@ -52,7 +52,7 @@ fn folder(text: &str) -> TempDir {
     folder
 }
 
-/// The output without what differs between machines and runs.
+/// The output without the parts that differ between machines and runs.
 fn shown(text: &str, folder: &Path) -> String {
     let text = text.replace(&folder.display().to_string(), "DIR");
     text.replace(&root().display().to_string(), "ROOT")

@@ -21,6 +21,9 @@ use crate::request::{Outcome, Request};
 use crate::time::{Micros, Time};
 use crate::window::{Window, Workers};
 
+/// Longest time between two reports while nothing is decided: a report costs more than a window.
+const REPORT_EVERY: Micros = Micros::from_millis(50);
+
 /// Shortest wait for the requests of a round that is over.
 const PATIENCE_MIN: Micros = Micros::from_millis(1_000);
 
@@ -70,6 +73,8 @@ pub struct Canary {
     workers: Workers,
     merge: Merge,
     verdict: Option<Verdict>,
+    /// When the next report is due.
+    report_at: Time,
     watch: CanaryWatch,
 }
 
@@ -101,6 +106,7 @@ impl Canary {
             workers: Workers::default(),
             merge: Merge::default(),
             verdict: None,
+            report_at: Time::ZERO,
             watch: watch.clone(),
         };
         canary.publish(Micros::ZERO);
@@ -185,7 +191,10 @@ impl Canary {
             };
             slots.end(now, winner);
         }
-        self.publish(ran_for);
+        if self.verdict.is_some() || now >= self.report_at {
+            self.report_at = now + REPORT_EVERY;
+            self.publish(ran_for);
+        }
     }
 
     fn publish(&self, ran_for: Micros) {

@@ -1,8 +1,8 @@
 //! The plans of the members as one plan.
 
 use crate::catalog::Catalog;
-use crate::plan::{Dispatch, Plan};
-use crate::time::{Micros, Time};
+use crate::plan::Plan;
+use crate::time::Time;
 use crate::window::{IDLE, Workers};
 
 /// The three lists that reasons number through.
@@ -63,7 +63,7 @@ impl Merge {
 pub(super) fn occupy(workers: &mut Workers, now: Time, plan: &Plan, catalog: &Catalog) {
     for dispatch in &plan.dispatches {
         let at = dispatch.worker.index();
-        let expected = expected(dispatch, catalog);
+        let expected = dispatch.profiled(catalog).unwrap_or_default();
         let is_idle = workers.running_variant[at] == IDLE && workers.queued[at] == 0;
         if is_idle {
             workers.running_variant[at] = dispatch.variant.0;
@@ -77,19 +77,4 @@ pub(super) fn occupy(workers: &mut Workers, now: Time, plan: &Plan, catalog: &Ca
             workers.parked[at] += dispatch.size;
         }
     }
-}
-
-fn expected(dispatch: &Dispatch, catalog: &Catalog) -> Micros {
-    let kind = catalog.worker(dispatch.worker).map(|worker| worker.kind);
-    let latency = kind.and_then(|kind| {
-        catalog.profile.latency(
-            kind,
-            dispatch.variant,
-            dispatch.from_stage,
-            dispatch.to_stage,
-            dispatch.exit,
-            dispatch.size,
-        )
-    });
-    latency.unwrap_or_default()
 }

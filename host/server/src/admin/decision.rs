@@ -196,18 +196,6 @@ fn dispatch_json(
     let exit = dispatch
         .exit
         .map(|exit| exit_name(catalog, dispatch.variant, exit));
-    // The row of the profile that the policy planned with.
-    let kind = catalog.worker(dispatch.worker).map(|worker| worker.kind);
-    let expected = kind.and_then(|kind| {
-        catalog.profile.latency(
-            kind,
-            dispatch.variant,
-            dispatch.from_stage,
-            dispatch.to_stage,
-            dispatch.exit,
-            dispatch.size,
-        )
-    });
     json!({
         "worker": worker_name(catalog, dispatch.worker),
         "variant": variant_name(catalog, dispatch.variant),
@@ -215,7 +203,8 @@ fn dispatch_json(
         "stages": [dispatch.from_stage, dispatch.to_stage],
         "place": (dispatch.place != END).then_some(dispatch.place),
         "requests": ids(members),
-        "profiled_us": expected.map(|latency| latency.0),
+        // The row of the profile that the policy planned with.
+        "profiled_us": dispatch.profiled(catalog).map(|latency| latency.0),
         "reason": reason.map(|text| Why::of(text).json()),
     })
 }

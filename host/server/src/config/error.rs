@@ -130,7 +130,7 @@ fn is_about_value(message: &str, value: &str) -> bool {
 /// Sections that are lists.
 const SECTIONS: [&str; 3] = ["app", "worker", "pool"];
 
-/// What serde says of an address.
+/// Serde's words about an address.
 const ADDRESS: &str = "invalid socket address syntax";
 
 /// A type of Rust for readers who know TOML.

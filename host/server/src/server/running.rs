@@ -208,7 +208,7 @@ impl RunningPool {
         self.policies().status().active.is_some()
     }
 
-    /// What a start that requires a policy does next; `None`: the policy serves, or the start is
+    /// The next step of a start that requires a policy; `None`: the policy serves, or the start is
     /// cancelled.
     fn untried(&self, bundled: Option<&Path>, cancel: &Cancel) -> Option<Untried> {
         let status = self.policies().status();
