@@ -11,6 +11,7 @@
 //! In data order:
 //! - `slots`: the member on duty
 //! - `split`: a window's part for one member; `merge`: the members' plans as one
+//! - `routing`: the routes of the member on duty
 //! - `member`: one policy with its trigger and its faults
 //! - `tally`: the worth of each round's answers; `test`: their differences; `rule`: the verdict
 //! - `report`: all of it, for the driver
@@ -20,6 +21,7 @@ mod composite;
 mod member;
 mod merge;
 mod report;
+mod routing;
 mod rule;
 mod slots;
 mod split;

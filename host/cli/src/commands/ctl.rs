@@ -91,8 +91,7 @@ enum CtlCommand {
   switchyard ctl canary next --token operator.token
   switchyard ctl canary next --share 25% --promote-if not-worse --within 1h --token operator.token
 
-`ctl status` shows its findings. `ctl promote` and `ctl rollback` end it. A candidate that routes arrivals
-cannot be compared: it is rolled back.")]
+`ctl status` shows its findings. `ctl promote` and `ctl rollback` end it.")]
     Canary(CanaryArgs),
     /// Ask a candidate about the same windows, and compare its plans, which are not carried out
     #[command(after_help = "Examples:

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::member::MemberPolicy;
 use super::merge::{Merge, occupy};
 use super::report::{CanaryReport, CanaryWatch, MemberReport};
+use super::routing::MemberRoutes;
 use super::rule::{CanaryRule, Verdict, Why};
 use super::slots::{Member, Slots};
 use super::split::Split;
@@ -15,7 +16,7 @@ use crate::catalog::Catalog;
 use crate::ids::RequestId;
 use crate::plan::Plan;
 use crate::policy::{
-    Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault, Triggers, WindowFields,
+    Description, EarliestDeadlineFirst, Policy, PolicyFault, Triggers, WindowFields,
 };
 use crate::request::{Outcome, Request};
 use crate::time::{Micros, Time};
@@ -72,6 +73,7 @@ pub struct Canary {
     split: Split,
     workers: Workers,
     merge: Merge,
+    routes: MemberRoutes,
     verdict: Option<Verdict>,
     /// When the next report is due.
     report_at: Time,
@@ -105,6 +107,7 @@ impl Canary {
             split: Split::default(),
             workers: Workers::default(),
             merge: Merge::default(),
+            routes: MemberRoutes::default(),
             verdict: None,
             report_at: Time::ZERO,
             watch: watch.clone(),
@@ -155,16 +158,7 @@ impl Canary {
             // Cannot fail, and its plan keeps the rules.
             let _ = self.rescue.schedule(&split.part, &mut of_member.plan);
         }
-        if !of_member.plan.routes.is_empty() {
-            if member == Member::Serving {
-                return Err(PolicyFault::new(
-                    FaultKind::Refused,
-                    Why::Routes.to_string(),
-                ));
-            }
-            of_member.plan.routes.clear();
-            self.verdict.get_or_insert(Verdict::RollBack(Why::Routes));
-        }
+        self.routes.learn(member, &mut of_member.plan.routes);
         occupy(workers, whole.now, &of_member.plan, catalog);
         self.merge.add(&mut of_member.plan, plan);
         Ok(())
@@ -231,15 +225,17 @@ impl Canary {
         }
     }
 
-    /// The next time at which a member wants a window, or a round can be closed.
-    fn next_time(&self) -> Option<Time> {
+    /// The next time at which a member wants a window, the routes of another one come in force, or a
+    /// round can be closed.
+    fn next_time(&self, now: Time) -> Option<Time> {
         let (began, slots) = self.slots.as_ref()?;
         let close = self.tally.next_close(|round| slots.end_of(round));
         let over = *began + self.rule.within;
         let judge = close.into_iter().chain([over]);
         let judge = judge.filter(|_| self.verdict.is_none());
         let members = self.members.iter().filter_map(MemberPolicy::next_time);
-        members.chain(judge).min()
+        let change = slots.next_change(now).filter(|_| self.routes.any());
+        members.chain(judge).chain(change).min()
     }
 }
 
@@ -250,6 +246,7 @@ impl Policy for Canary {
 
     fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
         self.catalog = Arc::new(catalog.clone());
+        self.routes.forget();
         let _ = self.rescue.configure(catalog);
         self.member(Member::Serving).policy().configure(catalog)?;
         for member in [Member::Baseline, Member::Candidate] {
@@ -278,7 +275,10 @@ impl Policy for Canary {
         let asked = (order.into_iter()).try_for_each(|member| self.ask(member, window, plan));
         self.merge.finish(plan);
         self.ended.clear();
-        plan.wake = self.next_time();
+        if let Some((_, slots)) = &mut self.slots {
+            self.routes.put_in_force(slots.on_duty(now), plan);
+        }
+        plan.wake = self.next_time(now);
         asked
     }
 
@@ -300,7 +300,8 @@ impl Policy for Canary {
         let Some((_, slots)) = self.slots.as_mut().filter(|_| request.pinned.is_none()) else {
             return;
         };
-        let member = slots.on_duty(request.arrival);
+        let member = self.routes.in_force();
+        let member = member.unwrap_or_else(|| slots.on_duty(request.arrival));
         self.owners.insert(request.id, member);
         self.tally.arrived(member, slots.round_of(request.arrival));
     }

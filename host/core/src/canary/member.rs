@@ -69,7 +69,7 @@ impl MemberPolicy {
         let because = self.trigger.take(description, idle)?;
         // Without anything of its own in the pool there is nothing to decide.
         let is_empty = idle && part.placed.id.is_empty();
-        (!is_empty || because.periodic).then_some(because)
+        (!is_empty || because.periodic || because.changed).then_some(because)
     }
 
     /// Asks it about its part of a window, and checks its plan against that.

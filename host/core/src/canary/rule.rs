@@ -60,8 +60,6 @@ pub enum Why {
     Worse,
     /// It faulted too often.
     Faults,
-    /// It routes arrivals, which no share of the requests can be given to.
-    Routes,
     /// The time is over without a difference.
     Undecided,
     /// An operator's order.
@@ -141,7 +139,6 @@ impl fmt::Display for Why {
             Self::NotWorse => "not worse",
             Self::Worse => "worse",
             Self::Faults => "faults",
-            Self::Routes => "it routes arrivals: a canary judges plans of windows",
             Self::Undecided => "no difference within its time",
             Self::Ordered => "ordered",
         })

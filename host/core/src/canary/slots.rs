@@ -117,6 +117,26 @@ impl Slots {
         }
     }
 
+    /// When another member may come on duty.
+    pub(super) fn next_change(&self, now: Time) -> Option<Time> {
+        if self.ended.is_some() {
+            return None;
+        }
+        let number = self.round_of(now);
+        let round = self.draw(number);
+        let begin = self.end_of(number).0 - self.round.0;
+        let [baseline, candidate] = [round.baseline, round.candidate].map(|from| from.0);
+        let edges = [
+            baseline,
+            baseline + self.slot.0,
+            candidate,
+            candidate + self.slot.0,
+        ];
+        let edges = edges.into_iter().map(|edge| Time(begin + edge));
+        let edges = edges.chain([self.end_of(number)]);
+        edges.filter(|edge| *edge > now).min()
+    }
+
     /// Two places without overlap, and a coin for the order.
     fn draw(&self, number: u64) -> Round {
         let mut random = Pcg64::seed_from_u64(self.seed ^ number.wrapping_mul(ODD));
@@ -175,6 +195,23 @@ mod tests {
         let firsts = (0..rounds).map(first);
         let candidates = firsts.filter(|member| *member == Member::Candidate).count();
         assert!((430..570).contains(&candidates), "{candidates}");
+    }
+
+    #[test]
+    fn the_member_changes_only_at_the_named_times() {
+        let mut slots = Slots::new(5, SLOT, 0.2, Time(3_000));
+        let mut now = Time(3_000);
+        while now < Time(2_000_000) {
+            let next = slots.next_change(now).expect("it has not ended");
+            assert!(next > now);
+            let member = slots.on_duty(now);
+            for at in [now.0, now.0.midpoint(next.0), next.0 - 1] {
+                assert_eq!(slots.on_duty(Time(at)), member, "{at}");
+            }
+            now = next;
+        }
+        slots.end(now, Member::Candidate);
+        assert_eq!(slots.next_change(now), None);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use switchyard_core::canary::{Canary, CanaryParts, CanaryReport, CanaryRule, CanaryWatch};
 use switchyard_core::canary::{Member, PromoteIf, Verdict, Why};
 use switchyard_core::catalog::{Catalog, Late};
-use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
-use switchyard_core::plan::{Dispatch, Plan};
+use switchyard_core::ids::{AppId, ExitId, RequestId, VariantId, WorkerId};
+use switchyard_core::plan::{Dispatch, Lane, Plan, Route};
 use switchyard_core::policy::{Description, FaultKind, Policy, PolicyFault, Triggers};
 use switchyard_core::profile::Profile;
 use switchyard_core::time::Micros;
@@ -62,6 +62,8 @@ struct Fixed {
     variant: VariantId,
     /// It faults in every window whose number this divides.
     faults_every: Option<u64>,
+    /// It gives arrivals to all workers alike, without windows.
+    routes: bool,
 }
 
 impl Fixed {
@@ -79,6 +81,23 @@ impl Fixed {
             },
             variant: VariantId(variant),
             faults_every: None,
+            routes: false,
+        }
+    }
+
+    fn route(&self, workers: usize) -> Route {
+        let lane = |worker| Lane {
+            worker: WorkerId(worker),
+            variant: self.variant,
+            exit: ExitId(0),
+            weight: 1.0 / workers as f64,
+            min_batch: 1,
+            max_batch: 8,
+            capacity: 1_024,
+        };
+        Route {
+            app: AppId(0),
+            lanes: (0..workers as u32).map(lane).collect(),
         }
     }
 }
@@ -98,6 +117,10 @@ impl Policy for Fixed {
             .is_some_and(|every| window.id.is_multiple_of(every))
         {
             return Err(PolicyFault::new(FaultKind::Trap, "as told"));
+        }
+        if self.routes && (window.because.changed || window.because.periodic) {
+            plan.routes
+                .push(self.route(window.workers.running_variant.len()));
         }
         let mut waiting = window.requests.id.iter().map(|&id| RequestId(id));
         for (at, &running) in window.workers.running_variant.iter().enumerate() {
@@ -131,12 +154,28 @@ fn canary(
     rule: CanaryRule,
     candidate: fn() -> Fixed,
 ) -> CanaryReport {
+    canary_of(
+        [|| Fixed::new("old", 0), candidate],
+        scenario,
+        seed,
+        share,
+        rule,
+    )
+}
+
+fn canary_of(
+    [serving, candidate]: [fn() -> Fixed; 2],
+    scenario: &Scenario,
+    seed: u64,
+    share: f64,
+    rule: CanaryRule,
+) -> CanaryReport {
     let watch: Arc<Mutex<Option<CanaryWatch>>> = Arc::default();
     let told = Arc::clone(&watch);
     let make = move |catalog: &Catalog| {
         let (canary, watch) = Canary::new(CanaryParts {
-            serving: Box::new(Fixed::new("old", 0)),
-            baseline: Box::new(Fixed::new("old", 0)),
+            serving: Box::new(serving()),
+            baseline: Box::new(serving()),
             candidate: Box::new(candidate()),
             catalog: Arc::new(catalog.clone()),
             share,
@@ -255,4 +294,49 @@ fn members_get_their_shares_and_the_time_is_bounded() {
     let all = serving + baseline + candidate;
     assert!((baseline / all - 0.1).abs() < 0.01, "{baseline} of {all}");
     assert!((candidate / all - 0.1).abs() < 0.01, "{candidate} of {all}");
+}
+
+fn router(variant: u32) -> Fixed {
+    let mut router = Fixed {
+        routes: true,
+        ..Fixed::new("router", variant)
+    };
+    // Its routes are lost with a catalog.
+    router.description.every = Some(Micros::from_millis(500));
+    router.description.when_empty = true;
+    router
+}
+
+/// A route gives out arrivals without a window: those of the member on duty are in force.
+#[test]
+fn routers_are_compared_as_planners_are() {
+    let pairs: [[fn() -> Fixed; 2]; 3] = [
+        [|| router(0), || router(1)],
+        [|| router(0), || Fixed::new("planner", 1)],
+        [|| Fixed::new("planner", 0), || router(1)],
+    ];
+    let scenario = spread(30, 4, "poisson:3000");
+    for (at, pair) in pairs.into_iter().enumerate() {
+        let report = canary_of(pair, &scenario, 1, 0.3, CanaryRule::default());
+        let verdict = Some(Verdict::RollBack(Why::Worse));
+        assert_eq!(report.verdict, verdict, "{at}: {report:?}");
+        for member in [Member::Baseline, Member::Candidate] {
+            let quality = report.member(member).quality.unwrap();
+            let own = QUALITIES[usize::from(member == Member::Candidate)];
+            assert!((quality - own).abs() < 0.002, "{at}: {report:?}");
+        }
+    }
+}
+
+#[test]
+fn equal_routers_are_neither_worse_nor_better() {
+    let trial = |seed| {
+        let scenario = spread(8, 1, "poisson:700");
+        let routers: [fn() -> Fixed; 2] = [|| router(0), || router(0)];
+        let report = canary_of(routers, &scenario, seed, 0.5, CanaryRule::default());
+        assert!(report.pairs > 180 || report.verdict.is_some(), "{report:?}");
+        report.verdict.is_some()
+    };
+    let wrong = (0..40).filter(|&seed| trial(seed)).count();
+    assert!(wrong <= 1, "{wrong} of 40");
 }
