@@ -143,6 +143,20 @@ impl CostCurve {
             (None, None) => Cost::ONE,
         }
     }
+
+    /// The least length with at least this cost, or the greatest length of a point; none without points.
+    /// The costs must grow with the lengths.
+    pub fn length_of(&self, cost: Cost) -> Option<u32> {
+        let (mut least, mut greatest) = (self.0.first()?.length, self.0.last()?.length);
+        while least < greatest {
+            let middle = least.midpoint(greatest);
+            match self.of(middle) < cost {
+                true => least = middle + 1,
+                false => greatest = middle,
+            }
+        }
+        Some(least)
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +187,10 @@ mod tests {
             [0.25, 0.25, 1.0, 2.5, 4.0, 4.0]
         );
         assert_eq!(of(40), 0.625);
+        let lengths =
+            [0.1, 0.25, 0.625, 4.0, 9.0].map(|rows| curve.length_of(Cost::from_f64(rows)));
+        assert_eq!(lengths, [16, 16, 40, 128, 128].map(Some));
+        assert_eq!(CostCurve::default().length_of(Cost::ONE), None);
         let falls = CostCurve::new([point(1, 2.0), point(3, 1.0)]);
         assert_eq!(falls.of(2).as_f64(), 1.5);
         assert_eq!(CostCurve::default().of(7), Cost::ONE);

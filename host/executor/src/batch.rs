@@ -290,6 +290,7 @@ mod tests {
             datatype: Datatype::Fp32,
             input_type,
             row_shape: vec![row_len],
+            open: Vec::new(),
         }
     }
 

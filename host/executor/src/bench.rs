@@ -20,7 +20,8 @@ use crate::executor::Executor;
 use crate::job::{Job, JobRow, RowTensors};
 use crate::pool::pool;
 use crate::sample::sample_input;
-use crate::source::{LoadedModel, ModelSource};
+use crate::sizes::{open_values, sizes};
+use crate::source::{InputSpec, LoadedModel, ModelSource};
 use crate::weights::Weights;
 
 /// A kind of worker to measure.
@@ -145,10 +146,14 @@ impl KindBench for CandleKind<'_> {
 
     fn lengths(&mut self, id: VariantId) -> Result<Option<Lengths>, BenchError> {
         let model = &self.loaded(id)?.model;
-        Ok(model
-            .model
-            .tokenizer()
-            .map(|tokenizer| Lengths::up_to(model.model.typical_tokens(), tokenizer.max_tokens())))
+        if let Some(tokenizer) = model.model.tokenizer() {
+            let typical = model.model.typical_tokens();
+            return Ok(Some(Lengths::up_to(typical, tokenizer.max_tokens())));
+        }
+        let of = |inputs: &[InputSpec]| open_values(&filled(inputs, ""));
+        let all: Vec<u32> = sizes(&model.inputs).iter().map(|it| of(it)).collect();
+        let typical = of(&model.inputs);
+        Ok((!all.is_empty()).then_some(Lengths { typical, all }))
     }
 
     fn run_length(
@@ -160,7 +165,7 @@ impl KindBench for CandleKind<'_> {
         let loaded = self.loaded(id)?;
         let mut job = loaded.job(range, 1);
         for row in &mut job.rows {
-            row.input = Some(sample(&loaded.model, length as usize));
+            row.input = Some(sample_of(&loaded.model, length)?);
         }
         Ok(loaded.run(&mut job)?)
     }
@@ -195,9 +200,22 @@ fn sample(model: &LoadedModel, tokens: usize) -> RowTensors {
     let tokenizer = model.model.tokenizer();
     let special = tokenizer.map_or(0, Tokenizer::special_tokens);
     let words = tokens.saturating_sub(special) / tokenizer.map_or(1, Tokenizer::texts);
-    let text = "a ".repeat(words.max(1));
-    let inputs = model.inputs.iter();
-    inputs.map(|spec| sample_input(spec, &text)).collect()
+    filled(&model.inputs, &"a ".repeat(words.max(1)))
+}
+
+fn filled(inputs: &[InputSpec], text: &str) -> RowTensors {
+    inputs.iter().map(|spec| sample_input(spec, text)).collect()
+}
+
+/// Inputs of a request of this length, one of [`KindBench::lengths`].
+fn sample_of(model: &LoadedModel, length: u32) -> Result<RowTensors, BenchError> {
+    if model.model.tokenizer().is_some() {
+        return Ok(sample(model, length as usize));
+    }
+    let rows = sizes(&model.inputs).into_iter();
+    let mut rows = rows.map(|inputs| filled(&inputs, ""));
+    let row = rows.find(|row| open_values(row) == length);
+    row.ok_or_else(|| format!("{}: has no size of {length} values", model.name).into())
 }
 
 // === impl BenchedVariant ===

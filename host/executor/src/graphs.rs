@@ -219,6 +219,7 @@ mod tests {
             datatype: Datatype::Uint8,
             input_type: InputType::Raw(Datatype::Uint8),
             row_shape: vec![1],
+            open: Vec::new(),
         };
         LoadedModel {
             name: "app/variant".to_owned(),

@@ -11,7 +11,7 @@
 //! - [`weights`]: weights that workers share; [`cache`]: the models that one worker holds;
 //!   [`trial`]: the trial of a model before it serves; [`every_exit`]: its answers, for measuring
 //! - `batch`, `stages`, `parked`: assembling a batch, running its stages, activations between them;
-//!   `graphs`: batches of networks that take named tensors
+//!   `graphs`: batches of networks that take named tensors; `sizes`: their requests of different sizes
 //! - [`device`]: the devices that workers compute on; [`memory`]: their memory; [`fault`]: the
 //!   meaning of their errors; `cuda`: NVIDIA's GPUs, in programs that are built for them
 //! - [`mod@bench`]: measuring for `switchyard-profile`; [`allocator`]: the memory that a batch takes;
@@ -46,6 +46,7 @@ pub mod memory;
 mod parked;
 mod pool;
 mod sample;
+mod sizes;
 pub mod source;
 mod stages;
 pub mod synthetic;
@@ -72,7 +73,8 @@ pub use fault::DeviceFault;
 pub use job::{
     BatchOutput, CacheCounts, Finished, InputTensor, InputType, Job, JobRow, Residency, RowTensors,
 };
-pub use source::{InputSpec, LoadedModel, ModelSource};
+pub use sizes::open_values;
+pub use source::{InputSpec, LoadedModel, ModelSource, OpenDimension};
 pub use synthetic::SyntheticExecutor;
 pub use text::TextInput;
 pub use values::{Number, Values};

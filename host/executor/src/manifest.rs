@@ -14,7 +14,7 @@ use thiserror::Error;
 
 pub use crate::choice::{AppChoice, EvidenceChoice, Prior};
 use crate::job::InputType;
-use crate::source::InputSpec;
+use crate::source::{InputSpec, OpenDimension};
 use crate::zoo::{CardContract, ZooEntry, ZooSource};
 
 /// The catalog's apps and variants, and the source that loads the variants.
@@ -278,7 +278,12 @@ fn input_of(card: &TensorCard) -> InputSpec {
             other => InputType::Raw(other),
         },
         row_shape: card.typical_shape(),
+        open: card.open_dimensions().map(open).collect(),
     }
+}
+
+fn open((axis, largest): (usize, usize)) -> OpenDimension {
+    OpenDimension { axis, largest }
 }
 
 /// Positions of the inputs that a variant reads; the zoo has checked their names.

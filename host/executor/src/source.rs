@@ -55,6 +55,17 @@ pub struct InputSpec {
     pub input_type: InputType,
     /// Shape without the batch dimension; a common one if it differs from request to request.
     pub row_shape: Vec<usize>,
+    /// The dimensions that differ from request to request.
+    pub open: Vec<OpenDimension>,
+}
+
+/// A dimension of an input that differs from request to request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenDimension {
+    /// Position in the shape without the batch dimension.
+    pub axis: usize,
+    /// Largest size.
+    pub largest: usize,
 }
 
 // === impl InputSpec ===

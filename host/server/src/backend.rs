@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 pub use self::additions::{AddApp, Additions, NotAdded};
-use self::lengths::TextMeter;
+use self::lengths::LengthMeter;
 pub use self::outputs::OutputsError;
 use self::served::ServedApp;
 use crate::assembly::AppTensors;
@@ -104,7 +104,7 @@ impl PoolBackend {
                     app: AppId(a),
                     variants: ids,
                     slo: app.slo,
-                    texts: TextMeter::of(catalog, AppId(a), &tensors.folders),
+                    lengths: LengthMeter::of(catalog, AppId(a), &tensors.folders),
                     raw: tensors.inputs.iter().map(raw_type).collect(),
                     images: tensors
                         .inputs
@@ -208,7 +208,7 @@ impl PoolBackend {
         let peek = pool.wants_evidence(app.app);
         let rows = inputs::rows(call.inputs, call.rows, peek, &app.raw)
             .map_err(|reason| end::failed(app.name(), &reason))?;
-        let rows = match &app.texts {
+        let rows = match &app.lengths {
             Some(meter) => meter.measure(rows).await?,
             None => rows,
         };

@@ -54,9 +54,11 @@ pub(super) fn run(args: &MeasureArgs) -> Result<(), Failure> {
         print::note(note);
     }
     let data = args.data.display().to_string();
-    // The rows on the app's card are those of all variants, or of the first that is measured.
+    // The rows on the app's card are those of all variants, or of the first that is measured. Rows that a
+    // seed makes stay: `switchyard profile` and evidence are measured on them.
     let is_all = variants.len() == app.variants.len();
-    let on_app = is_all || app.card.validation.samples == 0;
+    let is_made = app.card.validation.seed != 0;
+    let on_app = !is_made && (is_all || app.card.validation.samples == 0);
     for variant in variants {
         let name = &variant.card.name;
         let zoo = Zoo {
@@ -75,11 +77,13 @@ pub(super) fn run(args: &MeasureArgs) -> Result<(), Failure> {
     }
     if !on_app {
         let card = app.dir.join(APP_CARD);
-        print::note(format!(
-            "{}: [validation] stays: `switchyard measure {app_name}` measures all variants on the \
-             same rows",
-            card.display()
-        ));
+        let reason = match is_made {
+            true => "it names the seed of rows that are made".to_owned(),
+            false => {
+                format!("`switchyard measure {app_name}` measures all variants on the same rows")
+            }
+        };
+        print::note(format!("{}: [validation] stays: {reason}", card.display()));
     }
     Ok(())
 }

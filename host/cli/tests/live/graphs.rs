@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use switchyard_profile::{Machine, ProfileFile};
 use tempfile::TempDir;
 
+use super::client::get;
 use super::zoo_server::ZooServer;
 use crate::onnx::{FLOAT, Graph, INT64, Node, OPEN, Value as Port};
 use crate::onnx_zoo::CARD;
@@ -296,4 +298,33 @@ async fn images_are_decoded_and_refused_by_row() {
         (status, &answer["error"]),
         (400, &json!("inputs[0].datatype: expected BYTES, got FP32"))
     );
+}
+
+/// A profile measures a graph at several sizes, and a large request counts as the rows whose time it takes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_costs_what_its_open_dimensions_take() {
+    let zoo = start().await.stop().await;
+    let file = zoo.path().join(Machine::detect().file_name());
+    let mut profile = ProfileFile::load(&file).unwrap();
+    let measured = profile.lengths.iter();
+    let measured: Vec<_> = measured
+        .map(|cell| (cell.length, cell.is_typical))
+        .collect();
+    let sizes = [1, 2, 4, 8, 16, 32].map(|values| (values, values == 4));
+    assert_eq!(measured, sizes, "of `x`, typically 4 and at most 32");
+    for cell in &mut profile.lengths {
+        cell.p50_us = if cell.is_typical { 100 } else { 10_000 };
+    }
+    profile.save(&file).unwrap();
+    let server = ZooServer::start(zoo, &["tensors", "pairs"]).await;
+    for (width, is_dear) in [(4, false), (32, true)] {
+        let (status, answer) = infer(&server, "tensors", sums(1, width)).await;
+        assert_eq!(status, 200, "{answer}");
+        let window = answer["parameters"]["window"].as_u64().unwrap();
+        let path = format!("/admin/v1/windows/{window}");
+        let decision = get(server.admin, &path).await.json();
+        let cost = decision["requests"][0]["cost"].as_f64();
+        assert_eq!(cost.is_some_and(|cost| cost > 4.0), is_dear, "{decision}");
+    }
+    server.stop().await;
 }

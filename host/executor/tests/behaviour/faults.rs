@@ -139,6 +139,7 @@ impl ModelSource for GpuSource {
                 datatype: switchyard_models::card::Datatype::Fp32,
                 input_type: InputType::F32,
                 row_shape: vec![WIDTH],
+                open: Vec::new(),
             }]),
             reads: vec![0],
             bytes: MODEL,

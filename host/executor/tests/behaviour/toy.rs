@@ -155,6 +155,7 @@ impl ModelSource for ToySource {
                 datatype: switchyard_models::card::Datatype::Fp32,
                 input_type: InputType::F32,
                 row_shape: vec![WIDTH],
+                open: Vec::new(),
             }]),
             reads: vec![0],
             bytes: spec.bytes,

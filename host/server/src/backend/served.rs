@@ -7,7 +7,7 @@ use switchyard_core::time::Micros;
 use switchyard_models::ImageCard;
 use switchyard_models::card::Datatype;
 
-use super::lengths::TextMeter;
+use super::lengths::LengthMeter;
 use super::outputs::Layout;
 use crate::driver::{AppState, PoolHandle};
 
@@ -23,8 +23,8 @@ pub(super) struct ServedApp {
     /// For each input the way from an encoded image to its tensor, if clients send images.
     pub(super) images: Vec<Option<ImageCard>>,
     pub(super) outputs: Layout,
-    /// Present if its texts differ in cost.
-    pub(super) texts: Option<TextMeter>,
+    /// Present if its requests differ in cost.
+    pub(super) lengths: Option<LengthMeter>,
 }
 
 // === impl ServedApp ===

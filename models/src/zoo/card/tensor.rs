@@ -97,6 +97,12 @@ impl TensorCard {
         self.largest.clone().unwrap_or_else(|| sizes.collect())
     }
 
+    /// The open dimensions of a row, each with its largest size.
+    pub fn open_dimensions(&self) -> impl Iterator<Item = (usize, usize)> {
+        let sizes = self.shape.iter().zip(self.largest_shape()).enumerate();
+        sizes.filter_map(|(axis, (&size, largest))| (size == OPEN).then_some((axis, largest)))
+    }
+
     /// Whether its values alone say all: other tensors keep their shape with them.
     pub fn is_flat(&self) -> bool {
         let is_plain = match self.datatype {
