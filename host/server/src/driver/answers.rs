@@ -25,9 +25,13 @@ impl Driver {
                 if let Some((variant, _)) = answer.ran {
                     self.counters.answered_row(variant);
                 }
-                if let Some(call) = self.waiters.answer(&row, answer) {
-                    self.counters.answered(&call, reply.latency);
+                let Some(ended) = self.waiters.answer(&row, answer) else {
+                    return;
+                };
+                if let Some(call) = &ended.counted {
+                    self.counters.answered(call, reply.latency);
                 }
+                ended.send();
             }
             Err(outcome) => {
                 let is_failure = matches!(outcome, Outcome::Failed(_));
@@ -36,12 +40,13 @@ impl Driver {
                     waited: reply.latency,
                     decided: reply.decided,
                 };
-                let Some(orphans) = self.waiters.fail(&row, error) else {
+                let Some((ended, orphans)) = self.waiters.fail(&row, error) else {
                     return;
                 };
                 if let (true, Some(variant)) = (is_failure, row.variant) {
                     self.counters.failed(variant, reply.latency);
                 }
+                ended.send();
                 for orphan in orphans {
                     self.scheduler.handle(now, Event::Cancelled(orphan));
                 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use metrics::Counter;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{AppId, VariantId};
 use switchyard_protocol::VariantStats;
@@ -19,7 +18,7 @@ use super::stats::VariantCounters;
 use super::turn::Driver;
 use crate::clock::Clock;
 use crate::readiness::Readiness;
-use crate::telemetry::{Registry, names};
+use crate::telemetry::{Counter, Registry, names};
 
 /// Sends messages to a pool's driver.
 pub struct PoolHandle {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use metrics::Counter;
 use smallvec::SmallVec;
 use switchyard_core::cost::Cost;
 use switchyard_core::decision::Decision;
@@ -22,6 +21,7 @@ use super::models::LoadEnd;
 use super::restarts::{Restarted, StartNumber};
 use super::status::PoolStatus;
 use crate::recorder::Recorder;
+use crate::telemetry::Counter;
 
 /// Names a call until it ends. The handle gives it, so that a call can be cancelled before the
 /// driver has numbered its requests.

@@ -148,8 +148,7 @@ fn build(
         pool: name.clone(),
         error,
     };
-    let pending_max = registry.gauge(names::PENDING_MAX, [("pool", &*name)]);
-    pending_max.set(scheduler.pending_max as f64);
+    let pending_max = scheduler.pending_max;
     let scheduler = Scheduler::try_new(Arc::clone(&catalog), scheduler).map_err(|error| {
         PoolError::Catalog {
             pool: name.clone(),
@@ -166,7 +165,7 @@ fn build(
         registry.clone(),
     );
     Ok(Driver::new(DriverParts {
-        meters: PoolMeters::new(registry, &name, &catalog),
+        meters: PoolMeters::new(registry, &name, &catalog, pending_max),
         name,
         clock,
         scheduler,

@@ -50,6 +50,15 @@ struct Open {
     reply: oneshot::Sender<CallEnd>,
 }
 
+/// A call whose client waits for the end only: the driver counts it first, so that a client that has its
+/// answer finds it counted.
+pub(super) struct EndedCall {
+    /// `None` if no variant ran: it failed, or evidence alone answered.
+    pub(super) counted: Option<AnsweredCall>,
+    reply: oneshot::Sender<CallEnd>,
+    end: CallEnd,
+}
+
 /// A batch that a worker has.
 pub(super) struct Running {
     worker: WorkerId,
@@ -60,6 +69,16 @@ pub(super) struct Running {
     pub(super) requests: Vec<RequestId>,
     /// Their cost together.
     pub(super) cost: Cost,
+}
+
+// === impl EndedCall ===
+
+impl EndedCall {
+    /// Sends the end to the client.
+    pub(super) fn send(self) {
+        // An error means that the client has gone.
+        let _ = self.reply.send(self.end);
+    }
 }
 
 // === impl Waiters ===
@@ -162,9 +181,8 @@ impl Waiters {
         self.rows.remove(&request)
     }
 
-    /// A row got its answer; the call ends with its last one. `None`: other rows have no answer yet, or
-    /// evidence alone answered all of them.
-    pub(super) fn answer(&mut self, row: &Row, answer: RowAnswer) -> Option<AnsweredCall> {
+    /// A row got its answer; the call ends with its last one. `None`: other rows have no answer yet.
+    pub(super) fn answer(&mut self, row: &Row, answer: RowAnswer) -> Option<EndedCall> {
         let call = self.calls.get_mut(&row.call)?;
         let slot = call.answers.get_mut(row.position)?;
         call.unanswered -= usize::from(slot.is_none());
@@ -174,7 +192,7 @@ impl Waiters {
         }
         let call = self.calls.remove(&row.call)?;
         let rows = call.answers.iter().flatten();
-        let last = rows
+        let counted = rows
             .filter_map(|row| {
                 Some(AnsweredCall {
                     variant: row.ran?.0,
@@ -183,19 +201,24 @@ impl Waiters {
                 })
             })
             .max_by_key(|row| row.queue.0.saturating_add(row.compute.0));
-        // An error means that the client has gone.
-        let _ = call
-            .reply
-            .send(Ok(call.answers.into_iter().flatten().collect()));
-        last
+        Some(EndedCall {
+            counted,
+            reply: call.reply,
+            end: Ok(call.answers.into_iter().flatten().collect()),
+        })
     }
 
     /// A row got no answer: the call ends with this, and its other rows need not run. `None`: it has
     /// ended by another row.
-    pub(super) fn fail(&mut self, row: &Row, error: CallError) -> Option<Orphans> {
+    pub(super) fn fail(&mut self, row: &Row, error: CallError) -> Option<(EndedCall, Orphans)> {
         let call = self.calls.remove(&row.call)?;
-        let _ = call.reply.send(Err(error));
-        Some(self.unended(&call.requests))
+        let orphans = self.unended(&call.requests);
+        let ended = EndedCall {
+            counted: None,
+            reply: call.reply,
+            end: Err(error),
+        };
+        Some((ended, orphans))
     }
 
     /// The client has gone: none of its rows needs to run.

@@ -88,9 +88,6 @@ pub enum StartError {
         /// The reason.
         error: RecordingError,
     },
-    /// Metrics could not be set up.
-    #[error("metrics: {0}")]
-    Metrics(#[from] metrics_exporter_prometheus::BuildError),
     /// An address cannot be listened on.
     #[error("server.{field}: {address}: {error}{}", way_out(field, error.kind()))]
     Listen {

@@ -70,11 +70,11 @@ impl PoolStarter {
     /// For the pools of this configuration.
     ///
     /// # Errors
-    /// The engine or the metrics cannot be set up.
+    /// The engine cannot be set up.
     pub(super) fn try_new(config: &Config) -> Result<Self, StartError> {
         Ok(Self {
             clock: Clock::start(),
-            registry: Registry::try_new()?,
+            registry: Registry::new(),
             engine: PolicyEngine::live(&EngineOptions {
                 compile_time_max: Duration::from_secs(config.policies.compile_timeout_s),
                 ..EngineOptions::default()

@@ -217,7 +217,7 @@ impl TestPool {
                 Ok(Box::new(Controlled { inner, controls }) as Box<dyn Executor>)
             }
         };
-        let registry = Registry::try_new().unwrap();
+        let registry = Registry::new();
         let parts = PoolParts {
             name: "main".to_owned(),
             scheduler: SchedulerConfig::default(),
