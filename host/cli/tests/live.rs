@@ -49,4 +49,5 @@ mod live {
     mod stopping;
     mod swaps;
     mod text;
+    mod traces;
 }

@@ -220,6 +220,7 @@ impl PoolBackend {
             arrival,
             deadline: arrival + timeout,
             priority: call.priority,
+            trace: pool.draw_trace(call.parent),
             min_accuracy: call.min_accuracy.unwrap_or_default(),
             rows: SmallVec::<[RowInput; 1]>::from_vec(rows),
         };
@@ -313,6 +314,10 @@ impl Backend for PoolBackend {
             .get(app.0)
             .and_then(|app| Some(app.pool.stats(*app.variants.get(variant.0)?)))
             .unwrap_or_default()
+    }
+
+    fn wants_parents(&self) -> bool {
+        self.apps.iter().any(|app| app.pool.traces())
     }
 
     fn on_refused(&self, app: Option<AppIndex>, status: u16) {

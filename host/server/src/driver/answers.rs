@@ -20,6 +20,10 @@ impl Driver {
         let Some(mut row) = self.waiters.take(reply.request) else {
             return; // Its call has ended already.
         };
+        if let (Some(traces), Some(trace)) = (&mut self.traces, row.trace.take()) {
+            let times = (row.arrival, self.clock.now());
+            traces.ended(*trace, &self.scheduler, &reply, times);
+        }
         match answer(&self.scheduler, &mut row, &reply) {
             Ok(answer) => {
                 if let Some((variant, _)) = answer.ran {

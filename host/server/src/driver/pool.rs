@@ -18,6 +18,7 @@ use super::message::Message;
 use super::parts::{PoolExecutor, PoolParts};
 use super::pulse::Pulse;
 use super::restarts::{Restarter, WorkerStarter};
+use super::traces::PoolTraces;
 use super::turn::{Driver, DriverParts};
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
@@ -142,6 +143,7 @@ fn build(
         medians,
         drift_ratio,
         evidence,
+        traces,
         ..
     } = parts;
     let no_thread = |error| PoolError::Thread {
@@ -165,6 +167,7 @@ fn build(
         registry.clone(),
     );
     Ok(Driver::new(DriverParts {
+        traces: traces.map(|tracer| PoolTraces::new(tracer, &name, &catalog)),
         meters: PoolMeters::new(registry, &name, &catalog, pending_max),
         name,
         clock,

@@ -15,6 +15,7 @@ use switchyard_models::NamedTensor;
 use tokio::sync::oneshot;
 
 use super::message::{CallEnd, CallError, RowAnswer, Ticket};
+use super::row_trace::RowTrace;
 use super::stats::AnsweredCall;
 
 /// Requests whose call has ended by another row; to be cancelled.
@@ -41,6 +42,8 @@ pub(super) struct Row {
     pub(super) compute: Micros,
     /// The variant that ran it last.
     pub(super) variant: Option<VariantId>,
+    /// Its trace so far, if it is traced.
+    pub(super) trace: Option<Box<RowTrace>>,
 }
 
 struct Open {
@@ -102,6 +105,7 @@ impl Waiters {
         request: RequestId,
         arrival: Time,
         inputs: RowTensors,
+        trace: Option<Box<RowTrace>>,
     ) {
         let Some(call) = self.calls.get_mut(&ticket) else {
             return; // Ended by an earlier row; the request is cancelled by its caller.
@@ -118,6 +122,7 @@ impl Waiters {
             tensors: Vec::new(),
             compute: Micros::ZERO,
             variant: None,
+            trace,
         };
         self.rows.insert(request, row);
     }
@@ -174,6 +179,11 @@ impl Waiters {
     /// A worker is lost: its batches have no end.
     pub(super) fn forget(&mut self, worker: WorkerId) {
         self.batches.retain(|_, running| running.worker != worker);
+    }
+
+    /// The trace of a request, if it is traced.
+    pub(super) fn trace(&mut self, request: RequestId) -> Option<&mut RowTrace> {
+        self.rows.get_mut(&request)?.trace.as_deref_mut()
     }
 
     /// A request has ended; its row.

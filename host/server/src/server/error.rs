@@ -88,6 +88,9 @@ pub enum StartError {
         /// The reason.
         error: RecordingError,
     },
+    /// Traces cannot be exported.
+    #[error("server.traces: {0}")]
+    Traces(io::Error),
     /// An address cannot be listened on.
     #[error("server.{field}: {address}: {error}{}", way_out(field, error.kind()))]
     Listen {

@@ -216,6 +216,10 @@ pub(crate) const LOG_LINES_DROPPED: CounterName = counter(
     "switchyard_log_lines_dropped_total",
     "Log lines dropped because the reader of stderr was too slow",
 );
+pub(crate) const TRACES_DROPPED: CounterName = counter(
+    "switchyard_traces_dropped_total",
+    "Traces dropped because the collector failed or was too slow",
+);
 
 /// The name in a policy's label `name@version`: metrics carry no version, so that all versions of a
 /// policy share their series.

@@ -219,6 +219,7 @@ impl TestPool {
         };
         let registry = Registry::new();
         let parts = PoolParts {
+            traces: None,
             name: "main".to_owned(),
             scheduler: SchedulerConfig::default(),
             executors: vec![PoolExecutor {
@@ -274,6 +275,7 @@ impl TestPool {
         };
         let arrival = self.pool.clock().now();
         let call = PoolCall {
+            trace: None,
             app: AppId(app),
             pinned: None,
             arrival,
