@@ -9,13 +9,20 @@
 mod collector;
 #[cfg(feature = "traces")]
 mod exporter;
+#[cfg(not(feature = "traces"))]
+mod no_tracer;
 #[cfg(feature = "traces")]
 pub mod otlp;
 mod record;
+#[cfg(feature = "traces")]
 mod sampler;
 #[cfg(feature = "traces")]
 mod spans;
+#[cfg(feature = "traces")]
 mod tracer;
 
+#[cfg(not(feature = "traces"))]
+pub use no_tracer::NoTracer as Tracer;
 pub use record::{BatchTrace, CallTrace, RequestTrace, WindowTrace};
+#[cfg(feature = "traces")]
 pub use tracer::Tracer;

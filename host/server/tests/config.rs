@@ -52,10 +52,10 @@ fn the_good_one_is_good() {
 #[test]
 fn traces_need_a_collector_and_a_share() {
     let with = |traces: &str| said("[server]", &format!("[server]\ntraces = {{ {traces} }}"));
-    assert_snapshot!(with("share = 0.5"), @"");
-    assert_snapshot!(with("endpoint = \"https://127.0.0.1:4318\""), @"");
-    assert_snapshot!(with("endpoint = \"127.0.0.1:4318\""), @"");
-    assert_snapshot!(with("endpoint = \"http://127.0.0.1:4318\", share = 2.0"), @"");
+    assert_snapshot!(with("share = 0.5"), @"switchyard.toml:3: server.traces: missing field `endpoint`");
+    assert_snapshot!(with("endpoint = \"https://127.0.0.1:4318\""), @r#"switchyard.toml:3: server.traces.endpoint: "https://127.0.0.1:4318", must be http://HOST:PORT; for TLS send to a collector on this machine"#);
+    assert_snapshot!(with("endpoint = \"127.0.0.1:4318\""), @r#"switchyard.toml:3: server.traces.endpoint: "127.0.0.1:4318", must be http://HOST:PORT; for TLS send to a collector on this machine"#);
+    assert_snapshot!(with("endpoint = \"http://127.0.0.1:4318\", share = 2.0"), @"switchyard.toml:3: server.traces.share: 2, must be 0 to 1");
     let good = "[server]\ntraces = { endpoint = \"http://[::1]:4318/otlp/\" }";
     let text = GOOD.replacen("[server]", good, 1);
     let config = Config::parse(&text, Path::new("switchyard.toml"), Path::new("")).unwrap();

@@ -129,7 +129,7 @@ impl Check<'_> {
             return;
         };
         if let Some(reason) = traces.mistake() {
-            self.refuse("server.traces", reason);
+            self.refuse("server.traces.endpoint", reason);
         }
         self.range("server.traces.share", traces.share, 0.0..=1.0);
     }

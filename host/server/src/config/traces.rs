@@ -34,7 +34,9 @@ impl TracesConfig {
         });
         (!is_url).then(|| {
             let endpoint = &self.endpoint;
-            format!("endpoint {endpoint:?}, must be http://HOST:PORT; for TLS send to a collector on this machine")
+            format!(
+                "{endpoint:?}, must be http://HOST:PORT; for TLS send to a collector on this machine"
+            )
         })
     }
 }

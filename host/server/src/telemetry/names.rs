@@ -216,6 +216,7 @@ pub(crate) const LOG_LINES_DROPPED: CounterName = counter(
     "switchyard_log_lines_dropped_total",
     "Log lines dropped because the reader of stderr was too slow",
 );
+#[cfg(feature = "traces")]
 pub(crate) const TRACES_DROPPED: CounterName = counter(
     "switchyard_traces_dropped_total",
     "Traces dropped because the collector failed or was too slow",

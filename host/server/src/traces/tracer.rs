@@ -1,15 +1,18 @@
 //! The way of traces from the threads of requests to the exporter.
 
-#[cfg(feature = "traces")]
 use std::io;
 
 use crossbeam_channel::Sender;
 use switchyard_protocol::TraceParent;
 use switchyard_threads::ServiceThread;
 
+use super::collector::Collector;
+use super::exporter::{Exporter, QUEUE_MAX};
 use super::record::{CallTrace, RequestTrace};
 use super::sampler::Sampler;
-use crate::telemetry::Counter;
+use crate::clock::Clock;
+use crate::config::TracesConfig;
+use crate::telemetry::{Counter, Registry, names};
 
 /// Draws requests and takes their traces. Dropping it exports the last ones.
 pub struct Tracer {
@@ -26,16 +29,7 @@ impl Tracer {
     ///
     /// # Errors
     /// The endpoint is not the URL of a collector, or the system refuses a thread.
-    #[cfg(feature = "traces")]
-    pub fn start(
-        config: &crate::config::TracesConfig,
-        clock: crate::clock::Clock,
-        registry: &crate::telemetry::Registry,
-    ) -> io::Result<Self> {
-        use super::collector::Collector;
-        use super::exporter::{Exporter, QUEUE_MAX};
-        use crate::telemetry::names;
-
+    pub fn start(config: &TracesConfig, clock: Clock, registry: &Registry) -> io::Result<Self> {
         let dropped = registry.counter(names::TRACES_DROPPED, []);
         let collector = Collector::try_new(&config.endpoint)?;
         let (traces, inbox) = crossbeam_channel::bounded(QUEUE_MAX);
