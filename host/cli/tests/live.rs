@@ -49,4 +49,6 @@ mod live {
     mod stopping;
     mod swaps;
     mod text;
+    #[cfg(feature = "traces")]
+    mod traces;
 }

@@ -132,6 +132,12 @@ impl Guard {
         Arc::clone(&self.first().label)
     }
 
+    /// Labels of the policies that are held: the active one and its last good version.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = &Arc<str>> {
+        let held = [&self.active, &self.last_good];
+        held.into_iter().flatten().map(|policy| &policy.label)
+    }
+
     /// Hands the state over and makes `policy` the active one. The one before stays as the last
     /// good version, unless it was failing.
     ///

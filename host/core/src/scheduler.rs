@@ -339,6 +339,11 @@ impl Scheduler {
         self.guard.label()
     }
 
+    /// Labels of the policies that may serve again: the active one and its last good version.
+    pub fn policy_labels(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.guard.labels()
+    }
+
     /// Whether a worker is up: it was not lost, or it is back.
     pub fn is_up(&self, worker: WorkerId) -> bool {
         let held = self.workers.get(worker.index());

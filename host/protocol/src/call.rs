@@ -1,5 +1,6 @@
 //! A request that has passed every check.
 
+use crate::trace_parent::TraceParent;
 use smallvec::SmallVec;
 
 use crate::app::{AppIndex, OutputIndex, VariantIndex};
@@ -20,6 +21,8 @@ pub struct InferCall {
     pub timeout_us: Option<u64>,
     /// Microseconds that it waited since it was read: part of its time to the deadline.
     pub waited_us: u64,
+    /// The client's span, if it names one and the server traces requests.
+    pub parent: Option<TraceParent>,
     /// 0 is the default, 1 the highest, larger is lower.
     pub priority: u32,
     /// The least accuracy that the client accepts, from 0 to 1.

@@ -8,6 +8,7 @@
 //!   in `json`, blobs in `binary`
 //! - [`encode`]: from an [`InferAnswer`] to the bytes of its body; [`compress`]
 //! - [`RequestFailure`]: every way in which a request fails, with its status and body
+//! - [`TraceParent`]: the client's span, from its header
 //! - [`metadata`]: bodies of the answers to everything but inference
 //! - [`grpc`]: the same protocol as protobuf messages
 //!
@@ -39,6 +40,7 @@ mod roundtrip;
 mod route;
 mod stats;
 mod tensor;
+mod trace_parent;
 
 pub use answer::{InferAnswer, OutputTensor};
 pub use app::{AppIndex, AppInfo, BodySizes, BytesContent, OutputIndex, TensorSpec, VariantIndex};
@@ -55,3 +57,4 @@ pub use repository::{Control, IndexQuery};
 pub use route::{AppAction, ENDPOINTS, Endpoint, Route};
 pub use stats::{BatchStats, Timing, VariantStats};
 pub use tensor::{Shape, Tensor, TensorData, WireElements, element_count};
+pub use trace_parent::TraceParent;

@@ -34,7 +34,7 @@ use crate::ingress::{
     AppIndex, AppInfo, Backend, BytesContent, Control, Datatype, InferAnswer, InferCall,
     InferError, ProtocolError, TensorSpec, VariantIndex, VariantStats,
 };
-use crate::telemetry::{Registry, names};
+use crate::telemetry::{Refusals, Registry};
 
 /// Every app of every pool, as the ingress sees them.
 pub struct PoolBackend {
@@ -42,7 +42,7 @@ pub struct PoolBackend {
     /// Clients look names up and add none: they cannot make them collide.
     index: HashMap<String, AppIndex, FxBuildHasher>,
     apps: Vec<ServedApp>,
-    registry: Registry,
+    refusals: Refusals,
     additions: Additions,
     /// Longest wait of a client for a load.
     load_timeout: Duration,
@@ -58,7 +58,7 @@ impl PoolBackend {
     pub fn try_new(
         pools: &[(Arc<PoolHandle>, Vec<AppTensors>)],
         limits: &ServerConfig,
-        registry: Registry,
+        registry: &Registry,
         additions: Additions,
     ) -> Result<Self, OutputsError> {
         let (mut infos, mut apps) = (Vec::new(), Vec::new());
@@ -120,9 +120,9 @@ impl PoolBackend {
             index: named
                 .map(|(i, info)| (info.name.clone(), AppIndex(i)))
                 .collect(),
+            refusals: Refusals::new(registry, infos.iter().map(|info| &*info.name)),
             infos,
             apps,
-            registry,
             additions,
             load_timeout: Duration::from_millis(limits.load_timeout_ms),
         })
@@ -220,6 +220,7 @@ impl PoolBackend {
             arrival,
             deadline: arrival + timeout,
             priority: call.priority,
+            trace: pool.draw_trace(call.parent),
             min_accuracy: call.min_accuracy.unwrap_or_default(),
             rows: SmallVec::<[RowInput; 1]>::from_vec(rows),
         };
@@ -315,11 +316,13 @@ impl Backend for PoolBackend {
             .unwrap_or_default()
     }
 
+    fn wants_parents(&self) -> bool {
+        self.apps.iter().any(|app| app.pool.traces())
+    }
+
     fn on_refused(&self, app: Option<AppIndex>, status: u16) {
-        let app = app.and_then(|app| self.infos.get(app.0));
-        let app = app.map_or("", |app| app.name.as_str());
-        let labels = [("app", app), ("status", &status.to_string())];
-        self.registry.counter(names::REFUSED, labels).increment(1);
+        let named = app.and_then(|app| Some((app.0, &*self.infos.get(app.0)?.name)));
+        self.refusals.count(named, status);
     }
 }
 

@@ -3,8 +3,8 @@
 
 use std::io;
 
+use crate::telemetry::Counter;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use metrics::Counter;
 use switchyard_core::ids::{AppId, RequestId};
 use switchyard_core::request::Evidence;
 use switchyard_models::SneakPeek;

@@ -2,19 +2,19 @@
 
 use std::time::Instant;
 
-use metrics::Histogram;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::plan::Plan;
 use switchyard_core::policy::{Description, Policy, PolicyFault};
 use switchyard_core::window::Window;
 
-use crate::telemetry::{Registry, names};
+use crate::telemetry::{Histogram, Registry, names};
 
 /// A policy whose window calls go into metrics.
 pub struct Observed {
     inner: Box<dyn Policy>,
     seconds: Histogram,
-    requests: Histogram,
+    /// None for a policy whose windows are no load of the pool.
+    requests: Option<Histogram>,
 }
 
 // === impl Observed ===
@@ -28,7 +28,7 @@ impl Observed {
         ];
         Self {
             seconds: registry.histogram(names::WINDOW_TIME, labels),
-            requests: registry.histogram(names::WINDOW_REQUESTS, [("pool", pool)]),
+            requests: Some(registry.histogram(names::WINDOW_REQUESTS, [("pool", pool)])),
             inner,
         }
     }
@@ -41,7 +41,7 @@ impl Observed {
         ];
         Self {
             seconds: registry.histogram(names::SHADOW_WINDOW_TIME, labels),
-            requests: Histogram::noop(),
+            requests: None,
             inner,
         }
     }
@@ -60,7 +60,9 @@ impl Policy for Observed {
         let began = Instant::now();
         let result = self.inner.schedule(window, plan);
         self.seconds.record(began.elapsed().as_secs_f64());
-        self.requests.record(window.len() as f64);
+        if let Some(requests) = &self.requests {
+            requests.record(window.len() as f64);
+        }
         result
     }
 

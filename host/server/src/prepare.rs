@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use metrics::Counter;
 use switchyard_core::ids::AppId;
 use switchyard_threads::ServiceThread;
 use thiserror::Error;
@@ -23,7 +22,7 @@ use self::command::{Ended, Template};
 use self::pauses::Pauses;
 use crate::config::PrepareConfig;
 use crate::driver::{Message, PoolHandle};
-use crate::telemetry::{Registry, names};
+use crate::telemetry::{Counter, Registry, names};
 
 /// Interval between two looks at the loads.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

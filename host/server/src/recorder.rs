@@ -9,12 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use metrics::{Counter, Gauge};
 use switchyard_core::decision::Decision;
 use switchyard_policy::recording::{Frame, Header, PolicyRecord, RecordingError, Writer};
 use switchyard_threads::ServiceThread;
 
-use crate::telemetry::{Registry, names};
+use crate::telemetry::{Counter, Gauge, Registry, names};
 
 /// Windows that may wait to be written. They are the scheduler's own, so that this bounds the
 /// memory that a slow disk can take.
@@ -270,7 +269,7 @@ mod tests {
     fn the_first_policy_is_in_the_header_and_the_rest_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("main.rec");
-        let registry = Registry::try_new().unwrap();
+        let registry = Registry::new();
         let mut recorder = Recorder::start(options(file.clone(), u64::MAX), &registry).unwrap();
         recorder.policy(Some(policy("a@1")));
         recorder.decided(decision(1));
@@ -297,7 +296,7 @@ mod tests {
     fn a_driver_that_is_faster_than_the_disk_waits_for_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("main.rec");
-        let registry = Registry::try_new().unwrap();
+        let registry = Registry::new();
         let mut recorder = Recorder::start(options(file.clone(), u64::MAX), &registry).unwrap();
         let sent = 20 * NOTES_MAX as u64;
         let shared = decision(0);
@@ -318,7 +317,7 @@ mod tests {
         let metric = |name: &str| format!("{name}{{pool=\"main\"}} ");
         let dropped = text
             .lines()
-            .find_map(|line| line.strip_prefix(&metric(names::RECORDING_DROPPED)));
+            .find_map(|line| line.strip_prefix(&metric(names::RECORDING_DROPPED.name)));
         assert_eq!(dropped.unwrap().parse::<u64>().unwrap(), missing);
     }
 
@@ -326,7 +325,7 @@ mod tests {
     fn a_full_file_stops_the_recording_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("main.rec");
-        let registry = Registry::try_new().unwrap();
+        let registry = Registry::new();
         let mut recorder = Recorder::start(options(file.clone(), 10_000), &registry).unwrap();
         for id in 1..=20_000 {
             recorder.decided(decision(id));

@@ -15,7 +15,7 @@ use switchyard_core::ids::VariantId;
 use switchyard_policy::files::FileWatcher;
 
 use crate::driver::{Message, PoolHandle, PoolWeights};
-use crate::telemetry::{Registry, names};
+use crate::telemetry::{Counter, Registry, names};
 
 /// Reloads that are kept.
 const KEPT: usize = 64;
@@ -79,8 +79,16 @@ impl Reloads {
             .iter()
             .map(|v| (v.id, v.dir.clone()))
             .collect();
+        let counters = parts.variants.iter().map(|variant| {
+            let counter = |result| {
+                let labels = [("variant", variant.name.as_str()), ("result", result)];
+                parts.registry.counter(names::CACHE_RELOADS, labels)
+            };
+            (variant.id, (counter("switched"), counter("refused")))
+        });
         let renewer = Renewer {
             log: log.clone(),
+            counters: counters.collect(),
             parts,
         };
         let watcher = watch::watch(&pool, dirs, move |variant| renewer.renew(variant));
@@ -125,6 +133,8 @@ impl ReloadLog {
 
 struct Renewer {
     parts: ReloadsParts,
+    /// Renewals that were switched to, and refused ones.
+    counters: BTreeMap<VariantId, (Counter, Counter)>,
     log: ReloadLog,
 }
 
@@ -134,7 +144,7 @@ impl Renewer {
             pool,
             weights,
             variants,
-            registry,
+            ..
         } = &self.parts;
         let named = variants.iter().find(|followed| followed.id == variant);
         let name = named.map_or("", |followed| followed.name.as_str());
@@ -142,12 +152,10 @@ impl Renewer {
         let renewed = weights.renew(variant);
         let at = pool.clock().now();
         let took = at.since(began);
-        let result = match &renewed {
-            Ok(_) => "switched",
-            Err(_) => "refused",
-        };
-        let labels = [("variant", name), ("result", result)];
-        registry.counter(names::CACHE_RELOADS, labels).increment(1);
+        if let Some((switched, refused)) = self.counters.get(&variant) {
+            let counter = if renewed.is_ok() { switched } else { refused };
+            counter.increment(1);
+        }
         let mut error = None;
         let pool_name = pool.name();
         match renewed {

@@ -31,9 +31,6 @@ use crate::ingress;
 use crate::policies::PoliciesHandle;
 use crate::shutdown::{Cancel, driver_failure, end_within};
 
-/// How often recorded samples are folded into histograms.
-const UPKEEP: Duration = Duration::from_secs(5);
-
 /// Time from the failure of a driver to the end of the process: clients of other pools get their
 /// answers, and load balancers see that this server is not alive.
 pub const FAILURE_GRACE: Duration = Duration::from_secs(10);
@@ -147,14 +144,6 @@ impl Server {
         } = self;
         // Without a follower nothing answers: clients learn it at once.
         drop(asked);
-        let registry = pools.registry().clone();
-        let upkeep = tokio::spawn(async move {
-            let mut tick = tokio::time::interval(UPKEEP);
-            loop {
-                tick.tick().await;
-                registry.run_upkeep();
-            }
-        });
         let admin = Admin::new(
             Arc::clone(pools.admin()),
             pools.registry().clone(),
@@ -193,7 +182,6 @@ impl Server {
             .as_ref()
             .map_or(0, |drained| drained.cut_connections);
         tracing::info!(cut_connections, empty, "drained");
-        upkeep.abort();
         admin.abort();
         if let Some(flush) = flush {
             flush.abort();

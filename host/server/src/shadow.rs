@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, bounded, never, select};
-use metrics::Counter;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
 use switchyard_core::plan::Plan;
@@ -31,7 +30,7 @@ use crate::driver::{Message, PoolHandle, Watch};
 use crate::judge::{Difference, Tally};
 use crate::observed::Observed;
 use crate::policies::{source, watch_file};
-use crate::telemetry::{Registry, names};
+use crate::telemetry::{Counter, Registry, names};
 
 /// Decisions that may wait for the shadow. They are the scheduler's own, so that this bounds the
 /// memory that a slow candidate can take.

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 async fn port() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let registry = Registry::try_new().unwrap();
+    let registry = Registry::new();
     let admin = Admin::new(AdminPools::default(), registry, Clock::start());
     tokio::spawn(serve(listener, admin));
     address

@@ -50,9 +50,22 @@ fn the_good_one_is_good() {
 }
 
 #[test]
+fn traces_need_a_collector_and_a_share() {
+    let with = |traces: &str| said("[server]", &format!("[server]\ntraces = {{ {traces} }}"));
+    assert_snapshot!(with("share = 0.5"), @"switchyard.toml:3: server.traces: missing field `endpoint`");
+    assert_snapshot!(with("endpoint = \"https://127.0.0.1:4318\""), @r#"switchyard.toml:3: server.traces.endpoint: "https://127.0.0.1:4318", must be http://HOST:PORT; for TLS send to a collector on this machine"#);
+    assert_snapshot!(with("endpoint = \"127.0.0.1:4318\""), @r#"switchyard.toml:3: server.traces.endpoint: "127.0.0.1:4318", must be http://HOST:PORT; for TLS send to a collector on this machine"#);
+    assert_snapshot!(with("endpoint = \"http://127.0.0.1:4318\", share = 2.0"), @"switchyard.toml:3: server.traces.share: 2, must be 0 to 1");
+    let good = "[server]\ntraces = { endpoint = \"http://[::1]:4318/otlp/\" }";
+    let text = GOOD.replacen("[server]", good, 1);
+    let config = Config::parse(&text, Path::new("switchyard.toml"), Path::new("")).unwrap();
+    assert_eq!(config.server.traces.unwrap().share, 0.01);
+}
+
+#[test]
 fn unknown_fields_are_refused_with_a_suggestion() {
     assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml:21: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `latencies`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
-    assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?");
+    assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?");
     assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml:2: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml:13: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
     assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml:21: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
@@ -125,7 +138,7 @@ fn mistakes_of_every_kind_are_reported_at_once() {
         .replace("policy = \"fcfs\"", "polcy = \"fcfs\"\npatience_ms = 0")
         + "[[pool]]\nname = \"second\"\n[sever]\nx = 1\n[profile]\nmeasure_s = true\n";
     assert_snapshot!(said_about(&text), @r#"
-    switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?
+    switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?
     switchyard.toml:4: server.threads: 5000, must be 0 to 1024
     switchyard.toml:5: server.admin: "here": invalid socket address syntax: an address is such as "127.0.0.1:8000"
     switchyard.toml:12: app[1].name: 5, must be a string
@@ -191,7 +204,7 @@ fn variables_override_fields_and_unknown_ones_are_refused() {
     ]);
     assert_snapshot!(refused.unwrap_err(), @r"
     SWITCHYARD_POOL__1__POLICY: pool[1].policy: the file has no such list entry: a variable changes the fields of entries that the file has, counted from 0
-    SWITCHYARD_SERVER__HTPP: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `onnxruntime`; did you mean `http`?
+    SWITCHYARD_SERVER__HTPP: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?
     SWITCHYARD_SERVER__ROWS_MAX: server.rows_max: many, must be an integer, at least 0
     SWITCHYARD_SEVER__HTTP: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?
     SWITCHYARD_SERVER__THREADS: server.threads: 5000, must be 0 to 1024

@@ -44,12 +44,25 @@ impl Client {
         path: &str,
         body: String,
     ) -> Result<Answer, String> {
-        let request = Request::builder()
+        self.send_with(method, path, &[], body).await
+    }
+
+    /// The same with these headers.
+    pub(crate) async fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Result<Answer, String> {
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, self.address.to_string())
-            .body(Full::new(Bytes::from(body)))
-            .unwrap();
+            .header(HOST, self.address.to_string());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body))).unwrap();
         let no_answer = |error: hyper::Error| error.to_string();
         self.sender.ready().await.map_err(no_answer)?;
         let response = self.sender.send_request(request).await.map_err(no_answer)?;

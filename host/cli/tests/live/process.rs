@@ -153,6 +153,12 @@ async fn the_binary_swaps_its_policy_and_logs_how_long_it_took() {
     std::fs::write(active, policy("sneakpeek")).unwrap();
     load.answered_by("sneakpeek@", 10).await;
     load.stop().await;
+    // The driver answers by the new policy before the log tells.
+    let give_up = Instant::now() + PATIENCE;
+    while process.lines("policy switched").len() < 2 {
+        assert!(Instant::now() < give_up, "{:?}", process.messages());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let swaps = process.lines("policy switched");
     assert_eq!(swaps.len(), 2, "{swaps:?}");
     assert!(

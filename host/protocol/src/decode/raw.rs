@@ -50,6 +50,7 @@ pub(super) fn decode_raw_request(
             inputs: vec![Tensor { shape, data }],
             timeout_us: None,
             waited_us: 0,
+            parent: None,
             priority: 0,
             min_accuracy: None,
         },

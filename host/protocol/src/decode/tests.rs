@@ -85,6 +85,7 @@ fn a_call_carries_every_field_of_the_request() {
             }],
             timeout_us: Some(500),
             waited_us: 0,
+            parent: None,
             priority: 2,
             min_accuracy: Some(0.9),
         }

@@ -52,6 +52,7 @@ pub fn decode_infer(
             inputs,
             timeout_us: parameters.timeout,
             waited_us: 0,
+            parent: None,
             priority: parameters.priority,
             min_accuracy: parameters.min_accuracy,
         },

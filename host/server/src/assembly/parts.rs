@@ -95,6 +95,7 @@ impl PoolPlan {
             medians: measured.medians(self)?,
             drift_ratio,
             evidence: self.evidence()?,
+            traces: None,
             inbox_max,
             counters: Arc::new(counters),
             catalog,

@@ -23,6 +23,7 @@ pub(super) fn check(config: &Config) -> Vec<ConfigError> {
         mistakes: Vec::new(),
     };
     check.server();
+    check.traces();
     check.apps();
     check.workers();
     check.pools();
@@ -121,6 +122,16 @@ impl Check<'_> {
             server.drain_timeout_ms,
             0..=3_600_000,
         );
+    }
+
+    fn traces(&mut self) {
+        let Some(traces) = &self.config.server.traces else {
+            return;
+        };
+        if let Some(reason) = traces.mistake() {
+            self.refuse("server.traces.endpoint", reason);
+        }
+        self.range("server.traces.share", traces.share, 0.0..=1.0);
     }
 
     fn apps(&mut self) {

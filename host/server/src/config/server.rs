@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::traces::TracesConfig;
 use crate::ingress::Limits;
 
 /// Listeners and limits.
@@ -102,6 +103,10 @@ pub struct ServerConfig {
     ///
     /// Integer, ms, 0 to 3600000; default `10000`; example `30000`.
     pub drain_timeout_ms: u64,
+    /// [Traces](operating.md#traces) of requests, for a collector of OpenTelemetry.
+    ///
+    /// Table, see [below](#traces); default none; example `{ endpoint = "http://127.0.0.1:4318" }`.
+    pub traces: Option<TracesConfig>,
     /// Library of onnxruntime, 1.17 or later, for variants that are an [ONNX
     /// graph](add-a-model.md#an-onnx-graph). Without one, the engine of this program runs them.
     ///
@@ -148,6 +153,7 @@ impl Default for ServerConfig {
             inbox_max: 4_096,
             drain_delay_ms: 0,
             drain_timeout_ms: 10_000,
+            traces: None,
             onnxruntime: None,
         }
     }

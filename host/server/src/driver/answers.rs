@@ -20,14 +20,22 @@ impl Driver {
         let Some(mut row) = self.waiters.take(reply.request) else {
             return; // Its call has ended already.
         };
+        if let (Some(traces), Some(trace)) = (&mut self.traces, row.trace.take()) {
+            let times = (row.arrival, self.clock.now());
+            traces.ended(*trace, &self.scheduler, &reply, times);
+        }
         match answer(&self.scheduler, &mut row, &reply) {
             Ok(answer) => {
                 if let Some((variant, _)) = answer.ran {
                     self.counters.answered_row(variant);
                 }
-                if let Some(call) = self.waiters.answer(&row, answer) {
-                    self.counters.answered(&call, reply.latency);
+                let Some(ended) = self.waiters.answer(&row, answer) else {
+                    return;
+                };
+                if let Some(call) = &ended.counted {
+                    self.counters.answered(call, reply.latency);
                 }
+                ended.send();
             }
             Err(outcome) => {
                 let is_failure = matches!(outcome, Outcome::Failed(_));
@@ -36,12 +44,13 @@ impl Driver {
                     waited: reply.latency,
                     decided: reply.decided,
                 };
-                let Some(orphans) = self.waiters.fail(&row, error) else {
+                let Some((ended, orphans)) = self.waiters.fail(&row, error) else {
                     return;
                 };
                 if let (true, Some(variant)) = (is_failure, row.variant) {
                     self.counters.failed(variant, reply.latency);
                 }
+                ended.send();
                 for orphan in orphans {
                     self.scheduler.handle(now, Event::Cancelled(orphan));
                 }

@@ -11,7 +11,6 @@ mod track;
 
 use std::sync::Arc;
 
-use metrics::{Counter, Gauge};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{VariantId, WorkerId};
 use switchyard_core::profile::Profile;
@@ -20,7 +19,7 @@ use switchyard_core::time::{Micros, Time};
 use self::notice::{DriftNotice, DriftNotices};
 use self::track::{Change, Furthest, Kind, Track};
 use super::waiters::Running;
-use crate::telemetry::{Registry, names};
+use crate::telemetry::{Counter, Gauge, Registry, names};
 
 /// Compares, counts and logs.
 pub(super) struct Drift {

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use metrics::Counter;
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::{AppId, VariantId};
-use switchyard_protocol::VariantStats;
+use switchyard_protocol::{TraceParent, VariantStats};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -19,7 +18,8 @@ use super::stats::VariantCounters;
 use super::turn::Driver;
 use crate::clock::Clock;
 use crate::readiness::Readiness;
-use crate::telemetry::{Registry, names};
+use crate::telemetry::{Counter, Registry, names};
+use crate::traces::{CallTrace, Tracer};
 
 /// Sends messages to a pool's driver.
 pub struct PoolHandle {
@@ -36,6 +36,7 @@ pub struct PoolHandle {
     counters: Arc<VariantCounters>,
     models: Arc<ModelStates>,
     refused: Counter,
+    traces: Option<Arc<Tracer>>,
     pulse: Arc<Pulse>,
     readiness: Arc<Readiness>,
 }
@@ -73,6 +74,7 @@ impl PoolHandle {
         let name = parts.name.clone();
         Self {
             refused: registry.counter(names::INBOX_FULL, [("pool", name.as_str())]),
+            traces: parts.traces.clone(),
             pulse: Arc::default(),
             readiness: Arc::new(Readiness::new(&name)),
             name,
@@ -108,6 +110,16 @@ impl PoolHandle {
     pub fn wants_evidence(&self, app: AppId) -> bool {
         self.wants_evidence.load(Ordering::Relaxed)
             && self.has_evidence.get(app.index()).is_some_and(|has| *has)
+    }
+
+    /// Whether requests are traced.
+    pub fn traces(&self) -> bool {
+        self.traces.is_some()
+    }
+
+    /// The place of the next call in a trace, if it is traced.
+    pub fn draw_trace(&self, parent: Option<TraceParent>) -> Option<Box<CallTrace>> {
+        self.traces.as_ref()?.draw(parent)
     }
 
     /// Serves a call. Dropping the future cancels the call.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use metrics::Counter;
 use smallvec::SmallVec;
 use switchyard_core::cost::Cost;
 use switchyard_core::decision::Decision;
@@ -22,6 +21,8 @@ use super::models::LoadEnd;
 use super::restarts::{Restarted, StartNumber};
 use super::status::PoolStatus;
 use crate::recorder::Recorder;
+use crate::telemetry::Counter;
+use crate::traces::CallTrace;
 
 /// Names a call until it ends. The handle gives it, so that a call can be cancelled before the
 /// driver has numbered its requests.
@@ -118,6 +119,8 @@ pub struct PoolCall {
     pub min_accuracy: f32,
     /// The inputs of each row.
     pub rows: SmallVec<[RowInput; 1]>,
+    /// Its place in a trace, if it is traced.
+    pub trace: Option<Box<CallTrace>>,
 }
 
 /// A call on its way to the driver.

@@ -11,6 +11,7 @@ use switchyard_executor::Executor;
 use super::stats::VariantCounters;
 use super::weights::PoolWeights;
 use crate::evidence::EvidenceModels;
+use crate::traces::Tracer;
 
 /// Builds the executor of a worker, at the start and again after each loss of the worker. An error
 /// is the reason why there is none.
@@ -50,4 +51,6 @@ pub struct PoolParts {
     pub inbox_max: usize,
     /// The counters of its variants.
     pub counters: Arc<VariantCounters>,
+    /// Traces requests, if the configuration asks for it.
+    pub traces: Option<Arc<Tracer>>,
 }

@@ -90,6 +90,7 @@ impl Driver {
             } => {
                 tracing::debug!(pool, %from, %to, "policy switched");
                 self.meters.policy(&to);
+                self.meters.hold_policies(self.scheduler.policy_labels());
                 if let Some(fault) = state_lost {
                     tracing::warn!(pool, %to, %fault, "the policy's state was not handed over");
                 }
@@ -116,6 +117,7 @@ impl Driver {
             Notice::PolicyRemoved { from } => {
                 let by = self.scheduler.policy_label();
                 tracing::error!(pool, %from, %by, "policy removed: the fallback serves");
+                self.meters.hold_policies(self.scheduler.policy_labels());
             }
         }
     }

@@ -18,6 +18,7 @@ use super::message::Message;
 use super::parts::{PoolExecutor, PoolParts};
 use super::pulse::Pulse;
 use super::restarts::{Restarter, WorkerStarter};
+use super::traces::PoolTraces;
 use super::turn::{Driver, DriverParts};
 use crate::clock::Clock;
 use crate::evidence::{EvidenceModels, EvidenceQueue};
@@ -142,14 +143,14 @@ fn build(
         medians,
         drift_ratio,
         evidence,
+        traces,
         ..
     } = parts;
     let no_thread = |error| PoolError::Thread {
         pool: name.clone(),
         error,
     };
-    let pending_max = registry.gauge(names::PENDING_MAX, [("pool", &*name)]);
-    pending_max.set(scheduler.pending_max as f64);
+    let pending_max = scheduler.pending_max;
     let scheduler = Scheduler::try_new(Arc::clone(&catalog), scheduler).map_err(|error| {
         PoolError::Catalog {
             pool: name.clone(),
@@ -166,7 +167,8 @@ fn build(
         registry.clone(),
     );
     Ok(Driver::new(DriverParts {
-        meters: PoolMeters::new(registry, &name, &catalog),
+        traces: traces.map(|tracer| PoolTraces::new(tracer, &name, &catalog)),
+        meters: PoolMeters::new(registry, &name, &catalog, pending_max),
         name,
         clock,
         scheduler,

@@ -27,6 +27,7 @@ use super::pacer::Pacer;
 use super::pulse::Pulse;
 use super::stats::VariantCounters;
 use super::status::PoolStatus;
+use super::traces::PoolTraces;
 use super::waiters::Waiters;
 use super::weights::PoolWeights;
 use crate::clock::Clock;
@@ -38,10 +39,11 @@ use crate::telemetry::PoolMeters;
 /// Owns the scheduler of a pool and the state of its requests.
 pub(super) struct Driver {
     pub(super) name: String,
-    clock: Clock,
+    pub(super) clock: Clock,
     pub(super) scheduler: Scheduler,
     pub(super) waiters: Waiters,
     pub(super) meters: PoolMeters,
+    pub(super) traces: Option<PoolTraces>,
     drift: Drift,
     pub(super) counters: Arc<VariantCounters>,
     pub(super) wants_evidence: Arc<AtomicBool>,
@@ -85,6 +87,7 @@ pub(super) struct DriverParts {
     pub(super) weights: PoolWeights,
     pub(super) evidence: Option<EvidenceQueue>,
     pub(super) meters: PoolMeters,
+    pub(super) traces: Option<PoolTraces>,
     pub(super) drift: Drift,
     pub(super) counters: Arc<VariantCounters>,
     pub(super) wants_evidence: Arc<AtomicBool>,
@@ -151,6 +154,7 @@ impl Driver {
             scheduler: parts.scheduler,
             waiters: Waiters::default(),
             meters: parts.meters,
+            traces: parts.traces,
             drift: parts.drift,
             counters: parts.counters,
             wants_evidence: parts.wants_evidence,
@@ -249,13 +253,18 @@ impl Driver {
         if reply.is_closed() {
             return; // The client left before the call was accepted.
         }
+        let mut trace = match &mut self.traces {
+            Some(traces) => traces.open(call.trace, call.deadline, call.rows.len()),
+            None => None,
+        };
         self.last_arrival = self.last_arrival.max(call.arrival).min(now);
         self.waiters.open(ticket, call.rows.len(), reply);
         for row in call.rows {
             self.next_request += 1;
             let id = RequestId(self.next_request);
             let arrival = self.last_arrival;
-            self.waiters.add(ticket, id, arrival, row.tensors);
+            self.waiters
+                .add(ticket, id, arrival, row.tensors, trace.take());
             self.came(call.app);
             self.scheduler.handle(
                 now,
@@ -307,6 +316,10 @@ impl Driver {
         let output = finished.result.as_ref().ok();
         let ran = self.waiters.finished(batch, output, finished.compute);
         if let Some(ran) = ran {
+            if let Some(traces) = &self.traces {
+                let took = (finished.load, finished.compute);
+                traces.finished(&mut self.waiters, batch, &ran.requests, now, took);
+            }
             let requests = ran.requests.len();
             self.meters.finished(worker, requests, finished.compute);
             self.counters.ran(ran.variant, requests, finished.compute);
@@ -358,7 +371,11 @@ impl Driver {
     fn carry_out(&mut self) {
         loop {
             let now = self.clock.now();
-            let Some(command) = self.scheduler.poll(now) else {
+            let command = self.scheduler.poll(now);
+            if let Some(traces) = &mut self.traces {
+                traces.polled(&self.scheduler, self.clock);
+            }
+            let Some(command) = command else {
                 return;
             };
             match command {
@@ -410,7 +427,13 @@ impl Driver {
             None => Err(lost("there is no such worker")),
         };
         match handed_over {
-            Ok(()) => self.waiters.started(launch),
+            Ok(()) => {
+                self.waiters.started(launch);
+                if let Some(traces) = &self.traces {
+                    let now = self.clock.now();
+                    traces.started(&mut self.waiters, &self.scheduler, launch, now);
+                }
+            }
             Err(end) => {
                 let reason = format!("{end:?}");
                 tracing::error!(

@@ -15,6 +15,7 @@ use switchyard_models::NamedTensor;
 use tokio::sync::oneshot;
 
 use super::message::{CallEnd, CallError, RowAnswer, Ticket};
+use super::row_trace::RowTrace;
 use super::stats::AnsweredCall;
 
 /// Requests whose call has ended by another row; to be cancelled.
@@ -41,6 +42,8 @@ pub(super) struct Row {
     pub(super) compute: Micros,
     /// The variant that ran it last.
     pub(super) variant: Option<VariantId>,
+    /// Its trace so far, if it is traced.
+    pub(super) trace: Option<Box<RowTrace>>,
 }
 
 struct Open {
@@ -48,6 +51,15 @@ struct Open {
     answers: SmallVec<[Option<RowAnswer>; 1]>,
     unanswered: usize,
     reply: oneshot::Sender<CallEnd>,
+}
+
+/// A call whose client waits for the end only: the driver counts it first, so that a client that has its
+/// answer finds it counted.
+pub(super) struct EndedCall {
+    /// `None` if no variant ran: it failed, or evidence alone answered.
+    pub(super) counted: Option<AnsweredCall>,
+    reply: oneshot::Sender<CallEnd>,
+    end: CallEnd,
 }
 
 /// A batch that a worker has.
@@ -60,6 +72,16 @@ pub(super) struct Running {
     pub(super) requests: Vec<RequestId>,
     /// Their cost together.
     pub(super) cost: Cost,
+}
+
+// === impl EndedCall ===
+
+impl EndedCall {
+    /// Sends the end to the client.
+    pub(super) fn send(self) {
+        // An error means that the client has gone.
+        let _ = self.reply.send(self.end);
+    }
 }
 
 // === impl Waiters ===
@@ -83,6 +105,7 @@ impl Waiters {
         request: RequestId,
         arrival: Time,
         inputs: RowTensors,
+        trace: Option<Box<RowTrace>>,
     ) {
         let Some(call) = self.calls.get_mut(&ticket) else {
             return; // Ended by an earlier row; the request is cancelled by its caller.
@@ -99,6 +122,7 @@ impl Waiters {
             tensors: Vec::new(),
             compute: Micros::ZERO,
             variant: None,
+            trace,
         };
         self.rows.insert(request, row);
     }
@@ -157,14 +181,18 @@ impl Waiters {
         self.batches.retain(|_, running| running.worker != worker);
     }
 
+    /// The trace of a request, if it is traced.
+    pub(super) fn trace(&mut self, request: RequestId) -> Option<&mut RowTrace> {
+        self.rows.get_mut(&request)?.trace.as_deref_mut()
+    }
+
     /// A request has ended; its row.
     pub(super) fn take(&mut self, request: RequestId) -> Option<Row> {
         self.rows.remove(&request)
     }
 
-    /// A row got its answer; the call ends with its last one. `None`: other rows have no answer yet, or
-    /// evidence alone answered all of them.
-    pub(super) fn answer(&mut self, row: &Row, answer: RowAnswer) -> Option<AnsweredCall> {
+    /// A row got its answer; the call ends with its last one. `None`: other rows have no answer yet.
+    pub(super) fn answer(&mut self, row: &Row, answer: RowAnswer) -> Option<EndedCall> {
         let call = self.calls.get_mut(&row.call)?;
         let slot = call.answers.get_mut(row.position)?;
         call.unanswered -= usize::from(slot.is_none());
@@ -174,7 +202,7 @@ impl Waiters {
         }
         let call = self.calls.remove(&row.call)?;
         let rows = call.answers.iter().flatten();
-        let last = rows
+        let counted = rows
             .filter_map(|row| {
                 Some(AnsweredCall {
                     variant: row.ran?.0,
@@ -183,19 +211,24 @@ impl Waiters {
                 })
             })
             .max_by_key(|row| row.queue.0.saturating_add(row.compute.0));
-        // An error means that the client has gone.
-        let _ = call
-            .reply
-            .send(Ok(call.answers.into_iter().flatten().collect()));
-        last
+        Some(EndedCall {
+            counted,
+            reply: call.reply,
+            end: Ok(call.answers.into_iter().flatten().collect()),
+        })
     }
 
     /// A row got no answer: the call ends with this, and its other rows need not run. `None`: it has
     /// ended by another row.
-    pub(super) fn fail(&mut self, row: &Row, error: CallError) -> Option<Orphans> {
+    pub(super) fn fail(&mut self, row: &Row, error: CallError) -> Option<(EndedCall, Orphans)> {
         let call = self.calls.remove(&row.call)?;
-        let _ = call.reply.send(Err(error));
-        Some(self.unended(&call.requests))
+        let orphans = self.unended(&call.requests);
+        let ended = EndedCall {
+            counted: None,
+            reply: call.reply,
+            end: Err(error),
+        };
+        Some((ended, orphans))
     }
 
     /// The client has gone: none of its rows needs to run.

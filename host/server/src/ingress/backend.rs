@@ -93,6 +93,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Counters of one variant since the start of the server.
     fn stats(&self, app: AppIndex, variant: VariantIndex) -> VariantStats;
 
+    /// Whether the backend has use for [`InferCall::parent`].
+    fn wants_parents(&self) -> bool {
+        false
+    }
+
     /// Counts a request that the HTTP port refused as wrong, with the HTTP status of its answer.
     /// The scheduler never sees such a request.
     fn on_refused(&self, _app: Option<AppIndex>, _status: u16) {}

@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use switchyard_protocol::{
     AppIndex, AppInfo, BodyFormat, BodyFraming, BodySizes, ContentCoding, DecodeTarget,
     DecodedRequest, EncodedAnswer, InferAnswer, InferError, JSON_LENGTH, ProtocolError,
-    RequestFailure, VariantIndex, WantedOutputs, compress, decode, decompress, encode,
+    RequestFailure, TraceParent, VariantIndex, WantedOutputs, compress, decode, decompress, encode,
 };
 
 use super::backend::Backend;
@@ -66,6 +66,9 @@ pub(super) async fn infer<B: Backend>(
         wanted,
     } = request;
     call.waited_us = waited.as_micros() as u64;
+    if backend.wants_parents() {
+        call.parent = TraceParent::of(headers);
+    }
     let answer = backend.infer(call).await;
     under_way.answer().await;
     let answer = match answer {

@@ -1,6 +1,7 @@
 //! The thread that loads policies, tries them, and has the driver switch.
 
 mod canaries;
+mod meters;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,7 @@ use switchyard_policy::loader::{LoadCause, LoadError, LoadReport, Loaded, Loader
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{PolicyFileEvent, PolicyHistory, PolicyVersion};
 
+use self::meters::ManagerMeters;
 use super::handle::{Request, SwapError, SwapOrder, SwapTarget, lock};
 use super::kept::KeptVersions;
 use super::nearest::nearest;
@@ -26,7 +28,7 @@ use super::source;
 use crate::driver::{Message, PoolHandle};
 use crate::observed::Observed;
 use crate::readiness::Awaited;
-use crate::telemetry::{Registry, names};
+use crate::telemetry::Registry;
 
 /// Recorded windows that a policy is tried on.
 const TRIAL_WINDOWS: usize = 16;
@@ -77,6 +79,7 @@ pub(super) struct Manager {
     status: Arc<Mutex<PoliciesStatus>>,
     retry: Option<Retry>,
     canary: Option<RunningCanary>,
+    meters: ManagerMeters,
 }
 
 /// A version that the driver has switched to.
@@ -96,8 +99,10 @@ impl Manager {
         kept.versions()
             .into_iter()
             .for_each(|version| history.push(version));
+        let meters = ManagerMeters::new(&parts.registry, parts.pool.name(), &parts.file);
         Self {
             kept,
+            meters,
             catalog: Arc::clone(parts.pool.catalog()),
             pool: parts.pool,
             file: parts.file,
@@ -158,7 +163,7 @@ impl Manager {
     /// fallback serves, as it would if the file had been refused while the server ran. A file that
     /// does not exist may be a mistake of the configuration, so the pool waits for it.
     fn load_first(&mut self) {
-        self.registry.policy(self.pool.name(), None);
+        self.shows(None);
         let file = self.file.clone();
         let Err(error) = self.swap_file(&file, "") else {
             return;
@@ -166,7 +171,7 @@ impl Manager {
         let pool = self.pool.name();
         if self.is_fallback_wanted(&error) {
             tracing::info!(pool, "the fallback serves, as configured");
-            self.registry.policy(pool, Some((FALLBACK_NAME, "")));
+            self.shows(Some((FALLBACK_NAME, "")));
             self.pool.readiness().arrived(Awaited::Policy);
             return;
         }
@@ -376,9 +381,10 @@ impl Manager {
                 );
                 self.superseded();
                 let active = (version.label.as_str(), &*version.hash.to_string());
-                self.registry.policy(self.pool.name(), Some(active));
+                self.shows(Some(active));
+                self.meters.installed();
                 self.pool.readiness().arrived(Awaited::Policy);
-                self.count(result);
+                self.meters.count(result);
                 self.history.push(version.clone());
                 let mut status = lock(&self.status);
                 status.switched(swap.clone(), &version);
@@ -406,7 +412,7 @@ impl Manager {
             }
         }
         self.count_fault(file, &error);
-        self.count(SwapResult::Refused);
+        self.meters.count(SwapResult::Refused);
         lock(&self.status).tried(Swap {
             by: by.to_owned(),
             ..Swap::refused(at, file, &error.to_string())
@@ -419,21 +425,19 @@ impl Manager {
         tracing::error!(pool, file = %file.display(), "policy file removed: the fallback serves");
         self.pool.send(Message::RemovePolicy);
         self.superseded();
-        self.registry.policy(self.pool.name(), None);
-        self.count(SwapResult::Removed);
+        self.shows(None);
+        self.meters.count(SwapResult::Removed);
         let swap = Swap::removed(self.pool.clock().now(), file);
         lock(&self.status).removed(swap);
     }
 
-    fn count(&self, result: SwapResult) {
-        let labels = [("result", result.label())];
-        self.registry
-            .counter(names::POLICY_SWAPS, labels)
-            .increment(1);
+    /// The policy that is installed, by label and hash; none: only the fallback serves.
+    fn shows(&mut self, active: Option<(&str, &str)>) {
+        self.meters.shows(&self.registry, self.pool.name(), active);
     }
 
     /// Counts a window that failed in the trial with the faults of windows that were served.
-    fn count_fault(&self, file: &Path, error: &SwapError) {
+    fn count_fault(&mut self, file: &Path, error: &SwapError) {
         let SwapError::Load(error) = error else {
             return;
         };
@@ -443,14 +447,8 @@ impl Manager {
             _ => return,
         };
         let policy = file.file_stem().unwrap_or_default().to_string_lossy();
-        let labels = [
-            ("pool", self.pool.name()),
-            ("policy", &*policy),
-            ("kind", kind.label()),
-        ];
-        self.registry
-            .counter(names::POLICY_FAULTS, labels)
-            .increment(1);
+        let (registry, pool) = (&self.registry, self.pool.name());
+        self.meters.tried(registry, pool, &policy, kind);
     }
 }
 

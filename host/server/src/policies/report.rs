@@ -118,6 +118,17 @@ pub struct CanaryStatus {
 // === impl SwapResult ===
 
 impl SwapResult {
+    /// All results.
+    pub const ALL: [Self; 7] = [
+        Self::Switched,
+        Self::RolledBack,
+        Self::Refused,
+        Self::Removed,
+        Self::CanaryBegan,
+        Self::Promoted,
+        Self::Kept,
+    ];
+
     /// Name in metrics and logs.
     pub fn label(self) -> &'static str {
         match self {

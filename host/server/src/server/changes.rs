@@ -27,7 +27,7 @@ use crate::backend::{AddApp, NotAdded};
 use crate::config::{AppConfig, Config, ConfigError};
 use crate::readiness::Awaited;
 use crate::shutdown::Cancel;
-use crate::telemetry::names;
+use crate::telemetry::{Counter, names};
 
 /// How often pools that start are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -65,6 +65,8 @@ struct Following {
     added: Vec<AppConfig>,
     /// The files of the last attempt and their watcher.
     watched: Option<(ConfigFiles, FileWatcher)>,
+    /// Changes by result.
+    results: [(&'static str, Counter); 3],
 }
 
 /// A change that was taken in.
@@ -89,7 +91,15 @@ impl ConfigFollower {
     ) -> Option<Self> {
         let (wake, woken) = bounded(1);
         let cancel = Cancel::default();
+        let results = ["switched", "unchanged", "refused"].map(|result| {
+            let labels = [("result", result)];
+            (
+                result,
+                pools.registry().counter(names::CONFIG_CHANGES, labels),
+            )
+        });
         let mut following = Following {
+            results,
             pools,
             source,
             cancel: cancel.clone(),
@@ -222,9 +232,10 @@ impl Following {
         if let Some(error) = &error {
             tracing::error!(%error, "configuration refused: the old one serves on");
         }
-        let labels = [("result", result)];
-        let registry = self.pools.registry();
-        registry.counter(names::CONFIG_CHANGES, labels).increment(1);
+        let counter = self.results.iter().find(|(of, _)| *of == result);
+        if let Some((_, counter)) = counter {
+            counter.increment(1);
+        }
         error.map_or(Ok(()), |error| Err(error.to_string()))
     }
 

@@ -88,9 +88,9 @@ pub enum StartError {
         /// The reason.
         error: RecordingError,
     },
-    /// Metrics could not be set up.
-    #[error("metrics: {0}")]
-    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+    /// Traces cannot be exported.
+    #[error("server.traces: {0}")]
+    Traces(io::Error),
     /// An address cannot be listened on.
     #[error("server.{field}: {address}: {error}{}", way_out(field, error.kind()))]
     Listen {

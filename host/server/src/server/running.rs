@@ -17,7 +17,7 @@ use crate::admin::AdminPool;
 use crate::assembly::{Measured, PoolPlan, Predecessor};
 use crate::clock::Clock;
 use crate::config::{Config, PoolConfig};
-use crate::driver::{AppState, Message, Pool, PoolHandle, PoolWeights};
+use crate::driver::{AppState, Message, Pool, PoolHandle, PoolParts, PoolWeights};
 use crate::policies::{Policies, PoliciesHandle, PoliciesParts, hint};
 use crate::prepare::{Preparer, PreparerParts};
 use crate::recorder::{RecordOptions, Recorder};
@@ -25,6 +25,7 @@ use crate::reloads::{Reloads, ReloadsParts};
 use crate::shadow::ShadowOwner;
 use crate::shutdown::Cancel;
 use crate::telemetry::Registry;
+use crate::traces::Tracer;
 
 /// Longest wait for a driver that gives its recorder back.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(10);
@@ -37,6 +38,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub(super) struct PoolStarter {
     pub(super) clock: Clock,
     pub(super) registry: Registry,
+    traces: Option<Arc<Tracer>>,
     engine: PolicyEngine,
 }
 
@@ -70,11 +72,13 @@ impl PoolStarter {
     /// For the pools of this configuration.
     ///
     /// # Errors
-    /// The engine or the metrics cannot be set up.
+    /// The engine cannot be set up.
     pub(super) fn try_new(config: &Config) -> Result<Self, StartError> {
+        let (clock, registry) = (Clock::start(), Registry::new());
         Ok(Self {
-            clock: Clock::start(),
-            registry: Registry::try_new()?,
+            traces: traces(config, clock, &registry)?,
+            clock,
+            registry,
             engine: PolicyEngine::live(&EngineOptions {
                 compile_time_max: Duration::from_secs(config.policies.compile_timeout_s),
                 ..EngineOptions::default()
@@ -102,6 +106,10 @@ impl PoolStarter {
             config.profile.drift_ratio,
             before,
         )?;
+        let parts = PoolParts {
+            traces: self.traces.clone(),
+            ..parts
+        };
         let weights = parts.weights.clone();
         let record = plan.record(&parts.catalog);
         let pool = Pool::start(parts, self.clock, registry)?;
@@ -169,6 +177,26 @@ impl PoolStarter {
         }
         Ok(owner)
     }
+}
+
+/// The tracer that the configuration asks for.
+#[cfg(feature = "traces")]
+fn traces(
+    config: &Config,
+    clock: Clock,
+    registry: &Registry,
+) -> Result<Option<Arc<Tracer>>, StartError> {
+    let Some(traces) = &config.server.traces else {
+        return Ok(None);
+    };
+    let started = Tracer::start(traces, clock, registry).map_err(StartError::Traces)?;
+    Ok(Some(Arc::new(started)))
+}
+
+/// None: the check of the configuration refuses `server.traces`.
+#[cfg(not(feature = "traces"))]
+fn traces(_: &Config, _: Clock, _: &Registry) -> Result<Option<Arc<Tracer>>, StartError> {
+    Ok(None)
 }
 
 // === impl RunningPool ===

@@ -216,5 +216,5 @@ fn backend(
         .iter()
         .map(|pool| (Arc::clone(pool.handle()), pool.plan().tensors.clone()));
     let served: Vec<_> = served.collect();
-    PoolBackend::try_new(&served, server, registry.clone(), additions.clone())
+    PoolBackend::try_new(&served, server, registry, additions.clone())
 }

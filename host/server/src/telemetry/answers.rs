@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metrics::{Counter, Histogram};
 use switchyard_core::catalog::Catalog;
 use switchyard_core::event::Reply;
 use switchyard_core::guard::HOST_LABEL;
 use switchyard_core::ids::{ExitId, VariantId};
+use switchyard_core::policy::FALLBACK_NAME;
 
+use super::meters::{Counter, Gauge, Histogram};
 use super::names;
 use super::registry::Registry;
 
@@ -29,6 +30,8 @@ struct ExitNames {
     app: String,
     variant: String,
     exit: String,
+    /// None if its quality is unknown.
+    _quality: Option<Gauge>,
 }
 
 /// One policy's answers. All versions of a policy share its series.
@@ -55,19 +58,22 @@ impl AnswerMeters {
         for (v, variant) in (0..).map(VariantId).zip(&catalog.variants) {
             let app = catalog.app(variant.app).map_or("", |app| app.name.as_str());
             for (e, exit) in (0..).map(ExitId).zip(&variant.exits) {
+                let quality = variant.quality(e).map(|quality| {
+                    let labels = [
+                        ("app", app),
+                        ("variant", &*variant.name),
+                        ("exit", &*exit.name),
+                    ];
+                    let gauge = registry.gauge(names::VARIANT_QUALITY, labels);
+                    gauge.set(quality);
+                    gauge
+                });
                 let names = ExitNames {
                     app: app.to_owned(),
                     variant: variant.name.clone(),
                     exit: exit.name.clone(),
+                    _quality: quality,
                 };
-                if let Some(quality) = variant.quality(e) {
-                    let labels = [
-                        ("app", app),
-                        ("variant", &*names.variant),
-                        ("exit", &*names.exit),
-                    ];
-                    registry.gauge(names::VARIANT_QUALITY, labels).set(quality);
-                }
                 exits.insert((v, e), names);
             }
         }
@@ -118,6 +124,12 @@ impl AnswerMeters {
         latency.record(reply.latency.as_secs_f64());
     }
 
+    /// Forgets the policies that are not held. The host and its fallback never leave.
+    pub(super) fn retain(&mut self, held: impl Fn(&str) -> bool) {
+        let stays = |name: &str| [HOST_LABEL, FALLBACK_NAME].contains(&name) || held(name);
+        self.policies.retain(|policy| stays(&policy.name));
+    }
+
     /// The position of the policy that decided about a request.
     fn policy(&mut self, reply: &Reply) -> usize {
         let label = reply
@@ -150,7 +162,9 @@ impl AnswerMeters {
 
 impl ExitMeters {
     fn new(registry: &Registry, policy: &str, names: &ExitNames) -> Self {
-        let ExitNames { app, variant, exit } = names;
+        let ExitNames {
+            app, variant, exit, ..
+        } = names;
         let counter = |in_time| {
             let labels = [
                 ("app", app.as_str()),
@@ -159,9 +173,7 @@ impl ExitMeters {
                 ("exit", exit),
                 ("in_time", in_time),
             ];
-            let counter = registry.counter(names::VARIANT_REQUESTS, labels);
-            counter.increment(0);
-            counter
+            registry.counter(names::VARIANT_REQUESTS, labels)
         };
         let labels = [
             ("app", app.as_str()),

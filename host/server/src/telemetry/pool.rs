@@ -1,8 +1,8 @@
 //! The metrics of one pool, written by its driver thread.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use metrics::{Counter, Gauge, Histogram};
 use switchyard_core::catalog::{Catalog, Variant};
 use switchyard_core::event::Reply;
 use switchyard_core::ids::{VariantId, WorkerId};
@@ -12,7 +12,8 @@ use switchyard_core::time::Micros;
 use switchyard_executor::Residency;
 
 use super::answers::AnswerMeters;
-use super::facts::BusyTime;
+use super::faults::PolicyFaults;
+use super::meters::{Counter, Gauge, Histogram, SecondsCounter};
 use super::names;
 use super::registry::Registry;
 
@@ -29,8 +30,10 @@ pub struct PoolMeters {
     running: Gauge,
     imbalance: Gauge,
     fallback_active: Gauge,
-    /// By name of the policy, in [`FaultKind`]'s order.
-    faults: BTreeMap<String, BTreeMap<FaultKind, Counter>>,
+    faults: Vec<PolicyFaults>,
+    /// Observed over profiled load times, once both are known.
+    load_ratios: BTreeMap<(WorkerId, VariantId), Gauge>,
+    _pending_max: Gauge,
     pool: String,
 }
 
@@ -45,7 +48,7 @@ struct AppMeters {
 struct WorkerMeters {
     name: String,
     up: Gauge,
-    busy: BusyTime,
+    busy: SecondsCounter,
     restarts: Counter,
     loads: Counter,
     load_time: Histogram,
@@ -70,8 +73,10 @@ struct VariantMemory {
 // === impl PoolMeters ===
 
 impl PoolMeters {
-    /// Meters of the pool `name`, which serves `catalog`.
-    pub fn new(registry: &Registry, name: &str, catalog: &Catalog) -> Self {
+    /// Meters of the pool `name`, which serves `catalog` and lets `pending_max` requests wait.
+    pub fn new(registry: &Registry, name: &str, catalog: &Catalog, pending_max: usize) -> Self {
+        let bound = registry.gauge(names::PENDING_MAX, [("pool", name)]);
+        bound.set(pending_max as f64);
         let depth = |queue| registry.gauge(names::QUEUE_DEPTH, [("pool", name), ("queue", queue)]);
         let workers = catalog.workers.iter();
         Self {
@@ -95,7 +100,9 @@ impl PoolMeters {
             running: depth("running"),
             imbalance: registry.gauge(names::LEDGER_IMBALANCE, [("pool", name)]),
             fallback_active: registry.gauge(names::FALLBACK_ACTIVE, [("pool", name)]),
-            faults: BTreeMap::new(),
+            faults: Vec::new(),
+            load_ratios: BTreeMap::new(),
+            _pending_max: bound,
             pool: name.to_owned(),
             registry: registry.clone(),
         }
@@ -136,12 +143,12 @@ impl PoolMeters {
     pub(crate) fn finished(&self, worker: WorkerId, requests: usize, compute: Micros) {
         self.batch_size.record(requests as f64);
         if let Some(worker) = self.workers.get(worker.index()) {
-            worker.busy.add(compute.0);
+            worker.busy.add_us(compute.0);
         }
     }
 
     /// A worker has made a variant resident; `took` is the load time, 0 if it was resident before.
-    pub(crate) fn loaded(&self, worker: WorkerId, variant: VariantId, took: Micros) {
+    pub(crate) fn loaded(&mut self, worker: WorkerId, variant: VariantId, took: Micros) {
         let known = self.memory.get(variant.index());
         let (Some(meters), Some(known)) = (self.workers.get(worker.index()), known) else {
             return;
@@ -156,7 +163,9 @@ impl PoolMeters {
                 ("worker", meters.name.as_str()),
                 ("variant", known.name.as_str()),
             ];
-            let ratio = self.registry.gauge(names::CACHE_LOAD_RATIO, labels);
+            let ratio = self.load_ratios.entry((worker, variant));
+            let ratio =
+                ratio.or_insert_with(|| self.registry.gauge(names::CACHE_LOAD_RATIO, labels));
             ratio.set(took.0 as f64 / told.0 as f64);
         }
     }
@@ -171,11 +180,11 @@ impl PoolMeters {
         worker.resident.set(holds.resident.len() as f64);
         worker.resident_bytes.set(resident as f64);
         worker.free_bytes.set(holds.free_bytes as f64);
-        worker.hits.absolute(holds.counts.hits);
-        worker.misses.absolute(holds.counts.misses);
-        worker.evictions.absolute(holds.counts.evictions);
-        worker.loads.absolute(holds.counts.loads);
-        worker.load_errors.absolute(holds.counts.load_errors);
+        worker.hits.raise_to(holds.counts.hits);
+        worker.misses.raise_to(holds.counts.misses);
+        worker.evictions.raise_to(holds.counts.evictions);
+        worker.loads.raise_to(holds.counts.loads);
+        worker.load_errors.raise_to(holds.counts.load_errors);
     }
 
     /// A policy takes over: its faults are counted from 0, so that a rate has a first value.
@@ -185,23 +194,28 @@ impl PoolMeters {
 
     /// A policy failed a window.
     pub(crate) fn faulted(&mut self, label: &str, kind: FaultKind) {
-        if let Some(counter) = self.faults_of(label).get(&kind) {
-            counter.increment(1);
-        }
+        self.faults_of(label).count(kind);
     }
 
-    fn faults_of(&mut self, label: &str) -> &BTreeMap<FaultKind, Counter> {
-        let (pool, registry) = (self.pool.as_str(), &self.registry);
+    /// The pool holds these policies and no others: the series of the others leave. Requests under way
+    /// that an earlier one decided bring its series back until their scrape.
+    pub(crate) fn hold_policies<'a>(&mut self, labels: impl Iterator<Item = &'a Arc<str>>) {
+        let names: Vec<&str> = labels.flat_map(|label| names::policies_of(label)).collect();
+        let held = |policy: &str| names.contains(&policy);
+        self.faults.retain(|faults| held(faults.policy()));
+        self.answers.retain(held);
+    }
+
+    fn faults_of(&mut self, label: &str) -> &PolicyFaults {
         let policy = names::policy_of(label);
-        self.faults.entry(policy.to_owned()).or_insert_with(|| {
-            let counter = |kind: FaultKind| {
-                let labels = [("pool", pool), ("policy", policy), ("kind", kind.label())];
-                let counter = registry.counter(names::POLICY_FAULTS, labels);
-                counter.increment(0);
-                (kind, counter)
-            };
-            FaultKind::ALL.map(counter).into_iter().collect()
-        })
+        let known = self.faults.iter();
+        let at = known.clone().position(|faults| faults.policy() == policy);
+        let at = at.unwrap_or_else(|| {
+            let faults = PolicyFaults::new(&self.registry, &self.pool, policy);
+            self.faults.push(faults);
+            self.faults.len() - 1
+        });
+        &self.faults[at]
     }
 
     /// The fallback serves, or a policy does.
@@ -256,18 +270,14 @@ impl AppMeters {
         // From 0, so that a rate has a first value.
         let outcomes = Outcome::LABELS.map(|outcome| {
             let labels = [("app", name), ("outcome", outcome)];
-            let counter = registry.counter(names::REQUESTS, labels);
-            counter.increment(0);
-            (outcome, counter)
+            (outcome, registry.counter(names::REQUESTS, labels))
         });
-        let missed = registry.counter(names::DEADLINE_MISSED, labels);
-        missed.increment(0);
         Self {
             name: name.to_owned(),
             outcomes: outcomes.into_iter().collect(),
             slo,
             latency_over_slo: registry.histogram(names::LATENCY_OVER_SLO, labels),
-            missed,
+            missed: registry.counter(names::DEADLINE_MISSED, labels),
         }
     }
 
@@ -291,11 +301,10 @@ impl WorkerMeters {
             registry.counter(names::WORKER_RESTARTS, both),
         );
         up.set(1.0);
-        restarts.increment(0);
         Self {
             name: name.to_owned(),
             up,
-            busy: registry.busy(pool, name),
+            busy: registry.seconds(names::WORKER_BUSY, both),
             restarts,
             loads: registry.counter(names::CACHE_LOADS, labels),
             load_time: registry.histogram(names::CACHE_LOAD_TIME, labels),

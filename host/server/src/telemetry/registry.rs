@@ -1,126 +1,287 @@
 //! The registry of metrics. Each server has its own, so that the metrics of two servers in one test
 //! stay apart.
+//!
+//! A series lives as long as its handles: a pool, worker, policy or app that leaves drops them. A gauge
+//! then leaves at once; a counter or histogram is shown once more, so that no count is lost.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use metrics::{Counter, Gauge, Histogram, Label, with_local_recorder};
-use metrics_exporter_prometheus::{
-    BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
-};
-
-use super::facts::{BusyTime, Facts};
 use super::log_queue::lines_dropped;
-use super::{names, process};
-
-/// Bounds of durations in seconds: 2 us, the smallest window of a small policy, to 10 s.
-const SECONDS: [f64; 21] = [
-    2e-6, 5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3,
-    0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
-];
-
-/// Bounds of counts: powers of two.
-const COUNTS: [f64; 13] = [
-    0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0,
-];
-
-/// Bounds of latencies as shares of the deadline.
-const RATIOS: [f64; 12] = [
-    0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 5.0,
-];
+use super::meters::{Counter, Gauge, Histogram, SecondsCounter};
+use super::names::{self, CounterName, GaugeName, HistogramName, SecondsName};
+use super::process;
+use super::text::{self, Shown};
 
 /// Registers metrics and renders them. Clones are the same registry.
 #[derive(Clone)]
 pub struct Registry {
-    recorder: Arc<PrometheusRecorder>,
-    handle: PrometheusHandle,
-    facts: Arc<Facts>,
+    families: Arc<Mutex<Families>>,
+    /// Series of the process, which stay.
+    lines_dropped: Counter,
+    _build: Gauge,
+}
+
+/// By name.
+type Families = BTreeMap<&'static str, Family>;
+
+/// All series of one name.
+struct Family {
+    help: &'static str,
+    /// By labels, as they are shown.
+    series: BTreeMap<String, Series>,
+}
+
+enum Series {
+    Counter(Counter),
+    Seconds(SecondsCounter),
+    Gauge(Gauge),
+    Histogram(Histogram),
 }
 
 // === impl Registry ===
 
-impl Registry {
-    /// An empty registry with the bounds of every histogram.
-    ///
-    /// # Errors
-    /// Never with the bounds above; the builder checks them.
-    pub fn try_new() -> Result<Self, BuildError> {
-        let mut builder = PrometheusBuilder::new();
-        for name in names::SECONDS {
-            builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), &SECONDS)?;
-        }
-        for name in names::COUNTS {
-            builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), &COUNTS)?;
-        }
-        for name in names::RATIOS {
-            builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), &RATIOS)?;
-        }
-        let recorder = builder.build_recorder();
-        let handle = recorder.handle();
-        let registry = Self {
-            recorder: Arc::new(recorder),
-            handle,
-            facts: Arc::default(),
-        };
-        with_local_recorder(&*registry.recorder, names::describe);
-        Ok(registry)
-    }
-
-    /// The counter of this name and these labels.
-    pub fn counter<const N: usize>(
-        &self,
-        name: &'static str,
-        labels: [(&str, &str); N],
-    ) -> Counter {
-        let labels = own(labels);
-        with_local_recorder(&*self.recorder, || metrics::counter!(name, labels))
-    }
-
-    /// The gauge of this name and these labels.
-    pub fn gauge<const N: usize>(&self, name: &'static str, labels: [(&str, &str); N]) -> Gauge {
-        let labels = own(labels);
-        with_local_recorder(&*self.recorder, || metrics::gauge!(name, labels))
-    }
-
-    /// The histogram of this name and these labels.
-    pub fn histogram<const N: usize>(
-        &self,
-        name: &'static str,
-        labels: [(&str, &str); N],
-    ) -> Histogram {
-        let labels = own(labels);
-        with_local_recorder(&*self.recorder, || metrics::histogram!(name, labels))
-    }
-
-    /// Everything, in the Prometheus text format.
-    pub fn render(&self) -> String {
-        // The log belongs to the process, not to one server.
-        self.counter(names::LOG_LINES_DROPPED, [])
-            .absolute(lines_dropped());
-        let mut text = self.handle.render();
-        self.facts.render(&mut text);
-        process::render(&mut text);
-        text
-    }
-
-    /// The policy that is installed in a pool, by label and hash; none: only the fallback serves.
-    pub(crate) fn policy(&self, pool: &str, active: Option<(&str, &str)>) {
-        self.facts.policy(pool, active);
-    }
-
-    /// The time in which a worker computed.
-    pub(crate) fn busy(&self, pool: &str, worker: &str) -> BusyTime {
-        self.facts.busy(pool, worker)
-    }
-
-    /// Folds recorded samples into the histograms; between renders they take memory.
-    pub fn run_upkeep(&self) {
-        self.handle.run_upkeep();
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
-fn own<const N: usize>(labels: [(&str, &str); N]) -> Vec<Label> {
-    labels
-        .into_iter()
-        .map(|(key, value)| Label::new(key.to_owned(), value.to_owned()))
-        .collect()
+impl Registry {
+    /// A registry with the series of the process.
+    pub fn new() -> Self {
+        let families = Arc::default();
+        let build = gauge(
+            &families,
+            names::BUILD_INFO,
+            [("version", env!("CARGO_PKG_VERSION"))],
+        );
+        build.set(1.0);
+        Self {
+            lines_dropped: counter(&families, names::LOG_LINES_DROPPED, []),
+            _build: build,
+            families,
+        }
+    }
+
+    /// The counter of this name and these labels: from 0, or the one that is still shown.
+    pub(crate) fn counter<const N: usize>(
+        &self,
+        name: CounterName,
+        labels: [(&'static str, &str); N],
+    ) -> Counter {
+        counter(&self.families, name, labels)
+    }
+
+    /// As [`counter`](Self::counter), of seconds.
+    pub(crate) fn seconds<const N: usize>(
+        &self,
+        name: SecondsName,
+        labels: [(&'static str, &str); N],
+    ) -> SecondsCounter {
+        let mut families = lock(&self.families);
+        let series = series(&mut families, (name.name, name.help), labels);
+        match series.or_insert_with(|| Series::Seconds(SecondsCounter::default())) {
+            Series::Seconds(seconds) => seconds.clone(),
+            _ => SecondsCounter::default(),
+        }
+    }
+
+    /// The gauge of this name and these labels.
+    pub(crate) fn gauge<const N: usize>(
+        &self,
+        name: GaugeName,
+        labels: [(&'static str, &str); N],
+    ) -> Gauge {
+        gauge(&self.families, name, labels)
+    }
+
+    /// As [`counter`](Self::counter), a histogram.
+    pub(crate) fn histogram<const N: usize>(
+        &self,
+        name: HistogramName,
+        labels: [(&'static str, &str); N],
+    ) -> Histogram {
+        let mut families = lock(&self.families);
+        let series = series(&mut families, (name.name, name.help), labels);
+        match series.or_insert_with(|| Series::Histogram(Histogram::new(name.bounds))) {
+            Series::Histogram(histogram) => histogram.clone(),
+            _ => Histogram::new(name.bounds),
+        }
+    }
+
+    /// Everything, in the Prometheus text format. Series without a handle are gone afterwards.
+    pub fn render(&self) -> String {
+        // The log belongs to the process, not to one server.
+        self.lines_dropped.raise_to(lines_dropped());
+        let mut text = String::new();
+        let mut families = lock(&self.families);
+        families.retain(|name, family| {
+            // Handles are made under the lock: a series without one is written by no thread.
+            let held = |series: &Series| series.handles() > 0;
+            let is_gauge = |series: &Series| matches!(series, Series::Gauge(_));
+            family.series.retain(|_, it| held(it) || !is_gauge(it));
+            let gone: Vec<String> = family
+                .series
+                .iter()
+                .filter(|(_, series)| !held(series))
+                .map(|(labels, _)| labels.clone())
+                .collect();
+            family.render(name, &mut text);
+            for labels in gone {
+                family.series.remove(&labels);
+            }
+            !family.series.is_empty()
+        });
+        drop(families);
+        process::render(&mut text);
+        text
+    }
+}
+
+// === impl Family ===
+
+impl Family {
+    fn render(&self, name: &str, text: &mut String) {
+        let Some(first) = self.series.values().next() else {
+            return;
+        };
+        text::head(text, name, first.kind(), self.help);
+        for (labels, series) in &self.series {
+            let shown = match series {
+                Series::Counter(counter) => Shown::Count(counter.get()),
+                Series::Seconds(seconds) => Shown::Value(seconds.seconds()),
+                Series::Gauge(gauge) => Shown::Value(gauge.get()),
+                Series::Histogram(histogram) => {
+                    let (buckets, count, sum) = histogram.0.read();
+                    Shown::Histogram {
+                        buckets,
+                        count,
+                        sum,
+                    }
+                }
+            };
+            text::series(text, name, labels, &shown);
+        }
+    }
+}
+
+// === impl Series ===
+
+impl Series {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Counter(_) | Self::Seconds(_) => "counter",
+            Self::Gauge(_) => "gauge",
+            Self::Histogram(_) => "histogram",
+        }
+    }
+
+    /// Handles outside the registry.
+    fn handles(&self) -> usize {
+        let all = match self {
+            Self::Counter(Counter(cell))
+            | Self::Seconds(SecondsCounter(cell))
+            | Self::Gauge(Gauge(cell)) => Arc::strong_count(cell),
+            Self::Histogram(Histogram(cell)) => Arc::strong_count(cell),
+        };
+        all - 1
+    }
+}
+
+fn counter<const N: usize>(
+    families: &Mutex<Families>,
+    name: CounterName,
+    labels: [(&'static str, &str); N],
+) -> Counter {
+    let mut families = lock(families);
+    let series = series(&mut families, (name.name, name.help), labels);
+    match series.or_insert_with(|| Series::Counter(Counter::default())) {
+        Series::Counter(counter) => counter.clone(),
+        // A name is of one kind: no other one comes here.
+        _ => Counter::default(),
+    }
+}
+
+fn gauge<const N: usize>(
+    families: &Mutex<Families>,
+    name: GaugeName,
+    labels: [(&'static str, &str); N],
+) -> Gauge {
+    let mut families = lock(families);
+    let series = series(&mut families, (name.name, name.help), labels);
+    match series.or_insert_with(|| Series::Gauge(Gauge::default())) {
+        Series::Gauge(gauge) => gauge.clone(),
+        _ => Gauge::default(),
+    }
+}
+
+fn series<'a, const N: usize>(
+    families: &'a mut Families,
+    (name, help): (&'static str, &'static str),
+    labels: [(&'static str, &str); N],
+) -> std::collections::btree_map::Entry<'a, String, Series> {
+    let family = families.entry(name).or_insert_with(|| Family {
+        help,
+        series: BTreeMap::new(),
+    });
+    family.series.entry(text::labels(&labels))
+}
+
+fn lock(families: &Mutex<Families>) -> MutexGuard<'_, Families> {
+    // Each change is one insertion or removal.
+    families.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_leaves_with_its_last_handle_after_one_more_scrape() {
+        let registry = Registry::new();
+        let labels = [("app", "a\"b"), ("outcome", "late")];
+        let counter = registry.counter(names::REQUESTS, labels);
+        counter.increment(2);
+        registry.counter(names::REQUESTS, labels).increment(1);
+        let line = "switchyard_requests_total{app=\"a\\\"b\",outcome=\"late\"} 3";
+        for _ in 0..2 {
+            assert!(registry.render().lines().any(|shown| shown == line));
+        }
+        counter.increment(1);
+        drop(counter);
+        let last = "switchyard_requests_total{app=\"a\\\"b\",outcome=\"late\"} 4";
+        assert!(registry.render().lines().any(|shown| shown == last));
+        assert!(!registry.render().contains("switchyard_requests_total"));
+    }
+
+    #[test]
+    fn a_handle_that_comes_back_before_the_scrape_counts_on() {
+        let registry = Registry::new();
+        let histogram = || registry.histogram(names::BATCH_SIZE, [("pool", "main")]);
+        histogram().record(3.0);
+        let again = histogram();
+        again.record(9000.0);
+        let text = registry.render();
+        for line in [
+            "# TYPE switchyard_batch_size histogram",
+            "switchyard_batch_size_bucket{pool=\"main\",le=\"2\"} 0",
+            "switchyard_batch_size_bucket{pool=\"main\",le=\"4\"} 1",
+            "switchyard_batch_size_bucket{pool=\"main\",le=\"+Inf\"} 2",
+            "switchyard_batch_size_sum{pool=\"main\"} 9003",
+            "switchyard_batch_size_count{pool=\"main\"} 2",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_gauge_leaves_at_once() {
+        let registry = Registry::new();
+        let gauge = registry.gauge(names::WORKER_UP, [("pool", "main"), ("worker", "cpu")]);
+        gauge.set(1.0);
+        assert!(registry.render().contains("switchyard_worker_up"));
+        drop(gauge);
+        assert!(!registry.render().contains("switchyard_worker_up"));
+    }
 }

@@ -18,6 +18,19 @@ async fn parameters_reach_the_backend() {
 }
 
 #[tokio::test]
+async fn the_clients_span_reaches_the_backend() {
+    let server = TestServer::with_defaults().await;
+    let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    for (header, sampled) in [(header, Some(true)), ("wrong", None)] {
+        let headers = [("traceparent", header)];
+        let path = "/v2/models/linear/infer";
+        assert_eq!(server.post_with(path, &headers, ONE_ROW).await.status, 200);
+        let call = server.backend.last_call.lock().unwrap().clone().unwrap();
+        assert_eq!(call.parent.map(|parent| parent.sampled), sampled);
+    }
+}
+
+#[tokio::test]
 async fn a_version_pins_the_variant() {
     let server = TestServer::with_defaults().await;
     let answer = server

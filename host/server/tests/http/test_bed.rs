@@ -259,6 +259,10 @@ impl Backend for FakeBackend {
         }
     }
 
+    fn wants_parents(&self) -> bool {
+        true
+    }
+
     fn on_refused(&self, app: Option<AppIndex>, status: u16) {
         self.refused.lock().unwrap().push((app, status));
     }

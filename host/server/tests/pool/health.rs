@@ -40,7 +40,7 @@ fn backend_with(pool: &TestPool, config: ServerConfig) -> PoolBackend {
             rows_max: 1,
             ..config
         },
-        pool.registry.clone(),
+        &pool.registry,
         Additions::default(),
     )
     .unwrap()

@@ -217,8 +217,9 @@ impl TestPool {
                 Ok(Box::new(Controlled { inner, controls }) as Box<dyn Executor>)
             }
         };
-        let registry = Registry::try_new().unwrap();
+        let registry = Registry::new();
         let parts = PoolParts {
+            traces: None,
             name: "main".to_owned(),
             scheduler: SchedulerConfig::default(),
             executors: vec![PoolExecutor {
@@ -274,6 +275,7 @@ impl TestPool {
         };
         let arrival = self.pool.clock().now();
         let call = PoolCall {
+            trace: None,
             app: AppId(app),
             pinned: None,
             arrival,

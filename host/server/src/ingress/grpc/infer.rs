@@ -6,7 +6,7 @@ use std::time::Instant;
 use hyper::Response;
 use switchyard_protocol::grpc::{Envelope, InferMessage, decode_infer, encode_infer};
 use switchyard_protocol::{
-    AppIndex, ContentCoding, DecodedRequest, ProtocolError, RequestFailure, decompress,
+    AppIndex, ContentCoding, DecodedRequest, ProtocolError, RequestFailure, TraceParent, decompress,
 };
 
 use super::super::backend::Backend;
@@ -106,6 +106,9 @@ pub(super) async fn infer_message<B: Backend>(
     let max_us = exchange.info(index).max_timeout_us;
     pool_call.timeout_us = call.timeout.bound(elapsed, pool_call.timeout_us, max_us)?;
     pool_call.waited_us = waited.as_micros() as u64;
+    if exchange.backend().wants_parents() {
+        pool_call.parent = TraceParent::of(&call.headers);
+    }
     let answer = exchange.backend().infer(pool_call).await;
     under_way.answer().await;
     let answer = match answer {

@@ -17,7 +17,6 @@ use crate::policies::canary::CanarySettings;
 use crate::policies::handle::{SwapError, lock};
 use crate::policies::report::{CanaryStatus, Swap, SwapResult, Version};
 use crate::policies::running_canary::{LOOK_EVERY, RunningCanary};
-use crate::telemetry::names;
 
 impl Manager {
     /// Loads the candidate, and two instances of the version that serves, and lets them share the pool.
@@ -217,10 +216,7 @@ impl Manager {
     }
 
     fn canary_runs(&self, runs: bool) {
-        let gauge = self
-            .registry
-            .gauge(names::CANARY_RUNS, [("pool", self.pool.name())]);
-        gauge.set(f64::from(u8::from(runs)));
+        self.meters.canary_runs(runs);
     }
 
     /// Logs and counts the beginning of a canary.
@@ -255,7 +251,7 @@ impl Manager {
             hash = swap.hash,
             "canary begins"
         );
-        self.count(SwapResult::CanaryBegan);
+        self.meters.count(SwapResult::CanaryBegan);
         lock(&self.status).tried(swap.clone());
         Ok(swap)
     }

@@ -15,7 +15,7 @@ use switchyard_protocol::grpc::messages::inference::{
     InferParameter, ModelInferRequest, ModelInferResponse,
 };
 
-use super::client::{Client, SERVICE, one_row, rows, typed_rows};
+use super::client::{Client, SERVICE, frame, one_row, rows, typed_rows};
 use crate::http::test_bed::{EVERY_TYPE, TestServer};
 
 fn f32s(raw: &Bytes) -> Vec<f32> {
@@ -49,6 +49,21 @@ async fn raw_and_typed_tensors_get_the_same_answer() {
             Some(ParameterChoice::StringParam("small".to_owned()))
         );
     }
+}
+
+#[tokio::test]
+async fn the_clients_span_reaches_the_backend() {
+    let server = TestServer::with_defaults().await;
+    let mut client = Client::of(&server).await;
+    let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let path = format!("{SERVICE}ModelInfer");
+    let body = frame(&rows("linear", &[1.0, 2.0, 3.0]));
+    let ended = client
+        .call_with(&path, &[("traceparent", header)], body)
+        .await;
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let call = server.backend.last_call.lock().unwrap().clone().unwrap();
+    assert_eq!(call.parent.unwrap().span_id, 0x00f0_67aa_0ba9_02b7);
 }
 
 #[tokio::test]
