@@ -17,6 +17,7 @@ mod prepare;
 mod profile;
 mod read;
 mod server;
+mod tls;
 mod worker;
 mod written;
 
@@ -34,6 +35,7 @@ pub use pool::{FaultLimitConfig, LatencySource, PoolConfig, RecordConfig, Shadow
 pub use prepare::{PLACEHOLDERS, PrepareConfig};
 pub use profile::{PercentileName, ProfileConfig};
 pub use server::ServerConfig;
+pub use tls::TlsConfig;
 pub use worker::WorkerConfig;
 pub use written::{Origin, Written};
 

@@ -12,6 +12,7 @@
 //!   not applied; [`judge`]: the worth of two plans; [`reasons`]: the reasons that policies give
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]: the models
 //!   and policies that the server waits for
+//! - [`tls`]: certificates and handshakes of the ports
 //! - [`mod@inspect`]: every mistake of a configuration, without a start
 //! - [`server`]: starts and joins all parts, within the `descriptors` of the process; [`shutdown`]:
 //!   the signals and failures that stop it
@@ -40,3 +41,4 @@ pub mod server;
 pub mod shadow;
 pub mod shutdown;
 pub mod telemetry;
+pub mod tls;

@@ -72,6 +72,9 @@ fn missing_fields_and_wrong_types_are_named() {
 fn what_no_type_forbids_is_checked() {
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nthreads = 0"), @"switchyard.toml:13: worker[0].threads: 0, must be 1 to 1024");
     assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\""), @"switchyard.toml:3: server.admin: 0.0.0.0:8002, must be a loopback address");
+    assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\"\noperators = \"operators\""), @"");
+    assert_snapshot!(said("[server]", "[server]\nadmin_hosts = [\"https://a.example\"]"), @"");
+    assert_snapshot!(said("[server]", "[server]\nadmin_tls = { certificate = \"a.pem\" }"), @"");
     assert_snapshot!(said("[server]", "[server]\nbody_max_mb = 300"), @"switchyard.toml:2: server.request_memory_mb: 512, must be 600 to 1048576");
     assert_snapshot!(said("[server]", "[server]\ntimeout_max_ms = 0"), @"switchyard.toml:3: server.timeout_max_ms: 0, must be 1 to 3600000");
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml:10: app[1].slo_ms: 0, must be at least 0.001");
@@ -278,4 +281,19 @@ fn workers_of_a_kind_draw_the_same_power() {
 fn a_file_that_cannot_be_read_is_named() {
     let error = Config::read(Path::new("/nowhere/switchyard.toml")).unwrap_err();
     assert_snapshot!(error, @"/nowhere/switchyard.toml: cannot be read: No such file or directory (os error 2)");
+}
+
+#[test]
+fn beyond_loopback_the_admin_port_has_tls_and_operators() {
+    let text = GOOD.replacen(
+        "[server]",
+        "[server]\nadmin = \"0.0.0.0:8002\"\noperators = \"operators\"\n\
+         admin_tls = { certificate = \"a.pem\", key = \"a.key\" }",
+        1,
+    );
+    let config = Config::parse(&text, Path::new("switchyard.toml"), Path::new("/etc")).unwrap();
+    // Relative paths are seen from the file's folder.
+    let tls = config.server.admin_tls.unwrap();
+    assert_eq!(tls.certificate, Path::new("/etc/a.pem"));
+    assert_eq!(tls.key, Path::new("/etc/a.key"));
 }
