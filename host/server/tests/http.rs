@@ -16,4 +16,5 @@ mod http {
     mod scheduling;
     mod slow;
     pub(crate) mod test_bed;
+    mod tls;
 }

@@ -38,7 +38,8 @@ impl Config {
         }
         let server = &mut self.server;
         let files = [&mut server.onnxruntime, &mut server.operators];
-        let of_tls = server.admin_tls.iter_mut().flat_map(TlsConfig::files_mut);
+        let tls = [&mut server.tls, &mut server.admin_tls];
+        let of_tls = tls.into_iter().flatten().flat_map(TlsConfig::files_mut);
         for path in files.into_iter().flatten().chain(of_tls) {
             *path = folder.join(&*path);
         }

@@ -17,10 +17,14 @@ pub struct ServerConfig {
     ///
     /// Address; default `"0.0.0.0:8000"`; example `"127.0.0.1:9000"`.
     pub http: SocketAddr,
-    /// Address of the Open Inference Protocol over gRPC (HTTP/2 without TLS). Triton's is port 8001.
+    /// Address of the Open Inference Protocol over gRPC. Triton's is port 8001.
     ///
     /// Address; default none, no such port; example `"0.0.0.0:8001"`.
     pub grpc: Option<SocketAddr>,
+    /// TLS of both ports for clients; see below.
+    ///
+    /// Table; default none; example `{ certificate = "server.pem", key = "server.key" }`.
+    pub tls: Option<TlsConfig>,
     /// Address of metrics and status. On loopback they need no token. Another address needs `admin_tls` and
     /// `operators`.
     ///
@@ -139,6 +143,7 @@ impl Default for ServerConfig {
         Self {
             http: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8000)),
             grpc: None,
+            tls: None,
             admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 8002)),
             admin_tls: None,
             admin_hosts: Vec::new(),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
+use crate::tls::Tls;
+
 /// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
 pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
@@ -17,6 +19,8 @@ pub struct Ports {
     pub http: TcpListener,
     /// The protocol over gRPC; `None`: no such port.
     pub grpc: Option<TcpListener>,
+    /// TLS of both; `None`: plain.
+    pub tls: Option<Tls>,
 }
 
 /// The port of a connection.

@@ -15,11 +15,13 @@ pub(super) fn inspect(findings: &mut Findings<'_>) {
         let reason = format!("{}: {reason}", file.display());
         findings.refuse("server.operators", &reason);
     }
-    if let Some(files) = &server.admin_tls
-        && let Err(error) = Tls::open("admin_tls", files, &[])
-    {
-        let reason = format!("{}: {}", error.file.display(), error.reason);
-        findings.refuse(&format!("server.{}", error.field), &reason);
+    for (field, files) in [("tls", &server.tls), ("admin_tls", &server.admin_tls)] {
+        if let Some(files) = files
+            && let Err(error) = Tls::open(field, files, &[])
+        {
+            let reason = format!("{}: {}", error.file.display(), error.reason);
+            findings.refuse(&format!("server.{}", error.field), &reason);
+        }
     }
     if let Some(library) = &server.onnxruntime
         && !library.is_file()

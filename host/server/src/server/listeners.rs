@@ -13,6 +13,9 @@ use crate::tls::Tls;
 /// Connections that the kernel keeps until they are accepted; it resets further ones.
 const BACKLOG: u32 = 4_096;
 
+/// Protocols of the ports for clients.
+const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
+
 /// The sockets of a server.
 pub struct Listeners {
     pub(super) ports: Ports,
@@ -33,6 +36,10 @@ impl Listeners {
                 http: bind("http", server.http).await?,
                 grpc: match server.grpc {
                     Some(address) => Some(bind("grpc", address).await?),
+                    None => None,
+                },
+                tls: match &server.tls {
+                    Some(files) => Some(Tls::open("tls", files, ALPN)?),
                     None => None,
                 },
             },
