@@ -31,8 +31,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use self::connections::{AdminListener, ConnectionLimits};
-use self::operators::{NotAllowed, Operators};
 pub(crate) use self::operators::check as check_operators;
+use self::operators::{NotAllowed, Operators};
 pub use self::orders::{PolicyOrder, Verb};
 use self::questions::{Questions, Unanswered};
 use self::sender::{PortNames, ReachedAt};
@@ -265,7 +265,9 @@ fn not_allowed(refused: &NotAllowed) -> Response {
     let mut answer = error(refused.status(), &refused.to_string());
     if answer.status() == StatusCode::UNAUTHORIZED {
         let bearer = HeaderValue::from_static("Bearer");
-        answer.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        answer
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, bearer);
     }
     answer
 }

@@ -4,7 +4,7 @@
 //! bytes. In data order: `port` has the listeners; the thread of `accepting` accepts connections of HTTP,
 //! and answers health checks in a flood; `server` serves as many as `connections` and the share of each
 //! client (`clients`) allow; `protocols` takes a connection through the handshake of TLS (`client_stream`) to its
-//! requests; `watched_stream` counts their progress in `connection_state`; `http` routes
+//! requests, in the version of HTTP that its `preface` names; `watched_stream` counts their progress in `connection_state`; `http` routes
 //! each request and `grpc` each call, on the parts that both share in `service`; `body` reads a body under
 //! [`Limits`] and its share of `memory`; `infer` decodes it, waits for the [`Backend`], which is the rest
 //! of the server and may be replaced between requests (`backends`), and encodes the answer; a `turnstile`
@@ -24,6 +24,7 @@ mod infer;
 mod limits;
 mod memory;
 mod port;
+mod preface;
 mod protocols;
 mod reply;
 mod server;

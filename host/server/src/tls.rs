@@ -137,11 +137,7 @@ fn inode_of(_metadata: &Metadata) -> u64 {
     0
 }
 
-fn read(
-    field: &str,
-    files: &TlsConfig,
-    protocols: &[&[u8]],
-) -> Result<ServerConfig, TlsError> {
+fn read(field: &str, files: &TlsConfig, protocols: &[&[u8]]) -> Result<ServerConfig, TlsError> {
     let refuse = |name: &str, file: &Path, reason: String| TlsError {
         field: format!("{field}.{name}"),
         file: file.to_path_buf(),
@@ -170,8 +166,7 @@ fn read(
             }
             let verifier =
                 WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            builder
-                .with_client_cert_verifier(verifier.map_err(|error| refuse(error.to_string()))?)
+            builder.with_client_cert_verifier(verifier.map_err(|error| refuse(error.to_string()))?)
         }
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| {
@@ -219,11 +214,41 @@ mod tests {
     fn a_file_that_cannot_be_used_is_named() {
         assert!(opened("server.pem", "server.key", Some("ca.pem")).is_ok());
         for (certificate, key, client_ca, field, wanted) in [
-            ("absent.pem", "server.key", None, "tls.certificate", "No such file"),
-            ("server.key", "server.key", None, "tls.certificate", "has no certificate"),
-            ("server.pem", "server.pem", None, "tls.key", "must be a private key in PEM"),
-            ("server.pem", "client.key", None, "tls.key", "must be the key of"),
-            ("server.pem", "server.key", Some("make.sh"), "tls.client_ca", "has no certificate"),
+            (
+                "absent.pem",
+                "server.key",
+                None,
+                "tls.certificate",
+                "No such file",
+            ),
+            (
+                "server.key",
+                "server.key",
+                None,
+                "tls.certificate",
+                "has no certificate",
+            ),
+            (
+                "server.pem",
+                "server.pem",
+                None,
+                "tls.key",
+                "must be a private key in PEM",
+            ),
+            (
+                "server.pem",
+                "client.key",
+                None,
+                "tls.key",
+                "must be the key of",
+            ),
+            (
+                "server.pem",
+                "server.key",
+                Some("make.sh"),
+                "tls.client_ca",
+                "has no certificate",
+            ),
         ] {
             let error = opened(certificate, key, client_ca).unwrap_err();
             assert_eq!(error.field, field);
@@ -237,7 +262,10 @@ mod tests {
     fn the_refusal_of_plain_http_is_whole() {
         let text = String::from_utf8(PLAIN_REFUSED.to_vec()).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("Content-Length: {}", body.len())), "{text}");
+        assert!(
+            head.contains(&format!("Content-Length: {}", body.len())),
+            "{text}"
+        );
     }
 
     #[tokio::test]

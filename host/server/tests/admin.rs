@@ -144,7 +144,11 @@ async fn beyond_loopback_every_request_needs_a_token() {
     let client = client("ca.pem", None);
     let read = |headers: String| {
         let client = &client;
-        async move { secure(client, address, "GET /metrics", &headers).await.unwrap() }
+        async move {
+            secure(client, address, "GET /metrics", &headers)
+                .await
+                .unwrap()
+        }
     };
     let none = read("Host: localhost\r\n".to_owned()).await;
     assert!(none.starts_with("HTTP/1.1 401 "), "{none}");
@@ -236,7 +240,10 @@ async fn a_client_without_a_certificate_of_the_authority_gets_no_connection() {
         let refused = secure(&client, address, "GET /metrics", &bearer(READS)).await;
         let refused = format!("{:?}", refused.unwrap_err());
         let refused = refused.to_lowercase();
-        assert!(refused.contains(&wanted.to_lowercase()), "{certificate:?}: {refused}");
+        assert!(
+            refused.contains(&wanted.to_lowercase()),
+            "{certificate:?}: {refused}"
+        );
     }
     let foreign = client("ca.pem", Some("foreign-client"));
     let refused = secure(&foreign, address, "GET /metrics", &bearer(READS)).await;

@@ -9,6 +9,7 @@ mod http {
     mod drain;
     mod errors;
     mod grpc;
+    mod http2;
     mod limits;
     mod memory;
     mod metadata;

@@ -145,7 +145,11 @@ fn read(file: &Path) -> Result<String, String> {
                      `openssl rand -hex 16` makes one"
                 ));
             }
-            _ => return Err(format!("line {at}: expected `NAME TOKEN` or `NAME TOKEN read`")),
+            _ => {
+                return Err(format!(
+                    "line {at}: expected `NAME TOKEN` or `NAME TOKEN read`"
+                ));
+            }
         }
     }
     Ok(text)
@@ -214,7 +218,10 @@ mod tests {
         assert_eq!(refused, NotAllowed::OnlyReads("prometheus".to_owned()));
         assert_eq!(refused.status(), StatusCode::FORBIDDEN);
         assert_eq!(operators.reader(&bearer(ANNA)), Ok("anna".to_owned()));
-        assert_eq!(operators.reader(&HeaderMap::new()), Err(NotAllowed::NoToken));
+        assert_eq!(
+            operators.reader(&HeaderMap::new()),
+            Err(NotAllowed::NoToken)
+        );
         let off = Operators::default().reader(&prometheus);
         assert_eq!(off, Err(NotAllowed::Off));
     }
@@ -225,8 +232,16 @@ mod tests {
         for (text, mode, wanted) in [
             (good.as_str(), 0o640, "has the mode 640, must be 600"),
             ("anna short\n", 0o600, "line 1: the token has fewer than 16"),
-            ("anna 0123456789abcdef write\n", 0o600, "line 1: expected `NAME TOKEN`"),
-            ("anna short read\n", 0o600, "line 1: the token has fewer than 16"),
+            (
+                "anna 0123456789abcdef write\n",
+                0o600,
+                "line 1: expected `NAME TOKEN`",
+            ),
+            (
+                "anna short read\n",
+                0o600,
+                "line 1: the token has fewer than 16",
+            ),
             ("\nanna\n", 0o600, "line 2: expected `NAME TOKEN`"),
         ] {
             let (_dir, operators) = file(text, mode);

@@ -59,7 +59,9 @@ pub(super) struct ReachedAt(pub(super) IpAddr);
 
 impl PortNames {
     fn has(&self, host: &str) -> bool {
-        self.hosts.iter().any(|name| name.eq_ignore_ascii_case(host))
+        self.hosts
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(host))
     }
 }
 
@@ -82,7 +84,9 @@ pub(super) fn check(
         return Err(Refused::Host(target.to_owned()));
     }
     match headers.get(ORIGIN) {
-        Some(origin) if !is_same(origin, &authority, names.is_tls) => Err(Refused::Origin(shown(origin))),
+        Some(origin) if !is_same(origin, &authority, names.is_tls) => {
+            Err(Refused::Origin(shown(origin)))
+        }
         _ => Ok(()),
     }
 }
@@ -125,11 +129,7 @@ mod tests {
         checked_as(&PortNames::default(), host, origin)
     }
 
-    fn checked_as(
-        names: &PortNames,
-        host: &str,
-        origin: Option<&str>,
-    ) -> Result<(), StatusCode> {
+    fn checked_as(names: &PortNames, host: &str, origin: Option<&str>) -> Result<(), StatusCode> {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().unwrap());
         if let Some(origin) = origin {

@@ -15,7 +15,7 @@ pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// The listeners of a server. They share all limits.
 #[derive(Debug)]
 pub struct Ports {
-    /// The protocol over HTTP/1.1.
+    /// The protocol over HTTP/1.1 and HTTP/2.
     pub http: TcpListener,
     /// The protocol over gRPC; `None`: no such port.
     pub grpc: Option<TcpListener>,

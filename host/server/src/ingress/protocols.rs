@@ -20,6 +20,8 @@ use super::connections::PermitWanted;
 use super::grpc;
 use super::http::respond;
 use super::limits::Limits;
+use super::preface::begins_http2;
+use super::reply::CountedBody;
 use super::service::Service;
 use super::watched_stream::WatchedStream;
 use crate::tls::{HANDSHAKE, PLAIN_REFUSED, Tls};
@@ -38,9 +40,11 @@ pub(super) struct Protocols<B> {
     pub(super) service: Arc<Service<B>>,
     pub(super) permit_wanted: PermitWanted,
     pub(super) http: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
     grpc: http2::Builder<TokioExecutor>,
     pub(super) tls: Option<Arc<Tls>>,
     handshake_timeout: Duration,
+    first_byte_timeout: Duration,
 }
 
 // === impl Protocols ===
@@ -51,29 +55,43 @@ impl<B: Backend> Protocols<B> {
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.header_read_timeout)
             .max_header_size(limits.max_header_bytes);
-        let mut grpc = http2::Builder::new(TokioExecutor::new());
-        grpc.timer(TokioTimer::new())
-            // No client of gRPC reads it.
-            .auto_date_header(false)
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        http2
+            .timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS_MAX)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .initial_stream_window_size(STREAM_WINDOW)
             .max_header_list_size(limits.max_header_bytes.try_into().unwrap_or(u32::MAX));
+        let mut grpc = http2.clone();
+        // No client of gRPC reads it.
+        grpc.auto_date_header(false);
         Self {
             service,
             permit_wanted: PermitWanted::default(),
             http,
+            http2,
             grpc,
             tls,
             handshake_timeout: limits.head_timeout,
+            first_byte_timeout: limits.header_read_timeout,
         }
     }
 
     /// Serves a connection of the HTTP port.
-    pub(super) async fn serve_http(self: Arc<Self>, stream: TcpStream, state: Arc<ConnectionState>) {
+    pub(super) async fn serve_http(
+        self: Arc<Self>,
+        stream: TcpStream,
+        state: Arc<ConnectionState>,
+    ) {
         let Some(watched) = self.open(stream, &state).await else {
             return;
         };
+        match self.speaks_http2(&watched.stream, &state).await {
+            Some(false) => {}
+            // Boxed: it takes no room in the futures of HTTP/1.
+            Some(true) => return Box::pin(self.serve_http2(watched, state)).await,
+            None => return,
+        }
         // One count per request instead of two, one of them of all connections.
         let shared = Arc::new((Arc::clone(&self), Arc::clone(&state)));
         let answer = service_fn(move |request| {
@@ -103,8 +121,53 @@ impl<B: Backend> Protocols<B> {
         log_end(served);
     }
 
+    /// Whether the client speaks HTTP/2; `None` if it says nothing.
+    async fn speaks_http2(&self, stream: &ClientStream, state: &ConnectionState) -> Option<bool> {
+        let plain = match stream {
+            ClientStream::Plain(plain) => plain,
+            ClientStream::Tls(_) => return Some(stream.chosen() == Some(b"h2")),
+        };
+        tokio::select! {
+            biased;
+            seen = timeout(self.first_byte_timeout, begins_http2(plain)) => seen.ok().flatten(),
+            () = state.asked_to_end() => None,
+        }
+    }
+
+    async fn serve_http2(self: Arc<Self>, watched: WatchedStream, state: Arc<ConnectionState>) {
+        state.is_http2();
+        let (protocols, requests) = (Arc::clone(&self), Arc::clone(&state));
+        let answer = service_fn(move |request| {
+            let (protocols, state) = (Arc::clone(&protocols), Arc::clone(&requests));
+            // Boxed: HTTP/2 moves the future several times on its way into a task.
+            Box::pin(async move {
+                let _exchange = state.exchanging();
+                let reply = respond(&*protocols.service, request, &state).await;
+                if protocols.permit_wanted.take() {
+                    state.ask_to_end();
+                }
+                let untaken = state.untaken();
+                Ok::<_, Infallible>(reply.map(|body| CountedBody::new(body, untaken)))
+            })
+        });
+        let connection = self.http2.serve_connection(TokioIo::new(watched), answer);
+        let mut connection = pin!(connection);
+        let served = tokio::select! {
+            served = connection.as_mut() => served,
+            () = state.asked_to_end() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        log_end(served);
+    }
+
     /// Serves a connection of the gRPC port.
-    pub(super) async fn serve_grpc(self: Arc<Self>, stream: TcpStream, state: Arc<ConnectionState>) {
+    pub(super) async fn serve_grpc(
+        self: Arc<Self>,
+        stream: TcpStream,
+        state: Arc<ConnectionState>,
+    ) {
         let Some(watched) = self.open(stream, &state).await else {
             return;
         };
@@ -135,11 +198,7 @@ impl<B: Backend> Protocols<B> {
     }
 
     /// The stream of a client, after the handshake where the port has TLS; `None` without a handshake.
-    async fn open(
-        &self,
-        stream: TcpStream,
-        state: &Arc<ConnectionState>,
-    ) -> Option<WatchedStream> {
+    async fn open(&self, stream: TcpStream, state: &Arc<ConnectionState>) -> Option<WatchedStream> {
         let stream = match &self.tls {
             None => ClientStream::Plain(stream),
             // Boxed: the handshake takes no room in the futures of plain connections.

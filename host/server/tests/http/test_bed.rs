@@ -12,12 +12,12 @@ use hyper::header::{HOST, HeaderMap};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use switchyard_server::config::TlsConfig;
 use switchyard_server::ingress::{
     AppIndex, AppInfo, Backend, Backends, BatchStats, Control, Datatype, Drained, InferAnswer,
     InferCall, InferError, Limits, OutputIndex, OutputTensor, Ports, Tensor, TensorData,
     TensorSpec, Timing, VariantIndex, VariantStats, serve,
 };
-use switchyard_server::config::TlsConfig;
 use switchyard_server::tls::Tls;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};

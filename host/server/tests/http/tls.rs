@@ -109,7 +109,9 @@ async fn grpc_over_tls_is_answered() {
 #[tokio::test]
 async fn plain_http_is_told_to_use_tls() {
     let server = server("server", None, Limits::default()).await;
-    let answer = server.send(request("GET", "/v2/health/live", &[], "")).await;
+    let answer = server
+        .send(request("GET", "/v2/health/live", &[], ""))
+        .await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     assert!(answer.error().contains("ask for https://"));
 }
@@ -117,7 +119,12 @@ async fn plain_http_is_told_to_use_tls() {
 #[tokio::test]
 async fn clients_without_a_certificate_of_the_authority_get_no_answer() {
     let server = server("server", Some("ca.pem"), Limits::default()).await;
-    for certificate in [None, Some("foreign-client"), Some("expired-client"), Some("server")] {
+    for certificate in [
+        None,
+        Some("foreign-client"),
+        Some("expired-client"),
+        Some("server"),
+    ] {
         for address in [server.address, server.grpc] {
             // With TLS 1.3 the refusal comes after the client's side of the handshake.
             let refused = match connect(address, certificate, "http/1.1").await {

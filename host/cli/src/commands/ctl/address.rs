@@ -126,9 +126,7 @@ fn trusting(ca: &Path) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    Ok(builder
-        .with_root_certificates(roots)
-        .with_no_client_auth())
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// The reason of a failed handshake in words of this command.
@@ -138,9 +136,9 @@ fn plain(error: io::Error) -> io::Error {
         Some(rustls::Error::InvalidCertificate(reason)) => io::Error::other(format!(
             "its certificate is not accepted: {reason}; --ca names the file of its authority"
         )),
-        Some(rustls::Error::InvalidMessage(_)) => io::Error::other(
-            "the port serves no TLS: leave `https://` and --ca out",
-        ),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            io::Error::other("the port serves no TLS: leave `https://` and --ca out")
+        }
         _ => error,
     }
 }
@@ -160,7 +158,14 @@ mod tests {
         for shown in ["https://admin.example.org:8002", "https://[::1]:8002"] {
             assert_eq!(parsed(shown).unwrap().to_string(), shown);
         }
-        for wrong in ["", "localhost", "https://host", "https://:1", "https://a@b:1", "https://h:p"] {
+        for wrong in [
+            "",
+            "localhost",
+            "https://host",
+            "https://:1",
+            "https://a@b:1",
+            "https://h:p",
+        ] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }

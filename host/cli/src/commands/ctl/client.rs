@@ -68,7 +68,8 @@ impl AdminClient {
         ca: Option<&Path>,
         token_file: Option<&Path>,
     ) -> Result<Self, Failure> {
-        let has_token = token_file.is_some() || std::env::var_os(TOKEN).is_some_and(|token| !token.is_empty());
+        let has_token =
+            token_file.is_some() || std::env::var_os(TOKEN).is_some_and(|token| !token.is_empty());
         Ok(Self {
             admin: admin.clone(),
             server: AdminServer::new(admin, ca)?,

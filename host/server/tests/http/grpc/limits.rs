@@ -52,7 +52,9 @@ async fn a_message_that_is_too_large_for_its_app_is_refused_by_its_length() {
     let (code, text) = ended.failure();
     assert_eq!(code, 8);
     assert!(
-        text.starts_with("body: the body has 1048576 bytes in one message, the limit is 65824 bytes"),
+        text.starts_with(
+            "body: the body has 1048576 bytes in one message, the limit is 65824 bytes"
+        ),
         "{text}"
     );
     assert!(text.contains("for 8 rows of app \"linear\""), "{text}");
