@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longest connect, and longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An answer of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,11 +31,25 @@ pub(crate) fn ask(
     headers: &str,
     body: &[u8],
 ) -> io::Result<Answer> {
-    let mut stream = TcpStream::connect_timeout(&reachable(address), PATIENCE)?;
+    let stream = TcpStream::connect_timeout(&reachable(address), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
+    exchange(stream, "localhost", request, headers, body)
+}
+
+/// The same over a stream, for this host.
+///
+/// # Errors
+/// The stream breaks off, or the answer is not of HTTP/1.1.
+pub(crate) fn exchange(
+    mut stream: impl Read + Write,
+    host: &str,
+    request: &str,
+    headers: &str,
+    body: &[u8],
+) -> io::Result<Answer> {
     let length = body.len();
     let head = format!(
-        "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\
+        "{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\
          {headers}\r\n"
     );
     stream.write_all(head.as_bytes())?;

@@ -49,6 +49,8 @@ pub struct BodySizes {
     pub json: usize,
     /// A raw request, which has no JSON.
     pub raw: usize,
+    /// A message of gRPC.
+    pub grpc: usize,
 }
 
 /// Bytes of JSON per number: 25 are the longest number with its comma; the rest is room for
@@ -58,7 +60,13 @@ const NUMBER_BYTES_MAX: usize = 64;
 /// Bytes of a text in JSON per byte of its UTF-8: an escape.
 const ESCAPE_BYTES: usize = 6;
 
-/// Bytes of JSON that are no elements: names, id, parameters, unknown fields.
+/// Bytes of a message of gRPC per number: a tag and the longest number of variable length.
+const VARINT_BYTES_MAX: usize = 12;
+
+/// Bytes before a text or an image in a message of gRPC: a tag and a length.
+const FIELD_HEAD_BYTES: usize = 8;
+
+/// Bytes of JSON or of a message of gRPC that are no elements: names, id, parameters, unknown fields.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 // === impl AppInfo ===
@@ -75,6 +83,7 @@ impl AppInfo {
         let mut sizes = BodySizes {
             json: ENVELOPE_BYTES_MAX,
             raw: 0,
+            grpc: ENVELOPE_BYTES_MAX,
         };
         for input in &self.inputs {
             let mut elements = self.max_batch_rows;
@@ -84,20 +93,23 @@ impl AppInfo {
                 elements = elements.checked_mul(dim)?;
             }
             // Quotes, comma and line break, or a length.
-            let (json, raw) = match (input.datatype.size(), input.content) {
-                (Some(size), _) => (NUMBER_BYTES_MAX, size),
+            let (json, raw, grpc) = match (input.datatype.size(), input.content) {
+                (Some(size), _) => (NUMBER_BYTES_MAX, size, VARINT_BYTES_MAX),
                 (None, BytesContent::Text) => (
                     ESCAPE_BYTES * TEXT_BYTES_MAX + NUMBER_BYTES_MAX,
                     TEXT_BYTES_MAX + 4,
+                    TEXT_BYTES_MAX + FIELD_HEAD_BYTES,
                 ),
                 // Four characters for three bytes, and a `/` may be escaped.
                 (None, BytesContent::Image { bytes_max }) => (
                     bytes_max.checked_mul(2)?.checked_add(NUMBER_BYTES_MAX)?,
                     bytes_max.checked_add(4)?,
+                    bytes_max.checked_add(FIELD_HEAD_BYTES)?,
                 ),
             };
             sizes.json = elements.checked_mul(json)?.checked_add(sizes.json)?;
             sizes.raw = elements.checked_mul(raw)?.checked_add(sizes.raw)?;
+            sizes.grpc = elements.checked_mul(grpc)?.checked_add(sizes.grpc)?;
         }
         Some(sizes)
     }
@@ -163,6 +175,7 @@ mod tests {
         let sizes = app(Datatype::F32, &[187]).body_sizes().unwrap();
         assert_eq!(sizes.raw, 8 * 187 * 4);
         assert_eq!(sizes.json, 65_536 + 8 * 187 * 64);
+        assert_eq!(sizes.grpc, 65_536 + 8 * 187 * 12);
         let texts = app(Datatype::Bytes, &[1]).body_sizes().unwrap();
         assert!(texts.raw > 8 * TEXT_BYTES_MAX && texts.json > 6 * texts.raw - 1_000);
         let mut images = app(Datatype::Bytes, &[1]);

@@ -31,6 +31,6 @@ pub use encode::{Envelope, encode_infer};
 pub use frame::{FramePrefix, PREFIX_BYTES, frame};
 pub use repository::check_control;
 pub use rpc::{CONTENT_TYPE_PREFIX, Rpc};
-pub use scan::InferMessage;
+pub use scan::{InferMessage, first_model_name};
 pub use status::{Code, Status};
 pub use timeout::{ClientTimeout, TIMEOUT};

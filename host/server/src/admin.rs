@@ -12,13 +12,12 @@ mod orders;
 mod questions;
 mod sender;
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Extension, Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -31,17 +30,19 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
-use self::connections::ConnectionLimits;
-use self::operators::Operators;
+use self::connections::{AdminListener, ConnectionLimits};
 pub(crate) use self::operators::check as check_operators;
+use self::operators::{NotAllowed, Operators};
 pub use self::orders::{PolicyOrder, Verb};
 use self::questions::{Questions, Unanswered};
+use self::sender::{PortNames, ReachedAt};
 use crate::clock::Clock;
 use crate::driver::{Message, PoolHandle, PoolStatus};
 use crate::policies::{PoliciesHandle, PoliciesStatus, SwapOrder};
 use crate::reloads::{Reload, ReloadLog};
 use crate::shadow::{ShadowSlot, ShadowStatus};
 use crate::telemetry::Registry;
+use crate::tls::Tls;
 
 /// Largest order, in bytes.
 const ORDER_BYTES_MAX: usize = 64 << 10;
@@ -56,6 +57,10 @@ pub struct Admin {
     clock: Clock,
     questions: Questions,
     operators: Operators,
+    names: PortNames,
+    tls: Option<Arc<Tls>>,
+    /// Whether reads need a token.
+    is_open: bool,
 }
 
 /// The pools that serve now.
@@ -113,6 +118,9 @@ impl Admin {
             clock,
             questions: Questions::default(),
             operators: Operators::default(),
+            names: PortNames::default(),
+            tls: None,
+            is_open: false,
         }
     }
 
@@ -121,6 +129,19 @@ impl Admin {
     pub fn with_operators(self, file: Option<PathBuf>) -> Self {
         Self {
             operators: Operators::new(file),
+            ..self
+        }
+    }
+
+    /// Serves TLS if it is given, and answers requests for these names too.
+    #[must_use]
+    pub fn with_names(self, hosts: Vec<String>, tls: Option<Tls>) -> Self {
+        Self {
+            names: PortNames {
+                hosts,
+                is_tls: tls.is_some(),
+            },
+            tls: tls.map(Arc::new),
             ..self
         }
     }
@@ -192,9 +213,13 @@ async fn explained(pool: &AdminPool, found: Arc<Decision>, request: Option<Reque
     }
 }
 
-/// Serves the admin port until aborted.
+/// Serves the admin port until aborted. Beyond loopback every request needs a token.
 pub async fn serve(listener: TcpListener, admin: Admin) {
-    let own = listener.local_addr().ok().map(|address| address.ip());
+    let address = listener.local_addr();
+    let admin = Arc::new(Admin {
+        is_open: !address.is_ok_and(|address| address.ip().is_loopback()),
+        ..admin
+    });
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/admin/v1/status", get(status))
@@ -203,17 +228,48 @@ pub async fn serve(listener: TcpListener, admin: Admin) {
         .route("/admin/v1/pools/{pool}/requests/{id}", get(pool_request))
         .route("/admin/v1/pools/{pool}/policy/{verb}", post(order))
         .layer(DefaultBodyLimit::max(ORDER_BYTES_MAX))
-        .layer(middleware::from_fn_with_state(own, only_local))
-        .with_state(Arc::new(admin));
-    connections::serve(listener, router, ConnectionLimits::default()).await;
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&admin),
+            only_allowed,
+        ))
+        .with_state(Arc::clone(&admin));
+    let port = AdminListener {
+        listener,
+        tls: admin.tls.clone(),
+        limits: ConnectionLimits::default(),
+    };
+    connections::serve(port, router).await;
 }
 
-/// Refuses requests that a web page sends.
-async fn only_local(State(own): State<Option<IpAddr>>, request: Request, next: Next) -> Response {
-    match sender::check(request.uri(), request.headers(), own) {
-        Ok(()) => next.run(request).await,
-        Err(refused) => error(refused.status(), &refused.to_string()),
+/// Refuses requests that a web page sends, and beyond loopback those without an operator's token.
+async fn only_allowed(
+    State(admin): State<Arc<Admin>>,
+    Extension(own): Extension<Option<ReachedAt>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (target, headers) = (request.uri(), request.headers());
+    if let Err(refused) = sender::check(target, headers, own, &admin.names) {
+        return error(refused.status(), &refused.to_string());
     }
+    if admin.is_open
+        && let Err(refused) = admin.operators.reader(headers)
+    {
+        return not_allowed(&refused);
+    }
+    next.run(request).await
+}
+
+/// The answer to a request without the token that it needs.
+fn not_allowed(refused: &NotAllowed) -> Response {
+    let mut answer = error(refused.status(), &refused.to_string());
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        let bearer = HeaderValue::from_static("Bearer");
+        answer
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, bearer);
+    }
+    answer
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
@@ -287,9 +343,9 @@ async fn order(
     headers: HeaderMap,
     Json(order): Json<PolicyOrder>,
 ) -> Response {
-    let by = match admin.operators.name(&headers) {
+    let by = match admin.operators.orderer(&headers) {
         Ok(by) => by,
-        Err(refused) => return error(refused.status(), &refused.to_string()),
+        Err(refused) => return not_allowed(&refused),
     };
     let serving = admin.pools.load_full();
     let Some(pool) = serving.iter().find(|pool| pool.pool.name() == name) else {

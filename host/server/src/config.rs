@@ -17,6 +17,7 @@ mod prepare;
 mod profile;
 mod read;
 mod server;
+mod tls;
 mod traces;
 mod worker;
 mod written;
@@ -35,6 +36,7 @@ pub use pool::{FaultLimitConfig, LatencySource, PoolConfig, RecordConfig, Shadow
 pub use prepare::{PLACEHOLDERS, PrepareConfig};
 pub use profile::{PercentileName, ProfileConfig};
 pub use server::ServerConfig;
+pub use tls::TlsConfig;
 pub use traces::TracesConfig;
 pub use worker::WorkerConfig;
 pub use written::{Origin, Written};

@@ -12,6 +12,7 @@
 //!   not applied; [`judge`]: the worth of two plans; [`reasons`]: the reasons that policies give
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]: the models
 //!   and policies that the server waits for
+//! - [`tls`]: certificates and handshakes of the ports
 //! - [`traces`]: traces of single requests, for a collector of OpenTelemetry
 //! - [`mod@inspect`]: every mistake of a configuration, without a start
 //! - [`server`]: starts and joins all parts, within the `descriptors` of the process; [`shutdown`]:
@@ -41,4 +42,5 @@ pub mod server;
 pub mod shadow;
 pub mod shutdown;
 pub mod telemetry;
+pub mod tls;
 pub mod traces;

@@ -149,7 +149,8 @@ impl Server {
             pools.registry().clone(),
             pools.clock(),
         )
-        .with_operators(config.server.operators.clone());
+        .with_operators(config.server.operators.clone())
+        .with_names(config.server.admin_hosts.clone(), listeners.admin_tls);
         let admin = tokio::spawn(admin::serve(listeners.admin, admin));
         let failed_pool = || {
             let pools = pools.all();

@@ -65,7 +65,7 @@ fn traces_need_a_collector_and_a_share() {
 #[test]
 fn unknown_fields_are_refused_with_a_suggestion() {
     assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml:21: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `latencies`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
-    assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?");
+    assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `tls`, `admin`, `admin_tls`, `admin_hosts`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?");
     assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml:2: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml:13: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
     assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml:21: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
@@ -84,7 +84,10 @@ fn missing_fields_and_wrong_types_are_named() {
 #[test]
 fn what_no_type_forbids_is_checked() {
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nthreads = 0"), @"switchyard.toml:13: worker[0].threads: 0, must be 1 to 1024");
-    assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\""), @"switchyard.toml:3: server.admin: 0.0.0.0:8002, must be a loopback address");
+    assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\""), @"switchyard.toml:3: server.admin: 0.0.0.0:8002, must be a loopback address, unless `admin_tls` and `operators` are set");
+    assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\"\noperators = \"operators\""), @"switchyard.toml:3: server.admin: 0.0.0.0:8002, must be a loopback address, unless `admin_tls` and `operators` are set");
+    assert_snapshot!(said("[server]", "[server]\nadmin_hosts = [\"https://a.example\"]"), @"switchyard.toml:3: server.admin_hosts[0]: `https://a.example`, must be a name without scheme and port");
+    assert_snapshot!(said("[server]", "[server]\nadmin_tls = { certificate = \"a.pem\" }"), @"switchyard.toml:3: server.admin_tls: missing field `key`");
     assert_snapshot!(said("[server]", "[server]\nbody_max_mb = 300"), @"switchyard.toml:2: server.request_memory_mb: 512, must be 600 to 1048576");
     assert_snapshot!(said("[server]", "[server]\ntimeout_max_ms = 0"), @"switchyard.toml:3: server.timeout_max_ms: 0, must be 1 to 3600000");
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml:10: app[1].slo_ms: 0, must be at least 0.001");
@@ -138,7 +141,7 @@ fn mistakes_of_every_kind_are_reported_at_once() {
         .replace("policy = \"fcfs\"", "polcy = \"fcfs\"\npatience_ms = 0")
         + "[[pool]]\nname = \"second\"\n[sever]\nx = 1\n[profile]\nmeasure_s = true\n";
     assert_snapshot!(said_about(&text), @r#"
-    switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?
+    switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `tls`, `admin`, `admin_tls`, `admin_hosts`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?
     switchyard.toml:4: server.threads: 5000, must be 0 to 1024
     switchyard.toml:5: server.admin: "here": invalid socket address syntax: an address is such as "127.0.0.1:8000"
     switchyard.toml:12: app[1].name: 5, must be a string
@@ -204,7 +207,7 @@ fn variables_override_fields_and_unknown_ones_are_refused() {
     ]);
     assert_snapshot!(refused.unwrap_err(), @r"
     SWITCHYARD_POOL__1__POLICY: pool[1].policy: the file has no such list entry: a variable changes the fields of entries that the file has, counted from 0
-    SWITCHYARD_SERVER__HTPP: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `admin`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?
+    SWITCHYARD_SERVER__HTPP: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `tls`, `admin`, `admin_tls`, `admin_hosts`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?
     SWITCHYARD_SERVER__ROWS_MAX: server.rows_max: many, must be an integer, at least 0
     SWITCHYARD_SEVER__HTTP: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?
     SWITCHYARD_SERVER__THREADS: server.threads: 5000, must be 0 to 1024
@@ -291,4 +294,19 @@ fn workers_of_a_kind_draw_the_same_power() {
 fn a_file_that_cannot_be_read_is_named() {
     let error = Config::read(Path::new("/nowhere/switchyard.toml")).unwrap_err();
     assert_snapshot!(error, @"/nowhere/switchyard.toml: cannot be read: No such file or directory (os error 2)");
+}
+
+#[test]
+fn beyond_loopback_the_admin_port_has_tls_and_operators() {
+    let text = GOOD.replacen(
+        "[server]",
+        "[server]\nadmin = \"0.0.0.0:8002\"\noperators = \"operators\"\n\
+         admin_tls = { certificate = \"a.pem\", key = \"a.key\" }",
+        1,
+    );
+    let config = Config::parse(&text, Path::new("switchyard.toml"), Path::new("/etc")).unwrap();
+    // Relative paths are seen from the file's folder.
+    let tls = config.server.admin_tls.unwrap();
+    assert_eq!(tls.certificate, Path::new("/etc/a.pem"));
+    assert_eq!(tls.key, Path::new("/etc/a.key"));
 }

@@ -9,6 +9,7 @@ mod http {
     mod drain;
     mod errors;
     mod grpc;
+    mod http2;
     mod limits;
     mod memory;
     mod metadata;
@@ -16,4 +17,5 @@ mod http {
     mod scheduling;
     mod slow;
     pub(crate) mod test_bed;
+    mod tls;
 }

@@ -1,17 +1,18 @@
 //! `switchyard ctl`: see a running server, and change its policies.
 //!
-//! `client` asks the admin port; `text` and `canary` write its answers for people.
+//! `client` asks the admin port at its `address`; `text` and `canary` write its answers for people.
 
+mod address;
 mod canary;
 mod client;
 mod text;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use switchyard_server::admin::{PolicyOrder, PoolReport, Verb};
 
+use self::address::AdminAddress;
 use self::canary::CanaryArgs;
 use self::client::AdminClient;
 use super::failure::Failure;
@@ -25,21 +26,26 @@ use super::print;
   switchyard ctl canary next --share 10% --token operator.token
   switchyard ctl rollback --token operator.token
   switchyard ctl explain 17
+  switchyard ctl status --admin https://admin.example.org:8002 --ca ca.pem --token operator.token
 
 Orders need a token: `operators` in [server] names a file with a line `NAME TOKEN` for each operator.
 An order holds for the version that `ctl` has seen: if another one serves by then, it is refused. The
 version serves after a restart too, since the files of the pool's policy become its files.")]
 pub(super) struct CtlArgs {
-    /// Address of the server's admin port
+    /// Address of the server's admin port: ADDRESS:PORT, or https://HOST:PORT
     #[arg(
         long,
+        alias = "server",
         value_name = "ADDR",
         default_value = "127.0.0.1:8002",
         global = true
     )]
-    admin: SocketAddr,
-    /// File with the operator's token [default: the variable SWITCHYARD_TOKEN]
+    admin: AdminAddress,
+    /// File (PEM) with the authority of the server's certificate, for https://
     #[arg(long, value_name = "FILE", global = true)]
+    ca: Option<PathBuf>,
+    /// File with the operator's token [default: the variable SWITCHYARD_TOKEN]
+    #[arg(long, alias = "token-file", value_name = "FILE", global = true)]
     token: Option<PathBuf>,
     /// The pool [default: the only one]
     #[arg(long, value_name = "NAME", global = true)]
@@ -123,7 +129,7 @@ enum CtlCommand {
 
 /// Asks the server, or orders, and prints its answer.
 pub(super) fn run(args: &CtlArgs) -> Result<(), Failure> {
-    let client = AdminClient::new(args.admin);
+    let client = AdminClient::new(&args.admin, args.ca.as_deref(), args.token.as_deref())?;
     let ordered = |verb, order| args.order(&client, verb, order);
     match &args.command {
         CtlCommand::Explain { window, request } => {

@@ -236,3 +236,33 @@ fn a_server_without_operators_only_answers() {
     let window = said(&ctl(&server, TOKEN, &["models"]));
     assert!(window.contains("heart/"), "{window}");
 }
+
+#[test]
+fn an_admin_port_with_tls_is_asked_by_its_authority_and_name() {
+    let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/tests/tls");
+    let file = |name: &str| tls.join(name).display().to_string();
+    let lines = format!(
+        "admin_tls = {{ certificate = \"{}\", key = \"{}\" }}",
+        file("server.pem"),
+        file("server.key")
+    );
+    let setup = Setup::new("main").policy(policy("fcfs")).server(&lines);
+    let server = Process::serve(&setup);
+    server.wait_for_line("policy switched");
+    let asked = |admin: &str, ca: &[&str]| {
+        let mut command = switchyard();
+        command.args(["ctl", "status", "--admin", admin]).args(ca);
+        command.env_remove("SWITCHYARD_TOKEN").output().unwrap()
+    };
+    let secure = format!("https://localhost:{}", server.admin.port());
+    let status = said(&asked(&secure, &["--ca", &file("ca.pem")]));
+    assert!(status.contains("pool main: fcfs@"), "{status}");
+
+    let foreign = refused(&asked(&secure, &["--ca", &file("foreign-ca.pem")]));
+    assert!(foreign.contains("certificate is not accepted"), "{foreign}");
+    let plain = refused(&asked(&server.admin.to_string(), &[]));
+    assert!(plain.contains("ask for https://"), "{plain}");
+    let no_tls = format!("https://localhost:{}", server.http.port());
+    let no_tls = refused(&asked(&no_tls, &["--ca", &file("ca.pem")]));
+    assert!(no_tls.contains("the port serves no TLS"), "{no_tls}");
+}

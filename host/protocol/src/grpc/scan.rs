@@ -26,6 +26,14 @@ pub struct InferMessage {
     decoded_bytes: usize,
 }
 
+/// The name of the app if the message begins with it, as clients write it; the rest may not have arrived.
+pub fn first_model_name(begin: &[u8]) -> Option<&str> {
+    match Fields(begin).next()? {
+        Ok((1, name)) => str::from_utf8(name?).ok(),
+        _ => None,
+    }
+}
+
 /// The fields of a message, and their content if it has a length.
 struct Fields<'a>(&'a [u8]);
 
@@ -60,6 +68,11 @@ impl InferMessage {
         // Of a field that comes twice the last one counts.
         let name = names.last().and_then(|(_, content)| content);
         str::from_utf8(name.unwrap_or_default()).ok()
+    }
+
+    /// Bytes of the message.
+    pub const fn length(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Most bytes that its fields take once they are decoded, without the message itself.
@@ -280,6 +293,23 @@ mod tests {
         };
         assert_eq!(named("heart").model_name(), Some("heart"));
         assert_eq!(named("").model_name(), Some(""));
+    }
+
+    #[test]
+    fn the_name_at_the_begin_is_known_before_the_rest() {
+        let message = ModelInferRequest {
+            model_name: "heart".to_owned(),
+            raw_input_contents: vec![Bytes::from(vec![0; 1_000])],
+            ..ModelInferRequest::default()
+        };
+        let bytes = message.encode_to_vec();
+        assert_eq!(first_model_name(&bytes), Some("heart"));
+        assert_eq!(first_model_name(&bytes[..7]), Some("heart"));
+        for cut in 0..7 {
+            assert_eq!(first_model_name(&bytes[..cut]), None);
+        }
+        // Another field comes first.
+        assert_eq!(first_model_name(&[0x12, 0, 0x0a, 1, b'a']), None);
     }
 
     #[test]

@@ -7,13 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+
+use super::sender::ReachedAt;
+use crate::tls::{HANDSHAKE, LOOK_EVERY, PLAIN_REFUSED, Tls};
 
 /// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
@@ -41,13 +48,47 @@ impl Default for ConnectionLimits {
     }
 }
 
+/// The port and its limits.
+pub(super) struct AdminListener {
+    pub(super) listener: TcpListener,
+    pub(super) tls: Option<Arc<Tls>>,
+    pub(super) limits: ConnectionLimits,
+}
+
+/// Answers the requests of a connection.
+struct Answering {
+    http: http1::Builder,
+    service: TowerToHyperService<Router>,
+    tls: Option<Arc<Tls>>,
+}
+
 /// Serves connections until the future is dropped, which ends them.
-pub(super) async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimits) {
+pub(super) async fn serve(port: AdminListener, router: Router) {
+    let AdminListener {
+        listener,
+        tls,
+        limits,
+    } = port;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
         .keep_alive(false);
-    let service = TowerToHyperService::new(router);
+    let answering = Arc::new(Answering {
+        http,
+        service: TowerToHyperService::new(router),
+        tls: tls.clone(),
+    });
+    let accepting = accept(listener, answering, limits);
+    match tls {
+        None => accepting.await,
+        Some(tls) => tokio::select! {
+            () = accepting => {}
+            () = tls.follow(LOOK_EVERY) => {}
+        },
+    }
+}
+
+async fn accept(listener: TcpListener, answering: Arc<Answering>, limits: ConnectionLimits) {
     let permits = Arc::new(Semaphore::new(limits.connections_max));
     let mut tasks = JoinSet::new();
     loop {
@@ -55,16 +96,59 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: Connect
             return;
         };
         let stream = accepted(&listener).await;
-        let connection = http.serve_connection(TokioIo::new(stream), service.clone());
+        let answering = Arc::clone(&answering);
         tasks.spawn(async move {
-            match timeout(limits.connection_timeout, connection).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "admin connection ended"),
+            let answered = answering.answer(stream, limits.head_timeout);
+            match timeout(limits.connection_timeout, answered).await {
+                Ok(()) => {}
                 Err(_) => tracing::debug!("admin connection cut: too slow"),
             }
             drop(permit);
         });
         while tasks.try_join_next().is_some() {}
+    }
+}
+
+// === impl Answering ===
+
+impl Answering {
+    async fn answer(&self, mut stream: TcpStream, handshake_timeout: Duration) {
+        let own = stream.local_addr().ok();
+        let own = own.map(|address| ReachedAt(address.ip().to_canonical()));
+        let Some(tls) = &self.tls else {
+            return self.exchange(stream, own).await;
+        };
+        let mut first = [0];
+        let handshake = async {
+            match stream.peek(&mut first).await {
+                Ok(_) if first[0] == HANDSHAKE => Some(tls.accept(stream).await),
+                _ => {
+                    // An error: the client has gone.
+                    let _ = stream.write_all(PLAIN_REFUSED).await;
+                    None
+                }
+            }
+        };
+        match timeout(handshake_timeout, handshake).await {
+            Ok(Some(Ok(stream))) => self.exchange(stream, own).await,
+            Ok(Some(Err(error))) => tracing::debug!(%error, "admin port: no TLS handshake"),
+            Ok(None) => tracing::debug!("admin port: a client without TLS"),
+            Err(_) => tracing::debug!("admin connection cut: slow handshake"),
+        }
+    }
+
+    async fn exchange<S>(&self, stream: S, own: Option<ReachedAt>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(own);
+            self.service.call(request)
+        });
+        let connection = self.http.serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "admin connection ended");
+        }
     }
 }
 
@@ -87,7 +171,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use axum::routing::get;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::AsyncReadExt;
 
     use super::*;
 
@@ -100,7 +184,14 @@ mod tests {
         let router = Router::new()
             .route("/small", get(|| async { "small" }))
             .route("/large", get(|| async { vec![b'x'; LARGE] }));
-        tokio::spawn(serve(listener, router, limits));
+        tokio::spawn(serve(
+            AdminListener {
+                listener,
+                tls: None,
+                limits,
+            },
+            router,
+        ));
         address
     }
 

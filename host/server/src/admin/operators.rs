@@ -1,4 +1,5 @@
-//! The operators who may change policies: a file with a line `NAME TOKEN` for each.
+//! The operators: a file with a line `NAME TOKEN` for each who may order, `NAME TOKEN read` for each who may
+//! only read.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +15,17 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 /// Shortest token: shorter ones can be guessed.
 const TOKEN_LENGTH_MIN: usize = 16;
 
-/// The file of the operators. It is read for each order, so that a token is gone with its line.
+/// The word after the token of an operator who may only read.
+const READ: &str = "read";
+
+/// The file of the operators. It is read for each request with a token, so that a token is gone with its
+/// line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Operators {
     file: Option<PathBuf>,
 }
 
-/// Why an order is not accepted.
+/// Why a request is not accepted.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum NotAllowed {
     /// No operator is configured.
@@ -38,6 +43,9 @@ pub(super) enum NotAllowed {
     /// No operator has this token.
     #[error("no operator has this token")]
     Unknown,
+    /// The operator may only read.
+    #[error("operator `{0}` may only read: the line in `operators` ends in `read`")]
+    OnlyReads(String),
 }
 
 // === impl NotAllowed ===
@@ -46,7 +54,7 @@ impl NotAllowed {
     /// The status of the answer.
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Off => StatusCode::FORBIDDEN,
+            Self::Off | Self::OnlyReads(_) => StatusCode::FORBIDDEN,
             Self::Unusable { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             Self::NoToken | Self::Unknown => StatusCode::UNAUTHORIZED,
         }
@@ -65,8 +73,21 @@ impl Operators {
         Self { file }
     }
 
-    /// The name of the operator who sends a request.
-    pub(super) fn name(&self, headers: &HeaderMap) -> Result<String, NotAllowed> {
+    /// The name of the operator who sends an order.
+    pub(super) fn orderer(&self, headers: &HeaderMap) -> Result<String, NotAllowed> {
+        match self.of(headers)? {
+            (name, true) => Ok(name),
+            (name, false) => Err(NotAllowed::OnlyReads(name)),
+        }
+    }
+
+    /// The name of the operator who reads.
+    pub(super) fn reader(&self, headers: &HeaderMap) -> Result<String, NotAllowed> {
+        self.of(headers).map(|(name, _)| name)
+    }
+
+    /// The name of the operator who sends a request; whether the operator may order.
+    fn of(&self, headers: &HeaderMap) -> Result<(String, bool), NotAllowed> {
         let file = self.file.as_ref().ok_or(NotAllowed::Off)?;
         let value = headers
             .get(AUTHORIZATION)
@@ -80,9 +101,9 @@ impl Operators {
         // Hashes are compared in constant time, and all of them.
         let sent = ContentHash::of(&[token.as_bytes()]);
         let mut name = Err(NotAllowed::Unknown);
-        for (operator, token) in entries(&text) {
+        for (operator, token, may_order) in entries(&text) {
             if ContentHash::of(&[token.as_bytes()]) == sent {
-                name = Ok(operator.to_owned());
+                name = Ok((operator.to_owned(), may_order));
             }
         }
         name
@@ -117,26 +138,31 @@ fn read(file: &Path) -> Result<String, String> {
         match words.as_slice() {
             [] => {}
             [comment, ..] if comment.starts_with('#') => {}
-            [_, token] if token.len() >= TOKEN_LENGTH_MIN => {}
-            [_, _] => {
+            [_, token] | [_, token, READ] if token.len() >= TOKEN_LENGTH_MIN => {}
+            [_, _] | [_, _, READ] => {
                 return Err(format!(
                     "line {at}: the token has fewer than {TOKEN_LENGTH_MIN} characters: \
                      `openssl rand -hex 16` makes one"
                 ));
             }
-            _ => return Err(format!("line {at}: expected `NAME TOKEN`")),
+            _ => {
+                return Err(format!(
+                    "line {at}: expected `NAME TOKEN` or `NAME TOKEN read`"
+                ));
+            }
         }
     }
     Ok(text)
 }
 
-fn entries(text: &str) -> impl Iterator<Item = (&str, &str)> {
+/// Name, token, and whether the operator may order.
+fn entries(text: &str) -> impl Iterator<Item = (&str, &str, bool)> {
     let lines = text
         .lines()
         .filter(|line| !line.trim_start().starts_with('#'));
     lines.filter_map(|line| {
         let mut words = line.split_whitespace();
-        Some((words.next()?, words.next()?))
+        Some((words.next()?, words.next()?, words.next().is_none()))
     })
 }
 
@@ -169,16 +195,34 @@ mod tests {
     fn an_operator_is_known_by_the_token() {
         let text = format!("# who may swap\n\nanna {ANNA}\nbob  another-token-of-bob\n");
         let (_dir, operators) = file(&text, 0o600);
-        assert_eq!(operators.name(&bearer(ANNA)), Ok("anna".to_owned()));
+        assert_eq!(operators.orderer(&bearer(ANNA)), Ok("anna".to_owned()));
         let bob = bearer("another-token-of-bob");
-        assert_eq!(operators.name(&bob), Ok("bob".to_owned()));
+        assert_eq!(operators.orderer(&bob), Ok("bob".to_owned()));
         for wrong in ["", "anna", &ANNA[1..], "who", "0123"] {
-            let refused = operators.name(&bearer(wrong));
+            let refused = operators.orderer(&bearer(wrong));
             assert_eq!(refused, Err(NotAllowed::Unknown), "{wrong}");
         }
-        let none = operators.name(&HeaderMap::new());
+        let none = operators.orderer(&HeaderMap::new());
         assert_eq!(none, Err(NotAllowed::NoToken));
-        let off = Operators::default().name(&bearer(ANNA));
+        let off = Operators::default().orderer(&bearer(ANNA));
+        assert_eq!(off, Err(NotAllowed::Off));
+    }
+
+    #[test]
+    fn a_token_that_reads_does_not_order() {
+        let text = format!("anna {ANNA}\nprometheus token-of-prometheus read\n");
+        let (_dir, operators) = file(&text, 0o600);
+        let prometheus = bearer("token-of-prometheus");
+        assert_eq!(operators.reader(&prometheus), Ok("prometheus".to_owned()));
+        let refused = operators.orderer(&prometheus).unwrap_err();
+        assert_eq!(refused, NotAllowed::OnlyReads("prometheus".to_owned()));
+        assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+        assert_eq!(operators.reader(&bearer(ANNA)), Ok("anna".to_owned()));
+        assert_eq!(
+            operators.reader(&HeaderMap::new()),
+            Err(NotAllowed::NoToken)
+        );
+        let off = Operators::default().reader(&prometheus);
         assert_eq!(off, Err(NotAllowed::Off));
     }
 
@@ -188,10 +232,20 @@ mod tests {
         for (text, mode, wanted) in [
             (good.as_str(), 0o640, "has the mode 640, must be 600"),
             ("anna short\n", 0o600, "line 1: the token has fewer than 16"),
+            (
+                "anna 0123456789abcdef write\n",
+                0o600,
+                "line 1: expected `NAME TOKEN`",
+            ),
+            (
+                "anna short read\n",
+                0o600,
+                "line 1: the token has fewer than 16",
+            ),
             ("\nanna\n", 0o600, "line 2: expected `NAME TOKEN`"),
         ] {
             let (_dir, operators) = file(text, mode);
-            let refused = operators.name(&bearer(ANNA)).unwrap_err();
+            let refused = operators.orderer(&bearer(ANNA)).unwrap_err();
             assert_eq!(refused.status(), StatusCode::INTERNAL_SERVER_ERROR);
             assert!(refused.to_string().contains(wanted), "{refused}");
         }

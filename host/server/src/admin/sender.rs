@@ -20,8 +20,8 @@ pub(super) enum Refused {
     NoHost,
     /// The request is for another host.
     #[error(
-        "Host `{0}` is not this machine: ask for localhost, 127.0.0.1, [::1] or the address of \
-         server.admin"
+        "Host `{0}` is not this machine: ask for localhost, 127.0.0.1, [::1], the address of server.admin \
+         or a name in server.admin_hosts"
     )]
     Host(String),
     /// A page of another origin sent the request.
@@ -42,20 +42,51 @@ impl Refused {
     }
 }
 
+/// The names of the port, next to those of this machine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PortNames {
+    /// Names that a request may ask for.
+    pub(super) hosts: Vec<String>,
+    /// Whether it serves TLS.
+    pub(super) is_tls: bool,
+}
+
+/// The address at which a connection reached the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReachedAt(pub(super) IpAddr);
+
+// === impl PortNames ===
+
+impl PortNames {
+    fn has(&self, host: &str) -> bool {
+        self.hosts
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(host))
+    }
+}
+
 /// Refuses a request unless it is for this machine, and not from a page of another origin. `own` is
-/// the address that the port listens on.
-pub(super) fn check(uri: &Uri, headers: &HeaderMap, own: Option<IpAddr>) -> Result<(), Refused> {
+/// the address at which its connection arrived.
+pub(super) fn check(
+    uri: &Uri,
+    headers: &HeaderMap,
+    own: Option<ReachedAt>,
+    names: &PortNames,
+) -> Result<(), Refused> {
+    let is_own = |host: &str| is_local(host, own) || names.has(host);
     let host = headers.get(HOST).ok_or(Refused::NoHost)?;
-    let authority = authority(host).filter(|authority| is_local(authority.host(), own));
+    let authority = authority(host).filter(|authority| is_own(authority.host()));
     let authority = authority.ok_or_else(|| Refused::Host(shown(host)))?;
     // The target may name a host as well: `GET http://name/metrics`.
     if let Some(target) = uri.host()
-        && !is_local(target, own)
+        && !is_own(target)
     {
         return Err(Refused::Host(target.to_owned()));
     }
     match headers.get(ORIGIN) {
-        Some(origin) if !is_same(origin, &authority) => Err(Refused::Origin(shown(origin))),
+        Some(origin) if !is_same(origin, &authority, names.is_tls) => {
+            Err(Refused::Origin(shown(origin)))
+        }
         _ => Ok(()),
     }
 }
@@ -66,20 +97,21 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
     (!authority.as_str().contains('@')).then_some(authority)
 }
 
-fn is_local(host: &str, own: Option<IpAddr>) -> bool {
+fn is_local(host: &str, own: Option<ReachedAt>) -> bool {
     let bare = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'));
     match bare.unwrap_or(host).parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback() || own == Some(address),
+        Ok(address) => address.to_canonical().is_loopback() || own == Some(ReachedAt(address)),
         Err(_) => host.eq_ignore_ascii_case("localhost"),
     }
 }
 
 /// Whether an origin is the port that was asked.
-fn is_same(origin: &HeaderValue, asked: &Authority) -> bool {
+fn is_same(origin: &HeaderValue, asked: &Authority, is_tls: bool) -> bool {
+    let scheme = if is_tls { "https://" } else { "http://" };
     let origin = origin.to_str().ok();
-    let origin = origin.and_then(|origin| origin.strip_prefix("http://"));
+    let origin = origin.and_then(|origin| origin.strip_prefix(scheme));
     origin.is_some_and(|origin| origin.eq_ignore_ascii_case(asked.as_str()))
 }
 
@@ -94,13 +126,18 @@ mod tests {
     use super::*;
 
     fn checked(host: &str, origin: Option<&str>) -> Result<(), StatusCode> {
+        checked_as(&PortNames::default(), host, origin)
+    }
+
+    fn checked_as(names: &PortNames, host: &str, origin: Option<&str>) -> Result<(), StatusCode> {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().unwrap());
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        let own = Some("10.0.0.7".parse().unwrap());
-        check(&"/metrics".parse().unwrap(), &headers, own).map_err(|refused| refused.status())
+        let own = Some(ReachedAt("10.0.0.7".parse().unwrap()));
+        let target = "/metrics".parse().unwrap();
+        check(&target, &headers, own, names).map_err(|refused| refused.status())
     }
 
     #[test]
@@ -116,7 +153,8 @@ mod tests {
             let refused = Err(StatusCode::MISDIRECTED_REQUEST);
             assert_eq!(checked(host, None), refused, "{host}");
         }
-        let without = check(&"/metrics".parse().unwrap(), &HeaderMap::new(), None);
+        let target = "/metrics".parse().unwrap();
+        let without = check(&target, &HeaderMap::new(), None, &PortNames::default());
         assert_eq!(without, Err(Refused::NoHost));
     }
 
@@ -124,10 +162,27 @@ mod tests {
     fn a_target_with_another_host_is_refused() {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "localhost".parse().unwrap());
-        let target = |uri: &str| check(&uri.parse().unwrap(), &headers, None);
+        let names = PortNames::default();
+        let target = |uri: &str| check(&uri.parse().unwrap(), &headers, None, &names);
         assert_eq!(target("http://127.0.0.1:8002/metrics"), Ok(()));
         let refused = Err(Refused::Host("evil.example".to_owned()));
         assert_eq!(target("http://evil.example/metrics"), refused);
+    }
+
+    #[test]
+    fn a_configured_name_is_answered_and_its_own_pages() {
+        let names = PortNames {
+            hosts: vec!["admin.example.org".to_owned()],
+            is_tls: true,
+        };
+        let host = "admin.example.org:8002";
+        for origin in [None, Some("https://admin.example.org:8002")] {
+            assert_eq!(checked_as(&names, host, origin), Ok(()));
+        }
+        let plain = checked_as(&names, host, Some("http://admin.example.org:8002"));
+        assert_eq!(plain, Err(StatusCode::FORBIDDEN));
+        let other = checked_as(&names, "example.org", None);
+        assert_eq!(other, Err(StatusCode::MISDIRECTED_REQUEST));
     }
 
     #[test]

@@ -68,9 +68,19 @@ impl Check<'_> {
 
     fn server(&mut self) {
         let server = &self.config.server;
-        if !server.admin.ip().is_loopback() {
-            let reason = format!("{}, must be a loopback address", server.admin);
+        let is_open = !server.admin.ip().is_loopback();
+        if is_open && (server.admin_tls.is_none() || server.operators.is_none()) {
+            let reason = format!(
+                "{}, must be a loopback address, unless `admin_tls` and `operators` are set",
+                server.admin
+            );
             self.refuse("server.admin", reason);
+        }
+        for (i, host) in server.admin_hosts.iter().enumerate() {
+            if !is_host_name(host) {
+                let reason = format!("`{host}`, must be a name without scheme and port");
+                self.refuse(format!("server.admin_hosts[{i}]"), reason);
+            }
         }
         self.range("server.body_max_mb", server.body_max_mb, 1..=4_096);
         self.range("server.header_max_kb", server.header_max_kb, 8..=1_024);
@@ -387,6 +397,11 @@ fn is_power(watts: f64) -> bool {
 /// The end of a message about an unknown name.
 fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     closest(name, known).map_or_else(String::new, |close| format!("; did you mean `{close}`?"))
+}
+
+fn is_host_name(host: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    !host.is_empty() && host.chars().all(is_part)
 }
 
 /// A name that stays inside the folder it is looked up in.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::pool::names_file;
-use super::{Config, ConfigError, Draft, Overrides, PoliciesConfig, ProfileConfig};
+use super::{Config, ConfigError, Draft, Overrides, PoliciesConfig, ProfileConfig, TlsConfig};
 
 impl Config {
     /// Reads and checks a file, without overrides.
@@ -38,7 +38,9 @@ impl Config {
         }
         let server = &mut self.server;
         let files = [&mut server.onnxruntime, &mut server.operators];
-        for path in files.into_iter().flatten() {
+        let tls = [&mut server.tls, &mut server.admin_tls];
+        let of_tls = tls.into_iter().flatten().flat_map(TlsConfig::files_mut);
+        for path in files.into_iter().flatten().chain(of_tls) {
             *path = folder.join(&*path);
         }
         for pool in &mut self.pools {

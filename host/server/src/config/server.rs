@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::tls::TlsConfig;
 use super::traces::TracesConfig;
 use crate::ingress::Limits;
 
@@ -17,16 +18,30 @@ pub struct ServerConfig {
     ///
     /// Address; default `"0.0.0.0:8000"`; example `"127.0.0.1:9000"`.
     pub http: SocketAddr,
-    /// Address of the Open Inference Protocol over gRPC (HTTP/2 without TLS). Triton's is port 8001.
+    /// Address of the Open Inference Protocol over gRPC. Triton's is port 8001.
     ///
     /// Address; default none, no such port; example `"0.0.0.0:8001"`.
     pub grpc: Option<SocketAddr>,
-    /// Address of metrics and status: loopback only, because requests need no token.
+    /// TLS of both ports for clients; see below.
+    ///
+    /// Table; default none; example `{ certificate = "server.pem", key = "server.key" }`.
+    pub tls: Option<TlsConfig>,
+    /// Address of metrics and status. On loopback they need no token. Another address needs `admin_tls` and
+    /// `operators`.
     ///
     /// Address; default `"127.0.0.1:8002"`; example `"127.0.0.1:9002"`.
     pub admin: SocketAddr,
-    /// File of the operators who may change policies over the admin port: a line `NAME TOKEN` for each,
-    /// readable by the server's user alone. It is read for each order.
+    /// TLS of the admin port; see below.
+    ///
+    /// Table; default none: plain HTTP; example `{ certificate = "server.pem", key = "server.key" }`.
+    pub admin_tls: Option<TlsConfig>,
+    /// Names of the admin port that clients may ask for, next to `localhost` and its addresses.
+    ///
+    /// List of strings; default `[]`; example `["admin.example.org"]`.
+    pub admin_hosts: Vec<String>,
+    /// File of the operators: a line `NAME TOKEN` for each who may change policies over the admin port, `NAME
+    /// TOKEN read` for each who may only read. Readable by the server's user alone; read for each request
+    /// that needs a token.
     ///
     /// Path; default none: the admin port only reads; example `"/etc/switchyard/operators"`.
     pub operators: Option<PathBuf>,
@@ -133,7 +148,10 @@ impl Default for ServerConfig {
         Self {
             http: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8000)),
             grpc: None,
+            tls: None,
             admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 8002)),
+            admin_tls: None,
+            admin_hosts: Vec::new(),
             operators: None,
             threads: 0,
             body_max_mb: 64,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct TracesConfig {
     /// The collector, which takes OTLP over HTTP as protobuf, at `/v1/traces` below this URL.
     ///
-    /// URL, `http://HOST:PORT`; required; example `"http://127.0.0.1:4318"`.
+    /// string, `http://HOST:PORT`; required; example `"http://127.0.0.1:4318"`.
     pub endpoint: String,
     /// Share of requests without a `traceparent` that are traced. Those with a sampled one are traced too,
     /// up to 100 per second.

@@ -23,6 +23,7 @@ use super::backend::Backend;
 use super::connection_state::ConnectionState;
 use super::http::respond;
 use super::port;
+use super::protocols::Protocols;
 use super::service::Service;
 
 /// The first bytes of a health check.
@@ -50,6 +51,8 @@ type Accepted = (std::net::TcpStream, SocketAddr);
 struct AcceptThread<B> {
     service: Arc<Service<B>>,
     http: http1::Builder,
+    /// Before TLS nothing can be read.
+    is_plain: bool,
     looks: Arc<Semaphore>,
     accepted: mpsc::Sender<Accepted>,
 }
@@ -60,8 +63,7 @@ impl Accepting {
     /// Starts the thread. Fails without room for one.
     pub(super) fn start<B: Backend>(
         listener: TcpListener,
-        service: &Arc<Service<B>>,
-        http: &http1::Builder,
+        protocols: &Protocols<B>,
     ) -> io::Result<Self> {
         let listener = listener.into_std()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -71,8 +73,9 @@ impl Accepting {
         let (sender, accepted) = mpsc::channel(1);
         let (end, ended) = oneshot::channel();
         let thread = AcceptThread {
-            service: Arc::clone(service),
-            http: http.clone(),
+            service: Arc::clone(&protocols.service),
+            http: protocols.http.clone(),
+            is_plain: protocols.tls.is_none(),
             looks: Arc::new(Semaphore::new(LOOKS)),
             accepted: sender,
         };
@@ -134,7 +137,7 @@ impl<B: Backend> AcceptThread<B> {
     }
 
     async fn take_in(&self, stream: TcpStream, peer: SocketAddr) {
-        let look = match self.service.is_crowded() {
+        let look = match self.is_plain && self.service.is_crowded() {
             true => Arc::clone(&self.looks).try_acquire_owned().ok(),
             false => None,
         };

@@ -87,6 +87,14 @@ impl BodyLimit<'_> {
         }
     }
 
+    /// Refuses a message of gRPC above the limit.
+    pub(super) fn check_message(&self, length: usize) -> Result<(), ProtocolError> {
+        match length > self.bytes {
+            true => Err(self.passed("body", format!("{length} bytes in one message"))),
+            false => Ok(()),
+        }
+    }
+
     fn passed(&self, field: &'static str, found: String) -> ProtocolError {
         ProtocolError::BodyTooLarge {
             field,

@@ -2,7 +2,7 @@
 //!
 //! Every field is an atomic, most with one writer, so that progress costs a request a few operations
 //! on a cache line of its own. A connection of HTTP/1 has one exchange at a time; a connection of HTTP/2
-//! (gRPC) has several, and exchanges that begin and end on other threads.
+//! has several, and exchanges that begin and end on other threads.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) struct ConnectionState {
     /// Address of the client.
     pub(super) peer: SocketAddr,
     /// Whether it has several exchanges at a time: HTTP/2.
-    pub(super) multiplexed: bool,
+    multiplexed: AtomicBool,
     /// Begins and ends of exchanges.
     exchange_edges: AtomicU64,
     /// Exchanges that have begun and not ended.
@@ -69,6 +69,10 @@ pub(super) struct Progress {
     pub(super) has_streams: bool,
 }
 
+/// An exchange of HTTP/2, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Exchanging(Arc<ConnectionState>);
+
 /// Counts one thing of a connection until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted {
@@ -82,7 +86,7 @@ impl ConnectionState {
     pub(super) fn new(peer: SocketAddr, multiplexed: bool) -> Self {
         Self {
             peer,
-            multiplexed,
+            multiplexed: AtomicBool::new(multiplexed),
             exchange_edges: AtomicU64::new(0),
             exchanges: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
@@ -97,9 +101,25 @@ impl ConnectionState {
         }
     }
 
+    /// Whether it has several exchanges at a time.
+    pub(super) fn is_multiplexed(&self) -> bool {
+        self.multiplexed.load(Ordering::Relaxed)
+    }
+
+    /// Its first bytes are those of HTTP/2.
+    pub(super) fn is_http2(&self) {
+        self.multiplexed.store(true, Ordering::Relaxed);
+    }
+
+    /// Begins an exchange of HTTP/2, which the client may cancel at any time.
+    pub(super) fn exchanging(self: &Arc<Self>) -> Exchanging {
+        self.begin_exchange();
+        Exchanging(Arc::clone(self))
+    }
+
     /// The head of a request has been read.
     pub(super) fn begin_exchange(&self) {
-        if self.multiplexed {
+        if self.is_multiplexed() {
             self.exchanges.fetch_add(1, Ordering::Relaxed);
             self.exchange_edges.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -111,7 +131,7 @@ impl ConnectionState {
     /// Its answer is ready to be written.
     pub(super) fn end_exchange(&self) {
         self.next_byte_begins_a_head();
-        if self.multiplexed {
+        if self.is_multiplexed() {
             self.exchange_edges.fetch_add(1, Ordering::Relaxed);
             self.exchanges.fetch_sub(1, Ordering::Relaxed);
         } else {
@@ -170,7 +190,7 @@ impl ConnectionState {
     /// The client has closed its side. Whether hyper is not to know yet, because an answer to the
     /// client is still to be made or written.
     pub(super) fn half_close(&self) -> bool {
-        if self.multiplexed {
+        if self.is_multiplexed() {
             // Its other exchanges would go on for a client that has gone.
             return false;
         }
@@ -210,7 +230,7 @@ impl ConnectionState {
             (Phase::HalfClosed, read)
         } else if exchanges > 0 {
             (Phase::Serving, read)
-        } else if !self.multiplexed && read != self.read_before_head.load(Ordering::Relaxed) {
+        } else if !self.is_multiplexed() && read != self.read_before_head.load(Ordering::Relaxed) {
             // Between two calls HTTP/2 has frames that begin no head.
             (Phase::Head, read)
         } else {
@@ -222,6 +242,14 @@ impl ConnectionState {
             bytes,
             has_streams: self.streams.load(Ordering::Relaxed) > 0,
         }
+    }
+}
+
+// === impl Exchanging ===
+
+impl Drop for Exchanging {
+    fn drop(&mut self) {
+        self.0.end_exchange();
     }
 }
 

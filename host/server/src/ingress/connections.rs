@@ -274,7 +274,7 @@ impl ServedConnection {
     /// Whether a connection of HTTP/2 has had no call for so long that it ends, as one of HTTP/1 would.
     /// Clients open another one for their next call.
     fn is_unused(&self, now: Instant, patience: &Patience) -> bool {
-        self.state.multiplexed
+        self.state.is_multiplexed()
             && self.asked.is_none()
             && self.began.phase == Phase::Idle
             && !self.has_streams
@@ -293,7 +293,7 @@ impl ServedConnection {
             Phase::Body => patience.body.is_some_and(|body| elapsed >= body) && below_rate(),
         };
         // A client of HTTP/2 that does not answer the question holds its connection.
-        let unanswered = self.state.multiplexed && self.began.phase == Phase::Idle;
+        let unanswered = self.state.is_multiplexed() && self.began.phase == Phase::Idle;
         let asked_patience = patience.asked.or(unanswered.then_some(patience.head));
         let overdue = match (self.asked, asked_patience) {
             (Some(asked), Some(patience)) => now.duration_since(asked) >= patience,

@@ -150,6 +150,7 @@ impl AppBodies {
         let unlimited = BodySizes {
             json: usize::MAX,
             raw: usize::MAX,
+            grpc: usize::MAX,
         };
         Self {
             sizes: app.body_sizes().unwrap_or(unlimited),
@@ -163,10 +164,18 @@ impl AppBodies {
     }
 
     fn limit(&self, framing: BodyFraming) -> BodyLimit<'_> {
-        let own = match framing {
+        self.limit_of(match framing {
             BodyFraming::Raw => self.sizes.raw,
             BodyFraming::Json | BodyFraming::JsonThenBlobs(_) => self.sizes.json,
-        };
+        })
+    }
+
+    /// The limit of a message of gRPC.
+    pub(super) fn grpc_limit(&self) -> BodyLimit<'_> {
+        self.limit_of(self.sizes.grpc)
+    }
+
+    fn limit_of(&self, own: usize) -> BodyLimit<'_> {
         BodyLimit {
             bytes: own.min(self.all),
             scope: if own < self.all { &self.scope } else { "" },

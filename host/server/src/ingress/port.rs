@@ -7,16 +7,20 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
+use crate::tls::Tls;
+
 /// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
 pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// The listeners of a server. They share all limits.
 #[derive(Debug)]
 pub struct Ports {
-    /// The protocol over HTTP/1.1.
+    /// The protocol over HTTP/1.1 and HTTP/2.
     pub http: TcpListener,
     /// The protocol over gRPC; `None`: no such port.
     pub grpc: Option<TcpListener>,
+    /// TLS of both; `None`: plain.
+    pub tls: Option<Tls>,
 }
 
 /// The port of a connection.

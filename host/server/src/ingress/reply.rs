@@ -1,14 +1,27 @@
 //! HTTP responses.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use switchyard_protocol::RequestFailure;
 
+use super::connection_state::Counted;
+
 /// A response whose body is whole.
 pub(super) type Reply = Response<Full<Bytes>>;
+
+/// The body of a reply over HTTP/2, which counts until the client has taken it.
+pub(super) struct CountedBody {
+    body: Full<Bytes>,
+    _untaken: Counted,
+}
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -39,4 +52,35 @@ pub(super) fn failure(failure: &RequestFailure) -> Reply {
         response.headers_mut().insert(name, value);
     }
     response
+}
+
+// === impl CountedBody ===
+
+impl CountedBody {
+    pub(super) fn new(body: Full<Bytes>, untaken: Counted) -> Self {
+        Self {
+            body,
+            _untaken: untaken,
+        }
+    }
+}
+
+impl Body for CountedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
+use super::client_stream::ClientStream;
 use super::connection_state::ConnectionState;
 
 /// A stream and the state that it writes.
 pub(super) struct WatchedStream {
-    pub(super) stream: TcpStream,
+    pub(super) stream: ClientStream,
     pub(super) state: Arc<ConnectionState>,
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::findings::Findings;
 use crate::admin::check_operators;
+use crate::tls::Tls;
 
 pub(super) fn inspect(findings: &mut Findings<'_>) {
     let config = findings.config;
@@ -13,6 +14,14 @@ pub(super) fn inspect(findings: &mut Findings<'_>) {
     {
         let reason = format!("{}: {reason}", file.display());
         findings.refuse("server.operators", &reason);
+    }
+    for (field, files) in [("tls", &server.tls), ("admin_tls", &server.admin_tls)] {
+        if let Some(files) = files
+            && let Err(error) = Tls::open(field, files, &[])
+        {
+            let reason = format!("{}: {}", error.file.display(), error.reason);
+            findings.refuse(&format!("server.{}", error.field), &reason);
+        }
     }
     if let Some(library) = &server.onnxruntime
         && !library.is_file()

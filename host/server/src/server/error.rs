@@ -14,6 +14,7 @@ use crate::driver::PoolError;
 use crate::policies::PoliciesError;
 use crate::prepare::PreparerError;
 use crate::shadow::ShadowError;
+use crate::tls::TlsError;
 
 /// Why a server ended without being asked to.
 #[derive(Debug, Error)]
@@ -91,6 +92,9 @@ pub enum StartError {
     /// Traces cannot be exported.
     #[error("server.traces: {0}")]
     Traces(io::Error),
+    /// The files of TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// An address cannot be listened on.
     #[error("server.{field}: {address}: {error}{}", way_out(field, error.kind()))]
     Listen {

@@ -8,14 +8,19 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::error::StartError;
 use crate::config::ServerConfig;
 use crate::ingress::Ports;
+use crate::tls::Tls;
 
 /// Connections that the kernel keeps until they are accepted; it resets further ones.
 const BACKLOG: u32 = 4_096;
+
+/// Protocols of the ports for clients.
+const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
 
 /// The sockets of a server.
 pub struct Listeners {
     pub(super) ports: Ports,
     pub(super) admin: TcpListener,
+    pub(super) admin_tls: Option<Tls>,
 }
 
 // === impl Listeners ===
@@ -24,7 +29,7 @@ impl Listeners {
     /// Opens the sockets. A client that connects before the server has started waits.
     ///
     /// # Errors
-    /// An address cannot be listened on; names the field.
+    /// An address cannot be listened on, or a certificate not be used; names the field.
     pub async fn bind(server: &ServerConfig) -> Result<Self, StartError> {
         Ok(Self {
             ports: Ports {
@@ -33,8 +38,16 @@ impl Listeners {
                     Some(address) => Some(bind("grpc", address).await?),
                     None => None,
                 },
+                tls: match &server.tls {
+                    Some(files) => Some(Tls::open("tls", files, ALPN)?),
+                    None => None,
+                },
             },
             admin: bind("admin", server.admin).await?,
+            admin_tls: match &server.admin_tls {
+                Some(files) => Some(Tls::open("admin_tls", files, &[b"http/1.1"])?),
+                None => None,
+            },
         })
     }
 

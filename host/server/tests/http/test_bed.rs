@@ -12,11 +12,13 @@ use hyper::header::{HOST, HeaderMap};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use switchyard_server::config::TlsConfig;
 use switchyard_server::ingress::{
     AppIndex, AppInfo, Backend, Backends, BatchStats, Control, Datatype, Drained, InferAnswer,
     InferCall, InferError, Limits, OutputIndex, OutputTensor, Ports, Tensor, TensorData,
     TensorSpec, Timing, VariantIndex, VariantStats, serve,
 };
+use switchyard_server::tls::Tls;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -294,6 +296,13 @@ pub(crate) struct TestServer {
 
 impl TestServer {
     pub(crate) async fn start(limits: Limits) -> Self {
+        Self::start_with(limits, None).await
+    }
+
+    /// With TLS of these files.
+    pub(crate) async fn start_with(limits: Limits, tls: Option<&TlsConfig>) -> Self {
+        let alpn: &[&[u8]] = &[b"h2", b"http/1.1"];
+        let tls = tls.map(|files| Tls::open("tls", files, alpn).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let grpc = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -305,6 +314,7 @@ impl TestServer {
             let ports = Ports {
                 http: listener,
                 grpc: Some(grpc),
+                tls,
             };
             serve(ports, backends, async {
                 let _ = signal.await;

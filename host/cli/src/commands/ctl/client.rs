@@ -1,6 +1,5 @@
 //! Requests to the admin port of a running server.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,8 +8,9 @@ use serde_json::Value;
 use switchyard_server::admin::{PolicyOrder, ServerStatus, Verb};
 use switchyard_server::policies::Swap;
 
+use super::address::{AdminAddress, AdminServer};
 use crate::commands::failure::Failure;
-use crate::probe::{self, Answer};
+use crate::probe::Answer;
 
 /// Longest wait for a policy that compiles: the longest `compile_timeout_s` of a server is an hour.
 const SWAP_PATIENCE: Duration = Duration::from_secs(3_700);
@@ -23,7 +23,10 @@ const TOKEN: &str = "SWITCHYARD_TOKEN";
 
 /// Asks the admin port.
 pub(super) struct AdminClient {
-    admin: SocketAddr,
+    admin: AdminAddress,
+    server: AdminServer,
+    /// For reads, where they need one.
+    token: Option<String>,
 }
 
 /// An order that goes on after its answer.
@@ -43,8 +46,12 @@ pub(super) fn token(file: Option<&Path>) -> Result<String, Failure> {
             ))
         })?,
     };
-    // A file of operators has a name before the token.
-    let token = text.split_whitespace().next_back().unwrap_or_default();
+    // A file of operators has a name before the token, and may have `read` after it.
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let token = match words.as_slice() {
+        [_, token, "read"] => *token,
+        words => words.last().copied().unwrap_or_default(),
+    };
     match token.is_empty() || token.contains(|c: char| c.is_control()) {
         true => Err(Failure::input("the operator's token is empty")),
         false => Ok(token.to_owned()),
@@ -54,27 +61,36 @@ pub(super) fn token(file: Option<&Path>) -> Result<String, Failure> {
 // === impl AdminClient ===
 
 impl AdminClient {
-    pub(super) fn new(admin: SocketAddr) -> Self {
-        Self { admin }
+    /// Asks the port of this address, trusts the authorities in `ca`, and reads with the token of a file or
+    /// the environment, if there is one.
+    pub(super) fn new(
+        admin: &AdminAddress,
+        ca: Option<&Path>,
+        token_file: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let has_token =
+            token_file.is_some() || std::env::var_os(TOKEN).is_some_and(|token| !token.is_empty());
+        Ok(Self {
+            admin: admin.clone(),
+            server: AdminServer::new(admin, ca)?,
+            token: has_token.then(|| token(token_file)).transpose()?,
+        })
     }
 
     pub(super) fn status(&self) -> Result<ServerStatus, Failure> {
-        let answer = self.ask("GET /admin/v1/status", "", b"")?;
-        self.json(&self.good(answer)?)
+        self.json(&self.read("/admin/v1/status")?)
     }
 
     /// The decision of a window, as the server writes it.
     pub(super) fn decision(&self, pool: &str, window: u64) -> Result<Value, Failure> {
-        let path = format!("GET /admin/v1/pools/{}/windows/{window}", quoted(pool));
-        let answer = self.ask(&path, "", b"")?;
-        self.json(&self.good(answer)?)
+        let path = format!("/admin/v1/pools/{}/windows/{window}", quoted(pool));
+        self.json(&self.read(&path)?)
     }
 
     /// The last decision about a request.
     pub(super) fn decision_about(&self, pool: &str, request: u64) -> Result<Value, Failure> {
-        let path = format!("GET /admin/v1/pools/{}/requests/{request}", quoted(pool));
-        let answer = self.ask(&path, "", b"")?;
-        self.json(&self.good(answer)?)
+        let path = format!("/admin/v1/pools/{}/requests/{request}", quoted(pool));
+        self.json(&self.read(&path)?)
     }
 
     /// Sends an order, and waits until it is carried out.
@@ -122,8 +138,7 @@ impl AdminClient {
             Verb::Shadow => "shadow",
         };
         let request = format!("POST /admin/v1/pools/{}/policy/{verb}", quoted(pool));
-        let headers =
-            format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+        let headers = format!("{}Content-Type: application/json\r\n", bearer(token));
         let body = serde_json::to_vec(order).map_err(Failure::check)?;
         self.good(self.ask(&request, &headers, &body)?)
     }
@@ -149,8 +164,13 @@ impl AdminClient {
         ))
     }
 
+    fn read(&self, path: &str) -> Result<Answer, Failure> {
+        let headers = self.token.as_deref().map(bearer).unwrap_or_default();
+        self.good(self.ask(&format!("GET {path}"), &headers, b"")?)
+    }
+
     fn ask(&self, request: &str, headers: &str, body: &[u8]) -> Result<Answer, Failure> {
-        probe::ask(self.admin, request, headers, body).map_err(|error| {
+        self.server.ask(request, headers, body).map_err(|error| {
             Failure::check(format!(
                 "no server answers on {}: {error}; --admin names the address of its admin port",
                 self.admin
@@ -178,6 +198,11 @@ impl AdminClient {
             ))
         })
     }
+}
+
+/// The line of a head with a token.
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}\r\n")
 }
 
 /// A name as a part of a path.

@@ -8,7 +8,7 @@ use switchyard_protocol::ProtocolError;
 use switchyard_protocol::grpc::ClientTimeout;
 
 use super::super::backend::Backend;
-use super::super::connection_state::ConnectionState;
+use super::super::connection_state::{ConnectionState, Exchanging};
 use super::super::service::Service;
 use super::inbound::{Inbound, Message};
 
@@ -22,16 +22,12 @@ pub(super) struct Call<B> {
     pub(super) timeout: ClientTimeout,
 }
 
-/// Counts an exchange of the connection until it is dropped: the client may cancel it at any time.
-pub(super) struct Exchanging(Arc<ConnectionState>);
-
 // === impl Call ===
 
 impl<B: Backend> Call<B> {
     /// Begins an exchange.
     pub(super) fn exchange(&self) -> Exchanging {
-        self.connection.begin_exchange();
-        Exchanging(Arc::clone(&self.connection))
+        self.connection.exchanging()
     }
 
     /// The message of a call that has one; an error if there is none.
@@ -42,13 +38,5 @@ impl<B: Backend> Call<B> {
         inbound.expect(&self.service, &self.connection);
         let next = inbound.next(&self.service, &self.connection).await?;
         next.ok_or_else(|| ProtocolError::malformed("body", "has no message"))
-    }
-}
-
-// === impl Exchanging ===
-
-impl Drop for Exchanging {
-    fn drop(&mut self) {
-        self.0.end_exchange();
     }
 }

@@ -9,12 +9,12 @@ use std::time::Instant;
 use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use switchyard_protocol::grpc::{FramePrefix, PREFIX_BYTES};
+use switchyard_protocol::grpc::{FramePrefix, PREFIX_BYTES, first_model_name};
 use switchyard_protocol::{ContentCoding, ProtocolError};
 use tokio::time::sleep_until;
 
 use super::super::backend::Backend;
-use super::super::body::{RATE_GRACE, RESERVED_MAX, next_look};
+use super::super::body::{BodyLimit, RATE_GRACE, RESERVED_MAX, next_look};
 use super::super::connection_state::{ConnectionState, Counted};
 use super::super::memory::MemoryShare;
 use super::super::service::Service;
@@ -80,6 +80,7 @@ impl Inbound {
                 return Ok(Some(message));
             }
             if self.held() > 0 {
+                self.check_length_for_app(service)?;
                 self.expect(service, connection);
             }
             let frame = match &mut self.arriving {
@@ -122,6 +123,32 @@ impl Inbound {
         });
     }
 
+    /// Refuses an inference that is too large for its app before the rest of it arrives. The name of the app
+    /// is the first field; the decoder looks at the length of others.
+    fn check_length_for_app<B: Backend>(&self, service: &Service<B>) -> Result<(), ProtocolError> {
+        let Some(FramePrefix {
+            compressed: false,
+            length,
+        }) = self.prefix()?
+        else {
+            return Ok(());
+        };
+        let exposed = service.begin().exposed;
+        let named = first_model_name(&self.received()[PREFIX_BYTES..]);
+        match named.and_then(|name| exposed.backend.app_index(name)) {
+            Some(app) => exposed.bodies[app.0].grpc_limit().check_message(length),
+            None => Ok(()),
+        }
+    }
+
+    /// The bytes of the message at the front.
+    fn received(&self) -> &[u8] {
+        match self.joined.is_empty() {
+            true => &self.first,
+            false => &self.joined,
+        }
+    }
+
     /// Bytes in memory.
     fn held(&self) -> usize {
         self.first.len() + self.joined.len().max(self.joined.capacity())
@@ -134,12 +161,7 @@ impl Inbound {
 
     /// The prefix of the message at the front.
     fn prefix(&self) -> Result<Option<FramePrefix>, ProtocolError> {
-        let received = if self.joined.is_empty() {
-            &self.first[..]
-        } else {
-            &self.joined[..]
-        };
-        let prefix = received.first_chunk::<PREFIX_BYTES>();
+        let prefix = self.received().first_chunk::<PREFIX_BYTES>();
         prefix.map(|bytes| FramePrefix::parse(*bytes)).transpose()
     }
 
@@ -148,14 +170,11 @@ impl Inbound {
         let Some(FramePrefix { compressed, length }) = self.prefix()? else {
             return Ok(None);
         };
-        if length > limit_bytes {
-            return Err(ProtocolError::BodyTooLarge {
-                field: "body",
-                found: format!("{length} bytes in one message"),
-                limit_bytes,
-                scope: String::new(),
-            });
-        }
+        let of_all = BodyLimit {
+            bytes: limit_bytes,
+            scope: "",
+        };
+        of_all.check_message(length)?;
         let framed = PREFIX_BYTES + length;
         let mut bytes = if self.joined.is_empty() && self.first.len() >= framed {
             self.first.split_to(framed)

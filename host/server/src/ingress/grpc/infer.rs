@@ -154,9 +154,11 @@ fn unpack<B: Backend>(
 ) -> Result<Unpacked, ProtocolError> {
     let backend = &*exposed.backend;
     let mut held = message.decoded_bytes();
+    let length = message.length();
     let request = message.read()?;
     let index = find_app(backend, &request.model_name)?;
     *app = Some(index);
+    exposed.bodies[index.0].grpc_limit().check_message(length)?;
     let info = &backend.apps()[index.0];
     let version = match request.model_version.as_str() {
         "" => Version::Unnamed,

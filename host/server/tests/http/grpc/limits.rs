@@ -39,6 +39,40 @@ async fn a_message_that_is_too_large_is_refused_by_its_length() {
     client.infer(&one_row("linear")).await;
 }
 
+/// Each app has a limit of its own, below that of all requests.
+#[tokio::test]
+async fn a_message_that_is_too_large_for_its_app_is_refused_by_its_length() {
+    let server = TestServer::with_defaults().await;
+    let mut client = Client::of(&server).await;
+    let (messages, answer) = client.open(INFER, &[]).await;
+    // The prefix and the name of the app; the rest never comes.
+    let begin = [&[0, 0, 16, 0, 0, 0x0a, 6][..], b"linear"].concat();
+    messages.send(begin.into()).unwrap();
+    let ended = Ended::read(answer.await.unwrap()).await;
+    let (code, text) = ended.failure();
+    assert_eq!(code, 8);
+    assert!(
+        text.starts_with(
+            "body: the body has 1048576 bytes in one message, the limit is 65824 bytes"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("for 8 rows of app \"linear\""), "{text}");
+    // The same of a whole message with other fields before the name.
+    let mut message = vec![0x3a];
+    prost::encoding::encode_varint(70_000, &mut message);
+    message.extend(vec![0; 70_000]);
+    message.extend([&[0x0a, 6][..], b"linear"].concat());
+    let mut framed = vec![0];
+    framed.extend(u32::try_from(message.len()).unwrap().to_be_bytes());
+    framed.extend(message);
+    let ended = client.call_with(INFER, &[], framed.into()).await;
+    let (code, text) = ended.failure();
+    assert_eq!(code, 8);
+    assert!(text.contains("the limit is 65824 bytes"), "{text}");
+    client.infer(&one_row("linear")).await;
+}
+
 #[tokio::test]
 async fn all_messages_share_the_memory_of_requests() {
     let limits = Limits {
