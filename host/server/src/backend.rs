@@ -43,6 +43,8 @@ pub struct PoolBackend {
     index: HashMap<String, AppIndex, FxBuildHasher>,
     apps: Vec<ServedApp>,
     refusals: Refusals,
+    /// Requests are traced.
+    traces: bool,
     additions: Additions,
     /// Longest wait of a client for a load.
     load_timeout: Duration,
@@ -121,6 +123,7 @@ impl PoolBackend {
                 .map(|(i, info)| (info.name.clone(), AppIndex(i)))
                 .collect(),
             refusals: Refusals::new(registry, infos.iter().map(|info| &*info.name)),
+            traces: pools.iter().any(|(pool, _)| pool.traces()),
             infos,
             apps,
             additions,
@@ -317,7 +320,7 @@ impl Backend for PoolBackend {
     }
 
     fn wants_parents(&self) -> bool {
-        self.apps.iter().any(|app| app.pool.traces())
+        self.traces
     }
 
     fn on_refused(&self, app: Option<AppIndex>, status: u16) {

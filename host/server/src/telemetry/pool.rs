@@ -197,8 +197,8 @@ impl PoolMeters {
         self.faults_of(label).count(kind);
     }
 
-    /// The pool holds these policies and no others: the series of the others leave. Requests under way
-    /// that an earlier one decided bring its series back until their scrape.
+    /// The pool holds these policies and no others: the series of the others leave. A request under
+    /// way that an earlier one decided brings its series back until the next switch.
     pub(crate) fn hold_policies<'a>(&mut self, labels: impl Iterator<Item = &'a Arc<str>>) {
         let names: Vec<&str> = labels.flat_map(|label| names::policies_of(label)).collect();
         let held = |policy: &str| names.contains(&policy);
