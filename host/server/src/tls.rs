@@ -11,7 +11,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -25,9 +26,12 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub(crate) const HANDSHAKE: u8 = 0x16;
 
 /// The answer to a client without TLS.
-pub(crate) const PLAIN_REFUSED: &[u8] =
+const PLAIN_REFUSED: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: application/json\r\n\
       Content-Length: 55\r\n\r\n{\"error\":\"this port serves TLS only: ask for https://\"}";
+
+/// Most reads of a request without TLS.
+const PLAIN_READS_MAX: usize = 64;
 
 /// A file of TLS that cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -115,6 +119,21 @@ impl Tls {
         } = &self.files;
         let files = [certificate, key].into_iter().chain(client_ca);
         files.map(|file| stamp(file)).collect()
+    }
+}
+
+/// Answers a client without TLS. Reads its request too: bytes that stay unread reset the connection, and with
+/// it the answer.
+pub(crate) async fn refuse_plain(mut stream: TcpStream) {
+    // An error: the client has gone.
+    if stream.write_all(PLAIN_REFUSED).await.is_err() || stream.shutdown().await.is_err() {
+        return;
+    }
+    let mut unused = [0; 1_024];
+    for _ in 0..PLAIN_READS_MAX {
+        if !matches!(stream.read(&mut unused).await, Ok(1..)) {
+            return;
+        }
     }
 }
 

@@ -142,8 +142,29 @@ fn an_option_or_a_variable_at_fault_is_named() {
     assert_eq!(ran.code, Some(2));
     for mistake in [
         "\nSWITCHYARD_SERVER__THREADS: server.threads: many, must be an integer, at least 0\n",
-        "\n--admin: server.admin: 0.0.0.0:1, must be a loopback address\n",
+        "\n--admin: server.admin: 0.0.0.0:1, must be a loopback address, unless `admin_tls` and `operators` are \
+         set\n",
     ] {
         assert!(ran.stderr.contains(mistake), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_named() {
+    let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/tests/tls");
+    let lines = format!(
+        "[server]\ntls = {{ certificate = \"{0}/server.pem\", key = \"{0}/client.key\" }}\n\
+         admin_tls = {{ certificate = \"absent.pem\", key = \"{0}/server.key\" }}\n",
+        tls.display()
+    );
+    let folder = folder(&GOOD.replacen("[server]\n", &lines, 1));
+    let ran = serve(folder.path(), &["--check"], &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    for mistake in [
+        "server.tls.key: ",
+        "must be the key of",
+        "server.admin_tls.certificate: ",
+    ] {
+        assert!(ran.stderr.contains(mistake), "{mistake}: {}", ran.stderr);
     }
 }

@@ -13,14 +13,14 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::sender::ReachedAt;
-use crate::tls::{HANDSHAKE, LOOK_EVERY, PLAIN_REFUSED, Tls};
+use crate::tls::{HANDSHAKE, LOOK_EVERY, Tls, refuse_plain};
 
 /// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
@@ -112,7 +112,7 @@ async fn accept(listener: TcpListener, answering: Arc<Answering>, limits: Connec
 // === impl Answering ===
 
 impl Answering {
-    async fn answer(&self, mut stream: TcpStream, handshake_timeout: Duration) {
+    async fn answer(&self, stream: TcpStream, handshake_timeout: Duration) {
         let own = stream.local_addr().ok();
         let own = own.map(|address| ReachedAt(address.ip().to_canonical()));
         let Some(tls) = &self.tls else {
@@ -123,8 +123,7 @@ impl Answering {
             match stream.peek(&mut first).await {
                 Ok(_) if first[0] == HANDSHAKE => Some(tls.accept(stream).await),
                 _ => {
-                    // An error: the client has gone.
-                    let _ = stream.write_all(PLAIN_REFUSED).await;
+                    refuse_plain(stream).await;
                     None
                 }
             }
@@ -171,7 +170,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use axum::routing::get;
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 

@@ -9,7 +9,6 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -24,7 +23,7 @@ use super::preface::begins_http2;
 use super::reply::CountedBody;
 use super::service::Service;
 use super::watched_stream::WatchedStream;
-use crate::tls::{HANDSHAKE, PLAIN_REFUSED, Tls};
+use crate::tls::{HANDSHAKE, Tls, refuse_plain};
 
 /// Calls of one HTTP/2 connection at a time; clients let further ones wait.
 const STREAMS_MAX: u32 = 128;
@@ -218,15 +217,14 @@ impl<B: Backend> Protocols<B> {
     }
 }
 
-async fn handshake(tls: &Tls, mut stream: TcpStream) -> Option<ClientStream> {
+async fn handshake(tls: &Tls, stream: TcpStream) -> Option<ClientStream> {
     let mut first = [0];
     if stream.peek(&mut first).await.ok()? == 0 {
         return None;
     }
     if first[0] != HANDSHAKE {
         tracing::debug!("a client without TLS");
-        // An error: the client has gone.
-        let _ = stream.write_all(PLAIN_REFUSED).await;
+        refuse_plain(stream).await;
         return None;
     }
     match tls.accept(stream).await {
