@@ -14,6 +14,7 @@ mod predictions;
 mod queueing;
 mod repeatable;
 mod reports;
+mod soak;
 mod specs;
 mod stages;
 mod stepped;
