@@ -10,8 +10,8 @@ impl SoakCase {
     pub fn as_test(&self, violation: &Violation) -> String {
         let seed = self.pool.seed;
         let mut text = format!(
-            "/// {violation}\n#[test]\n#[rustfmt::skip]\nfn seed_{seed}() {{\n    let case = SoakCase {{\n        \
-             pool: {:?},\n        steps: vec![\n",
+            "/// {violation}\n#[test]\n#[rustfmt::skip]\nfn seed_{seed}() {{\n    \
+             let case = SoakCase {{\n        pool: {:?},\n        steps: vec![\n",
             self.pool
         );
         for step in &self.steps {

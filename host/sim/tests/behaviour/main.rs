@@ -15,6 +15,7 @@ mod queueing;
 mod repeatable;
 mod reports;
 mod soak;
+mod soak_found;
 mod specs;
 mod stages;
 mod stepped;
