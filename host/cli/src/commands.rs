@@ -33,6 +33,7 @@ mod serve;
 pub(crate) mod shipped;
 mod signals;
 mod simulate;
+mod soak;
 mod train;
 
 use std::process::ExitCode;
@@ -76,6 +77,7 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     Ctl(ctl::CtlArgs),
     Replay(replay::ReplayArgs),
+    Soak(soak::SoakArgs),
     Demo(demo::DemoArgs),
     Overload(overload::OverloadArgs),
     Policy(policy::PolicyArgs),
@@ -110,6 +112,7 @@ impl Cli {
             Command::Models(args) => models::run(&args),
             Command::Simulate(args) => simulate::run(&args),
             Command::Ctl(args) => ctl::run(&args),
+            Command::Soak(args) => soak::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Train(args) => train::run(&args),
             Command::Prepare(args) => prepare::run(&args),

@@ -42,6 +42,8 @@ pub mod ledger;
 pub mod load;
 mod pending;
 pub mod plan;
+#[doc(hidden)]
+pub mod planted;
 pub mod policy;
 pub mod profile;
 mod reach;

@@ -41,6 +41,7 @@ use crate::ids::{BatchId, RequestId, WorkerId};
 use crate::ledger::Ledger;
 use crate::load::LoadMonitor;
 use crate::plan::CheckBuffers;
+use crate::planted::{Planted, PlantedDefect};
 use crate::policy::{Policy, WindowFields};
 
 use crate::route::Routes;
@@ -147,6 +148,7 @@ pub struct Scheduler {
     faulted: Vec<Faulted>,
     /// The label of decisions about pinned and routed requests.
     host: Arc<str>,
+    planted: PlantedDefect,
 }
 
 // === impl Scheduler ===
@@ -199,6 +201,7 @@ impl Scheduler {
             check: CheckBuffers::default(),
             faulted: Vec::new(),
             host: Arc::from(HOST_LABEL),
+            planted: PlantedDefect::default(),
             catalog,
             config,
         })
@@ -281,6 +284,7 @@ impl Scheduler {
     pub fn next_wakeup(&self) -> Option<Time> {
         let expiry = self.table.next_expiry().map(|at| at + Micros(1));
         let starving = self.starving_at();
+        let starving = starving.filter(|_| !self.planted.is(Planted::ForgottenWakeup));
         let lane = Some(self.lanes_due).filter(|&at| at < Time::NEVER);
         let hopeless = self.next_hopeless(self.now);
         let lost = self.almost_lost_at(self.now).map(|(at, _)| at);
@@ -301,6 +305,13 @@ impl Scheduler {
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// Plants a defect, for tests of a soak run.
+    #[cfg(debug_assertions)]
+    #[doc(hidden)]
+    pub fn plant(&mut self, defect: Planted) {
+        self.planted.plant(defect);
     }
 
     /// The catalog in force.

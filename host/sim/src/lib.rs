@@ -18,6 +18,7 @@
 //! - [`runner`]: runs and sweeps; [`stepped`]: a run decided from outside, slot by slot;
 //!   [`timeline`]: batches over time; [`overhead`]: host time of policies; [`oracle`]: schedules with
 //!   knowledge of all arrivals
+//! - [`soak`]: schedules of faults, and rules that hold after every event
 //! - [`report`]: outcomes as tables, as data and as a page; [`plot`]: plots as SVG
 
 #![forbid(unsafe_code)]
@@ -38,6 +39,7 @@ pub mod random;
 pub mod report;
 pub mod runner;
 pub mod scenario;
+pub mod soak;
 mod source;
 pub mod stepped;
 mod text;

@@ -3,6 +3,7 @@
 use super::{COMPLETIONS_MAX, Scheduler};
 use crate::event::{Command, Ran, Reply};
 use crate::ids::{RequestId, WorkerId};
+use crate::planted::Planted;
 use crate::request::{Outcome, Rejection, Request};
 use crate::table::RequestState;
 use crate::time::{Micros, Time};
@@ -54,7 +55,8 @@ impl Scheduler {
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.parked = worker.parked.saturating_sub(1);
         }
-        if !matches!(outcome, Outcome::Answered { .. }) {
+        let is_kept = self.planted.is(Planted::KeptActivations) && *outcome == Outcome::Cancelled;
+        if !matches!(outcome, Outcome::Answered { .. }) && !is_kept {
             self.out.push_back(Command::Release { worker, request });
         }
     }

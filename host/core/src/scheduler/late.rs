@@ -1,8 +1,10 @@
 //! Requests that will be late, in apps whose late requests are served last.
 
+use smallvec::SmallVec;
+
 use super::Scheduler;
 use crate::cost::Cost;
-use crate::ids::WorkerId;
+use crate::ids::{AppId, ExitId, VariantId, WorkerId};
 use crate::time::{Micros, Time};
 use crate::worker::WorkerBatch;
 
@@ -15,14 +17,15 @@ impl Scheduler {
         if self.late.is_empty() || !is_due && !self.table.pending().is_empty() {
             return false;
         }
-        let Some(worker) = self.workers.ids().find(|&w| self.workers[w].is_idle()) else {
-            return false;
-        };
-        let Some(batch) = self.late_batch(worker) else {
-            return false;
-        };
-        self.start(now, worker, batch);
-        true
+        let idle = self.workers.ids().filter(|&w| self.workers[w].is_idle());
+        // The first one may have too little memory.
+        for worker in idle.collect::<SmallVec<[WorkerId; 8]>>() {
+            if let Some(batch) = self.late_batch(worker) {
+                self.start(now, worker, batch);
+                return true;
+            }
+        }
+        false
     }
 
     /// When a late request is served although others are pending, if a worker is idle.
@@ -32,21 +35,19 @@ impl Scheduler {
         self.workers.any_idle().then_some(due)
     }
 
-    /// The oldest late requests of one app, in the batch with the largest rate.
+    /// The oldest late requests of one app and pin: with the variant that their clients pinned, otherwise
+    /// in the batch with the largest rate.
     fn late_batch(&mut self, worker: WorkerId) -> Option<WorkerBatch> {
-        let spec = self.catalog.worker(worker)?;
-        let (kind, memory) = (spec.kind, spec.memory_bytes);
-        let app_of = |id| self.table.get(id).map(|entry| entry.request.app);
-        let (app, best) = self.late.iter().find_map(|&(_, id)| {
-            let app = app_of(id)?;
-            let best = self.capacity.best_on(&self.catalog, app, kind, memory)?;
-            Some((app, best))
-        })?;
-        let (variant, exit) = (best.variant, best.exit);
+        let group_of = |id| {
+            let request = &self.table.get(id)?.request;
+            Some((request.app, request.pinned))
+        };
+        let mut groups = self.late.iter().filter_map(|&(_, id)| group_of(id));
+        let (group, (variant, exit, size)) =
+            groups.find_map(|group| Some((group, self.late_way(worker, group)?)))?;
         let to_stage = self.catalog.variant(variant)?.exit(exit)?.after_stage;
-        let size = best.batch.size as usize;
-        let of_app = self.late.iter().filter(|&&(_, id)| app_of(id) == Some(app));
-        let rows: Vec<_> = of_app.take(size).copied().collect();
+        let of_group = (self.late.iter()).filter(|&&(_, id)| group_of(id) == Some(group));
+        let rows: Vec<_> = of_group.take(size as usize).copied().collect();
         for row in &rows {
             self.late.remove(row);
         }
@@ -61,10 +62,27 @@ impl Scheduler {
             expected: Micros::ZERO,
             load: Micros::ZERO,
             decided: self.decided_by_host(),
-            pinned: false,
+            // Lost or failed, it is the host's again.
+            pinned: group.1.is_some(),
             late: true,
         };
         self.predict(worker, &mut batch);
         Some(batch)
+    }
+
+    /// Variant, exit and largest batch of a worker for late requests of an app and pin.
+    fn late_way(
+        &self,
+        worker: WorkerId,
+        (app, pinned): (AppId, Option<VariantId>),
+    ) -> Option<(VariantId, ExitId, u32)> {
+        let spec = self.catalog.worker(worker)?;
+        if let Some(pinned) = pinned {
+            let variant = self.catalog.variant(pinned)?;
+            let fits = variant.memory_bytes <= spec.memory_bytes;
+            return fits.then_some((pinned, variant.last_exit(), variant.max_batch));
+        }
+        let best = (self.capacity).best_on(&self.catalog, app, spec.kind, spec.memory_bytes)?;
+        Some((best.variant, best.exit, best.batch.size))
     }
 }

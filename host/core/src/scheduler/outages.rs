@@ -3,6 +3,7 @@
 use super::Scheduler;
 use crate::event::{BatchEnd, Command, Notice};
 use crate::ids::{RequestId, VariantId, WorkerId};
+use crate::planted::Planted;
 use crate::request::{Outcome, Rejection};
 use crate::table::{RequestEntry, RequestState};
 use crate::time::{Micros, Time};
@@ -161,7 +162,10 @@ impl Scheduler {
         let held = &mut self.workers[worker];
         held.up = false;
         let alone = std::mem::take(&mut held.alone);
-        let queue = std::mem::take(&mut held.queue);
+        let mut queue = std::mem::take(&mut held.queue);
+        if self.planted.is(Planted::StrandedQueue) {
+            queue.clear();
+        }
         self.note_served();
         if let Some(running) = running {
             self.lose(now, running, reason);
@@ -265,13 +269,20 @@ impl Scheduler {
     fn holds_unserved(&self) -> bool {
         let mut keys = self.held.keys();
         keys.any(|key| !self.workers.ids().any(|worker| self.can(worker, key)))
+            // While all workers are up, one of them can run what was accepted.
+            || self.workers.up() < self.workers.len() && self.late_has_pins()
+    }
+
+    fn late_has_pins(&self) -> bool {
+        let mut late = self.late.iter().filter_map(|&(_, id)| self.table.get(id));
+        late.any(|entry| entry.request.pinned.is_some())
     }
 
     fn is_unserved(&self, entry: &RequestEntry) -> bool {
         let is_app_unserved = self.unserved.get(entry.request.app.index()) == Some(&true);
         match entry.state() {
-            RequestState::Pending | RequestState::Late => is_app_unserved,
-            RequestState::Held => match entry.request.pinned {
+            RequestState::Pending => is_app_unserved,
+            RequestState::Held | RequestState::Late => match entry.request.pinned {
                 Some(pinned) => !self.workers.ids().any(|w| self.could_hold(w, pinned)),
                 None => is_app_unserved,
             },

@@ -65,7 +65,10 @@ impl Scheduler {
             let is_last = *lost == LOST_REPEATS_MAX;
             let alone = is_last.then(|| self.free_for(now, batch.variant)).flatten();
             match alone.filter(|_| self.in_time(now, id)) {
-                Some(worker) => self.try_alone(now, worker, id, batch),
+                Some(worker) => match self.whole_for(worker, batch) {
+                    Some(whole) => self.try_alone(now, worker, id, &whole),
+                    None => self.try_alone(now, worker, id, batch),
+                },
                 None => self.again(now, id, running, reason),
             }
         }
@@ -118,6 +121,19 @@ impl Scheduler {
         self.workers[worker].alone.push_back(batch);
         self.table.set_state(id, queued);
         self.may_start.push(worker);
+    }
+
+    /// A lost batch from its inputs to the last exit, if it parks its requests, for which another worker
+    /// may have no room, or ends at an exit that this worker does not answer from.
+    fn whole_for(&self, worker: WorkerId, batch: &WorkerBatch) -> Option<WorkerBatch> {
+        let variant = self.catalog.variant(batch.variant)?;
+        let (can, last) = (self.catalog.worker(worker)?.can, variant.last_exit());
+        let runs = batch.exit.is_some_and(|exit| exit == last || can.exits);
+        (!runs).then(|| WorkerBatch {
+            to_stage: variant.stages,
+            exit: Some(last),
+            ..batch.clone()
+        })
     }
 
     /// The worker that is up, can hold the variant and is free first.

@@ -1,8 +1,11 @@
 //! Batches that fail, workers that are lost and come back, and requests without a worker.
 
+use std::sync::Arc;
+
 use switchyard_core::SchedulerConfig;
+use switchyard_core::catalog::Capabilities;
 use switchyard_core::event::{BatchEnd, Event, Notice};
-use switchyard_core::ids::{RequestId, VariantId, WorkerId};
+use switchyard_core::ids::{ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::request::{Outcome, Rejection};
 use switchyard_core::time::{Micros, Time};
 
@@ -150,6 +153,33 @@ fn after_two_losses_a_request_runs_alone() {
     driver.drain();
     driver.check_empty();
     assert!(is_answered(&driver, 1) && is_answered(&driver, 2));
+}
+
+/// `switchyard soak` found it, seed 1000820: the batch would have parked its request there.
+#[test]
+fn a_lost_request_runs_whole_on_a_worker_that_parks_nothing() {
+    let mut catalog = catalog(2);
+    Arc::make_mut(&mut catalog).workers[1].can = Capabilities {
+        stage_ranges: false,
+        exits: true,
+        parking: false,
+    };
+    let mut driver = Driver::new(catalog, SchedulerConfig::default());
+    driver.give(install("parks", |window, plan| {
+        if window.workers.up[0] == 1 && !window.is_empty() {
+            stages(plan, 0, 1, 0..1, None, &window.requests.id);
+        }
+    }));
+    driver.arrive(request(1, 0, Time::ZERO, 50_000));
+    driver.finish(W0, lost());
+    driver.give(Event::WorkerUp(W0));
+    driver.finish(W0, lost());
+    let (_, launch) = driver.runs.last().unwrap();
+    assert_eq!((driver.runs.len(), launch.worker), (3, WorkerId(1)));
+    assert_eq!((launch.to_stage, launch.exit), (3, Some(ExitId(1))));
+    driver.drain();
+    assert!(is_answered(&driver, 1));
+    driver.check_empty();
 }
 
 #[test]

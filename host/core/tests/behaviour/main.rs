@@ -9,6 +9,7 @@ mod fairness;
 mod goodput;
 mod guarding;
 mod lanes;
+mod late;
 mod losing;
 mod pinned;
 mod plans;

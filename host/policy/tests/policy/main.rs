@@ -6,6 +6,7 @@
 mod artifacts;
 mod contracts;
 mod faults;
+mod hostile;
 mod loading;
 mod recording;
 mod state;

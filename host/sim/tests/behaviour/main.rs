@@ -14,6 +14,8 @@ mod predictions;
 mod queueing;
 mod repeatable;
 mod reports;
+mod soak;
+mod soak_found;
 mod specs;
 mod stages;
 mod stepped;
