@@ -25,6 +25,7 @@ use super::message::{Message, SubmittedCall, Watch};
 use super::models::{AppModels, ModelStates, WorkerModels};
 use super::pacer::Pacer;
 use super::pulse::Pulse;
+use super::recent::Recent;
 use super::stats::VariantCounters;
 use super::status::PoolStatus;
 use super::waiters::Waiters;
@@ -43,6 +44,7 @@ pub(super) struct Driver {
     pub(super) waiters: Waiters,
     pub(super) meters: PoolMeters,
     drift: Drift,
+    pub(super) recent: Recent,
     pub(super) counters: Arc<VariantCounters>,
     pub(super) wants_evidence: Arc<AtomicBool>,
     pub(super) readiness: Arc<Readiness>,
@@ -140,7 +142,8 @@ impl Combined for Driver {
 
 impl Driver {
     pub(super) fn new(parts: DriverParts) -> Self {
-        let apps = parts.scheduler.catalog().apps.len();
+        let catalog = Arc::clone(parts.scheduler.catalog());
+        let apps = catalog.apps.len();
         let holding = |pinned| WorkerModels {
             pinned,
             ..WorkerModels::default()
@@ -152,6 +155,7 @@ impl Driver {
             waiters: Waiters::default(),
             meters: parts.meters,
             drift: parts.drift,
+            recent: Recent::new(catalog, parts.clock.now()),
             counters: parts.counters,
             wants_evidence: parts.wants_evidence,
             readiness: parts.readiness,
@@ -225,6 +229,9 @@ impl Driver {
             }
             Message::Status(reply) => {
                 let _ = reply.send(self.status());
+            }
+            Message::Recent(reply) => {
+                let _ = reply.send(self.recent.report(now));
             }
             Message::Load(app, done) => self.load_app(app, done),
             Message::Unload(app, known) => {
@@ -309,6 +316,7 @@ impl Driver {
         if let Some(ran) = ran {
             let requests = ran.requests.len();
             self.meters.finished(worker, requests, finished.compute);
+            self.recent.ran(now, ran.kind(), requests, finished.compute);
             self.counters.ran(ran.variant, requests, finished.compute);
             if finished.result.is_ok() {
                 self.meters.loaded(worker, ran.variant, finished.load);

@@ -15,6 +15,7 @@ use switchyard_models::NamedTensor;
 use tokio::sync::oneshot;
 
 use super::message::{CallEnd, CallError, RowAnswer, Ticket};
+use super::recent::RunKind;
 use super::stats::AnsweredCall;
 
 /// Requests whose call has ended by another row; to be cancelled.
@@ -60,6 +61,20 @@ pub(super) struct Running {
     pub(super) requests: Vec<RequestId>,
     /// Their cost together.
     pub(super) cost: Cost,
+}
+
+// === impl Running ===
+
+impl Running {
+    /// The worker, and the part of the variant that it runs.
+    pub(super) fn kind(&self) -> RunKind {
+        RunKind {
+            worker: self.worker,
+            variant: self.variant,
+            stages: (self.from_stage, self.to_stage),
+            exit: self.exit,
+        }
+    }
 }
 
 // === impl Waiters ===
