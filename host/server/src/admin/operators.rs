@@ -65,6 +65,11 @@ impl Operators {
         Self { file }
     }
 
+    /// Whether orders can be accepted at all.
+    pub(super) fn are_named(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// The name of the operator who sends a request.
     pub(super) fn name(&self, headers: &HeaderMap) -> Result<String, NotAllowed> {
         let file = self.file.as_ref().ok_or(NotAllowed::Off)?;
