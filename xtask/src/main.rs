@@ -8,6 +8,7 @@
 //! - [`paper`]: the papers' figures, published and measured values.
 //! - [`mod@protobuf`]: the types of the proto files.
 //! - [`models`]: exported models, from `switchyard add` to the first answer.
+//! - [`dashboard`]: the page of the admin port in a browser.
 //! - [`package`]: a tarball, a Debian package and an image, and their test on a bare system.
 //! - [`cuda`]: the program for NVIDIA GPUs, and its tests.
 //!
@@ -17,6 +18,7 @@
 
 mod bench;
 mod cuda;
+mod dashboard;
 mod files;
 mod launch;
 mod models;
@@ -36,6 +38,7 @@ use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
 use crate::cuda::CudaArgs;
+use crate::dashboard::DashboardArgs;
 use crate::launch::LaunchArgs;
 use crate::models::ModelsArgs;
 use crate::monitoring::MonitoringArgs;
@@ -73,6 +76,8 @@ enum Command {
     Models(ModelsArgs),
     /// Run a Prometheus on a real server: rules, dashboard, and alerts fired by injected faults
     Monitoring(MonitoringArgs),
+    /// Drive the dashboard of a real server in a headless Chromium; take its screenshots
+    Dashboard(DashboardArgs),
     /// Make a tarball and a Debian package; install and serve on a bare Debian with --check
     Package(PackageArgs),
     /// Build for NVIDIA GPUs; install CUDA's compiler if the machine has none
@@ -108,6 +113,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Models(args) => models::run(&workspace, &args),
         Command::Monitoring(args) => monitoring::run(&workspace, &args),
+        Command::Dashboard(args) => dashboard::run(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args),
         Command::Cuda(args) => cuda::run(&workspace, &args),
         Command::Plugins { with_guests } => {

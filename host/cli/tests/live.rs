@@ -33,6 +33,7 @@ mod live {
     mod changes;
     mod conservation;
     mod ctl;
+    mod dashboard;
     mod drift;
     mod files;
     mod graphs;

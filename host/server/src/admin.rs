@@ -2,15 +2,19 @@
 //!
 //! - `connections`: the listener, with its own limits, so that it answers in a flood of inferences
 //! - `sender`: refuses requests that a web page sends
+//! - `status`: the state of pools, as JSON
+//! - `dashboard`: the page for browsers, and the numbers it shows
 //! - `questions`: asks a driver, which may be slow or stuck
 //! - `operators`: who may order; `orders`: swaps, promotions and rollbacks
 
 mod connections;
+mod dashboard;
 mod decision;
 mod operators;
 mod orders;
 mod questions;
 mod sender;
+mod status;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +26,6 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde::{Deserialize, Serialize};
 use switchyard_core::decision::Decision;
 use switchyard_core::ids::RequestId;
 use tokio::net::TcpListener;
@@ -31,16 +34,18 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use self::connections::{AdminListener, ConnectionLimits};
+pub use self::dashboard::{Dashboard, PoolView};
 pub(crate) use self::operators::check as check_operators;
 use self::operators::{NotAllowed, Operators};
 pub use self::orders::{PolicyOrder, Verb};
 use self::questions::{Questions, Unanswered};
 use self::sender::{PortNames, ReachedAt};
+pub use self::status::{PoolReport, ServerStatus};
 use crate::clock::Clock;
-use crate::driver::{Message, PoolHandle, PoolStatus};
-use crate::policies::{PoliciesHandle, PoliciesStatus, SwapOrder};
-use crate::reloads::{Reload, ReloadLog};
-use crate::shadow::{ShadowSlot, ShadowStatus};
+use crate::driver::{Message, PoolHandle};
+use crate::policies::{PoliciesHandle, SwapOrder};
+use crate::reloads::ReloadLog;
+use crate::shadow::ShadowSlot;
 use crate::telemetry::Registry;
 use crate::tls::Tls;
 
@@ -49,6 +54,9 @@ const ORDER_BYTES_MAX: usize = 64 << 10;
 
 /// The media type of the Prometheus text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The paths of the dashboard's page.
+const PAGE: [&str; 2] = ["/", "/dashboard"];
 
 /// The parts that the admin port reads.
 pub struct Admin {
@@ -76,35 +84,6 @@ pub struct AdminPool {
     pub reloads: ReloadLog,
     /// The place of its shadow.
     pub shadow: ShadowSlot,
-}
-
-/// `GET /admin/v1/status`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ServerStatus {
-    /// The server's version.
-    pub version: String,
-    /// Microseconds since it began.
-    pub now_us: u64,
-    /// Every pool has its models and its policy.
-    pub ready: bool,
-    /// The reason if it is not ready.
-    pub waits_for: Option<String>,
-    /// Its pools.
-    pub pools: Vec<PoolReport>,
-}
-
-/// One pool of [`ServerStatus`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PoolReport {
-    /// Requests and windows.
-    #[serde(flatten)]
-    pub driver: PoolStatus,
-    /// Versions and swaps.
-    pub policies: PoliciesStatus,
-    /// Changed weights and their results, oldest first.
-    pub reloads: Vec<Reload>,
-    /// Its shadow, if it has one.
-    pub shadow: Option<ShadowStatus>,
 }
 
 // === impl Admin ===
@@ -149,6 +128,45 @@ impl Admin {
     /// The registry of the metrics.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    async fn status_of(
+        &self,
+        serving: &[AdminPool],
+        deadline: Instant,
+    ) -> Result<ServerStatus, Response> {
+        let mut pools = Vec::with_capacity(serving.len());
+        for pool in serving {
+            pools.push(PoolReport {
+                driver: self.ask(pool, Message::Status, deadline).await?,
+                policies: pool.policies.status(),
+                reloads: pool.reloads.entries(),
+                shadow: pool.shadow.status(),
+            });
+        }
+        let mut checks = serving.iter().map(|pool| pool.pool.readiness().check());
+        let waits_for = checks.find_map(Result::err);
+        Ok(ServerStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            now_us: self.clock.now().0,
+            ready: waits_for.is_none(),
+            waits_for,
+            pools,
+        })
+    }
+
+    async fn dashboard(&self) -> Result<Dashboard, Response> {
+        let serving = self.pools.load_full();
+        let deadline = self.questions.deadline();
+        let status = self.status_of(&serving, deadline).await?;
+        let mut views = Vec::with_capacity(serving.len());
+        for pool in serving.iter() {
+            views.push(PoolView {
+                recent: self.ask(pool, Message::Recent, deadline).await?,
+                components: orders::components(&pool.policies).await,
+            });
+        }
+        Ok(Dashboard::new(status, self.operators.are_named(), views))
     }
 
     async fn decision_of(&self, pool: &AdminPool, id: u64) -> Response {
@@ -221,6 +239,9 @@ pub async fn serve(listener: TcpListener, admin: Admin) {
         ..admin
     });
     let router = Router::new()
+        .route(PAGE[0], get(page))
+        .route(PAGE[1], get(page))
+        .route("/admin/v1/dashboard", get(numbers))
         .route("/metrics", get(metrics))
         .route("/admin/v1/status", get(status))
         .route("/admin/v1/windows/{id}", get(window))
@@ -252,7 +273,10 @@ async fn only_allowed(
     if let Err(refused) = sender::check(target, headers, own, &admin.names) {
         return error(refused.status(), &refused.to_string());
     }
+    // The page holds no number of the server: it asks for them with the operator's token.
+    let is_page = PAGE.contains(&request.uri().path());
     if admin.is_open
+        && !is_page
         && let Err(refused) = admin.operators.reader(headers)
     {
         return not_allowed(&refused);
@@ -280,31 +304,24 @@ async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
 }
 
 async fn status(State(admin): State<Arc<Admin>>) -> Response {
-    let serving = admin.pools.load_full();
-    let mut pools = Vec::with_capacity(serving.len());
     let deadline = admin.questions.deadline();
-    for pool in serving.iter() {
-        let driver = match admin.ask(pool, Message::Status, deadline).await {
-            Ok(driver) => driver,
-            Err(refused) => return refused,
-        };
-        pools.push(PoolReport {
-            driver,
-            policies: pool.policies.status(),
-            reloads: pool.reloads.entries(),
-            shadow: pool.shadow.status(),
-        });
+    match admin.status_of(&admin.pools.load_full(), deadline).await {
+        Ok(status) => Json(status).into_response(),
+        Err(refused) => refused,
     }
-    let mut checks = serving.iter().map(|pool| pool.pool.readiness().check());
-    let waits_for = checks.find_map(Result::err);
-    let status = ServerStatus {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        now_us: admin.clock.now().0,
-        ready: waits_for.is_none(),
-        waits_for,
-        pools,
-    };
-    Json(status).into_response()
+}
+
+/// The page.
+async fn page() -> Response {
+    dashboard::page().into_response()
+}
+
+/// The numbers of the page.
+async fn numbers(State(admin): State<Arc<Admin>>) -> Response {
+    match admin.dashboard().await {
+        Ok(dashboard) => Json(dashboard).into_response(),
+        Err(refused) => refused,
+    }
 }
 
 /// A window of the first pool, which is the only pool in most configurations.

@@ -25,6 +25,7 @@ mod parts;
 mod policies;
 mod pool;
 mod pulse;
+mod recent;
 mod restarts;
 mod row_trace;
 mod stats;
@@ -45,6 +46,7 @@ pub use message::{
 pub use models::{AppState, LoadEnd, ModelStates};
 pub use parts::{BuildExecutor, PoolExecutor, PoolParts};
 pub use pool::{Pool, PoolError};
+pub use recent::{AppRecent, PolicyRecent, RecentReport, RunRecent, WorkerRecent};
 pub use restarts::{Restarted, StartNumber};
 pub use stats::VariantCounters;
 pub use status::{PoolStatus, ResidentStatus, WorkerStatus};

@@ -73,6 +73,11 @@ impl Operators {
         Self { file }
     }
 
+    /// Whether orders can be accepted at all.
+    pub(super) fn are_named(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// The name of the operator who sends an order.
     pub(super) fn orderer(&self, headers: &HeaderMap) -> Result<String, NotAllowed> {
         match self.of(headers)? {

@@ -16,6 +16,9 @@ use crate::shadow::{ShadowSlot, ShadowStatus};
 /// status has the result.
 const PATIENCE: Duration = Duration::from_secs(12);
 
+/// Components that are listed.
+const COMPONENTS_MAX: usize = 256;
+
 const WRONG_NAME: &str =
     "policy: must be the name of a component in the folder of policies, without .wasm";
 
@@ -106,6 +109,23 @@ impl PolicyOrder {
 fn component(policies: &PoliciesHandle, name: &str) -> PathBuf {
     let own = PathBuf::from(policies.status().file);
     own.with_file_name(format!("{name}.wasm"))
+}
+
+/// Names of the components in the folder of policies that an order can name, in order.
+pub(super) async fn components(policies: &PoliciesHandle) -> Vec<String> {
+    let own = PathBuf::from(policies.status().file);
+    let listed = spawn_blocking(move || {
+        let entries = std::fs::read_dir(own.parent()?).ok()?;
+        let names = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            name.strip_suffix(".wasm").map(str::to_owned)
+        });
+        let mut names: Vec<_> = names.filter(|name| is_plain(name)).collect();
+        names.sort_unstable();
+        names.truncate(COMPONENTS_MAX);
+        Some(names)
+    });
+    listed.await.ok().flatten().unwrap_or_default()
 }
 
 /// Begins a shadow, or ends it if the order names no policy; the status and the body of the answer.

@@ -16,6 +16,7 @@ use super::waiters::Row;
 impl Driver {
     pub(super) fn reply(&mut self, now: Time, reply: Reply) {
         self.meters.ended(&reply);
+        self.recent.ended(now, &reply);
         self.went(reply.app);
         let Some(mut row) = self.waiters.take(reply.request) else {
             return; // Its call has ended already.

@@ -18,6 +18,7 @@ use switchyard_policy::recording::PolicyRecord;
 use tokio::sync::oneshot;
 
 use super::models::LoadEnd;
+use super::recent::RecentReport;
 use super::restarts::{Restarted, StartNumber};
 use super::status::PoolStatus;
 use crate::recorder::Recorder;
@@ -68,6 +69,8 @@ pub enum Message {
     DecisionAbout(RequestId, oneshot::Sender<Option<Arc<Decision>>>),
     /// The status of the pool.
     Status(oneshot::Sender<PoolStatus>),
+    /// Ends and batches of the last seconds.
+    Recent(oneshot::Sender<RecentReport>),
     /// Make an app's variants resident where there is room, and serve it.
     Load(AppId, LoadEnd),
     /// Let an app's variants go once its requests have ended; answered when this is known.

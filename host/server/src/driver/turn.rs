@@ -25,6 +25,7 @@ use super::message::{Message, SubmittedCall, Watch};
 use super::models::{AppModels, ModelStates, WorkerModels};
 use super::pacer::Pacer;
 use super::pulse::Pulse;
+use super::recent::Recent;
 use super::stats::VariantCounters;
 use super::status::PoolStatus;
 use super::traces::PoolTraces;
@@ -45,6 +46,7 @@ pub(super) struct Driver {
     pub(super) meters: PoolMeters,
     pub(super) traces: Option<PoolTraces>,
     drift: Drift,
+    pub(super) recent: Recent,
     pub(super) counters: Arc<VariantCounters>,
     pub(super) wants_evidence: Arc<AtomicBool>,
     pub(super) readiness: Arc<Readiness>,
@@ -143,7 +145,8 @@ impl Combined for Driver {
 
 impl Driver {
     pub(super) fn new(parts: DriverParts) -> Self {
-        let apps = parts.scheduler.catalog().apps.len();
+        let catalog = Arc::clone(parts.scheduler.catalog());
+        let apps = catalog.apps.len();
         let holding = |pinned| WorkerModels {
             pinned,
             ..WorkerModels::default()
@@ -156,6 +159,7 @@ impl Driver {
             meters: parts.meters,
             traces: parts.traces,
             drift: parts.drift,
+            recent: Recent::new(catalog, parts.clock.now()),
             counters: parts.counters,
             wants_evidence: parts.wants_evidence,
             readiness: parts.readiness,
@@ -229,6 +233,9 @@ impl Driver {
             }
             Message::Status(reply) => {
                 let _ = reply.send(self.status());
+            }
+            Message::Recent(reply) => {
+                let _ = reply.send(self.recent.report(now));
             }
             Message::Load(app, done) => self.load_app(app, done),
             Message::Unload(app, known) => {
@@ -322,6 +329,7 @@ impl Driver {
             }
             let requests = ran.requests.len();
             self.meters.finished(worker, requests, finished.compute);
+            self.recent.ran(now, ran.kind(), requests, finished.compute);
             self.counters.ran(ran.variant, requests, finished.compute);
             if finished.result.is_ok() {
                 self.meters.loaded(worker, ran.variant, finished.load);

@@ -15,6 +15,7 @@ use switchyard_models::NamedTensor;
 use tokio::sync::oneshot;
 
 use super::message::{CallEnd, CallError, RowAnswer, Ticket};
+use super::recent::RunKind;
 use super::row_trace::RowTrace;
 use super::stats::AnsweredCall;
 
@@ -81,6 +82,20 @@ impl EndedCall {
     pub(super) fn send(self) {
         // An error means that the client has gone.
         let _ = self.reply.send(self.end);
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// The worker, and the part of the variant that it runs.
+    pub(super) fn kind(&self) -> RunKind {
+        RunKind {
+            worker: self.worker,
+            variant: self.variant,
+            stages: (self.from_stage, self.to_stage),
+            exit: self.exit,
+        }
     }
 }
 
