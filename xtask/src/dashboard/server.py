@@ -31,9 +31,9 @@ BODIES = {"heart": body("beat", [187]), "images": body("image", [3, 32, 32])}
 
 
 class Server:
-    """`apps`: those that are served, in order."""
+    """`apps`: those that are served, in order; `lines` are further lines of each."""
 
-    def __init__(self, program, folder, zoo, policies, apps, pool=""):
+    def __init__(self, program, folder, zoo, policies, apps, lines=""):
         self.program, self.folder, self.apps = program, folder, apps
         self.http, self.admin = free_port(), free_port()
         os.makedirs(f"{folder}/policies", exist_ok=True)
@@ -43,7 +43,7 @@ class Server:
         with open(f"{folder}/operators", "w") as file:
             file.write(f"anna {TOKEN}\n")
         os.chmod(f"{folder}/operators", 0o600)
-        tables = "".join(f'[[app]]\nname = "{app}"\nzoo = "{zoo}"\n' for app in apps)
+        tables = "".join(f'[[app]]\nname = "{app}"\nzoo = "{zoo}"\n{lines}\n' for app in apps)
         with open(f"{folder}/switchyard.toml", "w") as file:
             file.write(f"""
 [server]
@@ -64,7 +64,6 @@ name = "main"
 apps = {json.dumps(apps)}
 workers = ["cpu-a", "cpu-b"]
 policy = "live"
-{pool}
 [policies]
 dir = "{folder}/policies"
 cache = "{folder}/compiled"
