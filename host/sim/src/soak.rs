@@ -10,13 +10,15 @@
 //!   that misbehave
 //! - `violation`: a broken rule; `books`: requests and their answers; `bench`: workers with their
 //!   batches; `log`: a hash of all commands
-//! - `world`: carries commands out; `rules`: the checks after each event; `play`: steps, and the end
+//! - `world`: the scheduler with both; `rules`: the checks after each event; `drive`: carries commands out;
+//!   `play`: steps, and the end
 //! - `case`: one run; `minimise`: fewer steps; `text`: a case as source text; `run`: many seeds
 
 mod bench;
 mod books;
 mod case;
 mod draw;
+mod drive;
 mod hostile;
 mod log;
 mod minimise;
