@@ -43,6 +43,7 @@ pub use message::{
 pub use models::{AppState, LoadEnd, ModelStates};
 pub use parts::{BuildExecutor, PoolExecutor, PoolParts};
 pub use pool::{Pool, PoolError};
+pub(crate) use restarts::{PAUSE_MAX, REMOTE_PAUSE_MAX};
 pub use restarts::{Restarted, StartNumber};
 pub use stats::VariantCounters;
 pub use status::{PoolStatus, ResidentStatus, WorkerStatus};
