@@ -35,6 +35,7 @@ mod signals;
 mod simulate;
 mod soak;
 mod train;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -74,6 +75,7 @@ enum Command {
     Add(add::AddArgs),
     Remove(remove::RemoveArgs),
     Serve(serve::ServeArgs),
+    Worker(worker::WorkerArgs),
     Simulate(simulate::SimulateArgs),
     Ctl(ctl::CtlArgs),
     Replay(replay::ReplayArgs),
@@ -96,12 +98,13 @@ impl Cli {
     /// Runs the command to its end. Call it before the process has a second thread: some commands
     /// set environment variables that candle reads.
     pub(crate) fn run(self) -> ExitCode {
-        let is_server = matches!(self.command, Command::Serve(_));
+        let is_server = matches!(self.command, Command::Serve(_) | Command::Worker(_));
         if !is_server {
             init_log(self.log, LOG_DEFAULT);
         }
         let result = match self.command {
             Command::Serve(args) => serve::run(&args, self.log, LOG_DEFAULT),
+            Command::Worker(args) => worker::run(&args, self.log, LOG_DEFAULT),
             Command::Add(args) => add::run(&args),
             Command::Remove(args) => remove::run(&args),
             Command::Demo(args) => demo::run(&args),

@@ -1,5 +1,6 @@
 //! Measuring with candle: variants of a source on kinds of workers.
 
+use std::fmt;
 use std::sync::Arc;
 
 use candle_core::Device;
@@ -33,6 +34,21 @@ pub struct KindToMeasure {
     pub device: DeviceName,
     /// Threads that compute.
     pub threads: usize,
+    /// Builds the executor of a kind on other machines; `None`: this process computes.
+    pub build: Option<BuildBenched>,
+}
+
+/// Builds an executor to measure. An error is the reason why there is none.
+#[derive(Clone)]
+pub struct BuildBenched(pub Arc<BuildFn>);
+
+/// The function of a [`BuildBenched`].
+pub type BuildFn = dyn Fn() -> Result<Box<dyn Executor>, String> + Send + Sync;
+
+impl fmt::Debug for BuildBenched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BuildBenched")
+    }
 }
 
 /// Runs the variants of a source through the executor that serves.
@@ -51,13 +67,14 @@ struct CandleKind<'a> {
     source: &'a Arc<dyn ModelSource>,
     device: Device,
     meter: Option<&'a dyn EnergyMeter>,
+    build: Option<BuildBenched>,
     /// By variant id.
     loaded: Vec<Option<BenchedVariant>>,
 }
 
 /// A loaded variant and an input for it.
 struct BenchedVariant {
-    executor: CandleExecutor,
+    executor: Box<dyn Executor>,
     app: AppId,
     variant: VariantId,
     model: Arc<LoadedModel>,
@@ -84,6 +101,7 @@ impl Bench for CandleBench<'_> {
                 source: self.source,
                 device: known.device.open()?,
                 meter: self.meters.of_kind(kind),
+                build: known.build.clone(),
                 loaded: Vec::new(),
             };
             Ok(work(&mut bench))
@@ -108,9 +126,16 @@ impl KindBench for CandleKind<'_> {
         self.loaded[id.index()] = None;
         // Weights of its own: a load of weights that another worker holds takes no time.
         let weights = Weights::new(Arc::clone(self.source));
-        let mut executor = CandleExecutor::new(Arc::clone(&weights), self.device.clone(), u64::MAX);
+        let mut executor: Box<dyn Executor> = match &self.build {
+            Some(build) => (build.0)()?,
+            None => Box::new(CandleExecutor::new(
+                Arc::clone(&weights),
+                self.device.clone(),
+                u64::MAX,
+            )),
+        };
         let time = executor.preload(id)?;
-        // The executor holds it, so this reads nothing.
+        // A local executor holds it, so this reads nothing.
         let model = weights.load(id, &self.device)?;
         self.loaded[id.index()] = Some(BenchedVariant {
             executor,
@@ -123,6 +148,10 @@ impl KindBench for CandleKind<'_> {
             memory_bytes: model.bytes,
             time,
         })
+    }
+
+    fn cuts(&self) -> bool {
+        self.build.is_none()
     }
 
     fn run(
@@ -177,6 +206,9 @@ impl KindBench for CandleKind<'_> {
         range: StageRange,
         batch: u32,
     ) -> Result<Option<u64>, BenchError> {
+        if self.build.is_some() {
+            return Ok(None);
+        }
         let device = self.device.clone();
         let loaded = self.loaded(id)?;
         loaded.run(&mut loaded.job(range, batch))?;

@@ -72,6 +72,22 @@ pub enum ExecuteError {
         /// The device's error.
         reason: String,
     },
+    /// The worker is on another machine and does not answer.
+    #[error("{reason}")]
+    Away {
+        /// Its address, and the reason.
+        reason: String,
+    },
+    /// The worker is on another machine, which answered with an error.
+    #[error("{variant}: {reason}")]
+    Remote {
+        /// The variant that should run.
+        variant: String,
+        /// The answer.
+        reason: String,
+        /// Another try may succeed.
+        repeatable: bool,
+    },
     /// The worker stopped before the batch began.
     #[error("the worker stopped before the batch began")]
     Stopped,
@@ -172,7 +188,9 @@ impl ExecuteError {
             | Self::Panicked { .. }
             | Self::Injected(_)
             | Self::Stopped
+            | Self::Away { .. }
             | Self::DeviceLost { .. } => true,
+            Self::Remote { repeatable, .. } => *repeatable,
             // The next try finds the same files, budget and stages.
             Self::Cache(_) | Self::Job { .. } => false,
         }
@@ -186,7 +204,7 @@ impl ExecuteError {
     /// The fault of the device, if it caused the error.
     pub fn fault(&self) -> Option<DeviceFault> {
         match self {
-            Self::DeviceLost { .. } => Some(DeviceFault::Lost),
+            Self::DeviceLost { .. } | Self::Away { .. } => Some(DeviceFault::Lost),
             Self::OutOfMemory { .. } => Some(DeviceFault::OutOfMemory),
             Self::Cache(error) => error.fault(),
             _ => None,

@@ -61,7 +61,7 @@ pub mod worker;
 mod worker_thread;
 pub mod zoo;
 
-pub use bench::{CandleBench, KindToMeasure};
+pub use bench::{BuildBenched, CandleBench, KindToMeasure};
 pub use cache::ModelCache;
 pub use candle_core::Device;
 pub use candle_executor::CandleExecutor;

@@ -14,6 +14,7 @@ use crate::command::{Replacements, WorkerCommand};
 use crate::error::{CacheError, ExecuteError, LoadError};
 use crate::event::{Preloaded, Unloaded, WorkerDown, WorkerEvent};
 use crate::executor::{Executor, JobOutcome};
+use crate::fault::DeviceFault;
 use crate::job::{Finished, Job};
 
 /// Owns the executor. Reports events while it holds no lock.
@@ -48,7 +49,12 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
                     }
                 }
                 WorkerCommand::Release(request) => self.executor.release(request),
-                WorkerCommand::Preload(variant) => self.preload(variant),
+                WorkerCommand::Preload(variant) => {
+                    if let Err(reason) = self.preload(variant) {
+                        is_lost = true;
+                        self.report_down(reason);
+                    }
+                }
                 WorkerCommand::Unload(variant) => {
                     self.executor.unload(variant);
                     self.report_unloaded(variant);
@@ -87,14 +93,22 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
         lost
     }
 
-    fn preload(&mut self, variant: VariantId) {
+    /// Makes a variant resident and reports it. An error is the reason why the worker is lost: its
+    /// loads end with it.
+    fn preload(&mut self, variant: VariantId) -> Result<(), String> {
         let executor = &mut self.executor;
         let loaded = catch_unwind(AssertUnwindSafe(|| executor.preload(variant)));
         let result = loaded.unwrap_or_else(|panic| {
             let reason = format!("the load panicked: {}", panic_text(&*panic));
             Err(LoadError::new(format!("variant {}", variant.0), reason).into())
         });
+        if let Err(error) = &result
+            && error.fault() == Some(DeviceFault::Lost)
+        {
+            return Err(error.to_string());
+        }
         self.report_preloaded(variant, result);
+        Ok(())
     }
 
     /// Ends a command of a worker that stops or is lost.

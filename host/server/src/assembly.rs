@@ -1,6 +1,7 @@
 //! From a configuration to the parts of its pools, in data order:
 //! - `plan`: the apps of the zoo and the workers, `served`: their variants and tensors
 //! - `hardware`: cores, devices and kinds of the workers
+//! - `remote`: the workers on other machines
 //! - `profile`: the profile of this machine, read or measured
 //! - `parts`: all of these joined to the parts that a driver starts from
 
@@ -9,6 +10,7 @@ mod hardware;
 mod parts;
 mod plan;
 mod profile;
+mod remote;
 mod served;
 
 pub use error::AssemblyError;
@@ -16,4 +18,5 @@ pub use hardware::HardwareError;
 pub(crate) use parts::Predecessor;
 pub use plan::PoolPlan;
 pub use profile::{Measured, measure};
+pub(crate) use remote::version;
 pub use served::{AppTensors, ServedVariant};

@@ -1,6 +1,7 @@
 //! The backend of the HTTP port: calls become rows of a pool, their answers become tensors.
 
 mod additions;
+mod direct;
 mod end;
 mod images;
 mod inputs;
@@ -24,6 +25,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 pub use self::additions::{AddApp, Additions, NotAdded};
+pub use self::direct::{DirectBackend, DirectError};
 use self::lengths::LengthMeter;
 pub use self::outputs::OutputsError;
 use self::served::ServedApp;

@@ -47,6 +47,7 @@ pub use models::{AppState, LoadEnd, ModelStates};
 pub use parts::{BuildExecutor, PoolExecutor, PoolParts};
 pub use pool::{Pool, PoolError};
 pub use recent::{AppRecent, PolicyRecent, RecentReport, RunRecent, WorkerRecent};
+pub(crate) use restarts::{PAUSE_MAX, REMOTE_PAUSE_MAX};
 pub use restarts::{Restarted, StartNumber};
 pub use stats::VariantCounters;
 pub use status::{PoolStatus, ResidentStatus, WorkerStatus};

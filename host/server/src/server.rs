@@ -1,6 +1,7 @@
 //! A whole server: pools, policies, listeners, and the shutdown.
 //! - `running`: one pool and its threads; `serving`: the pools that serve now
 //! - `changes`: follows the configuration while serving
+//! - `worker`: one worker without a scheduler
 //! - `listeners`, `drain`, `error`: sockets, the end of the requests inside, refusals
 
 mod changes;
@@ -9,6 +10,7 @@ mod error;
 mod listeners;
 mod running;
 mod serving;
+mod worker;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +24,7 @@ pub use self::error::{ServeError, StartError};
 pub use self::listeners::Listeners;
 use self::running::PoolStarter;
 use self::serving::ServingPools;
+pub use self::worker::{WorkerListeners, WorkerServer};
 use crate::admin::{self, Admin};
 use crate::assembly::{Measured, PoolPlan};
 use crate::backend::{AddApp, Additions};

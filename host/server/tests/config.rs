@@ -67,7 +67,7 @@ fn unknown_fields_are_refused_with_a_suggestion() {
     assert_snapshot!(said("policy = ", "polcy = "), @"switchyard.toml:21: pool[0].polcy: unknown field `polcy`, expected one of `name`, `apps`, `workers`, `policy`, `settings`, `window_budget_ms`, `policy_memory_mb`, `pending_max`, `fault_limit`, `patience_ms`, `latencies`, `windows_kept`, `seed`, `record`, `prepare`, `shadow`; did you mean `policy`?");
     assert_snapshot!(said("[server]", "[server]\nhtpp = 1"), @"switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `tls`, `admin`, `admin_tls`, `admin_hosts`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?");
     assert_snapshot!(said("[server]", "[sever]"), @"switchyard.toml:2: sever: unknown field `sever`, expected one of `server`, `app`, `worker`, `pool`, `policies`, `profile`; did you mean `server`?");
-    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml:13: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nzzz = 1"), @"switchyard.toml:13: worker[0].zzz: unknown field `zzz`, expected one of `name`, `device`, `threads`, `cores`, `memory_mb`, `pin`, `power_w`, `queue_max`, `parked_max`, `remote`");
     assert_snapshot!(said("policy = ", "fault_limit = { fault = 3 }\npolicy = "), @"switchyard.toml:21: pool[0].fault_limit.fault: unknown field `fault`, expected `faults` or `windows`; did you mean `faults`?");
 }
 
@@ -88,6 +88,8 @@ fn what_no_type_forbids_is_checked() {
     assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\"\noperators = \"operators\""), @"switchyard.toml:3: server.admin: 0.0.0.0:8002, must be a loopback address, unless `admin_tls` and `operators` are set");
     assert_snapshot!(said("[server]", "[server]\nadmin_hosts = [\"https://a.example\"]"), @"switchyard.toml:3: server.admin_hosts[0]: `https://a.example`, must be a name without scheme and port");
     assert_snapshot!(said("[server]", "[server]\nadmin_tls = { certificate = \"a.pem\" }"), @"switchyard.toml:3: server.admin_tls: missing field `key`");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"here:1\" }"), @"switchyard.toml:13: worker[0].remote.url: `here:1`, must be `grpc://HOST:PORT` with a port from 1 to 65535, such as grpc://10.0.0.2:8001");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"grpc://a:1\", timeout_ms = 0 }"), @"switchyard.toml:13: worker[0].remote.timeout_ms: 0, must be 1 to 3600000");
     assert_snapshot!(said("[server]", "[server]\nbody_max_mb = 300"), @"switchyard.toml:2: server.request_memory_mb: 512, must be 600 to 1048576");
     assert_snapshot!(said("[server]", "[server]\ntimeout_max_ms = 0"), @"switchyard.toml:3: server.timeout_max_ms: 0, must be 1 to 3600000");
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml:10: app[1].slo_ms: 0, must be at least 0.001");

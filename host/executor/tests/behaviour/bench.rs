@@ -22,6 +22,7 @@ pub(crate) fn kind(threads: usize) -> KindToMeasure {
         name: DeviceName::Cpu.kind(threads),
         device: DeviceName::Cpu,
         threads,
+        build: None,
     }
 }
 

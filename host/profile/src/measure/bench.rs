@@ -35,6 +35,12 @@ pub trait KindBench {
     /// The variant cannot be loaded.
     fn load(&mut self, id: VariantId, variant: &Variant) -> Result<VariantLoad, BenchError>;
 
+    /// Whether it begins after the first stage and parks requests between stages. Otherwise only all
+    /// stages to an exit are measured.
+    fn cuts(&self) -> bool {
+        true
+    }
+
     /// Runs stage ranges of a loaded variant, each of which begins where the one before it ends, on
     /// a batch of `batch` requests, and reports the time of each range. Requests are parked between
     /// the ranges. None is parked afterwards.

@@ -53,7 +53,8 @@ impl KindSession<'_> {
     ) -> Result<(), MeasureError> {
         let before = measurement.spent(&self.account);
         self.load(bench, measurement)?;
-        let mut tasks = SamplingTasks::new(self.subject.variants, &self.options.batches);
+        let mut tasks =
+            SamplingTasks::new(self.subject.variants, &self.options.batches, bench.cuts());
         self.resume(&mut tasks, measurement);
         let sampled = self.sample(bench, &mut tasks, measurement, before);
         self.write(&tasks, measurement, before);

@@ -40,14 +40,15 @@ struct SamplingTask {
 // === impl SamplingTasks ===
 
 impl SamplingTasks {
-    /// For each variant all stages to each exit, then stage by stage; batches in ascending order.
-    pub(super) fn new(variants: &[Variant], batches: &[u32]) -> Self {
+    /// For each variant all stages to each exit, then, if the kind `cuts`, stage by stage; batches in
+    /// ascending order.
+    pub(super) fn new(variants: &[Variant], batches: &[u32], cuts: bool) -> Self {
         let mut tasks = Self {
             cells: Vec::new(),
             tasks: Vec::new(),
         };
         for (id, variant) in (0u32..).map(VariantId).zip(variants) {
-            tasks.add(id, variant, &batches_of(variant, batches));
+            tasks.add(id, variant, &batches_of(variant, batches), cuts);
         }
         tasks
     }
@@ -145,8 +146,12 @@ impl SamplingTasks {
         Ok(())
     }
 
-    fn add(&mut self, id: VariantId, variant: &Variant, batches: &[u32]) {
-        let ranges = ranges_of(variant);
+    fn add(&mut self, id: VariantId, variant: &Variant, batches: &[u32], cuts: bool) {
+        let mut ranges = ranges_of(variant);
+        ranges.retain(|(range, sliced)| {
+            let is_whole = !sliced && range.from == 0 && range.exit.is_some();
+            cuts || is_whole
+        });
         let first = self.cells.len();
         let cell_at = |range: usize, batch: usize| first + range * batches.len() + batch;
         for &(range, sliced) in &ranges {
@@ -187,7 +192,7 @@ mod tests {
     #[test]
     fn every_cell_is_sampled_by_some_task() {
         let variants = [variant(&[1], 8), variant(&[1, 2, 4], 3)];
-        let tasks = SamplingTasks::new(&variants, &[1, 2, 4, 8, 16, 32]);
+        let tasks = SamplingTasks::new(&variants, &[1, 2, 4, 8, 16, 32], true);
         let mut sampled = vec![false; tasks.cells.len()];
         for task in &tasks.tasks {
             for &at in task.range_cells.iter().chain(&task.sum_cell) {
@@ -208,5 +213,13 @@ mod tests {
         assert!(sampled.iter().all(|&is| is));
         let sums = tasks.cells.iter().filter(|cell| cell.sliced).count();
         assert_eq!(sums, 3, "one per batch of the variant that can be cut");
+        let whole = SamplingTasks::new(&variants, &[1], false);
+        let mut cells = whole.cells.iter();
+        assert!(cells.all(|cell| cell.range.from == 0 && cell.range.exit.is_some()));
+        assert_eq!(
+            whole.tasks.len(),
+            2 + 3 * 2,
+            "each exit, the smallest and largest batch"
+        );
     }
 }

@@ -80,6 +80,12 @@ const PATHS: [(&str, Rpc); 14] = [
 ];
 
 impl Rpc {
+    /// Its path.
+    pub fn path(self) -> &'static str {
+        let found = PATHS.iter().find(|(_, known)| *known == self);
+        found.map_or("", |(path, _)| path)
+    }
+
     /// The call of a path.
     ///
     /// # Errors
@@ -116,7 +122,8 @@ mod tests {
                 .filter_map(|line| line.trim().strip_prefix("rpc "))
             {
                 let name = line.split('(').next().unwrap_or_default();
-                assert!(Rpc::of(&format!("/{service}/{name}")).is_ok(), "{name}");
+                let path = format!("/{service}/{name}");
+                assert_eq!(Rpc::of(&path).map(Rpc::path), Ok(&*path));
                 calls += 1;
             }
         }

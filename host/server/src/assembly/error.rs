@@ -58,6 +58,14 @@ pub enum AssemblyError {
     /// A worker needs a core, a device or memory that this machine does not have.
     #[error(transparent)]
     Hardware(#[from] HardwareError),
+    /// A worker on another machine has other models than its pool.
+    #[error("worker {worker}: remote.{reason}")]
+    Remote {
+        /// The worker.
+        worker: String,
+        /// The field and the reason.
+        reason: String,
+    },
     /// A worker cannot keep its pinned variants.
     #[error("worker {worker}: pin: {reason}")]
     Pin {

@@ -41,11 +41,16 @@ pub enum HardwareError {
     },
 }
 
-/// Opens the device of each worker. A GPU is opened once for each of its workers.
+/// Opens the device of each worker. A GPU is opened once for each of its workers; for a worker on
+/// another machine the processor stands in.
 pub(super) fn open(workers: &[WorkerConfig]) -> Result<Vec<Device>, HardwareError> {
     let mut granted: BTreeMap<String, u64> = BTreeMap::new();
     let mut devices = Vec::with_capacity(workers.len());
     for worker in workers {
+        if worker.remote.is_some() {
+            devices.push(Device::Cpu);
+            continue;
+        }
         let opened = worker.device.open();
         let opened = opened.map_err(|error| HardwareError::Device {
             worker: worker.name.clone(),
@@ -69,6 +74,7 @@ pub(super) fn open(workers: &[WorkerConfig]) -> Result<Vec<Device>, HardwareErro
 /// The cores that workers name and this process may not use.
 pub(super) fn check_cores(config: &Config) -> Vec<HardwareError> {
     let workers = config.workers.iter().enumerate();
+    let workers = workers.filter(|(_, worker)| worker.remote.is_none());
     let named: Vec<_> = workers
         .flat_map(|(i, worker)| {
             let cores = worker.cores.iter().enumerate();
@@ -97,7 +103,8 @@ pub(super) fn check_cores(config: &Config) -> Vec<HardwareError> {
 
 /// The kind of a worker. Workers of one kind share a profile.
 pub(super) fn kind_of(worker: &WorkerConfig) -> String {
-    worker.device.kind(worker.threads)
+    let here = || worker.device.kind(worker.threads);
+    worker.remote_kind().unwrap_or_else(here)
 }
 
 /// The kinds among these workers, each once.
@@ -106,10 +113,18 @@ pub(super) fn kinds(workers: &[WorkerConfig]) -> Vec<KindToMeasure> {
     for worker in workers {
         let name = kind_of(worker);
         if !kinds.iter().any(|kind| kind.name == name) {
+            let is_here = worker.remote.is_none();
             kinds.push(KindToMeasure {
                 name,
-                device: worker.device,
-                threads: worker.threads,
+                device: match is_here {
+                    true => worker.device,
+                    false => DeviceName::Cpu,
+                },
+                threads: match is_here {
+                    true => worker.threads,
+                    false => 1,
+                },
+                build: None,
             });
         }
     }

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use switchyard_core::SchedulerConfig;
-use switchyard_core::catalog::{Capabilities, Catalog, WorkerSpec};
+use switchyard_core::catalog::{Catalog, WorkerSpec};
 use switchyard_core::ids::{ExitId, KindId, VariantId};
 use switchyard_core::profile::{Profile, ProfileRow};
 use switchyard_core::time::Micros;
 use switchyard_executor::manifest::EvidenceChoice;
-use switchyard_executor::{CandleExecutor, Executor, ModelSource, Weights};
+use switchyard_executor::{CandleExecutor, Device, Executor, ModelSource, Weights};
 use switchyard_policy::recording::Header;
 use switchyard_profile::Percentile;
 
@@ -17,8 +17,11 @@ use super::error::AssemblyError;
 use super::hardware::{self, kind_of};
 use super::plan::PoolPlan;
 use super::profile::Measured;
+use super::remote;
 use crate::config::{Config, WorkerConfig};
-use crate::driver::{PoolExecutor, PoolParts, PoolWeights, VariantCounters};
+use crate::driver::{
+    PAUSE_MAX, PoolExecutor, PoolParts, PoolWeights, REMOTE_PAUSE_MAX, VariantCounters,
+};
 use crate::evidence::{Counted, EvidenceModel, EvidenceModels};
 use crate::recorder::RecordOptions;
 
@@ -59,10 +62,18 @@ impl PoolPlan {
         };
         let pinned = self.pinned()?;
         let devices = hardware::open(&self.workers)?;
+        let remotes = self.remotes()?;
         let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
-        let executors = workers
-            .zip(&devices)
-            .map(|(((worker, spec), pinned), device)| {
+        let executors = workers.zip(&devices).zip(remotes).map(
+            |((((worker, spec), pinned), device), remote)| {
+                if let Some(options) = remote {
+                    return PoolExecutor {
+                        build: remote::build(options, &worker.name),
+                        threads: 1,
+                        cores: Vec::new(),
+                        pause_max: REMOTE_PAUSE_MAX,
+                    };
+                }
                 let budget = worker.memory_bytes();
                 let loads = (0..catalog.variants.len() as u32).map(VariantId);
                 let loads = loads.map(|variant| catalog.profile.load_time(spec.kind, variant));
@@ -81,8 +92,10 @@ impl PoolPlan {
                     build: Box::new(build),
                     threads: worker.threads,
                     cores: worker.cores.clone(),
+                    pause_max: PAUSE_MAX,
                 }
-            });
+            },
+        );
         Ok(PoolParts {
             name: self.config.name.clone(),
             scheduler: SchedulerConfig {
@@ -100,6 +113,22 @@ impl PoolPlan {
             counters: Arc::new(counters),
             catalog,
         })
+    }
+
+    /// The catalog of its first worker without a profile, and its executor, for a worker without a
+    /// scheduler.
+    ///
+    /// # Errors
+    /// The device of the worker cannot be opened, or its pinned variants do not fit.
+    pub(crate) fn alone(&self) -> Result<(Catalog, Box<dyn Executor>), AssemblyError> {
+        let source: Arc<dyn ModelSource> = Arc::clone(&self.manifest.source) as _;
+        let devices = hardware::open(&self.workers)?;
+        let device = devices.into_iter().next().unwrap_or(Device::Cpu);
+        let budget = self.workers.first().map_or(0, WorkerConfig::memory_bytes);
+        let executor = CandleExecutor::new(Weights::new(source), device, budget);
+        let pinned = self.pinned()?.into_iter().flatten();
+        let executor = pinned.fold(executor, CandleExecutor::with_pinned);
+        Ok((self.catalog_with(Profile::default()), Box::new(executor)))
     }
 
     /// The catalog that a policy chooses from.
@@ -126,7 +155,7 @@ impl PoolPlan {
                 memory_bytes: worker.memory_bytes(),
                 queue_max: worker.queue_max,
                 parked_max: worker.parked_max,
-                can: Capabilities::ALL,
+                can: remote::capabilities(worker),
                 transfer: Micros::ZERO,
             }
         });

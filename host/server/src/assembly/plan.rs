@@ -11,9 +11,11 @@ use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, Manifes
 use switchyard_models::card::APP_CARD;
 use switchyard_models::zoo::{Zoo, ZooApp};
 use switchyard_models::{Precision, onnx};
+use switchyard_remote::RemoteOptions;
 
 use super::error::AssemblyError;
 use super::hardware::{self, kind_of, kinds};
+use super::remote;
 use super::served::{AppTensors, ServedVariant};
 use crate::config::{AppConfig, Config, PoolConfig, WorkerConfig, closest};
 use crate::reloads::FollowedVariant;
@@ -144,7 +146,7 @@ impl PoolPlan {
             .cloned()
             .collect();
         check_non_finite(config, &chosen.apps, &workers)?;
-        Ok(Self {
+        let plan = Self {
             config: pool.clone(),
             tensors,
             manifest,
@@ -152,7 +154,9 @@ impl PoolPlan {
             zoo: chosen.apps,
             kinds: kinds(&workers),
             workers,
-        })
+        };
+        plan.remotes()?;
+        Ok(plan)
     }
 
     /// Whether a pool of one plan serves as a pool of the other. Weights are followed on their own.
@@ -174,6 +178,35 @@ impl PoolPlan {
             manifest: self.manifest.only(is_kept),
             ..self.clone()
         }
+    }
+
+    /// How the server of each worker is used; `None` for workers of this process.
+    ///
+    /// # Errors
+    /// The models of a worker are not those of the pool.
+    pub(super) fn remotes(&self) -> Result<Vec<Option<RemoteOptions>>, AssemblyError> {
+        let workers = self.workers.iter();
+        workers
+            .map(|worker| remote::options(worker, &self.manifest, &self.tensors))
+            .collect()
+    }
+
+    /// The kinds of its workers; those on other machines are measured on their first worker.
+    pub(super) fn kinds_to_measure(&self) -> Vec<KindToMeasure> {
+        let of = |kind: &KindToMeasure| {
+            let worker = self
+                .workers
+                .iter()
+                .find(|worker| kind_of(worker) == kind.name);
+            // Measuring comes after the check of the models.
+            let options = worker.and_then(|worker| {
+                remote::options(worker, &self.manifest, &self.tensors)
+                    .ok()
+                    .flatten()
+            });
+            remote::benched(kind, options)
+        };
+        self.kinds.iter().map(of).collect()
     }
 
     /// Its apps in the zoo.

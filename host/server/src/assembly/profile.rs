@@ -258,9 +258,10 @@ pub fn measure(
     for (i, pool) in pools.iter().enumerate() {
         watcher.pool.0 = i;
         let source: Arc<dyn ModelSource> = Arc::clone(&pool.manifest.source) as _;
+        let kinds = pool.kinds_to_measure();
         let bench = CandleBench {
             source: &source,
-            kinds: &pool.kinds,
+            kinds: &kinds,
             meters,
         };
         let subject = MeasureSubject {

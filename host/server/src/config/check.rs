@@ -2,9 +2,14 @@
 
 use std::ops::RangeInclusive;
 
+use switchyard_remote::RemoteAddress;
+
 use super::error::closest;
 use super::pool::names_file;
-use super::{Config, ConfigError, EvidenceName, PLACEHOLDERS, PoolConfig, PriorName, WorkerConfig};
+use super::{
+    Config, ConfigError, EvidenceName, PLACEHOLDERS, PoolConfig, PriorName, RemoteConfig,
+    WorkerConfig,
+};
 
 /// More than any machine draws.
 const POWER_MAX_W: f64 = 100_000.0;
@@ -181,6 +186,9 @@ impl Check<'_> {
             self.power(i, worker.power_w);
             self.range(&at("queue_max"), worker.queue_max, 1..=65_536);
             self.range(&at("parked_max"), worker.parked_max, 0..=65_536);
+            if let Some(remote) = &worker.remote {
+                self.remote(i, remote);
+            }
         }
     }
 
@@ -220,6 +228,18 @@ impl Check<'_> {
                 format!("must be that of worker `{name}`, which has the same device and threads");
             self.refuse(&at, reason);
         }
+    }
+
+    /// Models are compared with those of the zoo when it is read, and with the server's at the start.
+    fn remote(&mut self, i: usize, remote: &RemoteConfig) {
+        let at = |field: &str| format!("worker[{i}].remote.{field}");
+        if let Err(error) = remote.url.parse::<RemoteAddress>() {
+            self.refuse(at("url"), error.to_string());
+        }
+        if remote.kind.as_ref().is_some_and(String::is_empty) {
+            self.refuse(at("kind"), "is empty; leave it out for the worker's name");
+        }
+        self.range(&at("timeout_ms"), remote.timeout_ms, 1..=3_600_000);
     }
 
     /// Variants are compared with those of the zoo when the zoo is read.

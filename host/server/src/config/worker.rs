@@ -4,6 +4,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use switchyard_executor::DeviceName;
 
+use super::RemoteConfig;
+
 /// One worker.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +63,11 @@ pub struct WorkerConfig {
     /// Integer, 0 to 65536; default `64`; example `0`.
     #[serde(default = "default_parked_max")]
     pub parked_max: u32,
+    /// Server on another machine that runs its batches; see below.
+    ///
+    /// Table; default none: this process; example `{ url = "grpc://10.0.0.2:8001" }`.
+    #[serde(default)]
+    pub remote: Option<RemoteConfig>,
 }
 
 // === impl WorkerConfig ===
@@ -73,10 +80,26 @@ impl WorkerConfig {
 
     /// Device and threads that workers of its kind share, known without opening the device. On a GPU
     /// the number of threads makes no difference.
-    pub fn kind(&self) -> (DeviceName, usize) {
-        match self.device {
-            DeviceName::Cpu => (self.device, self.threads),
-            DeviceName::Cuda(_) => (self.device, 0),
+    pub fn kind(&self) -> (DeviceName, usize, Option<String>) {
+        match (&self.remote, self.device) {
+            (Some(_), device) => (device, 0, self.remote_kind()),
+            (None, DeviceName::Cpu) => (self.device, self.threads, None),
+            (None, DeviceName::Cuda(_)) => (self.device, 0, None),
+        }
+    }
+
+    /// The name of the kind of a worker on another machine.
+    pub fn remote_kind(&self) -> Option<String> {
+        let kind = self.remote.as_ref()?.kind.as_ref();
+        Some(format!("remote:{}", kind.unwrap_or(&self.name)))
+    }
+
+    /// Itself as the process on the other machine runs it.
+    #[must_use]
+    pub fn here(self) -> Self {
+        Self {
+            remote: None,
+            ..self
         }
     }
 }

@@ -22,24 +22,27 @@ struct CrewMember {
     restarting: Option<StartNumber>,
     starts: StartNumber,
     backoff: Backoff,
+    /// Why it was lost last; empty while it serves.
+    lost_by: String,
     stuck: Arc<()>,
 }
 
 // === impl Crew ===
 
 impl Crew {
-    /// Of workers in their first start, by id.
-    pub(super) fn new(workers: Vec<Worker>, restarter: Restarter) -> Self {
-        let member = |worker| CrewMember {
+    /// Of workers in their first start, by id, and the longest pause of each.
+    pub(super) fn new(workers: Vec<Worker>, pauses: &[Duration], restarter: Restarter) -> Self {
+        let member = |(worker, pause_max): (Worker, &Duration)| CrewMember {
             worker,
             start: 0,
             restarting: None,
             starts: 0,
-            backoff: Backoff::default(),
+            backoff: Backoff::new(*pause_max),
+            lost_by: String::new(),
             stuck: Arc::new(()),
         };
         Self {
-            members: workers.into_iter().map(member).collect(),
+            members: workers.into_iter().zip(pauses).map(member).collect(),
             restarter,
         }
     }
@@ -79,6 +82,16 @@ impl Crew {
         Some(pause)
     }
 
+    /// Keeps why a worker is lost. False: for the same reason as at the last look.
+    pub(super) fn is_news(&mut self, worker: WorkerId, reason: &str) -> bool {
+        let Some(member) = self.members.get_mut(worker.index()) else {
+            return false;
+        };
+        let is_news = member.lost_by != reason;
+        member.lost_by.replace_range(.., reason);
+        is_news
+    }
+
     /// The restart of a worker has ended, well or not.
     pub(super) fn restart_ended(&mut self, worker: WorkerId) {
         if let Some(member) = self.members.get_mut(worker.index()) {
@@ -90,6 +103,7 @@ impl Crew {
     pub(super) fn replace(&mut self, worker: WorkerId, start: StartNumber, started: Worker) {
         if let Some(member) = self.members.get_mut(worker.index()) {
             member.start = start;
+            member.lost_by.clear();
             let old = std::mem::replace(&mut member.worker, started);
             drop_elsewhere(old, Arc::clone(&member.stuck));
         }

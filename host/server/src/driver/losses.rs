@@ -15,9 +15,20 @@ impl Driver {
         let Some(pause) = self.crew.restart(worker) else {
             return;
         };
+        let is_news = self.crew.is_news(worker, reason);
         let (pool, name) = (&self.name, self.worker_name(worker));
         let restart_in_ms = pause.as_millis() as u64;
-        tracing::error!(pool, worker = name, reason, restart_in_ms, "worker lost");
+        if is_news {
+            tracing::error!(pool, worker = name, reason, restart_in_ms, "worker lost");
+        } else {
+            tracing::debug!(
+                pool,
+                worker = name,
+                reason,
+                restart_in_ms,
+                "worker still lost"
+            );
+        }
         self.meters.worker_up(worker, false);
         self.loads_lost(worker, reason);
         self.look_for_workers(reason);
@@ -25,6 +36,7 @@ impl Driver {
 
     /// The batch that was overdue has ended: the worker serves on, without a restart.
     pub(super) fn worker_recovered(&mut self, worker: WorkerId) {
+        self.crew.is_news(worker, "");
         self.meters.worker_up(worker, true);
         self.look_for_workers("");
     }

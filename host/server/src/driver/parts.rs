@@ -1,6 +1,7 @@
 //! The parts of a pool.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchyard_core::SchedulerConfig;
 use switchyard_core::catalog::Catalog;
@@ -25,6 +26,8 @@ pub struct PoolExecutor {
     pub threads: usize,
     /// The cores of the threads, one each; empty: any.
     pub cores: Vec<usize>,
+    /// Longest pause between two restarts.
+    pub pause_max: Duration,
 }
 
 /// The parts of a pool.

@@ -206,12 +206,14 @@ fn spawn_crew(
                     + WORKER_COMMANDS,
             },
             build: part.build,
+            pause_max: part.pause_max,
             on_event: Arc::new(move |start, event| {
                 // An error means that the driver has ended and has no use for the event.
                 let _ = combining.send_inline(Message::Worker(start, event));
             }),
         });
     }
+    let pauses: Vec<_> = starters.iter().map(|starter| starter.pause_max).collect();
     let workers = starters.iter_mut().map(|starter| {
         starter.start(0).map_err(|reason| PoolError::Worker {
             pool: pool.to_owned(),
@@ -229,7 +231,7 @@ fn spawn_crew(
         pool: pool.to_owned(),
         error,
     })?;
-    Ok(Crew::new(workers, restarter))
+    Ok(Crew::new(workers, &pauses, restarter))
 }
 
 /// None if no app has an evidence model.

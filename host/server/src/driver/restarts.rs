@@ -15,8 +15,12 @@ use super::parts::BuildExecutor;
 /// comes at once, so that the worker serves again within a second.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest pause: a GPU that comes back is used soon, and one that does not costs little.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Longest pause of a worker of this process: a GPU that comes back is used soon, and one that does not
+/// costs little.
+pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Longest pause of a worker on another machine: one that is back serves within a second.
+pub(crate) const REMOTE_PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// A worker that has served for this long starts at once again.
 const CALM: Duration = Duration::from_secs(60);
@@ -35,14 +39,16 @@ pub type Restarted = Result<Worker, String>;
 pub(super) struct WorkerStarter {
     pub(super) options: WorkerOptions,
     pub(super) build: BuildExecutor,
+    pub(super) pause_max: Duration,
     /// Takes the events of a start.
     pub(super) on_event: Arc<dyn Fn(StartNumber, WorkerEvent) + Send + Sync>,
 }
 
 /// The pauses between the restarts of one worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Backoff {
     pause: Duration,
+    pause_max: Duration,
     last: Option<Instant>,
 }
 
@@ -77,6 +83,14 @@ impl WorkerStarter {
 // === impl Backoff ===
 
 impl Backoff {
+    pub(super) fn new(pause_max: Duration) -> Self {
+        Self {
+            pause: Duration::ZERO,
+            pause_max,
+            last: None,
+        }
+    }
+
     /// The pause before the restart of a worker that was lost now.
     pub(super) fn next(&mut self, now: Instant) -> Duration {
         let is_calm = |last| now.saturating_duration_since(last) > CALM;
@@ -84,7 +98,7 @@ impl Backoff {
             self.pause = Duration::ZERO;
         }
         let pause = self.pause;
-        self.pause = (pause * 2).clamp(PAUSE, PAUSE_MAX);
+        self.pause = (pause * 2).max(PAUSE).min(self.pause_max);
         self.last = Some(now + pause);
         pause
     }
@@ -153,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_first_restart_comes_at_once_and_later_ones_after_growing_pauses() {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(PAUSE_MAX);
         let mut now = Instant::now();
         let mut pauses = Vec::new();
         for _ in 0..8 {

@@ -9,7 +9,7 @@ use switchyard_profile::MeasureError;
 use thiserror::Error;
 
 use crate::assembly::AssemblyError;
-use crate::backend::OutputsError;
+use crate::backend::{DirectError, OutputsError};
 use crate::driver::PoolError;
 use crate::policies::PoliciesError;
 use crate::prepare::PreparerError;
@@ -27,6 +27,12 @@ pub enum ServeError {
         /// The pool.
         pool: String,
     },
+    /// The worker of `switchyard worker` is lost.
+    #[error("the worker is lost: {reason}; restart it")]
+    Worker {
+        /// Why.
+        reason: String,
+    },
     /// The thread that accepts connections cannot be started.
     #[error("the HTTP port: no thread accepts connections: {0}; raise the limit of threads")]
     Accept(#[from] io::Error),
@@ -41,6 +47,17 @@ pub enum StartError {
     /// A card names outputs that the server does not make.
     #[error(transparent)]
     Outputs(#[from] OutputsError),
+    /// A worker without a scheduler could not be started.
+    #[error(transparent)]
+    Direct(#[from] DirectError),
+    /// The configuration has no such worker.
+    #[error("no [[worker]] is called `{worker}`; there are: {known}")]
+    NoWorker {
+        /// The worker.
+        worker: String,
+        /// Those of the configuration.
+        known: String,
+    },
     /// A pool could not be started.
     #[error(transparent)]
     Pool(#[from] PoolError),

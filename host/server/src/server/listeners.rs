@@ -77,7 +77,10 @@ impl Listeners {
     }
 }
 
-async fn bind(field: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
+pub(super) async fn bind(
+    field: &'static str,
+    address: SocketAddr,
+) -> Result<TcpListener, StartError> {
     listen(address).map_err(|error| StartError::Listen {
         field,
         address,

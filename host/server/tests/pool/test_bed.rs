@@ -226,6 +226,7 @@ impl TestPool {
                 build: Box::new(build),
                 threads: 1,
                 cores: Vec::new(),
+                pause_max: std::time::Duration::from_secs(30),
             }],
             pinned: vec![Vec::new()],
             weights: PoolWeights::new(Weights::new(Arc::new(NoModels)), vec![Device::Cpu]),

@@ -1,0 +1,100 @@
+//! `switchyard worker`: runs batches for a scheduler on another machine.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use switchyard_executor::candle_threads::configure_candle;
+use switchyard_server::config::{Config, Draft};
+use switchyard_server::server::{WorkerListeners, WorkerServer};
+use switchyard_server::shutdown;
+use switchyard_server::telemetry::{LogFormat, init_server_log};
+
+use super::bundle::Use;
+use super::failure::Failure;
+use super::notify::notify;
+use super::shipped::{self, draft_of};
+
+/// Run batches for a scheduler on another machine
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  switchyard worker far-a --config switchyard.toml --grpc 0.0.0.0:8001
+
+Both machines have the same configuration and zoo. In it the worker has remote.url with the
+address of this machine; here its threads, cores and memory_mb count. It loads its models first.
+Anyone who reaches the port can run models: keep it inside a private network.")]
+pub(super) struct WorkerArgs {
+    /// Name of the [[worker]] to run
+    name: String,
+    /// Configuration file [default: as for serve]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder of models; overrides every app's zoo
+    #[arg(long, value_name = "DIR")]
+    zoo: Option<PathBuf>,
+    /// Address for batches; port 0: a free port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8001")]
+    grpc: SocketAddr,
+    /// Address for probes of readiness; port 0: a free port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    http: SocketAddr,
+}
+
+/// Serves until a signal.
+pub(super) fn run(args: &WorkerArgs, log: LogFormat, filter: &str) -> Result<(), Failure> {
+    let file = args.config.clone().or_else(shipped::find);
+    let draft = draft_of(file.as_deref(), Use::InPlace, |config| {
+        args.override_fields(config);
+    });
+    let config = draft.and_then(Draft::finish).map_err(Failure::input)?;
+    let worker = config
+        .workers
+        .iter()
+        .find(|worker| worker.name == args.name);
+    configure_candle(worker.map_or(1, |worker| worker.threads));
+    // After the environment is set: it has a thread.
+    let _log = init_server_log(log, filter).map_err(Failure::input)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.server.threads())
+        .enable_all()
+        .build()
+        .map_err(Failure::input)?;
+    let served = runtime.block_on(serve(config, args));
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve(config: Config, args: &WorkerArgs) -> Result<(), Failure> {
+    let signalled = shutdown::signalled().map_err(Failure::input)?;
+    let listeners = WorkerListeners::bind(args.grpc, args.http).await;
+    let listeners = listeners.map_err(Failure::input)?;
+    let name = args.name.clone();
+    let started = tokio::task::spawn_blocking(move || WorkerServer::start(&config, &name)).await;
+    let server = started.map_err(Failure::check)?.map_err(Failure::input)?;
+    let (grpc, http) = (listeners.grpc, listeners.http);
+    tracing::info!(%grpc, %http, worker = args.name, "listening");
+    notify("READY=1");
+    let shutdown = async {
+        let signal = signalled.await;
+        notify("STOPPING=1");
+        tracing::info!(signal, "draining");
+    };
+    server
+        .serve(listeners, shutdown)
+        .await
+        .map_err(Failure::check)?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+// === impl WorkerArgs ===
+
+impl WorkerArgs {
+    fn override_fields(&self, config: &mut Config) {
+        let Some(zoo) = &self.zoo else { return };
+        for (i, app) in config.apps.iter_mut().enumerate() {
+            app.zoo.clone_from(zoo);
+            config.written.overridden(&format!("app[{i}].zoo"), "--zoo");
+        }
+    }
+}

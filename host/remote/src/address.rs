@@ -1,0 +1,82 @@
+//! The address of a server: `grpc://HOST:PORT`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// A server's host, by name or number, and its port. A name is resolved at each connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteAddress {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+/// An address of another form.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "`{0}`, must be `grpc://HOST:PORT` with a port from 1 to 65535, such as grpc://10.0.0.2:8001"
+)]
+pub struct WrongAddress(String);
+
+impl FromStr for RemoteAddress {
+    type Err = WrongAddress;
+
+    fn from_str(text: &str) -> Result<Self, WrongAddress> {
+        let wrong = || WrongAddress(text.to_owned());
+        let rest = text.strip_prefix("grpc://").ok_or_else(wrong)?;
+        let (host, port) = rest.rsplit_once(':').ok_or_else(wrong)?;
+        let host = match host.strip_prefix('[') {
+            Some(host) => host.strip_suffix(']').ok_or_else(wrong)?,
+            None if host.contains(':') => return Err(wrong()),
+            None => host,
+        };
+        let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+        let port = port.parse().ok().filter(|port| *port > 0);
+        match port {
+            Some(port) if !host.is_empty() && host.chars().all(is_host) => Ok(Self {
+                host: host.to_owned(),
+                port,
+            }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for RemoteAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        match host.contains(':') {
+            true => write!(f, "[{host}]:{port}"),
+            false => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_host_and_a_port() {
+        for (text, shown) in [
+            ("grpc://127.0.0.1:8001", Some("127.0.0.1:8001")),
+            (
+                "grpc://workers.default.svc:8001",
+                Some("workers.default.svc:8001"),
+            ),
+            ("grpc://[::1]:8001", Some("[::1]:8001")),
+            ("127.0.0.1:8001", None),
+            ("grpc://:8001", None),
+            ("grpc://host", None),
+            ("grpc://host:0", None),
+            ("grpc://host:65536", None),
+            ("grpc://::1:8001", None),
+            ("grpc://a b:1", None),
+        ] {
+            let address = text.parse::<RemoteAddress>();
+            let shows = address.map(|address| address.to_string()).ok();
+            assert_eq!(shows.as_deref(), shown, "{text}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The body of a call: its parts are sent one after another, without being joined.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+/// Parts of a body.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    parts: VecDeque<Bytes>,
+    left: u64,
+}
+
+// === impl Parts ===
+
+impl Parts {
+    pub(crate) fn push(&mut self, part: Bytes) {
+        if !part.is_empty() {
+            self.left += part.len() as u64;
+            self.parts.push_back(part);
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.left
+    }
+
+    /// Puts a part before the others.
+    pub(crate) fn begin_with(&mut self, part: Bytes) {
+        self.left += part.len() as u64;
+        self.parts.push_front(part);
+    }
+}
+
+impl Body for Parts {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let part = self.parts.pop_front();
+        self.left -= part.as_ref().map_or(0, Bytes::len) as u64;
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

@@ -1,0 +1,63 @@
+//! `remote` of `[[worker]]`: a worker on another machine.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// A worker on another machine.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteConfig {
+    /// gRPC port of a server of the Open Inference Protocol, such as `switchyard worker` or Triton.
+    ///
+    /// String, `grpc://HOST:PORT`; required; example `"grpc://10.0.0.2:8001"`.
+    pub url: String,
+    /// Name of the worker's kind, after `remote:`. Workers of a kind share a profile.
+    ///
+    /// String; default the worker's name; example `"triton"`.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// Longest time of a batch. Then the worker counts as lost, and the batch runs elsewhere.
+    ///
+    /// Integer, ms, 1 to 3600000; default `10000`; example `2000`.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: u64,
+    /// Models of the server by `app/variant`, as `{ model, version, inputs, outputs }`; the last two
+    /// give the server's names of tensors. A worker with models answers at last exits only. Without
+    /// the table it is a `switchyard worker`.
+    ///
+    /// Table; default none; example `{ "heart/cnn" = { model = "heart_cnn", inputs = { beat = "x" } } }`.
+    #[serde(default)]
+    pub models: BTreeMap<String, RemoteModelConfig>,
+}
+
+/// A variant on another server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteModelConfig {
+    /// The model there.
+    pub model: String,
+    /// The version there; empty: the server chooses.
+    #[serde(default)]
+    pub version: String,
+    /// The server's names of the app's inputs, if they differ.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, String>,
+    /// The server's names of the app's outputs, if they differ.
+    #[serde(default)]
+    pub outputs: BTreeMap<String, String>,
+}
+
+// === impl RemoteConfig ===
+
+impl RemoteConfig {
+    /// Longest time of a batch.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+}
+
+fn default_timeout_ms() -> u64 {
+    10_000
+}

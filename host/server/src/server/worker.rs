@@ -1,0 +1,122 @@
+//! `switchyard worker`: the executor of a configuration's worker as a server, without a scheduler.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::error::{ServeError, StartError};
+use super::listeners::bind;
+use crate::assembly::PoolPlan;
+use crate::backend::DirectBackend;
+use crate::config::Config;
+use crate::descriptors;
+use crate::ingress::{self, Backends, Limits, Ports};
+
+/// A worker before it serves.
+pub struct WorkerServer {
+    backend: Arc<DirectBackend>,
+    limits: Limits,
+}
+
+/// The sockets of a worker.
+pub struct WorkerListeners {
+    ports: Ports,
+    /// The protocol over gRPC.
+    pub grpc: SocketAddr,
+    /// The protocol over HTTP, for probes.
+    pub http: SocketAddr,
+}
+
+// === impl WorkerServer ===
+
+impl WorkerServer {
+    /// Reads the zoo and starts the worker of this name, which loads its models from then on.
+    ///
+    /// # Errors
+    /// No worker of the configuration has the name, or this machine cannot run it.
+    pub fn start(config: &Config, name: &str) -> Result<Self, StartError> {
+        let unknown = || StartError::NoWorker {
+            worker: name.to_owned(),
+            known: config
+                .workers
+                .iter()
+                .map(|worker| worker.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+        };
+        let worker = config.workers.iter().find(|worker| worker.name == name);
+        let worker = worker.cloned().ok_or_else(unknown)?.here();
+        let mut alone = config.clone();
+        alone
+            .pools
+            .retain(|pool| pool.workers.iter().any(|worker| worker == name));
+        for pool in &mut alone.pools {
+            pool.workers = vec![name.to_owned()];
+        }
+        alone.workers = vec![worker.clone()];
+        let connections_max = descriptors::prepare(config.server.connections_max);
+        alone.server.connections_max = connections_max;
+        let plans = PoolPlan::all(&alone)?;
+        let plan = plans.first().ok_or_else(unknown)?;
+        let (catalog, executor) = plan.alone()?;
+        let options = DirectBackend::options(name, worker.threads, worker.cores.clone());
+        let rows_max = alone.server.rows_max;
+        let backend = DirectBackend::start(&catalog, &plan.tensors, rows_max, options, executor)?;
+        Ok(Self {
+            backend: Arc::new(backend),
+            limits: alone.server.limits(),
+        })
+    }
+
+    /// Serves until `shutdown` completes or the worker is lost, then drains.
+    ///
+    /// # Errors
+    /// The worker is lost: the process should be restarted; or no connection can be accepted.
+    pub async fn serve(
+        self,
+        listeners: WorkerListeners,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let mut lost = None;
+        let stop = async {
+            tokio::select! {
+                () = shutdown => {}
+                reason = Arc::clone(&self.backend).lost() => lost = Some(reason),
+            }
+        };
+        let backends = Arc::new(Backends::new(
+            Arc::clone(&self.backend),
+            self.limits.clone(),
+        ));
+        ingress::serve(listeners.ports, backends, stop).await?;
+        match lost {
+            Some(reason) => Err(ServeError::Worker { reason }),
+            None => Ok(()),
+        }
+    }
+}
+
+// === impl WorkerListeners ===
+
+impl WorkerListeners {
+    /// Opens the sockets.
+    ///
+    /// # Errors
+    /// An address cannot be listened on; names the field.
+    pub async fn bind(grpc: SocketAddr, http: SocketAddr) -> Result<Self, StartError> {
+        let bound = |error| StartError::Listen {
+            field: "grpc",
+            address: grpc,
+            error,
+        };
+        let (on_grpc, on_http) = (bind("grpc", grpc).await?, bind("http", http).await?);
+        Ok(Self {
+            grpc: on_grpc.local_addr().map_err(bound)?,
+            http: on_http.local_addr().map_err(bound)?,
+            ports: Ports {
+                http: on_http,
+                grpc: Some(on_grpc),
+                tls: None,
+            },
+        })
+    }
+}
