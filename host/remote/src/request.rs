@@ -148,6 +148,7 @@ mod tests {
             outputs: RemoteOutputs::new(
                 Task::Embed,
                 vec![RemoteTensor::new(
+                    0,
                     &card("embedding", Datatype::Fp32, &[3]),
                     None,
                 )],
