@@ -44,6 +44,7 @@ mod live {
     mod preparing;
     mod process;
     mod recording;
+    mod remote;
     mod routers;
     mod shadow;
     mod slicing;

@@ -22,7 +22,7 @@ use super::shipped::{self, draft_of};
 
 Both machines have the same configuration and zoo. In it the worker has remote.url with the
 address of this machine; here its threads, cores and memory_mb count. It loads its models first.
-Anyone who reaches the port can run models: keep it inside a private network.")]
+The port asks for no credentials: keep it inside a private network.")]
 pub(super) struct WorkerArgs {
     /// Name of the [[worker]] to run
     name: String,

@@ -79,9 +79,14 @@ impl Process {
     }
 
     fn start_by(mut command: Command, file: &Path, folder: TempDir) -> Self {
+        command.args(["--log", "json", "serve", "--config"]);
+        command.arg(file);
+        Self::spawn(command, folder)
+    }
+
+    /// Runs a command that serves with its log as JSON. It keeps the folder.
+    pub(crate) fn spawn(mut command: Command, folder: TempDir) -> Self {
         let mut child = command
-            .args(["--log", "json", "serve", "--config"])
-            .arg(file)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -186,6 +191,21 @@ impl Process {
     /// The policy that is followed.
     pub(crate) fn policy(&self) -> PathBuf {
         self.folder.path().join("active.wasm")
+    }
+
+    /// Waits until it says where it listens.
+    pub(crate) fn listening(&mut self) {
+        let listening = self.wait_for_line("listening");
+        let address = |name: &str| listening.get(name).map(|at| at.as_str().unwrap().parse());
+        let (http, admin) = (address("http"), address("admin"));
+        self.http = http.unwrap().unwrap();
+        self.admin = admin.map_or(self.admin, Result::unwrap);
+    }
+
+    /// Sends SIGKILL and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Sends SIGTERM.

@@ -109,6 +109,8 @@ impl Driver {
             }
             // No mistake: the worker loads the variant when a batch needs it.
             Err(CacheError::NoRoom { .. } | CacheError::TooLarge { .. }) => {}
+            // The loads of a lost worker have ended with it.
+            Err(_) if !self.scheduler.is_up(worker) => {}
             Err(refused) => {
                 let reason = refused.to_string();
                 if !refused.is_repeated() {

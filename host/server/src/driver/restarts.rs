@@ -177,5 +177,12 @@ mod tests {
         }
         assert_eq!(pauses, [0, 1, 2, 4, 8, 16, 30, 30]);
         assert_eq!(backoff.next(now + CALM + PAUSE).as_secs(), 0, "it was calm");
+        let mut remote = Backoff::new(REMOTE_PAUSE_MAX);
+        let pauses = [0, 1, 2].map(|_| remote.next(now).as_millis());
+        assert_eq!(
+            pauses,
+            [0, 250, 250],
+            "one that is back serves within a second"
+        );
     }
 }
