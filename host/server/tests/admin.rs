@@ -261,16 +261,17 @@ async fn a_client_without_a_certificate_of_the_authority_gets_no_connection() {
 /// A browser sends no token with its first request; the page asks for one, and for the numbers with it.
 #[tokio::test]
 async fn beyond_loopback_the_page_is_shown_and_its_numbers_need_a_token() {
+    const HOST: &str = "Host: localhost\r\n";
     let (_folder, address) = open_port("server", None).await;
     let client = client("ca.pem", None);
     for path in ["/", "/dashboard"] {
-        let page = secure(&client, address, &format!("GET {path}"), "").await;
+        let page = secure(&client, address, &format!("GET {path}"), HOST).await;
         let page = page.unwrap();
         assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
         assert!(page.contains("text/html"), "{page}");
     }
     let numbers = "GET /admin/v1/dashboard";
-    let refused = secure(&client, address, numbers, "").await.unwrap();
+    let refused = secure(&client, address, numbers, HOST).await.unwrap();
     assert!(refused.starts_with("HTTP/1.1 401 "), "{refused}");
     let shown = secure(&client, address, numbers, &bearer(READS)).await;
     let shown = shown.unwrap();

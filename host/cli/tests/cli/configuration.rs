@@ -10,7 +10,7 @@ use switchyard_server::config::{Config, ConfigError};
 use super::binary::root;
 
 /// The smallest configuration. Each section ends where `docs` adds a line to it.
-const SMALLEST: [(&str, &str); 10] = [
+const SMALLEST: [(&str, &str); 11] = [
     ("[[app]]", "name = \"heart\"\n"),
     ("[[worker]]", "name = \"cpu-a\"\n"),
     (
@@ -22,6 +22,7 @@ const SMALLEST: [(&str, &str); 10] = [
     ("[pool.prepare]", "command = [\"make-tables\"]\n"),
     ("[pool.shadow]", "policy = \"candidate\"\n"),
     ("[server]", ""),
+    ("[server.traces]", "endpoint = \"http://127.0.0.1:4317\"\n"),
     ("[policies]", ""),
     ("[profile]", ""),
 ];
@@ -100,6 +101,10 @@ fn with(section: &str, lines: &[(&str, &str)]) -> String {
     }
     if lines.iter().any(|(field, _)| *field == "prepare") {
         text = text.replace("[pool.prepare]\ncommand = [\"make-tables\"]\n", "");
+    }
+    if lines.iter().any(|(field, _)| *field == "traces") {
+        let own = "[server.traces]\nendpoint = \"http://127.0.0.1:4317\"\n";
+        text = text.replace(own, "");
     }
     if lines.iter().any(|(field, _)| *field == "shadow") {
         text = text.replace("[pool.shadow]\npolicy = \"candidate\"\n", "");

@@ -120,7 +120,7 @@ pub struct ServerConfig {
     pub drain_timeout_ms: u64,
     /// [Traces](operating.md#traces) of requests, for a collector of OpenTelemetry.
     ///
-    /// Table, see [below](#traces); default none; example `{ endpoint = "http://127.0.0.1:4318" }`.
+    /// Table, see [below](#servertraces); default none; example `{ endpoint = "http://127.0.0.1:4318" }`.
     pub traces: Option<TracesConfig>,
     /// Library of onnxruntime, 1.17 or later, for variants that are an [ONNX
     /// graph](add-a-model.md#an-onnx-graph). Without one, the engine of this program runs them.
