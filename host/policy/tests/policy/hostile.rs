@@ -3,6 +3,7 @@
 //! comes back.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use switchyard_core::policy::{FaultKind, Policy};
@@ -248,18 +249,41 @@ fn plays(name: &str, file: &Path, ends: &Ends, mistakes: &mut Vec<String>) {
 
 #[test]
 fn a_hostile_part_hurts_no_other_policy() {
+    let mistakes = all_parts();
+    assert!(mistakes.is_empty(), "{mistakes:#?}");
+}
+
+/// In a process of its own: the tests next to it take memory too.
+#[test]
+fn the_memory_of_hostile_parts_comes_back() {
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    alone.args(["--exact", "hostile::memory_comes_back_alone", "--ignored"]);
+    let output = alone.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+#[test]
+#[ignore = "run by the_memory_of_hostile_parts_comes_back"]
+fn memory_comes_back_alone() {
+    let before = resident_mib();
+    all_parts();
+    let kept = resident_mib().saturating_sub(before);
+    assert!(kept < KEPT_MIB, "{kept} MiB are kept");
+}
+
+fn all_parts() -> Vec<String> {
     let mut good = load_guest("good");
     let dir = tempfile::tempdir().unwrap();
-    let (before, mut mistakes) = (resident_mib(), Vec::new());
+    let mut mistakes = Vec::new();
     for (name, part, text, ends) in &PARTS {
         let file = dir.path().join("hostile.wasm");
         std::fs::write(&file, hostile(part, text)).unwrap();
         plays(name, &file, ends, &mut mistakes);
         serves(&mut *good, name);
     }
-    assert!(mistakes.is_empty(), "{mistakes:#?}");
-    let kept = resident_mib().saturating_sub(before);
-    assert!(kept < KEPT_MIB, "{kept} MiB are kept");
+    mistakes
 }
 
 fn serves(good: &mut dyn Policy, next_to: &str) {
