@@ -24,7 +24,7 @@ Both machines have the same configuration and zoo. In it the worker has remote.u
 address of this machine; here its threads, cores and memory_mb count. It loads its models first.
 The port asks for no credentials: keep it inside a private network.")]
 pub(super) struct WorkerArgs {
-    /// Name of the [[worker]] to run
+    /// Name of the worker to run, in the configuration
     name: String,
     /// Configuration file [default: as for serve]
     #[arg(long, value_name = "FILE")]
