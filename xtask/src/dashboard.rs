@@ -28,7 +28,7 @@ pub(crate) struct DashboardArgs {
 /// Builds policies and server, and drives the page.
 ///
 /// # Errors
-/// A program is missing, a build fails, or the page does not show what happens.
+/// A program is missing, a build fails, or the page shows other numbers than the server.
 pub(crate) fn run(workspace: &Workspace, args: &DashboardArgs) -> Result<()> {
     for program in PROGRAMS {
         if Command::new(program).arg("--version").output().is_err() {

@@ -5,8 +5,8 @@
 //! and printed as a test.
 //!
 //! In data order:
-//! - `pool`: the pool of a case; `step`: what can happen to it; `draw`: both from a seed
-//! - `mischief`: what policies did; `shown`: the check of their windows; `plans`, `hostile`: policies
+//! - `pool`: the pool of a case; `step`: an event of it; `draw`: both from a seed
+//! - `mischief`: counts of the faults of policies; `shown`: the check of their windows; `plans`, `hostile`: policies
 //!   that misbehave
 //! - `violation`: a broken rule; `books`: requests and their answers; `bench`: workers with their
 //!   batches; `log`: a hash of all commands

@@ -269,7 +269,7 @@ impl Scheduler {
     fn holds_unserved(&self) -> bool {
         let mut keys = self.held.keys();
         keys.any(|key| !self.workers.ids().any(|worker| self.can(worker, key)))
-            // While all workers are up, one of them can run what was accepted.
+            // While all workers are up, one of them can run every accepted request.
             || self.workers.up() < self.workers.len() && self.late_has_pins()
     }
 

@@ -23,7 +23,7 @@ pub struct TracesConfig {
 // === impl TracesConfig ===
 
 impl TracesConfig {
-    /// What keeps traces from being exported, and the way out.
+    /// The obstacle to an export of traces, and the way out.
     pub(super) fn mistake(&self) -> Option<String> {
         if !cfg!(feature = "traces") {
             return Some("this program has no traces; build it with --features traces".to_owned());

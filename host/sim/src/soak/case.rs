@@ -14,7 +14,7 @@ use super::step::SoakStep;
 use super::violation::{Rule, Violation};
 use super::world::{SoakPolicy, World};
 
-/// A pool, and what happens to it.
+/// A pool and its events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SoakCase {
     /// The pool.

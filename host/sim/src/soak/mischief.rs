@@ -1,4 +1,4 @@
-//! What the policies of a case did, counted, and the time that their calls took.
+//! Counts of the faults of a case's policies, and the time of their calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
