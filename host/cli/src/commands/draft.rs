@@ -54,18 +54,23 @@ impl Draft {
         }
         // First: a signal that comes next finds the draft removed.
         remove_by_signal();
-        // A file may be writable in a folder that is not.
-        let made = options
-            .tempfile_in(folder)
-            .or_else(|_| options.tempfile())?;
-        let path = made.into_temp_path();
-        if let Ok(old) = target.metadata()
+        let path = {
+            // Held, so that a signal finds every draft that exists in the list.
+            let mut pending = drafts();
+            // A file may be writable in a folder that is not.
+            let made = options
+                .tempfile_in(folder)
+                .or_else(|_| options.tempfile())?;
+            pending.push(made.path().to_owned());
+            made.into_temp_path()
+        };
+        let draft = Self { path, target };
+        if let Ok(old) = draft.target.metadata()
             && old.is_file()
         {
-            fs::set_permissions(&path, old.permissions())?;
+            fs::set_permissions(draft.path(), old.permissions())?;
         }
-        drafts().push(path.to_path_buf());
-        Ok(Self { path, target })
+        Ok(draft)
     }
 
     /// The file to write.
@@ -106,7 +111,9 @@ fn remove_by_signal() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
         let watched = signals::for_each(|signal| {
-            for draft in drafts().iter() {
+            // Held to the end, so that none begins meanwhile.
+            let pending = drafts();
+            for draft in pending.iter() {
                 // A draft that stays is harmless, and there is no time for a second attempt.
                 let _ = fs::remove_file(draft);
             }
