@@ -20,7 +20,7 @@ mod quality;
 use std::process::ExitCode;
 
 use clap::Parser;
-use switchyard_executor::allocator::CountingAllocator;
+use switchyard_executor::allocator::{self, CountingAllocator};
 
 use crate::commands::Cli;
 
@@ -29,5 +29,6 @@ use crate::commands::Cli;
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
+    allocator::keep_freed();
     Cli::parse().run()
 }
