@@ -5,6 +5,7 @@
 //! - [`curves`]: recorded learning curves
 //! - [`program`]: the programs that figures run
 //! - [`results`]: the results of a simulation or another program of this repository
+//! - [`sample`]: values by seed, and intervals of formulas over them
 //! - [`verdict`]: whether a claim holds
 //! - [`show`]: a figure as text
 
@@ -13,6 +14,7 @@ mod figure;
 mod formula;
 mod program;
 mod results;
+mod sample;
 mod show;
 mod verdict;
 

@@ -1,5 +1,6 @@
 //! Runs: one, several policies on the same arrivals, many seeds and parameters in parallel.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -49,7 +50,11 @@ pub struct PolicyOutcome {
     pub reports: Vec<Report>,
     /// Means and confidence intervals over the seeds.
     pub estimates: Estimates,
-    /// The same for each app, in the catalog's order.
+    /// The values behind them, in the order of the seeds: paired with those of another policy or
+    /// point they give the interval of a difference.
+    #[serde(default)]
+    pub by_seed: BTreeMap<String, Vec<Option<f64>>>,
+    /// The estimates for each app, in the catalog's order.
     pub apps: Vec<PartEstimates>,
     /// The same for each phase of the workload, if it has several.
     pub phases: Vec<PartEstimates>,
@@ -64,6 +69,7 @@ impl PolicyOutcome {
             point: point.into(),
             policy: policy.into(),
             estimates: Estimates::over(&reports),
+            by_seed: Estimates::by_seed(&reports),
             apps: PartEstimates::over(&reports, |report| &report.apps),
             phases: PartEstimates::over(&reports, |report| &report.phases),
             reports,

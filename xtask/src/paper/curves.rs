@@ -152,7 +152,7 @@ mod tests {
         let results = curves(&[10, 20], &files).results(folder.path()).unwrap();
         let points: Vec<&str> = results.points().collect();
         assert_eq!(points, ["slots=10", "slots=20"]);
-        let mean = |point, metric| results.mean(point, "rl", metric);
+        let mean = |point, metric| results.sample(point, "rl", metric).map(|of| of.mean);
         assert!((mean("slots=10", "goodput").unwrap() - 0.6).abs() < 1e-12);
         assert_eq!(mean("slots=20", "checked"), Ok(2.0));
         let lacking = mean("slots=10", "checked").unwrap_err();

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::curves::Curves;
 use super::formula::Formula;
+use super::sample::Sample;
 
 /// A figure, as its file describes it. `tests/paper/README.md` describes the files.
 #[derive(Debug)]
@@ -155,7 +156,7 @@ fn seconds() -> f64 {
 }
 
 fn seeds() -> u64 {
-    5
+    10
 }
 
 // === impl Figure ===
@@ -286,22 +287,24 @@ impl Claim {
 // === impl Bound ===
 
 impl Bound {
-    pub(crate) fn holds(self, value: f64) -> bool {
-        match self {
-            Self::AtLeast(low) => value >= low,
-            Self::AtMost(high) => value <= high,
-            Self::Within(low, high) => (low..=high).contains(&value),
-        }
+    /// Whether all of the value's interval is inside.
+    pub(crate) fn holds(self, value: &Sample) -> bool {
+        self.excess(value) <= 0.0
     }
 
     /// The worst of several values: one that breaks the bound, if any does.
-    pub(crate) fn worst(self, values: impl Iterator<Item = f64>) -> Option<f64> {
-        let excess = |value: f64| match self {
-            Self::AtLeast(low) => low - value,
-            Self::AtMost(high) => value - high,
-            Self::Within(low, high) => (low - value).max(value - high),
-        };
-        values.max_by(|&a, &b| excess(a).total_cmp(&excess(b)))
+    pub(crate) fn worst(self, values: impl Iterator<Item = Sample>) -> Option<Sample> {
+        values.max_by(|a, b| self.excess(a).total_cmp(&self.excess(b)))
+    }
+
+    /// By how much the far end of the value's interval is outside; not a number if the value is not.
+    fn excess(self, value: &Sample) -> f64 {
+        let (mean, half) = (value.mean, value.half_width().unwrap_or(0.0));
+        match self {
+            Self::AtLeast(low) => low - (mean - half),
+            Self::AtMost(high) => mean + half - high,
+            Self::Within(low, high) => (low - (mean - half)).max(mean + half - high),
+        }
     }
 }
 
@@ -342,7 +345,7 @@ mod tests {
         assert!(parse("title = \"t\"\nsetup = \"s\"").is_err());
         assert!(matches!(
             parse(SIMULATE).unwrap().source,
-            Source::Simulate(Simulate { seeds: 5, .. })
+            Source::Simulate(Simulate { seeds: 10, .. })
         ));
     }
 
@@ -383,10 +386,24 @@ mod tests {
 
     #[test]
     fn the_worst_value_is_the_one_farthest_out() {
-        let worst = |bound: Bound| bound.worst([1.0, 3.0, 2.0].into_iter()).unwrap();
+        let worst = |bound: Bound| {
+            let values = [1.0, 3.0, 2.0].map(Sample::constant);
+            bound.worst(values.into_iter()).unwrap().mean
+        };
         assert_eq!(worst(Bound::AtLeast(2.0)), 1.0);
         assert_eq!(worst(Bound::AtMost(2.0)), 3.0);
         assert_eq!(worst(Bound::Within(0.9, 2.5)), 3.0);
-        assert!(Bound::Within(1.0, 2.0).holds(2.0) && !Bound::Within(1.0, 2.0).holds(2.1));
+        let holds = |value| Bound::Within(1.0, 2.0).holds(&Sample::constant(value));
+        assert!(holds(2.0) && !holds(2.1) && !holds(f64::NAN));
+    }
+
+    #[test]
+    fn a_claim_holds_only_if_its_interval_does() {
+        // 2 +- 0.94, by t(9) = 2.262.
+        let values: Vec<_> = [0.75, 3.25].repeat(5).into_iter().map(Some).collect();
+        let value = Sample::new(2.0, &values);
+        assert!(Bound::AtLeast(1.0).holds(&value) && !Bound::AtLeast(1.1).holds(&value));
+        assert!(Bound::AtMost(3.0).holds(&value) && !Bound::AtMost(2.9).holds(&value));
+        assert!(!Bound::Within(1.1, 3.0).holds(&value) && Bound::Within(1.0, 3.0).holds(&value));
     }
 }

@@ -12,6 +12,7 @@
 use std::str::FromStr;
 
 use super::results::Results;
+use super::sample::Sample;
 
 /// One term, or two with an operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,26 +82,26 @@ impl Formula {
     ///
     /// # Errors
     /// A metric, policy or point that the results do not have.
-    pub(crate) fn values(&self, results: &Results) -> Result<Vec<f64>, String> {
+    pub(crate) fn values(&self, results: &Results) -> Result<Vec<Sample>, String> {
         let terms = [Some(&self.left), self.right.as_ref().map(|(_, term)| term)];
         let is_fixed = terms.into_iter().flatten().all(|term| term.point.is_some());
         let points: Vec<&str> = match is_fixed {
             true => vec![""],
             false => results.points().collect(),
         };
-        let values: Vec<f64> = points
+        let values: Vec<Sample> = points
             .into_iter()
             .map(|point| {
                 let left = self.left.value(results, point)?;
                 Ok(match &self.right {
                     None => left,
-                    Some((Operator::Over, right)) => left / right.value(results, point)?,
-                    Some((Operator::Minus, right)) => left - right.value(results, point)?,
+                    Some((Operator::Over, right)) => left.over(&right.value(results, point)?),
+                    Some((Operator::Minus, right)) => left.minus(&right.value(results, point)?),
                 })
             })
             .collect::<Result<_, String>>()?;
         Ok(match self.is_mean {
-            true => vec![values.iter().sum::<f64>() / values.len() as f64],
+            true => vec![Sample::mean_of(&values)],
             false => values,
         })
     }
@@ -131,9 +132,9 @@ impl Term {
         Ok((term, rest))
     }
 
-    fn value(&self, results: &Results, point: &str) -> Result<f64, String> {
+    fn value(&self, results: &Results, point: &str) -> Result<Sample, String> {
         let point = self.point.as_deref().unwrap_or(point);
-        results.mean(point, &self.policy, &self.metric)
+        results.sample(point, &self.policy, &self.metric)
     }
 }
 
@@ -158,7 +159,8 @@ mod tests {
     }
 
     fn values(text: &str) -> Result<Vec<f64>, String> {
-        text.parse::<Formula>()?.values(&results())
+        let values = text.parse::<Formula>()?.values(&results())?;
+        Ok(values.into_iter().map(|value| value.mean).collect())
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use super::sample::Sample;
+
 /// Means by point, policy and metric; the part of `simulate --json` that claims are about.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
@@ -34,6 +36,9 @@ struct Run {
     point: String,
     policy: String,
     estimates: BTreeMap<String, Estimate>,
+    /// The values behind them.
+    #[serde(default)]
+    by_seed: BTreeMap<String, Vec<Option<f64>>>,
 }
 
 /// Promises of tables; the part of `prepare ramsis --json` that claims are about.
@@ -106,6 +111,7 @@ impl Results {
                     Estimate::of(table.expected_violation_rate),
                 ),
             ]),
+            by_seed: BTreeMap::new(),
         });
         Ok(Self {
             runs: runs.collect(),
@@ -126,6 +132,7 @@ impl Results {
             point: point.to_owned(),
             policy: policy.to_owned(),
             estimates,
+            by_seed: BTreeMap::new(),
         });
     }
 
@@ -158,8 +165,8 @@ impl Results {
             .map(|run| (run.point.as_str(), run.policy.as_str(), &run.estimates))
     }
 
-    /// One mean, or the reason why it is missing.
-    pub(crate) fn mean(&self, point: &str, policy: &str, metric: &str) -> Result<f64, String> {
+    /// The values of one metric, or the reason why they are missing.
+    pub(crate) fn sample(&self, point: &str, policy: &str, metric: &str) -> Result<Sample, String> {
         let at: Vec<&Run> = self.runs.iter().filter(|run| run.point == point).collect();
         if at.is_empty() {
             let known: Vec<&str> = self.points().collect();
@@ -173,7 +180,10 @@ impl Results {
             let known: Vec<&str> = run.estimates.keys().map(String::as_str).collect();
             format!("no metric `{metric}`, only {}", known.join(", "))
         })?;
-        Ok(estimate.mean)
+        Ok(match run.by_seed.get(metric) {
+            Some(values) => Sample::new(estimate.mean, values),
+            None => Sample::constant(estimate.mean),
+        })
     }
 }
 
@@ -219,8 +229,8 @@ mod tests {
             ("load=800", "ramsis"),
         ];
         assert_eq!(rows, expected, "no point `load=600` was simulated");
-        let mean = |metric| results.mean("load=400", "expected", metric);
-        assert_eq!(mean("accuracy_per_satisfied"), Ok(0.75));
-        assert_eq!(mean("violation_ratio"), Ok(0.01));
+        let of = |metric| results.sample("load=400", "expected", metric);
+        assert_eq!(of("accuracy_per_satisfied"), Ok(Sample::constant(0.75)));
+        assert_eq!(of("violation_ratio"), Ok(Sample::constant(0.01)));
     }
 }

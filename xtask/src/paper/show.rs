@@ -58,10 +58,14 @@ fn values(figure: &Figure, results: &Results) -> Table {
 fn cell(estimates: &BTreeMap<String, Estimate>, metric: &str) -> String {
     match estimates.get(metric) {
         None => "-".to_owned(),
-        Some(estimate) => match estimate.half_width {
-            None => number(estimate.mean),
-            Some(half) => format!("{} \u{b1} {}", number(estimate.mean), number(half)),
-        },
+        Some(estimate) => interval(estimate.mean, estimate.half_width),
+    }
+}
+
+fn interval(mean: f64, half_width: Option<f64>) -> String {
+    match half_width {
+        None => number(mean),
+        Some(half) => format!("{} \u{b1} {}", number(mean), number(half)),
     }
 }
 
@@ -74,7 +78,7 @@ fn claims(verdicts: &[Verdict<'_>]) -> Table {
             claim.says.clone(),
             claim.published.clone(),
             bound(claim.bound),
-            number(verdict.measured),
+            interval(verdict.measured.mean, verdict.measured.half_width()),
             if verdict.holds { "yes" } else { "no" }.to_owned(),
         ]);
     }

@@ -4,13 +4,14 @@ use anyhow::{Context, Result};
 
 use super::figure::Claim;
 use super::results::Results;
+use super::sample::Sample;
 
-/// A claim and its measured value.
+/// A claim and its measured value. It holds if the 95 % interval of the value does.
 #[derive(Debug)]
 pub(crate) struct Verdict<'a> {
     pub(crate) claim: &'a Claim,
     /// At the point at which it is farthest from holding.
-    pub(crate) measured: f64,
+    pub(crate) measured: Sample,
     pub(crate) holds: bool,
 }
 
@@ -29,8 +30,8 @@ impl<'a> Verdict<'a> {
         let measured = measured.context("no value").with_context(context)?;
         Ok(Self {
             claim,
+            holds: claim.bound.holds(&measured),
             measured,
-            holds: claim.bound.holds(measured),
         })
     }
 

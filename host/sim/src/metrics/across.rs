@@ -62,6 +62,17 @@ impl Estimates {
         Self::of(reports.into_iter().map(Report::scalars))
     }
 
+    /// The values behind the estimates of runs that differ only in their seed.
+    pub fn by_seed<'a>(
+        reports: impl IntoIterator<Item = &'a Report>,
+    ) -> BTreeMap<String, Vec<Option<f64>>> {
+        let mut values: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
+        for (name, value) in reports.into_iter().flat_map(Report::scalars) {
+            values.entry(name.to_owned()).or_default().push(value);
+        }
+        values
+    }
+
     /// Of one list of named values per run.
     fn of(runs: impl Iterator<Item = Vec<(&'static str, Option<f64>)>>) -> Self {
         let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
