@@ -17,7 +17,7 @@ pub enum ModelError {
         source: std::io::Error,
     },
     /// A card is not TOML, or has an unknown, missing or mistyped field.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {}", file.display(), short_lines(source))]
     CardSyntax {
         /// The card.
         file: PathBuf,
@@ -110,4 +110,19 @@ impl ModelError {
             source,
         }
     }
+}
+
+/// Most characters of a line of a card that a message shows.
+const LINE_MAX: usize = 200;
+
+/// The message quotes lines of the card, which may be of any length.
+fn short_lines(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let lines = text
+        .lines()
+        .map(|line| match line.char_indices().nth(LINE_MAX) {
+            None => line.to_owned(),
+            Some((end, _)) => format!("{}...", &line[..end]),
+        });
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -10,6 +10,7 @@
 //! - [`models`]: exported models, from `switchyard add` to the first answer.
 //! - [`dashboard`]: the page of the admin port in a browser.
 //! - [`package`]: a tarball, a Debian package and an image, and their test on a bare system.
+//! - [`fuzz`]: the fuzz targets of the suite, for longer.
 //! - [`cuda`]: the program for NVIDIA GPUs, and its tests.
 //!
 //! Below them: [`workspace`], the packages as cargo lists them. Progress goes to stderr, results to stdout.
@@ -20,6 +21,7 @@ mod bench;
 mod cuda;
 mod dashboard;
 mod files;
+mod fuzz;
 mod launch;
 mod models;
 mod monitoring;
@@ -39,6 +41,7 @@ use clap::{Parser, Subcommand};
 use crate::bench::BenchArgs;
 use crate::cuda::CudaArgs;
 use crate::dashboard::DashboardArgs;
+use crate::fuzz::FuzzArgs;
 use crate::launch::LaunchArgs;
 use crate::models::ModelsArgs;
 use crate::monitoring::MonitoringArgs;
@@ -80,6 +83,8 @@ enum Command {
     Dashboard(DashboardArgs),
     /// Make a tarball and a Debian package; install and serve on a bare Debian with --check
     Package(PackageArgs),
+    /// Read mutations of real files with every reader of outside data; print the executions
+    Fuzz(FuzzArgs),
     /// Build for NVIDIA GPUs; install CUDA's compiler if the machine has none
     Cuda(CudaArgs),
     /// Build every policy component into target/policies
@@ -115,6 +120,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Monitoring(args) => monitoring::run(&workspace, &args),
         Command::Dashboard(args) => dashboard::run(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args),
+        Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Cuda(args) => cuda::run(&workspace, &args),
         Command::Plugins { with_guests } => {
             let guests = if with_guests {

@@ -30,4 +30,5 @@ mod cli {
     mod profile;
     mod replay;
     mod simulate;
+    mod soak;
 }

@@ -6,6 +6,9 @@
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]
 
+#[path = "../../../tests/common/hostile.rs"]
+#[allow(dead_code)]
+mod hostile_parts;
 #[path = "../../../models/tests/common/onnx.rs"]
 #[allow(dead_code)]
 mod onnx;
@@ -35,9 +38,11 @@ mod live {
     mod ctl;
     mod dashboard;
     mod drift;
+    mod faults;
     mod files;
     mod graphs;
     mod guests;
+    mod hostile;
     mod kinds;
     mod models;
     mod monitoring;

@@ -5,6 +5,7 @@
 //! completed from the graph's inputs and outputs when a card is read, and fields that the card does
 //! set must agree.
 //!
+//! - `lengths` checks that every field ends within its message
 //! - `header` reads inputs, outputs and the size of the weights from the file
 //! - `spec` is the card's part, completed from the header
 //! - `model` is the graph as a network, on an `engine`: `session` is one of onnxruntime, which
@@ -19,6 +20,7 @@ mod embedded;
 mod engine;
 mod file;
 mod header;
+mod lengths;
 mod library;
 mod model;
 mod proto;

@@ -1,11 +1,12 @@
 //! From text to token ids, with the tokenizer of a `tokenizer.json`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use candle_core::{Device, Tensor};
-use tokenizers::TruncationParams;
+use tokenizers::{EncodeInput, Encoding, TruncationParams};
 
 use crate::error::ModelError;
 use crate::regular_file;
@@ -83,8 +84,10 @@ impl Tokenizer {
 
     fn read(file: &Path, bytes: &[u8], id: TokenizerId) -> Result<Self, ModelError> {
         let refuse = |field: &str, reason: String| ModelError::field(file, field, reason);
-        let mut inner = tokenizers::Tokenizer::from_bytes(bytes)
-            .map_err(|error| refuse(".", format!("not a tokenizer: {error}")))?;
+        // The library panics on some files that are not JSON.
+        let parsed = catch_unwind(|| tokenizers::Tokenizer::from_bytes(bytes));
+        let parsed = parsed.map_err(|_| refuse(".", "not a tokenizer".to_owned()))?;
+        let mut inner = parsed.map_err(|error| refuse(".", format!("not a tokenizer: {error}")))?;
         let truncation = TruncationParams {
             max_length: id.form.max_tokens,
             ..TruncationParams::default()
@@ -96,8 +99,13 @@ impl Tokenizer {
         Ok(Self { id, inner })
     }
 
-    /// Refuses ids that the network does not know.
+    /// Refuses ids that the network does not know, and a file whose parts contradict each other.
     fn check(&self, file: &Path, vocabulary: usize) -> Result<(), ModelError> {
+        let tried = match self.texts() {
+            1 => self.ids("a").map(drop),
+            _ => self.pair("a", "a").map(drop),
+        };
+        tried.map_err(|reason| ModelError::field(file, ".", reason))?;
         let entries = self.inner.get_vocab(true);
         match entries.iter().max_by_key(|(_, id)| **id) {
             Some((token, id)) if *id as usize >= vocabulary => {
@@ -138,9 +146,7 @@ impl Tokenizer {
     /// # Errors
     /// The text has a part for which the tokenizer has no token, not even "unknown".
     pub fn ids(&self, text: &str) -> Result<Vec<u32>, String> {
-        let encoding = self.inner.encode_fast(text, true);
-        let encoding = encoding.map_err(|error| error.to_string())?;
-        Ok(encoding.get_ids().to_vec())
+        Ok(self.encoded(text.into())?.get_ids().to_vec())
     }
 
     /// The tokens of two texts, at most [`max_tokens`](Self::max_tokens) together.
@@ -148,11 +154,19 @@ impl Tokenizer {
     /// # Errors
     /// As [`ids`](Self::ids).
     pub fn pair(&self, first: &str, second: &str) -> Result<Vec<PairToken>, String> {
-        let encoding = self.inner.encode_fast((first, second), true);
-        let encoding = encoding.map_err(|error| error.to_string())?;
+        let encoding = self.encoded((first, second).into())?;
         let tokens = encoding.get_ids().iter().zip(encoding.get_type_ids());
         let token = |(&id, &segment)| PairToken { id, segment };
         Ok(tokens.map(token).collect())
+    }
+
+    /// The library panics on some files whose parts contradict each other.
+    fn encoded(&self, input: EncodeInput<'_>) -> Result<Encoding, String> {
+        let encode = || self.inner.encode_fast(input, true);
+        match catch_unwind(AssertUnwindSafe(encode)) {
+            Ok(encoding) => encoding.map_err(|error| error.to_string()),
+            Err(_) => Err("the parts of the tokenizer's file contradict each other".to_owned()),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use candle_core::{DType, Device, Tensor, Var};
 use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
 use super::mapped_file::FileBytes;
 use crate::error::ModelError;
@@ -24,7 +24,7 @@ const BATCH_COUNTER: &str = ".num_batches_tracked";
 pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
     let (bytes, before) = FileBytes::open(file)?;
     let parsed = SafeTensors::deserialize(&bytes)
-        .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
+        .map_err(|error| ModelError::weights(file, unreadable(&error)))?;
     // A file with values ends this at its first one.
     let is_zero = |view: &TensorView<'_>| view.data().iter().all(|byte| *byte == 0);
     if !parsed.is_empty() && parsed.iter().all(|(_, view)| is_zero(&view)) {
@@ -47,7 +47,7 @@ pub(crate) fn read_tensors(file: &Path) -> Result<RawTensors, ModelError> {
 pub(crate) fn tensor_shapes(file: &Path) -> Result<BTreeMap<String, Vec<usize>>, ModelError> {
     let (bytes, before) = FileBytes::open(file)?;
     let parsed = SafeTensors::deserialize(&bytes)
-        .map_err(|error| ModelError::weights(file, format!("no safetensors file: {error}")))?;
+        .map_err(|error| ModelError::weights(file, unreadable(&error)))?;
     let kept = parsed
         .iter()
         .filter(|(name, _)| !name.ends_with(BATCH_COUNTER));
@@ -55,6 +55,10 @@ pub(crate) fn tensor_shapes(file: &Path) -> Result<BTreeMap<String, Vec<usize>>,
     let shapes = shapes.collect();
     before.unchanged(file)?;
     Ok(shapes)
+}
+
+fn unreadable(error: &SafeTensorError) -> String {
+    format!("no safetensors file: {error}; copy the file again, or train the variant again")
 }
 
 /// The values of a tensor, or the reason why they cannot be used.

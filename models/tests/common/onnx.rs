@@ -100,6 +100,20 @@ impl Node {
         self
     }
 
+    /// With an attribute of texts.
+    pub(crate) fn strings(mut self, name: &str, strings: &[&str]) -> Self {
+        self.attribute.push(Attribute {
+            name: name.to_owned(),
+            strings: strings
+                .iter()
+                .map(|text| text.as_bytes().to_vec())
+                .collect(),
+            kind: 8,
+            ..Attribute::default()
+        });
+        self
+    }
+
     /// With an attribute of integers.
     pub(crate) fn ints(mut self, name: &str, ints: &[i64]) -> Self {
         self.attribute.push(Attribute {
@@ -230,7 +244,9 @@ pub(crate) struct Attribute {
     pub(crate) floats: Vec<f32>,
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub(crate) ints: Vec<i64>,
-    /// 2: an integer, 6: floats, 7: integers.
+    #[prost(bytes = "vec", repeated, tag = "9")]
+    pub(crate) strings: Vec<Vec<u8>>,
+    /// 2: an integer, 6: floats, 7: integers, 8: texts.
     #[prost(int32, tag = "20")]
     kind: i32,
 }

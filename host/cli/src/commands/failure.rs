@@ -47,7 +47,34 @@ impl Failure {
             Self::PipeClosed => return ExitCode::from(PIPE_CLOSED),
         };
         // A closed stderr does not change the exit code.
-        let _ = writeln!(std::io::stderr(), "error: {text}");
+        let _ = writeln!(std::io::stderr(), "error: {}", printable(&text));
         ExitCode::from(code)
+    }
+}
+
+/// Messages quote files, whose escape sequences must not reach the terminal.
+fn printable(text: &str) -> String {
+    let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let mut printable = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match is_control(letter) {
+            true => printable.extend(letter.escape_default()),
+            false => printable.push(letter),
+        }
+    }
+    printable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_of_a_file_are_shown() {
+        let text = "a.toml: `\u{1b}[31mcaf\u{e9}\0`\n\tnext";
+        assert_eq!(
+            printable(text),
+            "a.toml: `\\u{1b}[31mcaf\u{e9}\\u{0}`\n\tnext"
+        );
     }
 }

@@ -202,6 +202,16 @@ impl Process {
         self.admin = admin.map_or(self.admin, Result::unwrap);
     }
 
+    /// Memory that it holds.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resident_mib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let mut lines = status.lines();
+        let line = lines.find(|line| line.starts_with("VmRSS:")).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib / 1024
+    }
+
     /// Sends SIGKILL and waits for its end.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -210,6 +210,19 @@ async fn the_clients_from_pypi_are_content() {
     crate::pypi::drive(process.http, grpc, APP).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_is_one_that_the_page_of_the_api_has() {
+    let setup = Setup::new("api")
+        .policy(policy("sneakpeek"))
+        .server("model_control = true")
+        // Deadlines of any length are served late: 504 is documented, and says nothing here.
+        .app("late = \"serve\"");
+    let process = started(setup).await;
+    policy_serves(&process).await;
+    crate::pypi::check_api(process.http).await;
+    assert_eq!(status(process.admin).await.pools[0].driver.imbalance, 0);
+}
+
 /// The error of `serve` for a refused configuration.
 fn refused(text: &str) -> String {
     let folder = TempDir::new().unwrap();

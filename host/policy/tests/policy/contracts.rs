@@ -12,7 +12,8 @@ use switchyard_core::window::{
 };
 use switchyard_policy::loader::PolicyTrial;
 
-use crate::support::{ask, catalog, component_of, guest, load, loader, patient, window};
+use crate::hostile_parts::component_of;
+use crate::support::{ask, catalog, guest, load, loader, patient, window};
 
 /// A guest that shows its catalog and its last window as text.
 fn shows(name: &str, catalog: &Catalog) -> Box<dyn Policy> {

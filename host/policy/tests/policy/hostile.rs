@@ -6,180 +6,20 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use switchyard_core::policy::{FaultKind, Policy};
+use switchyard_core::policy::Policy;
 use switchyard_policy::Limits;
 
+use crate::hostile_parts::Ends::{self, Faults, KeepsState, Refused, Serves, TakesNoState};
+use crate::hostile_parts::{PARTS, hostile};
 use crate::support::{
-    ask, component_of, fifo, guest, load, load_guest, loader, made_up, patient, window,
-    with_instances,
+    ask, fifo, guest, load, load_guest, loader, made_up, patient, window, with_instances,
 };
-
-const LOOP: &str = "(loop $on (br $on))";
-const TRAP: &str = "(unreachable)";
-const DEEP: &str = "(drop (call $deep (i64.const 0)))";
 
 /// Budget of each call.
 const BUDGET: Duration = Duration::from_millis(400);
 
 /// Memory that the process may keep after all cases: compiled code that is dropped late.
 const KEPT_MIB: u64 = 128;
-
-/// The end of a case.
-enum Ends {
-    /// The loader's reason contains this.
-    Refused(&'static str),
-    /// Every window ends with this fault.
-    Faults(FaultKind, &'static str),
-    /// Windows are served.
-    Serves,
-    /// Save fails with these words; windows are served.
-    KeepsState(&'static str),
-    /// Restore fails with these words; windows are served.
-    TakesNoState(&'static str),
-}
-
-use Ends::{Faults, KeepsState, Refused, Serves, TakesNoState};
-
-/// A part of `hostile.wat`, its text, and the end.
-const PARTS: [(&str, &str, &str, Ends); 33] = [
-    ("loops in start", "start", LOOP, Refused("overrun")),
-    ("loops in describe", "describe", LOOP, Refused("overrun")),
-    ("loops in configure", "configure", LOOP, Refused("overrun")),
-    ("loops in realloc", "realloc", LOOP, Refused("overrun")),
-    (
-        "loops in schedule",
-        "schedule",
-        LOOP,
-        Faults(FaultKind::Overrun, "cut"),
-    ),
-    ("loops in save", "save", LOOP, KeepsState("overrun")),
-    ("loops in restore", "restore", LOOP, TakesNoState("overrun")),
-    ("traps in start", "start", TRAP, Refused("trap")),
-    ("traps in describe", "describe", TRAP, Refused("trap")),
-    ("traps in configure", "configure", TRAP, Refused("trap")),
-    ("traps in realloc", "realloc", TRAP, Refused("trap")),
-    (
-        "traps in schedule",
-        "schedule",
-        TRAP,
-        Faults(FaultKind::Trap, "trapped"),
-    ),
-    ("traps in save", "save", TRAP, KeepsState("trap")),
-    ("traps in restore", "restore", TRAP, TakesNoState("trap")),
-    ("recurses in start", "start", DEEP, Refused("stack")),
-    ("recurses in describe", "describe", DEEP, Refused("stack")),
-    ("recurses in configure", "configure", DEEP, Refused("stack")),
-    (
-        "recurses in schedule",
-        "schedule",
-        DEEP,
-        Faults(FaultKind::Stack, "stack"),
-    ),
-    ("recurses in save", "save", DEEP, KeepsState("stack")),
-    (
-        "recurses in restore",
-        "restore",
-        DEEP,
-        TakesNoState("stack"),
-    ),
-    (
-        "reallocs beyond its memory",
-        "realloc",
-        "(return (i32.const 0x7fff0000))",
-        Refused("trap"),
-    ),
-    (
-        "reallocs unaligned",
-        "realloc",
-        "(return (i32.const 70001))",
-        Refused("trap"),
-    ),
-    (
-        "grows a page a window",
-        "schedule",
-        "(drop (memory.grow (i32.const 1)))",
-        Serves,
-    ),
-    (
-        "grows by 3 GiB, in vain",
-        "schedule",
-        "(drop (memory.grow (i32.const 49152)))",
-        Serves,
-    ),
-    ("starts with 3 GiB", "pages", "49152", Refused("memory")),
-    (
-        "lists beyond its memory",
-        "data",
-        r#"(data (i32.const 2064) "\00\00\01\00\00\00\00\10")"#,
-        Faults(FaultKind::Trap, ""),
-    ),
-    (
-        "reasons beyond all bounds",
-        "data",
-        r#"(data (i32.const 2120) "\00\00\01\00\ff\ff\ff\ff")"#,
-        Faults(FaultKind::Trap, ""),
-    ),
-    (
-        "wakes in the past",
-        "data",
-        r#"(data (i32.const 2104) "\01\00\00\00\00\00\00\00\01")"#,
-        Serves,
-    ),
-    (
-        "wakes at the end of time",
-        "data",
-        r#"(data (i32.const 2104) "\01\00\00\00\00\00\00\00\ff\ff\ff\ff\ff\ff\ff\ff")"#,
-        Serves,
-    ),
-    (
-        "an option that is neither",
-        "data",
-        r#"(data (i32.const 2104) "\07")"#,
-        Faults(FaultKind::Trap, ""),
-    ),
-    (
-        "a result that is neither",
-        "data",
-        r#"(data (i32.const 2048) "\07")"#,
-        Faults(FaultKind::Trap, ""),
-    ),
-    (
-        "an error in no UTF-8",
-        "data",
-        r#"(data (i32.const 2048) "\01\00\00\00\00\00\00\00\00\0c\00\00\04") (data (i32.const 3072) "\ff\fe\fd\fc")"#,
-        Faults(FaultKind::Trap, ""),
-    ),
-    (
-        "a name in no UTF-8",
-        "data",
-        r#"(data (i32.const 96) "\ff\fe\fd")"#,
-        Refused(""),
-    ),
-];
-
-/// All placeholders of the template.
-const PLACES: [&str; 10] = [
-    "pages",
-    "data",
-    "start",
-    "realloc",
-    "describe",
-    "configure",
-    "schedule",
-    "save",
-    "restore",
-    "more",
-];
-
-fn hostile(part: &str, text: &str) -> Vec<u8> {
-    let mut wat = include_str!("hostile.wat").to_owned();
-    for place in PLACES {
-        let usual = if place == "pages" { "32" } else { "" };
-        let text = if place == part { text } else { usual };
-        wat = wat.replace(&format!("{{{place}}}"), text);
-    }
-    component_of(wat::parse_str(wat).unwrap(), "../../wit/0.1")
-}
 
 fn limits() -> Limits {
     Limits {

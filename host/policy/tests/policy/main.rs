@@ -7,6 +7,8 @@ mod artifacts;
 mod contracts;
 mod faults;
 mod hostile;
+#[path = "../../../../tests/common/hostile.rs"]
+mod hostile_parts;
 mod loading;
 mod recording;
 mod state;

@@ -191,20 +191,6 @@ pub(crate) fn made_up(wit: &str) -> Vec<u8> {
         .unwrap()
 }
 
-/// A component of the world `policy` of a contract's folder, around a module with its functions.
-pub(crate) fn component_of(mut module: Vec<u8>, contract: &str) -> Vec<u8> {
-    let mut resolve = Resolve::default();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(contract);
-    let (package, _) = resolve.push_dir(folder).unwrap();
-    let world = resolve.select_world(&[package], Some("policy")).unwrap();
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
-    ComponentEncoder::default()
-        .module(&module)
-        .unwrap()
-        .encode()
-        .unwrap()
-}
-
 /// The core module in such a component.
 pub(crate) fn made_up_module(wit: &str) -> Vec<u8> {
     let mut resolve = Resolve::default();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::accuracy::AccuracyTable;
 use super::error::ImportError;
-use super::rows::{ImportRow, ImportTable};
+use super::rows::{FILLED_MAX, ImportRow, ImportTable};
 use crate::check::LATENCY_MAX_US;
 use crate::error::ProfileFileError;
 use crate::json;
@@ -87,7 +87,10 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<LatencyList>) -> Result<(),
 fn name_of(file: &Path) -> Option<(&str, u32)> {
     let stem = file.file_name()?.to_str()?.strip_suffix("_profile.json")?;
     let (model, batch) = stem.rsplit_once("_bsize-")?;
-    let batch = batch.parse().ok().filter(|&batch| batch > 0)?;
+    let batch = batch
+        .parse()
+        .ok()
+        .filter(|batch| (1..=FILLED_MAX).contains(batch))?;
     Some((model, batch))
 }
 

@@ -59,6 +59,9 @@ impl GivenPercentiles {
     }
 }
 
+/// Largest batch of a layout whose gaps are filled: every size up to the largest becomes a row.
+pub(super) const FILLED_MAX: u32 = 4_096;
+
 // === impl ImportTable ===
 
 impl ImportTable {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::accuracy::shares;
 use super::error::ImportError;
-use super::rows::{GivenPercentiles, ImportRow, ImportTable};
+use super::rows::{FILLED_MAX, GivenPercentiles, ImportRow, ImportTable};
 use crate::check::LATENCY_MAX_US;
 use crate::error::ProfileFileError;
 use crate::json::parse;
@@ -59,8 +59,11 @@ pub(super) fn read(file: &Path) -> Result<ImportTable, ImportError> {
         for (batch, latency) in &model.latency_ms_by_batch {
             let field = format!("latency_ms_by_batch.{batch}");
             let size: u32 = match batch.parse() {
-                Ok(size) if size > 0 => size,
-                _ => return Err(fault(field, "is no batch size").into()),
+                Ok(size) if (1..=FILLED_MAX).contains(&size) => size,
+                _ => {
+                    let reason = format!("is no batch size, which is 1 to {FILLED_MAX}");
+                    return Err(fault(field, &reason).into());
+                }
             };
             let ms = [latency.p50, latency.p95, latency.p99];
             let most = LATENCY_MAX_US as f64 / 1e3;

@@ -247,7 +247,7 @@ fn files_that_cannot_be_imported_are_named_with_line_and_field() {
                 "t.json",
                 r#"{"models":[{"name":"a","accuracy":70,"latency_ms_by_batch":{"0":{"p95":1}}}]}"#,
             ),
-            "t.json: field `models[0].latency_ms_by_batch.0`: is no batch size",
+            "t.json: field `models[0].latency_ms_by_batch.0`: is no batch size, which is 1 to 4096",
         ),
         (
             refusal(

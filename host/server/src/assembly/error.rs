@@ -1,5 +1,7 @@
 //! The errors of an assembly.
 
+use std::path::PathBuf;
+
 use switchyard_executor::manifest::ManifestError;
 use switchyard_models::ModelError;
 use switchyard_profile::{MeasureError, ProfileError, ProfileFileError};
@@ -74,7 +76,18 @@ pub enum AssemblyError {
         /// The reason.
         reason: String,
     },
-    /// The configured profile cannot be used.
+    /// The profile that the configuration names cannot be used.
+    #[error(
+        "{error}; measure it again with `switchyard profile --out {}`, or leave out `file` in [profile]",
+        file.display()
+    )]
+    ChosenProfile {
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        error: ProfileError,
+    },
+    /// The profile cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// The measured profile cannot be saved.

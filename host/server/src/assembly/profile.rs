@@ -53,7 +53,7 @@ impl Measured {
         let percentile = config.profile.percentile.into();
         let machine = Machine::detect();
         let (path, file) = match &config.profile.file {
-            Some(path) => (path.clone(), Some(ProfileFile::load_for(path, &machine)?)),
+            Some(path) => (path.clone(), Some(chosen(path, &machine)?)),
             None => {
                 let path = config.profile.dir.join(machine.file_name());
                 let file = ProfileFile::load_for(&path, &machine).ok();
@@ -84,7 +84,7 @@ impl Measured {
         let percentile = config.profile.percentile.into();
         let machine = Machine::detect();
         if let Some(path) = &config.profile.file {
-            let file = ProfileFile::load_for(path, &machine)?;
+            let file = chosen(path, &machine)?;
             let path = path.clone();
             return Ok(Self {
                 file,
@@ -188,6 +188,14 @@ fn table(
         declared.to_mut().declare_power(&kind, power_w);
     }
     declared.to_core(names, percentile)
+}
+
+/// The profile that the configuration names.
+fn chosen(path: &Path, machine: &Machine) -> Result<ProfileFile, AssemblyError> {
+    ProfileFile::load_for(path, machine).map_err(|error| AssemblyError::ChosenProfile {
+        file: path.to_path_buf(),
+        error,
+    })
 }
 
 /// The saved profile, if it is of this machine; otherwise logs the reason.

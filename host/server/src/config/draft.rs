@@ -14,7 +14,13 @@ use super::written::{Origin, Written};
 use super::{Config, ConfigError, Overrides, check};
 
 /// Most fields that are replaced. No file has more mistakes that are worth reading.
-const REPLACED_MAX: usize = 500;
+const REPLACED_MAX: usize = 100;
+
+/// Most errors of the syntax that are kept: one mistake can lead to thousands.
+const SYNTAX_MAX: usize = 50;
+
+/// Most characters of a line that a message shows.
+const LINE_MAX: usize = 160;
 
 /// A configuration that was read, and its mistakes.
 #[derive(Debug)]
@@ -61,7 +67,7 @@ impl Draft {
         let (document, errors) = Document::parse(text);
         let mut broken = BTreeSet::new();
         let mut mistakes = Vec::new();
-        for error in errors {
+        for error in errors.into_iter().take(SYNTAX_MAX) {
             let at = error.span().map_or(text.len(), |span| span.start);
             let (line, column) = (line_of(text, at), column_of(text, at));
             broken.insert(line);
@@ -70,7 +76,7 @@ impl Draft {
                 line,
                 column,
                 reason: error.message().to_owned(),
-                text: text.lines().nth(line - 1).unwrap_or_default().to_owned(),
+                text: begin_of(text.lines().nth(line - 1).unwrap_or_default()),
             });
         }
         let drafting = Drafting {
@@ -141,6 +147,14 @@ impl Draft {
         ConfigError::all(self.mistakes())?;
         // Without a mistake nothing was left out.
         self.config.ok_or(ConfigError::Several(Vec::new()))
+    }
+}
+
+/// A line, or its begin.
+fn begin_of(line: &str) -> String {
+    match line.char_indices().nth(LINE_MAX) {
+        None => line.to_owned(),
+        Some((end, _)) => format!("{}...", &line[..end]),
     }
 }
 

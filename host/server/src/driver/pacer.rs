@@ -13,6 +13,8 @@ const FAULTED: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(super) struct Pacer {
     longest: Duration,
+    /// Since the start.
+    slowest: Duration,
 }
 
 // === impl Pacer ===
@@ -20,6 +22,12 @@ pub(super) struct Pacer {
 impl Pacer {
     pub(super) fn took(&mut self, turn: Duration) {
         self.longest = turn.max(self.longest - self.longest / 16);
+        self.slowest = self.slowest.max(turn);
+    }
+
+    /// The longest turn since the start.
+    pub(super) fn slowest(&self) -> Duration {
+        self.slowest
     }
 
     pub(super) fn faulted(&mut self) {
@@ -61,6 +69,7 @@ mod tests {
         );
         pacer.took(5 * MS);
         assert_eq!(turns_until_quick(&mut pacer), 50);
+        assert_eq!(pacer.slowest(), 5 * MS);
     }
 
     #[test]

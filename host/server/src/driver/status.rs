@@ -29,6 +29,9 @@ pub struct PoolStatus {
     pub faults: BTreeMap<String, u64>,
     /// The last fault, in words.
     pub last_fault: Option<String>,
+    /// The longest turn of the driver since the start, in microseconds: no request is decided meanwhile.
+    #[serde(default)]
+    pub slowest_turn_us: u64,
     /// No request is accepted any more.
     pub draining: bool,
     /// The state of each app's models, in the words of the repository index.

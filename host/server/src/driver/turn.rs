@@ -514,6 +514,7 @@ impl Driver {
                 .map(|(kind, count)| (kind.label().to_owned(), *count))
                 .collect(),
             last_fault: self.last_fault.clone(),
+            slowest_turn_us: self.pacer.slowest().as_micros() as u64,
             draining: self.draining,
             apps: self.app_status(),
             failed_variants: self.failed_variants(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use switchyard_core::time::Micros;
 
-use super::checks::{not_negative, positive, some_rate};
+use super::checks::{drawn, not_negative, positive, some_rate};
 use super::error::WorkloadError;
 use super::trace::Trace;
 
@@ -123,7 +123,7 @@ impl Arrivals {
             }
             Self::Erlang { rate, stages } => {
                 positive(name, "rate", *rate)?;
-                positive(name, "stages", f64::from(*stages))
+                drawn(name, "stages", *stages)
             }
             Self::Mmpp { rates, leave } => {
                 if rates.len() != leave.len() || rates.len() < 2 {
@@ -143,7 +143,7 @@ impl Arrivals {
                 some_rate(name, "rate", phases.iter().map(|phase| phase.rate))
             }
             Self::Window { count, length_us } => {
-                positive(name, "count", f64::from(*count))?;
+                drawn(name, "count", *count)?;
                 positive(name, "length_us", length_us.0 as f64)
             }
             Self::Burst {
@@ -151,7 +151,7 @@ impl Arrivals {
                 size,
                 every_us,
             } => {
-                positive(name, "size", f64::from(*size))?;
+                drawn(name, "size", *size)?;
                 positive(name, "every_us", every_us.0 as f64)?;
                 not_negative(name, "rate", *rate)
             }

@@ -111,7 +111,7 @@ fn wrong_specs_are_named() {
         ),
         (
             "window:0x100ms",
-            "workload: window.count: must be positive, not 0",
+            "workload: window.count: must be 1 to 1000000, not 0",
         ),
         (
             "phases:5x0s",

@@ -9,8 +9,8 @@ use std::path::Path;
 use prost::Message;
 
 use super::classic::{self, ZippedOutput};
-use super::library;
 use super::proto::{DimensionProto, ModelOutline, NodeOutline, ValueInfoProto};
+use super::{lengths, library};
 use crate::error::ModelError;
 use crate::networks::datatype::Datatype;
 use crate::weights::mapped_file::FileBytes;
@@ -140,6 +140,7 @@ impl GraphHeader {
         let no_onnx = |error: &dyn fmt::Display| {
             ModelError::weights(file, format!("not an ONNX file: {error}"))
         };
+        lengths::check(bytes).map_err(|error| no_onnx(&error))?;
         let model = ModelOutline::decode(bytes).map_err(|error| no_onnx(&error))?;
         let Some(mut graph) = model.graph else {
             return Err(ModelError::weights(
