@@ -14,11 +14,12 @@ use rustls::{ClientConfig, RootCertStore};
 use switchyard_server::admin::{Admin, AdminPools, serve};
 use switchyard_server::clock::Clock;
 use switchyard_server::config::TlsConfig;
+use switchyard_server::sockets::BoundPort;
 use switchyard_server::telemetry::Registry;
 use switchyard_server::tls::Tls;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 const ORDERS: &str = "token-of-anna-0001";
@@ -56,9 +57,9 @@ async fn open_port(certificate: &str, client_ca: Option<&str>) -> (TempDir, Sock
 }
 
 async fn serving(address: &str, admin: Admin) -> SocketAddr {
-    let listener = TcpListener::bind(address).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, admin));
+    let port = BoundPort::bind(&address.parse().unwrap()).unwrap();
+    let address = port.address().unwrap().tcp().unwrap();
+    tokio::spawn(serve(port, admin));
     address
 }
 
