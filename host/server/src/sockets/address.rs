@@ -124,16 +124,14 @@ impl WrongAddress {
     fn near(text: &str) -> Self {
         let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
         let at = |host: IpAddr, port| SocketAddr::new(host, port).to_string();
-        let example = match (host, port.parse::<u16>()) {
+        let example = match (text.parse(), host, port.parse()) {
+            // Before the ports: `::1` has none.
+            (Ok(bare), ..) => at(bare, 8000),
             _ if text == UNIX => format!("{UNIX}/run/switchyard/http.sock"),
             _ if text.starts_with(['/', '.']) => format!("{UNIX}{text}"),
-            ("" | "*", Ok(port)) => at(Ipv4Addr::UNSPECIFIED.into(), port),
-            (_, Ok(port)) => at(Ipv4Addr::LOCALHOST.into(), port),
-            _ => match (text.parse(), text.parse()) {
-                (Ok(host), _) => at(host, 8000),
-                (_, Ok(port)) => at(Ipv4Addr::LOCALHOST.into(), port),
-                _ => at(Ipv4Addr::LOCALHOST.into(), 8000),
-            },
+            (_, "" | "*", Ok(port)) => at(Ipv4Addr::UNSPECIFIED.into(), port),
+            (.., Ok(port)) => at(Ipv4Addr::LOCALHOST.into(), port),
+            _ => at(Ipv4Addr::LOCALHOST.into(), text.parse().unwrap_or(8000)),
         };
         Self { example }
     }

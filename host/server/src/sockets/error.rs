@@ -79,6 +79,10 @@ impl BindError {
                 io::ErrorKind::PermissionDenied if address.tcp().is_some() => {
                     format!("; choose a port from 1024 on with --{field}")
                 }
+                // The socket is another user's.
+                io::ErrorKind::PermissionDenied => {
+                    format!("; choose another path with --{field}")
+                }
                 _ => String::new(),
             },
         }

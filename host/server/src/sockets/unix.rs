@@ -23,7 +23,7 @@ const NEW: &str = ".new";
 /// macOS 104.
 const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - NEW.len();
 
-/// Whoever may write to the socket may connect: the server's user and its group.
+/// Programs that may write to the socket may connect: those of the server's user and group.
 const MODE: u32 = 0o660;
 
 /// Time between the making of `PATH.new` and its listening, in a server that starts at the same moment.
@@ -110,7 +110,6 @@ fn check_free(path: &Path) -> Result<(), BindError> {
         Err(error) => match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Ok(()),
             io::ErrorKind::WouldBlock => Err(BindError::Answered),
-            io::ErrorKind::PermissionDenied => Err(BindError::NotWritable),
             _ => Err(error.into()),
         },
     }
