@@ -30,6 +30,7 @@ mod replay;
 mod resident;
 mod running;
 mod serve;
+mod serving;
 pub(crate) mod shipped;
 mod signals;
 mod simulate;

@@ -2,7 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
+
+use switchyard_server::sockets::ListenAddress;
 
 /// Longest connect, and longest wait for an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -15,7 +18,7 @@ pub(crate) struct Answer {
 }
 
 /// The status of a GET; `None` if no server answers.
-pub(crate) fn status(address: SocketAddr, path: &str) -> Option<u16> {
+pub(crate) fn status(address: &ListenAddress, path: &str) -> Option<u16> {
     let answer = ask(address, &format!("GET {path}"), "", b"").ok()?;
     Some(answer.status)
 }
@@ -26,14 +29,23 @@ pub(crate) fn status(address: SocketAddr, path: &str) -> Option<u16> {
 /// # Errors
 /// No server answers, or one that is not of HTTP/1.1.
 pub(crate) fn ask(
-    address: SocketAddr,
+    address: &ListenAddress,
     request: &str,
     headers: &str,
     body: &[u8],
 ) -> io::Result<Answer> {
-    let stream = TcpStream::connect_timeout(&reachable(address), PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    exchange(stream, "localhost", request, headers, body)
+    match address {
+        ListenAddress::Tcp(address) => {
+            let stream = TcpStream::connect_timeout(&reachable(*address), PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            exchange(stream, "localhost", request, headers, body)
+        }
+        ListenAddress::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            exchange(stream, "localhost", request, headers, body)
+        }
+    }
 }
 
 /// The same over a stream, for this host.

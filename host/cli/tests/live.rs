@@ -58,4 +58,5 @@ mod live {
     mod text;
     #[cfg(feature = "traces")]
     mod traces;
+    mod unix_sockets;
 }

@@ -24,11 +24,10 @@ use axum::extract::{DefaultBodyLimit, Extension, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use switchyard_core::decision::Decision;
 use switchyard_core::ids::RequestId;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
@@ -46,6 +45,7 @@ use crate::driver::{Message, PoolHandle};
 use crate::policies::{PoliciesHandle, SwapOrder};
 use crate::reloads::ReloadLog;
 use crate::shadow::ShadowSlot;
+use crate::sockets::BoundPort;
 use crate::telemetry::Registry;
 use crate::tls::Tls;
 
@@ -231,23 +231,22 @@ async fn explained(pool: &AdminPool, found: Arc<Decision>, request: Option<Reque
     }
 }
 
-/// Serves the admin port until aborted. Beyond loopback every request needs a token.
-pub async fn serve(listener: TcpListener, admin: Admin) {
-    let address = listener.local_addr();
+/// Serves the admin port until aborted. Beyond this machine every request needs a token.
+pub async fn serve(port: BoundPort, admin: Admin) {
+    let is_local = port.address().is_ok_and(|address| address.is_local());
+    let listener = match port.listen() {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "the admin port accepts no connections"),
+    };
     let admin = Arc::new(Admin {
-        is_open: !address.is_ok_and(|address| address.ip().is_loopback()),
+        is_open: !is_local,
         ..admin
     });
-    let router = Router::new()
-        .route(PAGE[0], get(page))
-        .route(PAGE[1], get(page))
-        .route("/admin/v1/dashboard", get(numbers))
-        .route("/metrics", get(metrics))
-        .route("/admin/v1/status", get(status))
-        .route("/admin/v1/windows/{id}", get(window))
-        .route("/admin/v1/pools/{pool}/windows/{id}", get(pool_window))
-        .route("/admin/v1/pools/{pool}/requests/{id}", get(pool_request))
-        .route("/admin/v1/pools/{pool}/policy/{verb}", post(order))
+    let router = routes()
+        .into_iter()
+        .fold(Router::new(), |router, (_, path, handler)| {
+            router.route(path, handler)
+        })
         .layer(DefaultBodyLimit::max(ORDER_BYTES_MAX))
         .layer(middleware::from_fn_with_state(
             Arc::clone(&admin),
@@ -260,6 +259,34 @@ pub async fn serve(listener: TcpListener, admin: Admin) {
         limits: ConnectionLimits::default(),
     };
     connections::serve(port, router).await;
+}
+
+/// Method, path and handler of each endpoint.
+fn routes() -> [(&'static str, &'static str, MethodRouter<Arc<Admin>>); 9] {
+    [
+        ("GET", PAGE[0], get(page)),
+        ("GET", PAGE[1], get(page)),
+        ("GET", "/admin/v1/dashboard", get(numbers)),
+        ("GET", "/metrics", get(metrics)),
+        ("GET", "/admin/v1/status", get(status)),
+        ("GET", "/admin/v1/windows/{id}", get(window)),
+        (
+            "GET",
+            "/admin/v1/pools/{pool}/windows/{id}",
+            get(pool_window),
+        ),
+        (
+            "GET",
+            "/admin/v1/pools/{pool}/requests/{id}",
+            get(pool_request),
+        ),
+        ("POST", "/admin/v1/pools/{pool}/policy/{verb}", post(order)),
+    ]
+}
+
+/// Method and path of each endpoint, as the API description lists them.
+pub fn endpoints() -> impl Iterator<Item = (&'static str, &'static str)> {
+    routes().into_iter().map(|(method, path, _)| (method, path))
 }
 
 /// Refuses requests that a web page sends, and beyond loopback those without an operator's token.

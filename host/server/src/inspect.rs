@@ -2,10 +2,12 @@
 //! or written: `switchyard serve --check`.
 //!
 //! - `findings`: the mistakes as they are found
+//! - `addresses`: the ports
 //! - `files`: files and folders that the configuration names
 //! - `pools`: zoo, hardware, profile and policies of each pool
 //! - `summary`: the server that the configuration makes
 
+mod addresses;
 mod files;
 mod findings;
 mod pools;
@@ -34,11 +36,12 @@ pub fn inspect(draft: &Draft) -> Inspection {
         };
     };
     let mut findings = Findings::new(draft, config);
+    let notes = addresses::inspect(&mut findings);
     files::inspect(&mut findings);
     let pools = pools::inspect(&mut findings);
     mistakes.extend(findings.mistakes);
     let summary = mistakes
         .is_empty()
-        .then(|| summary::summary(config, &pools));
+        .then(|| summary::summary(config, &pools, &notes));
     Inspection { mistakes, summary }
 }

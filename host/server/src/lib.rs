@@ -12,6 +12,7 @@
 //!   not applied; [`judge`]: the worth of two plans; [`reasons`]: the reasons that policies give
 //! - [`telemetry`]: logs and metrics; [`admin`]: the port that shows them; [`readiness`]: the models
 //!   and policies that the server waits for
+//! - [`sockets`]: the addresses of the ports, of TCP or a path
 //! - [`tls`]: certificates and handshakes of the ports
 //! - [`traces`]: traces of single requests, for a collector of OpenTelemetry
 //! - [`mod@inspect`]: every mistake of a configuration, without a start
@@ -41,6 +42,7 @@ pub mod reloads;
 pub mod server;
 pub mod shadow;
 pub mod shutdown;
+pub mod sockets;
 pub mod telemetry;
 pub mod tls;
 pub mod traces;

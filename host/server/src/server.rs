@@ -187,6 +187,8 @@ impl Server {
             .map_or(0, |drained| drained.cut_connections);
         tracing::info!(cut_connections, empty, "drained");
         admin.abort();
+        // Its socket is removed once the task has ended. An error: it was aborted.
+        let _ = admin.await;
         if let Some(flush) = flush {
             flush.abort();
         }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -11,14 +12,16 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use switchyard_server::admin::{Admin, AdminPools, serve};
+use serde_json::{Value, json};
+use switchyard_server::admin::{Admin, AdminPools, endpoints, serve};
 use switchyard_server::clock::Clock;
 use switchyard_server::config::TlsConfig;
+use switchyard_server::sockets::BoundPort;
 use switchyard_server::telemetry::Registry;
 use switchyard_server::tls::Tls;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 const ORDERS: &str = "token-of-anna-0001";
@@ -56,9 +59,9 @@ async fn open_port(certificate: &str, client_ca: Option<&str>) -> (TempDir, Sock
 }
 
 async fn serving(address: &str, admin: Admin) -> SocketAddr {
-    let listener = TcpListener::bind(address).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, admin));
+    let port = BoundPort::bind(&address.parse().unwrap()).unwrap();
+    let address = port.address().unwrap().tcp().unwrap();
+    tokio::spawn(serve(port, admin));
     address
 }
 
@@ -276,4 +279,79 @@ async fn beyond_loopback_the_page_is_shown_and_its_numbers_need_a_token() {
     let shown = secure(&client, address, numbers, &bearer(READS)).await;
     let shown = shown.unwrap();
     assert!(shown.starts_with("HTTP/1.1 200 "), "{shown}");
+}
+
+/// The API description, and method, path and path item of its operations on this port.
+fn described() -> (Value, Vec<(String, String)>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.yaml");
+    let document: Value = serde_norway::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let item = item.as_object().unwrap();
+        let methods = item
+            .keys()
+            .filter(|key| ["get", "post"].contains(&key.as_str()));
+        if item.contains_key("servers") {
+            operations.extend(methods.map(|method| (method.to_uppercase(), path.clone())));
+        }
+    }
+    (document, operations)
+}
+
+#[test]
+fn the_description_has_exactly_the_routed_endpoints() {
+    let described: BTreeSet<_> = described().1.into_iter().collect();
+    let routed = endpoints().map(|(method, path)| (method.to_owned(), path.to_owned()));
+    assert_eq!(described, routed.collect());
+}
+
+/// Each operation, with and without a token, for another host and from another origin.
+#[tokio::test]
+async fn tokens_hosts_and_origins_act_as_described() {
+    let (document, operations) = described();
+    let local = port().await;
+    let (_folder, open) = open_port("server", None).await;
+    let client = client("ca.pem", None);
+    for (method, path) in operations {
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        let real = path.replace("{pool}", "main").replace("{id}", "1");
+        let request = format!("{method} {}", real.replace("{verb}", "rollback"));
+        let is_order = method == "POST";
+        // An empty object, and the end of the line that follows the headers.
+        let body = "Content-Type: application/json\r\nContent-Length: 4\r\n\r\n{}";
+        let body = if is_order { body } else { "" };
+        let described = |text: &str| {
+            let status = text["HTTP/1.1 ".len()..][..3].to_owned();
+            let answer = &operation["responses"][&status];
+            assert!(!answer.is_null(), "{request}: {text}");
+            status
+        };
+        let ask = async |headers: &str| {
+            let headers = format!("{headers}{body}");
+            let text = secure(&client, open, &request, &headers).await.unwrap();
+            described(&text)
+        };
+        let (needs, reads) = (
+            json!([{"operatorToken": []}]),
+            json!([{}, {"operatorToken": []}]),
+        );
+        let security = &operation["security"];
+        let without = ask("Host: localhost\r\n").await;
+        assert_eq!(without == "401", *security != json!([{}]), "{request}");
+        let reader = ask(&bearer(READS)).await;
+        assert_eq!(reader == "403", *security == needs, "{request}");
+        assert_eq!(is_order, *security == needs, "{request}");
+        assert_ne!(ask(&bearer(ORDERS)).await, "403", "{request}");
+        assert_eq!(
+            ask(&bearer(READS).replace("localhost", "a.example")).await,
+            "421"
+        );
+        let page = format!("{}Origin: https://a.example\r\n", bearer(ORDERS));
+        assert_eq!(ask(&page).await, "403", "{request}");
+        // On loopback only orders need a token.
+        if *security == reads {
+            let text = answer(local, &real, "Host: localhost\r\n").await;
+            assert!(["200", "404"].contains(&&*described(&text)), "{text}");
+        }
+    }
 }

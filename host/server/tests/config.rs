@@ -75,7 +75,7 @@ fn unknown_fields_are_refused_with_a_suggestion() {
 fn missing_fields_and_wrong_types_are_named() {
     assert_snapshot!(said("policy = \"fcfs\"", ""), @"switchyard.toml:17: pool[0]: missing field `policy`");
     assert_snapshot!(said("name = \"cpu-b\"", "name = \"cpu-b\"\nthreads = \"two\""), @r#"switchyard.toml:16: worker[1].threads: "two", must be an integer, at least 0"#);
-    assert_snapshot!(said("127.0.0.1:8000", "localhost"), @r#"switchyard.toml:3: server.http: "localhost": invalid socket address syntax: an address is such as "127.0.0.1:8000""#);
+    assert_snapshot!(said("127.0.0.1:8000", "localhost"), @r#"switchyard.toml:3: server.http: "localhost", must be ADDRESS:PORT or unix:PATH, such as "127.0.0.1:8000""#);
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nlate = \"dorp\""), @"switchyard.toml:10: app[1].late: unknown variant `dorp`, expected one of `serve`, `drop`, `last`, `shed`; did you mean `drop`?");
     assert_snapshot!(said("name = \"heart\"", "name = \"heart\"\npenalty = \"cubic\""), @"switchyard.toml:7: app[0].penalty: unknown variant `cubic`, expected one of `step`, `linear`, `sigmoid`");
     assert_snapshot!(said("name = \"main\"", "name = main"), @"switchyard.toml:18:8: not TOML: string values must be quoted, expected literal string: `name = main`");
@@ -86,6 +86,7 @@ fn what_no_type_forbids_is_checked() {
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nthreads = 0"), @"switchyard.toml:13: worker[0].threads: 0, must be 1 to 1024");
     assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\""), @"switchyard.toml:3: server.admin: 0.0.0.0:8002, must be a loopback address, unless `admin_tls` and `operators` are set");
     assert_snapshot!(said("[server]", "[server]\nadmin = \"0.0.0.0:8002\"\noperators = \"operators\""), @"switchyard.toml:3: server.admin: 0.0.0.0:8002, must be a loopback address, unless `admin_tls` and `operators` are set");
+    assert_snapshot!(said("[server]", "[server]\nadmin = \"unix:a\"\nadmin_tls = { certificate = \"a.pem\", key = \"a.key\" }"), @"switchyard.toml:4: server.admin_tls: must be absent: `admin` is a Unix socket");
     assert_snapshot!(said("[server]", "[server]\nadmin_hosts = [\"https://a.example\"]"), @"switchyard.toml:3: server.admin_hosts[0]: `https://a.example`, must be a name without scheme and port");
     assert_snapshot!(said("[server]", "[server]\nadmin_tls = { certificate = \"a.pem\" }"), @"switchyard.toml:3: server.admin_tls: missing field `key`");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"here:1\" }"), @"switchyard.toml:13: worker[0].remote.url: `here:1`, must be `grpc://HOST:PORT` with a port from 1 to 65535, such as grpc://10.0.0.2:8001");
@@ -145,7 +146,7 @@ fn mistakes_of_every_kind_are_reported_at_once() {
     assert_snapshot!(said_about(&text), @r#"
     switchyard.toml:3: server.htpp: unknown field `htpp`, expected one of `http`, `grpc`, `tls`, `admin`, `admin_tls`, `admin_hosts`, `operators`, `threads`, `body_max_mb`, `header_max_kb`, `header_timeout_ms`, `head_timeout_ms`, `body_timeout_ms`, `rate_min`, `write_timeout_ms`, `request_memory_mb`, `connections_max`, `connections_per_client_max`, `model_control`, `load_timeout_ms`, `timeout_max_ms`, `rows_max`, `inbox_max`, `drain_delay_ms`, `drain_timeout_ms`, `traces`, `onnxruntime`; did you mean `http`?
     switchyard.toml:4: server.threads: 5000, must be 0 to 1024
-    switchyard.toml:5: server.admin: "here": invalid socket address syntax: an address is such as "127.0.0.1:8000"
+    switchyard.toml:5: server.admin: "here", must be ADDRESS:PORT or unix:PATH, such as "127.0.0.1:8000"
     switchyard.toml:12: app[1].name: 5, must be a string
     switchyard.toml:13: app[1].late: unknown variant `dorp`, expected one of `serve`, `drop`, `last`, `shed`; did you mean `drop`?
     switchyard.toml:17: worker[0].cores[0]: "x", must be an integer, at least 0
@@ -192,7 +193,7 @@ fn variables_override_fields_and_unknown_ones_are_refused() {
         ("SWITCHYARD_SERVICE_HOST", "10.0.0.1"),
     ]);
     let config = config.unwrap();
-    assert_eq!(config.server.http.port(), 9000);
+    assert_eq!(config.server.http.tcp().unwrap().port(), 9000);
     assert!(config.server.model_control);
     let pool = &config.pools[0];
     assert_eq!(

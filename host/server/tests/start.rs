@@ -8,9 +8,10 @@ use std::path::Path;
 use switchyard_server::assembly::PoolPlan;
 use switchyard_server::config::{Config, ServerConfig};
 use switchyard_server::server::Listeners;
+use switchyard_server::sockets::ListenAddress;
 
-#[tokio::test]
-async fn an_address_that_cannot_be_listened_on_is_named_with_the_way_out() {
+#[test]
+fn an_address_that_cannot_be_listened_on_is_named_with_the_way_out() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap();
     // 192.0.2.0/24 is for documentation: no machine has such an address.
@@ -28,10 +29,10 @@ async fn an_address_that_cannot_be_listened_on_is_named_with_the_way_out() {
     ] {
         let config = ServerConfig {
             http: "127.0.0.1:0".parse().unwrap(),
-            admin: address,
+            admin: ListenAddress::Tcp(address),
             ..ServerConfig::default()
         };
-        let said = Listeners::bind(&config).await.err().unwrap().to_string();
+        let said = Listeners::bind(&config).err().unwrap().to_string();
         let start = format!("server.admin: {address}: {reason}");
         assert!(
             said.starts_with(&start) && said.ends_with(way_out),
@@ -41,10 +42,10 @@ async fn an_address_that_cannot_be_listened_on_is_named_with_the_way_out() {
     }
     let config = ServerConfig {
         http: "127.0.0.1:0".parse().unwrap(),
-        grpc: Some(taken),
+        grpc: Some(taken.into()),
         ..ServerConfig::default()
     };
-    let said = Listeners::bind(&config).await.err().unwrap().to_string();
+    let said = Listeners::bind(&config).err().unwrap().to_string();
     let start = format!("server.grpc: {taken}: Address already in use");
     assert!(
         said.starts_with(&start) && said.ends_with("choose another port with --grpc"),

@@ -152,11 +152,11 @@ pub(super) fn run(args: &AddArgs) -> Result<(), Failure> {
     described.notes.iter().for_each(print::note);
     print::line(args.report(&app, &described.variant, measured.as_ref()))?;
     let path = format!("/v2/models/{app}/versions/{variant}/ready");
-    match running::until(changed.config().server.http, &path, 200) {
+    match running::until(&changed.config().server.http, &path, 200) {
         Taken::Yes(after) => {
             print::line(format!("the running server serves it, {after:.1?} later"))
         }
-        Taken::No(address) => Err(Failure::check(running::not_taken(address))),
+        Taken::No(address) => Err(Failure::check(running::not_taken(&address))),
         Taken::NoServer => {
             let config = args.config.display();
             print::line(format!("serve it: switchyard serve --config {config}"))

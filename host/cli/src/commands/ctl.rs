@@ -32,7 +32,7 @@ Orders need a token: `operators` in [server] names a file with a line `NAME TOKE
 An order holds for the version that `ctl` has seen: if another one serves by then, it is refused. The
 version serves after a restart too, since the files of the pool's policy become its files.")]
 pub(super) struct CtlArgs {
-    /// Address of the server's admin port: ADDRESS:PORT, or https://HOST:PORT
+    /// Address of the server's admin port: ADDRESS:PORT, unix:PATH, or https://HOST:PORT
     #[arg(
         long,
         alias = "server",

@@ -66,10 +66,10 @@ pub(super) fn run(args: &RemoveArgs) -> Result<(), Failure> {
         Some(variant) => format!("/v2/models/{app}/versions/{variant}"),
     };
     let name = &args.name;
-    match running::until(changed.config().server.http, &path, 404) {
+    match running::until(&changed.config().server.http, &path, 404) {
         Taken::Yes(_) => print::line(format!("removed {name}: the running server has let it go"))?,
         Taken::NoServer => print::line(format!("removed {name}"))?,
-        Taken::No(address) => return Err(Failure::check(running::not_taken(address))),
+        Taken::No(address) => return Err(Failure::check(running::not_taken(&address))),
     }
     if args.delete {
         fs::remove_dir_all(&folder)

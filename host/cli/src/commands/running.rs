@@ -1,7 +1,8 @@
 //! The server that runs with a configuration, if one does.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+
+use switchyard_server::sockets::ListenAddress;
 
 use crate::probe;
 
@@ -16,13 +17,13 @@ pub(super) enum Taken {
     /// After this time.
     Yes(Duration),
     /// A server answers at this address, and goes on as before.
-    No(SocketAddr),
+    No(ListenAddress),
     /// No server answers.
     NoServer,
 }
 
 /// Waits until a GET of this path has this status.
-pub(super) fn until(address: SocketAddr, path: &str, wanted: u16) -> Taken {
+pub(super) fn until(address: &ListenAddress, path: &str, wanted: u16) -> Taken {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         match probe::status(address, path) {
@@ -31,11 +32,11 @@ pub(super) fn until(address: SocketAddr, path: &str, wanted: u16) -> Taken {
             Some(_) => std::thread::sleep(ASK_EVERY),
         }
     }
-    Taken::No(address)
+    Taken::No(address.clone())
 }
 
 /// The reason for the operator.
-pub(super) fn not_taken(address: SocketAddr) -> String {
+pub(super) fn not_taken(address: &ListenAddress) -> String {
     format!(
         "the server at {address} has not taken the change in after {} s: its log says why, unless \
          it runs with another configuration",

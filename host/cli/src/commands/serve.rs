@@ -1,6 +1,5 @@
 //! `switchyard serve`: run the server until a signal stops it.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,13 +7,14 @@ use switchyard_executor::candle_threads::{candle_misfit, configure_candle};
 
 use super::bundle::Use;
 use super::failure::Failure;
-use super::notify::notify;
 use super::print;
+use super::serving;
 use super::shipped::{self, draft_of};
 use switchyard_server::config::{Config, ConfigError, Draft};
 use switchyard_server::inspect::{Inspection, inspect};
 use switchyard_server::server::{ConfigSource, Listeners, Server, StartError};
 use switchyard_server::shutdown::{self, Cancel};
+use switchyard_server::sockets::ListenAddress;
 use switchyard_server::telemetry::{LogFormat, init_log, init_server_log};
 
 /// Run the server
@@ -45,15 +45,15 @@ pub(super) struct ServeArgs {
     /// Folder of models; overrides every app's zoo
     #[arg(long, value_name = "DIR")]
     zoo: Option<PathBuf>,
-    /// Address of the inference port; overrides server.http; port 0: a free port
+    /// Address of the inference port, or unix:PATH; overrides server.http; port 0: a free port
     #[arg(long, value_name = "ADDR")]
-    http: Option<SocketAddr>,
-    /// Address of the gRPC port; overrides server.grpc
+    http: Option<ListenAddress>,
+    /// Address of the gRPC port, or unix:PATH; overrides server.grpc
     #[arg(long, value_name = "ADDR")]
-    grpc: Option<SocketAddr>,
-    /// Address of the admin port; overrides server.admin
+    grpc: Option<ListenAddress>,
+    /// Address of the admin port, or unix:PATH; overrides server.admin
     #[arg(long, value_name = "ADDR")]
-    admin: Option<SocketAddr>,
+    admin: Option<ListenAddress>,
 }
 
 // === impl ServeArgs ===
@@ -76,16 +76,16 @@ impl ServeArgs {
                 by(&format!("app[{i}].zoo"), "--zoo");
             }
         }
-        if let Some(http) = self.http {
-            config.server.http = http;
+        if let Some(http) = &self.http {
+            config.server.http.clone_from(http);
             by("server.http", "--http");
         }
-        if let Some(grpc) = self.grpc {
-            config.server.grpc = Some(grpc);
+        if let Some(grpc) = &self.grpc {
+            config.server.grpc = Some(grpc.clone());
             by("server.grpc", "--grpc");
         }
-        if let Some(admin) = self.admin {
-            config.server.admin = admin;
+        if let Some(admin) = &self.admin {
+            config.server.admin.clone_from(admin);
             by("server.admin", "--admin");
         }
     }
@@ -120,15 +120,8 @@ pub(super) fn run(args: &ServeArgs, log: LogFormat, filter: &str) -> Result<(), 
     if let Some(misfit) = candle_misfit(threads.unwrap_or(1)) {
         tracing::warn!("{misfit}");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(config.server.threads())
-        .enable_all()
-        .build()
-        .map_err(Failure::input)?;
-    let served = runtime.block_on(serve(config, args.clone().source(file)));
-    // A task that blocks, such as a read of a file that hangs, does not hold up the end.
-    runtime.shutdown_background();
-    served
+    let threads = config.server.threads();
+    serving::run(threads, serve(config, args.clone().source(file)))
 }
 
 /// Prints the findings.
@@ -152,9 +145,7 @@ fn check(args: &ServeArgs, file: Option<&Path>) -> Result<(), Failure> {
 async fn serve(config: Config, source: ConfigSource) -> Result<(), Failure> {
     let mut signalled = Box::pin(shutdown::signalled().map_err(Failure::input)?);
     // Before the start, which may measure for a while, so that a taken port is reported at once.
-    let listeners = Listeners::bind(&config.server)
-        .await
-        .map_err(Failure::input)?;
+    let listeners = Listeners::bind(&config.server).map_err(Failure::input)?;
     let cancel = Cancel::default();
     let drain_timeout = config.server.drain_timeout();
     let starting = tokio::task::spawn_blocking({
@@ -190,16 +181,5 @@ async fn serve(config: Config, source: ConfigSource) -> Result<(), Failure> {
         Some(grpc) => tracing::info!(%http, %grpc, %admin, "listening"),
         None => tracing::info!(%http, %admin, "listening"),
     }
-    notify("READY=1");
-    let shutdown = async {
-        let signal = signalled.await;
-        notify("STOPPING=1");
-        tracing::info!(signal, "draining");
-    };
-    server
-        .serve(listeners, shutdown)
-        .await
-        .map_err(Failure::check)?;
-    tracing::info!("stopped");
-    Ok(())
+    serving::ended(server.serve(listeners, serving::stopping(signalled))).await
 }

@@ -1,6 +1,5 @@
 //! `switchyard worker`: runs batches for a scheduler on another machine.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,11 +7,12 @@ use switchyard_executor::candle_threads::configure_candle;
 use switchyard_server::config::{Config, Draft};
 use switchyard_server::server::{WorkerListeners, WorkerServer};
 use switchyard_server::shutdown;
+use switchyard_server::sockets::ListenAddress;
 use switchyard_server::telemetry::{LogFormat, init_server_log};
 
 use super::bundle::Use;
 use super::failure::Failure;
-use super::notify::notify;
+use super::serving;
 use super::shipped::{self, draft_of};
 
 /// Run batches for a scheduler on another machine
@@ -32,12 +32,12 @@ pub(super) struct WorkerArgs {
     /// Folder of models; overrides every app's zoo
     #[arg(long, value_name = "DIR")]
     zoo: Option<PathBuf>,
-    /// Address for batches; port 0: a free port
+    /// Address for batches, or unix:PATH; port 0: a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8001")]
-    grpc: SocketAddr,
-    /// Address for probes of readiness; port 0: a free port
+    grpc: ListenAddress,
+    /// Address for probes of readiness, or unix:PATH; port 0: a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
-    http: SocketAddr,
+    http: ListenAddress,
 }
 
 /// Serves until a signal.
@@ -54,37 +54,19 @@ pub(super) fn run(args: &WorkerArgs, log: LogFormat, filter: &str) -> Result<(),
     configure_candle(worker.map_or(1, |worker| worker.threads));
     // After the environment is set: it has a thread.
     let _log = init_server_log(log, filter).map_err(Failure::input)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(config.server.threads())
-        .enable_all()
-        .build()
-        .map_err(Failure::input)?;
-    let served = runtime.block_on(serve(config, args));
-    runtime.shutdown_background();
-    served
+    serving::run(config.server.threads(), serve(config, args))
 }
 
 async fn serve(config: Config, args: &WorkerArgs) -> Result<(), Failure> {
     let signalled = shutdown::signalled().map_err(Failure::input)?;
-    let listeners = WorkerListeners::bind(args.grpc, args.http).await;
+    let listeners = WorkerListeners::bind(&args.grpc, &args.http);
     let listeners = listeners.map_err(Failure::input)?;
     let name = args.name.clone();
     let started = tokio::task::spawn_blocking(move || WorkerServer::start(&config, &name)).await;
     let server = started.map_err(Failure::check)?.map_err(Failure::input)?;
-    let (grpc, http) = (listeners.grpc, listeners.http);
+    let (grpc, http) = (&listeners.grpc, &listeners.http);
     tracing::info!(%grpc, %http, worker = args.name, "listening");
-    notify("READY=1");
-    let shutdown = async {
-        let signal = signalled.await;
-        notify("STOPPING=1");
-        tracing::info!(signal, "draining");
-    };
-    server
-        .serve(listeners, shutdown)
-        .await
-        .map_err(Failure::check)?;
-    tracing::info!("stopped");
-    Ok(())
+    serving::ended(server.serve(listeners, serving::stopping(signalled))).await
 }
 
 // === impl WorkerArgs ===

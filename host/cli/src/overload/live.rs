@@ -195,7 +195,7 @@ fn slowest_health(address: SocketAddr, length: Duration) -> Option<Duration> {
 /// The time of one liveness check on a connection of its own; none if it failed.
 fn health(address: SocketAddr) -> Option<Duration> {
     let began = Instant::now();
-    let status = probe::status(address, "/v2/health/live")?;
+    let status = probe::status(&address.into(), "/v2/health/live")?;
     (status == 200).then(|| began.elapsed())
 }
 

@@ -99,10 +99,10 @@ fn wrong_settings_of_a_policy_are_named() {
 #[test]
 fn without_a_mistake_a_summary_is_printed_and_nothing_is_written() {
     let folder = folder(GOOD);
-    let variables = [("SWITCHYARD_SERVER__ADMIN", "127.0.0.1:9")];
+    let variables = [("SWITCHYARD_SERVER__ADMIN", "127.0.0.1:48109")];
     let ran = serve(
         folder.path(),
-        &["--check", "--http", "127.0.0.1:8"],
+        &["--check", "--http", "127.0.0.1:48108"],
         &variables,
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -147,6 +147,59 @@ fn an_option_or_a_variable_at_fault_is_named() {
     ] {
         assert!(ran.stderr.contains(mistake), "{}", ran.stderr);
     }
+}
+
+/// 192.0.2.0/24 is for documentation: no machine has such an address.
+#[test]
+fn every_address_that_cannot_be_listened_on_is_named_in_one_run() {
+    let text = GOOD.replace(
+        "http = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"",
+        "http = \"192.0.2.1:8000\"\ngrpc = \"unix:nowhere/grpc.sock\"\nadmin = \"localhost:8002\"",
+    );
+    let folder = folder(&text);
+    let ran = serve(folder.path(), &["--check"], &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    assert_eq!(
+        ran.stderr,
+        "error: 3 mistakes\n\
+         switchyard.toml:4: server.admin: \"localhost:8002\", must be ADDRESS:PORT or unix:PATH, such as \
+         \"127.0.0.1:8002\"\n\
+         switchyard.toml:2: server.http: 192.0.2.1:8000: Cannot assign requested address (os error 99); choose \
+         an address of this machine with --http, such as 127.0.0.1:0\n\
+         switchyard.toml:3: server.grpc: unix:nowhere/grpc.sock: its folder is missing; `mkdir -p nowhere` \
+         makes it\n"
+    );
+}
+
+#[test]
+fn two_ports_of_one_address_are_named() {
+    let text = GOOD.replace(
+        "http = \"127.0.0.1:0\"",
+        "http = \"0.0.0.0:48110\"\ngrpc = \"unix:a.sock\"",
+    );
+    let folder = folder(&text.replace("127.0.0.1:0", "127.0.0.1:48110"));
+    let ran = serve(folder.path(), &["--check"], &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+    assert_eq!(
+        ran.stderr,
+        "error: 1 mistake\nswitchyard.toml:4: server.admin: 127.0.0.1:48110, must be another port than \
+         server.http\n"
+    );
+    let ran = serve(folder.path(), &["--check", "--admin", "unix:a.sock"], &[]);
+    let said = "--admin: server.admin: unix:a.sock, must be another path than server.grpc\n";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+/// The configuration of a running server is checked before a reload.
+#[test]
+fn an_address_in_use_is_a_note() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = folder(GOOD);
+    let ran = serve(folder.path(), &["--check", "--http", &address], &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let note = format!("note      server.http: {address}: Address already in use");
+    assert!(ran.stdout.contains(&note), "{}", ran.stdout);
 }
 
 #[test]

@@ -188,6 +188,11 @@ impl Process {
         process
     }
 
+    /// Its folder, once it has ended.
+    pub(crate) fn into_folder(mut self) -> TempDir {
+        std::mem::replace(&mut self.folder, TempDir::new().unwrap())
+    }
+
     /// The policy that is followed.
     pub(crate) fn policy(&self) -> PathBuf {
         self.folder.path().join("active.wasm")

@@ -231,11 +231,11 @@ measure_s = 1
         logs::capture();
         let policy = self.furnish(folder.path());
         let pool = self.pool;
-        let listeners = Listeners::bind(&config.server).await.unwrap();
+        let listeners = Listeners::bind(&config.server).unwrap();
         let starting = tokio::task::spawn_blocking(move || Server::start(config));
         let server = starting.await.unwrap().unwrap();
-        let http = listeners.http_addr().unwrap();
-        let admin = listeners.admin_addr().unwrap();
+        let http = listeners.http_addr().unwrap().tcp().unwrap();
+        let admin = listeners.admin_addr().unwrap().tcp().unwrap();
         let policies = server.policies().pop().unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve(listeners, async {

@@ -64,16 +64,16 @@ impl ZooServer {
         let text = config(zoo.path(), apps);
         std::fs::write(&file, &text).unwrap();
         let config = Config::read(&file).unwrap();
-        let listeners = Listeners::bind(&config.server).await.unwrap();
-        let http = listeners.http_addr().unwrap();
-        let admin = listeners.admin_addr().unwrap();
+        let listeners = Listeners::bind(&config.server).unwrap();
+        let http = listeners.http_addr().unwrap().tcp().unwrap();
+        let admin = listeners.admin_addr().unwrap().tcp().unwrap();
         // For commands that read it; the server keeps its free ports, as with --http and --admin.
         let found = format!("http = \"{http}\"");
         std::fs::write(&file, text.replace("http = \"127.0.0.1:0\"", &found)).unwrap();
         let ports = config.server.clone();
         let read = move || {
             let mut config = Config::read(&file)?;
-            (config.server.http, config.server.admin) = (ports.http, ports.admin);
+            (config.server.http, config.server.admin) = (ports.http.clone(), ports.admin.clone());
             Ok(config)
         };
         let file = zoo.path().join(CONFIG);

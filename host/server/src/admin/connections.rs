@@ -14,12 +14,13 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::sender::ReachedAt;
+use crate::sockets::PortListener;
 use crate::tls::{HANDSHAKE, LOOK_EVERY, Tls, refuse_plain};
 
 /// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
@@ -50,7 +51,7 @@ impl Default for ConnectionLimits {
 
 /// The port and its limits.
 pub(super) struct AdminListener {
-    pub(super) listener: TcpListener,
+    pub(super) listener: PortListener,
     pub(super) tls: Option<Arc<Tls>>,
     pub(super) limits: ConnectionLimits,
 }
@@ -88,7 +89,7 @@ pub(super) async fn serve(port: AdminListener, router: Router) {
     }
 }
 
-async fn accept(listener: TcpListener, answering: Arc<Answering>, limits: ConnectionLimits) {
+async fn accept(listener: PortListener, answering: Arc<Answering>, limits: ConnectionLimits) {
     let permits = Arc::new(Semaphore::new(limits.connections_max));
     let mut tasks = JoinSet::new();
     loop {
@@ -151,7 +152,7 @@ impl Answering {
     }
 }
 
-async fn accepted(listener: &TcpListener) -> TcpStream {
+async fn accepted(listener: &PortListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
@@ -173,13 +174,15 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::sockets::BoundPort;
 
     /// More than the socket buffers of both ends hold.
     const LARGE: usize = 64 << 20;
 
     async fn port(limits: ConnectionLimits) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let port = BoundPort::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = port.address().unwrap().tcp().unwrap();
+        let listener = port.listen().unwrap();
         let router = Router::new()
             .route("/small", get(|| async { "small" }))
             .route("/large", get(|| async { vec![b'x'; LARGE] }));

@@ -3,6 +3,9 @@
 //! A page may point a name of its own at 127.0.0.1 (DNS rebinding): then the browser takes this port
 //! for the page's server, and the page reads the answers. The `Host` of such a request is the page's
 //! name. A page of another port has its own address in `Origin`.
+//!
+//! No page reaches a Unix socket, but `ssh -L` forwards a port of another machine to it, which pages reach.
+//! Its clients ask for `localhost` too.
 
 use std::net::IpAddr;
 use std::str::FromStr;

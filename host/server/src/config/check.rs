@@ -73,7 +73,20 @@ impl Check<'_> {
 
     fn server(&mut self) {
         let server = &self.config.server;
-        let is_open = !server.admin.ip().is_loopback();
+        let addresses: Vec<_> = server.addresses().collect();
+        for (at, (field, address)) in addresses.iter().enumerate() {
+            let mut others = addresses[..at].iter();
+            if let Some((other, _)) = others.find(|(_, other)| address.overlaps(other)) {
+                let kind = address.tcp().map_or("path", |_| "port");
+                let reason = format!("{address}, must be another {kind} than server.{other}");
+                self.refuse(format!("server.{field}"), reason);
+            }
+        }
+        if server.admin.tcp().is_none() && server.admin_tls.is_some() {
+            let reason = "must be absent: `admin` is a Unix socket";
+            self.refuse("server.admin_tls", reason);
+        }
+        let is_open = !server.admin.is_local();
         if is_open && (server.admin_tls.is_none() || server.operators.is_none()) {
             let reason = format!(
                 "{}, must be a loopback address, unless `admin_tls` and `operators` are set",

@@ -114,9 +114,7 @@ pub(super) fn reason(last: Option<&Step>, message: &str, value: Option<&str>) ->
         None => message.to_owned(),
     };
     match value {
-        Some(value) if message == ADDRESS => {
-            format!("{value}: {message}: an address is such as \"127.0.0.1:8000\"")
-        }
+        Some(value) if message.starts_with("must be ") => format!("{value}, {message}"),
         Some(value) if is_about_value(&message, value) => format!("{value}: {message}"),
         _ => message,
     }
@@ -129,9 +127,6 @@ fn is_about_value(message: &str, value: &str) -> bool {
 
 /// Sections that are lists.
 const SECTIONS: [&str; 3] = ["app", "worker", "pool"];
-
-/// Serde's words about an address.
-const ADDRESS: &str = "invalid socket address syntax";
 
 /// A type of Rust for readers who know TOML.
 fn in_words(expected: &str) -> &str {

@@ -37,6 +37,10 @@ impl Config {
             app.zoo = folder.join(&app.zoo);
         }
         let server = &mut self.server;
+        let admin_and_http = [&mut server.http, &mut server.admin];
+        for address in admin_and_http.into_iter().chain(&mut server.grpc) {
+            address.resolve(folder);
+        }
         let files = [&mut server.onnxruntime, &mut server.operators];
         let tls = [&mut server.tls, &mut server.admin_tls];
         let of_tls = tls.into_iter().flatten().flat_map(TlsConfig::files_mut);

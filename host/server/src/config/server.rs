@@ -9,28 +9,30 @@ use serde::{Deserialize, Serialize};
 use super::tls::TlsConfig;
 use super::traces::TracesConfig;
 use crate::ingress::Limits;
+use crate::sockets::ListenAddress;
 
 /// Listeners and limits.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
-    /// Address of the Open Inference Protocol over HTTP. Port 0 takes a free port and logs it.
+    /// Address of the Open Inference Protocol over HTTP, or `unix:PATH` ([Unix sockets](#unix-sockets)). Port
+    /// 0 takes a free port and logs it.
     ///
     /// Address; default `"0.0.0.0:8000"`; example `"127.0.0.1:9000"`.
-    pub http: SocketAddr,
+    pub http: ListenAddress,
     /// Address of the Open Inference Protocol over gRPC. Triton's is port 8001.
     ///
     /// Address; default none, no such port; example `"0.0.0.0:8001"`.
-    pub grpc: Option<SocketAddr>,
+    pub grpc: Option<ListenAddress>,
     /// TLS of both ports for clients; see below.
     ///
     /// Table; default none; example `{ certificate = "server.pem", key = "server.key" }`.
     pub tls: Option<TlsConfig>,
-    /// Address of metrics and status. On loopback they need no token. Another address needs `admin_tls` and
-    /// `operators`.
+    /// Address of metrics and status. On loopback and a Unix socket they need no token. Another address
+    /// needs `admin_tls` and `operators`.
     ///
     /// Address; default `"127.0.0.1:8002"`; example `"127.0.0.1:9002"`.
-    pub admin: SocketAddr,
+    pub admin: ListenAddress,
     /// TLS of the admin port; see below.
     ///
     /// Table; default none: plain HTTP; example `{ certificate = "server.pem", key = "server.key" }`.
@@ -86,7 +88,7 @@ pub struct ServerConfig {
     ///
     /// Integer, 1 to 1000000; default `4096`; example `512`.
     pub connections_max: usize,
-    /// The same per client address (IPv6: /64). Further ones get 503. 0: half of `connections_max`.
+    /// The same per client address (IPv6: /64), on a Unix socket per user. Further ones get 503. 0: half of `connections_max`.
     ///
     /// Integer, 0 to 1000000; default `0`; example `4096`.
     pub connections_per_client_max: usize,
@@ -146,10 +148,10 @@ impl ServerConfig {
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
-            http: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8000)),
+            http: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8000)).into(),
             grpc: None,
             tls: None,
-            admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 8002)),
+            admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 8002)).into(),
             admin_tls: None,
             admin_hosts: Vec::new(),
             operators: None,
@@ -197,7 +199,14 @@ impl ServerConfig {
         }
     }
 
-    /// Connections of one client address.
+    /// The addresses of the ports, by field.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &ListenAddress)> {
+        let http = [("http", &self.http)].into_iter();
+        http.chain(self.grpc.as_ref().map(|grpc| ("grpc", grpc)))
+            .chain([("admin", &self.admin)])
+    }
+
+    /// Connections of one client.
     pub fn connections_per_client(&self) -> usize {
         match self.connections_per_client_max {
             0 => self.connections_max.div_ceil(2),

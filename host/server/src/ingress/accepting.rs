@@ -7,7 +7,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -25,6 +24,7 @@ use super::http::respond;
 use super::port;
 use super::protocols::Protocols;
 use super::service::Service;
+use crate::sockets::{BoundPort, Peer, PortListener};
 
 /// The first bytes of a health check.
 const HEALTH_CHECK: &[u8] = b"GET /v2/health/";
@@ -45,7 +45,7 @@ pub(super) struct Accepting {
 }
 
 /// Not registered with a runtime.
-type Accepted = (std::net::TcpStream, SocketAddr);
+type Accepted = (std::net::TcpStream, Peer);
 
 /// The thread's side.
 struct AcceptThread<B> {
@@ -61,11 +61,7 @@ struct AcceptThread<B> {
 
 impl Accepting {
     /// Starts the thread. Fails without room for one.
-    pub(super) fn start<B: Backend>(
-        listener: TcpListener,
-        protocols: &Protocols<B>,
-    ) -> io::Result<Self> {
-        let listener = listener.into_std()?;
+    pub(super) fn start<B: Backend>(port: BoundPort, protocols: &Protocols<B>) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -80,13 +76,13 @@ impl Accepting {
             accepted: sender,
         };
         let name = "accept".to_owned();
-        let run = move || runtime.block_on(thread.run(listener, end));
+        let run = move || runtime.block_on(thread.run(port, end));
         std::thread::Builder::new().name(name).spawn(run)?;
         Ok(Self { accepted, ended })
     }
 
     /// The next connection that is not a health check. Cancel safe.
-    pub(super) async fn next(&mut self) -> (TcpStream, SocketAddr) {
+    pub(super) async fn next(&mut self) -> (TcpStream, Peer) {
         loop {
             let Some((stream, peer)) = self.accepted.recv().await else {
                 tracing::error!("no further connections are accepted: the thread has ended");
@@ -111,8 +107,8 @@ impl Accepting {
 // === impl AcceptThread ===
 
 impl<B: Backend> AcceptThread<B> {
-    async fn run(self, listener: std::net::TcpListener, ended: oneshot::Sender<()>) {
-        match TcpListener::from_std(listener) {
+    async fn run(self, port: BoundPort, ended: oneshot::Sender<()>) {
+        match port.listen() {
             Ok(listener) => self.accept(listener).await,
             Err(error) => tracing::error!(%error, "listen"),
         }
@@ -123,7 +119,7 @@ impl<B: Backend> AcceptThread<B> {
         let _ = timeout(FIRST_BYTES, all).await;
     }
 
-    async fn accept(&self, listener: TcpListener) {
+    async fn accept(&self, listener: PortListener) {
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -136,7 +132,7 @@ impl<B: Backend> AcceptThread<B> {
         }
     }
 
-    async fn take_in(&self, stream: TcpStream, peer: SocketAddr) {
+    async fn take_in(&self, stream: TcpStream, peer: Peer) {
         let look = match self.is_plain && self.service.is_crowded() {
             true => Arc::clone(&self.looks).try_acquire_owned().ok(),
             false => None,
@@ -156,7 +152,7 @@ impl<B: Backend> AcceptThread<B> {
     }
 }
 
-async fn hand_on(accepted: &mpsc::Sender<Accepted>, stream: TcpStream, peer: SocketAddr) {
+async fn hand_on(accepted: &mpsc::Sender<Accepted>, stream: TcpStream, peer: Peer) {
     match stream.into_std() {
         // An error: the server drains, and takes no further connection.
         Ok(stream) => drop(accepted.send((stream, peer)).await),
@@ -175,7 +171,7 @@ async fn begins_health_check(stream: &TcpStream) -> bool {
 /// by the HTTP threads.
 async fn answer<B: Backend>(
     stream: TcpStream,
-    peer: SocketAddr,
+    peer: Peer,
     service: &Service<B>,
     http: &http1::Builder,
 ) {

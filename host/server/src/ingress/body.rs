@@ -294,6 +294,8 @@ mod tests {
     use std::convert::Infallible;
     use std::task::Context;
 
+    use crate::sockets::Peer;
+
     /// Chunks of unannounced total length, as chunked transfer sends them.
     struct ChunkedBody(VecDeque<&'static [u8]>);
 
@@ -317,7 +319,7 @@ mod tests {
         };
         let reader = BodyReader {
             body: &mut ChunkedBody(chunks.iter().copied().collect()),
-            connection: &ConnectionState::new(([127, 0, 0, 1], 1).into(), false),
+            connection: &ConnectionState::new(Peer::User(None), false),
             limits: Arc::new(limits.clone()),
             memory: &RequestMemory::new(1 << 20),
         };

@@ -1,4 +1,4 @@
-//! How many connections each client address has.
+//! How many connections each client has: each address, and on a Unix socket each user.
 //!
 //! Without a share, one client holds every permit: its connections may all be busy with requests
 //! that are legal and slow. Loopback has no exception, because a proxy or a forwarded port on this
@@ -6,19 +6,25 @@
 //! leaves a single proxy room.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::Write;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use tokio::net::TcpStream;
 
 use super::port::Port;
+use crate::sockets::Peer;
 
 /// Bits of an IPv6 address that name a client's network: one client has all addresses under them.
 const NETWORK_BITS: u128 = !0 << 64;
 
-/// An address that has a share.
+/// A client that has a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ClientAddress(IpAddr);
+pub(super) enum ClientAddress {
+    Ip(IpAddr),
+    /// Programs on this machine, by the number of their user.
+    User(Option<u32>),
+}
 
 /// The connections of each address.
 #[derive(Debug)]
@@ -37,13 +43,26 @@ struct ClientShare {
 // === impl ClientAddress ===
 
 impl ClientAddress {
-    pub(super) fn of(peer: SocketAddr) -> Self {
-        Self(match peer.ip().to_canonical() {
+    pub(super) fn of(peer: Peer) -> Self {
+        let address = match peer {
+            Peer::Tcp(address) => address.ip().to_canonical(),
+            Peer::User(user) => return Self::User(user),
+        };
+        Self::Ip(match address {
             IpAddr::V6(address) => {
                 IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & NETWORK_BITS))
             }
-            address @ IpAddr::V4(_) => address,
+            IpAddr::V4(_) => address,
         })
+    }
+}
+
+impl fmt::Display for ClientAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::User(user) => Peer::User(*user).fmt(f),
+        }
     }
 }
 
@@ -69,7 +88,7 @@ impl ClientShares {
         if !share.is_logged {
             share.is_logged = true;
             tracing::warn!(
-                client = %address.0,
+                client = %address,
                 connections_per_client_max = self.max,
                 "this client has its share of connections; further ones get 503"
             );
@@ -94,7 +113,7 @@ impl ClientShares {
     /// on its way sees a reset connection instead.
     pub(super) fn refuse(&self, stream: TcpStream, port: Port) {
         let text = format!(
-            "connections: this client address has {} of them, its share \
+            "connections: this client has {} of them, its share \
              (server.connections_per_client_max)",
             self.max
         );
@@ -143,7 +162,7 @@ mod tests {
     use super::*;
 
     fn address(text: &str) -> ClientAddress {
-        ClientAddress::of(SocketAddr::new(text.parse().unwrap(), 1))
+        ClientAddress::of(Peer::Tcp((text.parse::<IpAddr>().unwrap(), 1).into()))
     }
 
     #[test]
@@ -152,6 +171,9 @@ mod tests {
         assert_eq!(address("2001:db8::1"), address("2001:db8::ffff:2"));
         assert_ne!(address("2001:db8::1"), address("2001:db8:0:1::1"));
         assert_ne!(address("10.0.0.1"), address("10.0.0.2"));
+        let user = |number| ClientAddress::of(Peer::User(number));
+        assert_eq!(user(Some(7)), user(Some(7)));
+        assert_ne!(user(Some(7)), user(None));
     }
 
     #[test]

@@ -4,17 +4,18 @@
 //! on a cache line of its own. A connection of HTTP/1 has one exchange at a time; a connection of HTTP/2
 //! has several, and exchanges that begin and end on other threads.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
+use crate::sockets::Peer;
+
 /// The progress of one connection.
 #[derive(Debug)]
 pub(super) struct ConnectionState {
-    /// Address of the client.
-    pub(super) peer: SocketAddr,
+    /// The client.
+    pub(super) peer: Peer,
     /// Whether it has several exchanges at a time: HTTP/2.
     multiplexed: AtomicBool,
     /// Begins and ends of exchanges.
@@ -83,7 +84,7 @@ pub(super) struct Counted {
 // === impl ConnectionState ===
 
 impl ConnectionState {
-    pub(super) fn new(peer: SocketAddr, multiplexed: bool) -> Self {
+    pub(super) fn new(peer: Peer, multiplexed: bool) -> Self {
         Self {
             peer,
             multiplexed: AtomicBool::new(multiplexed),

@@ -1,12 +1,12 @@
 //! The ports for clients.
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::sleep;
 
+use crate::sockets::{BoundPort, Peer, PortListener};
 use crate::tls::Tls;
 
 /// Wait after a failed accept: if the process is out of descriptors, trying again at once spins.
@@ -16,9 +16,9 @@ pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Ports {
     /// The protocol over HTTP/1.1 and HTTP/2.
-    pub http: TcpListener,
+    pub http: BoundPort,
     /// The protocol over gRPC; `None`: no such port.
-    pub grpc: Option<TcpListener>,
+    pub grpc: Option<BoundPort>,
     /// TLS of both; `None`: plain.
     pub tls: Option<Tls>,
 }
@@ -31,7 +31,7 @@ pub(super) enum Port {
 }
 
 /// The next connection of a listener, or never one. Cancel safe.
-pub(super) async fn accept(listener: Option<&TcpListener>) -> (TcpStream, SocketAddr) {
+pub(super) async fn accept(listener: Option<&PortListener>) -> (TcpStream, Peer) {
     let Some(listener) = listener else {
         return std::future::pending().await;
     };

@@ -1,7 +1,7 @@
 //! One connection from its first byte to its end: the handshake of TLS, the protocol, the requests.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,16 +108,7 @@ impl<B: Backend> Protocols<B> {
             }
         });
         let connection = self.http.serve_connection(TokioIo::new(watched), answer);
-        let mut connection = pin!(connection);
-        let served = tokio::select! {
-            biased;
-            served = connection.as_mut() => served,
-            () = state.asked_to_end() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        log_end(served);
+        until_ended(connection, &state, http1::Connection::graceful_shutdown).await;
     }
 
     /// Whether the client speaks HTTP/2; `None` if it says nothing.
@@ -150,15 +141,7 @@ impl<B: Backend> Protocols<B> {
             })
         });
         let connection = self.http2.serve_connection(TokioIo::new(watched), answer);
-        let mut connection = pin!(connection);
-        let served = tokio::select! {
-            served = connection.as_mut() => served,
-            () = state.asked_to_end() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        log_end(served);
+        until_ended(connection, &state, http2::Connection::graceful_shutdown).await;
     }
 
     /// Serves a connection of the gRPC port.
@@ -184,16 +167,7 @@ impl<B: Backend> Protocols<B> {
             })
         });
         let connection = self.grpc.serve_connection(TokioIo::new(watched), answer);
-        let mut connection = pin!(connection);
-        let served = tokio::select! {
-            served = connection.as_mut() => served,
-            () = state.asked_to_end() => {
-                // Its calls end; the client opens another connection for further ones.
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        log_end(served);
+        until_ended(connection, &state, http2::Connection::graceful_shutdown).await;
     }
 
     /// The stream of a client, after the handshake where the port has TLS; `None` without a handshake.
@@ -236,7 +210,22 @@ async fn handshake(tls: &Tls, stream: TcpStream) -> Option<ClientStream> {
     }
 }
 
-fn log_end(served: hyper::Result<()>) {
+/// Drives a connection to its end. One that is asked to end ends after its exchanges: clients open another
+/// one for further requests.
+async fn until_ended<C: Future<Output = hyper::Result<()>>>(
+    connection: C,
+    state: &ConnectionState,
+    end: impl FnOnce(Pin<&mut C>),
+) {
+    let mut connection = pin!(connection);
+    let served = tokio::select! {
+        biased;
+        served = connection.as_mut() => served,
+        () = state.asked_to_end() => {
+            end(connection.as_mut());
+            connection.await
+        }
+    };
     if let Err(error) = served {
         tracing::debug!(%error, "connection ended");
     }

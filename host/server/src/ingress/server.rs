@@ -2,12 +2,11 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{sleep, sleep_until, timeout};
@@ -21,6 +20,7 @@ use super::connections::{CONTENDED_INTERVAL, QUIET_INTERVAL, ServedConnections};
 use super::port::{Port, Ports, accept};
 use super::protocols::Protocols;
 use super::service::{Service, Stage};
+use crate::sockets::{BoundPort, Peer, PortListener};
 use crate::tls::LOOK_EVERY;
 
 /// The result of a shutdown.
@@ -64,7 +64,7 @@ pub async fn serve<B: Backend>(
 
 struct Acceptor<B> {
     accepting: Accepting,
-    grpc_listener: Option<TcpListener>,
+    grpc_listener: Option<PortListener>,
     protocols: Arc<Protocols<B>>,
     /// One per connection that may be served.
     permits: Arc<Semaphore>,
@@ -76,7 +76,7 @@ struct Acceptor<B> {
     next_look: Instant,
     /// The connection that waits for a permit: it is accepted so that the acceptor knows of it.
     /// Further ones wait in the kernel's backlog.
-    waiting: Option<(TcpStream, SocketAddr, Port)>,
+    waiting: Option<(TcpStream, Peer, Port)>,
     /// Reads changed certificates; ends with the acceptor.
     _following: JoinSet<()>,
 }
@@ -95,7 +95,7 @@ impl<B: Backend> Acceptor<B> {
         }
         Ok(Self {
             accepting: Accepting::start(ports.http, &protocols)?,
-            grpc_listener: ports.grpc,
+            grpc_listener: ports.grpc.map(BoundPort::listen).transpose()?,
             protocols: Arc::new(protocols),
             permits: Arc::new(Semaphore::new(permits)),
             tasks: JoinSet::new(),
@@ -131,7 +131,7 @@ impl<B: Backend> Acceptor<B> {
     }
 
     /// Serves an accepted connection, lets it wait, or refuses it.
-    fn take_in(&mut self, stream: TcpStream, peer: SocketAddr, port: Port) {
+    fn take_in(&mut self, stream: TcpStream, peer: Peer, port: Port) {
         if !self.clients.has_room(ClientAddress::of(peer)) {
             match self.protocols.tls {
                 None => self.clients.refuse(stream, port),
@@ -166,15 +166,11 @@ impl<B: Backend> Acceptor<B> {
     }
 
     /// Serves a connection, which returns its permit when its task ends.
-    fn spawn(
-        &mut self,
-        stream: TcpStream,
-        peer: SocketAddr,
-        port: Port,
-        permit: OwnedSemaphorePermit,
-    ) {
+    fn spawn(&mut self, stream: TcpStream, peer: Peer, port: Port, permit: OwnedSemaphorePermit) {
         // Answers are written whole; waiting for more bytes only delays them.
-        if let Err(error) = stream.set_nodelay(true) {
+        if matches!(peer, Peer::Tcp(_))
+            && let Err(error) = stream.set_nodelay(true)
+        {
             tracing::debug!(%error, "TCP_NODELAY");
         }
         let state = Arc::new(ConnectionState::new(peer, port == Port::Grpc));

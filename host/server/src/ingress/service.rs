@@ -1,6 +1,5 @@
 //! The state that all connections share, and the questions of both protocols.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -16,6 +15,7 @@ use super::backends::{Backends, Exposed};
 use super::limits::Limits;
 use super::memory::RequestMemory;
 use super::turnstile::Turnstiles;
+use crate::sockets::Peer;
 
 /// The state that all connections share.
 pub(super) struct Service<B> {
@@ -275,7 +275,7 @@ impl<B: Backend> Exchange<'_, B> {
         &self,
         (name, verb): (&str, Control),
         index: Result<AppIndex, ProtocolError>,
-        client: SocketAddr,
+        client: Peer,
     ) -> Result<(), RequestFailure> {
         log_control(client, name, verb);
         match index {
@@ -319,7 +319,7 @@ pub(super) fn find_version(app: &AppInfo, name: &str) -> Result<Version, Protoco
 }
 
 /// Unloading takes an app from all clients: the log says on whose request.
-fn log_control(client: SocketAddr, app: &str, verb: Control) {
+fn log_control(client: Peer, app: &str, verb: Control) {
     let verb = match verb {
         Control::Load => "load",
         Control::Unload => "unload",

@@ -8,7 +8,7 @@ use switchyard_core::ids::AppId;
 use super::pools::Inspected;
 use crate::config::Config;
 
-pub(super) fn summary(config: &Config, pools: &[Inspected]) -> String {
+pub(super) fn summary(config: &Config, pools: &[Inspected], notes: &[String]) -> String {
     let mut text = format!("{}: no mistake\n", config.source.display());
     let mut line = |name: &str, value: String| {
         // A String takes every write.
@@ -16,7 +16,7 @@ pub(super) fn summary(config: &Config, pools: &[Inspected]) -> String {
     };
     let server = &config.server;
     let mut ports = format!("http {}, admin {}", server.http, server.admin);
-    if let Some(grpc) = server.grpc {
+    if let Some(grpc) = &server.grpc {
         ports = format!("{ports}, grpc {grpc}");
     }
     line("ports", ports);
@@ -53,6 +53,9 @@ pub(super) fn summary(config: &Config, pools: &[Inspected]) -> String {
     line("profile", profile);
     for (field, by) in config.written.overrides() {
         line("override", format!("{field} by {by}"));
+    }
+    for note in notes {
+        line("note", note.clone());
     }
     let threads: usize = config.workers.iter().map(|worker| worker.threads).sum();
     let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);

@@ -1,7 +1,6 @@
 //! Why a server does not start, or ends.
 
 use std::io;
-use std::net::SocketAddr;
 
 use switchyard_policy::engine::EngineError;
 use switchyard_policy::recording::RecordingError;
@@ -14,6 +13,7 @@ use crate::driver::PoolError;
 use crate::policies::PoliciesError;
 use crate::prepare::PreparerError;
 use crate::shadow::ShadowError;
+use crate::sockets::{BindError, ListenAddress};
 use crate::tls::TlsError;
 
 /// Why a server ended without being asked to.
@@ -113,14 +113,14 @@ pub enum StartError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// An address cannot be listened on.
-    #[error("server.{field}: {address}: {error}{}", way_out(field, error.kind()))]
+    #[error("server.{field}: {address}: {error}{}", error.way_out(field, address))]
     Listen {
         /// The field of the configuration.
         field: &'static str,
         /// The address.
-        address: SocketAddr,
-        /// The system's reason.
-        error: io::Error,
+        address: ListenAddress,
+        /// The reason.
+        error: BindError,
     },
 }
 
@@ -133,21 +133,5 @@ impl StartError {
             self,
             Self::Assembly(AssemblyError::Measure(MeasureError::Cancelled))
         )
-    }
-}
-
-/// The end of a message about an address that cannot be listened on.
-fn way_out(field: &str, kind: io::ErrorKind) -> String {
-    match kind {
-        io::ErrorKind::AddrInUse => {
-            format!("; stop the program that listens there, or choose another port with --{field}")
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            format!("; choose an address of this machine with --{field}, such as 127.0.0.1:0")
-        }
-        io::ErrorKind::PermissionDenied => {
-            format!("; choose a port from 1024 on with --{field}")
-        }
-        _ => String::new(),
     }
 }

@@ -1,17 +1,12 @@
 //! The sockets of a server.
 
 use std::io;
-use std::net::SocketAddr;
-
-use tokio::net::{TcpListener, TcpSocket};
 
 use super::error::StartError;
 use crate::config::ServerConfig;
 use crate::ingress::Ports;
+use crate::sockets::{BoundPort, ListenAddress};
 use crate::tls::Tls;
-
-/// Connections that the kernel keeps until they are accepted; it resets further ones.
-const BACKLOG: u32 = 4_096;
 
 /// Protocols of the ports for clients.
 const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
@@ -19,7 +14,7 @@ const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
 /// The sockets of a server.
 pub struct Listeners {
     pub(super) ports: Ports,
-    pub(super) admin: TcpListener,
+    pub(super) admin: BoundPort,
     pub(super) admin_tls: Option<Tls>,
 }
 
@@ -30,12 +25,12 @@ impl Listeners {
     ///
     /// # Errors
     /// An address cannot be listened on, or a certificate not be used; names the field.
-    pub async fn bind(server: &ServerConfig) -> Result<Self, StartError> {
+    pub fn bind(server: &ServerConfig) -> Result<Self, StartError> {
         Ok(Self {
             ports: Ports {
-                http: bind("http", server.http).await?,
-                grpc: match server.grpc {
-                    Some(address) => Some(bind("grpc", address).await?),
+                http: bind("http", &server.http)?,
+                grpc: match &server.grpc {
+                    Some(address) => Some(bind("grpc", address)?),
                     None => None,
                 },
                 tls: match &server.tls {
@@ -43,7 +38,7 @@ impl Listeners {
                     None => None,
                 },
             },
-            admin: bind("admin", server.admin).await?,
+            admin: bind("admin", &server.admin)?,
             admin_tls: match &server.admin_tls {
                 Some(files) => Some(Tls::open("admin_tls", files, &[b"http/1.1"])?),
                 None => None,
@@ -55,47 +50,32 @@ impl Listeners {
     ///
     /// # Errors
     /// The system does not tell the address.
-    pub fn http_addr(&self) -> io::Result<SocketAddr> {
-        self.ports.http.local_addr()
+    pub fn http_addr(&self) -> io::Result<ListenAddress> {
+        self.ports.http.address()
     }
 
     /// The address of the protocol over gRPC; `None` without such a port.
     ///
     /// # Errors
     /// The system does not tell the address.
-    pub fn grpc_addr(&self) -> io::Result<Option<SocketAddr>> {
+    pub fn grpc_addr(&self) -> io::Result<Option<ListenAddress>> {
         let grpc = self.ports.grpc.as_ref();
-        grpc.map(TcpListener::local_addr).transpose()
+        grpc.map(BoundPort::address).transpose()
     }
 
     /// The address of metrics and status.
     ///
     /// # Errors
     /// The system does not tell the address.
-    pub fn admin_addr(&self) -> io::Result<SocketAddr> {
-        self.admin.local_addr()
+    pub fn admin_addr(&self) -> io::Result<ListenAddress> {
+        self.admin.address()
     }
 }
 
-pub(super) async fn bind(
-    field: &'static str,
-    address: SocketAddr,
-) -> Result<TcpListener, StartError> {
-    listen(address).map_err(|error| StartError::Listen {
+pub(super) fn bind(field: &'static str, address: &ListenAddress) -> Result<BoundPort, StartError> {
+    BoundPort::bind(address).map_err(|error| StartError::Listen {
         field,
-        address,
+        address: address.clone(),
         error,
     })
-}
-
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // The steps of `TcpListener::bind`, with a longer backlog.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }

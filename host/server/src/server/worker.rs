@@ -1,6 +1,5 @@
 //! `switchyard worker`: the executor of a configuration's worker as a server, without a scheduler.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::error::{ServeError, StartError};
@@ -10,6 +9,7 @@ use crate::backend::DirectBackend;
 use crate::config::Config;
 use crate::descriptors;
 use crate::ingress::{self, Backends, Limits, Ports};
+use crate::sockets::{BindError, ListenAddress};
 
 /// A worker before it serves.
 pub struct WorkerServer {
@@ -21,9 +21,9 @@ pub struct WorkerServer {
 pub struct WorkerListeners {
     ports: Ports,
     /// The protocol over gRPC.
-    pub grpc: SocketAddr,
+    pub grpc: ListenAddress,
     /// The protocol over HTTP, for probes.
-    pub http: SocketAddr,
+    pub http: ListenAddress,
 }
 
 // === impl WorkerServer ===
@@ -102,16 +102,16 @@ impl WorkerListeners {
     ///
     /// # Errors
     /// An address cannot be listened on; names the field.
-    pub async fn bind(grpc: SocketAddr, http: SocketAddr) -> Result<Self, StartError> {
+    pub fn bind(grpc: &ListenAddress, http: &ListenAddress) -> Result<Self, StartError> {
         let bound = |error| StartError::Listen {
             field: "grpc",
-            address: grpc,
-            error,
+            address: grpc.clone(),
+            error: BindError::System(error),
         };
-        let (on_grpc, on_http) = (bind("grpc", grpc).await?, bind("http", http).await?);
+        let (on_grpc, on_http) = (bind("grpc", grpc)?, bind("http", http)?);
         Ok(Self {
-            grpc: on_grpc.local_addr().map_err(bound)?,
-            http: on_http.local_addr().map_err(bound)?,
+            grpc: on_grpc.address().map_err(bound)?,
+            http: on_http.address().map_err(bound)?,
             ports: Ports {
                 http: on_http,
                 grpc: Some(on_grpc),

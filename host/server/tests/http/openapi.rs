@@ -12,10 +12,14 @@ fn document() -> Value {
     serde_norway::from_str(&text).unwrap()
 }
 
-/// Method and path of every described operation.
+/// Method and path of every described operation of the clients' port.
 fn operations(document: &Value) -> BTreeSet<(String, String)> {
     let mut operations = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
+        // The admin port's.
+        if !item["servers"].is_null() {
+            continue;
+        }
         for method in item.as_object().unwrap().keys() {
             if method != "parameters" {
                 operations.insert((method.to_uppercase(), path.clone()));
@@ -61,6 +65,29 @@ async fn described_operations_are_served() {
             "{method} {path}: {status}"
         );
         assert_eq!(status, "200", "{method} {path}");
+    }
+}
+
+/// No token is asked for; loading is forbidden by default, and that is described.
+#[tokio::test]
+async fn operations_without_a_token_are_served_or_describe_why_not() {
+    let document = document();
+    let without: &Value = &document["security"][0];
+    assert_eq!(without.as_object().unwrap().len(), 0);
+    let server = TestServer::with_defaults().await;
+    for (method, path) in operations(&document) {
+        let real = path
+            .replace("{app}", "linear")
+            .replace("{variant}", "small");
+        let request = super::test_bed::request(&method, &real, &[], "");
+        let status = server.send(request).await.status.as_str().to_owned();
+        let operation = &document["paths"][&path][method.to_lowercase()];
+        assert!(operation["security"].is_null(), "{path}");
+        let is_control = path.starts_with("/v2/repository/models/");
+        assert_eq!(status == "403", is_control, "{method} {path}: {status}");
+        assert_ne!(status, "401", "{method} {path}");
+        let described = &operation["responses"][&status];
+        assert!(!described.is_null(), "{method} {path}: {status}");
     }
 }
 

@@ -18,8 +18,9 @@ use switchyard_server::ingress::{
     InferCall, InferError, Limits, OutputIndex, OutputTensor, Ports, Tensor, TensorData,
     TensorSpec, Timing, VariantIndex, VariantStats, serve,
 };
+use switchyard_server::sockets::BoundPort;
 use switchyard_server::tls::Tls;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
@@ -303,16 +304,16 @@ impl TestServer {
     pub(crate) async fn start_with(limits: Limits, tls: Option<&TlsConfig>) -> Self {
         let alpn: &[&[u8]] = &[b"h2", b"http/1.1"];
         let tls = tls.map(|files| Tls::open("tls", files, alpn).unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let grpc = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let grpc_address = grpc.local_addr().unwrap();
+        let port = || BoundPort::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = |port: &BoundPort| port.address().unwrap().tcp().unwrap();
+        let (http, grpc) = (port(), port());
+        let (address, grpc_address) = (address(&http), address(&grpc));
         let backend = Arc::new(FakeBackend::new());
         let (shutdown, signal) = oneshot::channel();
         let serving = tokio::spawn({
             let backends = Arc::new(Backends::new(Arc::clone(&backend), limits));
             let ports = Ports {
-                http: listener,
+                http,
                 grpc: Some(grpc),
                 tls,
             };

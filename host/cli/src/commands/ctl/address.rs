@@ -1,8 +1,8 @@
-//! The admin port's address as `--admin` names it: `ADDRESS:PORT`, or `https://HOST:PORT`.
+//! The admin port's address as `--admin` names it: `ADDRESS:PORT`, `unix:PATH`, or `https://HOST:PORT`.
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use switchyard_server::sockets::ListenAddress;
 
 use crate::commands::failure::Failure;
 use crate::probe::{self, Answer, PATIENCE};
@@ -18,14 +19,14 @@ use crate::probe::{self, Answer, PATIENCE};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AdminAddress {
     /// Plain HTTP.
-    Plain(SocketAddr),
+    Plain(ListenAddress),
     /// TLS: the host and its port.
     Tls(String, u16),
 }
 
 /// The way to a server.
 pub(super) enum AdminServer {
-    Plain(SocketAddr),
+    Plain(ListenAddress),
     Tls {
         host: String,
         port: u16,
@@ -39,7 +40,7 @@ impl FromStr for AdminAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || "must be ADDRESS:PORT or https://HOST:PORT".to_owned();
+        let expected = || "must be ADDRESS:PORT, unix:PATH or https://HOST:PORT".to_owned();
         let Some(authority) = text.strip_prefix("https://") else {
             let plain = text.strip_prefix("http://").unwrap_or(text);
             return plain.parse().map(Self::Plain).map_err(|_| expected());
@@ -68,9 +69,9 @@ impl AdminServer {
     /// The way to this address; `ca` has the certificates that a server's is compared with.
     pub(super) fn new(address: &AdminAddress, ca: Option<&Path>) -> Result<Self, Failure> {
         match (address, ca) {
-            (AdminAddress::Plain(address), None) => Ok(Self::Plain(*address)),
+            (AdminAddress::Plain(address), None) => Ok(Self::Plain(address.clone())),
             (AdminAddress::Plain(address), Some(_)) => Err(Failure::input(format!(
-                "--ca needs a port with TLS: --admin https://{address}"
+                "--admin {address}: --ca needs a port with TLS: --admin https://HOST:PORT"
             ))),
             (AdminAddress::Tls(..), None) => Err(Failure::input(format!(
                 "--admin {address}: --ca is missing: the file (PEM) with the certificate of the server's \
@@ -90,7 +91,7 @@ impl AdminServer {
     /// The answer to a request, as [`probe::ask`].
     pub(super) fn ask(&self, request: &str, headers: &str, body: &[u8]) -> io::Result<Answer> {
         let (host, port, config) = match self {
-            Self::Plain(address) => return probe::ask(*address, request, headers, body),
+            Self::Plain(address) => return probe::ask(address, request, headers, body),
             Self::Tls { host, port, config } => (host, *port, config),
         };
         let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -155,6 +156,8 @@ mod tests {
         let plain = AdminAddress::Plain("127.0.0.1:8002".parse().unwrap());
         assert_eq!(parsed("127.0.0.1:8002"), Ok(plain.clone()));
         assert_eq!(parsed("http://127.0.0.1:8002"), Ok(plain));
+        let unix = AdminAddress::Plain(ListenAddress::Unix("/run/admin.sock".into()));
+        assert_eq!(parsed("unix:/run/admin.sock"), Ok(unix));
         for shown in ["https://admin.example.org:8002", "https://[::1]:8002"] {
             assert_eq!(parsed(shown).unwrap().to_string(), shown);
         }

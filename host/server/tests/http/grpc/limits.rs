@@ -168,7 +168,7 @@ async fn a_connection_above_the_share_of_its_client_is_told_so() {
     assert_eq!(frames[9 + 3], 7);
     let text = String::from_utf8_lossy(&frames[9 + 17..]);
     assert!(
-        text.starts_with("connections: this client address has 1 of them"),
+        text.starts_with("connections: this client has 1 of them"),
         "{text}"
     );
     assert_eq!(*server.backend.refused.lock().unwrap(), [(None, 503)]);
