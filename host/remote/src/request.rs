@@ -174,6 +174,7 @@ mod tests {
             exit: Some(ExitId(0)),
             rows: vec![row(1, "Zürich"), row(2, "")],
             soon: Soon::new(),
+            until: None,
         };
         let parts = infer(&model, "2", &mut job).unwrap();
         let length = parts.len();

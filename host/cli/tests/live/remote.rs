@@ -37,6 +37,7 @@ fn config(folder: &Path, addresses: [SocketAddr; 2]) -> String {
 [server]
 http = "127.0.0.1:0"
 admin = "127.0.0.1:0"
+drain_delay_ms = 600
 [[app]]
 name = "{APP}"
 zoo = "{zoo}"
@@ -217,6 +218,39 @@ async fn a_killed_worker_loses_no_request_and_serves_again_once_it_is_back() {
     assert_eq!(driver.accepted, driver.ended);
 }
 
+async fn becomes(scheduler: &Process, worker: usize, up: bool, limit: Duration) -> Duration {
+    let began = Instant::now();
+    while is_up(scheduler, worker).await != up {
+        assert!(began.elapsed() < limit, "not {up} within {limit:?}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    began.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_worker_that_ends_is_down_before_a_batch_and_back_within_a_second() {
+    let (addresses, [mut a, b]) = two_workers().await;
+    let scheduler = blocking(move || scheduler(addresses)).await;
+    becomes(&scheduler, 0, true, PATIENCE).await;
+    a.kill();
+    let down = becomes(&scheduler, 0, false, Duration::from_secs(2)).await;
+    let at = addresses[0];
+    let a = blocking(move || worker("far-a", at)).await;
+    ready(a.http).await;
+    let up = becomes(&scheduler, 0, true, Duration::from_secs(1)).await;
+    println!("idle worker killed: down after {down:?}, up {up:?} after it was ready");
+
+    // A worker that is told to end finishes its batches.
+    let clients = Clients::start(scheduler.http, 8);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    b.terminate();
+    becomes(&scheduler, 1, false, PATIENCE).await;
+    let (answered, _) = clients.stop().await;
+    assert!(answered > 0);
+    let failed = scheduler.lines("batch failed");
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
 /// Forwards a connection to a worker, answers later if it is told so.
 struct Link {
     at: SocketAddr,
@@ -320,6 +354,7 @@ fn batch(rows: usize, variant: VariantId, to_stage: u32, exit: ExitId) -> Job {
         exit: Some(exit),
         rows: (0..rows).map(row).collect(),
         soon: Soon::new(),
+        until: None,
     }
 }
 
