@@ -1,5 +1,6 @@
 //! One HTTP/2 connection to a server, and the calls on it.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +19,8 @@ use tokio::time::timeout;
 
 use crate::address::RemoteAddress;
 use crate::body::Parts;
+use crate::stream::{InnerStream, RemoteStream};
+use crate::tls::RemoteTls;
 
 /// Longest wait for a connection. A worker that does not answer must not hold up the return of others.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -50,7 +53,10 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(crate) struct Channel {
     address: RemoteAddress,
+    is_tls: bool,
     sender: SendRequest<Parts>,
+    /// Why its stream ended.
+    failure: Arc<OnceLock<String>>,
     /// Its sender is dropped at the end of the connection.
     driven: watch::Receiver<()>,
 }
@@ -101,7 +107,10 @@ impl NotAnswered {
 // === impl Channel ===
 
 impl Channel {
-    pub(crate) async fn connect(address: &RemoteAddress) -> Result<Self, CallError> {
+    pub(crate) async fn connect(
+        address: &RemoteAddress,
+        tls: Option<&RemoteTls>,
+    ) -> Result<Self, CallError> {
         let lost = |reason: String| CallError::Lost(format!("{address}: {reason}"));
         let connecting = async {
             let stream = TcpStream::connect((&*address.host, address.port)).await;
@@ -109,6 +118,11 @@ impl Channel {
             stream
                 .set_nodelay(true)
                 .map_err(|error| error.to_string())?;
+            let stream = RemoteStream::new(match tls {
+                None => InnerStream::Plain(stream),
+                Some(tls) => InnerStream::Tls(Box::new(tls.connect(&address.host, stream).await?)),
+            });
+            let failure = Arc::clone(&stream.failure);
             let handshake = Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .initial_stream_window_size(WINDOW)
@@ -125,15 +139,17 @@ impl Channel {
                 let _ = connection.await;
                 drop(driving);
             });
-            Ok((sender, driven))
+            Ok((sender, failure, driven))
         };
         let connected = timeout(CONNECT_TIMEOUT, connecting).await;
-        let (sender, driven) = connected
+        let (sender, failure, driven) = connected
             .unwrap_or_else(|_| Err(format!("no connection within {CONNECT_TIMEOUT:?}")))
             .map_err(lost)?;
         Ok(Self {
             address: address.clone(),
+            is_tls: tls.is_some(),
             sender,
+            failure,
             driven,
         })
     }
@@ -176,7 +192,8 @@ impl Channel {
         limit: Duration,
     ) -> Result<R, NotAnswered> {
         let address = &self.address;
-        let lost = |reason: String| CallError::Lost(format!("{address}: {reason}"));
+        let because = |reason: String| self.failure.get().cloned().unwrap_or(reason);
+        let lost = |reason: String| CallError::Lost(format!("{address}: {}", because(reason)));
         let failed = |reason: String| NotAnswered::Failed(lost(reason));
         let length = u32::try_from(body.len()).map_err(|_| {
             NotAnswered::Failed(CallError::Refused {
@@ -186,7 +203,8 @@ impl Channel {
         })?;
         let mut prefix = [0; PREFIX_BYTES];
         prefix[1..].copy_from_slice(&length.to_be_bytes());
-        let request = Request::post(format!("http://{address}{}", rpc.path()))
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let request = Request::post(format!("{scheme}://{address}{}", rpc.path()))
             .version(Version::HTTP_2)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
             .header(TE, HeaderValue::from_static("trailers"))
@@ -196,7 +214,7 @@ impl Channel {
         let response = self.sender.clone().try_send_request(request).await;
         let response = response.map_err(|mut error| {
             let message = error.take_message();
-            let reason = format!("{address}: {}", chain(error.error()));
+            let reason = format!("{address}: {}", because(chain(error.error())));
             match message {
                 Some(request) => NotAnswered::Unsent(request.into_body().unframed(), reason),
                 None => NotAnswered::Failed(CallError::Lost(reason)),

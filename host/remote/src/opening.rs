@@ -23,7 +23,8 @@ const QUESTION_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) async fn open(options: &RemoteOptions) -> Result<Channel, ConnectError> {
     let address = &options.address;
     let away = |error: CallError| ConnectError::Away(error.reason());
-    let channel = Channel::connect(address).await.map_err(away)?;
+    let channel = Channel::connect(address, options.tls.as_ref()).await;
+    let channel = channel.map_err(away)?;
     if !is_ready(&channel, QUESTION_TIMEOUT).await.map_err(away)? {
         return Err(ConnectError::Away(format!("{address}: is not ready")));
     }

@@ -8,12 +8,15 @@ use thiserror::Error;
 use crate::address::RemoteAddress;
 use crate::metadata::Misfit;
 use crate::model::RemoteModel;
+use crate::tls::RemoteTls;
 
 /// How a server is used.
 #[derive(Clone, Debug)]
 pub struct RemoteOptions {
     /// The server.
     pub address: RemoteAddress,
+    /// TLS of the link; none: plain.
+    pub tls: Option<RemoteTls>,
     /// Longest time of a batch; then the worker counts as lost.
     pub timeout: Duration,
     /// Its models, by variant.

@@ -4,6 +4,7 @@
 #![allow(missing_docs)]
 
 mod server;
+mod tls;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -27,6 +28,7 @@ fn options(server: &FakeServer) -> RemoteOptions {
     let card = |name| TensorCard::fixed(name, Datatype::Fp32, &[2]);
     RemoteOptions {
         address: format!("grpc://{}", server.at).parse().unwrap(),
+        tls: None,
         timeout: Duration::from_secs(20),
         models: Arc::new([RemoteModel {
             name: "app/v".to_owned(),

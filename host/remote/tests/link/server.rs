@@ -23,9 +23,11 @@ use switchyard_protocol::grpc::messages::inference::{
     ModelInferResponse, ModelMetadataResponse, ServerReadyResponse,
 };
 use switchyard_protocol::grpc::{PREFIX_BYTES, Rpc, TIMEOUT};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 /// Serves until it is dropped.
 pub(crate) struct FakeServer {
@@ -57,15 +59,20 @@ struct Cancelled<'a>(&'a State, bool);
 
 impl FakeServer {
     pub(crate) fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    pub(crate) fn start_with(tls: Option<TlsAcceptor>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let at = listener.local_addr().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("0.0.0.0:0")).unwrap();
+        // Also at 127.0.0.2, for a host that its certificate lacks.
+        let at = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()));
         let state = Arc::new(State::default());
-        runtime.spawn(accept(listener, Arc::clone(&state)));
+        runtime.spawn(accept(listener, tls, Arc::clone(&state)));
         Self {
             at,
             state,
@@ -144,7 +151,7 @@ impl Drop for Cancelled<'_> {
     }
 }
 
-async fn accept(listener: TcpListener, state: Arc<State>) {
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, state: Arc<State>) {
     let mut leaving = state.leaving.subscribe();
     loop {
         tokio::select! {
@@ -152,13 +159,25 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
             accepted = listener.accept() => {
                 let (stream, _) = accepted.unwrap();
                 state.connections.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(serve(stream, Arc::clone(&state)));
+                let state = Arc::clone(&state);
+                match tls.clone() {
+                    None => {
+                        tokio::spawn(serve(stream, state));
+                    }
+                    Some(tls) => {
+                        tokio::spawn(async move {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, state).await;
+                            }
+                        });
+                    }
+                }
             }
         }
     }
 }
 
-async fn serve(stream: TcpStream, state: Arc<State>) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, state: Arc<State>) {
     let (mut closing, mut leaving) = (state.closing.subscribe(), state.leaving.subscribe());
     let calls = Arc::clone(&state);
     let answering = service_fn(move |request| {
