@@ -50,6 +50,7 @@ mod live {
     mod process;
     mod recording;
     mod remote;
+    mod remote_tls;
     mod routers;
     mod shadow;
     mod slicing;

@@ -52,6 +52,8 @@ pub enum Event {
         /// The reason, for the requests of the running batch that are not tried again.
         reason: String,
     },
+    /// A worker takes no more batches; the running one may still end.
+    WorkerLeaving(WorkerId),
     /// A worker is back, empty: a batch that it had before is unknown.
     WorkerUp(WorkerId),
     /// A loaded, configured and tried policy takes over.

@@ -226,6 +226,7 @@ impl Scheduler {
                 }
             }
             Event::WorkerDown { worker, reason } => self.handle_worker_down(now, worker, &reason),
+            Event::WorkerLeaving(worker) => self.handle_worker_leaving(now, worker),
             Event::WorkerUp(worker) => self.handle_worker_up(now, worker),
             Event::PolicyChanged(policy) => self.handle_policy_changed(now, policy),
             Event::PolicyRemoved => self.handle_policy_removed(now),
@@ -359,6 +360,12 @@ impl Scheduler {
     pub fn is_up(&self, worker: WorkerId) -> bool {
         let held = self.workers.get(worker.index());
         held.is_some_and(|held| held.up)
+    }
+
+    /// Whether a worker has a batch that may still end, also one that is not up any more.
+    pub fn is_running(&self, worker: WorkerId) -> bool {
+        let held = self.workers.get(worker.index());
+        held.is_some_and(|held| held.running.is_some())
     }
 
     /// Whether the native fallback serves: there is no policy, or the active one fails.

@@ -66,6 +66,8 @@ pub(crate) struct RunningBatch {
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) up: bool,
+    /// It takes no more batches: the end of an overdue one does not bring it back.
+    pub(crate) leaving: bool,
     /// Its lives so far, from 1 on.
     pub(crate) incarnation: u32,
     pub(crate) running: Option<RunningBatch>,
@@ -131,6 +133,7 @@ impl Worker {
     pub(crate) fn new(spec: &WorkerSpec) -> Self {
         Self {
             up: true,
+            leaving: false,
             incarnation: 1,
             running: None,
             overdue: None,

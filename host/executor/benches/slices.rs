@@ -163,6 +163,7 @@ impl SlicedModel {
                     input: (from == 0).then(|| self.input.clone()),
                 }],
                 soon: Soon::new(),
+                until: None,
             };
             let began = std::time::Instant::now();
             let outcome = self.executor.run(&mut job);

@@ -272,6 +272,7 @@ impl BenchedVariant {
             exit: range.exit,
             rows: rows.collect(),
             soon: Soon::new(),
+            until: None,
         }
     }
 }

@@ -18,6 +18,8 @@ pub enum WorkerEvent {
     /// The worker is lost. The batch at fault was reported before; every other one fails with
     /// [`ExecuteError::Stopped`](crate::error::ExecuteError::Stopped).
     Down(WorkerDown),
+    /// The worker takes no more batches. The one that runs is reported as ever.
+    Leaving(WorkerDown),
 }
 
 /// The end of a load that no batch waited for.
@@ -47,11 +49,11 @@ pub struct Unloaded {
     pub residency: Residency,
 }
 
-/// The loss of a worker: it runs no batch any more.
+/// The absence of a worker: it is lost, or takes no more batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerDown {
     /// The worker.
     pub worker: WorkerId,
-    /// Why it is lost.
+    /// The reason.
     pub reason: String,
 }

@@ -43,11 +43,34 @@ pub trait Executor: Send {
         let _ = (variant, model);
     }
 
+    /// Watches over a device that may go away between two batches. `report` is called at most once, from
+    /// another thread. The closure that comes back gives up the batch that runs, and later ones.
+    /// Executors that only fail while they run do nothing.
+    fn watch(&mut self, report: ReportAbsence) -> Option<GiveUp> {
+        drop(report);
+        None
+    }
+
     /// The models, for the thread that loads while batches run; `None` if there is nothing to load.
     fn models(&self) -> Option<Arc<ModelCache>> {
         None
     }
 }
+
+/// Why a worker takes no more batches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// Its device ends in order: the batch that runs may end.
+    Leaving(String),
+    /// Its device does not answer any more.
+    Lost(String),
+}
+
+/// Takes the absence of a device.
+pub type ReportAbsence = Box<dyn FnOnce(Absence) + Send>;
+
+/// Gives up the batches of an executor.
+pub type GiveUp = Box<dyn Fn() + Send + Sync>;
 
 /// The outcome of a [`Job`].
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Jobs, which go to a worker, and results, which come back.
 
 use std::ops::AddAssign;
+use std::time::Instant;
 
 use smallvec::SmallVec;
 use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
@@ -32,6 +33,8 @@ pub struct Job {
     pub rows: Vec<JobRow>,
     /// Variants that the batches behind this one need: they are evicted last.
     pub soon: Soon,
+    /// Its answer has no use afterwards; none: it always has one.
+    pub until: Option<Instant>,
 }
 
 /// One request of a batch.

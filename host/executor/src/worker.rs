@@ -1,5 +1,6 @@
 //! A worker: a thread that owns an executor and takes typed commands.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use thiserror::Error;
 
 use crate::command::{Replacements, WorkerCommand};
 use crate::event::{WorkerDown, WorkerEvent};
-use crate::executor::Executor;
+use crate::executor::{Absence, Executor, GiveUp};
 use crate::job::Job;
 use crate::loader::{Loader, LoaderRefusal};
 use crate::pool::pool;
@@ -49,12 +50,12 @@ pub enum Refused<T> {
 
 /// A thread with an executor, and another one that loads models while batches run.
 ///
-/// Dropping it lets the running batch end, fails the waiting ones with
-/// [`ExecuteError::Stopped`](crate::error::ExecuteError::Stopped), and joins both threads.
-#[derive(Debug)]
+/// Dropping it lets the running batch end unless the executor can give it up, fails the waiting ones
+/// with [`ExecuteError::Stopped`](crate::error::ExecuteError::Stopped), and joins both threads.
 pub struct Worker {
     options: WorkerOptions,
     stopping: Arc<AtomicBool>,
+    give_up: Option<GiveUp>,
     // Dropped in this order: closing the channel ends the thread, which is joined last.
     commands: SyncSender<WorkerCommand>,
     replacements: Replacements,
@@ -80,7 +81,7 @@ impl Worker {
     /// The operating system refuses the threads or the cores.
     pub fn spawn(
         options: WorkerOptions,
-        executor: Box<dyn Executor>,
+        mut executor: Box<dyn Executor>,
         on_event: impl FnMut(WorkerEvent) + Clone + Send + 'static,
     ) -> std::io::Result<Self> {
         let pool = pool(&options.name, options.threads, &options.cores)?;
@@ -98,6 +99,17 @@ impl Worker {
             )?),
             None => None,
         };
+        let id = options.id;
+        let give_up = executor.watch({
+            let mut on_event = on_event.clone();
+            Box::new(move |absence| {
+                let down = |reason| WorkerDown { worker: id, reason };
+                on_event(match absence {
+                    Absence::Leaving(reason) => WorkerEvent::Leaving(down(reason)),
+                    Absence::Lost(reason) => WorkerEvent::Down(down(reason)),
+                });
+            })
+        });
         let replacements = Replacements::default();
         let on_end = on_event.clone();
         let body = WorkerThread {
@@ -108,7 +120,6 @@ impl Worker {
             inbox,
             replacements: replacements.clone(),
         };
-        let id = options.id;
         let mut on_end = on_end;
         // The whole loop runs inside the pool, so that no batch hops between threads.
         let thread = ServiceThread::spawn(options.name.clone(), move || {
@@ -122,6 +133,7 @@ impl Worker {
         Ok(Self {
             options,
             stopping,
+            give_up,
             commands,
             replacements,
             loader,
@@ -226,6 +238,15 @@ impl Drop for Worker {
     fn drop(&mut self) {
         // Before the channel closes: the thread fails the batches that wait instead of running them.
         self.stopping.store(true, Ordering::Relaxed);
+        if let Some(give_up) = &self.give_up {
+            give_up();
+        }
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Worker").field(&self.options).finish()
     }
 }
 

@@ -170,6 +170,7 @@ fn job(variant: u32, requests: &[u64], stages: [u32; 2], exit: Option<u32>, widt
         exit: exit.map(ExitId),
         rows: rows.collect(),
         soon: Soon::new(),
+        until: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The address of a server: `grpc://HOST:PORT`.
+//! The address of a server: `grpc://HOST:PORT`, or `grpcs://` with TLS.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +10,15 @@ use thiserror::Error;
 pub struct RemoteAddress {
     pub(crate) host: String,
     pub(crate) port: u16,
+    /// With TLS.
+    pub is_tls: bool,
 }
 
 /// An address of another form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}`, must be `grpc://HOST:PORT` with a port from 1 to 65535, such as grpc://10.0.0.2:8001"
+    "`{0}`, must be `grpc://HOST:PORT` or `grpcs://HOST:PORT` with a port from 1 to 65535, such as \
+     grpc://10.0.0.2:8001"
 )]
 pub struct WrongAddress(String);
 
@@ -24,7 +27,12 @@ impl FromStr for RemoteAddress {
 
     fn from_str(text: &str) -> Result<Self, WrongAddress> {
         let wrong = || WrongAddress(text.to_owned());
-        let rest = text.strip_prefix("grpc://").ok_or_else(wrong)?;
+        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+        let is_tls = match scheme {
+            "grpc" => false,
+            "grpcs" => true,
+            _ => return Err(wrong()),
+        };
         let (host, port) = rest.rsplit_once(':').ok_or_else(wrong)?;
         let host = match host.strip_prefix('[') {
             Some(host) => host.strip_suffix(']').ok_or_else(wrong)?,
@@ -37,6 +45,7 @@ impl FromStr for RemoteAddress {
             Some(port) if !host.is_empty() && host.chars().all(is_host) => Ok(Self {
                 host: host.to_owned(),
                 port,
+                is_tls,
             }),
             _ => Err(wrong()),
         }
@@ -45,7 +54,7 @@ impl FromStr for RemoteAddress {
 
 impl fmt::Display for RemoteAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port } = self;
+        let Self { host, port, .. } = self;
         match host.contains(':') {
             true => write!(f, "[{host}]:{port}"),
             false => write!(f, "{host}:{port}"),
@@ -66,6 +75,8 @@ mod tests {
                 Some("workers.default.svc:8001"),
             ),
             ("grpc://[::1]:8001", Some("[::1]:8001")),
+            ("grpcs://10.0.0.2:8001", Some("10.0.0.2:8001")),
+            ("https://10.0.0.2:8001", None),
             ("127.0.0.1:8001", None),
             ("grpc://:8001", None),
             ("grpc://host", None),

@@ -29,10 +29,18 @@ impl Parts {
         self.left
     }
 
-    /// Puts a part before the others.
-    pub(crate) fn begin_with(&mut self, part: Bytes) {
-        self.left += part.len() as u64;
-        self.parts.push_front(part);
+    /// Puts the prefix of a message before it.
+    pub(crate) fn framed(mut self, prefix: Bytes) -> Self {
+        self.left += prefix.len() as u64;
+        self.parts.push_front(prefix);
+        self
+    }
+
+    /// Takes the prefix off a message that was not sent.
+    pub(crate) fn unframed(mut self) -> Self {
+        let prefix = self.parts.pop_front();
+        self.left -= prefix.map_or(0, |prefix| prefix.len()) as u64;
+        self
     }
 }
 

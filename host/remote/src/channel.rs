@@ -1,22 +1,26 @@
 //! One HTTP/2 connection to a server, and the calls on it.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, TE};
-use http::{Request, Version};
+use http::{Request, Response, Version};
 use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use percent_encoding::percent_decode_str;
 use prost::Message;
 use switchyard_protocol::grpc::{FramePrefix, PREFIX_BYTES, Rpc, TIMEOUT};
 use tokio::net::TcpStream;
-use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::address::RemoteAddress;
 use crate::body::Parts;
+use crate::stream::{InnerStream, RemoteStream};
+use crate::tls::RemoteTls;
 
 /// Longest wait for a connection. A worker that does not answer must not hold up the return of others.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -38,12 +42,23 @@ mod code {
     pub(super) const UNAUTHENTICATED: u16 = 16;
 }
 
-/// A connection. Its own thread drives it during calls only, which saves two changes of threads a call.
+/// Pause in the server's frames after which it is asked for a sign of life. Answers about its health
+/// come more often, so that no server counts the pings as abuse.
+const PING_AFTER: Duration = Duration::from_secs(2);
+
+/// Longest wait for the sign of life.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection, driven in the background. Clones share it.
+#[derive(Clone)]
 pub(crate) struct Channel {
     address: RemoteAddress,
+    is_tls: bool,
     sender: SendRequest<Parts>,
-    // Dropped last: closes the connection.
-    runtime: Runtime,
+    /// Why its stream ended.
+    failure: Arc<OnceLock<String>>,
+    /// Its sender is dropped at the end of the connection.
+    driven: watch::Receiver<()>,
 }
 
 /// Why a call has no answer.
@@ -51,6 +66,8 @@ pub(crate) struct Channel {
 pub(crate) enum CallError {
     /// The server does not answer, or not any more.
     Lost(String),
+    /// The time of the call has passed.
+    TimedOut(String),
     /// The server answered with an error.
     Refused {
         reason: String,
@@ -59,101 +76,178 @@ pub(crate) enum CallError {
     },
 }
 
+/// A call without an answer.
+pub(crate) enum NotAnswered {
+    /// The connection had ended before; the message comes back.
+    Unsent(Parts, String),
+    Failed(CallError),
+}
+
+// === impl CallError ===
+
+impl CallError {
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Lost(reason) | Self::TimedOut(reason) | Self::Refused { reason, .. } => reason,
+        }
+    }
+}
+
+// === impl NotAnswered ===
+
+impl NotAnswered {
+    pub(crate) fn into_error(self) -> CallError {
+        match self {
+            Self::Unsent(_, reason) => CallError::Lost(reason),
+            Self::Failed(error) => error,
+        }
+    }
+}
+
 // === impl Channel ===
 
 impl Channel {
-    pub(crate) fn connect(address: &RemoteAddress) -> Result<Self, CallError> {
+    pub(crate) async fn connect(
+        address: &RemoteAddress,
+        tls: Option<&RemoteTls>,
+    ) -> Result<Self, CallError> {
         let lost = |reason: String| CallError::Lost(format!("{address}: {reason}"));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| lost(error.to_string()))?;
         let connecting = async {
             let stream = TcpStream::connect((&*address.host, address.port)).await;
             let stream = stream.map_err(|error| error.to_string())?;
             stream
                 .set_nodelay(true)
                 .map_err(|error| error.to_string())?;
+            let stream = RemoteStream::new(match tls {
+                None => InnerStream::Plain(stream),
+                Some(tls) => InnerStream::Tls(Box::new(tls.connect(&address.host, stream).await?)),
+            });
+            let failure = Arc::clone(&stream.failure);
             let handshake = Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .initial_stream_window_size(WINDOW)
                 .initial_connection_window_size(WINDOW)
                 .max_send_buf_size(WINDOW as usize)
+                .keep_alive_interval(PING_AFTER)
+                .keep_alive_timeout(PING_TIMEOUT)
+                .keep_alive_while_idle(true)
                 .handshake(TokioIo::new(stream));
             let (sender, connection) = handshake.await.map_err(|error| chain(&error))?;
-            // Its end is seen by the next call.
-            tokio::spawn(connection);
-            Ok(sender)
+            let (driving, driven) = watch::channel(());
+            tokio::spawn(async move {
+                // The next call sees how it ended.
+                let _ = connection.await;
+                drop(driving);
+            });
+            Ok((sender, failure, driven))
         };
-        let connected = runtime.block_on(async { timeout(CONNECT_TIMEOUT, connecting).await });
-        let sender = connected
+        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
+        let (sender, failure, driven) = connected
             .unwrap_or_else(|_| Err(format!("no connection within {CONNECT_TIMEOUT:?}")))
             .map_err(lost)?;
         Ok(Self {
             address: address.clone(),
+            is_tls: tls.is_some(),
             sender,
-            runtime,
+            failure,
+            driven,
         })
     }
 
-    /// Calls with a message that is in memory whole.
-    pub(crate) fn call<R: Message + Default>(
-        &mut self,
+    /// Whether no further call is possible. Calls on the way may end.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.sender.is_closed() || self.driven.has_changed().is_err()
+    }
+
+    /// Waits until no further call is possible.
+    pub(crate) async fn closed(&self) {
+        let mut driven = self.driven.clone();
+        while driven.changed().await.is_ok() {}
+    }
+
+    /// Asks a question within a time.
+    pub(crate) async fn call<R: Message + Default>(
+        &self,
         rpc: Rpc,
         message: &impl Message,
         limit: Duration,
     ) -> Result<R, CallError> {
         let mut body = Parts::default();
         body.push(message.encode_to_vec().into());
-        self.send(rpc, body, limit)
+        let answer = timeout(limit, self.send(rpc, body, limit)).await;
+        let Ok(answer) = answer else {
+            let (address, limit) = (&self.address, limit.as_millis());
+            let reason = format!("{address}: no answer within {limit} ms");
+            return Err(CallError::TimedOut(reason));
+        };
+        answer.map_err(NotAnswered::into_error)
     }
 
-    /// Calls with the parts of a message. The call is cancelled at its limit.
-    pub(crate) fn send<R: Message + Default>(
-        &mut self,
+    /// Calls with the parts of a message. The server learns the time that the caller waits. Dropping the
+    /// future cancels the call.
+    pub(crate) async fn send<R: Message + Default>(
+        &self,
         rpc: Rpc,
-        mut body: Parts,
+        body: Parts,
         limit: Duration,
-    ) -> Result<R, CallError> {
-        let Self {
-            address,
-            sender,
-            runtime,
-        } = self;
-        let lost = |reason: String| CallError::Lost(format!("{address}: {reason}"));
-        let length = u32::try_from(body.len()).map_err(|_| CallError::Refused {
-            reason: format!("{} bytes, a gRPC message has at most 4 GiB", body.len()),
-            repeatable: false,
+    ) -> Result<R, NotAnswered> {
+        let address = &self.address;
+        let because = |reason: String| self.failure.get().cloned().unwrap_or(reason);
+        let lost = |reason: String| CallError::Lost(format!("{address}: {}", because(reason)));
+        let failed = |reason: String| NotAnswered::Failed(lost(reason));
+        let length = u32::try_from(body.len()).map_err(|_| {
+            NotAnswered::Failed(CallError::Refused {
+                reason: format!("{} bytes, a gRPC message has at most 4 GiB", body.len()),
+                repeatable: false,
+            })
         })?;
         let mut prefix = [0; PREFIX_BYTES];
         prefix[1..].copy_from_slice(&length.to_be_bytes());
-        body.begin_with(Bytes::copy_from_slice(&prefix));
-        let request = Request::post(format!("http://{address}{}", rpc.path()))
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let request = Request::post(format!("{scheme}://{address}{}", rpc.path()))
             .version(Version::HTTP_2)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
             .header(TE, HeaderValue::from_static("trailers"))
-            .header(&TIMEOUT, format!("{}m", limit.as_millis().min(99_999_999)))
-            .body(body)
-            .map_err(|error| lost(error.to_string()))?;
-        let exchange = async {
-            sender.ready().await.map_err(|error| lost(chain(&error)))?;
-            let response = sender.send_request(request).await;
-            let response = response.map_err(|error| lost(chain(&error)))?;
-            let (head, body) = response.into_parts();
-            if head.status != http::StatusCode::OK {
-                return Err(lost(format!("HTTP status {}", head.status.as_u16())));
+            .header(&TIMEOUT, timeout_header(limit))
+            .body(body.framed(Bytes::copy_from_slice(&prefix)))
+            .map_err(|error| failed(error.to_string()))?;
+        let response = self.sender.clone().try_send_request(request).await;
+        let response = response.map_err(|mut error| {
+            let message = error.take_message();
+            let reason = format!("{address}: {}", because(chain(error.error())));
+            match message {
+                Some(request) => NotAnswered::Unsent(request.into_body().unframed(), reason),
+                None => NotAnswered::Failed(CallError::Lost(reason)),
             }
-            if let Some(status) = status(&head.headers) {
-                status?;
-            }
-            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| lost(chain(&*error)))?;
-            let ended = body.trailers().and_then(status);
-            ended.unwrap_or_else(|| Err(lost("the answer has no status".to_owned())))?;
-            message(body.to_bytes())
-        };
-        let ended = runtime.block_on(async { timeout(limit, exchange).await });
-        ended.unwrap_or_else(|_| Err(lost(format!("no answer within {} ms", limit.as_millis()))))
+        })?;
+        answer(response, lost).await.map_err(NotAnswered::Failed)
+    }
+}
+
+async fn answer<R: Message + Default>(
+    response: Response<Incoming>,
+    lost: impl Fn(String) -> CallError,
+) -> Result<R, CallError> {
+    let (head, body) = response.into_parts();
+    if head.status != http::StatusCode::OK {
+        return Err(lost(format!("HTTP status {}", head.status.as_u16())));
+    }
+    if let Some(status) = status(&head.headers) {
+        status?;
+    }
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| lost(chain(&*error)))?;
+    let ended = body.trailers().and_then(status);
+    ended.unwrap_or_else(|| Err(lost("the answer has no status".to_owned())))?;
+    message(body.to_bytes())
+}
+
+/// A duration in at most eight digits and a unit.
+fn timeout_header(limit: Duration) -> String {
+    const DIGITS_MAX: u128 = 99_999_999;
+    match (limit.as_micros(), limit.as_millis()) {
+        (us @ ..=DIGITS_MAX, _) => format!("{us}u"),
+        (_, ms) => format!("{}m", ms.min(DIGITS_MAX)),
     }
 }
 
@@ -170,7 +264,8 @@ fn status(headers: &HeaderMap) -> Option<Result<(), CallError>> {
     let text = percent_decode_str(text.unwrap_or_default()).decode_utf8_lossy();
     let reason = format!("gRPC status {code}: {text}");
     Some(Err(match code {
-        code::CANCELLED | code::DEADLINE_EXCEEDED | code::UNAVAILABLE => CallError::Lost(reason),
+        code::CANCELLED | code::UNAVAILABLE => CallError::Lost(reason),
+        code::DEADLINE_EXCEEDED => CallError::TimedOut(reason),
         code::NOT_FOUND | code::PERMISSION_DENIED | code::UNIMPLEMENTED | code::UNAUTHENTICATED => {
             CallError::Refused {
                 reason,
@@ -230,11 +325,23 @@ mod tests {
         assert_eq!(status(&HeaderMap::new()), None);
         let lost = CallError::Lost("gRPC status 14: 100% busy".to_owned());
         assert_eq!(of("14"), Some(Err(lost)));
+        assert!(matches!(of("4"), Some(Err(CallError::TimedOut(_)))));
         for (code, is_repeatable) in [("3", true), ("5", false), ("8", true), ("12", false)] {
             let Some(Err(CallError::Refused { repeatable, .. })) = of(code) else {
                 panic!("{code}");
             };
             assert_eq!(repeatable, is_repeatable, "{code}");
+        }
+    }
+    #[test]
+    fn a_timeout_has_at_most_eight_digits() {
+        for (limit, header) in [
+            (Duration::from_micros(250), "250u"),
+            (Duration::from_micros(99_999_999), "99999999u"),
+            (Duration::from_secs(100), "100000m"),
+            (Duration::from_secs(1 << 40), "99999999m"),
+        ] {
+            assert_eq!(timeout_header(limit), header);
         }
     }
 }

@@ -1,72 +1,28 @@
 //! A server as an executor: each batch is one call.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use switchyard_core::ids::{RequestId, VariantId};
 use switchyard_core::time::Micros;
 use switchyard_executor::{
-    BatchOutput, CacheError, DeviceFault, ExecuteError, Executor, Job, JobOutcome, LoadError,
-    Residency,
+    BatchOutput, CacheError, DeviceFault, ExecuteError, Executor, GiveUp, Job, JobOutcome,
+    LoadError, ReportAbsence, Residency,
 };
-use switchyard_protocol::grpc::Rpc;
-use switchyard_protocol::grpc::messages::inference::{
-    ModelMetadataRequest, ModelMetadataResponse, ServerReadyRequest, ServerReadyResponse,
-};
-use thiserror::Error;
 
-use crate::address::RemoteAddress;
-use crate::channel::{CallError, Channel};
-use crate::metadata::{Misfit, check};
-use crate::model::RemoteModel;
+use crate::channel::CallError;
+use crate::link::Link;
+use crate::options::{ConnectError, RemoteOptions};
 use crate::request;
 use crate::response;
 
-/// Longest wait for an answer about the server or a model.
-const QUESTION_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// How a server is used.
-#[derive(Clone, Debug)]
-pub struct RemoteOptions {
-    /// The server.
-    pub address: RemoteAddress,
-    /// Longest time of a batch; then the worker counts as lost.
-    pub timeout: Duration,
-    /// Its models, by variant.
-    pub models: Arc<[RemoteModel]>,
-}
-
-/// Why a server is not used.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ConnectError {
-    /// It does not answer, or is not ready. Later it may be.
-    #[error("{0}")]
-    Away(String),
-    /// It lacks a model.
-    #[error("{address}: {model}: {reason}")]
-    Model {
-        /// The server.
-        address: String,
-        /// `app/variant`.
-        model: String,
-        /// Its answer.
-        reason: String,
-    },
-    /// A model differs from the app's card.
-    #[error("{address}: {misfit}; correct the names of the worker's `remote.models`, or the card")]
-    Misfit {
-        /// The server.
-        address: String,
-        /// The difference.
-        misfit: Misfit,
-    },
-}
+/// Shortest time of a batch: one that is late when it starts is not cancelled before it is sent.
+const LIMIT_MIN: Duration = Duration::from_millis(1);
 
 /// A server that runs batches. It keeps the models itself: all of them count as resident.
 pub struct RemoteExecutor {
     options: RemoteOptions,
     /// Or why there is none.
-    channel: Result<Channel, String>,
+    link: Result<Link, String>,
     reports: u64,
 }
 
@@ -78,44 +34,10 @@ impl RemoteExecutor {
     /// # Errors
     /// The server does not answer or is not ready, or a model does not fit.
     pub fn connect(options: RemoteOptions) -> Result<Self, ConnectError> {
-        let address = &options.address;
-        let away = |error| match error {
-            CallError::Lost(reason) | CallError::Refused { reason, .. } => {
-                ConnectError::Away(reason)
-            }
-        };
-        let mut channel = Channel::connect(address).map_err(away)?;
-        let ready: ServerReadyResponse = channel
-            .call(Rpc::ServerReady, &ServerReadyRequest {}, QUESTION_TIMEOUT)
-            .map_err(away)?;
-        if !ready.ready {
-            return Err(ConnectError::Away(format!("{address}: is not ready")));
-        }
-        for model in &*options.models {
-            for version in &model.versions {
-                let question = ModelMetadataRequest {
-                    name: model.model.clone(),
-                    version: version.clone(),
-                };
-                let found: ModelMetadataResponse = channel
-                    .call(Rpc::ModelMetadata, &question, QUESTION_TIMEOUT)
-                    .map_err(|error| match error {
-                        CallError::Lost(reason) => ConnectError::Away(reason),
-                        CallError::Refused { reason, .. } => ConnectError::Model {
-                            address: address.to_string(),
-                            model: model.name.clone(),
-                            reason,
-                        },
-                    })?;
-                check(model, &found).map_err(|misfit| ConnectError::Misfit {
-                    address: address.to_string(),
-                    misfit,
-                })?;
-            }
-        }
+        let link = Link::open(&options)?;
         Ok(Self {
             options,
-            channel: Ok(channel),
+            link: Ok(link),
             reports: 0,
         })
     }
@@ -125,14 +47,14 @@ impl RemoteExecutor {
     pub fn away(options: RemoteOptions, reason: String) -> Self {
         Self {
             options,
-            channel: Err(reason),
+            link: Err(reason),
             reports: 0,
         }
     }
 
     fn answer(&mut self, job: &mut Job) -> Result<BatchOutput, ExecuteError> {
-        let channel = match &mut self.channel {
-            Ok(channel) => channel,
+        let link = match &self.link {
+            Ok(link) => link,
             Err(reason) => {
                 let reason = reason.clone();
                 return Err(ExecuteError::Away { reason });
@@ -152,14 +74,28 @@ impl RemoteExecutor {
         };
         let rows = job.rows.len();
         let body = request::infer(model, version, job)?;
-        let answer = channel.send(Rpc::ModelInfer, body, self.options.timeout);
+        let left = |until: Instant| {
+            until
+                .saturating_duration_since(Instant::now())
+                .max(LIMIT_MIN)
+        };
+        let left = job
+            .until
+            .map(left)
+            .filter(|left| *left < self.options.timeout);
+        let answer = link.infer(body, left.unwrap_or(self.options.timeout));
+        let refused = |reason, repeatable| ExecuteError::Remote {
+            variant: model.name.clone(),
+            reason,
+            repeatable,
+        };
         let answer = answer.map_err(|error| match error {
-            CallError::Lost(reason) => ExecuteError::Away { reason },
-            CallError::Refused { reason, repeatable } => ExecuteError::Remote {
-                variant: model.name.clone(),
-                reason,
-                repeatable,
-            },
+            CallError::Refused { reason, repeatable } => refused(reason, repeatable),
+            // The requests ran out of time, the server did not.
+            CallError::TimedOut(reason) if left.is_some() => {
+                refused(format!("{reason}, the deadline of its requests"), true)
+            }
+            CallError::Lost(reason) | CallError::TimedOut(reason) => ExecuteError::Away { reason },
         })?;
         response::output(model, rows, &answer).map_err(|reason| ExecuteError::Remote {
             variant: model.name.clone(),
@@ -185,7 +121,7 @@ impl Executor for RemoteExecutor {
     fn release(&mut self, _: RequestId) {}
 
     fn preload(&mut self, variant: VariantId) -> Result<Micros, CacheError> {
-        let Err(reason) = &self.channel else {
+        let Err(reason) = &self.link else {
             return Ok(Micros::ZERO);
         };
         let model = self.options.models.get(variant.index());
@@ -197,8 +133,13 @@ impl Executor for RemoteExecutor {
         }))
     }
 
+    fn watch(&mut self, report: ReportAbsence) -> Option<GiveUp> {
+        let link = self.link.as_mut().ok()?;
+        Some(link.watch(report))
+    }
+
     fn residency(&self) -> Residency {
-        let models = match &self.channel {
+        let models = match &self.link {
             Ok(_) => self.options.models.len() as u32,
             Err(_) => 0,
         };

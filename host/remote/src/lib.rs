@@ -2,9 +2,11 @@
 //!
 //! In data order:
 //! - [`address`]: the address of a server
-//! - [`model`]: the names of variants on the far side; [`metadata`]: whether its models fit the apps
+//! - [`options`]: how a server is used; [`model`]: the names of variants on the far side; [`metadata`]: whether its models fit the apps
 //! - `request`, `body`: from a batch to a message, whose tensors are not copied; `response`: back
-//! - `channel`: one HTTP/2 connection and its calls
+//! - [`tls`], `stream`: the bytes of a connection, encrypted or not
+//! - `channel`: one HTTP/2 connection and its calls; `opening`: whether its server is fit
+//! - `link`: the connection that lives and is watched, on the thread of `runtime`
 //! - [`executor`]: a server as an [`Executor`](switchyard_executor::Executor)
 //!
 //! Without tonic: hyper's client and the messages and frames of `switchyard-protocol`, which the gRPC
@@ -16,12 +18,20 @@ pub mod address;
 mod body;
 mod channel;
 pub mod executor;
+mod link;
 pub mod metadata;
 pub mod model;
+mod opening;
+pub mod options;
 mod request;
 mod response;
+mod runtime;
+mod stream;
+pub mod tls;
 
 pub use address::{RemoteAddress, WrongAddress};
-pub use executor::{ConnectError, RemoteExecutor, RemoteOptions};
+pub use executor::RemoteExecutor;
 pub use metadata::Misfit;
 pub use model::{RemoteModel, RemoteOutputs, RemoteTensor};
+pub use options::{ConnectError, RemoteOptions};
+pub use tls::{ClientFiles, RemoteTls, RemoteTlsError};

@@ -16,6 +16,9 @@ use crate::model::{RemoteModel, RemoteTensor};
 /// The field `raw_input_contents` of a `ModelInferRequest`.
 const RAW_CONTENTS: u32 = 7;
 
+/// Pieces of fewer bytes are joined: by default a frame of HTTP/2 has as many.
+const JOINED_BELOW: usize = 16 << 10;
+
 /// The message of a batch, without its frame. Takes the inputs out of the job.
 ///
 /// # Errors
@@ -53,7 +56,7 @@ pub(crate) fn infer(
             shape: whole,
             ..InferInputTensor::default()
         });
-        contents.push(pieces);
+        contents.push(joined(pieces));
     }
     let outputs = model.outputs.all().iter();
     let head = ModelInferRequest {
@@ -84,6 +87,29 @@ pub(crate) fn infer(
         row.input = None;
     }
     Ok(parts)
+}
+
+/// Joins small pieces: a frame of its own costs more than the copy.
+fn joined(pieces: Vec<Bytes>) -> Vec<Bytes> {
+    if pieces.len() < 2 {
+        return pieces;
+    }
+    let mut parts = Vec::new();
+    let mut small = BytesMut::new();
+    for piece in pieces {
+        if piece.len() < JOINED_BELOW {
+            small.extend_from_slice(&piece);
+            continue;
+        }
+        if !small.is_empty() {
+            parts.push(small.split().freeze());
+        }
+        parts.push(piece);
+    }
+    if !small.is_empty() {
+        parts.push(small.freeze());
+    }
+    parts
 }
 
 /// The shape of one row.
@@ -130,6 +156,17 @@ mod tests {
     use super::*;
     use crate::model::RemoteOutputs;
 
+    #[test]
+    fn small_pieces_are_joined_and_large_ones_are_not_copied() {
+        let large = Bytes::from(vec![7; JOINED_BELOW]);
+        let pieces = [b"a", b"b"].map(|bytes| Bytes::from_static(bytes));
+        let [a, b] = pieces;
+        let parts = joined(vec![a.clone(), b.clone(), large.clone(), a, b]);
+        assert_eq!(parts.len(), 3);
+        assert_eq!((&*parts[0], &*parts[2]), (&b"ab"[..], &b"ab"[..]));
+        assert_eq!(parts[1].as_ptr(), large.as_ptr());
+    }
+
     #[tokio::test]
     async fn the_rows_of_a_batch_are_one_tensor() {
         let card = |name, datatype, shape| TensorCard::fixed(name, datatype, shape);
@@ -174,6 +211,7 @@ mod tests {
             exit: Some(ExitId(0)),
             rows: vec![row(1, "Zürich"), row(2, "")],
             soon: Soon::new(),
+            until: None,
         };
         let parts = infer(&model, "2", &mut job).unwrap();
         let length = parts.len();

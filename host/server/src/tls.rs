@@ -35,9 +35,9 @@ const PLAIN_READS_MAX: usize = 64;
 
 /// A file of TLS that cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("server.{field}: {}: {reason}", file.display())]
+#[error("{field}: {}: {reason}", file.display())]
 pub struct TlsError {
-    /// The field of the configuration, such as `tls.key`.
+    /// The field of the configuration, such as `server.tls.key`, or the option.
     pub field: String,
     /// The file.
     pub file: PathBuf,
@@ -48,7 +48,7 @@ pub struct TlsError {
 /// TLS of a port.
 #[derive(Debug)]
 pub struct Tls {
-    /// The field that names the files: `tls` or `admin_tls`.
+    /// The field that names the files, such as `server.tls`.
     field: &'static str,
     files: TlsConfig,
     /// Protocols that a client may choose by ALPN.
@@ -62,7 +62,7 @@ type Stamps = Vec<Option<(Option<SystemTime>, u64, u64)>>;
 // === impl Tls ===
 
 impl Tls {
-    /// Reads the files that `field` of `[server]` names.
+    /// Reads the files that a field names.
     ///
     /// # Errors
     /// A file cannot be used.

@@ -89,7 +89,10 @@ fn what_no_type_forbids_is_checked() {
     assert_snapshot!(said("[server]", "[server]\nadmin = \"unix:a\"\nadmin_tls = { certificate = \"a.pem\", key = \"a.key\" }"), @"switchyard.toml:4: server.admin_tls: must be absent: `admin` is a Unix socket");
     assert_snapshot!(said("[server]", "[server]\nadmin_hosts = [\"https://a.example\"]"), @"switchyard.toml:3: server.admin_hosts[0]: `https://a.example`, must be a name without scheme and port");
     assert_snapshot!(said("[server]", "[server]\nadmin_tls = { certificate = \"a.pem\" }"), @"switchyard.toml:3: server.admin_tls: missing field `key`");
-    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"here:1\" }"), @"switchyard.toml:13: worker[0].remote.url: `here:1`, must be `grpc://HOST:PORT` with a port from 1 to 65535, such as grpc://10.0.0.2:8001");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"here:1\" }"), @"switchyard.toml:13: worker[0].remote.url: `here:1`, must be `grpc://HOST:PORT` or `grpcs://HOST:PORT` with a port from 1 to 65535, such as grpc://10.0.0.2:8001");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"grpcs://a:1\" }"), @"switchyard.toml:13: worker[0].remote.ca: is required with grpcs://: the authorities of the server's certificate");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"grpc://a:1\", ca = \"ca.pem\" }"), @"switchyard.toml:13: worker[0].remote.url: `grpc://a:1`, must begin with grpcs:// where ca is set");
+    assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"grpcs://a:1\", ca = \"ca.pem\", key = \"a.key\" }"), @"switchyard.toml:13: worker[0].remote.key: needs `certificate` and `ca` next to it, and a url of grpcs://");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"grpc://a:1\", timeout_ms = 0 }"), @"switchyard.toml:13: worker[0].remote.timeout_ms: 0, must be 1 to 3600000");
     assert_snapshot!(said("[server]", "[server]\nbody_max_mb = 300"), @"switchyard.toml:2: server.request_memory_mb: 512, must be 600 to 1048576");
     assert_snapshot!(said("[server]", "[server]\ntimeout_max_ms = 0"), @"switchyard.toml:3: server.timeout_max_ms: 0, must be 1 to 3600000");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use switchyard_executor::candle_threads::configure_candle;
-use switchyard_server::config::{Config, Draft};
+use switchyard_server::config::{Config, Draft, TlsConfig};
 use switchyard_server::server::{WorkerListeners, WorkerServer};
 use switchyard_server::shutdown;
 use switchyard_server::sockets::ListenAddress;
@@ -22,7 +22,7 @@ use super::shipped::{self, draft_of};
 
 Both machines have the same configuration and zoo. In it the worker has remote.url with the
 address of this machine; here its threads, cores and memory_mb count. It loads its models first.
-The port asks for no credentials: keep it inside a private network.")]
+Without --certificate the ports ask for no credentials: keep them inside a private network.")]
 pub(super) struct WorkerArgs {
     /// Name of the worker to run, in the configuration
     name: String,
@@ -38,6 +38,15 @@ pub(super) struct WorkerArgs {
     /// Address for probes of readiness, or unix:PATH; port 0: a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     http: ListenAddress,
+    /// Certificate of this worker, then those of its issuers (PEM): both ports serve TLS
+    #[arg(long, value_name = "FILE", requires_all = ["key", "client_ca"])]
+    certificate: Option<PathBuf>,
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+    /// Certificates of the authorities of schedulers (PEM): others get no connection
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    client_ca: Option<PathBuf>,
 }
 
 /// Serves until a signal.
@@ -59,7 +68,7 @@ pub(super) fn run(args: &WorkerArgs, log: LogFormat, filter: &str) -> Result<(),
 
 async fn serve(config: Config, args: &WorkerArgs) -> Result<(), Failure> {
     let signalled = shutdown::signalled().map_err(Failure::input)?;
-    let listeners = WorkerListeners::bind(&args.grpc, &args.http);
+    let listeners = WorkerListeners::bind(&args.grpc, &args.http, args.tls().as_ref());
     let listeners = listeners.map_err(Failure::input)?;
     let name = args.name.clone();
     let started = tokio::task::spawn_blocking(move || WorkerServer::start(&config, &name)).await;
@@ -72,6 +81,14 @@ async fn serve(config: Config, args: &WorkerArgs) -> Result<(), Failure> {
 // === impl WorkerArgs ===
 
 impl WorkerArgs {
+    fn tls(&self) -> Option<TlsConfig> {
+        Some(TlsConfig {
+            certificate: self.certificate.clone()?,
+            key: self.key.clone()?,
+            client_ca: self.client_ca.clone(),
+        })
+    }
+
     fn override_fields(&self, config: &mut Config) {
         let Some(zoo) = &self.zoo else { return };
         for (i, app) in config.apps.iter_mut().enumerate() {

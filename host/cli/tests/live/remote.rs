@@ -2,16 +2,19 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId};
+use switchyard_core::ids::{AppId, BatchId, ExitId, RequestId, VariantId, WorkerId};
 use switchyard_core::residents::Soon;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{
-    CandleExecutor, Device, Executor, InputTensor, Job, JobRow, ModelSource, Weights,
+    CandleExecutor, Device, Executor, InputTensor, Job, JobRow, ModelSource, Weights, Worker,
+    WorkerEvent, WorkerOptions,
 };
 use switchyard_models::card::TensorCard;
 use switchyard_models::zoo::{Zoo, ZooApp};
@@ -37,6 +40,7 @@ fn config(folder: &Path, addresses: [SocketAddr; 2]) -> String {
 [server]
 http = "127.0.0.1:0"
 admin = "127.0.0.1:0"
+drain_delay_ms = 600
 [[app]]
 name = "{APP}"
 zoo = "{zoo}"
@@ -63,13 +67,22 @@ measure_s = 1
     )
 }
 
-fn free_address() -> SocketAddr {
+pub(super) fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
 
 /// A worker that serves at this address.
 fn worker(name: &str, at: SocketAddr) -> Process {
+    worker_process(name, at, |_| {})
+}
+
+/// The same, with more arguments.
+pub(super) fn worker_process(
+    name: &str,
+    at: SocketAddr,
+    arguments: impl FnOnce(&mut Command),
+) -> Process {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("switchyard.toml");
     std::fs::write(&file, config(folder.path(), [at, at])).unwrap();
@@ -77,6 +90,7 @@ fn worker(name: &str, at: SocketAddr) -> Process {
     command.args(["--log", "json", "worker", name, "--http", "127.0.0.1:0"]);
     command.args(["--grpc", &at.to_string(), "--config"]);
     command.arg(file);
+    arguments(&mut command);
     let mut process = Process::spawn(command, folder);
     process.listening();
     process
@@ -217,6 +231,39 @@ async fn a_killed_worker_loses_no_request_and_serves_again_once_it_is_back() {
     assert_eq!(driver.accepted, driver.ended);
 }
 
+async fn becomes(scheduler: &Process, worker: usize, up: bool, limit: Duration) -> Duration {
+    let began = Instant::now();
+    while is_up(scheduler, worker).await != up {
+        assert!(began.elapsed() < limit, "not {up} within {limit:?}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    began.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_worker_that_ends_is_down_before_a_batch_and_back_within_a_second() {
+    let (addresses, [mut a, b]) = two_workers().await;
+    let scheduler = blocking(move || scheduler(addresses)).await;
+    becomes(&scheduler, 0, true, PATIENCE).await;
+    a.kill();
+    let down = becomes(&scheduler, 0, false, Duration::from_secs(2)).await;
+    let at = addresses[0];
+    let a = blocking(move || worker("far-a", at)).await;
+    ready(a.http).await;
+    let up = becomes(&scheduler, 0, true, Duration::from_secs(1)).await;
+    println!("idle worker killed: down after {down:?}, up {up:?} after it was ready");
+
+    // A worker that is told to end finishes its batches.
+    let clients = Clients::start(scheduler.http, 8);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    b.terminate();
+    becomes(&scheduler, 1, false, PATIENCE).await;
+    let (answered, _) = clients.stop().await;
+    assert!(answered > 0);
+    let failed = scheduler.lines("batch failed");
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
 /// Forwards a connection to a worker, answers later if it is told so.
 struct Link {
     at: SocketAddr,
@@ -320,23 +367,43 @@ fn batch(rows: usize, variant: VariantId, to_stage: u32, exit: ExitId) -> Job {
         exit: Some(exit),
         rows: (0..rows).map(row).collect(),
         soon: Soon::new(),
+        until: None,
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_remote_batch_has_the_same_answers_at_every_exit_and_a_misfit_names_both_values() {
     let (addresses, _workers) = two_workers().await;
-    blocking(move || compare(addresses[0])).await;
+    blocking(move || {
+        let options = options(addresses[0]);
+        misfits(&options);
+        compare(options);
+    })
+    .await;
 }
 
-fn compare(at: SocketAddr) {
+fn options(at: SocketAddr) -> RemoteOptions {
+    RemoteOptions {
+        address: format!("grpc://{at}").parse().unwrap(),
+        tls: None,
+        timeout: Duration::from_secs(10),
+        models: app_models(),
+    }
+}
+
+fn manifest() -> Manifest {
     let app = ZooApp::open(&fixture().zoo.join(APP)).unwrap();
-    let card = app.card.clone();
     let zoo = Zoo {
         dir: fixture().zoo.clone(),
         apps: vec![app],
     };
-    let manifest = Manifest::all(&zoo).unwrap();
+    Manifest::all(&zoo).unwrap()
+}
+
+/// The variants of the app at a `switchyard worker`.
+pub(super) fn app_models() -> Arc<[RemoteModel]> {
+    let card = ZooApp::open(&fixture().zoo.join(APP)).unwrap().card;
+    let manifest = manifest();
     let tensors = |cards: &[TensorCard]| {
         let cards = cards.iter().enumerate();
         cards
@@ -359,11 +426,10 @@ fn compare(at: SocketAddr) {
             outputs: RemoteOutputs::new(card.task, tensors(&card.outputs)),
         }
     });
-    let options = RemoteOptions {
-        address: format!("grpc://{at}").parse().unwrap(),
-        timeout: Duration::from_secs(10),
-        models: models.collect(),
-    };
+    models.collect()
+}
+
+fn misfits(options: &RemoteOptions) {
     let refused = |change: fn(&mut RemoteModel)| {
         let mut models = options.models.to_vec();
         change(&mut models[0]);
@@ -391,6 +457,11 @@ fn compare(at: SocketAddr) {
         error.contains("status 5") && error.contains("none"),
         "{error}"
     );
+}
+
+/// Every exit of every variant answers as in this process.
+pub(super) fn compare(options: RemoteOptions) {
+    let manifest = manifest();
     let mut remote = RemoteExecutor::connect(options).unwrap();
     let source: Arc<dyn ModelSource> = Arc::clone(&manifest.source) as _;
     let mut local = CandleExecutor::new(Weights::new(source), Device::Cpu, u64::MAX);
@@ -408,4 +479,65 @@ fn compare(at: SocketAddr) {
         exits > manifest.variants.len(),
         "a variant has several exits"
     );
+}
+
+/// Rows of 150 KB together.
+const LARGE_ROWS: usize = 201;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement, for a quiet machine"]
+async fn the_time_of_a_link_for_150_kb() {
+    blocking(fixture).await;
+    let at = free_address();
+    let worker = blocking(move || worker("far-a", at)).await;
+    ready(worker.http).await;
+    for _ in 0..4 {
+        let [here, there] = blocking(move || medians(at)).await;
+        let ratio = there.as_secs_f64() / here.as_secs_f64();
+        let more = there.saturating_sub(here);
+        println!("150 KB: {here:?} here, {there:?} there: {more:?} more, {ratio:.2} times");
+        assert!(there < 10 * here, "the link takes most of the time");
+    }
+}
+
+/// The medians of a large batch on a worker of this process and on the far one, in turn.
+fn medians(at: SocketAddr) -> [Duration; 2] {
+    let manifest = manifest();
+    let variants = (0..).map(VariantId).zip(&manifest.variants);
+    let (variant, spec) = variants.min_by_key(|(_, spec)| spec.memory_bytes).unwrap();
+    let exit = ExitId(spec.exits.len() as u32 - 1);
+    let stages = spec.stages;
+    let source: Arc<dyn ModelSource> = Arc::clone(&manifest.source) as _;
+    let near = CandleExecutor::new(Weights::new(source), Device::Cpu, u64::MAX);
+    let far = RemoteExecutor::connect(options(at)).unwrap();
+    let executors: [Box<dyn Executor>; 2] = [Box::new(near), Box::new(far)];
+    let (report, ended) = channel();
+    let workers = executors.map(|executor| {
+        let report = report.clone();
+        let options = WorkerOptions {
+            id: WorkerId(0),
+            name: "bench".to_owned(),
+            threads: 1,
+            cores: Vec::new(),
+            commands_max: 1,
+        };
+        Worker::spawn(options, executor, move |event| report.send(event).unwrap()).unwrap()
+    });
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..60 {
+        for (worker, times) in workers.iter().zip(&mut times) {
+            let job = batch(LARGE_ROWS, variant, stages, exit);
+            let began = Instant::now();
+            worker.run(job).unwrap();
+            let WorkerEvent::Finished(finished) = ended.recv().unwrap() else {
+                panic!("no end of the batch");
+            };
+            times.push(began.elapsed());
+            finished.result.unwrap();
+        }
+    }
+    times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    })
 }

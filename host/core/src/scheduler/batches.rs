@@ -243,10 +243,13 @@ impl Scheduler {
     }
 
     fn park(&mut self, now: Time, worker: WorkerId, batch: &WorkerBatch, id: RequestId) {
-        let Some(entry) = self.table.get_mut(id) else {
-            // Cancelled while the batch ran: its activations have no owner.
+        let is_up = self.is_up(worker);
+        let entry = self.table.get_mut(id);
+        let Some(entry) = entry.filter(|_| is_up) else {
+            // Cancelled while the batch ran, or its worker is leaving: nothing continues here.
             let request = id;
             self.out.push_back(Command::Release { worker, request });
+            self.start_over(now, id);
             return;
         };
         let first_time = entry.progress.is_none();
@@ -255,10 +258,22 @@ impl Scheduler {
             variant: batch.variant,
             stages_run: batch.to_stage,
         });
-        let app = entry.request.app;
         self.workers[worker].parked += u32::from(first_time);
-        let drops = self.catalog.app(app).is_some_and(|app| app.late.drops());
-        if drops && !self.in_time(now, id) {
+        self.between_stages(now, id);
+    }
+
+    /// A request whose activations are gone with its worker waits for its first stage again.
+    fn start_over(&mut self, now: Time, id: RequestId) {
+        if let Some(entry) = self.table.get_mut(id) {
+            entry.progress = None;
+            self.between_stages(now, id);
+        }
+    }
+
+    fn between_stages(&mut self, now: Time, id: RequestId) {
+        let app = self.table.get(id).map(|entry| entry.request.app);
+        let app = app.and_then(|app| self.catalog.app(app));
+        if app.is_some_and(|app| app.late.drops()) && !self.in_time(now, id) {
             self.end(now, id, Outcome::Dropped(DroppedFrom::BetweenStages), None);
         } else {
             self.set_pending(id);

@@ -83,8 +83,8 @@ impl Scheduler {
         self.workers[worker].overdue = Some(running);
     }
 
-    /// An overdue batch has ended: its worker serves again. The requests that still wait take its
-    /// answer.
+    /// An overdue batch has ended: its worker serves again, unless it is leaving. The requests that
+    /// still wait take its answer.
     pub(super) fn recover(
         &mut self,
         now: Time,
@@ -96,12 +96,15 @@ impl Scheduler {
             return; // It is not up: its requests have been taken from it.
         }
         let batch = &late.batch;
-        self.workers[worker].up = true;
-        self.out.push_back(Command::Notice(Notice::WorkerRecovered {
-            worker,
-            batch: batch.id,
-            ran_for: now.since(late.since),
-        }));
+        let is_back = !self.workers[worker].leaving;
+        if is_back {
+            self.workers[worker].up = true;
+            self.out.push_back(Command::Notice(Notice::WorkerRecovered {
+                worker,
+                batch: batch.id,
+                ran_for: now.since(late.since),
+            }));
+        }
         for &id in &batch.members {
             match batch.exit {
                 None => self.out.push_back(Command::Release {
@@ -122,7 +125,9 @@ impl Scheduler {
                 Some(_) => {}
             }
         }
-        self.is_back(now, worker);
+        if is_back {
+            self.is_back(now, worker);
+        }
     }
 
     fn waits(&self, id: RequestId) -> bool {
@@ -148,6 +153,21 @@ impl Scheduler {
         }
         self.workers[worker].parked = 0;
         self.vacate(now, worker, running.as_ref(), reason);
+    }
+
+    /// A worker takes no more batches. The running one may end; its requests park nothing here.
+    pub(super) fn handle_worker_leaving(&mut self, now: Time, worker: WorkerId) {
+        let Some(held) = self.workers.get_mut(worker) else {
+            return;
+        };
+        held.leaving = true;
+        if !held.up {
+            return;
+        }
+        for id in self.parked_on(worker) {
+            self.forget_progress(id);
+        }
+        self.vacate(now, worker, None, "");
     }
 
     /// Takes everything from a worker that is not up any more, once the requests that it had parked
@@ -191,6 +211,9 @@ impl Scheduler {
     }
 
     pub(super) fn handle_worker_up(&mut self, now: Time, worker: WorkerId) {
+        if !self.is_up(worker) && self.is_running(worker) {
+            self.handle_worker_down(now, worker, "its worker began anew");
+        }
         let spec = self.catalog.worker(worker);
         let (Some(held), Some(spec)) = (self.workers.get_mut(worker), spec) else {
             return;

@@ -20,7 +20,8 @@ const LOST_REPEATS_MAX: u8 = 2;
 
 impl Scheduler {
     /// A batch failed, and the worker serves on. The requests of a larger batch are tried one by one
-    /// on the same worker; the one at fault ends with its own reason.
+    /// on the same worker; the one at fault ends with its own reason. Those of a worker that is
+    /// leaving are tried elsewhere.
     pub(super) fn fail(
         &mut self,
         now: Time,
@@ -30,6 +31,7 @@ impl Scheduler {
         repeatable: bool,
     ) {
         let batch = &running.batch;
+        let is_up = self.is_up(worker);
         for &id in &batch.members {
             self.forget_progress(id);
             let Some(entry) = self.table.get_mut(id) else {
@@ -41,7 +43,7 @@ impl Scheduler {
             repeats.failed = repeats.failed.saturating_add(1);
             if !repeatable || is_last {
                 self.end_failed(now, id, running, reason);
-            } else if is_single {
+            } else if is_single || !is_up {
                 self.again(now, id, running, reason);
             } else {
                 self.try_alone(now, worker, id, batch);

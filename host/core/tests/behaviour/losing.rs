@@ -211,6 +211,70 @@ fn parked_requests_of_a_lost_worker_start_over() {
     assert_eq!((last.1.worker, last.1.from_stage), (WorkerId(1), 0));
 }
 
+#[test]
+fn a_leaving_worker_ends_its_batch_and_gets_no_other() {
+    let mut driver = driver(2);
+    driver.give(install("both", |window, plan| {
+        let up = window.workers.up.iter().position(|up| *up == 1);
+        if let Some(worker) = up {
+            for id in window.requests.id.clone() {
+                whole(plan, worker as u32, 0, &[id]);
+            }
+        }
+    }));
+    for id in 1..=3 {
+        driver.arrive(request(id, 0, Time::ZERO, 50_000));
+    }
+    driver.give(Event::WorkerLeaving(W0));
+    assert!(!driver.scheduler.is_up(W0) && driver.scheduler.is_running(W0));
+    // The batch that runs ends here, those that wait go to the other worker.
+    driver.drain();
+    driver.check_empty();
+    assert!((1..=3).all(|id| is_answered(&driver, id)));
+    let on: Vec<_> = driver.runs.iter().map(|(_, run)| run.worker.0).collect();
+    assert_eq!(on, [0, 1, 1]);
+    assert!(!driver.scheduler.is_up(W0), "until it is said to be back");
+    driver.give(Event::WorkerUp(W0));
+    driver.arrive(request(4, 0, driver.now, 50_000));
+    driver.drain();
+    assert_eq!(driver.runs.last().unwrap().1.worker, W0);
+}
+
+#[test]
+fn a_failure_of_a_leaving_worker_is_repeated_elsewhere() {
+    for end in [failed(true), lost()] {
+        let mut driver = driver(2);
+        driver.give(Event::PolicyRemoved);
+        for id in 1..=3 {
+            driver.arrive(request(id, 0, Time::ZERO, 50_000));
+        }
+        driver.give(Event::WorkerLeaving(W0));
+        driver.finish(W0, end);
+        driver.drain();
+        driver.check_empty();
+        assert!((1..=3).all(|id| is_answered(&driver, id)));
+    }
+}
+
+#[test]
+fn a_leaving_worker_that_begins_anew_or_does_not_end_loses_its_batch() {
+    let mut driver = driver(1);
+    driver.give(batches_of(1));
+    driver.arrive(request(1, 0, Time::ZERO, 60_000_000));
+    driver.give(Event::WorkerLeaving(W0));
+    driver.give(Event::WorkerUp(W0));
+    assert_eq!(driver.runs.len(), 2, "it runs again");
+    driver.hang(W0);
+    driver.give(Event::WorkerLeaving(W0));
+    driver.advance_to(Time(40_000_000));
+    assert!(!driver.scheduler.is_running(W0) && !driver.scheduler.is_up(W0));
+    driver.give(Event::WorkerUp(W0));
+    driver.drain();
+    driver.check_empty();
+    assert!(is_answered(&driver, 1));
+    assert_eq!(driver.runs.len(), 3);
+}
+
 fn overdue_driver() -> Driver {
     let mut driver = driver(2);
     driver.give(install("first", |window, plan| {

@@ -217,6 +217,7 @@ fn job(requests: &[u64]) -> Job {
         exit: Some(ExitId(0)),
         rows: rows.collect(),
         soon: Soon::new(),
+        until: None,
     }
 }
 

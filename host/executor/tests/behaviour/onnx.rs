@@ -64,6 +64,7 @@ fn job(variant: VariantId, rows: u64) -> Job {
         exit: Some(ExitId(0)),
         rows: (0..rows).map(row).collect(),
         soon: Soon::new(),
+        until: None,
     }
 }
 

@@ -49,6 +49,7 @@ fn job(variant: VariantId, [from, to]: [u32; 2], rows: &[(u64, &str)]) -> Job {
         exit: (to == 2).then_some(ExitId(0)),
         rows: rows.collect(),
         soon: Soon::new(),
+        until: None,
     }
 }
 

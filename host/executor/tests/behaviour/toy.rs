@@ -226,6 +226,7 @@ pub(crate) fn job(requests: &[u64], from_stage: u32, to_stage: u32, exit: Option
         exit: exit.map(ExitId),
         rows: rows.collect(),
         soon: Soon::new(),
+        until: None,
     }
 }
 

@@ -1,14 +1,15 @@
 //! Worker threads: isolation of panics, bounds, loss, and the events that report them.
 
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::time::Duration;
 
 use switchyard_core::ids::{BatchId, RequestId, VariantId, WorkerId};
 use switchyard_core::time::Micros;
 use switchyard_executor::{
-    BatchOutput, CacheError, CandleExecutor, Device, ExecuteError, Executor, Finished, InputTensor,
-    Job, JobOutcome, Preloaded, Refused, Residency, Weights, Worker, WorkerEvent, WorkerOptions,
+    Absence, BatchOutput, CacheError, CandleExecutor, Device, ExecuteError, Executor, Finished,
+    GiveUp, InputTensor, Job, JobOutcome, Preloaded, Refused, ReportAbsence, Residency, Weights,
+    Worker, WorkerEvent, WorkerOptions,
 };
 
 use crate::toy::{POISON, ToySource, WIDTH, job, job_of};
@@ -456,7 +457,7 @@ fn a_lost_worker_answers_every_command_that_has_a_reply() {
     for _ in 0..5 {
         seen.push(match events.recv_timeout(PATIENCE).unwrap() {
             WorkerEvent::Finished(finished) => finished.result.unwrap_err().to_string(),
-            WorkerEvent::Down(down) => down.reason,
+            WorkerEvent::Down(down) | WorkerEvent::Leaving(down) => down.reason,
             WorkerEvent::Unloaded(_) => "unloaded".to_owned(),
             WorkerEvent::Preloaded(preloaded) => preloaded.result.unwrap_err().to_string(),
         });
@@ -490,4 +491,62 @@ fn replacements_of_a_busy_worker_leave_room_for_batches() {
     }
     assert_eq!(finished(&events).batch, BatchId(1));
     assert_eq!(finished(&events).batch, BatchId(2));
+}
+
+/// Runs until it is given up; its device leaves when it is watched.
+struct Distant {
+    began: Arc<Barrier>,
+    given_up: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Executor for Distant {
+    fn run(&mut self, _: &mut Job) -> JobOutcome {
+        self.began.wait();
+        let (given_up, changed) = &*self.given_up;
+        let waiting = given_up.lock().unwrap();
+        let ended = changed.wait_timeout_while(waiting, PATIENCE, |given_up| !*given_up);
+        assert!(!ended.unwrap().1.timed_out(), "it is not given up");
+        let reason = "given up".to_owned();
+        JobOutcome {
+            result: Err(ExecuteError::Away { reason }),
+            compute: Micros(1),
+            load: Micros::ZERO,
+        }
+    }
+    fn release(&mut self, _: RequestId) {}
+    fn preload(&mut self, _: VariantId) -> Result<Micros, CacheError> {
+        Ok(Micros::ZERO)
+    }
+    fn residency(&self) -> Residency {
+        Residency::default()
+    }
+    fn watch(&mut self, report: ReportAbsence) -> Option<GiveUp> {
+        report(Absence::Leaving("drains".to_owned()));
+        let state = Arc::clone(&self.given_up);
+        Some(Box::new(move || {
+            *state.0.lock().unwrap() = true;
+            state.1.notify_all();
+        }))
+    }
+}
+
+#[test]
+fn the_absence_of_a_device_is_reported_and_a_dropped_worker_gives_its_batch_up() {
+    let began = Arc::new(Barrier::new(2));
+    let distant = Distant {
+        began: Arc::clone(&began),
+        given_up: Arc::default(),
+    };
+    let (worker, events) = spawn(distant, 4);
+    let WorkerEvent::Leaving(left) = events.recv_timeout(PATIENCE).unwrap() else {
+        panic!("it does not leave");
+    };
+    assert_eq!((left.worker, &*left.reason), (WorkerId(3), "drains"));
+    worker.run(job(&[1], 0, 1, None)).unwrap();
+    began.wait();
+    drop(worker);
+    assert_eq!(
+        finished(&events).result.unwrap_err().to_string(),
+        "given up"
+    );
 }

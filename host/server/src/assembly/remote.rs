@@ -34,6 +34,10 @@ pub(super) fn options(
         worker: worker.name.clone(),
         reason,
     };
+    let tls = remote.tls();
+    if let Some(tls) = &tls {
+        tls.check().map_err(|error| refused(error.to_string()))?;
+    }
     let entries = manifest.source.entries();
     let known = |name: &String| entries.iter().any(|entry| entry.name == *name);
     if let Some(unknown) = remote.models.keys().find(|name| !known(name)) {
@@ -68,6 +72,7 @@ pub(super) fn options(
             .url
             .parse()
             .map_err(|error| refused(format!("url: {error}")))?,
+        tls,
         timeout: remote.timeout(),
         models: models.into(),
     }))

@@ -209,6 +209,7 @@ impl DirectBackend {
                 })
                 .collect(),
             soon: Soon::new(),
+            until: None,
         };
         let (done, finished) = oneshot::channel();
         self.shared.waiting().insert(batch, done);
@@ -324,7 +325,8 @@ impl Shared {
                     self.loading.fetch_sub(1, Ordering::Release);
                 }
             }
-            WorkerEvent::Unloaded(_) => {}
+            // No device of this process leaves.
+            WorkerEvent::Unloaded(_) | WorkerEvent::Leaving(_) => {}
             WorkerEvent::Down(down) => {
                 self.lost.send_replace(down.reason);
                 self.waiting().clear();

@@ -246,8 +246,31 @@ impl Check<'_> {
     /// Models are compared with those of the zoo when it is read, and with the server's at the start.
     fn remote(&mut self, i: usize, remote: &RemoteConfig) {
         let at = |field: &str| format!("worker[{i}].remote.{field}");
-        if let Err(error) = remote.url.parse::<RemoteAddress>() {
-            self.refuse(at("url"), error.to_string());
+        match remote.url.parse::<RemoteAddress>() {
+            Err(error) => self.refuse(at("url"), error.to_string()),
+            Ok(address) if address.is_tls && remote.ca.is_none() => {
+                let reason =
+                    "is required with grpcs://: the authorities of the server's certificate";
+                self.refuse(at("ca"), reason);
+            }
+            Ok(address) if !address.is_tls && remote.ca.is_some() => {
+                let reason = format!("`{}`, must begin with grpcs:// where ca is set", remote.url);
+                self.refuse(at("url"), reason);
+            }
+            Ok(_) => {}
+        }
+        for (field, other, is_alone) in [
+            ("certificate", "key", remote.key.is_none()),
+            ("key", "certificate", remote.certificate.is_none()),
+        ] {
+            let has = match field {
+                "key" => remote.key.is_some(),
+                _ => remote.certificate.is_some(),
+            };
+            if has && (is_alone || remote.ca.is_none()) {
+                let reason = format!("needs `{other}` and `ca` next to it, and a url of grpcs://");
+                self.refuse(at(field), reason);
+            }
         }
         if remote.kind.as_ref().is_some_and(String::is_empty) {
             self.refuse(at("kind"), "is empty; leave it out for the worker's name");

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::pool::names_file;
-use super::{Config, ConfigError, Draft, Overrides, PoliciesConfig, ProfileConfig, TlsConfig};
+use super::{
+    Config, ConfigError, Draft, Overrides, PoliciesConfig, ProfileConfig, RemoteConfig, TlsConfig,
+};
 
 impl Config {
     /// Reads and checks a file, without overrides.
@@ -44,7 +46,10 @@ impl Config {
         let files = [&mut server.onnxruntime, &mut server.operators];
         let tls = [&mut server.tls, &mut server.admin_tls];
         let of_tls = tls.into_iter().flatten().flat_map(TlsConfig::files_mut);
-        for path in files.into_iter().flatten().chain(of_tls) {
+        let remotes = self.workers.iter_mut().filter_map(|w| w.remote.as_mut());
+        let of_remotes = remotes.flat_map(RemoteConfig::files_mut);
+        let all = files.into_iter().flatten().chain(of_tls).chain(of_remotes);
+        for path in all {
             *path = folder.join(&*path);
         }
         for pool in &mut self.pools {

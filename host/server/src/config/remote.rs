@@ -1,9 +1,11 @@
 //! `remote` of `[[worker]]`: a worker on another machine.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+use switchyard_remote::{ClientFiles, RemoteTls};
 
 /// A worker on another machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -11,8 +13,24 @@ use serde::Deserialize;
 pub struct RemoteConfig {
     /// gRPC port of a server of the Open Inference Protocol, such as `switchyard worker` or Triton.
     ///
-    /// String, `grpc://HOST:PORT`; required; example `"grpc://10.0.0.2:8001"`.
+    /// String, `grpc://HOST:PORT`, with TLS `grpcs://`; required; example `"grpc://10.0.0.2:8001"`.
     pub url: String,
+    /// Certificates of the authorities of its server (PEM), with `grpcs://`. The server's certificate
+    /// must have the host of `url`.
+    ///
+    /// Path; default none; example `"/etc/switchyard/workers.pem"`.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
+    /// Certificate that this side shows to its server (PEM).
+    ///
+    /// Path; default none; example `"/etc/switchyard/scheduler.pem"`.
+    #[serde(default)]
+    pub certificate: Option<PathBuf>,
+    /// Private key of the certificate (PEM).
+    ///
+    /// Path; default none; example `"/etc/switchyard/scheduler.key"`.
+    #[serde(default)]
+    pub key: Option<PathBuf>,
     /// Name of the worker's kind, after `remote:`. Workers of a kind share a profile.
     ///
     /// String; default the worker's name; example `"triton"`.
@@ -52,6 +70,21 @@ pub struct RemoteModelConfig {
 // === impl RemoteConfig ===
 
 impl RemoteConfig {
+    /// Its files.
+    pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let files = [&mut self.ca, &mut self.certificate, &mut self.key];
+        files.into_iter().flatten()
+    }
+
+    /// TLS of the link; none without `ca`.
+    pub fn tls(&self) -> Option<RemoteTls> {
+        let client = self.certificate.clone().zip(self.key.clone());
+        Some(RemoteTls {
+            ca: self.ca.clone()?,
+            client: client.map(|(certificate, key)| ClientFiles { certificate, key }),
+        })
+    }
+
     /// Longest time of a batch.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)

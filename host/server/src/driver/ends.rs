@@ -29,6 +29,6 @@ pub(super) fn worker_of(event: &WorkerEvent) -> WorkerId {
         WorkerEvent::Finished(finished) => finished.worker,
         WorkerEvent::Preloaded(preloaded) => preloaded.worker,
         WorkerEvent::Unloaded(unloaded) => unloaded.worker,
-        WorkerEvent::Down(down) => down.worker,
+        WorkerEvent::Down(down) | WorkerEvent::Leaving(down) => down.worker,
     }
 }

@@ -12,13 +12,24 @@ use crate::readiness::Awaited;
 impl Driver {
     /// A worker runs no batch any more, and the core knows: loads on it fail, and it is started anew.
     pub(super) fn worker_lost(&mut self, worker: WorkerId, reason: &str) {
+        self.worker_absent(worker, reason, false);
+    }
+
+    /// A worker takes no more batches; the running one may end.
+    pub(super) fn worker_leaving(&mut self, worker: WorkerId, reason: &str) {
+        self.worker_absent(worker, reason, true);
+    }
+
+    fn worker_absent(&mut self, worker: WorkerId, reason: &str, is_leaving: bool) {
         let Some(pause) = self.crew.restart(worker) else {
             return;
         };
         let is_news = self.crew.is_news(worker, reason);
         let (pool, name) = (&self.name, self.worker_name(worker));
         let restart_in_ms = pause.as_millis() as u64;
-        if is_news {
+        if is_leaving {
+            tracing::warn!(pool, worker = name, reason, "worker leaves");
+        } else if is_news {
             tracing::error!(pool, worker = name, reason, restart_in_ms, "worker lost");
         } else {
             tracing::debug!(
@@ -57,6 +68,12 @@ impl Driver {
             return;
         }
         let started = match restarted {
+            // The process that leaves still runs a batch, and answers again.
+            Ok(started) if self.scheduler.is_running(worker) => {
+                self.crew.dismiss(worker, started);
+                self.crew.restart(worker);
+                return;
+            }
             Ok(started) => started,
             Err(reason) => {
                 self.worker_lost(worker, &format!("not started: {reason}"));

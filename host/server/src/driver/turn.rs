@@ -270,8 +270,9 @@ impl Driver {
             self.next_request += 1;
             let id = RequestId(self.next_request);
             let arrival = self.last_arrival;
+            let when = (arrival, call.deadline);
             self.waiters
-                .add(ticket, id, arrival, row.tensors, trace.take());
+                .add(ticket, id, when, row.tensors, trace.take());
             self.came(call.app);
             self.scheduler.handle(
                 now,
@@ -314,6 +315,10 @@ impl Driver {
                 self.scheduler.handle(now, event);
                 self.waiters.forget(worker);
                 self.worker_lost(worker, &reason);
+            }
+            WorkerEvent::Leaving(WorkerDown { worker, reason }) => {
+                self.scheduler.handle(now, Event::WorkerLeaving(worker));
+                self.worker_leaving(worker, &reason);
             }
         }
     }
@@ -402,11 +407,10 @@ impl Driver {
     }
 
     fn start(&mut self, now: Time, launch: &Launch) {
-        let app = self
-            .scheduler
-            .catalog()
-            .variant(launch.variant)
-            .map(|v| v.app);
+        let catalog = self.scheduler.catalog();
+        let app = catalog.variant(launch.variant).map(|v| v.app);
+        let drops = app.and_then(|app| catalog.app(app)?.late.drops().then_some(()));
+        let until = drops.and_then(|()| self.waiters.last_deadline(&launch.requests));
         let rows = launch.requests.iter().map(|&request| JobRow {
             request,
             input: match launch.from_stage {
@@ -423,6 +427,7 @@ impl Driver {
             exit: launch.exit,
             rows: rows.collect(),
             soon: launch.soon.clone(),
+            until: until.map(|at| self.clock.at(at)),
         };
         let handed_over = match self.crew.get(launch.worker) {
             Some(worker) => worker.run(job).map_err(|refused| match refused {

@@ -38,6 +38,7 @@ pub(super) struct Row {
     /// Kept until the answer, because a batch may be tried again.
     inputs: RowTensors,
     pub(super) arrival: Time,
+    deadline: Time,
     pub(super) probabilities: Vec<f32>,
     pub(super) tensors: Vec<NamedTensor>,
     pub(super) compute: Micros,
@@ -113,12 +114,12 @@ impl Waiters {
         self.calls.insert(ticket, open);
     }
 
-    /// Adds the next row of an open call.
+    /// Adds the next row of an open call, with its arrival and its deadline.
     pub(super) fn add(
         &mut self,
         ticket: Ticket,
         request: RequestId,
-        arrival: Time,
+        (arrival, deadline): (Time, Time),
         inputs: RowTensors,
         trace: Option<Box<RowTrace>>,
     ) {
@@ -133,6 +134,7 @@ impl Waiters {
             position: call.answers.len() - 1,
             inputs,
             arrival,
+            deadline,
             probabilities: Vec::new(),
             tensors: Vec::new(),
             compute: Micros::ZERO,
@@ -145,6 +147,12 @@ impl Waiters {
     /// Inputs of a request that starts.
     pub(super) fn inputs(&self, request: RequestId) -> Option<RowTensors> {
         Some(self.rows.get(&request)?.inputs.clone())
+    }
+
+    /// The latest deadline of requests.
+    pub(super) fn last_deadline(&self, requests: &[RequestId]) -> Option<Time> {
+        let rows = requests.iter().filter_map(|id| self.rows.get(id));
+        rows.map(|row| row.deadline).max()
     }
 
     /// A worker has a batch.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::findings::Findings;
 use crate::admin::check_operators;
+use crate::config::RemoteConfig;
 use crate::tls::Tls;
 
 pub(super) fn inspect(findings: &mut Findings<'_>) {
@@ -15,12 +16,22 @@ pub(super) fn inspect(findings: &mut Findings<'_>) {
         let reason = format!("{}: {reason}", file.display());
         findings.refuse("server.operators", &reason);
     }
-    for (field, files) in [("tls", &server.tls), ("admin_tls", &server.admin_tls)] {
+    for (field, files) in [
+        ("server.tls", &server.tls),
+        ("server.admin_tls", &server.admin_tls),
+    ] {
         if let Some(files) = files
             && let Err(error) = Tls::open(field, files, &[])
         {
             let reason = format!("{}: {}", error.file.display(), error.reason);
-            findings.refuse(&format!("server.{}", error.field), &reason);
+            findings.refuse(&error.field, &reason);
+        }
+    }
+    for (i, worker) in config.workers.iter().enumerate() {
+        let tls = worker.remote.as_ref().and_then(RemoteConfig::tls);
+        if let Some(Err(error)) = tls.map(|tls| tls.check()) {
+            let reason = format!("{}: {}", error.file.display(), error.reason);
+            findings.refuse(&format!("worker[{i}].remote.{}", error.field), &reason);
         }
     }
     if let Some(library) = &server.onnxruntime

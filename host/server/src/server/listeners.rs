@@ -9,7 +9,7 @@ use crate::sockets::{BoundPort, ListenAddress};
 use crate::tls::Tls;
 
 /// Protocols of the ports for clients.
-const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
+pub(super) const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
 
 /// The sockets of a server.
 pub struct Listeners {
@@ -34,13 +34,13 @@ impl Listeners {
                     None => None,
                 },
                 tls: match &server.tls {
-                    Some(files) => Some(Tls::open("tls", files, ALPN)?),
+                    Some(files) => Some(Tls::open("server.tls", files, ALPN)?),
                     None => None,
                 },
             },
             admin: bind("admin", &server.admin)?,
             admin_tls: match &server.admin_tls {
-                Some(files) => Some(Tls::open("admin_tls", files, &[b"http/1.1"])?),
+                Some(files) => Some(Tls::open("server.admin_tls", files, &[b"http/1.1"])?),
                 None => None,
             },
         })

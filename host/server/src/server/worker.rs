@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::error::{ServeError, StartError};
-use super::listeners::bind;
+use super::listeners::{ALPN, bind};
 use crate::assembly::PoolPlan;
 use crate::backend::DirectBackend;
-use crate::config::Config;
+use crate::config::{Config, TlsConfig};
 use crate::descriptors;
 use crate::ingress::{self, Backends, Limits, Ports};
 use crate::sockets::{BindError, ListenAddress};
+use crate::tls::Tls;
 
 /// A worker before it serves.
 pub struct WorkerServer {
@@ -98,11 +99,15 @@ impl WorkerServer {
 // === impl WorkerListeners ===
 
 impl WorkerListeners {
-    /// Opens the sockets.
+    /// Opens the sockets, with TLS where files are given.
     ///
     /// # Errors
-    /// An address cannot be listened on; names the field.
-    pub fn bind(grpc: &ListenAddress, http: &ListenAddress) -> Result<Self, StartError> {
+    /// An address cannot be listened on, or a file cannot be used; names the field.
+    pub fn bind(
+        grpc: &ListenAddress,
+        http: &ListenAddress,
+        tls: Option<&TlsConfig>,
+    ) -> Result<Self, StartError> {
         let bound = |error| StartError::Listen {
             field: "grpc",
             address: grpc.clone(),
@@ -115,7 +120,10 @@ impl WorkerListeners {
             ports: Ports {
                 http: on_http,
                 grpc: Some(on_grpc),
-                tls: None,
+                tls: match tls {
+                    Some(files) => Some(Tls::open("worker", files, ALPN)?),
+                    None => None,
+                },
             },
         })
     }

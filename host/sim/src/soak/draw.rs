@@ -123,7 +123,8 @@ fn worker_fault(random: &mut Pcg64) -> SoakStep {
             repeatable: random.random_bool(0.6),
         },
         6 => SoakStep::Lose { worker },
-        7..9 => SoakStep::Down { worker },
+        7 => SoakStep::Down { worker },
+        8 => SoakStep::Leave { worker },
         9..13 => SoakStep::Up { worker },
         13..15 => SoakStep::Hang { worker },
         15..17 => SoakStep::AnswerLate {

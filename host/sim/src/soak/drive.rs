@@ -88,13 +88,9 @@ impl World<'_> {
     }
 
     fn note_idle(&mut self) {
-        let up = (self.worker_ids().zip(&self.benches))
-            .filter(|&(worker, _)| self.scheduler.is_up(worker));
-        let (mut any_up, mut any_busy) = (false, false);
-        for (_, bench) in up {
-            any_up = true;
-            any_busy |= bench.running.is_some();
-        }
+        let any_up = self.worker_ids().any(|worker| self.scheduler.is_up(worker));
+        // Also of a worker that leaves.
+        let any_busy = self.benches.iter().any(|bench| bench.running.is_some());
         self.idle_since = match any_up && !any_busy {
             true => self.idle_since.or(Some(self.now)),
             false => None,

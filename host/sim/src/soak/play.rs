@@ -91,6 +91,7 @@ impl World<'_> {
             | SoakStep::Fail { worker, .. }
             | SoakStep::Lose { worker }
             | SoakStep::Down { worker }
+            | SoakStep::Leave { worker }
             | SoakStep::Up { worker }
             | SoakStep::Hang { worker }
             | SoakStep::AnswerLate { worker, .. }
@@ -186,6 +187,11 @@ impl World<'_> {
                 let was_up = self.scheduler.is_up(worker);
                 let reason = "unplugged".to_owned();
                 self.give(Event::WorkerDown { worker, reason })?;
+                Ok(was_up)
+            }
+            SoakStep::Leave { .. } => {
+                let was_up = self.scheduler.is_up(worker);
+                self.give(Event::WorkerLeaving(worker))?;
                 Ok(was_up)
             }
             SoakStep::Up { .. } => {

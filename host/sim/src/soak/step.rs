@@ -81,6 +81,11 @@ pub enum SoakStep {
         /// The worker.
         worker: u32,
     },
+    /// A worker takes no more batches; its running one may end.
+    Leave {
+        /// The worker.
+        worker: u32,
+    },
     /// A worker comes back.
     Up {
         /// The worker.
@@ -179,6 +184,7 @@ impl SoakStep {
             Self::Slow { .. } => "worker slow",
             Self::Fail { .. } => "batch fails",
             Self::Lose { .. } | Self::Down { .. } => "worker dies",
+            Self::Leave { .. } => "worker leaves",
             Self::Up { .. } => "worker returns",
             Self::Hang { .. } => "batch hangs",
             Self::AnswerLate { .. } => "answer late",

@@ -32,6 +32,8 @@ pub enum SchedulerStep {
     /// It ends after all, long after its worker counts as lost.
     EndLate(u32, bool),
     Down(u32),
+    /// A worker takes no more batches.
+    Leave(u32),
     Up(u32),
     Swap(u64),
     Remove,
@@ -52,6 +54,7 @@ pub fn scheduler_step() -> impl Strategy<Value = SchedulerStep> {
         2 => (0..2u32, any::<bool>()).prop_map(|(w, fails)| Step::EndLate(w, fails)),
         1 => Just(Step::Sleep),
         1 => (0..2u32).prop_map(Step::Down),
+        1 => (0..2u32).prop_map(Step::Leave),
         1 => (0..2u32).prop_map(Step::Up),
         1 => (0..1_000u64).prop_map(Step::Swap),
         1 => Just(Step::Remove),
@@ -108,6 +111,7 @@ impl Driver {
                     worker: WorkerId(w),
                     reason: "unplugged".to_owned(),
                 }),
+                SchedulerStep::Leave(w) => self.give(Event::WorkerLeaving(WorkerId(w))),
                 SchedulerStep::Up(w) => self.give(Event::WorkerUp(WorkerId(w))),
                 SchedulerStep::Swap(seed) => self.give(Event::PolicyChanged(policy(seed))),
                 SchedulerStep::Remove => self.give(Event::PolicyRemoved),

@@ -1,0 +1,50 @@
+//! How a server is used, and why it is not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::address::RemoteAddress;
+use crate::metadata::Misfit;
+use crate::model::RemoteModel;
+use crate::tls::RemoteTls;
+
+/// How a server is used.
+#[derive(Clone, Debug)]
+pub struct RemoteOptions {
+    /// The server.
+    pub address: RemoteAddress,
+    /// TLS of the link; none: plain.
+    pub tls: Option<RemoteTls>,
+    /// Longest time of a batch; then the worker counts as lost.
+    pub timeout: Duration,
+    /// Its models, by variant.
+    pub models: Arc<[RemoteModel]>,
+}
+
+/// Why a server is not used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// It does not answer, or is not ready. Later it may be.
+    #[error("{0}")]
+    Away(String),
+    /// It lacks a model.
+    #[error("{address}: {model}: {reason}")]
+    Model {
+        /// The server.
+        address: String,
+        /// `app/variant`.
+        model: String,
+        /// Its answer.
+        reason: String,
+    },
+    /// A model differs from the app's card.
+    #[error("{address}: {misfit}; correct the names of the worker's `remote.models`, or the card")]
+    Misfit {
+        /// The server.
+        address: String,
+        /// The difference.
+        misfit: Misfit,
+    },
+}
