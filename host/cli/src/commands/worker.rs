@@ -61,8 +61,16 @@ pub(super) fn run(args: &WorkerArgs, log: LogFormat, filter: &str) -> Result<(),
         .iter()
         .find(|worker| worker.name == args.name);
     configure_candle(worker.map_or(1, |worker| worker.threads));
+    let url = worker.and_then(|worker| worker.remote.as_ref());
+    let url = url.map(|remote| remote.url.clone()).unwrap_or_default();
     // After the environment is set: it has a thread.
     let _log = init_server_log(log, filter).map_err(Failure::input)?;
+    if url.starts_with("grpcs://") && args.certificate.is_none() {
+        tracing::warn!(
+            url,
+            "serves without TLS: a proxy in front has to end it, or give --certificate, --key and --client-ca"
+        );
+    }
     serving::run(config.server.threads(), serve(config, args))
 }
 

