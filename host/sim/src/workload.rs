@@ -7,6 +7,7 @@ mod cut;
 mod deadline;
 mod error;
 mod scale;
+mod silence;
 pub mod spec;
 mod stream;
 mod trace;

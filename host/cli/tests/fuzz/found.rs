@@ -49,6 +49,18 @@ fn arrivals_at_once_have_a_largest_number() {
     }
 }
 
+/// Each change of the phase is kept until the next arrival: 4.3 GB.
+#[test]
+fn changes_of_the_phase_between_arrivals_have_a_largest_number() {
+    for spec in [
+        "mmpp:180,10,4294967296,1e308@deadline=normal:150ms,20ms;burst:10,20x1s",
+        "phases:0.001x1us,0x1us",
+    ] {
+        let error = workloads::read_spec(spec.as_bytes()).unwrap_err();
+        assert!(error.contains("at most 10000 times"), "{error}");
+    }
+}
+
 /// The tokenizer's library panicked at the first text.
 #[test]
 fn a_tokenizer_whose_parts_contradict_each_other_is_refused() {

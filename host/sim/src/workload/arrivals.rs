@@ -7,6 +7,7 @@ use switchyard_core::time::Micros;
 
 use super::checks::{drawn, not_negative, positive, some_rate};
 use super::error::WorkloadError;
+use super::silence::{check_cycle, check_matrices, check_phases};
 use super::trace::Trace;
 
 /// An arrival process. Rates are requests per second.
@@ -130,17 +131,25 @@ impl Arrivals {
                     let reason = "needs one leaving rate per rate, at least two of each";
                     return Err(WorkloadError::value(format!("{name}.leave"), reason));
                 }
+                check_phases(name, rates.len())?;
                 for (i, &leave) in leave.iter().enumerate() {
                     positive(name, &format!("leave[{i}]"), leave)?;
                 }
-                some_rate(name, "rates", rates.iter().copied())
+                some_rate(name, "rates", rates.iter().copied())?;
+                check_cycle(
+                    name,
+                    rates.iter().zip(leave).map(|(rate, leave)| rate / leave),
+                )
             }
             Self::Map { d0, d1 } => check_map(d0, d1),
             Self::Phases(phases) => {
                 for (i, phase) in phases.iter().enumerate() {
                     positive(name, &format!("[{i}].length_us"), phase.length_us.0 as f64)?;
                 }
-                some_rate(name, "rate", phases.iter().map(|phase| phase.rate))
+                some_rate(name, "rate", phases.iter().map(|phase| phase.rate))?;
+                let seconds = |length_us: Micros| length_us.0 as f64 / 1e6;
+                let arrivals = phases.iter().map(|p| p.rate * seconds(p.length_us));
+                check_cycle(name, arrivals)
             }
             Self::Window { count, length_us } => {
                 drawn(name, "count", *count)?;
@@ -176,6 +185,7 @@ fn check_map(d0: &[Vec<f64>], d1: &[Vec<f64>]) -> Result<(), WorkloadError> {
         let reason = "needs one row per row of d0, at least one";
         return Err(WorkloadError::value("map.d1", reason));
     }
+    check_phases("map", phases)?;
     for (i, (row0, row1)) in d0.iter().zip(d1).enumerate() {
         for (name, row) in [("d0", row0), ("d1", row1)] {
             if row.len() != phases {
@@ -195,5 +205,6 @@ fn check_map(d0: &[Vec<f64>], d1: &[Vec<f64>]) -> Result<(), WorkloadError> {
             return Err(WorkloadError::value(format!("map.d0[{i}]"), reason));
         }
     }
-    some_rate("map", "d1", d1.iter().flatten().copied())
+    some_rate("map", "d1", d1.iter().flatten().copied())?;
+    check_matrices("map", d0, d1)
 }
