@@ -101,7 +101,8 @@ pub struct Description {
 /// Events that open a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Triggers {
-    /// A request became pending.
+    /// A request became pending. While 128 or more are and no worker is idle, arrivals and
+    /// evidence alone open at most one window per millisecond.
     pub arrival: bool,
     /// A worker has nothing running and nothing queued.
     pub worker_idle: bool,

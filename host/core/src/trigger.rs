@@ -9,6 +9,13 @@ use crate::window::Causes;
 /// to be called at once.
 pub(crate) const PERIOD_MIN: Micros = Micros(100);
 
+/// Time between windows for which nothing but requests is new, in a crowd: past capacity a window
+/// per arrival costs the workers a good part of a core, and no worker waits for it.
+const CROWD_PERIOD: Micros = Micros(1_000);
+
+/// Pending requests from which they are a crowd if no worker is idle.
+pub(crate) const CROWD_MIN: usize = 128;
+
 /// Collects causes until a window takes them.
 #[derive(Debug, Default)]
 pub(crate) struct Trigger {
@@ -16,6 +23,21 @@ pub(crate) struct Trigger {
     happened: Causes,
     next_period: Option<Time>,
     wake: Option<Time>,
+    /// When the last window opened.
+    opened: Time,
+    /// When the next window opens for what has happened in a crowd.
+    gathered_until: Option<Time>,
+}
+
+/// The requests that a window would show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// None, and nothing completed.
+    Idle,
+    /// Some, or something completed.
+    Some,
+    /// Many, and no worker is idle.
+    Crowd,
 }
 
 // === impl Trigger ===
@@ -44,6 +66,7 @@ impl Trigger {
     /// Drops the causes: another trigger's window has served them.
     pub(crate) fn forget(&mut self) {
         self.happened = Causes::default();
+        self.gathered_until = None;
     }
 
     /// Sets the wake time of the newest plan.
@@ -53,7 +76,8 @@ impl Trigger {
 
     /// The next time that opens a window without an event.
     pub(crate) fn next_time(&self) -> Option<Time> {
-        [self.next_period, self.wake].into_iter().flatten().min()
+        let times = [self.next_period, self.wake, self.gathered_until];
+        times.into_iter().flatten().min()
     }
 
     /// Moves time-based causes that are due into `happened`.
@@ -75,10 +99,15 @@ impl Trigger {
         }
     }
 
-    /// The causes that the policy asked for, if any; all causes are then dropped. `idle`: nothing
-    /// is pending and nothing completed.
-    pub(crate) fn take(&mut self, description: &Description, idle: bool) -> Option<Causes> {
+    /// The causes that the policy asked for, if any; all causes are then dropped.
+    pub(crate) fn take(
+        &mut self,
+        now: Time,
+        description: &Description,
+        pending: Pending,
+    ) -> Option<Causes> {
         let on = description.on;
+        let idle = pending == Pending::Idle;
         let because = Causes {
             periodic: self.happened.periodic && (!idle || description.when_empty),
             arrival: self.happened.arrival && on.arrival,
@@ -89,11 +118,74 @@ impl Trigger {
             changed: self.happened.changed,
             workers: self.happened.workers,
         };
-        if because.any() {
-            self.happened = Causes::default();
-            return Some(because);
+        self.gathered_until = None;
+        if !because.any() {
+            self.happened.periodic = false;
+            return None;
         }
-        self.happened.periodic = false;
-        None
+        let next = self.opened + CROWD_PERIOD;
+        if pending == Pending::Crowd && only_requests(because) && now < next {
+            self.gathered_until = Some(next);
+            return None;
+        }
+        self.opened = now;
+        self.happened = Causes::default();
+        Some(because)
+    }
+}
+
+/// Whether nothing but requests and what is known of them is new.
+fn only_requests(because: Causes) -> bool {
+    let others = Causes {
+        arrival: false,
+        evidence: false,
+        ..because
+    };
+    !others.any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Triggers;
+
+    fn on_arrival() -> Description {
+        let on = Triggers {
+            arrival: true,
+            completion: true,
+            ..Triggers::default()
+        };
+        Description {
+            on,
+            ..Description::default()
+        }
+    }
+
+    #[test]
+    fn a_crowd_of_arrivals_opens_a_window_per_millisecond() {
+        let description = on_arrival();
+        let mut trigger = Trigger::default();
+        let mut take = |at_us, arrived: bool, completed: bool, pending| {
+            trigger.happened().arrival |= arrived;
+            trigger.happened().completion |= completed;
+            let because = trigger.take(Time(at_us), &description, pending);
+            (because.is_some(), trigger.next_time())
+        };
+        let none = None;
+        let first = take(5_000, true, false, Pending::Crowd);
+        assert_eq!(first, (true, none));
+        let gathered = Some(Time(6_000));
+        let second = take(5_010, true, false, Pending::Crowd);
+        assert_eq!(second, (false, gathered));
+        let third = take(5_020, true, false, Pending::Crowd);
+        assert_eq!(third, (false, gathered));
+        let due = take(6_000, false, false, Pending::Crowd);
+        assert_eq!(due, (true, none));
+        // A completion opens one at once, with the arrivals before it.
+        take(6_100, true, false, Pending::Crowd);
+        assert_eq!(take(6_110, false, true, Pending::Crowd), (true, none));
+        // So does the end of the crowd.
+        take(6_120, true, false, Pending::Crowd);
+        assert_eq!(take(6_130, false, false, Pending::Some), (true, none));
     }
 }

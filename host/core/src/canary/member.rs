@@ -7,7 +7,7 @@ use crate::catalog::Catalog;
 use crate::plan::{Plan, check_window};
 use crate::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
 use crate::time::Time;
-use crate::trigger::Trigger;
+use crate::trigger::{Pending, Trigger};
 use crate::window::{Causes, Window};
 
 /// One policy.
@@ -66,7 +66,8 @@ impl MemberPolicy {
         let description = self.policy.description();
         self.trigger.tick(whole.now, description);
         let idle = part.is_empty() && part.completions.is_empty();
-        let because = self.trigger.take(description, idle)?;
+        let pending = if idle { Pending::Idle } else { Pending::Some };
+        let because = self.trigger.take(whole.now, description, pending)?;
         // Without anything of its own in the pool there is nothing to decide.
         let is_empty = idle && part.placed.id.is_empty();
         (!is_empty || because.periodic || because.changed).then_some(because)

@@ -12,18 +12,26 @@ use crate::policy::WindowFields;
 use crate::request::{Outcome, Rejection};
 use crate::table::RequestState;
 use crate::time::{Micros, Time};
+use crate::trigger::{CROWD_MIN, Pending};
 use crate::window::{Causes, Placed, PlacedState, RequestCost, RequestProgress, Resident, Window};
 use crate::worker::{Decided, Members, Worker, WorkerBatch};
 
 impl Scheduler {
     /// Opens a window if one is due; false when none is.
     pub(super) fn open_window(&mut self, now: Time) -> bool {
-        let waiting = !self.table.pending().is_empty();
+        let waiting_count = self.table.pending().len();
+        let waiting = waiting_count > 0;
         // An idle worker is a cause only while requests wait.
         let idle_worker = waiting && self.workers.any_idle();
         self.trigger.note_idle_worker(idle_worker);
         self.rescue.note_idle_worker(idle_worker);
-        let idle = !waiting && self.completions.is_empty();
+        let pending = if !waiting && self.completions.is_empty() {
+            Pending::Idle
+        } else if waiting_count >= CROWD_MIN && !idle_worker {
+            Pending::Crowd
+        } else {
+            Pending::Some
+        };
         let Self {
             trigger,
             rescue,
@@ -31,14 +39,14 @@ impl Scheduler {
             ..
         } = self;
         trigger.tick(now, guard.description());
-        if let Some(because) = trigger.take(guard.description(), idle) {
+        if let Some(because) = trigger.take(now, guard.description(), pending) {
             rescue.forget();
             self.run_window(now, because, false);
             return true;
         }
         let rescued = guard
             .rescue()
-            .and_then(|description| rescue.take(description, idle));
+            .and_then(|description| rescue.take(now, description, pending));
         match rescued.filter(|_| waiting) {
             Some(because) => {
                 self.run_window(now, because, true);
