@@ -6,12 +6,13 @@
 //! - [`simulated`]: the curve in virtual time
 //! - [`clients`]: connections that send again as soon as they are answered; [`live`]: the curve over
 //!   HTTP, and the server's health
-//! - [`report`]: the tables
+//! - [`report`]: the tables; [`plot`]: the figure
 
 mod clients;
 mod files;
 mod live;
 mod options;
+mod plot;
 mod report;
 mod simulated;
 

@@ -34,6 +34,8 @@ mod live {
     mod allowed;
     mod canaries;
     mod changes;
+    #[cfg(target_os = "linux")]
+    mod clock;
     mod conservation;
     mod ctl;
     mod dashboard;

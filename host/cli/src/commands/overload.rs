@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 
+use super::draft::write_file;
 use super::failure::Failure;
 use super::numbers::positive;
+use super::output::{Folders, check_file};
 use super::print;
 use crate::overload::{OverloadOptions, run as measure};
 
@@ -24,7 +26,7 @@ the others.
 
 Exit code 1 if a point has less than --least of the peak at lower loads. Live also: if the first
 number of connections gets less than 70 % of before at the end, a health check takes more than
-50 ms, or memory exceeds that of few connections, 16 MiB and 32 KiB per connection by 10 %.")]
+50 ms, or memory exceeds that of few connections, 32 MiB and 32 KiB per connection by 10 %.")]
 pub(super) struct OverloadArgs {
     /// Folder of policies
     #[arg(long, value_name = "DIR", default_value = "target/policies")]
@@ -65,6 +67,9 @@ pub(super) struct OverloadArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Write the curves as one figure in SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 /// Time for a profile.
@@ -72,6 +77,9 @@ const BUDGET: Duration = Duration::from_secs(30);
 
 /// Runs and prints; an error if a point is below the least share.
 pub(super) fn run(args: &OverloadArgs) -> Result<(), Failure> {
+    if let Some(file) = &args.plot {
+        check_file("--plot", file, Folders::Made)?;
+    }
     let (mut loads, mut connections) = (args.loads.clone(), args.connections.clone());
     loads.sort_by(f64::total_cmp);
     connections.sort_unstable();
@@ -93,6 +101,11 @@ pub(super) fn run(args: &OverloadArgs) -> Result<(), Failure> {
     match args.json {
         true => print::json(&report)?,
         false => print::line(&report)?,
+    }
+    if let Some(file) = &args.plot {
+        write_file(file, report.figure())
+            .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
+        print::note(format_args!("plot: {}", file.display()));
     }
     let low = report.shortfalls(args.least);
     match low.is_empty() {

@@ -98,7 +98,7 @@ impl Curve {
     }
 
     /// Points and their share of the peak so far.
-    fn shares(&self) -> impl Iterator<Item = (&CurvePoint, f64)> {
+    pub(super) fn shares(&self) -> impl Iterator<Item = (&CurvePoint, f64)> {
         let points = self.points.iter().enumerate();
         points.map(|(i, it)| {
             (

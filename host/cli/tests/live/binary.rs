@@ -60,7 +60,8 @@ impl Process {
         Self::serve_by(shell, setup)
     }
 
-    fn serve_by(command: Command, setup: &Setup) -> Self {
+    /// As [`serve`](Self::serve), by another command.
+    pub(crate) fn serve_by(command: Command, setup: &Setup) -> Self {
         let folder = TempDir::new().unwrap();
         setup.furnish(folder.path());
         let file = folder.path().join("switchyard.toml");
@@ -225,7 +226,12 @@ impl Process {
 
     /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
-        let kill = format!("kill -TERM {}", self.child.id());
+        self.signal("TERM");
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
         let status = Command::new("sh").args(["-c", &kill]).status().unwrap();
         assert!(status.success());
     }

@@ -22,6 +22,13 @@ const OVERDUE_FLOOR: Micros = Micros::from_millis(5_000);
 /// the load was profiled.
 const OVERDUE_LOAD_FLOOR: Micros = Micros::from_millis(30_000);
 
+/// A driver that is this much too late stood still, with its machine or by a signal: the ends of
+/// batches may wait in its queue.
+const STOOD_STILL: Micros = Micros::from_millis(250);
+
+/// Time for these ends.
+const CATCH_UP: Micros = Micros::from_millis(1_000);
+
 impl Scheduler {
     /// When the worker of a batch that starts now counts as lost.
     pub(super) fn overdue_at(&self, now: Time, worker: WorkerId, batch: &WorkerBatch) -> Time {
@@ -43,10 +50,13 @@ impl Scheduler {
         }
         let mut from = None;
         let mut overdue = Vec::new();
-        for (worker, held) in self.workers.with_ids() {
-            let Some(running) = &held.running else {
+        for worker in self.workers.ids() {
+            let Some(running) = &mut self.workers[worker].running else {
                 continue;
             };
+            if running.overdue_at + STOOD_STILL < now {
+                running.overdue_at = now + CATCH_UP;
+            }
             let at = running.overdue_at;
             match at <= now {
                 true => overdue.push(worker),

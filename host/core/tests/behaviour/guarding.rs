@@ -86,6 +86,8 @@ fn flood_slow(most: usize, gap_us: u64) -> (Driver, Vec<Vec<u64>>) {
             1_000_000_000 - id - driver.now.0,
         ));
     }
+    // Arrivals alone open a window per millisecond by now.
+    driver.advance_to(driver.now + Micros(1_000));
     let shown = shown.lock().unwrap().clone();
     (driver, shown)
 }

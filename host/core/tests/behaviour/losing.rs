@@ -317,6 +317,22 @@ fn a_worker_whose_batch_is_overdue_counts_as_lost() {
     );
 }
 
+/// A process that was stopped, or a machine that slept: the end of the batch waits in the queue behind
+/// the event that wakes the driver.
+#[test]
+fn a_driver_that_stood_still_gives_batches_time_to_end() {
+    let mut driver = overdue_driver();
+    driver.sleep(Micros::from_millis(60_000));
+    driver.arrive(request(2, 0, Time(60_000_000), 1_000_000));
+    assert!(driver.scheduler.is_up(W0), "{:?}", driver.notices);
+    driver.advance_to(Time(60_999_999));
+    assert!(driver.scheduler.is_up(W0));
+    driver.advance_to(Time(61_000_000));
+    assert!(!driver.scheduler.is_up(W0), "it hangs all the same");
+    driver.drain();
+    driver.check_empty();
+}
+
 #[test]
 fn a_late_end_brings_its_worker_back_and_is_answered_once() {
     let mut driver = overdue_driver();

@@ -3,8 +3,8 @@
 use switchyard_core::planted::Planted;
 use switchyard_sim::soak::{CaseRun, Rule, SoakCase, SoakFailure, SoakOptions, soak};
 
-/// Half of those that `switchyard soak` injects.
-const FAULTS: u64 = 500_000;
+/// As many as `switchyard soak` injects.
+const FAULTS: u64 = 1_000_000;
 
 /// Seeds within which each planted defect is found.
 const SEEDS: u64 = 512;

@@ -101,7 +101,11 @@ impl Driver {
                     let reason = "unplugged".to_owned();
                     self.finish(WorkerId(w), BatchEnd::Lost { reason });
                 }
-                SchedulerStep::Sleep => self.sleep(Micros::from_millis(40_000)),
+                SchedulerStep::Sleep => {
+                    self.sleep(Micros::from_millis(40_000));
+                    // After it stood still, the scheduler gives them a second more.
+                    self.sleep(Micros::from_millis(1_000));
+                }
                 SchedulerStep::Hang(w) => self.hang(WorkerId(w)),
                 SchedulerStep::EndLate(w, fails) => {
                     let end = if fails { failed(true) } else { BatchEnd::Done };
