@@ -7,11 +7,12 @@
 //! - [`results`]: the results of a simulation or another program of this repository
 //! - [`sample`]: values by seed, and intervals of formulas over them
 //! - [`verdict`]: whether a claim holds
-//! - [`show`]: a figure as text
+//! - [`show`]: a figure as text; [`page`]: all claims on one page
 
 mod curves;
 mod figure;
 mod formula;
+mod page;
 mod program;
 mod results;
 mod sample;
@@ -27,6 +28,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use self::figure::{Figure, Source};
+use self::page::ClaimPage;
 use self::program::Program;
 use self::verdict::Verdict;
 use crate::plugins::{self, Guests};
@@ -123,7 +125,7 @@ fn judge(
             figure.lacks(&workspace.root) == Some(&file)
         });
     }
-    let (mut surprises, mut claims) = (Vec::new(), 0);
+    let (mut surprises, mut page) = (Vec::new(), ClaimPage::default());
     for figure in &figures {
         let results = program
             .run(figure)
@@ -136,7 +138,7 @@ fn judge(
             .collect::<Result<Vec<_>>>()
             .with_context(|| figure.file.display().to_string())?;
         print!("{}", show::figure(figure, &results, &verdicts, with_tables));
-        claims += verdicts.len();
+        page.add(&figure.name, &verdicts);
         let surprising = verdicts.iter().filter(|verdict| verdict.is_surprise());
         surprises.extend(surprising.map(|v| format!("{}: {}", figure.name, v.claim.says)));
     }
@@ -144,7 +146,8 @@ fn judge(
         0 => String::new(),
         skipped => format!(", {skipped} skipped"),
     };
-    println!("{} figures, {claims} claims{skipped}", figures.len());
+    println!("{} figures{skipped}; {}", figures.len(), page.summary());
+    page.write(&workspace.target("paper"))?;
     if !surprises.is_empty() {
         bail!(
             "{} claims came out other than their files say:\n{}",

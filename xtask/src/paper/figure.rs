@@ -102,12 +102,26 @@ pub(crate) struct Bench {
 pub(crate) struct Claim {
     /// In words.
     pub(crate) says: String,
-    /// The number or the words that were published.
-    pub(crate) published: String,
+    /// The number or the words that were published; none for a claim of this repository, which only
+    /// guards against change.
+    pub(crate) published: Option<String>,
+    /// The published number, in the unit of the measure.
+    pub(crate) value: Option<f64>,
     pub(crate) measure: Formula,
     pub(crate) bound: Bound,
     /// Why it does not hold here. A claim that has a reason must not hold.
     pub(crate) departs: Option<String>,
+}
+
+/// The ground of a claim's bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ground {
+    /// A published number, with a tolerance or as a limit.
+    Number,
+    /// Published words, such as a direction.
+    Words,
+    /// Measured here, and not published.
+    Measured,
 }
 
 /// When a claim holds.
@@ -143,7 +157,8 @@ struct FigureFile {
 #[serde(deny_unknown_fields)]
 struct ClaimFile {
     says: String,
-    published: String,
+    published: Option<String>,
+    value: Option<f64>,
     measure: String,
     at_least: Option<f64>,
     at_most: Option<f64>,
@@ -273,14 +288,35 @@ impl Claim {
                 read.says
             );
         };
+        if let (Some(value), Bound::Within(low, high)) = (read.value, bound)
+            && !(low..=high).contains(&value)
+        {
+            bail!(
+                "claim `{}`: value {value} is not within {low} to {high}, so the bound is not the \
+                 published number with a tolerance",
+                read.says
+            );
+        }
+        if read.value.is_some() && read.published.is_none() {
+            bail!("claim `{}`: a value is published", read.says);
+        }
         let measure = read.measure.parse().map_err(anyhow::Error::msg);
         Ok(Self {
             measure: measure.with_context(|| format!("claim `{}`: measure", read.says))?,
             says: read.says,
             published: read.published,
+            value: read.value,
             bound,
             departs: read.departs,
         })
+    }
+
+    pub(crate) fn ground(&self) -> Ground {
+        match (&self.published, self.value) {
+            (_, Some(_)) => Ground::Number,
+            (Some(_), None) => Ground::Words,
+            (None, None) => Ground::Measured,
+        }
     }
 }
 

@@ -62,7 +62,7 @@ fn cell(estimates: &BTreeMap<String, Estimate>, metric: &str) -> String {
     }
 }
 
-fn interval(mean: f64, half_width: Option<f64>) -> String {
+pub(super) fn interval(mean: f64, half_width: Option<f64>) -> String {
     match half_width {
         None => number(mean),
         Some(half) => format!("{} \u{b1} {}", number(mean), number(half)),
@@ -76,7 +76,7 @@ fn claims(verdicts: &[Verdict<'_>]) -> Table {
         let claim = verdict.claim;
         table.add_row([
             claim.says.clone(),
-            claim.published.clone(),
+            claim.published.clone().unwrap_or_else(|| "-".to_owned()),
             bound(claim.bound),
             interval(verdict.measured.mean, verdict.measured.half_width()),
             if verdict.holds { "yes" } else { "no" }.to_owned(),
@@ -85,7 +85,7 @@ fn claims(verdicts: &[Verdict<'_>]) -> Table {
     table
 }
 
-fn bound(bound: Bound) -> String {
+pub(super) fn bound(bound: Bound) -> String {
     match bound {
         Bound::AtLeast(low) => format!(">= {low}"),
         Bound::AtMost(high) => format!("<= {high}"),
