@@ -1,6 +1,6 @@
 //! Packages for machines without Rust, from the sources in `packaging/`.
 //!
-//! - `tree`: the files of an installation; `tarball`, `deb`: packed
+//! - `tree`: the files of an installation; `share`: those next to a program; `tarball`, `deb`: packed
 //! - `bare`: the Debian package installed into a bare Debian, up to the first answer
 //! - `image`: an image from scratch, built by buildah, up to the first answer
 //! - `release`: version and machine; `answer`: the first answer of a server; `chroot`: its root
@@ -11,6 +11,7 @@ mod chroot;
 mod deb;
 mod image;
 mod release;
+pub(crate) mod share;
 mod tarball;
 mod tree;
 

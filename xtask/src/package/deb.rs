@@ -8,8 +8,7 @@ use anyhow::{Context, Result};
 use switchyard_kit::shell;
 
 use super::release::Release;
-use super::tree::{anew, file};
-use crate::files::copy_folder;
+use crate::files::{anew, copy_folder, file};
 use crate::workspace::Workspace;
 
 /// Scripts that dpkg runs.
