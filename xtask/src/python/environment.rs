@@ -10,8 +10,9 @@ use switchyard_kit::shell;
 use crate::workspace::Workspace;
 
 /// As pip takes them.
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
     "maturin==1.16.0",
+    "gymnasium==1.4.0",
     "numpy==2.4.6",
     "pandas==3.1.1",
     "pyarrow==26.0.1",

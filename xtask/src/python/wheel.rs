@@ -16,6 +16,7 @@ use switchyard_kit::{cargo, shell};
 
 use super::{environment, smoke};
 use crate::files::{anew, copy_folder, file};
+use crate::package::glibc::newest_glibc;
 use crate::package::share;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
@@ -64,6 +65,7 @@ pub(crate) fn run(workspace: &Workspace, args: &WheelArgs) -> Result<()> {
     let project = project(workspace, &program)?;
     let wheel = pack(workspace, &python, &project, &args.profile)?;
     println!("{}", workspace.relative(&wheel));
+    check_glibc(&wheel, &program)?;
     check_sizes(&python, &wheel)?;
     smoke::check(workspace, &wheel)
 }
@@ -116,6 +118,25 @@ fn pack(workspace: &Workspace, python: &Path, project: &Path, profile: &str) -> 
     Ok(wheel.path())
 }
 
+/// maturin looks at the module only: its tag must also cover the program.
+fn check_glibc(wheel: &Path, program: &Path) -> Result<()> {
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy();
+    let allowed = tagged_glibc(&name).context("the wheel's name has no tag `manylinux_2_X`")?;
+    let bytes = fs::read(program).with_context(|| program.display().to_string())?;
+    let needed = newest_glibc(&bytes).context("the program names no version of glibc")?;
+    ensure!(
+        needed <= allowed,
+        "the program needs glibc 2.{needed}, the wheel says 2.{allowed}; build both on one machine"
+    );
+    Ok(())
+}
+
+/// X of `manylinux_2_X` in the name of a wheel.
+fn tagged_glibc(name: &str) -> Option<u32> {
+    let (_, rest) = name.rsplit_once("manylinux_2_")?;
+    rest.split('_').next()?.parse().ok()
+}
+
 fn check_sizes(python: &Path, wheel: &Path) -> Result<()> {
     let mut command = Command::new(python);
     let text = shell::answer(command.args(["-c", SIZES]).arg(wheel));
@@ -143,4 +164,19 @@ fn check_sizes(python: &Path, wheel: &Path) -> Result<()> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tag_of_a_wheel_has_its_version_of_glibc() {
+        let name = "switchyard-0.1.0-cp310-abi3-manylinux_2_35_x86_64.whl";
+        assert_eq!(tagged_glibc(name), Some(35));
+        assert_eq!(
+            tagged_glibc("switchyard-0.1.0-cp310-abi3-linux_x86_64.whl"),
+            None
+        );
+    }
 }
