@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use switchyard_simulate::bundle::Bundle;
-use switchyard_simulate::named::Named;
+use switchyard_simulate::named::{Named, settings_of};
 use switchyard_simulate::{SimulationRequest, words};
 
 use crate::error::{refused, wrong};
+use crate::policy::PythonPolicy;
 
 /// Most runs per policy, as of the command.
 const SEEDS_MAX: usize = 1_000;
@@ -28,6 +29,8 @@ pub(crate) struct Options {
     workload: String,
     workload_is_json: bool,
     policies: Vec<PolicyOption>,
+    /// In the order of their positions among all policies.
+    pub(crate) python_policies: Vec<PythonPolicy>,
     seeds: Vec<u64>,
     seconds: Option<f64>,
     config: Option<PathBuf>,
@@ -48,7 +51,7 @@ pub(crate) struct Options {
 #[derive(FromPyObject)]
 enum PolicyOption {
     Text(String),
-    /// Name, policy, settings as JSON.
+    /// Name, policy, settings as a table of TOML.
     Parts(String, String, String),
 }
 
@@ -60,9 +63,17 @@ impl Options {
     /// # Errors
     /// Names the field, its value and the allowed range.
     pub(crate) fn request(&self) -> PyResult<SimulationRequest> {
-        if self.policies.is_empty() {
+        if self.policies.is_empty() && self.python_policies.is_empty() {
             return Err(wrong("policies", "empty, must name at least one policy"));
         }
+        self.request_without_policies()
+    }
+
+    /// As [`request`](Self::request), for a run that is decided from outside.
+    ///
+    /// # Errors
+    /// As of [`request`](Self::request).
+    pub(crate) fn request_without_policies(&self) -> PyResult<SimulationRequest> {
         let seeds = self.seeds.len();
         if !(1..=SEEDS_MAX).contains(&seeds) {
             let reason = format!("{seeds} seeds, must be 1 to {SEEDS_MAX}");
@@ -115,10 +126,9 @@ impl PolicyOption {
         match self {
             Self::Text(text) => named("policies", text, str::parse),
             Self::Parts(name, policy, settings) => {
-                let settings = serde_json::from_str(settings);
-                let field = format!("policies: {name}: settings");
-                let settings = settings.map_err(|error| wrong(&field, error))?;
-                let made = Named::try_new(name.clone(), policy.clone(), settings);
+                let settings = settings_of(settings);
+                let made = settings
+                    .and_then(|settings| Named::try_new(name.clone(), policy.clone(), settings));
                 made.map_err(|error| wrong(&format!("policies: {name}"), error))
             }
         }

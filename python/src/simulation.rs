@@ -1,6 +1,7 @@
 //! Runs and their results.
 
 use std::path::PathBuf;
+use std::sync::PoisonError;
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -14,6 +15,7 @@ use crate::buffers;
 use crate::error::{refused, wrong};
 use crate::interrupt::{Cancelled, cancellable, detached};
 use crate::options::Options;
+use crate::policy::FirstException;
 
 /// Fewest runs from which a difference can be told from noise.
 const SEEDS_MIN: usize = 3;
@@ -23,6 +25,7 @@ const SEEDS_MIN: usize = 3;
 pub(crate) struct Simulation {
     prepared: Prepared,
     data: ReportData,
+    failed: FirstException,
     cancelled: Cancelled,
     threads: usize,
 }
@@ -32,18 +35,27 @@ pub(crate) struct Simulation {
 pub(crate) fn simulate(py: Python<'_>, options: Options) -> PyResult<Simulation> {
     let request = options.request()?;
     let (command, threads) = (options.command, options.threads);
-    let cancelled = Cancelled::default();
+    let (cancelled, failed) = (Cancelled::default(), FirstException::default());
+    let own = options.python_policies.into_iter();
+    let own = own.map(|policy| Ok((policy.position, policy.contender(&failed)?)));
+    let own: Vec<_> = own.collect::<PyResult<_>>()?;
     let (prepared, data) = detached(py, &cancelled, || {
         let mut prepared = Prepared::try_new(request).map_err(refused)?;
+        for (position, (contender, record)) in own {
+            let added = prepared.contenders.insert(position, contender, record);
+            added.map_err(|error| wrong("policies", error))?;
+        }
         for contender in &mut prepared.contenders.list {
             *contender = cancellable(contender, &cancelled);
         }
         let data = pool(threads)?.install(|| prepared.run(command, &|| ()));
+        raised(&failed)?;
         Ok((prepared, data.map_err(refused)?))
     })?;
     Ok(Simulation {
         prepared,
         data,
+        failed,
         cancelled,
         threads,
     })
@@ -60,6 +72,12 @@ pub(crate) fn reference_profile(package: PathBuf) -> PyResult<PathBuf> {
         ))
     })?;
     Ok(bundle.reference_profile())
+}
+
+/// The exception that a policy raised.
+fn raised(failed: &FirstException) -> PyResult<()> {
+    let mut first = failed.lock().unwrap_or_else(PoisonError::into_inner);
+    first.take().map_or(Ok(()), Err)
 }
 
 /// Its own, so that the process may fork between two simulations.
@@ -117,6 +135,7 @@ impl Simulation {
         };
         let table = detached(py, &self.cancelled, || {
             let rows = pool(self.threads)?.install(|| self.prepared.rows(kind));
+            raised(&self.failed)?;
             rows.map_err(refused)
         })?;
         buffers::columns(py, table)

@@ -12,5 +12,26 @@ from ._columns import Columns
 from ._native import Error, __version__
 from ._result import Result
 from ._simulate import Policy, reference_profile, simulate
+from .files import Profile, Recording, read_profile, read_recording
+from .policy import Plan, PythonPolicy
+from .stepped import Stepped
+from .traces import Trace
 
-__all__ = ["Columns", "Error", "Policy", "Result", "__version__", "reference_profile", "simulate", "traces"]
+__all__ = [
+    "Columns",
+    "Error",
+    "Plan",
+    "Policy",
+    "Profile",
+    "PythonPolicy",
+    "Recording",
+    "Result",
+    "Stepped",
+    "Trace",
+    "__version__",
+    "read_profile",
+    "read_recording",
+    "reference_profile",
+    "simulate",
+    "traces",
+]

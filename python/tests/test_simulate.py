@@ -189,8 +189,10 @@ class Threads(unittest.TestCase):
         done, ticks = threading.Event(), 0
 
         def work():
-            simulate("poisson:1000", "sneakpeek", seconds=60)
-            done.set()
+            try:
+                simulate("poisson:1000", "sneakpeek", seconds=60)
+            finally:
+                done.set()
 
         worker = threading.Thread(target=work)
         worker.start()

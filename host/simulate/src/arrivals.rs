@@ -1,7 +1,6 @@
 //! The requests that recorded windows show, as a trace that the simulator replays.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
@@ -10,15 +9,11 @@ use switchyard_core::ids::AppId;
 use switchyard_core::time::Time;
 use switchyard_core::window::Window;
 use switchyard_policy::recording::Frame;
-use switchyard_sim::workload::{Recorded, Trace};
+use switchyard_sim::workload::Recorded;
 
-use super::frames::for_each_frame;
-use crate::commands::draft::write_file;
-use crate::commands::failure::Failure;
-
-/// Requests, run by run.
+/// Gathers the requests of a recording; several runs follow one another.
 #[derive(Default)]
-struct Gathering {
+pub struct RecordedArrivals {
     catalog: Arc<Catalog>,
     /// Requests of the current run by id. A window shows a request again until it is placed.
     run: BTreeMap<u64, Seen>,
@@ -34,41 +29,28 @@ struct Seen {
     cost: Option<Cost>,
 }
 
-/// Writes the requests of a recording. Several runs follow one another.
-pub(super) fn write(trace: &Path, file: &Path) -> Result<(), Failure> {
-    let mut gathering = Gathering::default();
-    for_each_frame(trace, |frame| {
+// === impl RecordedArrivals ===
+
+impl RecordedArrivals {
+    /// Takes the next frame.
+    pub fn take(&mut self, frame: &Frame) {
         match frame {
             Frame::Start(header) => {
-                gathering.end_run();
-                gathering.catalog = Arc::new(header.catalog);
+                self.end_run();
+                self.catalog = Arc::new(header.catalog.clone());
             }
-            Frame::Catalog(catalog) => gathering.catalog = Arc::new(*catalog),
-            Frame::Decision(decision) => gathering.look(&decision.window),
+            Frame::Catalog(catalog) => self.catalog = Arc::new(Catalog::clone(catalog)),
+            Frame::Decision(decision) => self.look(&decision.window),
             Frame::Policy(_) | Frame::Gap(_) => {}
         }
-        Ok(())
-    })?;
-    gathering.end_run();
-    if gathering.requests.is_empty() {
-        let trace = trace.display();
-        return Err(Failure::input(format!(
-            "{trace}: no window shows a request"
-        )));
     }
-    let trace = Trace {
-        requests: Some(gathering.requests),
-        ..Trace::default()
-    };
-    let unwritten =
-        |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", file.display()));
-    let text = serde_json::to_vec(&trace).map_err(|error| unwritten(&error))?;
-    write_file(file, text).map_err(|error| unwritten(&error))
-}
 
-// === impl Gathering ===
+    /// The requests, ascending.
+    pub fn finish(mut self) -> Vec<Recorded> {
+        self.end_run();
+        self.requests
+    }
 
-impl Gathering {
     fn look(&mut self, window: &Window) {
         let pending = &window.requests;
         let placed = &window.placed;
@@ -160,9 +142,9 @@ mod tests {
             ..Catalog::default()
         };
         catalog.profile = catalog.profile.with_costs(AppId(0), CostCurve::new(points));
-        let mut gathering = Gathering {
+        let mut gathering = RecordedArrivals {
             catalog: Arc::new(catalog),
-            ..Gathering::default()
+            ..RecordedArrivals::default()
         };
         let mut window = Window::default();
         let pending = &mut window.requests;

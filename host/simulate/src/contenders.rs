@@ -47,10 +47,7 @@ impl Contenders {
         let (mut list, mut records) = (Vec::<Contender>::new(), Vec::new());
         for named in named {
             let (contender, record) = contender(named, test_bed, &loader)?;
-            if list.iter().any(|other| other.name == contender.name) {
-                let name = &contender.name;
-                return Err(InputError::new(format!("policy {name} is given twice")));
-            }
+            is_new(&list, &contender)?;
             list.push(contender);
             records.push(record);
         }
@@ -59,6 +56,31 @@ impl Contenders {
             records,
             _cache: cache,
         })
+    }
+
+    /// Adds a policy of the caller at a position, or at the end.
+    ///
+    /// # Errors
+    /// Another policy has its name.
+    pub fn insert(
+        &mut self,
+        position: usize,
+        contender: Contender,
+        record: PolicyRecord,
+    ) -> Result<(), InputError> {
+        is_new(&self.list, &contender)?;
+        let position = position.min(self.list.len());
+        self.list.insert(position, contender);
+        self.records.insert(position, record);
+        Ok(())
+    }
+}
+
+fn is_new(list: &[Contender], contender: &Contender) -> Result<(), InputError> {
+    let name = &contender.name;
+    match list.iter().any(|other| other.name == *name) {
+        true => Err(InputError::new(format!("policy {name} is given twice"))),
+        false => Ok(()),
     }
 }
 

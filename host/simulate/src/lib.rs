@@ -10,6 +10,7 @@
 //! - [`contenders`]: the policies, loaded
 //! - [`prepared`]: the checked request and its runs; `meta`: the inputs, for results
 //! - [`observed`]: rows of requests, batches and windows, in [`tables`]
+//! - [`recorded`]: a recording as rows; [`arrivals`]: its requests
 //! - [`figure`]: results as a plot
 //!
 //! The crate reads files and writes none.
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod apps;
+pub mod arrivals;
 pub mod axis;
 pub mod bundle;
 pub mod contenders;
@@ -27,6 +29,7 @@ pub mod named;
 pub mod nearest;
 pub mod observed;
 pub mod prepared;
+pub mod recorded;
 pub mod request;
 pub mod service;
 pub mod shipped;

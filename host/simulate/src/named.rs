@@ -30,12 +30,7 @@ impl FromStr for Named {
     fn from_str(text: &str) -> Result<Self, String> {
         let (head, settings) = match text.split_once('{') {
             None => (text, toml::Table::new()),
-            Some((head, rest)) => {
-                let table: toml::Table = toml::from_str(&format!("settings = {{{rest}"))
-                    .map_err(|error| format!("settings: {}", error.message()))?;
-                let settings = table.get("settings").and_then(toml::Value::as_table);
-                (head, settings.cloned().unwrap_or_default())
-            }
+            Some((head, rest)) => (head, settings_of(&format!("{{{rest}"))?),
         };
         let (name, policy) = head.split_once('=').unwrap_or((text, head));
         if name.is_empty() || policy.is_empty() {
@@ -105,6 +100,17 @@ impl Named {
             "policy `{name}`: there is no {file}; {hint}"
         )))
     }
+}
+
+/// Settings as an inline table of TOML, such as `{tau = 0}`.
+///
+/// # Errors
+/// The text is no table.
+pub fn settings_of(text: &str) -> Result<toml::Table, String> {
+    let table: toml::Table = toml::from_str(&format!("settings = {text}"))
+        .map_err(|error| format!("settings: {}", error.message()))?;
+    let settings = table.get("settings").and_then(toml::Value::as_table);
+    Ok(settings.cloned().unwrap_or_default())
 }
 
 /// The oracle of this name.

@@ -240,7 +240,7 @@ impl BatchRows {
 // === impl WindowRows ===
 
 impl WindowRows {
-    fn add(&mut self, decision: &Decision) {
+    pub(crate) fn add(&mut self, decision: &Decision) {
         let Decision {
             window,
             plan,
@@ -260,7 +260,7 @@ impl WindowRows {
         self.rescue.push((*rescue).into());
     }
 
-    fn finish(self, before: ColumnTable) -> ColumnTable {
+    pub(crate) fn finish(self, before: ColumnTable) -> ColumnTable {
         before
             .with("window", Values::Whole(self.window))
             .with("at_us", Values::Whole(self.at_us))

@@ -50,7 +50,8 @@ trace:FILE, or a JSON file.
 
 A sweep varies one of load (times the workload's rates), deadline (times each app's SLO),
 workers, apps (the pool's first N, then copies such as heart-2), k (neighbours of the evidence),
-evidence (its accuracy), penalty or prior; values are A,B,C or FROM:TO:STEP.
+evidence (its accuracy), penalty (step, linear, sigmoid) or prior (jeffreys, weak, strong*REQUESTS);
+values are A,B,C or FROM:TO:STEP.
 
 Exit codes: 0 done, 2 a policy, workload, profile or parameter cannot be used.")]
 pub(crate) struct SimulateArgs {
