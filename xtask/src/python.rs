@@ -10,7 +10,6 @@ mod package;
 mod smoke;
 mod wheel;
 
-use std::ffi::OsStr;
 use std::process::Command;
 
 use anyhow::Result;
@@ -19,25 +18,24 @@ use switchyard_kit::shell;
 pub(crate) use self::wheel::{WheelArgs, run};
 use crate::workspace::Workspace;
 
-/// Tests the module with the features of the tests of the workspace; `program` is the command that it must
-/// agree with. A reason if Python or PyPI cannot be had.
+/// Tests the module against the program. A reason if Python or PyPI cannot be had.
 ///
 /// # Errors
 /// A build or a test fails; in CI, also a missing Python.
-pub(crate) fn test(workspace: &Workspace, program: &OsStr) -> Result<Option<String>> {
+pub(crate) fn test(workspace: &Workspace) -> Result<Option<String>> {
     let python = match environment::python(workspace) {
         Ok(python) => python,
         Err(error) if std::env::var_os("CI").is_some() => return Err(error),
         Err(error) => return Ok(Some(format!("{error:#}"))),
     };
-    let packages = package::make(workspace)?;
+    let built = package::make(workspace)?;
     let mut tests = Command::new(python);
     tests
         .args(["-m", "unittest", "discover", "--start-directory"])
         .arg(workspace.root.join("python/tests"))
-        .env("PYTHONPATH", packages)
+        .env("PYTHONPATH", built.packages)
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("SWITCHYARD_PROGRAM", program);
+        .env("SWITCHYARD_PROGRAM", built.program);
     eprintln!("   {}", shell::line(&tests));
     shell::run(&mut tests)?;
     Ok(None)

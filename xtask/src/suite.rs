@@ -131,7 +131,7 @@ fn host(workspace: &Workspace) -> Result<OsString> {
 
 /// The Python module against the program.
 fn python_module(workspace: &Workspace) -> Result<Outcome> {
-    let skipped = python::test(workspace, &host(workspace)?)?;
+    let skipped = python::test(workspace)?;
     Ok(skipped.map_or(Outcome::Passed, Outcome::Skipped))
 }
 

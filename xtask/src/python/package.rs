@@ -1,5 +1,6 @@
 //! The module next to the files of its package, as an installation has them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -8,21 +9,19 @@ use switchyard_kit::cargo;
 use crate::files::{anew, copy_folder, file};
 use crate::workspace::Workspace;
 
-/// Makes `target/python/switchyard`; the folder for Python's path.
-pub(super) fn make(workspace: &Workspace) -> Result<PathBuf> {
-    let module = module(workspace)?;
-    let packages = workspace.target("python");
-    let package = packages.join("switchyard");
-    anew(&package)?;
-    copy_folder(&workspace.root.join("python/switchyard"), &package)?;
-    file(&module, &package.join("_native.abi3.so"))?;
-    Ok(packages)
+/// The module as a package, and the program that it must agree with.
+pub(super) struct Built {
+    /// The folder for Python's path.
+    pub(super) packages: PathBuf,
+    pub(super) program: OsString,
 }
 
-/// `--examples` selects the features of the tests too, so that no dependency is built again.
-fn module(workspace: &Workspace) -> Result<PathBuf> {
+/// Makes `target/python/switchyard`.
+pub(super) fn make(workspace: &Workspace) -> Result<Built> {
     let mut build = cargo::host(&workspace.root);
-    let artifacts = cargo::build(build.args(["build", "--workspace", "--examples", "--lib"]))?;
+    // `--examples` selects the features of the tests too, so that no dependency is built again.
+    build.args(["build", "--workspace", "--examples", "--lib"]);
+    let artifacts = cargo::build(build.args(["--bin", "switchyard"]))?;
     let manifest = workspace.root.join("python/Cargo.toml");
     let own = artifacts
         .iter()
@@ -30,5 +29,14 @@ fn module(workspace: &Workspace) -> Result<PathBuf> {
     let mut files = own.flat_map(|built| &built.filenames);
     let module = files.find(|file| file.extension().is_some_and(|extension| extension == "so"));
     let module = module.context("python/Cargo.toml builds no shared library")?;
-    Ok(module.clone())
+    let packages = workspace.target("python");
+    let package = packages.join("switchyard");
+    anew(&package)?;
+    copy_folder(&workspace.root.join("python/switchyard"), &package)?;
+    file(module, &package.join("_native.abi3.so"))?;
+    let folder = workspace.root.join("host/cli");
+    Ok(Built {
+        packages,
+        program: cargo::program(&artifacts, &folder, "switchyard")?,
+    })
 }
