@@ -50,6 +50,23 @@ pub(crate) fn copy_folder(from: &Path, onto: &Path) -> Result<()> {
     Ok(())
 }
 
+/// An empty folder.
+pub(crate) fn anew(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())
+}
+
+/// Copies a file into a folder that is made.
+pub(crate) fn file(from: &Path, onto: &Path) -> Result<()> {
+    if let Some(folder) = onto.parent() {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    fs::copy(from, onto).with_context(|| format!("{} to {}", from.display(), onto.display()))?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

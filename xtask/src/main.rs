@@ -10,6 +10,7 @@
 //! - [`models`]: exported models, from `switchyard add` to the first answer.
 //! - [`dashboard`]: the page of the admin port in a browser.
 //! - [`package`]: a tarball, a Debian package and an image, and their test on a bare system.
+//! - [`python`]: the Python module, tested and as a wheel.
 //! - [`fuzz`]: the fuzz targets of the suite, for longer.
 //! - [`cuda`]: the program for NVIDIA GPUs, and its tests.
 //!
@@ -30,6 +31,7 @@ mod pages;
 mod paper;
 mod plugins;
 mod protobuf;
+mod python;
 mod suite;
 mod tidy;
 mod workspace;
@@ -47,6 +49,7 @@ use crate::models::ModelsArgs;
 use crate::monitoring::MonitoringArgs;
 use crate::package::PackageArgs;
 use crate::paper::PaperArgs;
+use crate::python::WheelArgs;
 use crate::workspace::Workspace;
 
 /// Builds, tests and starts Switchyard.
@@ -83,6 +86,10 @@ enum Command {
     Dashboard(DashboardArgs),
     /// Make a tarball and a Debian package; install and serve on a bare Debian with --check
     Package(PackageArgs),
+    /// Test the Python module against the program
+    Python,
+    /// Make a wheel with module, program, policies and models; install it and run its first commands
+    Wheel(WheelArgs),
     /// Read mutations of real files with every reader of outside data; print the executions
     Fuzz(FuzzArgs),
     /// Build for NVIDIA GPUs; install CUDA's compiler if the machine has none
@@ -120,6 +127,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Monitoring(args) => monitoring::run(&workspace, &args),
         Command::Dashboard(args) => dashboard::run(&workspace, &args),
         Command::Package(args) => package::run(&workspace, &args),
+        Command::Python => suite::python(&workspace),
+        Command::Wheel(args) => python::run(&workspace, &args),
         Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Cuda(args) => cuda::run(&workspace, &args),
         Command::Plugins { with_guests } => {

@@ -1,16 +1,18 @@
 //! Packages for machines without Rust, from the sources in `packaging/`.
 //!
-//! - `tree`: the files of an installation; `tarball`, `deb`: packed
+//! - `tree`: the files of an installation; `share`: those next to a program; `tarball`, `deb`: packed
 //! - `bare`: the Debian package installed into a bare Debian, up to the first answer
 //! - `image`: an image from scratch, built by buildah, up to the first answer
-//! - `release`: version and machine; `answer`: the first answer of a server; `chroot`: its root
+//! - `glibc`: the version that a program needs; `release`: version and machine; `answer`: the first answer of a server; `chroot`: its root
 
 mod answer;
 mod bare;
 mod chroot;
 mod deb;
+pub(crate) mod glibc;
 mod image;
 mod release;
+pub(crate) mod share;
 mod tarball;
 mod tree;
 

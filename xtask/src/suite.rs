@@ -14,7 +14,7 @@ use crate::bench::Verdict;
 use crate::launch::demo_arguments;
 use crate::plugins::{self, Guests};
 use crate::workspace::Workspace;
-use crate::{bench, paper, tidy};
+use crate::{bench, paper, python, tidy};
 
 /// The outcome of a step that did not fail.
 enum Outcome {
@@ -44,6 +44,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     runner.step("plugins", || build_components(workspace))?;
     runner.command("clippy", clippy(workspace))?;
     runner.command("test", test(workspace))?;
+    runner.step("python", || python_module(workspace))?;
     runner.command("doc", doc(workspace))?;
     runner.step("deny", || deny(workspace))?;
     runner.step("instructions", || instructions(workspace))?;
@@ -51,6 +52,15 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     runner.step("demo", || demo(workspace))?;
     println!("{}", runner.summary());
     Ok(())
+}
+
+/// The step of the Python module only.
+///
+/// # Errors
+/// As of [`run`].
+pub(crate) fn python(workspace: &Workspace) -> Result<()> {
+    let mut runner = Runner::new();
+    runner.step("python", || python_module(workspace))
 }
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
@@ -117,6 +127,12 @@ fn host(workspace: &Workspace) -> Result<OsString> {
     );
     let artifacts = cargo::build(&mut build)?;
     cargo::program(&artifacts, &workspace.root.join("host/cli"), "switchyard")
+}
+
+/// The Python module against the program.
+fn python_module(workspace: &Workspace) -> Result<Outcome> {
+    let skipped = python::test(workspace)?;
+    Ok(skipped.map_or(Outcome::Passed, Outcome::Skipped))
 }
 
 /// Counts the instructions of a request and a window.

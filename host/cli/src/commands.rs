@@ -3,7 +3,6 @@
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
 mod add;
-mod bundle;
 mod config_file;
 mod ctl;
 mod demo;
@@ -14,7 +13,6 @@ mod help;
 mod manuals;
 mod measure;
 mod models;
-mod nearest;
 mod noise;
 mod notify;
 mod numbers;
@@ -31,7 +29,6 @@ mod resident;
 mod running;
 mod serve;
 mod serving;
-pub(crate) mod shipped;
 mod signals;
 mod simulate;
 mod soak;

@@ -6,8 +6,7 @@
 //! - [`probe`]: whether a server answers
 //! - [`quality`]: quality of a model on labelled rows
 //!
-//! This is the only crate that links the policies' generators (`plugins/*/prepare`), the trainers
-//! and the simulator next to the server.
+//! This is the only crate that links the policies' generators (`plugins/*/prepare`) and the trainers.
 
 #![forbid(unsafe_code)]
 

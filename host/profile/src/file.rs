@@ -42,7 +42,15 @@ impl ProfileFile {
     pub fn load(path: &Path) -> Result<Self, ProfileFileError> {
         let text =
             std::fs::read_to_string(path).map_err(|source| ProfileFileError::io(path, source))?;
-        let found = parse::<SchemaOnly>(path, &text)?.schema;
+        Self::from_json(path, &text)
+    }
+
+    /// Checks the text of a file; `path` stands in messages.
+    ///
+    /// # Errors
+    /// As of [`load`](Self::load).
+    pub fn from_json(path: &Path, text: &str) -> Result<Self, ProfileFileError> {
+        let found = parse::<SchemaOnly>(path, text)?.schema;
         if !(SCHEMA_OLDEST..=SCHEMA).contains(&found) {
             return Err(ProfileFileError::Schema {
                 file: path.to_path_buf(),
@@ -51,7 +59,7 @@ impl ProfileFile {
                 newest: SCHEMA,
             });
         }
-        let mut profile: Self = parse(path, &text)?;
+        let mut profile: Self = parse(path, text)?;
         profile.schema = SCHEMA;
         profile
             .check()

@@ -14,7 +14,7 @@ use switchyard_kit::shell;
 use super::answer::{self, LIMIT};
 use super::chroot::inside;
 use super::release::Release;
-use super::tree::anew;
+use crate::files::anew;
 
 /// Where the package lies in the bare root.
 const PACKAGE: &str = "/tmp/switchyard.deb";

@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use switchyard_kit::shell;
 
+use super::glibc::newest_glibc;
 use super::release::Release;
-use super::tree::{anew, file};
-use crate::files::copy_folder;
+use crate::files::{anew, copy_folder, file};
 use crate::workspace::Workspace;
 
 /// Scripts that dpkg runs.
@@ -36,7 +36,7 @@ pub(super) fn pack(workspace: &Workspace, release: &Release, tree: &Path) -> Res
         ("@VERSION@", release.version.clone()),
         ("@ARCHITECTURE@", release.architecture.to_owned()),
         ("@SIZE_KB@", (size(tree)? / 1024).to_string()),
-        ("@GLIBC@", glibc),
+        ("@GLIBC@", format!("2.{glibc}")),
     ];
     let template = sources.join("control.in");
     let mut text = fs::read_to_string(&template).with_context(|| template.display().to_string())?;
@@ -67,32 +67,4 @@ fn size(folder: &Path) -> Result<u64> {
         };
     }
     Ok(bytes)
-}
-
-/// The newest `GLIBC_2.X` among a program's symbol versions, without the prefix.
-fn newest_glibc(program: &[u8]) -> Option<String> {
-    const MARK: &[u8] = b"GLIBC_2.";
-    let starts = program.windows(MARK.len()).enumerate();
-    let starts = starts.filter(|(_, bytes)| *bytes == MARK);
-    let minors = starts.filter_map(|(at, _)| {
-        let rest = &program[at + MARK.len()..];
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        std::str::from_utf8(&rest[..digits])
-            .ok()?
-            .parse::<u32>()
-            .ok()
-    });
-    minors.max().map(|minor| format!("2.{minor}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newest_version_of_glibc_is_found() {
-        let program = b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0";
-        assert_eq!(newest_glibc(program).as_deref(), Some("2.34"));
-        assert_eq!(newest_glibc(b"static"), None);
-    }
 }

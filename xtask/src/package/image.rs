@@ -12,8 +12,7 @@ use switchyard_kit::shell;
 use super::answer;
 use super::chroot::inside;
 use super::release::Release;
-use super::tree::{anew, file};
-use crate::files::copy_folder;
+use crate::files::{anew, copy_folder, file};
 use crate::workspace::Workspace;
 
 /// User and group of the server.

@@ -7,8 +7,7 @@ use anyhow::Result;
 use switchyard_kit::shell;
 
 use super::release::Release;
-use super::tree::{anew, file};
-use crate::files::copy_folder;
+use crate::files::{anew, copy_folder, file};
 use crate::workspace::Workspace;
 
 /// Packs `switchyard-VERSION-ARCHITECTURE.tar.gz`: `bin`, `share`, `etc` and the unit.

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use switchyard_kit::{install, shell};
+use switchyard_kit::shell;
 
 use super::release::Release;
-use crate::files::{below, copy_folder};
+use super::share;
+use crate::files::{anew, below, file};
 use crate::workspace::Workspace;
 
 /// Makes `target/package/tree`.
@@ -21,22 +22,7 @@ pub(super) fn make(workspace: &Workspace, release: &Release, program: &Path) -> 
     shell::run(Command::new("strip").arg(&binary))?;
 
     let share = usr.join("share/switchyard");
-    copy_folder(&workspace.root.join("models/zoo"), &share.join("zoo"))?;
-    let policies = workspace.target("policies");
-    for component in below(&policies, |extension| extension == "wasm")? {
-        let name = component.file_stem().unwrap_or_default().to_string_lossy();
-        if component.parent() == Some(&policies) {
-            install::policy(&policies, &name, &share.join("policies"))?;
-        }
-    }
-    let profiles = workspace.root.join("profiles");
-    for profile in below(&profiles, |extension| extension == "json")? {
-        let name = profile.file_name().unwrap_or_default();
-        // Others are of this machine.
-        if name == "reference.json" || name.to_string_lossy().starts_with("schema-") {
-            file(&profile, &share.join("profiles").join(name))?;
-        }
-    }
+    share::fill(workspace, &share)?;
     for name in ["Dockerfile", "kserve.yaml"] {
         file(&packaging.join(name), &share.join("examples").join(name))?;
     }
@@ -60,21 +46,4 @@ pub(super) fn make(workspace: &Workspace, release: &Release, program: &Path) -> 
     let unit = tree.join("lib/systemd/system/switchyard.service");
     file(&packaging.join("switchyard.service"), &unit)?;
     Ok(tree)
-}
-
-/// An empty folder.
-pub(super) fn anew(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
-    }
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())
-}
-
-/// Copies a file into a folder that is made.
-pub(super) fn file(from: &Path, onto: &Path) -> Result<()> {
-    if let Some(folder) = onto.parent() {
-        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    }
-    fs::copy(from, onto).with_context(|| format!("{} to {}", from.display(), onto.display()))?;
-    Ok(())
 }

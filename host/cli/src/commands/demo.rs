@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use switchyard_executor::DeviceName;
 use switchyard_executor::candle_threads::configure_candle;
+use switchyard_simulate::bundle::Bundle;
+use switchyard_simulate::shipped;
 
 use super::failure::Failure;
 use super::numbers::positive;
@@ -17,20 +19,22 @@ const WORKER_THREADS: usize = 1;
 /// Drive a server with real requests while its policy is swapped, and compare the policies
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  switchyard demo
   switchyard demo --policies target/policies --zoo models/zoo
   switchyard demo --seconds 10 --load 1.2 --json
 
 Exit code 1 if a request is lost or a policy has less utility than fcfs.")]
 pub(super) struct DemoArgs {
-    /// Folder of policies
-    #[arg(long, value_name = "DIR", default_value = "target/policies")]
-    policies: PathBuf,
-    /// Folder of models
-    #[arg(long, value_name = "DIR", default_value = "models/zoo")]
-    zoo: PathBuf,
-    /// Folder of this machine's profiles
-    #[arg(long, value_name = "DIR", default_value = "profiles")]
-    profiles: PathBuf,
+    /// Folder of policies [default: those that come with the program]
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+    /// Folder of models [default: those that come with the program]
+    #[arg(long, value_name = "DIR")]
+    zoo: Option<PathBuf>,
+    /// Folder of this machine's profiles [default: profiles in the repository, otherwise in the user's
+    /// cache]
+    #[arg(long, value_name = "DIR")]
+    profiles: Option<PathBuf>,
     /// Device of the workers: cpu or cuda:0
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: DeviceName,
@@ -52,13 +56,48 @@ pub(super) struct DemoArgs {
     json: bool,
 }
 
+/// The folders that options do not name.
+struct Folders {
+    policies: PathBuf,
+    zoo: PathBuf,
+    profiles: PathBuf,
+}
+
+// === impl Folders ===
+
+impl Folders {
+    /// Those of the program; without any, those of a repository in the current folder.
+    fn find() -> Self {
+        match Bundle::find() {
+            Some(Bundle {
+                zoo,
+                policies,
+                repository,
+            }) => Self {
+                policies,
+                zoo,
+                profiles: match repository {
+                    Some(root) => root.join("profiles"),
+                    None => shipped::own_folder().join("profiles"),
+                },
+            },
+            None => Self {
+                policies: PathBuf::from("target/policies"),
+                zoo: PathBuf::from("models/zoo"),
+                profiles: PathBuf::from("profiles"),
+            },
+        }
+    }
+}
+
 /// Runs and prints; an error if the demo fails.
 pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     configure_candle(WORKER_THREADS);
+    let folders = Folders::find();
     let options = DemoOptions {
-        policies: args.policies.clone(),
-        zoo: args.zoo.clone(),
-        profiles: args.profiles.clone(),
+        policies: args.policies.clone().unwrap_or(folders.policies),
+        zoo: args.zoo.clone().unwrap_or(folders.zoo),
+        profiles: args.profiles.clone().unwrap_or(folders.profiles),
         device: args.device,
         names: ["fcfs", "sneakpeek", "stability"]
             .map(str::to_owned)

@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::{Error, ErrorKind, Write};
 use std::process::ExitCode;
 
+use switchyard_simulate::InputError;
+
 /// Exit code of a program whose reader closed the pipe: as a shell reports SIGPIPE.
 const PIPE_CLOSED: u8 = 128 + 13;
 
@@ -49,6 +51,12 @@ impl Failure {
         // A closed stderr does not change the exit code.
         let _ = writeln!(std::io::stderr(), "error: {}", printable(&text));
         ExitCode::from(code)
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        Self::input(error)
     }
 }
 

@@ -11,9 +11,9 @@ use switchyard_models::card::APP_CARD;
 use switchyard_models::zoo::{ZooApp, ZooVariant};
 
 use super::failure::Failure;
-use super::nearest::nearest;
 use super::print;
 use crate::quality::{self as measuring, LABEL};
+use switchyard_simulate::nearest::nearest;
 
 /// Measure the quality of an app's variants on labelled rows, and write it on their cards
 #[derive(Debug, Args)]

@@ -20,10 +20,10 @@ use self::accuracy::Accuracies;
 use self::table::Measurements;
 use super::failure::Failure;
 use super::output::{Folders, check_file};
-use super::shipped::read_config;
 use super::signals;
 use switchyard_server::assembly::{PoolPlan, measure};
 use switchyard_server::shutdown::Cancel;
+use switchyard_simulate::shipped::read_config;
 
 /// Least share of the budget for latencies. Longer validation exceeds the budget.
 const LATENCIES_MIN: f64 = 0.5;

@@ -10,7 +10,7 @@ use super::config_file::Changed;
 use super::failure::Failure;
 use super::print;
 use super::running::{self, Taken};
-use super::shipped::config_of;
+use switchyard_simulate::shipped::config_of;
 
 /// Serve an app or one of its variants no longer: takes it out of a configuration
 #[derive(Debug, Args)]

@@ -18,8 +18,8 @@ use self::engine::Engine;
 use self::frames::for_each_frame;
 use super::failure::Failure;
 use super::output::{Folders, check_file};
-use super::shipped::read_config;
-use super::simulate::named::Named;
+use switchyard_simulate::named::Named;
+use switchyard_simulate::shipped::read_config;
 
 /// Run a policy on recorded windows and show the differences between its plans and the recorded ones
 #[derive(Debug, Args)]

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use switchyard_executor::candle_threads::{candle_misfit, configure_candle};
 
-use super::bundle::Use;
 use super::failure::Failure;
 use super::print;
 use super::serving;
-use super::shipped::{self, draft_of};
 use switchyard_server::config::{Config, ConfigError, Draft};
 use switchyard_server::inspect::{Inspection, inspect};
 use switchyard_server::server::{ConfigSource, Listeners, Server, StartError};
 use switchyard_server::shutdown::{self, Cancel};
 use switchyard_server::sockets::ListenAddress;
 use switchyard_server::telemetry::{LogFormat, init_log, init_server_log};
+use switchyard_simulate::bundle::Use;
+use switchyard_simulate::shipped::{self, draft_of};
 
 /// Run the server
 #[derive(Clone, Debug, Args)]

@@ -10,10 +10,10 @@ use switchyard_server::shutdown;
 use switchyard_server::sockets::ListenAddress;
 use switchyard_server::telemetry::{LogFormat, init_server_log};
 
-use super::bundle::Use;
 use super::failure::Failure;
 use super::serving;
-use super::shipped::{self, draft_of};
+use switchyard_simulate::bundle::Use;
+use switchyard_simulate::shipped::{self, draft_of};
 
 /// Run batches for a scheduler on another machine
 #[derive(Clone, Debug, Args)]

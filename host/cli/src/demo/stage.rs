@@ -15,9 +15,9 @@ use toml::{Table, Value};
 use super::error::DemoError;
 use super::options::DemoOptions;
 use super::simulated::Twin;
-use crate::commands::shipped::SHIPPED;
 use switchyard_server::assembly::{Measured, PoolPlan};
 use switchyard_server::config::Config;
+use switchyard_simulate::shipped::SHIPPED;
 
 /// Name of the pool's policy, whose file is replaced.
 const LIVE: &str = "live";

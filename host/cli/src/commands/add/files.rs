@@ -79,7 +79,7 @@ pub(super) fn try_out(
         let loaded = manifest.source.load(VariantId(0), &Device::Cpu);
         let loaded = loaded.map_err(Failure::input)?;
         trial::run(&loaded, &Device::Cpu).map_err(Failure::input)?;
-        Ok(loaded)
+        Ok::<_, Failure>(loaded)
     });
     let loaded = loaded?;
     if let Architecture::Onnx(_) = card.architecture {

@@ -18,8 +18,8 @@ use crate::commands::failure::Failure;
 use crate::commands::numbers::positive;
 use crate::commands::output::check_folder;
 use crate::commands::print;
-use crate::commands::shipped::read_config;
 use switchyard_server::assembly::{Measured as MeasuredProfile, PoolPlan};
+use switchyard_simulate::shipped::read_config;
 
 /// Simulate each model alone under each load, for ModelSwitching
 #[derive(Debug, Args)]

@@ -1,182 +1,34 @@
-//! The requests that recorded windows show, as a trace that the simulator replays.
+//! `--arrivals`: the requests of a recording as a trace.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use switchyard_core::catalog::Catalog;
-use switchyard_core::cost::Cost;
-use switchyard_core::ids::AppId;
-use switchyard_core::time::Time;
-use switchyard_core::window::Window;
-use switchyard_policy::recording::Frame;
-use switchyard_sim::workload::{Recorded, Trace};
+use switchyard_sim::workload::Trace;
+use switchyard_simulate::arrivals::RecordedArrivals;
 
 use super::frames::for_each_frame;
 use crate::commands::draft::write_file;
 use crate::commands::failure::Failure;
 
-/// Requests, run by run.
-#[derive(Default)]
-struct Gathering {
-    catalog: Arc<Catalog>,
-    /// Requests of the current run by id. A window shows a request again until it is placed.
-    run: BTreeMap<u64, Seen>,
-    /// Requests of the earlier runs.
-    requests: Vec<Recorded>,
-}
-
-struct Seen {
-    app: AppId,
-    arrival: Time,
-    deadline: Time,
-    /// None: no window showed it pending.
-    cost: Option<Cost>,
-}
-
-/// Writes the requests of a recording. Several runs follow one another.
+/// Writes the requests of a recording.
 pub(super) fn write(trace: &Path, file: &Path) -> Result<(), Failure> {
-    let mut gathering = Gathering::default();
+    let mut arrivals = RecordedArrivals::default();
     for_each_frame(trace, |frame| {
-        match frame {
-            Frame::Start(header) => {
-                gathering.end_run();
-                gathering.catalog = Arc::new(header.catalog);
-            }
-            Frame::Catalog(catalog) => gathering.catalog = Arc::new(*catalog),
-            Frame::Decision(decision) => gathering.look(&decision.window),
-            Frame::Policy(_) | Frame::Gap(_) => {}
-        }
+        arrivals.take(&frame);
         Ok(())
     })?;
-    gathering.end_run();
-    if gathering.requests.is_empty() {
+    let requests = arrivals.finish();
+    if requests.is_empty() {
         let trace = trace.display();
         return Err(Failure::input(format!(
             "{trace}: no window shows a request"
         )));
     }
     let trace = Trace {
-        requests: Some(gathering.requests),
+        requests: Some(requests),
         ..Trace::default()
     };
     let unwritten =
         |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", file.display()));
     let text = serde_json::to_vec(&trace).map_err(|error| unwritten(&error))?;
     write_file(file, text).map_err(|error| unwritten(&error))
-}
-
-// === impl Gathering ===
-
-impl Gathering {
-    fn look(&mut self, window: &Window) {
-        let pending = &window.requests;
-        let placed = &window.placed;
-        let mut costs = pending.costs.iter().peekable();
-        for (row, &id) in (0..).zip(&pending.id) {
-            let cost = costs.next_if(|cost| cost.index == row);
-            let at = row as usize;
-            let request = (pending.app[at], pending.arrival[at], pending.deadline[at]);
-            self.see(id, request, Some(cost.map_or(Cost::ONE, |cost| cost.cost)));
-        }
-        let rows = placed.app.iter().zip(&placed.arrival).zip(&placed.deadline);
-        for (&id, ((&app, &arrival), &deadline)) in placed.id.iter().zip(rows) {
-            self.see(id, (app, arrival, deadline), None);
-        }
-    }
-
-    fn see(&mut self, id: u64, (app, arrival, deadline): (u32, u64, u64), cost: Option<Cost>) {
-        let seen = self.run.entry(id).or_insert(Seen {
-            app: AppId(app),
-            arrival: Time(arrival),
-            deadline: Time(deadline),
-            cost,
-        });
-        seen.cost = seen.cost.or(cost);
-    }
-
-    /// The first request of a run arrives when the last one of the run before did.
-    fn end_run(&mut self) {
-        let mut seen: Vec<Seen> = std::mem::take(&mut self.run).into_values().collect();
-        seen.sort_by_key(|request| request.arrival);
-        let Some(first) = seen.first().map(|request| request.arrival) else {
-            return;
-        };
-        let begins = self.requests.last().map_or(0, |request| request.at_us);
-        let catalog = &self.catalog;
-        self.requests.extend(seen.iter().filter_map(|request| {
-            Some(Recorded {
-                at_us: begins + request.arrival.since(first).0,
-                app: catalog.app(request.app)?.name.clone(),
-                deadline_us: Some(request.deadline.since(request.arrival)),
-                length: request.length(catalog),
-            })
-        }));
-    }
-}
-
-// === impl Seen ===
-
-impl Seen {
-    /// A length that has its cost, where costs follow lengths.
-    fn length(&self, catalog: &Catalog) -> Option<u32> {
-        let costs = catalog.profile.costs(self.app)?;
-        costs.length_of(self.cost?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use switchyard_core::catalog::{App, Late, Penalty, Task};
-    use switchyard_core::cost::{CostCurve, CostPoint};
-    use switchyard_core::time::Micros;
-    use switchyard_core::window::RequestCost;
-
-    use super::*;
-
-    fn app(name: &str) -> App {
-        App {
-            name: name.to_owned(),
-            task: Task::Tensors,
-            classes: vec![String::new()],
-            slo: Micros::from_millis(100),
-            penalty: Penalty::Step,
-            prior: vec![1.0],
-            frequencies: vec![1.0],
-            sneakpeek: None,
-            late: Late::Shed,
-        }
-    }
-
-    #[test]
-    fn requests_keep_the_lengths_that_their_costs_stand_for() {
-        let cost = |rows| Cost::from_f64(rows);
-        let points = [(16, 0.25), (64, 1.0), (256, 5.0)].map(|(length, rows)| CostPoint {
-            length,
-            cost: cost(rows),
-        });
-        let mut catalog = Catalog {
-            apps: vec![app("texts"), app("rows")],
-            ..Catalog::default()
-        };
-        catalog.profile = catalog.profile.with_costs(AppId(0), CostCurve::new(points));
-        let mut gathering = Gathering {
-            catalog: Arc::new(catalog),
-            ..Gathering::default()
-        };
-        let mut window = Window::default();
-        let pending = &mut window.requests;
-        pending.id = vec![1, 2, 3];
-        pending.app = vec![0, 0, 1];
-        pending.arrival = vec![10, 20, 30];
-        pending.deadline = vec![110, 120, 130];
-        pending.costs = vec![RequestCost {
-            index: 1,
-            cost: cost(5.0),
-        }];
-        gathering.look(&window);
-        gathering.end_run();
-        let lengths = gathering.requests.iter().map(|request| request.length);
-        assert_eq!(lengths.collect::<Vec<_>>(), [Some(64), Some(256), None]);
-    }
 }

@@ -8,11 +8,11 @@ use switchyard_core::policy::{EarliestDeadlineFirst, Policy};
 use switchyard_policy::loader::{Loader, LoaderOptions, PolicyTrial};
 use switchyard_policy::recording::{Header, PolicyRecord};
 use switchyard_policy::{EngineOptions, Loaded, PolicyEngine, PolicyVersion};
+use switchyard_server::policies::source;
+use switchyard_simulate::named::{FALLBACK, Named};
 use tempfile::TempDir;
 
 use crate::commands::failure::Failure;
-use crate::commands::simulate::named::{FALLBACK, Named};
-use switchyard_server::policies::source;
 
 /// The replayed policy.
 pub(super) struct Challenger {

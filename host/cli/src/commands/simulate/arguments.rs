@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use switchyard_core::catalog::Late;
 use switchyard_server::config::{LatencySource, PercentileName};
-use switchyard_sim::Workload;
+use switchyard_simulate::SimulationRequest;
+use switchyard_simulate::axis::Axis;
+use switchyard_simulate::bundle::Bundle;
+use switchyard_simulate::named::Named;
+use switchyard_simulate::service::Service;
+use switchyard_simulate::words;
 
-use super::axis::Axis;
-use super::named::Named;
-use super::service::Service;
 use crate::commands::failure::Failure;
 use crate::commands::numbers::positive;
 use crate::commands::output::{Folders, check_file, check_folder};
@@ -48,7 +50,8 @@ trace:FILE, or a JSON file.
 
 A sweep varies one of load (times the workload's rates), deadline (times each app's SLO),
 workers, apps (the pool's first N, then copies such as heart-2), k (neighbours of the evidence),
-evidence (its accuracy), penalty or prior; values are A,B,C or FROM:TO:STEP.
+evidence (its accuracy), penalty (step, linear, sigmoid) or prior (jeffreys, weak, strong*REQUESTS);
+values are A,B,C or FROM:TO:STEP.
 
 Exit codes: 0 done, 2 a policy, workload, profile or parameter cannot be used.")]
 pub(crate) struct SimulateArgs {
@@ -92,14 +95,14 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "LAW", default_value = "profiled")]
     pub(super) service: Service,
     /// Latencies that policies plan with: p50, p95 or p99
-    #[arg(long, value_name = "P", default_value = "p95", value_parser = percentile)]
+    #[arg(long, value_name = "P", default_value = "p95", value_parser = words::percentile)]
     pub(super) percentile: PercentileName,
     /// Treatment of requests that cannot be answered in time: serve, drop, last or shed
     /// [default: as each app is configured; serve for the apps of an imported profile]
-    #[arg(long, value_name = "HOW", value_parser = late)]
+    #[arg(long, value_name = "HOW", value_parser = words::late)]
     pub(super) late: Option<Late>,
     /// Latencies that predictions rest on: observed or profiled [default: as configured]
-    #[arg(long, value_name = "WHICH", value_parser = latencies)]
+    #[arg(long, value_name = "WHICH", value_parser = words::latencies)]
     pub(super) latencies: Option<LatencySource>,
     /// Start without resident models
     #[arg(long)]
@@ -167,55 +170,26 @@ impl SimulateArgs {
         Ok(())
     }
 
-    /// The workload: a spec, or a JSON file.
-    pub(super) fn arrivals(&self) -> Result<Workload, Failure> {
-        workload(&self.workload)
-    }
-}
-
-fn workload(text: &str) -> Result<Workload, Failure> {
-    if !text.ends_with(".json") || text.contains(':') {
-        return text.parse().map_err(Failure::input);
-    }
-    let read = std::fs::read_to_string(text);
-    let json = read.map_err(|error| Failure::input(format!("{text}: {error}")))?;
-    let mut json = serde_json::Deserializer::from_str(&json);
-    let workload = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let (path, inner) = (error.path().to_string(), error.inner());
-        match path.as_str() {
-            // The root has no name.
-            "." => Failure::input(format!("{text}: {inner}")),
-            path => Failure::input(format!("{text}: {path}: {inner}")),
-        }
-    })?;
-    json.end()
-        .map_err(|error| Failure::input(format!("{text}: {error}")))?;
-    Ok(workload)
-}
-
-fn latencies(text: &str) -> Result<LatencySource, String> {
-    match text {
-        "observed" => Ok(LatencySource::Observed),
-        "profiled" => Ok(LatencySource::Profiled),
-        _ => Err("not one of observed, profiled".to_owned()),
-    }
-}
-
-fn late(text: &str) -> Result<Late, String> {
-    match text {
-        "serve" => Ok(Late::Serve),
-        "drop" => Ok(Late::Drop),
-        "last" => Ok(Late::Last),
-        "shed" => Ok(Late::Shed),
-        _ => Err("not one of serve, drop, last, shed".to_owned()),
-    }
-}
-
-fn percentile(text: &str) -> Result<PercentileName, String> {
-    match text {
-        "p50" => Ok(PercentileName::P50),
-        "p95" => Ok(PercentileName::P95),
-        "p99" => Ok(PercentileName::P99),
-        _ => Err("must be p50, p95 or p99".to_owned()),
+    /// The inputs, for the library that runs them.
+    pub(super) fn request(&self) -> Result<SimulationRequest, Failure> {
+        Ok(SimulationRequest {
+            policies: self.policies.clone(),
+            workload: words::workload(&self.workload)?,
+            workload_name: self.workload.clone(),
+            profile: self.profile.clone(),
+            config: self.config.clone(),
+            bundle: Bundle::find(),
+            zoo: self.zoo.clone(),
+            folder: self.folder.clone(),
+            workers: self.workers,
+            seconds: self.seconds,
+            seeds: (0..self.seeds).map(|i| self.seed.wrapping_add(i)).collect(),
+            sweep: self.sweep.clone(),
+            service: self.service.clone(),
+            percentile: self.percentile,
+            late: self.late,
+            latencies: self.latencies,
+            cold: self.cold,
+        })
     }
 }

@@ -9,8 +9,9 @@ use switchyard_sim::report::{
     self, ComparisonTable, DIFFERENCES_NOTE, DifferenceMatrix, ReportData,
 };
 
+use switchyard_simulate::figure;
+
 use super::arguments::SimulateArgs;
-use super::plot;
 use crate::commands::draft::write_file;
 use crate::commands::failure::Failure;
 use crate::commands::print;
@@ -24,7 +25,7 @@ pub(super) fn write(data: &ReportData, args: &SimulateArgs) -> Result<(), Failur
         print::note(format_args!("report: {}", page.display()));
     }
     if let Some(file) = &args.plot {
-        write_file(file, plot::figure(data)).map_err(|error| unwritten(file, error))?;
+        write_file(file, figure::figure(data)).map_err(|error| unwritten(file, error))?;
         print::note(format_args!("plot: {}", file.display()));
     }
     if let Some(file) = &args.json {

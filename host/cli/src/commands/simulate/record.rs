@@ -8,8 +8,9 @@ use switchyard_core::decision::Decision;
 use switchyard_policy::recording::{Frame, Header, RecordingError, Writer};
 use switchyard_sim::{Contender, Observer, Scenario, run_observed};
 
-use super::contenders::{Contenders, SEED};
-use super::test_bed::TestBed;
+use switchyard_simulate::Prepared;
+use switchyard_simulate::contenders::SEED;
+
 use crate::commands::draft::Draft;
 use crate::commands::failure::Failure;
 
@@ -21,14 +22,10 @@ struct Recording {
 }
 
 /// Runs the first policy once more and records it. A run is the same every time.
-pub(super) fn record(
-    file: &Path,
-    scenario: &Scenario,
-    contenders: &Contenders,
-    test_bed: &TestBed,
-    seed: u64,
-) -> Result<(), Failure> {
-    let Some(contender) = contenders.list.first() else {
+pub(super) fn record(file: &Path, scenario: &Scenario, prepared: &Prepared) -> Result<(), Failure> {
+    let (contenders, test_bed) = (&prepared.contenders, &prepared.test_bed);
+    let seed = prepared.request.seeds.first().copied();
+    let (Some(contender), Some(seed)) = (contenders.list.first(), seed) else {
         return Ok(());
     };
     let header = Header {

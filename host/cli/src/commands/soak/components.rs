@@ -8,10 +8,10 @@ use switchyard_policy::loader::{Loader, LoaderOptions, PolicyTrial};
 use switchyard_policy::{EngineOptions, PolicyEngine};
 use switchyard_server::policies::source;
 use switchyard_sim::soak::SoakPolicy;
+use switchyard_simulate::named::{Named, components};
 use tempfile::TempDir;
 
 use super::super::failure::Failure;
-use super::super::simulate::named::{Named, components};
 
 /// Name of all components of the folder.
 const ALL: &str = "all";

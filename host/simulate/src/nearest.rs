@@ -4,10 +4,7 @@
 const SIMILAR: f64 = 0.8;
 
 /// The known name most like `wanted`, if one is similar.
-pub(super) fn nearest<'a>(
-    wanted: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let similar = known
         .into_iter()
         .map(|name| (strsim::jaro_winkler(wanted, name), name))

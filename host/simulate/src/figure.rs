@@ -1,4 +1,4 @@
-//! `--plot`: late requests and accuracy of each policy as one figure.
+//! Late requests and accuracy of each policy as one figure.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ struct Names<'a> {
 }
 
 /// The figure as an SVG file: lines along the sweep, or bars. Depends on nothing but the results.
-pub(super) fn figure(data: &ReportData) -> String {
+pub fn figure(data: &ReportData) -> String {
     let names = Names::of(data);
     let charts: Vec<Box<dyn Chart>> = PANELS
         .iter()

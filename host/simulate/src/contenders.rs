@@ -13,18 +13,19 @@ use switchyard_sim::Contender;
 use switchyard_sim::overhead::{Overhead, Timed};
 use tempfile::TempDir;
 
-use super::named::{FALLBACK, Named, oracle};
-use super::test_bed::TestBed;
-use crate::commands::failure::Failure;
+use crate::error::InputError;
+use crate::named::{FALLBACK, Named, oracle};
+use crate::test_bed::TestBed;
 
 /// Seed of every policy's random numbers.
-pub(super) const SEED: u64 = 0;
+pub const SEED: u64 = 0;
 
 /// The policies that are compared.
-pub(super) struct Contenders {
-    pub(super) list: Vec<Contender>,
+pub struct Contenders {
+    /// In the order of the request.
+    pub list: Vec<Contender>,
     /// The identity of each policy, by content.
-    pub(super) records: Vec<PolicyRecord>,
+    pub records: Vec<PolicyRecord>,
     /// Compiled code. Each file is compiled once; every run has its own instance.
     _cache: TempDir,
 }
@@ -33,10 +34,10 @@ pub(super) struct Contenders {
 
 impl Contenders {
     /// Loads every policy once, so that a policy that does not load is named before the first run.
-    pub(super) fn load(named: &[Named], test_bed: &TestBed) -> Result<Self, Failure> {
-        let cache = tempfile::tempdir().map_err(Failure::input)?;
+    pub(crate) fn load(named: &[Named], test_bed: &TestBed) -> Result<Self, InputError> {
+        let cache = tempfile::tempdir().map_err(InputError::new)?;
         let engine =
-            PolicyEngine::deterministic(&EngineOptions::default()).map_err(Failure::check)?;
+            PolicyEngine::deterministic(&EngineOptions::default()).map_err(InputError::new)?;
         let options = LoaderOptions {
             cache_dir: Some(cache.path().to_owned()),
             limits: test_bed.limits.clone(),
@@ -46,10 +47,7 @@ impl Contenders {
         let (mut list, mut records) = (Vec::<Contender>::new(), Vec::new());
         for named in named {
             let (contender, record) = contender(named, test_bed, &loader)?;
-            if list.iter().any(|other| other.name == contender.name) {
-                let name = &contender.name;
-                return Err(Failure::input(format!("policy {name} is given twice")));
-            }
+            is_new(&list, &contender)?;
             list.push(contender);
             records.push(record);
         }
@@ -59,13 +57,38 @@ impl Contenders {
             _cache: cache,
         })
     }
+
+    /// Adds a policy of the caller at a position, or at the end.
+    ///
+    /// # Errors
+    /// Another policy has its name.
+    pub fn insert(
+        &mut self,
+        position: usize,
+        contender: Contender,
+        record: PolicyRecord,
+    ) -> Result<(), InputError> {
+        is_new(&self.list, &contender)?;
+        let position = position.min(self.list.len());
+        self.list.insert(position, contender);
+        self.records.insert(position, record);
+        Ok(())
+    }
+}
+
+fn is_new(list: &[Contender], contender: &Contender) -> Result<(), InputError> {
+    let name = &contender.name;
+    match list.iter().any(|other| other.name == *name) {
+        true => Err(InputError::new(format!("policy {name} is given twice"))),
+        false => Ok(()),
+    }
 }
 
 fn contender(
     named: &Named,
     test_bed: &TestBed,
     loader: &Arc<Loader>,
-) -> Result<(Contender, PolicyRecord), Failure> {
+) -> Result<(Contender, PolicyRecord), InputError> {
     let Named { name, policy, .. } = named;
     if policy == FALLBACK {
         let record = PolicyRecord::native(EarliestDeadlineFirst::default().description());
@@ -79,9 +102,9 @@ fn contender(
         });
         return Ok((Contender::clairvoyant(name, goal), record));
     }
-    let file = named.found_in(&test_bed.policies)?;
-    let version = source::version(&file, named.settings.clone()).map_err(Failure::input)?;
-    let loaded = load(loader, &version, &test_bed.catalog).map_err(Failure::input)?;
+    let file = named.found_in_either(&test_bed.policies, test_bed.bundled.as_deref())?;
+    let version = source::version(&file, named.settings.clone()).map_err(InputError::new)?;
+    let loaded = load(loader, &version, &test_bed.catalog).map_err(InputError::new)?;
     let record = PolicyRecord::of(&loaded.version, loaded.policy.description());
     let loader = Arc::clone(loader);
     let contender = Contender {
@@ -101,7 +124,7 @@ fn contender(
 }
 
 /// The same contender, with a clock around its windows.
-pub(super) fn timed(contender: &Contender) -> (Contender, Overhead) {
+pub(crate) fn timed(contender: &Contender) -> (Contender, Overhead) {
     let (make, overhead) = (Arc::clone(&contender.make), Overhead::default());
     let began = Instant::now();
     let clock_ns = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);

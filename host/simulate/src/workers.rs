@@ -4,7 +4,7 @@ use switchyard_core::catalog::WorkerSpec;
 use switchyard_server::config::{PoolConfig, WorkerConfig};
 
 /// Sets the bounds of queues and parking to those of the pool's configured workers, round-robin.
-pub(super) fn bound(workers: &mut [WorkerSpec], pool: &PoolConfig, configured: &[WorkerConfig]) {
+pub(crate) fn bound(workers: &mut [WorkerSpec], pool: &PoolConfig, configured: &[WorkerConfig]) {
     let of_pool = |name: &String| configured.iter().find(|worker| worker.name == *name);
     let known: Vec<&WorkerConfig> = pool.workers.iter().filter_map(of_pool).collect();
     for (worker, of) in workers.iter_mut().zip(known.iter().cycle()) {
@@ -14,7 +14,7 @@ pub(super) fn bound(workers: &mut [WorkerSpec], pool: &PoolConfig, configured: &
 }
 
 /// `count` workers: copies of the given ones round-robin, each with its own name.
-pub(super) fn repeated(workers: &[WorkerSpec], count: usize) -> Vec<WorkerSpec> {
+pub(crate) fn repeated(workers: &[WorkerSpec], count: usize) -> Vec<WorkerSpec> {
     let copies = workers.iter().cycle().take(count).enumerate();
     copies
         .map(|(i, worker)| WorkerSpec {

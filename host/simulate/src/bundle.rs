@@ -14,16 +14,18 @@ const ZOO_DEFAULT: &str = "models/zoo";
 
 /// Folders that come with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Bundle {
-    pub(crate) zoo: PathBuf,
-    pub(crate) policies: PathBuf,
+pub struct Bundle {
+    /// Models.
+    pub zoo: PathBuf,
+    /// Components.
+    pub policies: PathBuf,
     /// The root of the repository, if it is one.
-    pub(crate) repository: Option<PathBuf>,
+    pub repository: Option<PathBuf>,
 }
 
 /// Whether files may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub enum Use {
     /// A bundled policy is copied into the folder of policies, where it can be swapped.
     Copied,
     /// Policies are used in the bundle.
@@ -34,9 +36,19 @@ pub(crate) enum Use {
 
 impl Bundle {
     /// That of this program.
-    pub(crate) fn find() -> Option<Self> {
+    pub fn find() -> Option<Self> {
         let program = std::env::current_exe().ok()?;
         Self::of(&program.canonicalize().ok()?)
+    }
+
+    /// That of a file of a Python package: of the installation's prefix, such as a virtual environment,
+    /// or of the repository whose `target` has the package.
+    pub fn above(file: &Path) -> Option<Self> {
+        // As if a program stood there.
+        let programs =
+            |folder: &Path| ["bin", "target/debug"].map(|at| folder.join(at).join("switchyard"));
+        let mut programs = file.ancestors().skip(1).flat_map(programs);
+        programs.find_map(|program| Self::of(&program))
     }
 
     /// That of a program at this path.
@@ -62,9 +74,18 @@ impl Bundle {
         })
     }
 
+    /// The profile of the machine on which the pages' figures were made.
+    pub fn reference_profile(&self) -> PathBuf {
+        let root = match &self.repository {
+            Some(root) => root.clone(),
+            None => self.zoo.with_file_name(""),
+        };
+        root.join("profiles/reference.json")
+    }
+
     /// Gives a configuration the apps and policies that its own folders lack: apps that name no zoo,
     /// and policies that are given by name.
-    pub(crate) fn fill(&self, config: &mut Config, how: Use) {
+    pub fn fill(&self, config: &mut Config, how: Use) {
         for (i, app) in config.apps.iter_mut().enumerate() {
             let is_default = !config.written.has(&format!("app[{i}].zoo"));
             let has = |zoo: &Path| zoo.join(&app.name).join(APP_CARD).is_file();
@@ -163,6 +184,18 @@ mod tests {
         let bundle = Bundle::of(&root.join("target/release/switchyard")).unwrap();
         assert_eq!(bundle.zoo, root.join("models/zoo"));
         assert_eq!(bundle.repository, Some(root));
+    }
+
+    #[test]
+    fn a_python_package_has_the_files_of_its_environment_or_of_the_repository() {
+        let root = tempfile::tempdir().unwrap();
+        let package = "usr/lib/python3/site-packages/switchyard/__init__.py";
+        let bundle = install(root.path());
+        assert_eq!(Bundle::above(&root.path().join(package)), Some(bundle));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = root.canonicalize().unwrap();
+        let bundle = Bundle::above(&root.join("python/switchyard/__init__.py"));
+        assert_eq!(bundle.unwrap().repository, Some(root));
     }
 
     #[test]

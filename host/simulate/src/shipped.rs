@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use switchyard_server::config::{Config, ConfigError, Draft, Overrides};
 
-use super::bundle::{Bundle, Use};
-use super::failure::Failure;
+use crate::bundle::{Bundle, Use};
+use crate::error::InputError;
 
 /// The configuration at the root of the repository.
-pub(crate) const SHIPPED: &str = include_str!("../../../../switchyard.toml");
+pub const SHIPPED: &str = include_str!("../../../switchyard.toml");
 
 /// Name of [`SHIPPED`] in messages.
 const SHIPPED_NAME: &str = "the shipped configuration";
@@ -21,12 +21,28 @@ const NAME: &str = "switchyard.toml";
 const SYSTEM: &str = "/etc/switchyard";
 
 /// Reads a configuration; without a file the one that is found.
-pub(crate) fn read_config(file: Option<&Path>) -> Result<Config, Failure> {
-    config_of(file).map_err(Failure::input)
+///
+/// # Errors
+/// Names the field that is wrong.
+pub fn read_config(file: Option<&Path>) -> Result<Config, InputError> {
+    read_config_with(file, Bundle::find())
+}
+
+/// As [`read_config`], with the apps and policies of this bundle.
+///
+/// # Errors
+/// Names the field that is wrong.
+pub fn read_config_with(file: Option<&Path>, bundle: Option<Bundle>) -> Result<Config, InputError> {
+    let found = file.map(Path::to_path_buf).or_else(find);
+    let draft = draft_with(found.as_deref(), bundle, Use::InPlace, |_| {});
+    draft.and_then(Draft::finish).map_err(InputError::new)
 }
 
 /// As [`read_config`], with the error of the configuration.
-pub(crate) fn config_of(file: Option<&Path>) -> Result<Config, ConfigError> {
+///
+/// # Errors
+/// Names the field that is wrong.
+pub fn config_of(file: Option<&Path>) -> Result<Config, ConfigError> {
     let found = file.map(Path::to_path_buf).or_else(find);
     draft_of(found.as_deref(), Use::InPlace, |_| {})?.finish()
 }
@@ -36,12 +52,21 @@ pub(crate) fn config_of(file: Option<&Path>) -> Result<Config, ConfigError> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn draft_of(
+pub fn draft_of(
     file: Option<&Path>,
     how: Use,
     options: impl FnOnce(&mut Config),
 ) -> Result<Draft, ConfigError> {
-    let (bundle, overrides) = (Bundle::find(), Overrides::of_environment());
+    draft_with(file, Bundle::find(), how, options)
+}
+
+fn draft_with(
+    file: Option<&Path>,
+    bundle: Option<Bundle>,
+    how: Use,
+    options: impl FnOnce(&mut Config),
+) -> Result<Draft, ConfigError> {
+    let overrides = Overrides::of_environment();
     let mut draft = match file {
         Some(file) => Draft::read(file, &overrides)?,
         None => shipped(bundle.as_ref(), &overrides),
@@ -67,7 +92,7 @@ fn shipped(bundle: Option<&Bundle>, overrides: &Overrides) -> Draft {
             app.zoo.clone_from(&bundle.zoo);
         }
         // The files that a server writes do not belong into the installation.
-        let own = cache_folder().join("switchyard");
+        let own = own_folder();
         config.policies.dir = own.join("policies");
         config.policies.cache = Some(own.join("compiled"));
         config.profile.dir = own.join("profiles");
@@ -76,7 +101,7 @@ fn shipped(bundle: Option<&Bundle>, overrides: &Overrides) -> Draft {
 }
 
 /// The first of: the current folder's, the user's, the system's.
-pub(crate) fn find() -> Option<PathBuf> {
+pub fn find() -> Option<PathBuf> {
     let user = folder_of("XDG_CONFIG_HOME", ".config").map(|home| home.join("switchyard"));
     let folders = [Some(PathBuf::new()), user, Some(PathBuf::from(SYSTEM))];
     first_in(folders.into_iter().flatten())
@@ -89,8 +114,10 @@ fn first_in(mut folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
     })
 }
 
-fn cache_folder() -> PathBuf {
-    folder_of("XDG_CACHE_HOME", ".cache").unwrap_or_else(std::env::temp_dir)
+/// The folder for files that an installed program writes by itself, in the user's cache.
+pub fn own_folder() -> PathBuf {
+    let cache = folder_of("XDG_CACHE_HOME", ".cache");
+    cache.unwrap_or_else(std::env::temp_dir).join("switchyard")
 }
 
 /// The folder in a variable, otherwise one in the user's home.

@@ -5,21 +5,21 @@ use std::str::FromStr;
 
 use switchyard_sim::oracle::Goal;
 
-use crate::commands::failure::Failure;
-use crate::commands::nearest::nearest;
+use crate::error::InputError;
+use crate::nearest::nearest;
 
 /// Name of the native fallback.
-pub(crate) const FALLBACK: &str = "edf";
+pub const FALLBACK: &str = "edf";
 
 /// A policy, as typed: `[NAME=]POLICY[{SETTINGS}]`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Named {
+pub struct Named {
     /// Its name in results.
-    pub(crate) name: String,
+    pub name: String,
     /// Name or path of a component, [`FALLBACK`], or an oracle's ([`Goal::name`]).
-    pub(crate) policy: String,
+    pub policy: String,
     /// Replace the settings in `NAME.toml` next to the component, field by field.
-    pub(crate) settings: toml::Table,
+    pub settings: toml::Table,
 }
 
 // === impl Named ===
@@ -30,44 +30,65 @@ impl FromStr for Named {
     fn from_str(text: &str) -> Result<Self, String> {
         let (head, settings) = match text.split_once('{') {
             None => (text, toml::Table::new()),
-            Some((head, rest)) => {
-                let table: toml::Table = toml::from_str(&format!("settings = {{{rest}"))
-                    .map_err(|error| format!("settings: {}", error.message()))?;
-                let settings = table.get("settings").and_then(toml::Value::as_table);
-                (head, settings.cloned().unwrap_or_default())
-            }
+            Some((head, rest)) => (head, settings_of(&format!("{{{rest}"))?),
         };
         let (name, policy) = head.split_once('=').unwrap_or((text, head));
         if name.is_empty() || policy.is_empty() {
             return Err("must be [NAME=]POLICY[{SETTINGS}]".to_owned());
         }
-        let is_native = policy == FALLBACK || oracle(policy).is_some();
-        if is_native && !settings.is_empty() {
-            return Err(format!("{policy} has no settings"));
-        }
-        Ok(Self {
-            name: name.to_owned(),
-            policy: policy.to_owned(),
-            settings,
-        })
+        Self::try_new(name.to_owned(), policy.to_owned(), settings)
     }
 }
 
 impl Named {
+    /// From its parts.
+    ///
+    /// # Errors
+    /// A native policy has no settings.
+    pub fn try_new(name: String, policy: String, settings: toml::Table) -> Result<Self, String> {
+        let is_native = policy == FALLBACK || oracle(&policy).is_some();
+        if is_native && !settings.is_empty() {
+            return Err(format!("{policy} has no settings"));
+        }
+        Ok(Self {
+            name,
+            policy,
+            settings,
+        })
+    }
+
     /// The file of the component: the path itself, or the name in the folder of policies.
     ///
     /// # Errors
     /// The folder has no component of this name; the message names the most similar one.
-    pub(crate) fn found_in(&self, policies: &Path) -> Result<PathBuf, Failure> {
+    pub fn found_in(&self, policies: &Path) -> Result<PathBuf, InputError> {
+        self.found_in_either(policies, None)
+    }
+
+    /// As [`found_in`](Self::found_in); a policy that the folder lacks may be a bundled one.
+    ///
+    /// # Errors
+    /// As of [`found_in`](Self::found_in).
+    pub fn found_in_either(
+        &self,
+        policies: &Path,
+        bundled: Option<&Path>,
+    ) -> Result<PathBuf, InputError> {
         let name = &self.policy;
         if name.ends_with(".wasm") {
             return Ok(PathBuf::from(name));
         }
-        let file = policies.join(format!("{name}.wasm"));
-        if file.exists() {
+        let folders = [Some(policies), bundled].into_iter().flatten();
+        let mut files = folders
+            .clone()
+            .map(|folder| folder.join(format!("{name}.wasm")));
+        if let Some(file) = files.find(|file| file.exists()) {
             return Ok(file);
         }
-        let known = components(policies);
+        let mut known: Vec<String> = folders.flat_map(components).collect();
+        known.sort();
+        known.dedup();
+        let file = policies.join(format!("{name}.wasm"));
         let names = known.iter().map(String::as_str).chain([FALLBACK]);
         let hint = match (nearest(name, names.clone()), known.is_empty()) {
             (Some(similar), _) => format!("did you mean `{similar}`?"),
@@ -75,19 +96,30 @@ impl Named {
             (None, true) => "`cargo xtask plugins` builds the policies".to_owned(),
         };
         let file = file.display();
-        Err(Failure::input(format!(
+        Err(InputError::new(format!(
             "policy `{name}`: there is no {file}; {hint}"
         )))
     }
 }
 
+/// Settings as an inline table of TOML, such as `{tau = 0}`.
+///
+/// # Errors
+/// The text is no table.
+pub fn settings_of(text: &str) -> Result<toml::Table, String> {
+    let table: toml::Table = toml::from_str(&format!("settings = {text}"))
+        .map_err(|error| format!("settings: {}", error.message()))?;
+    let settings = table.get("settings").and_then(toml::Value::as_table);
+    Ok(settings.cloned().unwrap_or_default())
+}
+
 /// The oracle of this name.
-pub(super) fn oracle(policy: &str) -> Option<Goal> {
+pub(crate) fn oracle(policy: &str) -> Option<Goal> {
     Goal::ALL.into_iter().find(|goal| goal.name() == policy)
 }
 
 /// Names of the components in a folder, in order.
-pub(crate) fn components(folder: &Path) -> Vec<String> {
+pub fn components(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     let mut names: Vec<String> = paths
@@ -142,7 +174,7 @@ mod tests {
         let reason = |name: &str| {
             let named: Named = name.parse().expect("a policy");
             match named.found_in(folder.path()) {
-                Err(Failure::Input(reason)) => reason,
+                Err(reason) => reason.to_string(),
                 other => panic!("{other:?}"),
             }
         };

@@ -21,7 +21,7 @@ struct Choice<'a> {
 ///
 /// # Errors
 /// `count` is out of range, or the name of a copy is taken.
-pub(super) fn with_apps(base: &Scenario, count: usize) -> Result<Scenario, String> {
+pub(crate) fn with_apps(base: &Scenario, count: usize) -> Result<Scenario, String> {
     let known = base.catalog.apps.len();
     if !(1..=APPS_MAX).contains(&count) {
         return Err(format!("must be 1 to {APPS_MAX} apps"));

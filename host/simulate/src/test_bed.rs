@@ -12,21 +12,28 @@ use switchyard_server::assembly::{Measured, PoolPlan};
 use switchyard_server::config::{AppConfig, LatencySource, PoolConfig};
 use switchyard_sim::{Quantile, ServiceTimes};
 
-use super::arguments::SimulateArgs;
-use super::service::Service;
-use super::workers::{bound, repeated};
-use crate::commands::failure::Failure;
-use crate::commands::shipped::read_config;
+use crate::error::InputError;
+use crate::request::SimulationRequest;
+use crate::service::Service;
+use crate::shipped::read_config_with;
+use crate::workers::{bound, repeated};
 
 /// One pool, ready to be simulated.
-pub(super) struct TestBed {
+pub struct TestBed {
     /// Name of the pool.
-    pub(super) pool: String,
-    pub(super) catalog: Arc<Catalog>,
-    pub(super) scheduler: SchedulerConfig,
-    pub(super) class_mixes: Vec<Vec<f64>>,
-    pub(super) limits: Limits,
-    pub(super) policies: PathBuf,
+    pub pool: String,
+    /// Apps, variants, workers, latencies.
+    pub catalog: Arc<Catalog>,
+    /// Bounds of the scheduler.
+    pub scheduler: SchedulerConfig,
+    /// Shares of the classes, by app.
+    pub class_mixes: Vec<Vec<f64>>,
+    /// Limits of the policies.
+    pub limits: Limits,
+    /// The folder of policies.
+    pub policies: PathBuf,
+    /// The folder of bundled policies.
+    pub bundled: Option<PathBuf>,
     /// The profile at each of its percentiles.
     quantiles: Vec<Quantile>,
 }
@@ -34,8 +41,8 @@ pub(super) struct TestBed {
 // === impl TestBed ===
 
 impl TestBed {
-    pub(super) fn read(args: &SimulateArgs) -> Result<Self, Failure> {
-        let mut config = read_config(args.config.as_deref())?;
+    pub(crate) fn read(args: &SimulationRequest) -> Result<Self, InputError> {
+        let mut config = read_config_with(args.config.as_deref(), args.bundle.clone())?;
         if let Some(zoo) = &args.zoo {
             for app in &mut config.apps {
                 app.zoo.clone_from(zoo);
@@ -44,14 +51,14 @@ impl TestBed {
         if let Some(folder) = &args.folder {
             config.policies.dir.clone_from(folder);
         }
-        let mut file = ProfileFile::load(&args.profile).map_err(Failure::input)?;
+        let mut file = ProfileFile::load(&args.profile).map_err(InputError::new)?;
         let named = |error: &dyn std::fmt::Display| {
-            Failure::input(format!("{}: {error}", args.profile.display()))
+            InputError::new(format!("{}: {error}", args.profile.display()))
         };
         let pool = config
             .pools
             .first()
-            .ok_or_else(|| Failure::input("the configuration has no pool"))?;
+            .ok_or_else(|| InputError::new("the configuration has no pool"))?;
         // An imported profile brings its own apps, which no zoo has. The apps that a configuration
         // names are searched in the profile first.
         let brings_apps = match &args.config {
@@ -64,7 +71,7 @@ impl TestBed {
             }
             None
         } else {
-            Some(PoolPlan::first(&config).map_err(Failure::input)?)
+            Some(PoolPlan::first(&config).map_err(InputError::new)?)
         };
         let catalog_at = |percentile| match &plan {
             Some(plan) => {
@@ -106,20 +113,21 @@ impl TestBed {
             class_mixes: plan.as_ref().map(PoolPlan::class_mixes).unwrap_or_default(),
             limits: pool.limits(),
             policies: config.policies.dir.clone(),
+            bundled: config.bundled_policies.clone(),
             quantiles: quantiles
                 .map(quantile)
                 .into_iter()
-                .collect::<Result<_, Failure>>()?,
+                .collect::<Result<_, InputError>>()?,
         })
     }
 
     /// The law of service times with the percentiles of this profile.
-    pub(super) fn service(&self, service: &Service) -> Result<ServiceTimes, Failure> {
+    pub(crate) fn service(&self, service: &Service) -> Result<ServiceTimes, InputError> {
         let law = match service {
             Service::Law(law) => law.clone(),
             Service::Percentiles => ServiceTimes::Percentiles(self.quantiles.clone()),
         };
-        law.validate().map_err(Failure::input)?;
+        law.validate().map_err(InputError::new)?;
         Ok(law)
     }
 }

@@ -10,24 +10,25 @@ use switchyard_core::catalog::{App, Catalog, Penalty, SneakPeekModel};
 use switchyard_core::time::Micros;
 use switchyard_sim::{Scenario, SweepPoint};
 
-use super::apps::with_apps;
-use super::workers::repeated;
-use crate::commands::failure::Failure;
+use crate::apps::with_apps;
+use crate::error::InputError;
+use crate::workers::repeated;
 
 /// Most values of one sweep.
 const VALUES_MAX: usize = 1_000;
 
 /// A parameter and its values, in order of the points.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axis {
-    pub(super) name: Parameter,
+pub struct Axis {
+    /// The parameter.
+    pub name: Parameter,
     /// As typed, or as the range makes them.
     values: Vec<String>,
 }
 
 /// The parameter of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parameter {
+pub enum Parameter {
     /// Times the workload's rates.
     Load,
     /// Times each app's SLO.
@@ -61,7 +62,7 @@ const PARAMETERS: [Parameter; 8] = [
 
 impl Parameter {
     /// Name in commands and results.
-    pub(super) fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Load => "load",
             Self::Deadline => "deadline",
@@ -75,7 +76,7 @@ impl Parameter {
     }
 
     /// Label of an axis, with its unit.
-    pub(super) fn description(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Load => "load, times the workload's rates",
             Self::Deadline => "deadline, times each app's SLO",
@@ -119,7 +120,7 @@ impl FromStr for Axis {
 
 impl Axis {
     /// The scenario at every value.
-    pub(super) fn points(&self, base: &Scenario) -> Result<Vec<SweepPoint>, Failure> {
+    pub(crate) fn points(&self, base: &Scenario) -> Result<Vec<SweepPoint>, InputError> {
         let point = |value: &String| {
             let name = format!("{}={value}", self.name.label());
             let scenario = self.name.set(base, value);
@@ -128,7 +129,7 @@ impl Axis {
                 // Before the first run: a stream may name an app that this point lacks.
                 Err(error) => Err(error.to_string()),
             });
-            let scenario = scenario.map_err(|error| Failure::input(format!("{name}: {error}")))?;
+            let scenario = scenario.map_err(|error| InputError::new(format!("{name}: {error}")))?;
             Ok(SweepPoint { name, scenario })
         };
         self.values.iter().map(point).collect()

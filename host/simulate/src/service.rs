@@ -6,7 +6,7 @@ use switchyard_sim::ServiceTimes;
 
 /// A law of service times, as typed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Service {
+pub enum Service {
     /// A law with its own parameters.
     Law(ServiceTimes),
     /// Interpolated between the profile's percentiles.
@@ -14,6 +14,13 @@ pub(super) enum Service {
 }
 
 // === impl Service ===
+
+impl Service {
+    /// The latencies of the profile.
+    pub fn profiled() -> Self {
+        Self::Law(ServiceTimes::Profiled)
+    }
+}
 
 impl FromStr for Service {
     type Err = String;

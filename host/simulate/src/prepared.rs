@@ -1,0 +1,196 @@
+//! A checked request and its runs.
+
+use rayon::prelude::*;
+use switchyard_core::SchedulerConfig;
+use switchyard_core::time::Micros;
+use switchyard_sim::overhead::Overhead;
+use switchyard_sim::report::ReportData;
+use switchyard_sim::{Contender, PolicyOutcome, Scenario, SweepPoint, run_observed, sweep};
+
+use crate::contenders::{self, Contenders};
+use crate::error::InputError;
+use crate::meta::meta;
+use crate::observed::{RowCollector, RowKind};
+use crate::request::SimulationRequest;
+use crate::tables::{ColumnTable, NameList, Values};
+use crate::test_bed::TestBed;
+
+/// A request whose files are read, whose policies are loaded and whose numbers are in range.
+pub struct Prepared {
+    /// The inputs.
+    pub request: SimulationRequest,
+    /// The pool that is simulated.
+    pub test_bed: TestBed,
+    /// The policies, loaded.
+    pub contenders: Contenders,
+    /// One scenario per value of the sweep, or one.
+    pub points: Vec<SweepPoint>,
+    /// The arrivals of traces that `seconds` cuts off, a sentence per point.
+    pub left_out: Vec<String>,
+}
+
+// === impl Prepared ===
+
+impl Prepared {
+    /// Reads and checks everything, so that a mistake is named before the first run.
+    ///
+    /// # Errors
+    /// Names the input that cannot be used.
+    pub fn try_new(request: SimulationRequest) -> Result<Self, InputError> {
+        let test_bed = TestBed::read(&request)?;
+        let contenders = Contenders::load(&request.policies, &test_bed)?;
+        let points = points(&request, &test_bed)?;
+        let left_out = left_out(&request, &points)?;
+        Ok(Self {
+            request,
+            test_bed,
+            contenders,
+            points,
+            left_out,
+        })
+    }
+
+    /// Number of runs: points times policies times seeds.
+    pub fn runs(&self) -> usize {
+        self.points.len() * self.contenders.list.len() * self.request.seeds.len()
+    }
+
+    /// Runs everything, in parallel over the cores; `progress` is called after each run, from any
+    /// thread. `command` makes the same results.
+    ///
+    /// # Errors
+    /// A policy, workload or profile does not fit the others.
+    pub fn run(
+        &self,
+        command: String,
+        progress: &(dyn Fn() + Sync),
+    ) -> Result<ReportData, InputError> {
+        let (mut outcomes, mut overheads) = (Vec::new(), Vec::new());
+        for point in &self.points {
+            let (of_point, times) = self.run_point(point, progress)?;
+            outcomes.extend(of_point);
+            overheads.push(times);
+        }
+        // The points of a sweep of apps or workers share their first ones.
+        let catalogs = self.points.iter().map(|point| &point.scenario.catalog);
+        let catalog = catalogs.max_by_key(|catalog| (catalog.apps.len(), catalog.workers.len()));
+        let catalog = catalog.unwrap_or(&self.test_bed.catalog);
+        let bed = &self.test_bed.catalog;
+        let mut meta = meta(&self.request, bed, &self.contenders, &self.points, command);
+        meta.left_out.clone_from(&self.left_out);
+        let mut data = ReportData::new(meta, catalog, outcomes);
+        for (point, overheads) in self.points.iter().zip(&overheads) {
+            for (contender, overhead) in self.contenders.list.iter().zip(overheads) {
+                data = data.with_scheduling(&point.name, &contender.name, overhead.times());
+            }
+        }
+        Ok(data)
+    }
+
+    /// Runs everything again and keeps a row per request, batch or window; in parallel over the cores.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub fn rows(&self, kind: RowKind) -> Result<ColumnTable, InputError> {
+        let seeds = &self.request.seeds;
+        let of_point = |point| {
+            let policies = self.contenders.list.iter();
+            policies.flat_map(move |policy| seeds.iter().map(move |&seed| (point, policy, seed)))
+        };
+        let cells: Vec<_> = self.points.iter().flat_map(of_point).collect();
+        let tables: Vec<_> = cells
+            .par_iter()
+            .map(|&(point, policy, seed)| rows(kind, point, policy, seed))
+            .collect();
+        let mut all = ColumnTable::default();
+        for table in tables {
+            all.append(table?);
+        }
+        Ok(all)
+    }
+
+    /// Timed per point: the time of a window depends on the load.
+    fn run_point(
+        &self,
+        point: &SweepPoint,
+        progress: &(dyn Fn() + Sync),
+    ) -> Result<(Vec<PolicyOutcome>, Vec<Overhead>), InputError> {
+        let timed = self.contenders.list.iter().map(contenders::timed);
+        let (timed, overheads): (Vec<_>, Vec<_>) = timed.unzip();
+        let at = std::slice::from_ref(point);
+        let outcomes = sweep(at, &timed, &self.request.seeds, progress);
+        Ok((outcomes.map_err(InputError::new)?, overheads))
+    }
+}
+
+/// The rows of one run, with its point, policy and seed.
+fn rows(
+    kind: RowKind,
+    point: &SweepPoint,
+    policy: &Contender,
+    seed: u64,
+) -> Result<ColumnTable, InputError> {
+    let mut scenario = point.scenario.clone();
+    if kind == RowKind::Windows {
+        scenario.scheduler = SchedulerConfig {
+            tells_decisions: true,
+            ..scenario.scheduler
+        };
+    }
+    let mut collector = RowCollector::new(kind, &scenario.catalog);
+    run_observed(&scenario, policy, seed, &mut collector).map_err(InputError::new)?;
+    let count = collector.rows();
+    let name = |name: &str| NameList::of([name.to_owned()]).with(vec![0; count]);
+    let cell = ColumnTable::default()
+        .with("point", name(&point.name))
+        .with("policy", name(&policy.name))
+        .with("seed", Values::Whole(vec![seed; count]));
+    Ok(collector.finish(cell))
+}
+
+/// One scenario per value of the sweep, or one.
+fn points(request: &SimulationRequest, test_bed: &TestBed) -> Result<Vec<SweepPoint>, InputError> {
+    let base = Scenario {
+        class_mixes: test_bed.class_mixes.clone(),
+        service: test_bed.service(&request.service)?,
+        preload: !request.cold,
+        scheduler: test_bed.scheduler.clone(),
+        ..Scenario::new(test_bed.catalog.clone(), request.workload.clone())
+    };
+    let mut points = match &request.sweep {
+        None => {
+            base.validate().map_err(InputError::new)?;
+            vec![SweepPoint {
+                name: String::new(),
+                scenario: base,
+            }]
+        }
+        Some(axis) => axis.points(&base)?,
+    };
+    for point in &mut points {
+        match request.seconds {
+            Some(seconds) => point.scenario.duration = Micros((seconds * 1e6) as u64),
+            // Per point: recorded arrivals are stretched at a lower load.
+            None => point.scenario.until_trace_ends().map_err(InputError::new)?,
+        }
+    }
+    Ok(points)
+}
+
+fn left_out(request: &SimulationRequest, points: &[SweepPoint]) -> Result<Vec<String>, InputError> {
+    let mut cuts = Vec::new();
+    if request.seconds.is_none() {
+        return Ok(cuts);
+    }
+    for SweepPoint { name, scenario } in points {
+        let apps = scenario.catalog.apps.len();
+        let cut = scenario.workload.cut_at(scenario.duration, apps);
+        if let Some(cut) = cut.map_err(InputError::new)? {
+            cuts.push(match name.as_str() {
+                "" => cut.to_string(),
+                name => format!("{name}: {cut}"),
+            });
+        }
+    }
+    Ok(cuts)
+}

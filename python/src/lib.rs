@@ -1,0 +1,39 @@
+//! The native part of the Python module `switchyard`: runs simulations without the interpreter's lock and
+//! hands over results as buffers. Everything that a user of the module sees is in `python/switchyard`.
+//!
+//! - `options`: the inputs, from Python; `simulation`: runs and their results
+//! - `policy`: policies in Python; `stepped`: runs that Python decides; `window`, `plan`: their inputs and
+//!   decisions
+//! - `files`: profiles and recordings
+//! - `buffers`: columns for Python; `error`: the module's exception; `interrupt`: Ctrl-C
+
+#![forbid(unsafe_code)]
+
+mod buffers;
+mod error;
+mod files;
+mod interrupt;
+mod options;
+mod plan;
+mod policy;
+mod simulation;
+mod stepped;
+mod window;
+
+use pyo3::prelude::*;
+
+/// The module `switchyard._native`.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("Error", module.py().get_type::<error::Error>())?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<simulation::Simulation>()?;
+    module.add_class::<stepped::SteppedRun>()?;
+    module.add_class::<window::CatalogView>()?;
+    module.add_class::<window::WindowView>()?;
+    module.add_function(wrap_pyfunction!(files::read_profile, module)?)?;
+    module.add_function(wrap_pyfunction!(files::write_profile, module)?)?;
+    module.add_function(wrap_pyfunction!(files::read_recording, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::reference_profile, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation::simulate, module)?)
+}

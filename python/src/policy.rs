@@ -1,0 +1,146 @@
+//! Policies in Python. A plan passes the same checks as that of a component.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use switchyard_core::catalog::Catalog;
+use switchyard_core::plan::Plan;
+use switchyard_core::policy::{
+    Description, FaultKind, Policy, PolicyFault, Triggers, WindowFields,
+};
+use switchyard_core::time::Micros;
+use switchyard_core::window::Window;
+use switchyard_policy::recording::PolicyRecord;
+use switchyard_sim::Contender;
+
+use crate::error::wrong;
+use crate::plan::RawPlan;
+use crate::window::{CatalogView, WindowView};
+
+/// The first exception of a policy, which ends the simulation.
+pub(crate) type FirstException = Arc<Mutex<Option<PyErr>>>;
+
+/// A policy of a request, with its position among the others.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct PythonPolicy {
+    pub(crate) position: usize,
+    name: String,
+    /// Called with the catalog, at the begin of each run; returns a callable that takes windows.
+    make: Py<PyAny>,
+    every_us: Option<u64>,
+    on: Vec<String>,
+    residents: bool,
+}
+
+/// An instance of one run.
+struct Instance {
+    description: Description,
+    make: Arc<Py<PyAny>>,
+    failed: FirstException,
+    catalog: Arc<Catalog>,
+    /// None before the first catalog.
+    schedule: Option<Py<PyAny>>,
+}
+
+// === impl PythonPolicy ===
+
+impl PythonPolicy {
+    /// The policy as one of a simulation.
+    ///
+    /// # Errors
+    /// A trigger is unknown.
+    pub(crate) fn contender(self, failed: &FirstException) -> PyResult<(Contender, PolicyRecord)> {
+        let description = Description {
+            name: self.name.clone(),
+            version: "python".to_owned(),
+            every: self.every_us.map(Micros),
+            on: triggers(&self.name, &self.on)?,
+            wants: WindowFields {
+                residents: self.residents,
+                ..WindowFields::default()
+            },
+            ..Description::default()
+        };
+        let record = PolicyRecord::native(&description);
+        let (make, failed) = (Arc::new(self.make), Arc::clone(failed));
+        let contender = Contender {
+            name: self.name,
+            make: Arc::new(move |_| {
+                Ok(Box::new(Instance {
+                    description: description.clone(),
+                    make: Arc::clone(&make),
+                    failed: Arc::clone(&failed),
+                    catalog: Arc::default(),
+                    schedule: None,
+                }))
+            }),
+            foresight: None,
+        };
+        Ok((contender, record))
+    }
+}
+
+// === impl Instance ===
+
+impl Instance {
+    /// Keeps the first exception; the simulation ends with it.
+    fn failed(&self, error: PyErr) -> PolicyFault {
+        let reason = error.to_string();
+        let mut first = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(error);
+        PolicyFault::new(FaultKind::Failed, reason)
+    }
+
+    /// After an exception no further call is made: the results are not wanted.
+    fn has_failed(&self) -> bool {
+        let first = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        first.is_some()
+    }
+}
+
+impl Policy for Instance {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn configure(&mut self, catalog: &Catalog) -> Result<(), PolicyFault> {
+        self.catalog = Arc::new(catalog.clone());
+        let made = Python::attach(|py| self.make.call1(py, (CatalogView::new(catalog),)));
+        self.schedule = Some(made.map_err(|error| self.failed(error))?);
+        Ok(())
+    }
+
+    fn schedule(&mut self, window: &Window, plan: &mut Plan) -> Result<(), PolicyFault> {
+        if self.has_failed() {
+            return Err(PolicyFault::new(FaultKind::Failed, "has failed before"));
+        }
+        let Some(schedule) = &self.schedule else {
+            return Err(PolicyFault::new(FaultKind::Failed, "has no catalog"));
+        };
+        let raw = Python::attach(|py| {
+            let made = schedule.call1(py, (WindowView::new(window),))?;
+            made.extract::<Option<RawPlan>>(py)
+        });
+        if let Some(raw) = raw.map_err(|error| self.failed(error))? {
+            raw.fill(&self.catalog, plan);
+        }
+        Ok(())
+    }
+}
+
+fn triggers(name: &str, words: &[String]) -> PyResult<Triggers> {
+    let mut on = Triggers::default();
+    for word in words {
+        match word.as_str() {
+            "arrival" => on.arrival = true,
+            "worker-idle" => on.worker_idle = true,
+            "completion" => on.completion = true,
+            _ => {
+                let reason = format!("`{word}`, must be arrival, worker-idle or completion");
+                return Err(wrong(&format!("policies: {name}: on"), reason));
+            }
+        }
+    }
+    Ok(on)
+}

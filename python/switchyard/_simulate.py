@@ -1,0 +1,157 @@
+"""`simulate`, with the inputs of the command."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import _native
+from ._native import Error
+from ._result import Result
+from .policy import PythonPolicy
+from .traces import Trace
+
+_DEFAULTS: dict[str, Any] = {
+    "seconds": None,
+    "config": None,
+    "zoo": None,
+    "policies_dir": None,
+    "workers": None,
+    "sweep": None,
+    "service": "profiled",
+    "percentile": "p95",
+    "late": None,
+    "latencies": None,
+    "cold": False,
+}
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy: a name of a bundled one, a file `*.wasm`, or `edf`, the native fallback.
+
+    `name` is its name in results; `settings` replace those of its file, field by field.
+    """
+
+    policy: str
+    name: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def _parts(self) -> tuple[str, str, str]:
+        return (self.name or self.policy, self.policy, _toml(self.settings))
+
+
+def simulate(
+    profile: str | os.PathLike[str],
+    workload: str | os.PathLike[str] | Mapping[str, Any] | Trace,
+    policies: str | Policy | PythonPolicy | Iterable[str | Policy | PythonPolicy],
+    *,
+    seeds: int | Iterable[int] = 1,
+    seconds: float | None = None,
+    config: str | os.PathLike[str] | None = None,
+    zoo: str | os.PathLike[str] | None = None,
+    policies_dir: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    sweep: str | None = None,
+    service: str = "profiled",
+    percentile: str = "p95",
+    late: str | None = None,
+    latencies: str | None = None,
+    cold: bool = False,
+    threads: int = 0,
+) -> Result:
+    """Runs policies on a workload in virtual time, all on the same arrivals.
+
+    Takes the inputs of `switchyard simulate` (`switchyard simulate --help`) and gives the same results, bit
+    for bit. `seeds` is a number of runs with seeds from 1, or the seeds themselves. `workload` is a spec such
+    as "poisson:400", the name of a JSON file, its contents as a dictionary, or a trace. `threads` is the number of
+    threads that run, by default one per core; the interpreter's lock is free meanwhile.
+
+    Raises `switchyard.Error` (a `ValueError`) if an input cannot be used.
+    """
+    listed = [policies] if isinstance(policies, (str, Policy, PythonPolicy)) else list(policies)
+    numbers = list(range(1, seeds + 1)) if isinstance(seeds, int) else list(seeds)
+    chosen = {
+        "seconds": seconds,
+        "config": config,
+        "zoo": zoo,
+        "policies_dir": policies_dir,
+        "workers": workers,
+        "sweep": sweep,
+        "service": service,
+        "percentile": percentile,
+        "late": late,
+        "latencies": latencies,
+        "cold": cold,
+    }
+    options = inputs(profile, workload, numbers, **chosen)
+    options["policies"] = [policy._parts() if isinstance(policy, Policy) else policy for policy in listed if not _own(policy)]
+    options["python_policies"] = [policy._options(at) for at, policy in enumerate(listed) if _own(policy)]
+    options["threads"] = threads
+    shown = {"profile": os.fspath(profile), "workload": workload, "policies": listed, "seeds": numbers, **chosen}
+    options["command"] = _call(shown)
+    return Result(_native.simulate(options))
+
+
+def inputs(
+    profile: str | os.PathLike[str],
+    workload: str | os.PathLike[str] | Mapping[str, Any] | Trace,
+    seeds: list[int],
+    **chosen: Any,
+) -> dict[str, Any]:
+    """The inputs of a run for the native module, without policies; `chosen` replace the defaults."""
+    if isinstance(workload, Trace):
+        workload = workload.to_workload()
+    is_json = isinstance(workload, Mapping)
+    unknown = set(chosen) - set(_DEFAULTS)
+    if unknown:
+        raise TypeError(f"{', '.join(sorted(unknown))}: unknown, must be one of {', '.join(_DEFAULTS)}")
+    options = {**_DEFAULTS, **chosen}
+    for name in ["config", "zoo", "policies_dir"]:
+        options[name] = None if options[name] is None else Path(options[name])
+    return {
+        **options,
+        "package": __file__,
+        "command": "",
+        "threads": 0,
+        "profile": Path(profile),
+        "workload": json.dumps(workload) if is_json else os.fspath(workload),
+        "workload_is_json": is_json,
+        "policies": [],
+        "python_policies": [],
+        "seeds": seeds,
+    }
+
+
+def reference_profile() -> Path:
+    """The profile of the reference machine, which comes with the package."""
+    return Path(_native.reference_profile(__file__))
+
+
+def _toml(value: Any) -> str:
+    """A value of TOML on one line. Numbers keep all digits, as those of the command do."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    raise Error(f"settings: {value!r}, must be a boolean, number, string, list or dictionary")
+
+
+def _own(policy: str | Policy | PythonPolicy) -> bool:
+    return isinstance(policy, PythonPolicy)
+
+
+def _call(options: Mapping[str, Any]) -> str:
+    """The call, for the results; long values are cut."""
+    words = [f"{name}={repr(value)[:200]}" for name, value in options.items() if value != _DEFAULTS.get(name)]
+    return f"switchyard.simulate({', '.join(words)})"

@@ -1,0 +1,104 @@
+"""Policies in Python, in the simulator."""
+
+import unittest
+
+import numpy as np
+
+import switchyard
+from switchyard.policy import Plan, PythonPolicy
+
+PROFILE = switchyard.reference_profile()
+
+
+class OldestFirst:
+    """The oldest requests of one app as a batch of its most accurate variant, on each idle worker."""
+
+    def __init__(self, catalog):
+        self.catalog = catalog
+        self.best = [max(catalog.variants_of(app), key=self.accuracy) for app in range(len(catalog.apps))]
+
+    def accuracy(self, variant):
+        return self.catalog.variants[variant]["exits"][-1]["accuracy"]
+
+    def __call__(self, window):
+        plan, left = Plan(), np.ones(len(window.requests.id), dtype=bool)
+        idle = (window.workers.busy_until_us <= window.now_us) & (window.workers.queued == 0)
+        for worker in np.flatnonzero(idle & (window.workers.up == 1)):
+            if not left.any():
+                break
+            app = window.requests.app[left][0]
+            variant = self.best[app]
+            rows = np.flatnonzero(left & (window.requests.app == app))
+            rows = rows[: self.catalog.variants[variant]["batch_size_max"]]
+            left[rows] = False
+            plan.dispatch(worker, variant, window.requests.id[rows], self.catalog.last_exit(variant))
+        return plan
+
+
+def simulate(make, *others, **options):
+    own = make if isinstance(make, PythonPolicy) else PythonPolicy("own", make)
+    return switchyard.simulate(PROFILE, "poisson:200", [own, *others], seconds=2, **options)
+
+
+class Policies(unittest.TestCase):
+    def test_a_policy_decides_and_repeats_its_decisions(self):
+        made = simulate(OldestFirst, "edf", seeds=2)
+        self.assertEqual(made.policies, ["own", "edf"])
+        for report in made.data["runs"][0]["reports"]:
+            self.assertEqual(report["faults"], {})
+            self.assertGreater(report["ledger"]["in_time"], 300)
+        again = simulate(OldestFirst, "edf", seeds=2)
+        self.assertEqual(again.data["runs"], made.data["runs"])
+        windows, requests = made.windows(), made.requests()
+        own = windows["policy"] == "own"
+        self.assertEqual(set(windows["by"][own & (windows["rescue"] == 0)]), {"own@python"})
+        arrivals = made.summary()["own"]["arrivals"]["by_seed"]
+        self.assertEqual((requests["policy"] == "own").sum(), sum(arrivals))
+
+    def test_a_plan_that_breaks_a_rule_is_refused_and_counted(self):
+        def wrong(catalog):
+            def schedule(window):
+                plan = Plan()
+                plan.dispatch(99, 0, window.requests.id[:1], 0)
+                return plan
+
+            return schedule
+
+        [run] = simulate(wrong).data["runs"]
+        self.assertGreater(run["reports"][0]["faults"]["refused"], 0)
+        self.assertEqual(sum(run["reports"][0]["ledger"].values()), run["reports"][0]["total"]["arrivals"])
+
+    def test_rejections_and_wakes(self):
+        def rejecting(catalog):
+            def schedule(window):
+                plan = Plan()
+                plan.reject(window.requests.id)
+                plan.wake(window.now_us + 10_000)
+                return plan
+
+            return schedule
+
+        made = simulate(PythonPolicy("own", rejecting, on=[], every_us=50_000))
+        self.assertGreater(made.data["runs"][0]["reports"][0]["ledger"]["rejected_by_policy"], 0)
+        self.assertTrue(any("wake" in cause for cause in made.windows()["because"]))
+
+    def test_an_exception_ends_the_simulation(self):
+        def failing(catalog):
+            return lambda window: window.requests.nowhere
+
+        with self.assertRaisesRegex(switchyard.Error, "window: has no column requests.nowhere"):
+            simulate(failing, seeds=3)
+        with self.assertRaises(ZeroDivisionError):
+            simulate(lambda catalog: 1 / 0)
+        with self.assertRaisesRegex(switchyard.Error, "own: returned str, must be a Plan or None"):
+            simulate(lambda catalog: lambda window: "no plan")
+
+    def test_wrong_descriptions_are_refused(self):
+        with self.assertRaisesRegex(switchyard.Error, "on: `noon`, must be arrival, worker-idle or completion"):
+            simulate(PythonPolicy("own", OldestFirst, on=["noon"]))
+        with self.assertRaisesRegex(switchyard.Error, "policy own is given twice"):
+            simulate(OldestFirst, PythonPolicy("own", OldestFirst))
+
+
+if __name__ == "__main__":
+    unittest.main()
