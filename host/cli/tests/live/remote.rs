@@ -521,6 +521,7 @@ fn medians(at: SocketAddr) -> [Duration; 2] {
             threads: 1,
             cores: Vec::new(),
             commands_max: 1,
+            outstanding: 1,
         };
         Worker::spawn(options, executor, move |event| report.send(event).unwrap()).unwrap()
     });

@@ -19,8 +19,8 @@ impl Scheduler {
     /// Opens a window if one is due; false when none is.
     pub(super) fn open_window(&mut self, now: Time) -> bool {
         let waiting = !self.table.pending().is_empty();
-        // An idle worker is a cause only while requests wait.
-        let idle_worker = waiting && self.workers.any_idle();
+        // A free worker is a cause only while requests wait.
+        let idle_worker = waiting && self.workers.any_free();
         self.trigger.note_idle_worker(idle_worker);
         self.rescue.note_idle_worker(idle_worker);
         let idle = !waiting && self.completions.is_empty();
@@ -169,7 +169,7 @@ impl Scheduler {
                 );
             }
         };
-        if let Some(running) = &worker.running {
+        for running in worker.has() {
             let batch = &running.batch;
             show(
                 &batch.members,
