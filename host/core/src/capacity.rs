@@ -272,6 +272,7 @@ mod tests {
                 parked_max: 0,
                 can: Capabilities::ALL,
                 transfer: Micros::ZERO,
+                outstanding: 1,
             }],
             profile: Profile::new(0.95, rows, []),
             ..Catalog::default()

@@ -169,6 +169,15 @@ pub struct WorkerSpec {
     /// Time that the inputs and answers of a batch take to it and back; 0 for a worker of this process.
     #[serde(default)]
     pub transfer: Micros,
+    /// Batches that it may have at a time, at least 1. Those behind the first one wait at the worker, so
+    /// that it does not idle while an answer and the next batch are on their way.
+    /// No part of recordings: windows show its effect.
+    #[serde(skip, default = "one")]
+    pub outstanding: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// The kinds of batches that a worker runs. Workers of this process run all.

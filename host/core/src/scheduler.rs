@@ -418,6 +418,9 @@ impl Scheduler {
         if catalog.validate().is_err() || catalog.workers.len() < self.workers.len() {
             return; // The driver validates first, see `Catalog::validate`.
         }
+        for (worker, spec) in self.workers.all_mut().iter_mut().zip(&catalog.workers) {
+            worker.outstanding = spec.outstanding.max(1) as usize;
+        }
         for spec in &catalog.workers[self.workers.len()..] {
             self.workers.push(Worker::new(spec));
         }

@@ -71,8 +71,12 @@ pub(crate) struct Worker {
     /// Its lives so far, from 1 on.
     pub(crate) incarnation: u32,
     pub(crate) running: Option<RunningBatch>,
-    /// The batch because of which the worker is not up, if it may still end.
-    pub(crate) overdue: Option<RunningBatch>,
+    /// Batches that it has behind the running one, in their order.
+    pub(crate) sent: VecDeque<RunningBatch>,
+    /// Batches that it may have at a time.
+    pub(crate) outstanding: usize,
+    /// The batches that it had when one of them was overdue. They may still end.
+    pub(crate) overdue: Vec<RunningBatch>,
     /// Batches of one request that failed in larger ones. They run before the queue, are no
     /// policy's to revoke, and are no part of `queue_max`.
     pub(crate) alone: VecDeque<WorkerBatch>,
@@ -136,7 +140,9 @@ impl Worker {
             leaving: false,
             incarnation: 1,
             running: None,
-            overdue: None,
+            sent: VecDeque::new(),
+            outstanding: spec.outstanding.max(1) as usize,
+            overdue: Vec::new(),
             alone: VecDeque::new(),
             queue: VecDeque::new(),
             lanes: Vec::new(),
@@ -148,28 +154,58 @@ impl Worker {
         }
     }
 
+    /// It has fewer batches than it may have at a time.
+    pub(crate) fn has_place(&self) -> bool {
+        self.running.is_none() || 1 + self.sent.len() < self.outstanding
+    }
+
     /// Nothing runs, nothing waits, and the worker takes dispatches.
     pub(crate) fn is_idle(&self) -> bool {
+        self.running.is_none() && self.is_free()
+    }
+
+    /// A batch would be sent at once, nothing waits, and the worker takes dispatches.
+    pub(crate) fn is_free(&self) -> bool {
         self.up
-            && self.running.is_none()
+            && self.has_place()
             && self.alone.is_empty()
             && self.queue.is_empty()
             && self.lanes.iter().all(|lane| lane.waiting.is_empty())
     }
 
-    /// Runs nothing although a batch waits, or enough requests for one do.
+    /// Has a place although a batch waits, or enough requests for one do.
     pub(crate) fn could_start(&self) -> bool {
         let has_batch = !self.alone.is_empty()
             || !self.queue.is_empty()
             || self.lanes.iter().any(LaneQueue::is_ready);
-        self.up && self.running.is_none() && has_batch
+        self.up && self.has_place() && has_batch
     }
 
-    /// When the running batch should end.
+    /// When the running batch and those sent behind it should end.
     pub(crate) fn busy_until(&self, now: Time) -> Time {
+        let running = self.running.as_ref();
+        let end = running.map_or(now, |running| running.expected_end.max(now));
+        end + self.behind()
+    }
+
+    /// The time of the batches behind the running one.
+    pub(crate) fn behind(&self) -> Micros {
+        let times = self.sent.iter().map(|sent| sent.batch.expected);
+        times.fold(Micros::ZERO, |sum, time| sum + time)
+    }
+
+    /// The batches that it has, the running one first.
+    pub(crate) fn has(&self) -> impl Iterator<Item = &RunningBatch> {
+        self.running.iter().chain(&self.sent)
+    }
+
+    /// Takes the batches that it has, the running one first.
+    pub(crate) fn take_all(&mut self) -> Vec<RunningBatch> {
         self.running
-            .as_ref()
-            .map_or(now, |running| running.expected_end.max(now))
+            .take()
+            .into_iter()
+            .chain(self.sent.drain(..))
+            .collect()
     }
 
     /// When the queue should be empty too. Lanes are not counted: their batches are not
@@ -204,8 +240,8 @@ impl Worker {
     /// Requests that the running and the waiting batches will park here, beyond those parked
     /// now.
     pub(crate) fn will_park(&self) -> u32 {
-        let running = self.running.iter().map(|running| &running.batch);
-        let batches = running.chain(self.waiting());
+        let has = self.has().map(|running| &running.batch);
+        let batches = has.chain(self.waiting());
         batches.map(WorkerBatch::parks).sum()
     }
 
@@ -236,7 +272,8 @@ impl Worker {
         let Some(spec) = catalog.worker(worker) else {
             return Micros::ZERO;
         };
-        let after = self.queue.back().map(|b| b.variant);
+        let sent = self.sent.back().map(|sent| &sent.batch);
+        let after = self.queue.back().or(sent).map(|b| b.variant);
         match self.resident.contains(&batch.variant) || after == Some(batch.variant) {
             true => Micros::ZERO,
             false => catalog.profile.load_time(spec.kind, batch.variant),

@@ -43,6 +43,11 @@ pub trait Executor: Send {
         let _ = (variant, model);
     }
 
+    /// Another executor of the same device, for a second batch at a time; `None` if it runs one at a time.
+    fn another(&self) -> Option<Box<dyn Executor>> {
+        None
+    }
+
     /// Watches over a device that may go away between two batches. `report` is called at most once, from
     /// another thread. The closure that comes back gives up the batch that runs, and later ones.
     /// Executors that only fail while they run do nothing.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use switchyard_core::ids::{RequestId, VariantId, WorkerId};
@@ -35,6 +35,8 @@ pub struct WorkerOptions {
     /// it learns of their end: one or two batches, and one release per parked request. So a few more
     /// than the worker's `parked_max` always suffice.
     pub commands_max: usize,
+    /// Batches that it has at a time, if its executor runs several.
+    pub outstanding: usize,
 }
 
 /// A command that was not taken. It has had no effect.
@@ -56,11 +58,19 @@ pub struct Worker {
     options: WorkerOptions,
     stopping: Arc<AtomicBool>,
     give_up: Option<GiveUp>,
-    // Dropped in this order: closing the channel ends the thread, which is joined last.
-    commands: SyncSender<WorkerCommand>,
     replacements: Replacements,
     loader: Option<Loader>,
+    /// At least one. Only the first has models.
+    lanes: Vec<Lane>,
+}
+
+/// A thread that runs batches one after another.
+struct Lane {
+    // Dropped in this order: closing the channel ends the thread, which is joined last.
+    commands: SyncSender<WorkerCommand>,
     _thread: ServiceThread,
+    /// Batches that it has.
+    batches: Arc<AtomicUsize>,
 }
 
 // === impl Worker ===
@@ -84,10 +94,6 @@ impl Worker {
         mut executor: Box<dyn Executor>,
         on_event: impl FnMut(WorkerEvent) + Clone + Send + 'static,
     ) -> std::io::Result<Self> {
-        let pool = pool(&options.name, options.threads, &options.cores)?;
-        // Its receiver sleeps at once if nothing waits. crossbeam's yields first; on a machine with
-        // few cores it yields to the thread that is about to send.
-        let (commands, inbox) = sync_channel(options.commands_max.max(1));
         let stopping = Arc::new(AtomicBool::new(false));
         let loader = match executor.models() {
             Some(cache) => Some(Loader::spawn(
@@ -111,33 +117,20 @@ impl Worker {
             })
         });
         let replacements = Replacements::default();
-        let on_end = on_event.clone();
-        let body = WorkerThread {
-            id: options.id,
-            executor,
-            on_event,
-            stopping: Arc::clone(&stopping),
-            inbox,
-            replacements: replacements.clone(),
-        };
-        let mut on_end = on_end;
-        // The whole loop runs inside the pool, so that no batch hops between threads.
-        let thread = ServiceThread::spawn(options.name.clone(), move || {
-            let served = catch_unwind(AssertUnwindSafe(|| pool.install(move || body.serve())));
-            if let Err(panic) = served {
-                let reason = format!("its thread panicked: {}", panic_text(&*panic));
-                tracing::error!(worker = id.0, reason, "worker lost");
-                on_end(WorkerEvent::Down(WorkerDown { worker: id, reason }));
-            }
-        })?;
+        let others = (1..options.outstanding).map_while(|_| executor.another());
+        let others: Vec<_> = others.collect();
+        let lanes = std::iter::once(executor).chain(others).map(|executor| {
+            let (stopping, replacements) = (Arc::clone(&stopping), replacements.clone());
+            Lane::spawn(&options, executor, stopping, replacements, on_event.clone())
+        });
+        let lanes = lanes.collect::<std::io::Result<Vec<_>>>()?;
         Ok(Self {
             options,
             stopping,
             give_up,
-            commands,
             replacements,
             loader,
-            _thread: thread,
+            lanes,
         })
     }
 
@@ -151,7 +144,13 @@ impl Worker {
     /// # Errors
     /// Returns the job if it was not taken.
     pub fn run(&self, job: Job) -> Result<(), Refused<Job>> {
-        self.send(WorkerCommand::Run(job)).map_err(|refused| {
+        let has = |lane: &&Lane| lane.batches.load(Ordering::Relaxed);
+        let Some(lane) = self.lanes.iter().min_by_key(has) else {
+            return Err(Refused::Down(job));
+        };
+        lane.batches.fetch_add(1, Ordering::Relaxed);
+        lane.send(WorkerCommand::Run(job)).map_err(|refused| {
+            lane.batches.fetch_sub(1, Ordering::Relaxed);
             refused.map(|command| match command {
                 WorkerCommand::Run(job) => job,
                 _ => unreachable!("a refused command comes back as it was sent"),
@@ -222,6 +221,55 @@ impl Worker {
                 self.replacements.take(variant);
                 refused.map(|_| variant)
             })
+    }
+
+    fn send(&self, command: WorkerCommand) -> Result<(), Refused<WorkerCommand>> {
+        match self.lanes.first() {
+            Some(lane) => lane.send(command),
+            None => Err(Refused::Down(command)),
+        }
+    }
+}
+
+// === impl Lane ===
+
+impl Lane {
+    fn spawn(
+        options: &WorkerOptions,
+        executor: Box<dyn Executor>,
+        stopping: Arc<AtomicBool>,
+        replacements: Replacements,
+        on_event: impl FnMut(WorkerEvent) + Clone + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let pool = pool(&options.name, options.threads, &options.cores)?;
+        // Its receiver sleeps at once if nothing waits. crossbeam's yields first; on a machine with
+        // few cores it yields to the thread that is about to send.
+        let (commands, inbox) = sync_channel(options.commands_max.max(1));
+        let (id, batches) = (options.id, Arc::new(AtomicUsize::new(0)));
+        let mut on_end = on_event.clone();
+        let body = WorkerThread {
+            id,
+            executor,
+            on_event,
+            stopping,
+            inbox,
+            replacements,
+            batches: Arc::clone(&batches),
+        };
+        // The whole loop runs inside the pool, so that no batch hops between threads.
+        let thread = ServiceThread::spawn(options.name.clone(), move || {
+            let served = catch_unwind(AssertUnwindSafe(|| pool.install(move || body.serve())));
+            if let Err(panic) = served {
+                let reason = format!("its thread panicked: {}", panic_text(&*panic));
+                tracing::error!(worker = id.0, reason, "worker lost");
+                on_end(WorkerEvent::Down(WorkerDown { worker: id, reason }));
+            }
+        })?;
+        Ok(Self {
+            commands,
+            _thread: thread,
+            batches,
+        })
     }
 
     fn send(&self, command: WorkerCommand) -> Result<(), Refused<WorkerCommand>> {

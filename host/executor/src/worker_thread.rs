@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
@@ -26,6 +26,8 @@ pub(crate) struct WorkerThread<F> {
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) inbox: Receiver<WorkerCommand>,
     pub(crate) replacements: Replacements,
+    /// Batches that the thread has.
+    pub(crate) batches: Arc<AtomicUsize>,
 }
 
 // === impl WorkerThread ===
@@ -143,6 +145,8 @@ impl<F: FnMut(WorkerEvent)> WorkerThread<F> {
             load: outcome.load,
             residency: self.executor.residency(),
         };
+        // Before the report, which may bring the next batch.
+        self.batches.fetch_sub(1, Ordering::Relaxed);
         (self.on_event)(WorkerEvent::Finished(finished));
     }
 

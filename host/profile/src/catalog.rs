@@ -76,6 +76,7 @@ impl ProfileFile {
                 parked_max: 0,
                 can: Capabilities::ALL,
                 transfer: Micros::ZERO,
+                outstanding: 1,
             });
         Ok(Catalog {
             generation: 1,

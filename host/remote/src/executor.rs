@@ -1,5 +1,7 @@
 //! A server as an executor: each batch is one call.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use switchyard_core::ids::{RequestId, VariantId};
@@ -22,8 +24,16 @@ const LIMIT_MIN: Duration = Duration::from_millis(1);
 pub struct RemoteExecutor {
     options: RemoteOptions,
     /// Or why there is none.
-    link: Result<Link, String>,
-    reports: u64,
+    link: Result<Arc<Link>, String>,
+    shared: Arc<Shared>,
+}
+
+/// Shared by the executors of one server.
+#[derive(Debug)]
+struct Shared {
+    reports: AtomicU64,
+    /// When the server ended its last batch.
+    ended: Mutex<Instant>,
 }
 
 // === impl RemoteExecutor ===
@@ -37,8 +47,8 @@ impl RemoteExecutor {
         let link = Link::open(&options)?;
         Ok(Self {
             options,
-            link: Ok(link),
-            reports: 0,
+            link: Ok(Arc::new(link)),
+            shared: Shared::new(),
         })
     }
 
@@ -48,7 +58,7 @@ impl RemoteExecutor {
         Self {
             options,
             link: Err(reason),
-            reports: 0,
+            shared: Shared::new(),
         }
     }
 
@@ -105,15 +115,35 @@ impl RemoteExecutor {
     }
 }
 
+// === impl Shared ===
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            reports: AtomicU64::new(0),
+            ended: Mutex::new(Instant::now()),
+        })
+    }
+
+    /// The time of a batch that was sent then and ends now, without its wait for the batch before.
+    fn took(&self, sent: Instant) -> Duration {
+        let now = Instant::now();
+        // Whole at every point where a panic could strike.
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *ended, now);
+        now.saturating_duration_since(sent.max(before))
+    }
+}
+
 impl Executor for RemoteExecutor {
     fn run(&mut self, job: &mut Job) -> JobOutcome {
         let start = Instant::now();
         let result = self.answer(job);
-        self.reports += 1;
+        self.shared.reports.fetch_add(1, Ordering::Relaxed);
         JobOutcome {
             result,
             // With the way there and back, as in the profile.
-            compute: Micros::from(start.elapsed()),
+            compute: Micros::from(self.shared.took(start)),
             load: Micros::ZERO,
         }
     }
@@ -133,8 +163,17 @@ impl Executor for RemoteExecutor {
         }))
     }
 
+    fn another(&self) -> Option<Box<dyn Executor>> {
+        let link = self.link.as_ref().ok()?;
+        Some(Box::new(Self {
+            options: self.options.clone(),
+            link: Ok(Arc::clone(link)),
+            shared: Arc::clone(&self.shared),
+        }))
+    }
+
     fn watch(&mut self, report: ReportAbsence) -> Option<GiveUp> {
-        let link = self.link.as_mut().ok()?;
+        let link = self.link.as_ref().ok()?;
         Some(link.watch(report))
     }
 
@@ -145,7 +184,7 @@ impl Executor for RemoteExecutor {
         };
         Residency {
             resident: (0..models).map(VariantId).collect(),
-            version: self.reports,
+            version: self.shared.reports.load(Ordering::Relaxed),
             ..Residency::default()
         }
     }

@@ -27,7 +27,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 /// A link.
 pub(crate) struct Link {
     state: Arc<LinkState>,
-    watching: Option<AbortHandle>,
+    watching: Mutex<Option<AbortHandle>>,
     runtime: Arc<RemoteRuntime>,
 }
 
@@ -67,7 +67,7 @@ impl Link {
                 running: AtomicUsize::new(0),
                 given_up: watch::Sender::new(false),
             }),
-            watching: None,
+            watching: Mutex::default(),
             runtime,
         })
     }
@@ -87,13 +87,14 @@ impl Link {
     }
 
     /// Reports when the server takes no more batches, and stops watching then.
-    pub(crate) fn watch(&mut self, report: ReportAbsence) -> GiveUp {
+    pub(crate) fn watch(&self, report: ReportAbsence) -> GiveUp {
         let state = Arc::clone(&self.state);
-        self.watching = self.runtime.spawn(async move {
+        let watching = self.runtime.spawn(async move {
             let absence = state.absence().await;
             // The receiver may wait for room in its queue.
             spawn_blocking(move || report(absence));
         });
+        *self.watching.lock().unwrap_or_else(PoisonError::into_inner) = watching;
         let state = Arc::clone(&self.state);
         Box::new(move || {
             state.given_up.send_replace(true);
@@ -103,7 +104,11 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if let Some(watching) = &self.watching {
+        let watching = self
+            .watching
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(watching) = watching {
             watching.abort();
         }
     }

@@ -388,7 +388,7 @@ impl<'a, O: Observer> Simulation<'a, O> {
         let cost = self
             .hardware
             .start(self.now, launch, &self.catalog, service)?;
-        let end = self.now + (cost.load + cost.service).max(Micros(1));
+        let end = self.now + (cost.waits + cost.load + cost.service).max(Micros(1));
         self.events
             .push(end, SimEvent::Finished(launch.worker, launch.batch));
         self.meters.started(launch, cost);

@@ -4,6 +4,8 @@ mod model_memory;
 mod profiled;
 mod service;
 
+use std::collections::VecDeque;
+
 use switchyard_core::catalog::{Catalog, WorkerSpec};
 use switchyard_core::event::{Event, Launch};
 use switchyard_core::ids::{BatchId, KindId, VariantId, WorkerId};
@@ -20,6 +22,8 @@ pub use service::{Quantile, ServiceError, ServiceTimes};
 /// Time and energy of one batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchCost {
+    /// Time behind the other batches of its worker.
+    pub waits: Micros,
     /// Time to make its variant resident, zero if it was.
     pub load: Micros,
     /// Service time.
@@ -63,7 +67,11 @@ pub(crate) struct Hardware {
 struct WorkerState {
     kind: KindId,
     memory: ModelMemory,
-    running: Option<(BatchId, VariantInUse)>,
+    /// Its batches, the running one first.
+    running: VecDeque<(BatchId, VariantInUse)>,
+    /// When the last of them ends.
+    busy_until: Time,
+    outstanding: usize,
     /// Whether the models have changed since the last residency event.
     has_changed: bool,
 }
@@ -76,7 +84,9 @@ impl Hardware {
         let worker = |spec: &WorkerSpec| WorkerState {
             kind: spec.kind,
             memory: ModelMemory::new(spec.memory_bytes),
-            running: None,
+            running: VecDeque::new(),
+            busy_until: Time::ZERO,
+            outstanding: spec.outstanding.max(1) as usize,
             has_changed: false,
         };
         Self {
@@ -113,17 +123,24 @@ impl Hardware {
         let profiled = profiled.ok_or_else(|| UnprofiledBatch::of(launch, catalog))?;
         let worker = &mut self.workers[launch.worker.index()];
         debug_assert!(
-            worker.running.is_none(),
-            "a worker was given a second batch"
+            worker.running.len() < worker.outstanding,
+            "a worker was given more batches than it may have"
         );
         let of = load_of(catalog, kind, launch.variant);
         let resident = worker.memory.holds(launch.variant);
         let (in_use, load) = worker.memory.acquire(now, launch.variant, of, &launch.soon);
-        worker.running = Some((launch.batch, in_use));
+        worker.running.push_back((launch.batch, in_use));
         worker.has_changed |= !resident;
+        let service = self.service.draw(profiled.latency, kind, launch, random);
+        let begins = match worker.running.len() {
+            1 => now,
+            _ => worker.busy_until.max(now),
+        };
+        worker.busy_until = begins + load + service;
         Ok(BatchCost {
+            waits: begins.since(now),
             load,
-            service: self.service.draw(profiled.latency, kind, launch, random),
+            service,
             energy_uj: profiled.energy_uj,
         })
     }
@@ -131,14 +148,15 @@ impl Hardware {
     /// Ends a worker's batch. False when the worker no longer runs it.
     pub(crate) fn finish(&mut self, worker: WorkerId, batch: BatchId) -> bool {
         let running = &mut self.workers[worker.index()].running;
-        running.take_if(|(running, _)| *running == batch).is_some()
+        let at = running.iter().position(|(running, _)| *running == batch);
+        at.and_then(|at| running.remove(at)).is_some()
     }
 
     /// Takes a worker away: it loses its batch and its models.
     pub(crate) fn lose(&mut self, worker: WorkerId, catalog: &Catalog) {
         let held = &mut self.workers[worker.index()];
         held.memory = ModelMemory::new(catalog.workers[worker.index()].memory_bytes);
-        held.running = None;
+        held.running.clear();
         held.has_changed = false;
     }
 

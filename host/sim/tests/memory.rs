@@ -108,6 +108,7 @@ fn catalog() -> Arc<Catalog> {
         parked_max: 0,
         can: Capabilities::ALL,
         transfer: Micros::ZERO,
+        outstanding: 1,
     };
     Arc::new(Catalog {
         generation: 1,

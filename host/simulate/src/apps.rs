@@ -175,6 +175,7 @@ mod tests {
                 parked_max: 0,
                 can: Capabilities::ALL,
                 transfer: Micros::ZERO,
+                outstanding: 1,
             }],
             profile: profile.clone(),
         };

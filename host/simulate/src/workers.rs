@@ -46,6 +46,7 @@ mod tests {
             parked_max: 0,
             can: switchyard_core::catalog::Capabilities::ALL,
             transfer: switchyard_core::time::Micros::ZERO,
+            outstanding: 1,
         }
     }
 

@@ -51,6 +51,7 @@ fn catalog() -> Catalog {
         parked_max: 0,
         can: Capabilities::ALL,
         transfer: Micros::ZERO,
+        outstanding: 1,
     };
     Catalog {
         generation: 1,

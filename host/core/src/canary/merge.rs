@@ -68,7 +68,7 @@ pub(super) fn occupy(workers: &mut Workers, now: Time, plan: &Plan, catalog: &Ca
         if is_idle {
             workers.running_variant[at] = dispatch.variant.0;
             workers.running_since[at] = now.0;
-            workers.busy_until[at] = now.0 + expected.0;
+            workers.busy_until[at] = workers.busy_until[at].max(now.0) + expected.0;
         } else {
             workers.queued[at] += 1;
         }

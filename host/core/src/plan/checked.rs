@@ -99,7 +99,7 @@ impl PlanState for LiveState<'_> {
 
     #[inline]
     fn is_running(&self, worker: WorkerId) -> bool {
-        self.workers[worker].running.is_some()
+        !self.workers[worker].has_place()
     }
 
     #[inline]

@@ -43,7 +43,7 @@ impl Scheduler {
         }
     }
 
-    /// Every worker that runs nothing takes its next batch from its queue or a lane.
+    /// Every worker that has a place takes its next batches from its queue or a lane.
     pub(super) fn start_workers(&mut self, now: Time) {
         if !self.may_start.is_empty() {
             let mut workers = std::mem::take(&mut self.may_start);
@@ -51,15 +51,16 @@ impl Scheduler {
             workers.sort_unstable();
             workers.dedup();
             for worker in workers.drain(..) {
-                if !self.workers[worker].up || self.workers[worker].running.is_some() {
-                    self.prepare(worker);
-                    continue;
-                }
-                while let Some(batch) = self.take_next(now, worker) {
-                    if let Some(batch) = self.keep_feasible(now, worker, batch) {
-                        self.start(now, worker, batch);
+                loop {
+                    if !self.workers[worker].up || !self.workers[worker].has_place() {
                         self.prepare(worker);
                         break;
+                    }
+                    let Some(batch) = self.take_next(now, worker) else {
+                        break;
+                    };
+                    if let Some(batch) = self.keep_feasible(now, worker, batch) {
+                        self.start(now, worker, batch);
                     }
                 }
             }
@@ -94,11 +95,12 @@ impl Scheduler {
             late: false,
         };
         let full = self.time_of(now, worker, &batch, Cost::rows(max_batch));
+        let begins = self.workers[worker].busy_until(now);
         loop {
             let waiting = &self.workers[worker].lanes[at].waiting;
             let is_crowded = waiting.len() > max_batch;
             let first = waiting.front().copied().filter(|_| is_crowded);
-            let Some(id) = first.filter(|&id| self.is_late_after(now, id, full)) else {
+            let Some(id) = first.filter(|&id| self.is_late_after(begins, id, full)) else {
                 break;
             };
             self.workers[worker].lanes[at].waiting.pop_front();
@@ -154,20 +156,52 @@ impl Scheduler {
             cost: batch.cost,
             soon: self.soon(worker),
         }));
-        let overdue_at = self.overdue_at(now, worker, &batch);
         self.batches_running += 1;
+        let held = &mut self.workers[worker];
+        held.prepared.clear();
+        let batch = RunningBatch {
+            expected_end: now + batch.expected,
+            since: now,
+            overdue_at: Time::NEVER,
+            batch,
+        };
+        match held.running {
+            None => self.begin(now, worker, batch),
+            Some(_) => held.sent.push_back(batch),
+        }
+    }
+
+    /// A batch is the one that its worker runs, from now on.
+    fn begin(&mut self, now: Time, worker: WorkerId, mut running: RunningBatch) {
+        let overdue_at = self.overdue_at(now, worker, &running.batch);
+        running.since = now;
+        running.expected_end = now + running.batch.expected;
+        running.overdue_at = overdue_at;
         self.overdue_from = Some(match self.overdue_from {
             Some(earliest) => earliest.min(overdue_at),
             None => overdue_at,
         });
-        let held = &mut self.workers[worker];
-        held.prepared.clear();
-        held.running = Some(RunningBatch {
-            expected_end: now + batch.expected,
-            since: now,
-            overdue_at,
-            batch,
-        });
+        self.workers[worker].running = Some(running);
+    }
+
+    /// Takes a batch from its worker, which runs the next one that it has.
+    fn take_running(
+        &mut self,
+        now: Time,
+        worker: WorkerId,
+        batch: BatchId,
+    ) -> Option<RunningBatch> {
+        let held = self.workers.get_mut(worker)?;
+        let is_it = |running: &mut RunningBatch| running.batch.id == batch;
+        if let Some(running) = held.running.take_if(is_it) {
+            if let Some(next) = held.sent.pop_front() {
+                self.begin(now, worker, next);
+            }
+            return Some(running);
+        }
+        // The worker runs several at a time.
+        let at = held.sent.iter().position(|sent| sent.batch.id == batch)?;
+        held.sent.remove(at)
     }
 
     pub(super) fn handle_finished(
@@ -180,11 +214,19 @@ impl Scheduler {
         let Some(held) = self.workers.get_mut(worker) else {
             return;
         };
-        if let Some(late) = held.overdue.take_if(|late| late.batch.id == batch) {
+        let is_it = |had: &RunningBatch| had.batch.id == batch;
+        if let Some(at) = held.overdue.iter().position(is_it) {
+            let late = held.overdue.remove(at);
             return self.recover(now, worker, &late, end);
         }
-        let Some(running) = held.running.take_if(|running| running.batch.id == batch) else {
+        if !held.has().any(is_it) {
             return; // The worker was down meanwhile.
+        }
+        if let BatchEnd::Lost { reason } = end {
+            return self.handle_worker_down(now, worker, &reason);
+        }
+        let Some(running) = self.take_running(now, worker, batch) else {
+            return;
         };
         match end {
             BatchEnd::Done => {
@@ -194,10 +236,7 @@ impl Scheduler {
             BatchEnd::Failed { reason, repeatable } => {
                 self.fail(now, worker, &running, &reason, repeatable);
             }
-            BatchEnd::Lost { reason } => {
-                held.running = Some(running);
-                return self.handle_worker_down(now, worker, &reason);
-            }
+            BatchEnd::Lost { .. } => {}
         }
         self.batch_left();
         self.may_start.push(worker);

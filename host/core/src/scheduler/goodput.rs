@@ -152,7 +152,7 @@ impl Scheduler {
         let larger = self.time_of(now, worker, batch, batch.cost + Cost::ONE)?;
         let deadlines = batch.members.iter().filter_map(|&id| self.table.get(id));
         let first = deadlines.map(|entry| entry.request.deadline).min()?;
-        let is_cut = now + larger > first;
+        let is_cut = self.workers[worker].busy_until(now) + larger > first;
         is_cut.then(|| self.profiled_of(worker, batch, Cost::rows(wanted as usize)))?
     }
 
@@ -307,9 +307,10 @@ impl Scheduler {
         worker: WorkerId,
         mut batch: WorkerBatch,
     ) -> Option<WorkerBatch> {
+        let begins = self.workers[worker].busy_until(now);
         let is_in_time = |cost: Cost, deadline: Time, batch: &WorkerBatch| {
             let time = self.time_of(now, worker, batch, cost);
-            time.is_none_or(|time| now + time <= deadline)
+            time.is_none_or(|time| begins + time <= deadline)
         };
         let first = self.row_deadlines(&batch).map(|(at, _)| at).min()?;
         if is_in_time(batch.cost, first, &batch) {
@@ -349,12 +350,12 @@ impl Scheduler {
         })
     }
 
-    /// Whether the host guards a request that will be late if its batch takes this time.
-    pub(super) fn is_late_after(&self, now: Time, id: RequestId, time: Option<Micros>) -> bool {
+    /// Whether the host guards a request that will be late if its batch begins then and takes this time.
+    pub(super) fn is_late_after(&self, begins: Time, id: RequestId, time: Option<Micros>) -> bool {
         let Some((entry, time)) = self.table.get(id).zip(time) else {
             return false;
         };
-        entry.late().is_guarded() && !entry.probe && now + time > entry.request.deadline
+        entry.late().is_guarded() && !entry.probe && begins + time > entry.request.deadline
     }
 
     /// The time of a batch if its requests cost this much.

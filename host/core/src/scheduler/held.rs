@@ -91,7 +91,7 @@ impl Scheduler {
         let able = self.workers.ids().filter(|&worker| self.can(worker, key));
         able.min_by_key(|&worker| {
             let held = &self.workers[worker];
-            let is_busy = held.running.is_some() || !held.queue.is_empty();
+            let is_busy = !held.has_place() || !held.queue.is_empty();
             (is_busy, held.free_at(now), worker)
         })
     }
@@ -104,7 +104,7 @@ impl Scheduler {
             && variant.is_some_and(|variant| variant.memory_bytes <= spec.memory_bytes)
     }
 
-    /// The next batch of a worker that runs nothing.
+    /// The next batch of a worker that has a place.
     pub(super) fn take_next(&mut self, now: Time, worker: WorkerId) -> Option<WorkerBatch> {
         if let Some(batch) = self.workers[worker].alone.pop_front() {
             return Some(batch);
@@ -142,7 +142,7 @@ impl Scheduler {
         let mut started = false;
         for worker in workers.drain(..) {
             let held = &self.workers[worker];
-            if !held.up || held.running.is_some() || held.could_start() {
+            if !held.up || !held.has_place() || held.could_start() {
                 continue;
             }
             while let Some(batch) = self.batch_from_held(worker) {

@@ -51,13 +51,16 @@ impl Scheduler {
         let mut from = None;
         let mut overdue = Vec::new();
         for worker in self.workers.ids() {
-            let Some(running) = &mut self.workers[worker].running else {
+            let running = self.workers[worker].running.as_ref();
+            let Some(mut at) = running.map(|running| running.overdue_at) else {
                 continue;
             };
-            if running.overdue_at + STOOD_STILL < now {
-                running.overdue_at = now + CATCH_UP;
+            if at + STOOD_STILL < now {
+                at = now + CATCH_UP;
+                if let Some(running) = &mut self.workers[worker].running {
+                    running.overdue_at = at;
+                }
             }
-            let at = running.overdue_at;
             match at <= now {
                 true => overdue.push(worker),
                 false => from = Some(from.map_or(at, |from: Time| from.min(at))),
@@ -72,7 +75,8 @@ impl Scheduler {
     /// Treats a worker as lost because its batch is overdue. Its thread may live: it is told to
     /// forget the activations that it holds.
     fn give_up_worker(&mut self, now: Time, worker: WorkerId) {
-        let Some(running) = self.workers[worker].running.take() else {
+        let lost = self.workers[worker].take_all();
+        let Some(running) = lost.first() else {
             return;
         };
         let (expected, ran_for) = (running.batch.expected, now.since(running.since));
@@ -82,19 +86,19 @@ impl Scheduler {
             expected,
             ran_for,
         }));
-        self.batch_left();
+        lost.iter().for_each(|_| self.batch_left());
         for id in self.parked_on(worker) {
             self.forget_progress(id);
         }
         let reason = format!(
             "its worker does not answer: the batch has run for {ran_for} instead of {expected}"
         );
-        self.vacate(now, worker, Some(&running), &reason);
-        self.workers[worker].overdue = Some(running);
+        self.vacate(now, worker, &lost, &reason);
+        self.workers[worker].overdue = lost;
     }
 
-    /// An overdue batch has ended: its worker serves again, unless it is leaving. The requests that
-    /// still wait take its answer.
+    /// An overdue batch, or one sent behind it, has ended: its worker serves again, unless it is leaving.
+    /// The requests that still wait take its answer.
     pub(super) fn recover(
         &mut self,
         now: Time,
@@ -102,11 +106,16 @@ impl Scheduler {
         late: &RunningBatch,
         end: BatchEnd,
     ) {
-        if let BatchEnd::Lost { .. } = end {
-            return; // It is not up: its requests have been taken from it.
+        if let BatchEnd::Lost { reason } = &end {
+            // Unless it serves again, its requests have been taken from it.
+            if self.is_up(worker) {
+                self.handle_worker_down(now, worker, reason);
+            }
+            return;
         }
         let batch = &late.batch;
-        let is_back = !self.workers[worker].leaving;
+        let held = &self.workers[worker];
+        let is_back = !held.leaving && !held.up;
         if is_back {
             self.workers[worker].up = true;
             self.out.push_back(Command::Notice(Notice::WorkerRecovered {
@@ -149,12 +158,10 @@ impl Scheduler {
         let Some(held) = self.workers.get_mut(worker) else {
             return;
         };
-        held.overdue = None;
+        held.overdue.clear();
         held.resident.clear();
-        let running = held.running.take();
-        if running.is_some() {
-            self.batch_left();
-        }
+        let lost = held.take_all();
+        lost.iter().for_each(|_| self.batch_left());
         // Activations on a lost worker are lost: their requests start over.
         for id in self.parked_on(worker) {
             if let Some(entry) = self.table.get_mut(id) {
@@ -162,7 +169,7 @@ impl Scheduler {
             }
         }
         self.workers[worker].parked = 0;
-        self.vacate(now, worker, running.as_ref(), reason);
+        self.vacate(now, worker, &lost, reason);
     }
 
     /// A worker takes no more batches. The running one may end; its requests park nothing here.
@@ -177,18 +184,12 @@ impl Scheduler {
         for id in self.parked_on(worker) {
             self.forget_progress(id);
         }
-        self.vacate(now, worker, None, "");
+        self.vacate(now, worker, &[], "");
     }
 
     /// Takes everything from a worker that is not up any more, once the requests that it had parked
     /// are to start over.
-    fn vacate(
-        &mut self,
-        now: Time,
-        worker: WorkerId,
-        running: Option<&RunningBatch>,
-        reason: &str,
-    ) {
+    fn vacate(&mut self, now: Time, worker: WorkerId, lost: &[RunningBatch], reason: &str) {
         let held = &mut self.workers[worker];
         held.up = false;
         let alone = std::mem::take(&mut held.alone);
@@ -197,7 +198,7 @@ impl Scheduler {
             queue.clear();
         }
         self.note_served();
-        if let Some(running) = running {
+        for running in lost {
             self.lose(now, running, reason);
         }
         for batch in alone.into_iter().chain(queue) {

@@ -21,8 +21,8 @@ impl Scheduler {
     pub(super) fn open_window(&mut self, now: Time) -> bool {
         let waiting_count = self.table.pending().len();
         let waiting = waiting_count > 0;
-        // An idle worker is a cause only while requests wait.
-        let idle_worker = waiting && self.workers.any_idle();
+        // A free worker is a cause only while requests wait.
+        let idle_worker = waiting && self.workers.any_free();
         self.trigger.note_idle_worker(idle_worker);
         self.rescue.note_idle_worker(idle_worker);
         let pending = if !waiting && self.completions.is_empty() {
@@ -177,7 +177,7 @@ impl Scheduler {
                 );
             }
         };
-        if let Some(running) = &worker.running {
+        for running in worker.has() {
             let batch = &running.batch;
             show(
                 &batch.members,

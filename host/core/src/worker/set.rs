@@ -21,6 +21,8 @@ pub(crate) struct WorkerSet {
     is_touched: Vec<bool>,
     /// Idle ones among those that are not touched.
     idle: usize,
+    /// Free ones among those that are not touched.
+    free: usize,
     /// Workers that are up, and the earliest end of their queues; 0 for an idle one. None once a
     /// worker has been touched.
     frees: Option<(usize, Time)>,
@@ -31,6 +33,8 @@ pub(crate) struct WorkerSet {
 struct WorkerColumns {
     /// Expected end of the running batch, 0 without one.
     end: Vec<u64>,
+    /// Expected time of the batches sent behind it.
+    behind: Vec<u64>,
     /// Expected time of all waiting batches together.
     backlog: Vec<u64>,
     running_since: Vec<u64>,
@@ -41,6 +45,7 @@ struct WorkerColumns {
     up: Vec<u8>,
     incarnation: Vec<u32>,
     idle: Vec<bool>,
+    free: Vec<bool>,
 }
 
 // === impl WorkerSet ===
@@ -53,6 +58,7 @@ impl WorkerSet {
             touched: Vec::new(),
             is_touched: Vec::new(),
             idle: 0,
+            free: 0,
             frees: None,
         };
         specs.iter().for_each(|spec| made.push(Worker::new(spec)));
@@ -95,6 +101,12 @@ impl WorkerSet {
         self.idle > 0 || touched().any(Worker::is_idle)
     }
 
+    /// Whether any worker would be sent a batch at once.
+    pub(crate) fn any_free(&self) -> bool {
+        let touched = || self.touched.iter().map(|&worker| &self[worker]);
+        self.free > 0 || touched().any(Worker::is_free)
+    }
+
     /// Brings the columns up to date.
     pub(crate) fn refresh(&mut self) {
         for worker in self.touched.drain(..) {
@@ -102,6 +114,7 @@ impl WorkerSet {
             self.is_touched[at] = false;
             self.kept.set(at, &self.workers[at]);
             self.idle += usize::from(self.kept.idle[at]);
+            self.free += usize::from(self.kept.free[at]);
         }
     }
 
@@ -128,9 +141,11 @@ impl WorkerSet {
         }
         self.refresh();
         let kept = &self.kept;
-        let ends = kept.end.iter().zip(&kept.backlog).zip(&kept.up);
-        let ends = ends.filter(|(_, up)| **up != 0);
-        let ends = ends.map(|((&end, &backlog), _)| end.saturating_add(backlog));
+        let ends = kept.end.iter().zip(&kept.backlog).zip(&kept.behind);
+        let ends = ends.zip(&kept.up).filter(|(_, up)| **up != 0);
+        let ends = ends.map(|(((&end, &backlog), &behind), _)| {
+            end.saturating_add(behind).saturating_add(backlog)
+        });
         let (up, at) = ends.fold((0, u64::MAX), |(up, at), end| (up + 1, at.min(end)));
         *self.frees.insert((up, Time(at)))
     }
@@ -148,6 +163,9 @@ impl WorkerSet {
         columns
             .busy_until
             .extend(kept.end.iter().map(|&end| end.max(now.0)));
+        for (busy_until, &behind) in columns.busy_until.iter_mut().zip(&kept.behind) {
+            *busy_until = (Time(*busy_until) + Micros(behind)).0;
+        }
         columns.free_at.extend_from_slice(&columns.busy_until);
         // Most backlogs are 0.
         for (free_at, &backlog) in columns.free_at.iter_mut().zip(&kept.backlog) {
@@ -173,6 +191,7 @@ impl WorkerSet {
             self.is_touched[at] = true;
             self.touched.push(worker);
             self.idle -= usize::from(self.kept.idle[at]);
+            self.free -= usize::from(self.kept.free[at]);
         }
     }
 }
@@ -203,10 +222,11 @@ impl IndexMut<WorkerId> for WorkerSet {
 // === impl WorkerColumns ===
 
 impl WorkerColumns {
-    /// Adds a row for one more worker, which counts as not idle until [`set`](Self::set).
+    /// Adds a row for one more worker, which counts as neither idle nor free until [`set`](Self::set).
     fn grow(&mut self) {
         let Self {
             end,
+            behind,
             backlog,
             running_since,
             running_variant,
@@ -216,8 +236,9 @@ impl WorkerColumns {
             up,
             incarnation,
             idle,
+            free,
         } = self;
-        for column in [end, backlog, running_since, free_memory] {
+        for column in [end, behind, backlog, running_since, free_memory] {
             column.push(0);
         }
         for column in [running_variant, queued, parked, incarnation] {
@@ -225,21 +246,26 @@ impl WorkerColumns {
         }
         up.push(0);
         idle.push(false);
+        free.push(false);
     }
 
     fn set(&mut self, at: usize, worker: &Worker) {
+        // A worker with a place shows as idle: it is sent its next batch at once.
+        let shown = worker.running.as_ref().filter(|_| !worker.has_place());
         let running = worker.running.as_ref();
         let expected = worker.waiting().map(|batch| batch.expected);
         self.end[at] = running.map_or(0, |running| running.expected_end.0);
         self.backlog[at] = expected.fold(Micros::ZERO, |sum, time| sum + time).0;
-        self.running_since[at] = running.map_or(0, |running| running.since.0);
-        self.running_variant[at] = running.map_or(window::IDLE, |running| running.batch.variant.0);
+        self.behind[at] = worker.behind().0;
+        self.running_since[at] = shown.map_or(0, |running| running.since.0);
+        self.running_variant[at] = shown.map_or(window::IDLE, |running| running.batch.variant.0);
         self.queued[at] = worker.queue.len() as u32;
         self.parked[at] = worker.parked;
         self.free_memory[at] = worker.free_bytes;
         self.up[at] = u8::from(worker.up);
         self.incarnation[at] = worker.incarnation;
         self.idle[at] = worker.is_idle();
+        self.free[at] = worker.is_free();
     }
 }
 
@@ -257,6 +283,7 @@ mod tests {
             parked_max: 0,
             can: crate::catalog::Capabilities::ALL,
             transfer: Micros::ZERO,
+            outstanding: 1,
         }
     }
 

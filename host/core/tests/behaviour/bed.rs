@@ -133,5 +133,6 @@ fn worker(w: usize) -> WorkerSpec {
         parked_max: 6,
         can: Capabilities::ALL,
         transfer: Micros::ZERO,
+        outstanding: 1,
     }
 }

@@ -11,6 +11,7 @@ mod guarding;
 mod lanes;
 mod late;
 mod losing;
+mod outstanding;
 mod pinned;
 mod plans;
 mod properties;

@@ -24,6 +24,10 @@ fn play(steps: &[SchedulerStep], seed: u64, hostility: f64) -> Driver {
     for (a, app) in (0..).zip(&mut Arc::make_mut(&mut catalog).apps) {
         app.late = late[(seed >> (2 * a)) as usize % late.len()];
     }
+    // One batch at a time, or up to three.
+    for (w, worker) in (6..).zip(&mut Arc::make_mut(&mut catalog).workers) {
+        worker.outstanding = 1 + (seed >> w) as u32 % 3;
+    }
     let config = SchedulerConfig {
         seed,
         pending_max: 12,

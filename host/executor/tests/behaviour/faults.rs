@@ -268,6 +268,7 @@ fn a_lost_gpu_takes_its_worker_down() {
         threads: 1,
         cores: Vec::new(),
         commands_max: 8,
+        outstanding: 1,
     };
     let worker = Worker::spawn(options, Box::new(executor(&gpu)), move |event| {
         let _ = report.send(event);

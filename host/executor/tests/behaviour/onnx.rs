@@ -165,6 +165,7 @@ fn workers_of_different_sizes_run_it_at_once() {
                 threads,
                 cores: Vec::new(),
                 commands_max: 100,
+                outstanding: 1,
             };
             let executor = CandleExecutor::new(zoo.weights.clone(), Device::Cpu, 1_000);
             let send = send.clone();

@@ -128,6 +128,7 @@ fn a_lost_device_takes_the_worker_down_and_loses_no_batch() {
         threads: 1,
         cores: Vec::new(),
         commands_max: 8,
+        outstanding: 1,
     };
     let worker = Worker::spawn(options, Box::new(executor), move |event| {
         report.send(event).unwrap();

@@ -23,6 +23,7 @@ fn options(commands_max: usize) -> WorkerOptions {
         threads: 2,
         cores: Vec::new(),
         commands_max,
+        outstanding: 1,
     }
 }
 

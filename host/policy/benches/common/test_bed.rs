@@ -76,6 +76,7 @@ fn worker(n: u32) -> WorkerSpec {
         parked_max: 0,
         can: Capabilities::ALL,
         transfer: Micros::ZERO,
+        outstanding: 1,
     }
 }
 

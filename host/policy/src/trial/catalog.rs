@@ -150,6 +150,7 @@ fn worker(name: &str, kind: u32, memory_bytes: u64) -> WorkerSpec {
         parked_max: 32,
         can: Capabilities::ALL,
         transfer: Micros::ZERO,
+        outstanding: 1,
     }
 }
 

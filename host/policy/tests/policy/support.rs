@@ -115,6 +115,7 @@ pub(crate) fn catalog() -> Catalog {
         parked_max: 0,
         can: Capabilities::ALL,
         transfer: Micros::ZERO,
+        outstanding: 1,
     };
     Catalog {
         generation: 1,

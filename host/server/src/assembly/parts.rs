@@ -157,6 +157,10 @@ impl PoolPlan {
                 parked_max: worker.parked_max,
                 can: remote::capabilities(worker),
                 transfer: Micros::ZERO,
+                outstanding: worker
+                    .remote
+                    .as_ref()
+                    .map_or(1, |remote| remote.outstanding),
             }
         });
         Catalog {

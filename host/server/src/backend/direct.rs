@@ -162,6 +162,7 @@ impl DirectBackend {
             threads,
             cores,
             commands_max: COMMANDS_MAX,
+            outstanding: 1,
         }
     }
 

@@ -276,6 +276,7 @@ impl Check<'_> {
             self.refuse(at("kind"), "is empty; leave it out for the worker's name");
         }
         self.range(&at("timeout_ms"), remote.timeout_ms, 1..=3_600_000);
+        self.range(&at("outstanding"), remote.outstanding, 1..=8);
     }
 
     /// Variants are compared with those of the zoo when the zoo is read.

@@ -41,6 +41,11 @@ pub struct RemoteConfig {
     /// Integer, ms, 1 to 3600000; default `10000`; example `2000`.
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: u64,
+    /// Batches sent to its server at a time: the next one waits there while an answer is on its way.
+    ///
+    /// Integer, 1 to 8; default `2`; example `1`.
+    #[serde(default = "default_outstanding")]
+    pub outstanding: u32,
     /// Models of the server by `app/variant`, as `{ model, version, inputs, outputs }`; the last two
     /// give the server's names of tensors. A worker with models answers at last exits only. Without
     /// the table it is a `switchyard worker`.
@@ -93,4 +98,8 @@ impl RemoteConfig {
 
 fn default_timeout_ms() -> u64 {
     10_000
+}
+
+fn default_outstanding() -> u32 {
+    2
 }

@@ -204,6 +204,7 @@ fn spawn_crew(
                 commands_max: spec.parked_max as usize
                     + 3 * catalog.variants.len()
                     + WORKER_COMMANDS,
+                outstanding: spec.outstanding as usize,
             },
             build: part.build,
             pause_max: part.pause_max,

@@ -174,6 +174,7 @@ fn catalog() -> Arc<Catalog> {
             parked_max: 4,
             can: Capabilities::ALL,
             transfer: Micros::ZERO,
+            outstanding: 1,
         }],
         profile: Profile::new(0.95, rows, []),
     })

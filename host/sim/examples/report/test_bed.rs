@@ -95,5 +95,6 @@ fn worker(w: usize) -> WorkerSpec {
         parked_max: 0,
         can: Capabilities::ALL,
         transfer: Micros::ZERO,
+        outstanding: 1,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use switchyard_core::event::{BatchEnd, Launch};
 use switchyard_core::ids::{BatchId, RequestId};
-use switchyard_core::time::Time;
+use switchyard_core::time::{Micros, Time};
 
 /// Batches of earlier incarnations that are remembered.
 const OLD_MAX: usize = 4;
@@ -14,8 +14,10 @@ const OLD_MAX: usize = 4;
 pub(super) struct Bench {
     /// The batch and its end.
     pub(super) running: Option<(Time, Launch)>,
-    /// A batch that does not end, because of which the worker counts as lost.
-    pub(super) hung: Option<Launch>,
+    /// The batches behind it, and their times.
+    pub(super) sent: VecDeque<(Micros, Launch)>,
+    /// Its batches when it was counted as lost because the first did not end.
+    pub(super) hung: VecDeque<Launch>,
     /// The batch that ended last.
     pub(super) last: Option<BatchId>,
     /// Batches that it lost.
@@ -32,7 +34,8 @@ impl Bench {
     pub(super) fn new() -> Self {
         Self {
             running: None,
-            hung: None,
+            sent: VecDeque::new(),
+            hung: VecDeque::new(),
             last: None,
             old: VecDeque::new(),
             parked: BTreeSet::new(),
@@ -43,11 +46,35 @@ impl Bench {
     /// The worker is lost or begins anew: batches and activations are gone.
     pub(super) fn forget(&mut self) {
         let running = self.running.take().map(|(_, launch)| launch);
-        for launch in running.into_iter().chain(self.hung.take()) {
+        let sent = self.sent.drain(..).map(|(_, launch)| launch);
+        for launch in running.into_iter().chain(sent).chain(self.hung.drain(..)) {
             self.old.truncate(OLD_MAX - 1);
             self.old.push_front(launch);
         }
         self.parked.clear();
+    }
+
+    /// The batches that it runs and has behind them.
+    pub(super) fn has(&self) -> impl Iterator<Item = &Launch> {
+        let running = self.running.iter().map(|(_, launch)| launch);
+        running.chain(self.sent.iter().map(|(_, launch)| launch))
+    }
+
+    /// Takes a batch in: it runs, or waits for those before it.
+    pub(super) fn take_in(&mut self, now: Time, time: Micros, launch: Launch) {
+        match self.running {
+            None => self.running = Some((now + time, launch)),
+            Some(_) => self.sent.push_back((time, launch)),
+        }
+    }
+
+    /// The running batch leaves, and the next one runs.
+    pub(super) fn next(&mut self, now: Time) -> Option<Launch> {
+        let (_, launch) = self.running.take()?;
+        if let Some((time, next)) = self.sent.pop_front() {
+            self.running = Some((now + time, next));
+        }
+        Some(launch)
     }
 
     /// A batch ended: its requests are parked if no exit ran.
@@ -59,6 +86,13 @@ impl Bench {
                 false => self.parked.remove(&id),
             };
         }
+    }
+
+    /// Its batches count as lost, and may still end.
+    pub(super) fn give_up(&mut self) {
+        let running = self.running.take().map(|(_, launch)| launch);
+        let sent = self.sent.drain(..).map(|(_, launch)| launch);
+        self.hung = running.into_iter().chain(sent).collect();
     }
 
     /// Its batch does not end.

@@ -52,6 +52,7 @@ fn pool(random: &mut Pcg64, seed: u64) -> SoakPool {
         faults: random.random_range(3..=8),
         patience_ms: [100, 1_000][random.random_range(0..2)],
         follows_latencies: random.random_bool(0.5),
+        outstanding: random.random_range(1..=3),
         ending: match random.random_range(0..8) {
             0..4 => Ending::ByFallback,
             4..7 => Ending::ByPolicy,
@@ -122,7 +123,10 @@ fn worker_fault(random: &mut Pcg64) -> SoakStep {
             worker,
             repeatable: random.random_bool(0.6),
         },
-        6 => SoakStep::Lose { worker },
+        6 => match random.random_bool(0.5) {
+            true => SoakStep::Lose { worker },
+            false => SoakStep::Overtake { worker },
+        },
         7 => SoakStep::Down { worker },
         8 => SoakStep::Leave { worker },
         9..13 => SoakStep::Up { worker },

@@ -51,7 +51,7 @@ impl World<'_> {
     /// A worker's running batch ends. False: it runs none.
     pub(super) fn finish(&mut self, worker: WorkerId, end: BatchEnd) -> Result<bool, Violation> {
         let bench = &mut self.benches[worker.index()];
-        let Some((_, launch)) = bench.running.take() else {
+        let Some(launch) = bench.next(self.now) else {
             return Ok(false);
         };
         self.ended(&launch, end)?;
@@ -110,9 +110,11 @@ impl World<'_> {
             }
             Command::Notice(Notice::WorkerOverdue { worker, batch, .. }) => {
                 let bench = &mut self.benches[worker.index()];
-                let running = bench.running.take().map(|(_, launch)| launch);
-                let is_it = running.as_ref().is_some_and(|launch| launch.batch == batch);
-                bench.hung = running;
+                bench.give_up();
+                let is_it = bench
+                    .hung
+                    .front()
+                    .is_some_and(|launch| launch.batch == batch);
                 require(is_it, Rule::OneBatch, self.now, || {
                     format!(
                         "batch {} is overdue on worker {}, which does not run it",
@@ -140,11 +142,11 @@ impl World<'_> {
         );
         let bench = &mut self.benches[launch.worker.index()];
         let time = time.unwrap_or(Micros::from_millis(1));
-        let end = match self.is_dead {
-            true => Time::NEVER,
-            false => self.now + Micros(time.0.saturating_mul(bench.factor)),
+        let time = match self.is_dead {
+            true => Micros(Time::NEVER.0 - self.now.0),
+            false => Micros(time.0.saturating_mul(bench.factor)),
         };
-        bench.running = Some((end, launch));
+        bench.take_in(self.now, time, launch);
         Ok(())
     }
 }

@@ -89,6 +89,7 @@ impl World<'_> {
             }
             SoakStep::Slow { worker, .. }
             | SoakStep::Fail { worker, .. }
+            | SoakStep::Overtake { worker }
             | SoakStep::Lose { worker }
             | SoakStep::Down { worker }
             | SoakStep::Leave { worker }
@@ -175,8 +176,12 @@ impl World<'_> {
                 Ok(before != factor)
             }
             SoakStep::Fail { repeatable, .. } => self.finish(worker, failed(repeatable)),
+            SoakStep::Overtake { .. } => match bench.sent.pop_back() {
+                Some((_, launch)) => self.ended(&launch, BatchEnd::Done).map(|()| true),
+                None => Ok(false),
+            },
             SoakStep::Lose { .. } => {
-                let hung = bench.hung.take();
+                let hung = bench.hung.pop_front();
                 match hung {
                     Some(launch) => self.ended(&launch, lost()).map(|()| true),
                     None => self.finish(worker, lost()),
@@ -204,7 +209,7 @@ impl World<'_> {
                 Ok(bench.running.is_some())
             }
             SoakStep::AnswerLate { fails, .. } => {
-                let Some(launch) = bench.hung.take() else {
+                let Some(launch) = bench.hung.pop_front() else {
                     return Ok(false);
                 };
                 let end = if fails { failed(true) } else { BatchEnd::Done };

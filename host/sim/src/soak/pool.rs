@@ -47,6 +47,8 @@ pub struct SoakPool {
     pub patience_ms: u64,
     /// Predictions follow the observed latencies.
     pub follows_latencies: bool,
+    /// Batches that a worker of the first kind has at a time; the others have one.
+    pub outstanding: u32,
     /// How the case ends.
     pub ending: Ending,
 }
@@ -197,6 +199,11 @@ impl SoakPool {
                 parking: !is_whole,
             },
             transfer: Micros(u64::from(w % 3) * 100),
+            outstanding: if w.is_multiple_of(2) {
+                self.outstanding
+            } else {
+                1
+            },
         }
     }
 }

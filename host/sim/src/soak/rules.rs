@@ -4,6 +4,7 @@ use switchyard_core::cost::Cost;
 use switchyard_core::event::Launch;
 use switchyard_core::time::{Micros, Time};
 
+use super::bench::Bench;
 use super::pool::BATCH_MAX;
 use super::violation::{Rule, Violation, require};
 use super::world::World;
@@ -57,7 +58,7 @@ fn conservation(world: &World<'_>) -> Result<(), Violation> {
 fn bounds(world: &World<'_>) -> Result<(), Violation> {
     let (pool, now) = (&world.pool, world.now);
     // Requests of lost or revoked batches are pending again, also beyond `pending_max`.
-    let batches = (pool.queue_max + 3) * BATCH_MAX + pool.parked_max;
+    let batches = (pool.queue_max + pool.outstanding + 2) * BATCH_MAX + pool.parked_max;
     let elsewhere = world.benches.len() * (batches as usize + LANES_MAX);
     let (live, most) = (world.scheduler.live(), pool.pending_max + elsewhere);
     require(live <= most, Rule::Bounds, now, || {
@@ -143,10 +144,10 @@ pub(super) fn check_launch(world: &World<'_>, launch: &Launch) -> Result<(), Vio
         })
     };
     let bench = &world.benches[worker.index()];
-    holds(
-        bench.running.is_none() && bench.hung.is_none(),
-        "the worker has another",
-    )?;
+    let has = usize::from(bench.running.is_some()) + bench.sent.len();
+    let spec = world.scheduler.catalog().worker(worker);
+    let most = spec.map_or(1, |spec| spec.outstanding as usize);
+    holds(has < most, "the worker has as many as it may have")?;
     holds(world.scheduler.is_up(worker), "the worker is not up")?;
     let size = launch.requests.len();
     holds(
@@ -179,11 +180,7 @@ pub(super) fn check_launch(world: &World<'_>, launch: &Launch) -> Result<(), Vio
             "a request is of another app or pinned to another variant",
         )?;
         holds(world.books.open.contains_key(id), "a request has ended")?;
-        let running = world
-            .benches
-            .iter()
-            .filter_map(|bench| bench.running.as_ref());
-        let mut elsewhere = running.map(|(_, other)| other);
+        let mut elsewhere = world.benches.iter().flat_map(Bench::has);
         let is_elsewhere = elsewhere.any(|other| other.requests.contains(id));
         holds(!is_elsewhere, "a request runs twice at once")?;
         let holders = world.worker_ids().zip(&world.benches);

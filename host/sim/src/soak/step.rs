@@ -71,6 +71,11 @@ pub enum SoakStep {
         /// Another try may succeed.
         repeatable: bool,
     },
+    /// A worker ends the batch that it was sent last, before those that it was sent earlier.
+    Overtake {
+        /// The worker.
+        worker: u32,
+    },
     /// A worker vanishes, and its driver says so with the batch.
     Lose {
         /// The worker.
@@ -183,6 +188,7 @@ impl SoakStep {
             Self::Cancel { .. } => "client cancels",
             Self::Slow { .. } => "worker slow",
             Self::Fail { .. } => "batch fails",
+            Self::Overtake { .. } => "batch overtakes",
             Self::Lose { .. } | Self::Down { .. } => "worker dies",
             Self::Leave { .. } => "worker leaves",
             Self::Up { .. } => "worker returns",

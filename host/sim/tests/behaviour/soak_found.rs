@@ -12,7 +12,7 @@ use switchyard_sim::soak::{SoakCase, SoakPool};
 #[rustfmt::skip]
 fn seed_1() {
     let case = SoakCase {
-        pool: SoakPool { seed: 1, workers: 1, variants: 3, percent: 100, late: [Last, Drop], second_is_small: false, second_is_whole: false, queue_max: 1, parked_max: 8, pending_max: 11, faults: 3, patience_ms: 1000, follows_latencies: true, ending: ByFallback },
+        pool: SoakPool { seed: 1, workers: 1, variants: 3, percent: 100, late: [Last, Drop], second_is_small: false, second_is_whole: false, queue_max: 1, parked_max: 8, pending_max: 11, faults: 3, patience_ms: 1000, follows_latencies: true, outstanding: 1, ending: ByFallback },
         steps: vec![
             Arrive { app: 0, slack_us: 6226, pinned: Some(1), rows: 1.0 },
         ],
@@ -25,7 +25,7 @@ fn seed_1() {
 #[rustfmt::skip]
 fn seed_514() {
     let case = SoakCase {
-        pool: SoakPool { seed: 514, workers: 2, variants: 3, percent: 100, late: [Last, Shed], second_is_small: false, second_is_whole: false, queue_max: 2, parked_max: 4, pending_max: 21, faults: 6, patience_ms: 100, follows_latencies: true, ending: WithoutWorkers },
+        pool: SoakPool { seed: 514, workers: 2, variants: 3, percent: 100, late: [Last, Shed], second_is_small: false, second_is_whole: false, queue_max: 2, parked_max: 4, pending_max: 21, faults: 6, patience_ms: 100, follows_latencies: true, outstanding: 1, ending: WithoutWorkers },
         steps: vec![
             Arrive { app: 0, slack_us: 4682, pinned: Some(1), rows: 1.0 },
             Burst { app: 1, count: 26, slack_us: 27556 },
@@ -41,7 +41,7 @@ fn seed_514() {
 #[rustfmt::skip]
 fn seed_1000820() {
     let case = SoakCase {
-        pool: SoakPool { seed: 1000820, workers: 3, variants: 3, percent: 100, late: [Shed, Serve], second_is_small: false, second_is_whole: true, queue_max: 4, parked_max: 4, pending_max: 4, faults: 5, patience_ms: 100, follows_latencies: true, ending: ByFallback },
+        pool: SoakPool { seed: 1000820, workers: 3, variants: 3, percent: 100, late: [Shed, Serve], second_is_small: false, second_is_whole: true, queue_max: 4, parked_max: 4, pending_max: 4, faults: 5, patience_ms: 100, follows_latencies: true, outstanding: 1, ending: ByFallback },
         steps: vec![
             Down { worker: 4 },
             Arrive { app: 0, slack_us: 2666, pinned: None, rows: 0.25 },

@@ -129,5 +129,6 @@ pub(crate) fn worker(w: usize) -> WorkerSpec {
         parked_max: 6,
         can: Capabilities::ALL,
         transfer: Micros::ZERO,
+        outstanding: 1,
     }
 }

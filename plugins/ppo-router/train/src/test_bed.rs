@@ -253,6 +253,7 @@ impl TestBed {
             parked_max: 0,
             can: Capabilities::ALL,
             transfer: Micros::ZERO,
+            outstanding: 1,
         };
         Catalog {
             generation: 1,

@@ -185,6 +185,7 @@ fn worker(worker: &raw::Worker) -> core::WorkerSpec {
             parking: worker.can.contains(raw::Capabilities::PARKING),
         },
         transfer: Micros(worker.transfer),
+        outstanding: 1,
     }
 }
 

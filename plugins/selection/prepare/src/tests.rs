@@ -59,6 +59,7 @@ fn catalog() -> Catalog {
             parked_max: 0,
             can: Capabilities::ALL,
             transfer: Micros::ZERO,
+            outstanding: 1,
         }],
         profile: Profile::new(0.95, rows, []),
     }

@@ -73,6 +73,7 @@ fn catalog(memories: &[u64], fast: bool) -> Catalog {
         parked_max: 8,
         can: Capabilities::ALL,
         transfer: Micros::ZERO,
+        outstanding: 1,
     };
     Catalog {
         generation: 1,

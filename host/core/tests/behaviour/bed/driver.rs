@@ -1,6 +1,6 @@
 //! A driver in virtual time that keeps books of its own and compares the core's commands to them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
@@ -28,8 +28,10 @@ pub struct Driver {
     /// With their deadlines.
     arrived: BTreeMap<RequestId, Time>,
     running: BTreeMap<WorkerId, (Time, Launch)>,
-    /// Batches that do not end, on workers that count as lost.
-    hung: BTreeMap<WorkerId, Launch>,
+    /// Batches behind the running one, and their times.
+    sent: BTreeMap<WorkerId, VecDeque<(Micros, Launch)>>,
+    /// Batches of workers that counted as lost because the first did not end.
+    hung: BTreeMap<WorkerId, VecDeque<Launch>>,
     parked: BTreeSet<(RequestId, WorkerId)>,
 }
 
@@ -47,6 +49,7 @@ impl Driver {
             slowdown: 1,
             arrived: BTreeMap::new(),
             running: BTreeMap::new(),
+            sent: BTreeMap::new(),
             hung: BTreeMap::new(),
             parked: BTreeSet::new(),
         }
@@ -76,6 +79,7 @@ impl Driver {
 
     fn forget(&mut self, worker: WorkerId) {
         self.running.remove(&worker);
+        self.sent.remove(&worker);
         self.hung.remove(&worker);
         self.parked.retain(|&(_, at)| at != worker);
     }
@@ -89,7 +93,8 @@ impl Driver {
 
     /// The batch that made this worker count as lost ends after all.
     pub fn finish_late(&mut self, worker: WorkerId, end: BatchEnd) {
-        if let Some(launch) = self.hung.remove(&worker) {
+        let hung = self.hung.get_mut(&worker).and_then(VecDeque::pop_front);
+        if let Some(launch) = hung {
             self.ended(&launch, end);
         }
     }
@@ -131,7 +136,19 @@ impl Driver {
 
     pub fn finish(&mut self, worker: WorkerId, end: BatchEnd) {
         if let Some((_, launch)) = self.running.remove(&worker) {
+            let next = self.sent.get_mut(&worker).and_then(VecDeque::pop_front);
+            if let Some((time, next)) = next {
+                self.running.insert(worker, (self.now + time, next));
+            }
             self.ended(&launch, end);
+        }
+    }
+
+    /// The batch that this worker was sent last ends first.
+    pub fn overtake(&mut self, worker: WorkerId) {
+        let last = self.sent.get_mut(&worker).and_then(VecDeque::pop_back);
+        if let Some((_, launch)) = last {
+            self.ended(&launch, BatchEnd::Done);
         }
     }
 
@@ -209,7 +226,9 @@ impl Driver {
         if let Notice::WorkerOverdue { worker, batch, .. } = notice {
             let (_, launch) = self.running.remove(&worker).unwrap();
             assert_eq!(launch.batch, batch);
-            self.hung.insert(worker, launch);
+            let sent = self.sent.remove(&worker).into_iter().flatten();
+            let hung = std::iter::once(launch).chain(sent.map(|(_, launch)| launch));
+            self.hung.insert(worker, hung.collect());
         }
         self.notices.push(notice);
     }
@@ -218,7 +237,10 @@ impl Driver {
         assert!(!launch.requests.is_empty(), "an empty batch");
         for id in &launch.requests {
             assert!(!self.replies.contains_key(id), "an answered request runs");
-            let elsewhere = self.running.values().any(|(_, r)| r.requests.contains(id));
+            let mut running = self.running.values().map(|(_, run)| run);
+            let mut sent = self.sent.values().flatten().map(|(_, run)| run);
+            let has = |run: &Launch| run.requests.contains(id);
+            let elsewhere = running.any(has) || sent.any(has);
             assert!(!elsewhere, "a request runs twice at once");
             let parked = self.parked.iter().filter(|(parked, _)| parked == id);
             let parked: Vec<_> = parked.map(|&(_, worker)| worker).collect();
@@ -242,10 +264,18 @@ impl Driver {
             )
             .unwrap();
         let latency = Micros(latency.0 * self.slowdown);
-        let before = self
-            .running
-            .insert(launch.worker, (self.now + latency, launch.clone()));
-        assert!(before.is_none(), "a worker was given a second batch");
+        let most = catalog.workers[launch.worker.index()].outstanding as usize;
+        let (worker, run) = (launch.worker, launch.clone());
+        match self.running.contains_key(&worker) {
+            false => {
+                self.running.insert(worker, (self.now + latency, run));
+            }
+            true => {
+                let sent = self.sent.entry(worker).or_default();
+                sent.push_back((latency, run));
+                assert!(sent.len() < most, "more batches than the worker may have");
+            }
+        }
         self.runs.push((self.now, launch));
     }
 }

@@ -25,6 +25,8 @@ pub enum SchedulerStep {
     Fail(u32, bool),
     /// A worker vanishes with its batch.
     Lose(u32),
+    /// A worker's last batch ends before the others.
+    Overtake(u32),
     /// A worker's batch does not end.
     Hang(u32),
     /// The driver sleeps until every running batch is overdue.
@@ -50,6 +52,7 @@ pub fn scheduler_step() -> impl Strategy<Value = SchedulerStep> {
         6 => (0..6_000u64).prop_map(Step::Wait),
         1 => (0..2u32, any::<bool>()).prop_map(|(w, repeatable)| Step::Fail(w, repeatable)),
         1 => (0..2u32).prop_map(Step::Lose),
+        1 => (0..2u32).prop_map(Step::Overtake),
         1 => (0..2u32).prop_map(Step::Hang),
         2 => (0..2u32, any::<bool>()).prop_map(|(w, fails)| Step::EndLate(w, fails)),
         1 => Just(Step::Sleep),
@@ -106,6 +109,7 @@ impl Driver {
                     // After it stood still, the scheduler gives them a second more.
                     self.sleep(Micros::from_millis(1_000));
                 }
+                SchedulerStep::Overtake(w) => self.overtake(WorkerId(w)),
                 SchedulerStep::Hang(w) => self.hang(WorkerId(w)),
                 SchedulerStep::EndLate(w, fails) => {
                     let end = if fails { failed(true) } else { BatchEnd::Done };
