@@ -110,7 +110,8 @@ pub struct RequestCost {
 /// Workers as columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workers {
-    /// When the running batch is expected to end, in microseconds; at most `now` when idle.
+    /// When the batches that the worker has are expected to end, in microseconds; at most `now` when it
+    /// has none. A worker that may be sent one more shows as idle before that.
     pub busy_until: Vec<u64>,
     /// When the queued batches are expected to end as well, in microseconds.
     pub free_at: Vec<u64>,

@@ -86,6 +86,11 @@ pub(crate) enum NotAnswered {
 // === impl CallError ===
 
 impl CallError {
+    pub(crate) fn no_answer(address: &RemoteAddress, limit: Duration) -> Self {
+        let limit = limit.as_millis();
+        Self::TimedOut(format!("{address}: no answer within {limit} ms"))
+    }
+
     pub(crate) fn reason(self) -> String {
         match self {
             Self::Lost(reason) | Self::TimedOut(reason) | Self::Refused { reason, .. } => reason,
@@ -175,12 +180,10 @@ impl Channel {
         let mut body = Parts::default();
         body.push(message.encode_to_vec().into());
         let answer = timeout(limit, self.send(rpc, body, limit)).await;
-        let Ok(answer) = answer else {
-            let (address, limit) = (&self.address, limit.as_millis());
-            let reason = format!("{address}: no answer within {limit} ms");
-            return Err(CallError::TimedOut(reason));
-        };
-        answer.map_err(NotAnswered::into_error)
+        match answer {
+            Ok(answer) => answer.map_err(NotAnswered::into_error),
+            Err(_) => Err(CallError::no_answer(&self.address, limit)),
+        }
     }
 
     /// Calls with the parts of a message. The server learns the time that the caller waits. Dropping the

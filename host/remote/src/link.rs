@@ -121,10 +121,9 @@ impl LinkState {
         let _on_the_way = OnTheWay::new(&self.running);
         let mut given_up = self.given_up.subscribe();
         tokio::select! {
-            answer = timeout(limit, self.exchange(body, limit)) => answer.unwrap_or_else(|_| {
-                let (address, limit) = (&self.options.address, limit.as_millis());
-                Err(CallError::TimedOut(format!("{address}: no answer within {limit} ms")))
-            }),
+            answer = timeout(limit, self.exchange(body, limit)) => {
+                answer.unwrap_or_else(|_| Err(CallError::no_answer(&self.options.address, limit)))
+            }
             // An error: the link is gone as well.
             _ = given_up.wait_for(|given_up| *given_up) => {
                 Err(CallError::Lost("the batch was given up".to_owned()))

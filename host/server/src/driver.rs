@@ -16,6 +16,7 @@ mod crew;
 mod drift;
 mod ends;
 mod handle;
+mod launches;
 mod loads;
 mod losses;
 mod message;

@@ -2,6 +2,7 @@
 //! variant that still meets the deadline and keeps up with the queue. Requests that will be late
 //! come after all others; long ones run alone. Needs no wasm and cannot fault.
 
+mod leaving;
 mod long;
 mod menu;
 mod merit;
@@ -22,6 +23,9 @@ use crate::window::{IDLE, RequestProgress, Window};
 
 /// Its name, also where a configuration names a policy.
 pub const FALLBACK_NAME: &str = "edf-fallback";
+
+/// Batches that one plan leaves to busy workers at most: it bounds the time of a window.
+const LEFT_MAX: u32 = 16;
 
 /// Earliest deadline first, most accurate variant in time, batches as far as every deadline
 /// in them allows.
@@ -48,6 +52,12 @@ pub struct EarliestDeadlineFirst {
     room: Vec<u32>,
     /// By class of workers: the worker with room that is free first.
     first_free: Vec<Option<WorkerId>>,
+    /// By class of workers: the worker without room that is free first. Empty with one class.
+    first_busy: Vec<Option<WorkerId>>,
+    /// By worker without room: until when its batches may run as predicted. Empty with one class.
+    trusted_until: Vec<Time>,
+    /// Batches that the plan leaves to busy workers.
+    left: u32,
 }
 
 /// A worker, variant and stages for one batch.
@@ -89,6 +99,9 @@ impl Default for EarliestDeadlineFirst {
             free_at: Vec::new(),
             room: Vec::new(),
             first_free: Vec::new(),
+            first_busy: Vec::new(),
+            trusted_until: Vec::new(),
+            left: 0,
         }
     }
 }
@@ -110,6 +123,7 @@ impl Policy for EarliestDeadlineFirst {
             return Ok(());
         }
         self.slowdowns.clone_from(&window.slowdown);
+        self.look_at_busy(window);
         self.look_at_requests(window);
         self.start_long(window, plan);
         while let Some(app) = self.most_urgent(window) {
@@ -118,7 +132,16 @@ impl Policy for EarliestDeadlineFirst {
             let progress = progress_of(window, first);
             let choice = match progress {
                 Some(progress) => self.go_on(progress),
-                None => self.choose(window, first),
+                None => match self.best_of(window, first, &self.first_free) {
+                    Some((merit, choice)) => match self.leave(window, first, merit) {
+                        Some(busy) => {
+                            self.leave_to(window, app, busy, plan);
+                            continue;
+                        }
+                        None => Some(choice),
+                    },
+                    None => None,
+                },
             };
             match choice {
                 Some(choice) => self.dispatch(window, app, choice, plan),
@@ -200,7 +223,9 @@ impl EarliestDeadlineFirst {
             }
         }
         // If nothing is parked, requests are taken from the front only.
-        let batches: u32 = self.room.iter().sum();
+        let room: u32 = self.room.iter().sum();
+        let leaves = self.first_busy.iter().any(Option::is_some);
+        let batches = room.saturating_add(if leaves { LEFT_MAX } else { 0 });
         for app in self.catalog.app_ids() {
             let hopeless_before = self.first_end(app);
             let queue = &mut self.queues[app.index()];
@@ -218,6 +243,7 @@ impl EarliestDeadlineFirst {
     /// When a request of an app that is dispatched now can be answered first.
     fn first_end(&self, app: AppId) -> Time {
         let firsts = self.first_free.iter().enumerate();
+        let firsts = firsts.chain(self.first_busy.iter().enumerate());
         let ends = firsts.filter_map(|(class, &worker)| {
             let slowdown = self.slowdown(class);
             let items = self.menu.items(class, app).iter();
@@ -253,11 +279,22 @@ impl EarliestDeadlineFirst {
     /// Workers of a class differ only in when they are free, so only the first free one of each is
     /// tried.
     fn choose(&self, window: &Window, i: usize) -> Option<FallbackChoice> {
+        let best = self.best_of(window, i, &self.first_free)?;
+        Some(best.1)
+    }
+
+    /// The best choice among one worker of each class.
+    fn best_of(
+        &self,
+        window: &Window,
+        i: usize,
+        firsts: &[Option<WorkerId>],
+    ) -> Option<(Merit, FallbackChoice)> {
         let deadline = Time(window.requests.deadline[i]);
         let app = AppId(window.requests.app[i]);
         let cost = self.cost(i);
         let mut best: Option<(Merit, FallbackChoice)> = None;
-        for (class, &worker) in self.first_free.iter().enumerate() {
+        for (class, &worker) in firsts.iter().enumerate() {
             let Some(worker) = worker else { continue };
             let slowdown = self.slowdown(class);
             let start = self.free_at[worker.index()];
@@ -290,7 +327,7 @@ impl EarliestDeadlineFirst {
                 }
             }
         }
-        best.map(|(_, choice)| choice)
+        best
     }
 
     /// Whether an exit is fast enough to serve as many requests as all apps have waiting before the

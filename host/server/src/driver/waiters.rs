@@ -29,6 +29,8 @@ pub(super) struct Waiters {
     rows: HashMap<RequestId, Row, FxBuildHasher>,
     calls: HashMap<Ticket, Open, FxBuildHasher>,
     batches: HashMap<BatchId, Running, FxBuildHasher>,
+    /// Requests of all batches together.
+    running: usize,
 }
 
 /// One row of a call: a request of the core.
@@ -166,6 +168,7 @@ impl Waiters {
             requests: launch.requests.to_vec(),
             cost: launch.cost,
         };
+        self.running += running.requests.len();
         self.batches.insert(launch.batch, running);
     }
 
@@ -177,6 +180,7 @@ impl Waiters {
         compute: Micros,
     ) -> Option<Running> {
         let running = self.batches.remove(&batch)?;
+        self.running -= running.requests.len();
         for request in &running.requests {
             if let Some(row) = self.rows.get_mut(request) {
                 row.compute += compute;
@@ -201,7 +205,12 @@ impl Waiters {
 
     /// A worker is lost: its batches have no end.
     pub(super) fn forget(&mut self, worker: WorkerId) {
-        self.batches.retain(|_, running| running.worker != worker);
+        let Self {
+            batches, running, ..
+        } = self;
+        for (_, batch) in batches.extract_if(|_, batch| batch.worker == worker) {
+            *running -= batch.requests.len();
+        }
     }
 
     /// The trace of a request, if it is traced.
@@ -271,10 +280,7 @@ impl Waiters {
 
     /// Requests in batches that workers have.
     pub(super) fn running(&self) -> usize {
-        self.batches
-            .values()
-            .map(|batch| batch.requests.len())
-            .sum()
+        self.running
     }
 
     fn unended(&self, requests: &[RequestId]) -> Orphans {

@@ -24,6 +24,8 @@ pub(super) struct Menu {
     largest_batch: Vec<u32>,
     /// By kind and exit (of all variants, one after the other), then by batch from 1.
     latencies: Vec<Vec<Option<Micros>>>,
+    /// By kind and variant: the latency of its largest batch to its last exit.
+    longest: Vec<Vec<Micros>>,
     /// Position of each variant's first exit among all exits, and at the end the number of exits.
     first_exit: Vec<usize>,
 }
@@ -77,6 +79,7 @@ impl Menu {
         }
         for kind in (0..catalog.kinds.len() as u32).map(KindId) {
             menu.add_latencies(kind, catalog);
+            menu.add_longest(kind, catalog);
         }
         for (worker, spec) in (0..).map(WorkerId).zip(&catalog.workers) {
             let (kind, memory_bytes, early_exits) = (spec.kind, spec.memory_bytes, spec.can.exits);
@@ -124,6 +127,17 @@ impl Menu {
                 self.latencies.push(batches.map(latency).collect());
             }
         }
+    }
+
+    fn add_longest(&mut self, kind: KindId, catalog: &Catalog) {
+        let variants = (0..).map(VariantId).zip(&catalog.variants);
+        let longest = variants.map(|(v, variant)| {
+            let (exit, batch) = (variant.last_exit(), variant.max_batch);
+            let profile = &catalog.profile;
+            let latency = profile.latency(kind, v, 0, variant.stages, Some(exit), batch);
+            latency.unwrap_or_default()
+        });
+        self.longest.push(longest.collect());
     }
 
     fn items_of(
@@ -197,6 +211,13 @@ impl Menu {
     pub(super) fn largest_batch(&self, app: AppId) -> u32 {
         let largest = self.largest_batch.get(app.index());
         largest.copied().unwrap_or_default()
+    }
+
+    /// Latency of the largest batch of a variant to its last exit; zero if it is not kept.
+    pub(super) fn longest(&self, kind: KindId, variant: u32) -> Micros {
+        let known = self.longest.get(kind.index());
+        let known = known.and_then(|variants| variants.get(variant as usize));
+        known.copied().unwrap_or_default()
     }
 
     /// Latency from the first stage to an exit, if it is kept.

@@ -118,6 +118,15 @@ fn window(
         columns
             .free_at
             .push(100_000 + if running { 1_000 * busy_us } else { 0 });
+        columns
+            .busy_until
+            .push(100_000 + if running { 800 * busy_us } else { 0 });
+        // Some run for longer than their largest batch takes.
+        columns.running_since.push(if running {
+            100_000 - 2_500 * u64::from(queued)
+        } else {
+            0
+        });
         columns.running_variant.push(if running { 0 } else { IDLE });
         columns.queued.push(queued);
         columns.up.push(u8::from(up));
@@ -164,11 +173,30 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
             })
         })
     };
+    // Until when a worker without room may run as predicted.
+    let classes = catalog.workers.iter().map(|w| (w.kind, w.memory_bytes));
+    let classes: std::collections::BTreeSet<_> = classes.collect();
+    let busy: Vec<Option<Time>> = (0..free_at.len())
+        .map(|w| {
+            let runs = workers.up[w] == 1 && workers.running_variant[w] != IDLE;
+            let kind = catalog.workers[w].kind;
+            let batch = catalog.variants[0].max_batch;
+            let longest = catalog
+                .profile
+                .latency(kind, VariantId(0), 0, 2, Some(ExitId(1)), batch);
+            let longest = window.slowdown[kind.index()].of(longest.unwrap());
+            let until = Time(workers.running_since[w]) + longest;
+            let until = until.min(Time(workers.busy_until[w]));
+            let is_busy = classes.len() > 1 && runs && !room(&held, w) && until > window.now;
+            is_busy.then_some(until)
+        })
+        .collect();
+    let mut left = 0;
     // Per app: the first end that is possible.
     let first_ends: Vec<Time> = (0..2)
         .map(|app| {
-            let with_room = (0..free_at.len()).filter(|&w| room(&held, w));
-            let exits = with_room.flat_map(|w| exits_of(app, w));
+            let of_all = (0..free_at.len()).filter(|&w| room(&held, w) || busy[w].is_some());
+            let exits = of_all.flat_map(|w| exits_of(app, w));
             let ends = exits.map(|(_, choice)| free_at[choice.worker.index()] + latency(choice, 1));
             ends.min().unwrap_or_default()
         })
@@ -180,10 +208,10 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
         let first = order[at];
         let has_room = |w: usize| room(&held, w);
         let deadline = Time(requests.deadline[first]);
-        let with_room = (0..free_at.len()).filter(|&w| has_room(w));
-        let exits = with_room.flat_map(|w| exits_of(requests.app[first], w));
-        let exits: Vec<_> = exits
-            .map(|(accuracy, choice)| {
+        let rated = |of: &dyn Fn(usize) -> bool| {
+            let of = (0..free_at.len()).filter(|&w| of(w));
+            let exits = of.flat_map(|w| exits_of(requests.app[first], w));
+            let exits = exits.map(|(accuracy, choice)| {
                 let start = free_at[choice.worker.index()];
                 let kind = catalog.workers[choice.worker.index()].kind;
                 let batch = capacity
@@ -208,8 +236,21 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
                     (true, true) => (2, accuracy),
                 };
                 (worth, end, choice)
+            });
+            // The first of the best, in the order of workers, variants and exits.
+            exits.collect::<Vec<_>>().into_iter().reduce(|best, exit| {
+                let better = exit.0 > best.0 || exit.0 == best.0 && exit.1 < best.1;
+                if better { exit } else { best }
             })
-            .collect();
+        };
+        let best = rated(&has_room);
+        // A busy worker that ends it sooner, if that is better, keeps it for later.
+        let later = rated(&|w| busy[w].is_some()).filter(|&(worth, end, _)| {
+            best.is_some_and(|(other, sooner, _)| {
+                left < LEFT_MAX && worth >= other && end < sooner && end <= deadline
+            })
+        });
+        let later = later.filter(|_| progress_of(window, first).is_none());
         let choice = match progress_of(window, first) {
             Some(p) => has_room(p.worker.index()).then_some(FallbackChoice {
                 worker: p.worker,
@@ -218,14 +259,7 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
                 from_stage: p.stages_run,
                 to_stage: 2,
             }),
-            // The first of the best, in the order of workers, variants and exits.
-            None => exits
-                .iter()
-                .reduce(|best, exit| {
-                    let better = exit.0 > best.0 || exit.0 == best.0 && exit.1 < best.1;
-                    if better { exit } else { best }
-                })
-                .map(|&(_, _, choice)| choice),
+            None => later.or(best).map(|(_, _, choice)| choice),
         };
         let Some(choice) = choice.filter(|_| !taken[first]) else {
             continue;
@@ -250,6 +284,12 @@ fn plain(catalog: &Catalog, window: &Window) -> Plan {
         }
         members.iter().for_each(|&i| taken[i] = true);
         free_at[w] += latency(choice, members.len() as u32);
+        if later.is_some() {
+            left += 1;
+            let late = busy[w].unwrap() + Micros(1);
+            plan.wake = Some(plan.wake.map_or(late, |wake: Time| wake.min(late)));
+            continue;
+        }
         held[w] += 1;
         plan.dispatch(
             Dispatch {
@@ -299,4 +339,36 @@ proptest! {
             prop_assert_eq!(&plan, &plain(&catalog, &window));
         }
     }
+}
+
+#[test]
+fn a_batch_waits_for_a_busy_worker_that_ends_it_sooner_than_an_idle_slow_one() {
+    let catalog = catalog(&[100, 100], false);
+    // The fast worker has room for its running batch only, the slow one takes 16 times as long.
+    let slowdown = |ratio: u64| Slowdown::between(Micros(1_000), Micros(1_000 * ratio));
+    let plan = |requests: &[(u32, u64, Option<u32>)], busy_us| {
+        let workers = [(busy_us, 0, true, true), (0, 0, false, true)];
+        let mut window = window(&catalog, requests, &workers);
+        window.slowdown = vec![slowdown(1), slowdown(8)];
+        let (mut policy, mut plan) = (EarliestDeadlineFirst::default(), Plan::default());
+        policy.configure(&catalog).unwrap();
+        policy.schedule(&window, &mut plan).unwrap();
+        plan
+    };
+    let in_time = [(0, 80, None)];
+    let left = plan(&in_time, 1);
+    assert_eq!((left.dispatches.len(), left.wake), (0, Some(Time(100_801))));
+    let of_slow = |plan: &Plan| plan.dispatches.iter().all(|d| d.worker == WorkerId(1));
+    // Its end is past: it may hang.
+    let late = plan(&in_time, 0);
+    assert!(late.dispatches.len() == 1 && of_slow(&late), "{late:?}");
+    // The queue of the fast worker counts.
+    let many = plan(&[(0, 80, None); 60], 1);
+    assert!(!many.dispatches.is_empty() && of_slow(&many), "{many:?}");
+    // Neither can be in time.
+    let hopeless = plan(&[(0, 13, None)], 1);
+    assert!(
+        hopeless.dispatches.len() == 1 && of_slow(&hopeless),
+        "{hopeless:?}"
+    );
 }
