@@ -203,6 +203,9 @@ class Threads(unittest.TestCase):
         self.assertGreater(ticks, 20)
 
     def test_an_interrupt_ends_the_runs_that_have_not_begun(self):
+        # A shell that starts a program in the background has it ignore the signal.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         started = time.monotonic()
