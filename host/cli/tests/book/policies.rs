@@ -10,7 +10,7 @@ use super::block::{blocks, page};
 use crate::binary::{policy, root, switchyard};
 
 /// Policies that are components; `edf-fallback` is native and has no settings.
-const SHIPPED: [&str; 8] = [
+const SHIPPED: [&str; 9] = [
     "fcfs",
     "mael",
     "ppo-router",
@@ -19,6 +19,7 @@ const SHIPPED: [&str; 8] = [
     "selection",
     "sneakpeek",
     "stability",
+    "yardmaster",
 ];
 
 /// The page of a policy, with its README.

@@ -1,0 +1,152 @@
+//! Yardmaster: the schedule with the highest expected utility, less the price of the workers' time.
+//!
+//! In data order:
+//! - `settings`: the settings
+//! - `menu`: the choices of each app (exits of variants); `classes`: workers that are alike
+//! - `job`: the pending requests and the utility of each answer
+//! - `price`, `forecast`: the price of a worker's time, and the arrivals to expect
+//! - `slot`, `yard`: the workers, and the schedule in the making
+//! - `outlook`: the value of the requests that a batch leaves waiting
+//! - `search`: the next batch
+//! - `commit`: the plan
+
+#![forbid(unsafe_code)]
+
+mod classes;
+mod commit;
+mod forecast;
+mod job;
+mod menu;
+mod outlook;
+mod price;
+mod search;
+mod settings;
+mod slot;
+mod yard;
+
+use switchyard_sdk::{
+    Catalog, Description, Events, PlanBuilder, Policy, Window, WindowFields, WorkerRef,
+    export_policy,
+};
+
+use classes::Classes;
+use forecast::Forecast;
+use job::Jobs;
+use menu::Menu;
+use settings::YardmasterSettings;
+use slot::Slot;
+use yard::Yard;
+
+/// The policy.
+#[derive(Debug)]
+pub struct Yardmaster {
+    settings: YardmasterSettings,
+    menus: Vec<Menu>,
+    classes: Classes,
+    jobs: Jobs,
+    /// When the first window with requests was opened.
+    began_us: u64,
+}
+
+impl Policy for Yardmaster {
+    fn describe() -> Description {
+        let version = env!("CARGO_PKG_VERSION");
+        Description::new(
+            "yardmaster",
+            version,
+            "expected utility less the price of worker time",
+        )
+        .on(Events::ARRIVAL | Events::WORKER_IDLE)
+        .wants(WindowFields::EVIDENCE | WindowFields::RESIDENTS)
+    }
+
+    fn configure(catalog: &Catalog, json: &str) -> Result<Self, String> {
+        let settings = YardmasterSettings::try_new(json)?;
+        let (menus, classes) = classes::of_catalog(catalog)?;
+        catalog.log_quality();
+        Ok(Self {
+            jobs: Jobs::new(settings.wait_cost, settings.punctuality),
+            began_us: u64::MAX,
+            settings,
+            menus,
+            classes,
+        })
+    }
+
+    fn schedule(&mut self, window: &Window, plan: &mut PlanBuilder) -> Result<(), String> {
+        let mut idle = window.idle_workers();
+        // Parked requests first: only their worker has their activations.
+        if window.any_parked() {
+            idle.retain(|worker| plan.resume_parked(worker.id()) == 0);
+        }
+        let answers = self.menus.iter().any(|menu| menu.from_evidence.is_some());
+        if window.is_empty() || (idle.is_empty() && !answers) {
+            return Ok(());
+        }
+        let now_us = window.now_us();
+        self.began_us = self.began_us.min(now_us);
+        self.jobs.fill(window, &self.menus);
+        let Forecast { price, arrivals } = self.forecast(window);
+        let mut slots: Vec<Slot> = Vec::new();
+        for worker in window.workers().filter(WorkerRef::is_up) {
+            slots.push(Slot::new(
+                worker,
+                window,
+                &self.classes,
+                price,
+                self.settings.margin,
+            ));
+        }
+        let is_idle = |&at: &usize| idle.iter().any(|worker| worker.id() == slots[at].worker);
+        let mut open: Vec<usize> = (0..slots.len()).filter(is_idle).collect();
+        let YardmasterSettings {
+            nodes_max, depth, ..
+        } = self.settings;
+        let mut yard = Yard::new(
+            &self.menus,
+            &self.jobs,
+            slots,
+            arrivals,
+            nodes_max,
+            depth as usize,
+        );
+        commit::answer(&mut yard, plan, now_us);
+        while let Some(batch) = yard.next(&mut open) {
+            commit::dispatch(&yard, &batch, price, plan);
+            yard.take(&batch);
+            open.retain(|&slot| slot != batch.slot);
+        }
+        if yard.nodes_left.get() == 0 {
+            // Another window for the other workers.
+            plan.wake_at(now_us + 1);
+            return Ok(());
+        }
+        if let Some(next_us) = yard.next_arrival_us() {
+            plan.wake_at(now_us + next_us as u64 + 1);
+            // The worker that waits for the batch.
+            open.truncate(open.len().saturating_sub(1));
+        }
+        if let Some(&slot) = open.first() {
+            commit::lost(&yard, slot, plan);
+        }
+        Ok(())
+    }
+}
+
+impl Yardmaster {
+    fn forecast(&self, window: &Window) -> Forecast {
+        let Self {
+            settings,
+            menus,
+            classes,
+            jobs,
+            began_us,
+        } = self;
+        Forecast::new(window, menus, classes, jobs, settings, *began_us)
+    }
+}
+
+export_policy!(Yardmaster);
+
+#[cfg(test)]
+mod tests;
