@@ -9,7 +9,7 @@ use super::source::{SourceFile, Sources};
 
 /// Most words that README, book and READMEs may have together, as `wc -w` counts, without the tables of
 /// settings, which are documentation of the code.
-const PAGES_MAX: usize = 22_830;
+const PAGES_MAX: usize = 22_900;
 
 /// Generated tables, which are not counted as handwritten.
 const TABLES: [&str; 2] = ["settings", "policy-settings"];
