@@ -23,6 +23,8 @@ pub(crate) struct Trigger {
     happened: Causes,
     next_period: Option<Time>,
     wake: Option<Time>,
+    /// A batch has left its worker without a start since the last window.
+    unstarted: bool,
     /// When the last window opened.
     opened: Time,
     /// When the next window opens for what has happened in a crowd.
@@ -60,12 +62,18 @@ impl Trigger {
     pub(crate) fn note_idle_worker(&mut self, idle: bool) {
         let happened = &mut self.happened;
         let fresh = happened.arrival || happened.completion || happened.evidence;
-        happened.worker_idle = idle && fresh;
+        happened.worker_idle = idle && (fresh || self.unstarted);
+    }
+
+    /// Notes that all requests of a batch have left it before its start.
+    pub(crate) fn note_unstarted(&mut self) {
+        self.unstarted = true;
     }
 
     /// Drops the causes: another trigger's window has served them.
     pub(crate) fn forget(&mut self) {
         self.happened = Causes::default();
+        self.unstarted = false;
         self.gathered_until = None;
     }
 
@@ -129,6 +137,7 @@ impl Trigger {
             return None;
         }
         self.opened = now;
+        self.unstarted = false;
         self.happened = Causes::default();
         Some(because)
     }

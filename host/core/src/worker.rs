@@ -159,18 +159,19 @@ impl Worker {
         self.running.is_none() || 1 + self.sent.len() < self.outstanding
     }
 
-    /// Nothing runs, nothing waits, and the worker takes dispatches.
+    /// Nothing runs, nothing would start, and the worker takes dispatches.
     pub(crate) fn is_idle(&self) -> bool {
         self.running.is_none() && self.is_free()
     }
 
-    /// A batch would be sent at once, nothing waits, and the worker takes dispatches.
+    /// A batch would be sent at once: nothing that waits would start, and the worker takes dispatches. A
+    /// lane below its `min_batch` may wait for ever.
     pub(crate) fn is_free(&self) -> bool {
         self.up
             && self.has_place()
             && self.alone.is_empty()
             && self.queue.is_empty()
-            && self.lanes.iter().all(|lane| lane.waiting.is_empty())
+            && !self.lanes.iter().any(LaneQueue::is_ready)
     }
 
     /// Has a place although a batch waits, or enough requests for one do.

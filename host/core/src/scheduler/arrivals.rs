@@ -132,6 +132,8 @@ impl Scheduler {
                 for lane in &mut self.workers[worker].lanes {
                     lane.waiting.retain(|&waiting| waiting != id);
                 }
+                // Fewer than `min_batch` may be left.
+                self.lanes_due = Time::ZERO;
             }
             RequestState::Queued(worker, batch) => {
                 let held = &mut self.workers[worker];

@@ -109,6 +109,8 @@ impl Scheduler {
         let lane = &mut self.workers[worker].lanes[at];
         let size = lane.waiting.len().min(max_batch);
         batch.members = lane.take(size).collect();
+        // Fewer than `min_batch` may be left.
+        self.watch_lane(worker, variant, exit);
         self.predict(worker, &mut batch);
         Some(batch)
     }

@@ -295,8 +295,13 @@ impl Scheduler {
         self.note_usual(worker, &batch);
         let planned = (batch.members.len(), batch.cost);
         let kept = self.without_late_rows(now, worker, batch);
-        if let Some(batch) = &kept {
-            self.learn_margin(now, worker, planned, batch);
+        match &kept {
+            Some(batch) => self.learn_margin(now, worker, planned, batch),
+            // Others may be pending for the worker, and nothing else happens on it.
+            None => {
+                self.trigger.note_unstarted();
+                self.rescue.note_unstarted();
+            }
         }
         kept
     }

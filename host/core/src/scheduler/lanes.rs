@@ -11,7 +11,8 @@ impl Scheduler {
     pub(super) fn watch_lane(&mut self, worker: WorkerId, variant: VariantId, exit: ExitId) {
         let mut lanes = self.workers[worker].lanes.iter();
         let lane = lanes.find(|lane| lane.leads_to(variant, exit));
-        if let Some(lane) = lane.filter(|lane| !lane.is_ready()) {
+        let below = |lane: &&LaneQueue| !lane.waiting.is_empty() && !lane.is_ready();
+        if let Some(lane) = lane.filter(below) {
             let start_by = self.start_by(worker, lane, lane.earliest);
             self.lanes_due = self.lanes_due.min(start_by);
         }

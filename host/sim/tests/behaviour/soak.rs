@@ -1,7 +1,14 @@
 //! Soak runs: no rule is broken, planted defects are found, and failures are small.
 
+use switchyard_core::catalog::Late;
 use switchyard_core::planted::Planted;
-use switchyard_sim::soak::{CaseRun, Rule, SoakCase, SoakFailure, SoakOptions, soak};
+use switchyard_sim::soak::PolicyKind::{Dawdling, Fickle, Mixed, Native, Parking};
+use switchyard_sim::soak::SoakStep::{
+    Arrive, Burst, Canary, Cancel, Down, Fail, Hang, Lose, Recatalog, Remove, Slow, Swap, Up, Wait,
+};
+use switchyard_sim::soak::{
+    CaseRun, CatalogChange, Ending, Rule, SoakCase, SoakFailure, SoakOptions, SoakPool, soak,
+};
 
 /// As many as `switchyard soak` injects.
 const FAULTS: u64 = 1_000_000;
@@ -82,4 +89,89 @@ fn is_minimal(failure: &SoakFailure, planted: Planted) {
         assert!(!breaks(&fewer), "step {} is not needed", keep[left_out]);
     }
     assert_eq!(case.kept(&keep).check(), Ok(()), "without the defect");
+}
+
+/// Late requests waited behind a lane below its `min_batch`, whose worker counted as busy.
+#[test]
+#[rustfmt::skip]
+fn a_lane_that_never_fills_does_not_hold_up_late_requests() {
+    let case = SoakCase {
+        pool: SoakPool { seed: 2251, workers: 2, variants: 3, percent: 100, late: [Late::Shed, Late::Last], second_is_small: false, second_is_whole: false, queue_max: 5, parked_max: 5, pending_max: 9, faults: 4, patience_ms: 100, follows_latencies: false, outstanding: 3, ending: Ending::ByPolicy },
+        steps: vec![
+            Swap { policy: Parking, seed: 284652 },
+            Arrive { app: 1, slack_us: 14899, pinned: None, rows: 1.0 },
+            Arrive { app: 0, slack_us: 28382, pinned: None, rows: 1.0 },
+            Down { worker: 4 },
+            Slow { worker: 5, factor: 3 },
+            Arrive { app: 0, slack_us: 3048, pinned: None, rows: 28.0 },
+            Cancel { back: 3 },
+            Arrive { app: 0, slack_us: 4986, pinned: None, rows: 0.25 },
+            Arrive { app: 0, slack_us: 4611686018427387904, pinned: None, rows: 1.0 },
+            Swap { policy: Mixed, seed: 906818 },
+            Arrive { app: 1, slack_us: 13944, pinned: None, rows: 1.0 },
+            Wait { us: 3021 },
+            Up { worker: 4 },
+            Wait { us: 1770 },
+            Wait { us: 1567 },
+            Fail { worker: 3, repeatable: true },
+            Arrive { app: 1, slack_us: 5152, pinned: None, rows: 1.0 },
+            Arrive { app: 1, slack_us: 6987, pinned: None, rows: 1.0 },
+            Arrive { app: 0, slack_us: 11930, pinned: None, rows: 29.0 },
+            Arrive { app: 0, slack_us: 4611686018427387904, pinned: None, rows: 1.0 },
+            Lose { worker: 4 },
+            Wait { us: 1500000 },
+        ],
+    };
+    assert_eq!(case.check(), Ok(()));
+}
+
+/// All rows of a batch left it before its start, and no window opened for the others.
+#[test]
+#[rustfmt::skip]
+fn the_rest_is_planned_after_a_batch_that_does_not_start() {
+    let case = SoakCase {
+        pool: SoakPool { seed: 3278, workers: 1, variants: 3, percent: 100, late: [Late::Last, Late::Serve], second_is_small: false, second_is_whole: false, queue_max: 1, parked_max: 1, pending_max: 17, faults: 6, patience_ms: 100, follows_latencies: false, outstanding: 1, ending: Ending::ByFallback },
+        steps: vec![
+            Arrive { app: 1, slack_us: 21851, pinned: Some(2), rows: 29.0 },
+            Hang { worker: 2 },
+            Recatalog { change: CatalogChange::AddWorker },
+            Wait { us: 1500000 },
+            Burst { app: 1, count: 29, slack_us: 26732 },
+            Down { worker: 5 },
+            Wait { us: 5028 },
+            Wait { us: 5064 },
+            Canary { serving: Dawdling, candidate: Native, seed: 622813 },
+            Wait { us: 5128 },
+            Recatalog { change: CatalogChange::SwapLate },
+            Wait { us: 2930 },
+            Remove,
+            Fail { worker: 0, repeatable: true },
+            Wait { us: 688 },
+            Cancel { back: 0 },
+        ],
+    };
+    assert_eq!(case.check(), Ok(()));
+}
+
+/// A lane that a batch leaves below its `min_batch` had no time at which it starts in any case.
+#[test]
+#[rustfmt::skip]
+fn what_a_batch_leaves_in_a_lane_is_not_stranded() {
+    let case = SoakCase {
+        pool: SoakPool { seed: 3308, workers: 3, variants: 3, percent: 100, late: [Late::Serve, Late::Drop], second_is_small: false, second_is_whole: false, queue_max: 1, parked_max: 1, pending_max: 14, faults: 5, patience_ms: 100, follows_latencies: true, outstanding: 2, ending: Ending::ByFallback },
+        steps: vec![
+            Swap { policy: Parking, seed: 476246 },
+            Slow { worker: 0, factor: 20 },
+            Arrive { app: 1, slack_us: 13052, pinned: None, rows: 1.0 },
+            Arrive { app: 0, slack_us: 22535, pinned: None, rows: 1.0 },
+            Arrive { app: 1, slack_us: 13204, pinned: None, rows: 1.0 },
+            Arrive { app: 1, slack_us: 23648, pinned: None, rows: 33.0 },
+            Swap { policy: Fickle, seed: 760410 },
+            Burst { app: 1, count: 6, slack_us: 18830 },
+            Fail { worker: 1, repeatable: true },
+            Burst { app: 0, count: 22, slack_us: 12337 },
+            Wait { us: 1500000 },
+        ],
+    };
+    assert_eq!(case.check(), Ok(()));
 }
