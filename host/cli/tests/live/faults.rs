@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use switchyard_policy::recording::{Frame, Reader};
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use super::binary::{Process, serve_file};
 use super::client::{Client, get};
 use super::fixture::{APP, beat, fixture, policy};
 use super::load::Load;
-use super::test_bed::Setup;
+use super::test_bed::{PATIENCE, Setup};
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap()
@@ -303,6 +303,12 @@ async fn a_server_with_few_open_files_serves_and_takes_connections_again() {
     put(&process.policy(), &policy("sneakpeek"));
     tokio::time::sleep(Duration::from_millis(500)).await;
     drop(idle);
+    // Until the server has seen that they are closed, this client has its share.
+    let give_up = Instant::now() + PATIENCE;
+    while get(process.http, "/v2/models/heart/ready").await.status != 200 {
+        assert!(Instant::now() < give_up, "its connections are still taken");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let load = Load::start(process.http, 2);
     load.answered_by("sneakpeek@", 5).await;
     load.stop().await;
