@@ -27,7 +27,7 @@ pub(crate) struct Trigger {
     unstarted: bool,
     /// When the last window opened.
     opened: Time,
-    /// When the next window opens for what has happened in a crowd.
+    /// Time of the next window for the arrivals of a crowd.
     gathered_until: Option<Time>,
 }
 
@@ -143,7 +143,7 @@ impl Trigger {
     }
 }
 
-/// Whether nothing but requests and what is known of them is new.
+/// Whether arrivals and evidence are the only causes.
 fn only_requests(because: Causes) -> bool {
     let others = Causes {
         arrival: false,

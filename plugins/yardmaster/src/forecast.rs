@@ -14,7 +14,7 @@ const FULL: f64 = 0.9;
 /// Length of the host's measurement of arrivals.
 const RATE_US: f64 = 500_000.0;
 
-/// What a window lets expect.
+/// Price of time and arrivals to expect after a window.
 #[derive(Debug)]
 pub(crate) struct Forecast {
     /// The price of a microsecond of a worker of speed 1.
@@ -34,7 +34,7 @@ pub(crate) struct Arrivals {
     pub(crate) worth: f64,
     /// Its accuracy.
     pub(crate) accuracy_max: f64,
-    /// What a request earns with its best choice in a full batch, less the price of its time.
+    /// Earnings of a request with its best choice in a full batch, less the price of its time.
     pub(crate) surplus: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The value of the requests that a batch leaves waiting: what a quick schedule of them still earns.
+//! The value of the requests that a batch leaves waiting: the earnings of a quick schedule of them.
 
 use crate::slot::Slot;
 use crate::yard::Yard;

@@ -1,4 +1,4 @@
-//! The next batch: each possible one is valued with what it leaves to the others.
+//! The next batch: each possible one is valued together with the rest for the others.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use crate::yard::Yard;
 /// Batch sizes that are tried, and the largest.
 const SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32];
 
-/// Batches of an app that are valued with what they leave, the best first.
+/// Batches of an app that are valued together with the rest, the best first.
 const CANDIDATES: usize = 8;
 
 /// A batch for a worker.

@@ -220,7 +220,7 @@ fn only_the_running_batch_can_be_overdue_and_those_behind_it_run_elsewhere() {
     driver.drain();
     assert_eq!(driver.runs.len(), 4);
     assert!((1..=2).all(|id| answered_at(&driver, id).is_some()));
-    // Both of its batches end after all, the worker serves again, and nobody is answered twice.
+    // Both of its batches end after all, the worker serves again, and no request is answered twice.
     driver.finish_late(W0, BatchEnd::Done);
     assert!(driver.scheduler.is_up(W0));
     driver.finish_late(W0, BatchEnd::Done);
