@@ -15,8 +15,8 @@ const UNIT: u32 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cost(u32);
 
-/// The cost of a request by its length: linear between the points, the same as at the nearest point
-/// outside of them.
+/// The cost of a request by its length: linear between the points, that of the first point below it,
+/// and beyond the last one as between the last two, if costs grow there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostCurve(Vec<CostPoint>);
 
@@ -138,10 +138,22 @@ impl CostCurve {
                 let down = rise(high.cost, low.cost) as u32;
                 Cost(low.cost.0 + up - down)
             }
-            (Some(only), None) => only.cost,
+            (Some(last), None) => self.beyond(last, length),
             (None, Some(only)) => only.cost,
             (None, None) => Cost::ONE,
         }
+    }
+
+    /// Long requests are not measured if they take long, and cost the more.
+    fn beyond(&self, last: CostPoint, length: u32) -> Cost {
+        let before = self.0.len().checked_sub(2).map(|before| self.0[before]);
+        let Some(before) = before.filter(|before| before.cost < last.cost) else {
+            return last.cost;
+        };
+        let span = u64::from(last.length - before.length);
+        let into = u64::from(length - last.length);
+        let rise = u64::from((last.cost - before.cost).0).saturating_mul(into) / span;
+        Cost(u32::try_from(rise).unwrap_or(u32::MAX)) + last.cost
     }
 
     /// The least length with at least this cost, or the greatest length of a point; none without points.
@@ -175,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_linear_between_its_points_and_flat_outside() {
+    fn a_curve_is_linear_between_its_points_and_beyond_them() {
         let point = |length, rows: f64| CostPoint {
             length,
             cost: Cost::from_f64(rows),
@@ -183,8 +195,8 @@ mod tests {
         let curve = CostCurve::new([point(64, 1.0), point(16, 0.25), point(128, 4.0)]);
         let of = |length| curve.of(length).as_f64();
         assert_eq!(
-            [of(1), of(16), of(64), of(96), of(128), of(9_000)],
-            [0.25, 0.25, 1.0, 2.5, 4.0, 4.0]
+            [of(1), of(16), of(64), of(96), of(128), of(256)],
+            [0.25, 0.25, 1.0, 2.5, 4.0, 10.0]
         );
         assert_eq!(of(40), 0.625);
         let lengths =
@@ -193,6 +205,9 @@ mod tests {
         assert_eq!(CostCurve::default().length_of(Cost::ONE), None);
         let falls = CostCurve::new([point(1, 2.0), point(3, 1.0)]);
         assert_eq!(falls.of(2).as_f64(), 1.5);
+        assert_eq!(falls.of(9), Cost::ONE);
+        assert_eq!(curve.of(u32::MAX), Cost(u32::MAX));
+        assert_eq!(CostCurve::new([point(64, 1.0)]).of(640), Cost::ONE);
         assert_eq!(CostCurve::default().of(7), Cost::ONE);
     }
 }

@@ -126,6 +126,8 @@ pub struct Scheduler {
     windows_opened: u64,
     /// When the fallback last served a starving request.
     relieved: Time,
+    /// When the policy was last charged with one.
+    charged: Time,
     /// The pending request with the earliest deadline, and the batches that overtook it.
     overtaken: (RequestId, u32),
     /// Not later than the time at which a lane must start a batch below its `min_batch`.
@@ -187,6 +189,7 @@ impl Scheduler {
             random: Pcg64::seed_from_u64(config.seed),
             windows_opened: 0,
             relieved: Time::ZERO,
+            charged: Time::ZERO,
             overtaken: (RequestId(0), 0),
             lanes_due: Time::NEVER,
             batches_made: 0,

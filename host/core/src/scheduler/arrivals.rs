@@ -129,11 +129,16 @@ impl Scheduler {
         };
         match state {
             RequestState::Lane(worker) => {
-                for lane in &mut self.workers[worker].lanes {
-                    lane.waiting.retain(|&waiting| waiting != id);
-                }
+                let mut lanes = self.workers[worker].lanes.iter_mut();
+                let found = lanes.find_map(|lane| {
+                    let at = lane.waiting.iter().position(|&waiting| waiting == id)?;
+                    lane.waiting.remove(at);
+                    Some((lane.variant, lane.exit))
+                });
                 // Fewer than `min_batch` may be left.
-                self.lanes_due = Time::ZERO;
+                if let Some((variant, exit)) = found {
+                    self.watch_lane(worker, variant, exit);
+                }
             }
             RequestState::Queued(worker, batch) => {
                 let held = &mut self.workers[worker];

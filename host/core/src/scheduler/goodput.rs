@@ -286,22 +286,16 @@ impl Scheduler {
         if !is_guarded || batch.late {
             return Some(batch);
         }
-        if batch.from_stage > 0 || batch.pinned {
-            return self.without_late_rows(now, worker, batch);
+        let is_usual = batch.from_stage == 0 && !batch.pinned && batch.is_usual();
+        if is_usual {
+            self.note_usual(worker, &batch);
         }
-        if !batch.is_usual() {
-            return self.without_late_rows(now, worker, batch);
-        }
-        self.note_usual(worker, &batch);
         let planned = (batch.members.len(), batch.cost);
         let kept = self.without_late_rows(now, worker, batch);
         match &kept {
-            Some(batch) => self.learn_margin(now, worker, planned, batch),
-            // Others may be pending for the worker, and nothing else happens on it.
-            None => {
-                self.trigger.note_unstarted();
-                self.rescue.note_unstarted();
-            }
+            Some(batch) if is_usual => self.learn_margin(now, worker, planned, batch),
+            Some(_) => {}
+            None => self.note_unstarted(now),
         }
         kept
     }

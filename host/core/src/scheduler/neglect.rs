@@ -55,12 +55,7 @@ impl Scheduler {
             return false;
         }
         self.saved = now;
-        // A fault once in `patience`: one slow window may lose many requests.
-        if now > self.relieved + self.config.patience {
-            self.relieved = now;
-            let starved = self.guard.starved(now, self.windows_opened, id);
-            self.faulted.extend(starved);
-        }
+        self.charge(now, id);
         self.run_window(now, Causes::default(), true);
         true
     }
@@ -72,6 +67,25 @@ impl Scheduler {
         let neglected = !pending.is_empty() && self.guard.has_policy() && self.workers.any_idle();
         let due = pending.due_from().max(self.relieved);
         neglected.then(|| due + self.config.patience + Micros(1))
+    }
+
+    /// All rows of a batch left it before its start, so another window is due: its worker may be
+    /// idle. A starving request that was to be served by it delays no other one.
+    pub(super) fn note_unstarted(&mut self, now: Time) {
+        self.trigger.note_unstarted();
+        self.rescue.note_unstarted();
+        if self.relieved == now {
+            self.relieved = Time::ZERO;
+        }
+    }
+
+    /// Charges the policy with a starving request, once in `patience`.
+    fn charge(&mut self, now: Time, id: RequestId) {
+        if now > self.charged + self.config.patience {
+            self.charged = now;
+            let starved = self.guard.starved(now, self.windows_opened, id);
+            self.faulted.extend(starved);
+        }
     }
 
     /// The pending request with the earliest deadline, if that was `patience` ago.
@@ -124,8 +138,7 @@ impl Scheduler {
         self.relieved = now;
         let is_neglected = self.yielding.is_empty() && self.has_idle_worker_for(id);
         if is_neglected {
-            let starved = self.guard.starved(now, self.windows_opened, id);
-            self.faulted.extend(starved);
+            self.charge(now, id);
             self.run_window(now, Causes::default(), true);
         }
         // The fallback may put requests first that are still in time.

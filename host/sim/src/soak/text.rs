@@ -5,13 +5,19 @@ use std::fmt::Write;
 use super::case::SoakCase;
 use super::violation::Violation;
 
+/// The names in a case.
+const IMPORTS: &str = "    use switchyard_core::catalog::Late::*;
+    use switchyard_sim::soak::{CatalogChange::*, Ending::*, PolicyKind::*, SoakStep::*};
+    use switchyard_sim::soak::{SoakCase, SoakPool};
+";
+
 impl SoakCase {
-    /// The case as a test, for `host/sim/tests/behaviour/soak_found.rs`.
+    /// The case as a test, for `host/sim/tests/behaviour/soak.rs`.
     pub fn as_test(&self, violation: &Violation) -> String {
         let seed = self.pool.seed;
         let mut text = format!(
-            "/// {violation}\n#[test]\n#[rustfmt::skip]\nfn seed_{seed}() {{\n    \
-             let case = SoakCase {{\n        pool: {:?},\n        steps: vec![\n",
+            "/// {violation}\n#[test]\n#[rustfmt::skip]\nfn seed_{seed}() {{\n\
+             {IMPORTS}    let case = SoakCase {{\n        pool: {:?},\n        steps: vec![\n",
             self.pool
         );
         for step in &self.steps {

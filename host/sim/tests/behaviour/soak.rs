@@ -175,3 +175,32 @@ fn what_a_batch_leaves_in_a_lane_is_not_stranded() {
     };
     assert_eq!(case.check(), Ok(()));
 }
+
+/// The relief of a starving request ended its batch, and kept the next one waiting for one more
+/// patience.
+#[test]
+#[rustfmt::skip]
+fn a_relief_in_vain_delays_no_other_request() {
+    use switchyard_core::catalog::Late::*;
+    use switchyard_sim::soak::{CatalogChange::*, Ending::*, PolicyKind::*, SoakStep::*};
+    use switchyard_sim::soak::{SoakCase, SoakPool};
+    let case = SoakCase {
+        pool: SoakPool { seed: 10697, workers: 3, variants: 3, percent: 100, late: [Drop, Last], second_is_small: false, second_is_whole: false, queue_max: 5, parked_max: 5, pending_max: 15, faults: 5, patience_ms: 1000, follows_latencies: true, outstanding: 3, ending: WithoutWorkers },
+        steps: vec![
+            Recatalog { change: SwapLate },
+            Recatalog { change: SwapLate },
+            Recatalog { change: Faster },
+            Recatalog { change: SwapLate },
+            Swap { policy: Mixed, seed: 712928 },
+            Arrive { app: 1, slack_us: 29796, pinned: None, rows: 23.0 },
+            Wait { us: 5985 },
+            Recatalog { change: Same },
+            Arrive { app: 0, slack_us: 23700, pinned: None, rows: 36.0 },
+            Arrive { app: 0, slack_us: 26456, pinned: None, rows: 6.0 },
+            Swap { policy: Parking, seed: 652472 },
+            Arrive { app: 0, slack_us: 27306, pinned: None, rows: 1.0 },
+            Wait { us: 1500000 },
+        ],
+    };
+    assert_eq!(case.check(), Ok(()));
+}

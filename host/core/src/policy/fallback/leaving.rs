@@ -21,9 +21,9 @@ impl EarliestDeadlineFirst {
         if classes < 2 {
             return;
         }
-        let workers = (0..self.room.len()).map(|at| self.trust(window, at));
-        let trusted: Vec<_> = workers.collect();
-        self.trusted_until.extend(trusted);
+        let mut trusted = std::mem::take(&mut self.trusted_until);
+        trusted.extend((0..self.room.len()).map(|at| self.trust(window, at)));
+        self.trusted_until = trusted;
         for class in 0..classes {
             let first = self.first_busy_of(class, window.now);
             self.first_busy.push(first);
