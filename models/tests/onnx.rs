@@ -326,7 +326,7 @@ fn weights_in_another_file_are_refused() {
     let elsewhere = |graph: &mut Graph| graph.weights[2].data_location = 1;
     assert_eq!(
         refusal_of(elsewhere),
-        "model.onnx: tensor `w1`: has its values in another file: save the graph as one file"
+        "model.onnx: tensor `w1`: has its values in another file: `switchyard add` makes one file of both"
     );
 }
 

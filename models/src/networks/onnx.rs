@@ -5,12 +5,13 @@
 //! completed from the graph's inputs and outputs when a card is read, and fields that the card does
 //! set must agree.
 //!
-//! - `lengths` checks that every field ends within its message
+//! - `fields` are the fields of a file; `lengths` checks that every field ends within its message
 //! - `header` reads inputs, outputs and the size of the weights from the file
 //! - `spec` is the card's part, completed from the header
 //! - `model` is the graph as a network, on an `engine`: `session` is one of onnxruntime, which
 //!   `library` finds at run time; `embedded` and, for operators of `ai.onnx.ml`, `classic` need no
 //!   library; `runtime` chooses
+//! - `joined` makes one file of a graph whose values are in others
 //! - `proto` has the messages of a file
 //! - `elements` are the numbers of raw tensors
 
@@ -18,8 +19,10 @@ mod classic;
 mod elements;
 mod embedded;
 mod engine;
+mod fields;
 mod file;
 mod header;
+mod joined;
 mod lengths;
 mod library;
 mod model;
@@ -28,7 +31,8 @@ mod runtime;
 mod session;
 mod spec;
 
-pub(crate) use self::header::{ElementType, GraphHeader, GraphTensor, read_header};
+pub(crate) use self::header::{ElementType, GraphHeader, GraphTensor, read_header, read_outline};
+pub use self::joined::{copy_graph, value_files};
 pub(crate) use self::model::open;
 pub use self::runtime::{engine_name, engine_of, ready, use_library};
 pub use self::spec::{OnnxScores, OnnxSpec};

@@ -44,6 +44,27 @@ impl Graph {
         }
     }
 
+    /// The graph, and a file `location` with its values, as exporters write large ones.
+    pub(crate) fn apart(mut self, location: &str) -> (Vec<u8>, Vec<u8>) {
+        let mut values = Vec::new();
+        for weight in &mut self.weights {
+            let bytes = std::mem::take(&mut weight.raw_data);
+            let place = [
+                ("location", location.to_owned()),
+                ("offset", values.len().to_string()),
+                ("length", bytes.len().to_string()),
+            ];
+            let entries = place.into_iter().map(|(key, value)| Entry {
+                key: key.to_owned(),
+                value,
+            });
+            weight.external_data = entries.collect();
+            weight.data_location = 1;
+            values.extend(bytes);
+        }
+        (self.bytes(), values)
+    }
+
     /// The file.
     pub(crate) fn bytes(self) -> Vec<u8> {
         let model = Model {
@@ -134,6 +155,7 @@ impl Weight {
             name: name.to_owned(),
             raw_data: numbers.iter().copied().flat_map(f32::to_le_bytes).collect(),
             data_location: 0,
+            external_data: Vec::new(),
         }
     }
 }
@@ -252,6 +274,14 @@ pub(crate) struct Attribute {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct Entry {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(string, tag = "2")]
+    value: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
 pub(crate) struct Weight {
     #[prost(int64, repeated, packed = "false", tag = "1")]
     pub(crate) dims: Vec<i64>,
@@ -263,6 +293,8 @@ pub(crate) struct Weight {
     pub(crate) raw_data: Vec<u8>,
     #[prost(int32, tag = "14")]
     pub(crate) data_location: i32,
+    #[prost(message, repeated, tag = "13")]
+    external_data: Vec<Entry>,
 }
 
 #[derive(Clone, PartialEq, Message)]

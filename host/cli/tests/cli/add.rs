@@ -68,6 +68,25 @@ fn a_graph_is_added_with_its_cards_and_named_in_the_configuration() {
     assert!(folder.path().join("policies").is_dir());
 }
 
+#[test]
+fn a_graph_with_its_values_in_another_file_becomes_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (graph, values) = onnx_zoo::perceptron(1.0).apart("graph.onnx.data");
+    fs::write(folder.path().join("graph.onnx"), graph).unwrap();
+    let missing = add(folder.path(), &["--as", "pulse"]);
+    assert_eq!(missing.code, Some(2), "{}", missing.stdout);
+    assert!(
+        missing.stderr.contains("graph.onnx.data: No such file"),
+        "{}",
+        missing.stderr
+    );
+    fs::write(folder.path().join("graph.onnx.data"), values).unwrap();
+    let added = add(folder.path(), &["--as", "pulse"]);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    let placed = fs::read(folder.path().join("zoo/pulse/v1/model.onnx")).unwrap();
+    assert_eq!(placed, onnx_zoo::perceptron(1.0).bytes());
+}
+
 /// A forest's numbers are attributes: its weights alone would count as nothing.
 #[test]
 fn the_memory_of_a_graph_is_measured_and_counted() {
@@ -123,7 +142,7 @@ fn a_graph_that_cannot_be_served_is_not_added() {
     refused(&graph, &[], "Rectify");
     graph = onnx_zoo::perceptron(1.0);
     graph.weights[2].data_location = 1;
-    refused(&graph, &[], "save the graph as one file");
+    refused(&graph, &[], "must be a file in the graph's folder");
     let unknown = switchyard(&["add", "no-such.bin"]);
     assert!(
         unknown.stderr.contains("no-such.bin: No such file"),

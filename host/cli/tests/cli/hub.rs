@@ -235,6 +235,21 @@ fn without_network_the_refusal_names_the_endpoint_and_the_way_out() {
     );
 }
 
+#[test]
+fn a_graph_of_the_hub_comes_with_the_file_of_its_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let (graph, values) = onnx_zoo::perceptron(1.0).apart("model.onnx_data");
+    let files = Files::from([
+        ("onnx/model.onnx".to_owned(), graph),
+        ("onnx/model.onnx_data".to_owned(), values),
+    ]);
+    let hub = Hub::start("large", files);
+    let added = add(folder.path(), &hub.endpoint, "hf:tests/large", &[]);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    let offline = add(folder.path(), &nowhere(), "hf:tests/large", &["--as", "b"]);
+    assert_eq!(offline.code, Some(0), "{}", offline.stderr);
+}
+
 /// The graph of an architecture that has no kernels here, with the classes of its config.
 #[test]
 fn a_graph_of_the_hub_has_the_classes_of_its_config() {

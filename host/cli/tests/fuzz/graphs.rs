@@ -1,8 +1,9 @@
-//! ONNX files: the header, and the graph in the engine of this program.
+//! ONNX files: the header, the graph in the engine of this program, and values in another file.
 
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
+use switchyard_models::onnx::copy_graph;
 use switchyard_models::{RawData, RawTensor, card, load_variant};
 use tempfile::TempDir;
 
@@ -115,4 +116,24 @@ fn classic_graphs() {
         memory_max: (BACKTRACE_BYTES, 256),
     };
     target.run(|bytes| read(&folder, bytes, 3));
+}
+
+#[test]
+fn graphs_with_values_in_another_file() {
+    let folder = TempDir::new().unwrap();
+    let (graph, values) = perceptron(1.0).apart("graph.data");
+    std::fs::write(folder.path().join("graph.data"), values).unwrap();
+    let target = Target {
+        name: "ONNX values in another file",
+        seeds: vec![graph],
+        form: Form::Binary,
+        executions: 2_000,
+        accepted_min: 0.1,
+        memory_max: (BACKTRACE_BYTES, 16),
+    };
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    target.run(|bytes| {
+        std::fs::write(&from, bytes).unwrap();
+        copy_graph(&from, &to).map_err(|error| error.to_string())
+    });
 }

@@ -32,6 +32,8 @@ pub(crate) struct GraphHeader {
     pub(crate) parameters: u64,
     /// Bytes of these values.
     pub(crate) weight_bytes: u64,
+    /// A weight whose values are in another file.
+    elsewhere: Option<String>,
 }
 
 /// An input or output.
@@ -105,6 +107,12 @@ impl ElementType {
         ELEMENTS.get(at).copied()
     }
 
+    /// The bits of a number of this type; none for texts and types that are not known.
+    pub(super) fn number_bits(self) -> Option<u64> {
+        let (_, bits) = self.known()?;
+        (bits > 0).then_some(bits)
+    }
+
     fn bits(self) -> u64 {
         self.known().map_or(NEWER_BITS, |(_, bits)| bits)
     }
@@ -136,7 +144,21 @@ impl fmt::Display for GraphTensor {
 // === impl GraphHeader ===
 
 impl GraphHeader {
+    /// The header of a graph that can be run: with all weights in the file.
     pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Self, ModelError> {
+        let header = Self::parse_outline(file, bytes)?;
+        match &header.elsewhere {
+            None => Ok(header),
+            Some(weight) => {
+                let reason =
+                    "has its values in another file: `switchyard add` makes one file of both";
+                Err(ModelError::tensor(file, weight, reason))
+            }
+        }
+    }
+
+    /// The header of a graph whose weights may be in other files.
+    fn parse_outline(file: &Path, bytes: &[u8]) -> Result<Self, ModelError> {
         let no_onnx = |error: &dyn fmt::Display| {
             ModelError::weights(file, format!("not an ONNX file: {error}"))
         };
@@ -150,15 +172,14 @@ impl GraphHeader {
         };
         let (mut parameters, mut bits) = (0u64, 0u64);
         for weight in &graph.initializer {
-            if weight.data_location != 0 {
-                let reason = "has its values in another file: save the graph as one file";
-                return Err(ModelError::tensor(file, &weight.name, reason));
-            }
             let sizes = weight.dims.iter().map(|&size| u64::try_from(size));
             let count = sizes.fold(1, |all: u64, size| all.saturating_mul(size.unwrap_or(0)));
             parameters = parameters.saturating_add(count);
             bits = bits.saturating_add(count.saturating_mul(ElementType(weight.data_type).bits()));
         }
+        let mut weights = graph.initializer.iter();
+        let elsewhere = weights.find(|weight| weight.data_location != 0);
+        let elsewhere = elsewhere.map(|weight| weight.name.clone());
         let classic = classic::is_classic(&graph);
         let has_maps = graph.output.iter().any(is_map);
         let zipped = match classic && has_maps {
@@ -196,6 +217,7 @@ impl GraphHeader {
                 }),
                 false => bits.div_ceil(8),
             },
+            elsewhere,
         })
     }
 }
@@ -244,10 +266,21 @@ const PASSING: [&str; 6] = [
 
 /// Reads the header of a card's graph; its file is next to the card.
 pub(crate) fn read_header(card: &Path, weights: &str) -> Result<GraphHeader, ModelError> {
-    let file = card.with_file_name(weights);
-    let (bytes, before) = FileBytes::open(&file)?;
-    let header = GraphHeader::parse(&file, &bytes)?;
-    before.unchanged(&file)?;
+    read(&card.with_file_name(weights), GraphHeader::parse)
+}
+
+/// Reads the header of a graph whose weights may be in other files.
+pub(crate) fn read_outline(file: &Path) -> Result<GraphHeader, ModelError> {
+    read(file, GraphHeader::parse_outline)
+}
+
+fn read(
+    file: &Path,
+    parse: impl Fn(&Path, &[u8]) -> Result<GraphHeader, ModelError>,
+) -> Result<GraphHeader, ModelError> {
+    let (bytes, before) = FileBytes::open(file)?;
+    let header = parse(file, &bytes)?;
+    before.unchanged(file)?;
     Ok(header)
 }
 

@@ -1,48 +1,10 @@
 //! The lengths in a file: each field ends within its message. The engine inside this program reserves
 //! memory for a length before it looks for the bytes, which would end the process.
 
-use prost::encoding::{WireType, decode_key, decode_varint};
+use super::fields::{Kind, fields};
 
 /// Graphs inside of graphs, with the messages between them.
 const DEPTH_MAX: u32 = 64;
-
-/// A message whose fields are looked at.
-#[derive(Clone, Copy)]
-enum Kind {
-    Model,
-    Graph,
-    Node,
-    Attribute,
-    Tensor,
-    Value,
-    Type,
-    TensorType,
-    Sequence,
-    Shape,
-    /// Without messages inside.
-    Plain,
-}
-
-// === impl Kind ===
-
-impl Kind {
-    /// The message in a field; none for a text, bytes or packed numbers.
-    fn inside(self, field: u32) -> Option<Self> {
-        Some(match (self, field) {
-            (Self::Model, 7) | (Self::Attribute, 6 | 11) => Self::Graph,
-            (Self::Graph, 1) => Self::Node,
-            (Self::Graph, 5) | (Self::Attribute, 5 | 10) => Self::Tensor,
-            (Self::Graph, 11..=13) => Self::Value,
-            (Self::Node, 5) => Self::Attribute,
-            (Self::Value, 2) | (Self::Sequence, 1) => Self::Type,
-            (Self::Type, 1) => Self::TensorType,
-            (Self::Type, 4) => Self::Sequence,
-            (Self::TensorType, 2) => Self::Shape,
-            (Self::Model, 8 | 14) | (Self::Tensor, 13) | (Self::Shape, 1) => Self::Plain,
-            _ => return None,
-        })
-    }
-}
 
 /// # Errors
 /// The first message with a field that does not fit.
@@ -54,34 +16,10 @@ fn message(bytes: &[u8], kind: Kind, depth: u32) -> Result<(), String> {
     if depth > DEPTH_MAX {
         return Err(format!("messages are nested more than {DEPTH_MAX} deep"));
     }
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let cut = || {
-            format!(
-                "a field is longer than its message of {} bytes",
-                bytes.len()
-            )
-        };
-        let (field, wire_type) = decode_key(&mut rest).map_err(|error| error.to_string())?;
-        let length = match wire_type {
-            WireType::Varint => {
-                decode_varint(&mut rest).map_err(|error| error.to_string())?;
-                0
-            }
-            WireType::SixtyFourBit => 8,
-            WireType::ThirtyTwoBit => 4,
-            WireType::LengthDelimited => {
-                decode_varint(&mut rest).map_err(|error| error.to_string())?
-            }
-            WireType::StartGroup | WireType::EndGroup => {
-                return Err("it has a group, which no ONNX file has".to_owned());
-            }
-        };
-        let length = usize::try_from(length).map_err(|_| cut())?;
-        let (content, after) = rest.split_at_checked(length).ok_or_else(cut)?;
-        rest = after;
-        if let (WireType::LengthDelimited, Some(inside)) = (wire_type, kind.inside(field)) {
-            message(content, inside, depth + 1)?;
+    for field in fields(bytes) {
+        let field = field?;
+        if let Some(inside) = field.message(kind) {
+            message(field.content, inside, depth + 1)?;
         }
     }
     Ok(())

@@ -56,6 +56,31 @@ pub(super) struct TensorOutline {
     pub(super) data_location: i32,
 }
 
+/// `TensorProto` without values, and with their place in another file.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct PlacedTensor {
+    #[prost(int64, repeated, tag = "1")]
+    pub(super) dims: Vec<i64>,
+    #[prost(int32, tag = "2")]
+    pub(super) data_type: i32,
+    #[prost(string, tag = "8")]
+    pub(super) name: String,
+    #[prost(message, repeated, tag = "13")]
+    pub(super) external_data: Vec<EntryProto>,
+    /// 1: in another file.
+    #[prost(int32, tag = "14")]
+    pub(super) data_location: i32,
+}
+
+/// `StringStringEntryProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct EntryProto {
+    #[prost(string, tag = "1")]
+    pub(super) key: String,
+    #[prost(string, tag = "2")]
+    pub(super) value: String,
+}
+
 // === the model ===
 
 #[derive(Clone, PartialEq, Message)]

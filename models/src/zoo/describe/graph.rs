@@ -7,7 +7,7 @@ use super::statement::{Description, Statement, classified};
 use crate::error::ModelError;
 use crate::networks::architecture::Architecture;
 use crate::networks::graph::Port;
-use crate::networks::onnx::{GraphHeader, OnnxSpec, read_header};
+use crate::networks::onnx::{GraphHeader, OnnxSpec, read_outline};
 
 /// Name of the copy of the file.
 const WEIGHTS: &str = "model.onnx";
@@ -17,8 +17,7 @@ const SIDE: usize = 224;
 const TOKENS: usize = 64;
 
 pub(super) fn describe(source: &Path, statement: &Statement) -> Result<Description, ModelError> {
-    let name = source.file_name().unwrap_or_default().to_string_lossy();
-    let header = read_header(source, &name)?;
+    let header = read_outline(source)?;
     let derived = match statement.classes.is_empty() {
         true => Task::Tensors,
         false => Task::Classify,

@@ -62,7 +62,8 @@ pub struct Description {
     pub app: AppCard,
     /// The variant's card.
     pub variant: VariantCard,
-    /// Files next to the variant's card: the present one, and its path there.
+    /// Files next to the variant's card: the present one, and its path there. A graph may have values
+    /// in other files, see [`copy_graph`](crate::onnx::copy_graph).
     pub files: Vec<(PathBuf, PathBuf)>,
     /// Facts that stand for ones that the files do not have, one line each.
     pub notes: Vec<String>,

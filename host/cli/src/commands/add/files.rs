@@ -8,7 +8,7 @@ use switchyard_core::ids::VariantId;
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{Device, LoadedModel, ModelSource, trial};
 use switchyard_models::card::{APP_CARD, MeasuredMemory, VARIANT_CARD};
-use switchyard_models::onnx::engine_of;
+use switchyard_models::onnx::{copy_graph, engine_of};
 use switchyard_models::zoo::Description;
 use switchyard_models::{Architecture, VariantCard, Zoo};
 
@@ -36,7 +36,11 @@ pub(super) fn write(
     }
     write_card(&variant.join(VARIANT_CARD), &described.variant)?;
     for (from, to) in &described.files {
-        copy(from, &variant.join(to))?;
+        let to = variant.join(to);
+        match described.variant.architecture {
+            Architecture::Onnx(_) => copy_graph(from, &to).map_err(Failure::input)?,
+            _ => copy(from, &to)?,
+        }
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
 use hf_hub::{Cache, CacheRepo, Repo, RepoType};
 use serde::Deserialize;
+use switchyard_models::onnx::value_files;
 use switchyard_models::zoo::reads_model_type;
 use thiserror::Error;
 
@@ -127,20 +128,18 @@ pub(super) fn download(model: &HubModel) -> Result<Downloaded, HubError> {
         (false, None) => return Err(repository.unfit()),
     };
     let file = repository.get(weights)?;
-    let commit = repository.commit;
-    if weights != WEIGHTS {
-        let classes = config.classes();
+    if weights == WEIGHTS {
         return Ok(Downloaded {
-            files: file,
-            commit,
-            classes,
+            files: file.parent().map_or_else(PathBuf::new, Path::to_path_buf),
+            commit: repository.commit,
+            classes: Vec::new(),
         });
     }
-    let files = file.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+    repository.get_values(weights, &file)?;
     Ok(Downloaded {
-        files,
-        commit,
-        classes: Vec::new(),
+        files: file,
+        commit: repository.commit,
+        classes: config.classes(),
     })
 }
 
@@ -298,6 +297,20 @@ impl<'a> Repository<'a> {
         let failed = |error| refused(self.model, &self.endpoint, file, error);
         let path = remote.download(file).map_err(failed)?;
         Ok(path)
+    }
+
+    /// Downloads the files next to a graph that have its values.
+    fn get_values(&self, graph: &str, path: &Path) -> Result<(), HubError> {
+        let names = value_files(path).map_err(|error| self.unfit_because(error.to_string()))?;
+        let folder = graph.rsplit_once('/').map(|(folder, _)| folder);
+        for name in names {
+            let name = match folder {
+                Some(folder) => format!("{folder}/{name}"),
+                None => name,
+            };
+            self.get(&name)?;
+        }
+        Ok(())
     }
 
     fn config(&self) -> Result<Config, HubError> {
