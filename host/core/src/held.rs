@@ -98,11 +98,9 @@ impl HeldRequests {
         members
     }
 
-    /// The requests that only this worker could go on with.
-    pub(crate) fn bound_to(&self, worker: WorkerId) -> Vec<RequestId> {
-        let bound = self.by_request.iter();
-        let bound = bound.filter(|(_, (key, _))| key.on == Some(worker));
-        bound.map(|(&id, _)| id).collect()
+    /// The requests that are here, with what their batches share.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (RequestId, &HeldKey)> {
+        self.by_request.iter().map(|(&id, (key, _))| (id, key))
     }
 
     /// Adds the variants that this worker will probably run for the host, behind those of `soon`.

@@ -40,6 +40,23 @@ impl Scheduler {
         true
     }
 
+    /// Chooses anew for the requests whose choice no worker that is up can run. A variant that a client
+    /// pinned stays.
+    pub(super) fn take_over_stranded(&mut self, now: Time) {
+        let is_free = |id| {
+            let entry = self.table.get(id);
+            entry.is_some_and(|entry| entry.request.pinned.is_none())
+        };
+        let can = |key: &HeldKey| self.workers.ids().any(|worker| self.can(worker, key));
+        let held = self
+            .held
+            .all()
+            .filter(|&(id, key)| is_free(id) && !can(key));
+        for id in held.map(|(id, _)| id).collect::<Vec<_>>() {
+            self.take_over(now, id);
+        }
+    }
+
     fn hold(&mut self, id: RequestId, key: HeldKey, worker: Option<WorkerId>) {
         let Some(entry) = self.table.get(id) else {
             return;

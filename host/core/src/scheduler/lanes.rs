@@ -89,15 +89,13 @@ impl Scheduler {
         self.may_start.extend(self.workers.ids());
     }
 
-    /// A worker went away or came back. In the first case the requests that only it could go on
-    /// with start anew, in the second case it has its lanes again. The policy is asked.
+    /// A worker went away or came back. In the first case the host chooses anew for the requests that
+    /// only it could run, in the second case it has its lanes again. The policy is asked.
     pub(super) fn worker_changed(&mut self, now: Time, worker: WorkerId) {
         if self.workers[worker].up {
             self.routes.restore(worker, &mut self.workers[worker]);
         } else {
-            for id in self.held.bound_to(worker) {
-                self.take_over(now, id);
-            }
+            self.take_over_stranded(now);
         }
         self.trigger.happened().workers = true;
         self.rescue.happened().workers = true;

@@ -204,3 +204,32 @@ fn a_relief_in_vain_delays_no_other_request() {
     };
     assert_eq!(case.check(), Ok(()));
 }
+
+/// The host had chosen a variant for a starving request that only the lost worker could hold.
+#[test]
+#[rustfmt::skip]
+fn a_request_of_the_host_leaves_a_lost_worker_for_another_variant() {
+    use switchyard_core::catalog::Late::*;
+    use switchyard_sim::soak::{CatalogChange::*, Ending::*, PolicyKind::*, SoakStep::*};
+    use switchyard_sim::soak::{SoakCase, SoakPool};
+    let case = SoakCase {
+        pool: SoakPool { seed: 64122, workers: 2, variants: 3, percent: 100, late: [Drop, Serve], second_is_small: true, second_is_whole: false, queue_max: 4, parked_max: 3, pending_max: 7, faults: 7, patience_ms: 1000, follows_latencies: true, outstanding: 2, ending: ByFallback },
+        steps: vec![
+            Swap { policy: Silent, seed: 653750 },
+            Recatalog { change: SwapLate },
+            Arrive { app: 1, slack_us: 29469, pinned: None, rows: 17.0 },
+            Arrive { app: 1, slack_us: 18649, pinned: None, rows: 26.0 },
+            Swap { policy: Fickle, seed: 521479 },
+            Arrive { app: 0, slack_us: 28710, pinned: None, rows: 1.0 },
+            Canary { serving: Parking, candidate: Trapping, seed: 111264 },
+            Arrive { app: 1, slack_us: 18602, pinned: None, rows: 1.0 },
+            Arrive { app: 1, slack_us: 4611686018427387904, pinned: None, rows: 1.0 },
+            Hang { worker: 0 },
+            Burst { app: 0, count: 16, slack_us: 16510 },
+            Sleep { us: 40000000 },
+            Arrive { app: 0, slack_us: 7080, pinned: None, rows: 1.0 },
+            Wait { us: 1467 },
+        ],
+    };
+    assert_eq!(case.check(), Ok(()));
+}
