@@ -89,14 +89,13 @@ impl Scheduler {
         self.may_start.extend(self.workers.ids());
     }
 
-    /// A worker went away or came back. In the first case the host chooses anew for the requests that
-    /// only it could run, in the second case it has its lanes again. The policy is asked.
+    /// A worker went away or came back, with its lanes again. The host chooses anew for the requests
+    /// that no worker could run, and the policy is asked.
     pub(super) fn worker_changed(&mut self, now: Time, worker: WorkerId) {
         if self.workers[worker].up {
             self.routes.restore(worker, &mut self.workers[worker]);
-        } else {
-            self.take_over_stranded(now);
         }
+        self.take_over_stranded(now);
         self.trigger.happened().workers = true;
         self.rescue.happened().workers = true;
     }

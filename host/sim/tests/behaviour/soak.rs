@@ -233,3 +233,28 @@ fn a_request_of_the_host_leaves_a_lost_worker_for_another_variant() {
     };
     assert_eq!(case.check(), Ok(()));
 }
+
+/// The host had chosen while no worker was up, a variant that the returned one cannot hold.
+#[test]
+#[rustfmt::skip]
+fn a_request_of_the_host_goes_to_the_worker_that_returns() {
+    use switchyard_core::catalog::Late::*;
+    use switchyard_sim::soak::{CatalogChange::*, Ending::*, PolicyKind::*, SoakStep::*};
+    use switchyard_sim::soak::{SoakCase, SoakPool};
+    let case = SoakCase {
+        pool: SoakPool { seed: 99036, workers: 2, variants: 3, percent: 100, late: [Last, Shed], second_is_small: true, second_is_whole: false, queue_max: 4, parked_max: 0, pending_max: 19, faults: 5, patience_ms: 100, follows_latencies: true, outstanding: 1, ending: ByPolicy },
+        steps: vec![
+            Arrive { app: 1, slack_us: 13926, pinned: None, rows: 1.0 },
+            Lose { worker: 3 },
+            Arrive { app: 1, slack_us: 17244, pinned: None, rows: 1.0 },
+            Arrive { app: 1, slack_us: 4611686018427387904, pinned: None, rows: 1.0 },
+            Leave { worker: 0 },
+            Burst { app: 0, count: 32, slack_us: 13118 },
+            Arrive { app: 1, slack_us: 23737, pinned: None, rows: 1.0 },
+            Arrive { app: 0, slack_us: 4770, pinned: None, rows: 1.0 },
+            Up { worker: 5 },
+            Wait { us: 1500000 },
+        ],
+    };
+    assert_eq!(case.check(), Ok(()));
+}
