@@ -1,5 +1,5 @@
-//! The unmodified PyPI clients, `tritonclient[http,grpc]` and `kserve`, and schemathesis, in virtual
-//! environments under `target` that are made once.
+//! The unmodified PyPI clients, `tritonclient[http,grpc]` and `kserve`, schemathesis, and the schemas of
+//! Kubernetes, in virtual environments under `target` that are made once.
 //!
 //! Where Python or PyPI cannot be had a test says so and passes, except in CI (`CI` set),
 //! where it fails.
@@ -16,6 +16,12 @@ const CLIENTS: Environment = Environment {
 const SCHEMATHESIS: Environment = Environment {
     folder: "venv-api",
     packages: &["schemathesis==4.32.5"],
+};
+
+#[allow(dead_code, reason = "not every test that includes this file has it")]
+const KUBERNETES: Environment = Environment {
+    folder: "venv-kubernetes",
+    packages: &["kubernetes-validate==1.37.0"],
 };
 
 /// Requests that schemathesis draws for each operation, in addition to those of its coverage phase.
@@ -42,6 +48,21 @@ pub(crate) async fn check_api(http: SocketAddr) {
     if let Err(panicked) = checking.await {
         std::panic::resume_unwind(panicked.into_panic());
     }
+}
+
+/// Checks the files of `packaging/kubernetes` against the schemas of Kubernetes, this program and `facts`, JSON
+/// about the configuration.
+#[allow(dead_code, reason = "not every test that includes this file has it")]
+pub(crate) fn check_manifests(program: &Path, facts: &str) {
+    let Some(python) = KUBERNETES.python() else {
+        return;
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut command = Command::new(python);
+    command.arg(root.join("tests/kubernetes/check.py"));
+    command.arg(root.join("packaging/kubernetes")).arg(program);
+    command.arg(root.join("docs/openapi.yaml")).arg(facts);
+    report(&mut command);
 }
 
 fn drive_blocking(http: SocketAddr, grpc: SocketAddr, app: &str) {

@@ -46,6 +46,7 @@ mod live {
     mod guests;
     mod hostile;
     mod kinds;
+    mod kubernetes;
     mod models;
     mod monitoring;
     mod preparing;

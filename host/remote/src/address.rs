@@ -1,17 +1,21 @@
 //! The address of a server: `grpc://HOST:PORT`, or `grpcs://` with TLS.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A server's host, by name or number, and its port. A name is resolved at each connection.
+/// A server's host, by name or number, and its port. A name is resolved at each connection, unless one of
+/// its addresses is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteAddress {
     pub(crate) host: String,
     pub(crate) port: u16,
     /// With TLS.
     pub is_tls: bool,
+    /// The one address that is meant if the host stands for several.
+    pub(crate) at: Option<SocketAddr>,
 }
 
 /// An address of another form.
@@ -21,6 +25,32 @@ pub struct RemoteAddress {
      grpc://10.0.0.2:8001"
 )]
 pub struct WrongAddress(String);
+
+// === impl RemoteAddress ===
+
+impl RemoteAddress {
+    /// Whether the host is a name, which may stand for several addresses.
+    pub fn is_name(&self) -> bool {
+        self.host.parse::<IpAddr>().is_err()
+    }
+
+    /// One of the addresses of the host.
+    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+        Self {
+            at: Some(address),
+            ..self.clone()
+        }
+    }
+
+    /// The host as the server and its certificate know it.
+    pub(crate) fn authority(&self) -> String {
+        let Self { host, port, .. } = self;
+        match host.contains(':') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
+        }
+    }
+}
 
 impl FromStr for RemoteAddress {
     type Err = WrongAddress;
@@ -46,6 +76,7 @@ impl FromStr for RemoteAddress {
                 host: host.to_owned(),
                 port,
                 is_tls,
+                at: None,
             }),
             _ => Err(wrong()),
         }
@@ -54,16 +85,17 @@ impl FromStr for RemoteAddress {
 
 impl fmt::Display for RemoteAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port, .. } = self;
-        match host.contains(':') {
-            true => write!(f, "[{host}]:{port}"),
-            false => write!(f, "{host}:{port}"),
+        match &self.at {
+            Some(address) => address.fmt(f),
+            None => f.write_str(&self.authority()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -89,5 +121,15 @@ mod tests {
             let shows = address.map(|address| address.to_string()).ok();
             assert_eq!(shows.as_deref(), shown, "{text}");
         }
+    }
+
+    #[test]
+    fn one_of_the_addresses_of_a_name_is_shown() {
+        let name: RemoteAddress = "grpcs://workers:8001".parse().unwrap();
+        let one = name.at(SocketAddr::from(([10, 0, 0, 2], 8001)));
+        assert_eq!(one.to_string(), "10.0.0.2:8001");
+        assert_eq!(one.authority(), "workers:8001");
+        let number: RemoteAddress = "grpc://[::1]:8001".parse().unwrap();
+        assert!(name.is_name() && !number.is_name());
     }
 }

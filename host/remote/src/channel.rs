@@ -118,7 +118,10 @@ impl Channel {
     ) -> Result<Self, CallError> {
         let lost = |reason: String| CallError::Lost(format!("{address}: {reason}"));
         let connecting = async {
-            let stream = TcpStream::connect((&*address.host, address.port)).await;
+            let stream = match address.at {
+                Some(at) => TcpStream::connect(at).await,
+                None => TcpStream::connect((&*address.host, address.port)).await,
+            };
             let stream = stream.map_err(|error| error.to_string())?;
             stream
                 .set_nodelay(true)
@@ -207,7 +210,8 @@ impl Channel {
         let mut prefix = [0; PREFIX_BYTES];
         prefix[1..].copy_from_slice(&length.to_be_bytes());
         let scheme = if self.is_tls { "https" } else { "http" };
-        let request = Request::post(format!("{scheme}://{address}{}", rpc.path()))
+        let authority = address.authority();
+        let request = Request::post(format!("{scheme}://{authority}{}", rpc.path()))
             .version(Version::HTTP_2)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
             .header(TE, HeaderValue::from_static("trailers"))

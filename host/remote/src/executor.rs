@@ -45,11 +45,15 @@ impl RemoteExecutor {
     /// The server does not answer or is not ready, or a model does not fit.
     pub fn connect(options: RemoteOptions) -> Result<Self, ConnectError> {
         let link = Link::open(&options)?;
-        Ok(Self {
+        Ok(Self::on(options, link))
+    }
+
+    pub(crate) fn on(options: RemoteOptions, link: Link) -> Self {
+        Self {
             options,
             link: Ok(Arc::new(link)),
             shared: Shared::new(),
-        })
+        }
     }
 
     /// A server that is away: the first command ends its worker, which is then started anew until the

@@ -6,8 +6,10 @@
 //! - `request`, `body`: from a batch to a message, whose tensors are not copied; `response`: back
 //! - [`tls`], `stream`: the bytes of a connection, encrypted or not
 //! - `channel`: one HTTP/2 connection and its calls; `opening`: whether its server is fit
-//! - `link`: the connection that lives and is watched, on the thread of `runtime`
+//! - `link`: the connection that lives and is watched, on the thread of `runtime`; `lease`: how long it may
 //! - [`executor`]: a server as an [`Executor`](switchyard_executor::Executor)
+//! - [`resolver`]: the addresses of a name; `slots`: which of them has which slot; `follow`: as they come and
+//!   go; [`fleet`]: a slot as an executor
 //!
 //! Without tonic: hyper's client and the messages and frames of `switchyard-protocol`, which the gRPC
 //! port uses too, are enough for three calls, and send tensors without a copy.
@@ -18,20 +20,27 @@ pub mod address;
 mod body;
 mod channel;
 pub mod executor;
+pub mod fleet;
+mod follow;
+mod lease;
 mod link;
 pub mod metadata;
 pub mod model;
 mod opening;
 pub mod options;
 mod request;
+pub mod resolver;
 mod response;
 mod runtime;
+mod slots;
 mod stream;
 pub mod tls;
 
 pub use address::{RemoteAddress, WrongAddress};
 pub use executor::RemoteExecutor;
+pub use fleet::{Fleet, FleetSlot};
 pub use metadata::Misfit;
 pub use model::{RemoteModel, RemoteOutputs, RemoteTensor};
-pub use options::{ConnectError, RemoteOptions};
+pub use options::{ConnectError, FleetOptions, RemoteOptions};
+pub use resolver::{FoundAddresses, NameResolver, Resolve};
 pub use tls::{ClientFiles, RemoteTls, RemoteTlsError};

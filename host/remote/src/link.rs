@@ -1,7 +1,6 @@
 //! The link to a server: a connection that is driven and watched at all times, and opened again when the
 //! server ends it between two batches.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::body::Parts;
 use crate::channel::{CallError, Channel, NotAnswered};
+use crate::lease::Lease;
 use crate::opening::{is_ready, open};
 use crate::options::{ConnectError, RemoteOptions};
 use crate::runtime::RemoteRuntime;
@@ -36,14 +36,10 @@ struct LinkState {
     channel: Mutex<Channel>,
     /// One connection is opened at a time.
     opening: OneAtATime<()>,
-    /// Batches on the way.
-    running: AtomicUsize,
+    lease: Arc<Lease>,
     /// True once no answer is awaited any more.
     given_up: watch::Sender<bool>,
 }
-
-/// A batch on the way, until this is dropped.
-struct OnTheWay<'a>(&'a AtomicUsize);
 
 // === impl Link ===
 
@@ -59,17 +55,27 @@ impl Link {
         let channel = runtime.wait(async move { open(&asked).await });
         let panicked = || ConnectError::Away("connecting panicked".to_owned());
         let channel = channel.unwrap_or_else(|| Err(panicked()))?;
-        Ok(Self {
+        Ok(Self::on(options.clone(), channel, Arc::default(), runtime))
+    }
+
+    /// On a connection that is open and fit.
+    pub(crate) fn on(
+        options: RemoteOptions,
+        channel: Channel,
+        lease: Arc<Lease>,
+        runtime: Arc<RemoteRuntime>,
+    ) -> Self {
+        Self {
             state: Arc::new(LinkState {
-                options: options.clone(),
+                options,
                 channel: Mutex::new(channel),
                 opening: OneAtATime::default(),
-                running: AtomicUsize::new(0),
+                lease,
                 given_up: watch::Sender::new(false),
             }),
             watching: Mutex::default(),
             runtime,
-        })
+        }
     }
 
     /// Sends a batch and waits for its answer. The call is cancelled at its limit, and when the batch is
@@ -118,7 +124,7 @@ impl Drop for Link {
 
 impl LinkState {
     async fn infer(&self, body: Parts, limit: Duration) -> Result<ModelInferResponse, CallError> {
-        let _on_the_way = OnTheWay::new(&self.running);
+        let _on_the_way = self.lease.send();
         let mut given_up = self.given_up.subscribe();
         tokio::select! {
             answer = timeout(limit, self.exchange(body, limit)) => {
@@ -157,6 +163,10 @@ impl LinkState {
             tokio::select! {
                 () = sleep(LOOK_EVERY) => {}
                 () = channel.closed() => {}
+                () = self.lease.ended() => {
+                    let address = &self.options.address;
+                    return Absence::Leaving(format!("{address}: its name lists it no longer"));
+                }
             }
             if let Err(absence) = self.look(&channel).await {
                 return absence;
@@ -167,7 +177,7 @@ impl LinkState {
     /// A look at the server's health.
     async fn look(&self, channel: &Channel) -> Result<(), Absence> {
         if !channel.is_closed() {
-            let was_busy = self.is_busy();
+            let was_busy = self.lease.is_busy();
             match is_ready(channel, HEALTH_TIMEOUT).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {
@@ -175,13 +185,13 @@ impl LinkState {
                     return Err(Absence::Leaving(reason));
                 }
                 // The end of the batch says more.
-                Err(CallError::TimedOut(_)) if was_busy || self.is_busy() => return Ok(()),
+                Err(CallError::TimedOut(_)) if was_busy || self.lease.is_busy() => return Ok(()),
                 Err(error) if !channel.is_closed() => return Err(Absence::Lost(error.reason())),
                 Err(_) => {}
             }
         }
         // Servers close idle connections, and all connections before they end.
-        let is_busy = self.is_busy();
+        let is_busy = self.lease.is_busy();
         match self.open_again().await {
             Ok(_) => Ok(()),
             Err(error) if is_busy => Err(Absence::Leaving(error.to_string())),
@@ -201,10 +211,6 @@ impl LinkState {
         Ok(channel)
     }
 
-    fn is_busy(&self) -> bool {
-        self.running.load(Ordering::Relaxed) > 0
-    }
-
     fn channel(&self) -> Channel {
         self.lock().clone()
     }
@@ -212,20 +218,5 @@ impl LinkState {
     fn lock(&self) -> MutexGuard<'_, Channel> {
         // Whole at every point where a panic could strike.
         self.channel.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl OnTheWay ===
-
-impl<'a> OnTheWay<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for OnTheWay<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

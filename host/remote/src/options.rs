@@ -1,5 +1,7 @@
 //! How a server is used, and why it is not.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use thiserror::Error;
 use crate::address::RemoteAddress;
 use crate::metadata::Misfit;
 use crate::model::RemoteModel;
+use crate::resolver::NameResolver;
 use crate::tls::RemoteTls;
 
 /// How a server is used.
@@ -21,6 +24,19 @@ pub struct RemoteOptions {
     pub timeout: Duration,
     /// Its models, by variant.
     pub models: Arc<[RemoteModel]>,
+}
+
+/// How the servers of a name are used.
+#[derive(Clone, Debug)]
+pub struct FleetOptions {
+    /// How each is used. The host of the address is the name.
+    pub server: RemoteOptions,
+    /// Most servers that are used.
+    pub at_most: usize,
+    /// Time between two look-ups of the name.
+    pub resolve_every: Duration,
+    /// Finds the addresses of the name.
+    pub resolver: NameResolver,
 }
 
 /// Why a server is not used.
@@ -47,4 +63,29 @@ pub enum ConnectError {
         /// The difference.
         misfit: Misfit,
     },
+}
+
+// === impl RemoteOptions ===
+
+impl RemoteOptions {
+    /// For one of the addresses of its host.
+    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+        Self {
+            address: self.address.at(address),
+            ..self.clone()
+        }
+    }
+}
+
+// === impl FleetOptions ===
+
+impl FleetOptions {
+    /// The addresses of the name now.
+    ///
+    /// # Errors
+    /// The resolver's reason.
+    pub(crate) async fn look_up(&self) -> Result<BTreeSet<SocketAddr>, String> {
+        let name = &self.server.address;
+        self.resolver.addresses(&name.host, name.port).await
+    }
 }

@@ -26,6 +26,7 @@ mod written;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use switchyard_remote::NameResolver;
 
 pub use app::{AppConfig, EvidenceName, PriorName};
 pub use draft::Draft;
@@ -74,4 +75,19 @@ pub struct Config {
     /// Where its fields were written, for messages.
     #[serde(skip)]
     pub written: Written,
+    /// Finds the addresses of workers' names.
+    #[serde(skip)]
+    pub resolver: NameResolver,
+}
+
+// === impl Config ===
+
+impl Config {
+    /// The workers of a pool, in the order of the configuration: of a worker with `remote.at_most` each
+    /// slot.
+    pub fn workers_of(&self, pool: &PoolConfig) -> Vec<WorkerConfig> {
+        let workers = self.workers.iter();
+        let of_pool = workers.filter(|worker| pool.workers.contains(&worker.name));
+        of_pool.flat_map(WorkerConfig::slots).collect()
+    }
 }

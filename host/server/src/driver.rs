@@ -13,6 +13,7 @@
 mod answers;
 mod combining;
 mod crew;
+mod demand;
 mod drift;
 mod ends;
 mod handle;
@@ -45,7 +46,7 @@ pub use message::{
     CallEnd, CallError, Message, PoolCall, RowAnswer, RowInput, SubmittedCall, Ticket, Watch,
 };
 pub use models::{AppState, LoadEnd, ModelStates};
-pub use parts::{BuildExecutor, PoolExecutor, PoolParts};
+pub use parts::{BuildExecutor, PoolExecutor, PoolParts, WorkerAddress};
 pub use pool::{Pool, PoolError};
 pub use recent::{AppRecent, PolicyRecent, RecentReport, RunRecent, WorkerRecent};
 pub(crate) use restarts::{PAUSE_MAX, REMOTE_PAUSE_MAX};

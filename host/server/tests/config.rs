@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use insta::assert_snapshot;
-use switchyard_server::config::{Config, Draft, Overrides};
+use switchyard_server::config::{Config, Draft, Overrides, WorkerConfig};
 
 const GOOD: &str = r#"
 [server]
@@ -47,6 +47,22 @@ fn the_good_one_is_good() {
     // Relative paths are seen from the file's folder.
     assert_eq!(config.apps[0].zoo, Path::new("/etc/models/zoo"));
     assert_eq!(config.policies.dir, Path::new("/etc/policies"));
+}
+
+#[test]
+fn a_name_with_slots_is_a_worker_for_each() {
+    let text = GOOD.replacen(
+        "name = \"cpu-a\"",
+        "name = \"cpu-a\"\nremote = { url = \"grpc://w:1\", at_most = 2 }",
+        1,
+    );
+    let config = Config::parse(&text, Path::new("switchyard.toml"), Path::new("")).unwrap();
+    let workers = config.workers_of(&config.pools[0]);
+    let names: Vec<_> = workers.iter().map(|worker| worker.name.as_str()).collect();
+    assert_eq!(names, ["cpu-a-0", "cpu-a-1", "cpu-b"]);
+    let kinds: Vec<_> = workers.iter().map(WorkerConfig::remote_kind).collect();
+    let far = Some("remote:cpu-a".to_owned());
+    assert_eq!(kinds, [far.clone(), far, None]);
 }
 
 #[test]
@@ -94,6 +110,22 @@ fn what_no_type_forbids_is_checked() {
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"grpc://a:1\", ca = \"ca.pem\" }"), @"switchyard.toml:13: worker[0].remote.url: `grpc://a:1`, must begin with grpcs:// where ca is set");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"grpcs://a:1\", ca = \"ca.pem\", key = \"a.key\" }"), @"switchyard.toml:13: worker[0].remote.key: needs `certificate` and `ca` next to it, and a url of grpcs://");
     assert_snapshot!(said("name = \"cpu-a\"", "name = \"cpu-a\"\nremote = { url = \"grpc://a:1\", timeout_ms = 0 }"), @"switchyard.toml:13: worker[0].remote.timeout_ms: 0, must be 1 to 3600000");
+    let remote = |fields: &str| {
+        said(
+            "name = \"cpu-a\"",
+            &format!("name = \"cpu-a\"\nremote = {{ {fields} }}"),
+        )
+    };
+    assert_snapshot!(remote("url = \"grpc://w:1\", at_most = 0"), @"switchyard.toml:13: worker[0].remote.at_most: 0, must be 1 to 256");
+    assert_snapshot!(remote("url = \"grpc://w:1\", at_most = 4, resolve_s = 0"), @"switchyard.toml:13: worker[0].remote.resolve_s: 0, must be 1 to 3600");
+    assert_snapshot!(remote("url = \"grpc://w:1\", resolve_s = 2"), @"switchyard.toml:13: worker[0].remote.resolve_s: is for a name with several addresses; set `at_most` too, or leave it out");
+    assert_snapshot!(remote("url = \"grpc://10.0.0.2:1\", at_most = 4"), @"switchyard.toml:13: worker[0].remote.url: `grpc://10.0.0.2:1` is one address; must have a name with at_most, or leave at_most out");
+    let slot = GOOD.replace("cpu-b", "cpu-a-1").replacen(
+        "name = \"cpu-a\"",
+        "name = \"cpu-a\"\nremote = { url = \"grpc://w:1\", at_most = 2 }",
+        1,
+    );
+    assert_snapshot!(said_about(&slot), @"switchyard.toml:16: worker[1].name: `cpu-a-1` is a slot of worker `cpu-a`; must be another name");
     assert_snapshot!(said("[server]", "[server]\nbody_max_mb = 300"), @"switchyard.toml:2: server.request_memory_mb: 512, must be 600 to 1048576");
     assert_snapshot!(said("[server]", "[server]\ntimeout_max_ms = 0"), @"switchyard.toml:3: server.timeout_max_ms: 0, must be 1 to 3600000");
     assert_snapshot!(said("name = \"fall\"", "name = \"fall\"\nslo_ms = 0"), @"switchyard.toml:10: app[1].slo_ms: 0, must be at least 0.001");

@@ -83,7 +83,7 @@ impl TestBed {
         let mut catalog = catalog_at(args.percentile.into())?;
         // A configuration cannot name the worker kinds of a profile that brings its apps.
         let configured = args.config.as_ref().filter(|_| brings_apps);
-        let configured = configured.map(|_| pool.workers.len());
+        let configured = configured.map(|_| config.workers_of(pool).len());
         if let Some(workers) = args.workers.map(|count| count as usize).or(configured) {
             catalog.workers = repeated(&catalog.workers, workers);
         }

@@ -9,7 +9,7 @@ use switchyard_kit::shell;
 
 use super::release::Release;
 use super::share;
-use crate::files::{anew, below, file};
+use crate::files::{anew, below, copy_folder, file};
 use crate::workspace::Workspace;
 
 /// Makes `target/package/tree`.
@@ -23,9 +23,9 @@ pub(super) fn make(workspace: &Workspace, release: &Release, program: &Path) -> 
 
     let share = usr.join("share/switchyard");
     share::fill(workspace, &share)?;
-    for name in ["Dockerfile", "kserve.yaml"] {
-        file(&packaging.join(name), &share.join("examples").join(name))?;
-    }
+    let examples = share.join("examples");
+    file(&packaging.join("Dockerfile"), &examples.join("Dockerfile"))?;
+    copy_folder(&packaging.join("kubernetes"), &examples.join("kubernetes"))?;
     let docs = usr.join("share/doc/switchyard");
     for name in ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md", "README.md"] {
         file(&workspace.root.join(name), &docs.join(name))?;

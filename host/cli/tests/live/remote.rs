@@ -1,6 +1,7 @@
 //! A scheduler and its workers in processes of their own.
 
 mod batches;
+mod fleet;
 mod links;
 mod losses;
 

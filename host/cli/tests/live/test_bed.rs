@@ -227,7 +227,8 @@ measure_s = 1
         test_bed
     }
 
-    async fn start_configured(self, config: Config, folder: TempDir) -> TestBed {
+    /// Starts a server with a configuration of its own, without waiting for anything.
+    pub(crate) async fn start_configured(self, config: Config, folder: TempDir) -> TestBed {
         logs::capture();
         let policy = self.furnish(folder.path());
         let pool = self.pool;

@@ -141,6 +141,15 @@ impl Scheduler {
         demands > self.workers.up() as f64
     }
 
+    /// The least time of a worker, in microseconds, that a request of this app and cost takes: its share of
+    /// the batch that answers most requests per second, at the latencies of now. 0 for an app without a
+    /// profile.
+    pub fn least_work_us(&self, now: Time, app: AppId, cost: Cost) -> f64 {
+        let batch = self.capacity.app(app).best.batch;
+        let latency = self.estimates.of_kind(now, batch.kind).of(batch.latency);
+        latency.0 as f64 * cost.as_f64() / f64::from(batch.size.max(1))
+    }
+
     /// The workers that an app's requests keep busy at the present rate, in these batches.
     fn demand(&self, now: Time, app: AppId, batch: EfficientBatch) -> f64 {
         let latency = self.estimates.of_kind(now, batch.kind).of(batch.latency);

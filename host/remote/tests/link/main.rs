@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 #![allow(missing_docs)]
 
+mod fleet;
 mod server;
 mod tls;
 

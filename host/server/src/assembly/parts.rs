@@ -62,13 +62,14 @@ impl PoolPlan {
         };
         let pinned = self.pinned()?;
         let devices = hardware::open(&self.workers)?;
-        let remotes = self.remotes()?;
+        let remotes = remote::servers(&self.workers, self.remotes()?, &self.resolver)?;
         let workers = self.workers.iter().zip(&catalog.workers).zip(&pinned);
         let executors = workers.zip(&devices).zip(remotes).map(
             |((((worker, spec), pinned), device), remote)| {
-                if let Some(options) = remote {
+                if let Some(server) = remote {
                     return PoolExecutor {
-                        build: remote::build(options, &worker.name),
+                        address: Some(server.address()),
+                        build: remote::build(server, &worker.name),
                         threads: 1,
                         cores: Vec::new(),
                         pause_max: REMOTE_PAUSE_MAX,
@@ -93,6 +94,7 @@ impl PoolPlan {
                     threads: worker.threads,
                     cores: worker.cores.clone(),
                     pause_max: PAUSE_MAX,
+                    address: None,
                 }
             },
         );

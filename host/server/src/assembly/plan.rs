@@ -11,7 +11,7 @@ use switchyard_executor::manifest::{AppChoice, EvidenceChoice, Manifest, Manifes
 use switchyard_models::card::APP_CARD;
 use switchyard_models::zoo::{Zoo, ZooApp};
 use switchyard_models::{Precision, onnx};
-use switchyard_remote::RemoteOptions;
+use switchyard_remote::{NameResolver, RemoteOptions};
 
 use super::error::AssemblyError;
 use super::hardware::{self, kind_of, kinds};
@@ -33,6 +33,7 @@ pub struct PoolPlan {
     pub(super) zoo: Vec<ZooApp>,
     pub(super) workers: Vec<WorkerConfig>,
     pub(super) kinds: Vec<KindToMeasure>,
+    pub(super) resolver: NameResolver,
 }
 
 // === impl PoolPlan ===
@@ -140,11 +141,7 @@ impl PoolPlan {
             }
         });
         let tensors = tensors.collect();
-        let workers = config.workers.iter();
-        let workers: Vec<_> = workers
-            .filter(|worker| pool.workers.contains(&worker.name))
-            .cloned()
-            .collect();
+        let workers = config.workers_of(pool);
         check_non_finite(config, &chosen.apps, &workers)?;
         let plan = Self {
             config: pool.clone(),
@@ -154,6 +151,7 @@ impl PoolPlan {
             zoo: chosen.apps,
             kinds: kinds(&workers),
             workers,
+            resolver: config.resolver.clone(),
         };
         plan.remotes()?;
         Ok(plan)
@@ -199,12 +197,11 @@ impl PoolPlan {
                 .iter()
                 .find(|worker| kind_of(worker) == kind.name);
             // Measuring comes after the check of the models.
-            let options = worker.and_then(|worker| {
-                remote::options(worker, &self.manifest, &self.tensors)
-                    .ok()
-                    .flatten()
+            let remote = worker.and_then(|worker| {
+                let options = remote::options(worker, &self.manifest, &self.tensors);
+                worker.remote.as_ref().zip(options.ok().flatten())
             });
-            remote::benched(kind, options)
+            remote::benched(kind, remote, &self.resolver)
         };
         self.kinds.iter().map(of).collect()
     }

@@ -6,13 +6,14 @@ use switchyard_core::catalog::{Capabilities, Variant};
 use switchyard_executor::manifest::Manifest;
 use switchyard_executor::{BuildBenched, Executor, KindToMeasure};
 use switchyard_remote::{
-    ConnectError, RemoteExecutor, RemoteModel, RemoteOptions, RemoteOutputs, RemoteTensor,
+    ConnectError, Fleet, FleetOptions, FleetSlot, NameResolver, RemoteExecutor, RemoteModel,
+    RemoteOptions, RemoteOutputs, RemoteTensor,
 };
 
 use super::error::AssemblyError;
 use super::served::AppTensors;
 use crate::config::{RemoteConfig, RemoteModelConfig, WorkerConfig};
-use crate::driver::BuildExecutor;
+use crate::driver::{BuildExecutor, WorkerAddress};
 
 /// Between the variant and the exit in the version of a `switchyard worker`; the last exit has the
 /// variant's own name.
@@ -122,18 +123,105 @@ pub(super) fn capabilities(worker: &WorkerConfig) -> Capabilities {
     }
 }
 
+/// The server of a worker on another machine.
+#[derive(Clone)]
+pub(super) enum RemoteServer {
+    /// One server.
+    Fixed(RemoteOptions),
+    /// A slot of a name.
+    Slot(FleetSlot),
+}
+
+/// The servers of a pool's workers, in their order; `None` for workers of this process. The names of
+/// fleets are looked up from now on.
+///
+/// # Errors
+/// The system refuses the thread of the connections.
+pub(super) fn servers(
+    workers: &[WorkerConfig],
+    remotes: Vec<Option<RemoteOptions>>,
+    resolver: &NameResolver,
+) -> Result<Vec<Option<RemoteServer>>, AssemblyError> {
+    let mut fleet: Option<Arc<Fleet>> = None;
+    let server = |(worker, options): (&WorkerConfig, Option<RemoteOptions>)| {
+        let (Some(remote), Some(options)) = (&worker.remote, options) else {
+            return Ok(None);
+        };
+        let (Some(at), Some(of_name)) = (remote.slot, fleet_options(remote, &options, resolver))
+        else {
+            return Ok(Some(RemoteServer::Fixed(options)));
+        };
+        // The slots of a name follow each other.
+        let known = fleet.take().filter(|_| at > 0);
+        let started = known.map_or_else(|| Fleet::start(of_name), Ok);
+        let started = started.map_err(|error| AssemblyError::Remote {
+            worker: worker.name.clone(),
+            reason: error.to_string(),
+        })?;
+        let slot = started.slot(at);
+        fleet = Some(started);
+        Ok(Some(RemoteServer::Slot(slot)))
+    };
+    workers.iter().zip(remotes).map(server).collect()
+}
+
+fn fleet_options(
+    remote: &RemoteConfig,
+    server: &RemoteOptions,
+    resolver: &NameResolver,
+) -> Option<FleetOptions> {
+    Some(FleetOptions {
+        server: server.clone(),
+        at_most: remote.at_most?,
+        resolve_every: remote.resolve_every(),
+        resolver: resolver.clone(),
+    })
+}
+
+// === impl RemoteServer ===
+
+impl RemoteServer {
+    fn connect(&self) -> Result<RemoteExecutor, ConnectError> {
+        match self {
+            Self::Fixed(options) => RemoteExecutor::connect(options.clone()),
+            Self::Slot(slot) => slot.connect(),
+        }
+    }
+
+    fn options(&self) -> &RemoteOptions {
+        match self {
+            Self::Fixed(options) => options,
+            Self::Slot(slot) => slot.options(),
+        }
+    }
+
+    /// The address that it has now.
+    pub(super) fn address(&self) -> WorkerAddress {
+        match self.clone() {
+            Self::Fixed(options) => Box::new(move || Some(options.address.to_string())),
+            Self::Slot(slot) => Box::new(move || Some(slot.address()?.to_string())),
+        }
+    }
+}
+
 /// Builds the executor of a worker. A server that is away at the start may come later; one whose models
 /// differ is refused.
-pub(super) fn build(options: RemoteOptions, worker: &str) -> BuildExecutor {
+pub(super) fn build(server: RemoteServer, worker: &str) -> BuildExecutor {
     let mut is_first = true;
     let worker = worker.to_owned();
     Box::new(move || {
         let is_start = std::mem::replace(&mut is_first, false);
-        match RemoteExecutor::connect(options.clone()) {
+        if let (RemoteServer::Slot(slot), true) = (&server, is_start) {
+            slot.settle();
+        }
+        match server.connect() {
             Ok(executor) => Ok(Box::new(executor) as Box<dyn Executor>),
             Err(ConnectError::Away(reason)) if is_start => {
-                tracing::warn!(worker, reason, "the worker's server is away");
-                let away = RemoteExecutor::away(options.clone(), reason);
+                match &server {
+                    RemoteServer::Slot(slot) if slot.address().is_none() => {}
+                    _ => tracing::warn!(worker, reason, "the worker's server is away"),
+                }
+                let away = RemoteExecutor::away(server.options().clone(), reason);
                 Ok(Box::new(away) as Box<dyn Executor>)
             }
             Err(error) => Err(error.to_string()),
@@ -141,11 +229,20 @@ pub(super) fn build(options: RemoteOptions, worker: &str) -> BuildExecutor {
     })
 }
 
-/// A kind as it is measured: through the wire, with the transfer.
-pub(super) fn benched(kind: &KindToMeasure, options: Option<RemoteOptions>) -> KindToMeasure {
-    let build = options.map(|options| {
+/// A kind as it is measured: through the wire, with the transfer. Of a name the first server that is
+/// ready: workers of a kind are alike.
+pub(super) fn benched(
+    kind: &KindToMeasure,
+    remote: Option<(&RemoteConfig, RemoteOptions)>,
+    resolver: &NameResolver,
+) -> KindToMeasure {
+    let build = remote.map(|(remote, options)| {
+        let of_name = fleet_options(remote, &options, resolver);
         BuildBenched(Arc::new(move || {
-            let executor = RemoteExecutor::connect(options.clone());
+            let executor = match &of_name {
+                Some(of_name) => Fleet::first_ready(of_name),
+                None => RemoteExecutor::connect(options.clone()),
+            };
             let executor = executor.map_err(|error| error.to_string())?;
             Ok(Box::new(executor) as Box<dyn Executor>)
         }))

@@ -14,6 +14,9 @@ use super::{
 /// More than any machine draws.
 const POWER_MAX_W: f64 = 100_000.0;
 
+/// Most slots of a name. Each costs a thread per outstanding batch, and a row in every window.
+const SLOTS_MAX: usize = 256;
+
 /// Collects every mistake, so that a file is mended in one go. A mistake that only follows from
 /// another one is left out.
 struct Check<'a> {
@@ -201,6 +204,7 @@ impl Check<'_> {
             self.range(&at("parked_max"), worker.parked_max, 0..=65_536);
             if let Some(remote) = &worker.remote {
                 self.remote(i, remote);
+                self.slots(i, remote);
             }
         }
     }
@@ -277,6 +281,42 @@ impl Check<'_> {
         }
         self.range(&at("timeout_ms"), remote.timeout_ms, 1..=3_600_000);
         self.range(&at("outstanding"), remote.outstanding, 1..=8);
+    }
+
+    /// The slots of the name in a worker's url.
+    fn slots(&mut self, i: usize, remote: &RemoteConfig) {
+        let at = |field: &str| format!("worker[{i}].remote.{field}");
+        if let Some(resolve_s) = remote.resolve_s {
+            self.range(&at("resolve_s"), resolve_s, 1..=3_600);
+        }
+        let Some(at_most) = remote.at_most else {
+            if remote.resolve_s.is_some() {
+                let reason =
+                    "is for a name with several addresses; set `at_most` too, or leave it out";
+                self.refuse(at("resolve_s"), reason);
+            }
+            return;
+        };
+        self.range(&at("at_most"), at_most, 1..=SLOTS_MAX);
+        let address = remote.url.parse::<RemoteAddress>();
+        if address.is_ok_and(|address| !address.is_name()) {
+            let url = &remote.url;
+            let reason = format!(
+                "`{url}` is one address; must have a name with at_most, or leave at_most out"
+            );
+            self.refuse(at("url"), reason);
+        }
+        let workers = &self.config.workers;
+        let slots: Vec<_> = (0..at_most.min(SLOTS_MAX))
+            .map(|slot| workers[i].slot_name(slot))
+            .collect();
+        for (j, other) in workers.iter().enumerate() {
+            if slots.contains(&other.name) {
+                let (slot, name) = (&other.name, &workers[i].name);
+                let reason = format!("`{slot}` is a slot of worker `{name}`; must be another name");
+                self.refuse(format!("worker[{j}].name"), reason);
+            }
+        }
     }
 
     /// Variants are compared with those of the zoo when the zoo is read.

@@ -15,6 +15,16 @@ pub struct RemoteConfig {
     ///
     /// String, `grpc://HOST:PORT`, with TLS `grpcs://`; required; example `"grpc://10.0.0.2:8001"`.
     pub url: String,
+    /// Makes each address of the name in `url` a worker: `NAME-0`, `NAME-1` and so on, this many at most.
+    ///
+    /// Integer, 1 to 256; default none: one server; example `16`.
+    #[serde(default)]
+    pub at_most: Option<usize>,
+    /// Time between two look-ups of the name, with `at_most`.
+    ///
+    /// Integer, s, 1 to 3600; default `5`; example `2`.
+    #[serde(default)]
+    pub resolve_s: Option<u64>,
     /// Certificates of the authorities of its server (PEM), with `grpcs://`. The server's certificate
     /// must have the host of `url`.
     ///
@@ -53,7 +63,13 @@ pub struct RemoteConfig {
     /// Table; default none; example `{ "heart/cnn" = { model = "heart_cnn", inputs = { beat = "x" } } }`.
     #[serde(default)]
     pub models: BTreeMap<String, RemoteModelConfig>,
+    /// The slot of its name that this worker is.
+    #[serde(skip)]
+    pub slot: Option<usize>,
 }
+
+/// Time between two look-ups of a name if the configuration has none, in seconds.
+const RESOLVE_S: u64 = 5;
 
 /// A variant on another server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -88,6 +104,11 @@ impl RemoteConfig {
             ca: self.ca.clone()?,
             client: client.map(|(certificate, key)| ClientFiles { certificate, key }),
         })
+    }
+
+    /// Time between two look-ups of its name.
+    pub fn resolve_every(&self) -> Duration {
+        Duration::from_secs(self.resolve_s.unwrap_or(RESOLVE_S))
     }
 
     /// Longest time of a batch.

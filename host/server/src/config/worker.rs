@@ -94,6 +94,33 @@ impl WorkerConfig {
         Some(format!("remote:{}", kind.unwrap_or(&self.name)))
     }
 
+    /// The workers that it stands for: itself, or one for each slot of the name in its `remote.url`.
+    pub fn slots(&self) -> Vec<Self> {
+        let Some((remote, at_most)) = self.remote.as_ref().zip(self.at_most()) else {
+            return vec![self.clone()];
+        };
+        let slot = |at| Self {
+            name: self.slot_name(at),
+            remote: Some(RemoteConfig {
+                kind: Some(remote.kind.clone().unwrap_or_else(|| self.name.clone())),
+                slot: Some(at),
+                ..remote.clone()
+            }),
+            ..self.clone()
+        };
+        (0..at_most).map(slot).collect()
+    }
+
+    /// The slots of the name in its `remote.url`; none of a worker that is one server or of this process.
+    pub fn at_most(&self) -> Option<usize> {
+        self.remote.as_ref()?.at_most
+    }
+
+    /// The name of one of its slots.
+    pub(super) fn slot_name(&self, at: usize) -> String {
+        format!("{}-{at}", self.name)
+    }
+
     /// Itself as the process on the other machine runs it.
     #[must_use]
     pub fn here(self) -> Self {

@@ -7,7 +7,11 @@ use std::time::{Duration, Instant};
 use switchyard_core::ids::WorkerId;
 use switchyard_executor::Worker;
 
+use super::parts::WorkerAddress;
 use super::restarts::{Backoff, DueRestart, Restarter, StartNumber};
+
+/// Pause before the next look at a slot without a server: there may be hundreds.
+const FREE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The workers of a pool.
 pub(super) struct Crew {
@@ -25,24 +29,34 @@ struct CrewMember {
     /// Why it was lost last; empty while it serves.
     lost_by: String,
     stuck: Arc<()>,
+    address: Option<WorkerAddress>,
+}
+
+/// A worker in its first start.
+pub(super) struct FirstStart {
+    pub(super) worker: Worker,
+    /// The longest pause between two restarts.
+    pub(super) pause_max: Duration,
+    pub(super) address: Option<WorkerAddress>,
 }
 
 // === impl Crew ===
 
 impl Crew {
-    /// Of workers in their first start, by id, and the longest pause of each.
-    pub(super) fn new(workers: Vec<Worker>, pauses: &[Duration], restarter: Restarter) -> Self {
-        let member = |(worker, pause_max): (Worker, &Duration)| CrewMember {
-            worker,
+    /// Of workers by id.
+    pub(super) fn new(workers: Vec<FirstStart>, restarter: Restarter) -> Self {
+        let member = |first: FirstStart| CrewMember {
+            worker: first.worker,
             start: 0,
             restarting: None,
             starts: 0,
-            backoff: Backoff::new(*pause_max),
+            backoff: Backoff::new(first.pause_max),
             lost_by: String::new(),
             stuck: Arc::new(()),
+            address: first.address,
         };
         Self {
-            members: workers.into_iter().zip(pauses).map(member).collect(),
+            members: workers.into_iter().map(member).collect(),
             restarter,
         }
     }
@@ -54,6 +68,13 @@ impl Crew {
     /// All workers, by id.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Worker> {
         self.members.iter().map(|member| &member.worker)
+    }
+
+    /// The address of a worker's server: `None` if the worker runs in this process, `Some(None)` if its slot
+    /// is free.
+    pub(super) fn address(&self, worker: WorkerId) -> Option<Option<String>> {
+        let member = self.members.get(worker.index())?;
+        member.address.as_ref().map(|address| address())
     }
 
     /// Whether an event of this start of a worker is up to date.
@@ -70,7 +91,9 @@ impl Crew {
             return None;
         }
         let now = Instant::now();
-        let pause = member.backoff.next(now);
+        let is_free = member.address.as_ref().is_some_and(|at| at().is_none());
+        let least = if is_free { FREE_PAUSE } else { Duration::ZERO };
+        let pause = member.backoff.next(now).max(least);
         member.starts += 1;
         member.restarting = Some(member.starts);
         self.restarter.restart(DueRestart {

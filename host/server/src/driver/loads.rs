@@ -220,6 +220,7 @@ impl Driver {
             .map(|((spec, held), id)| WorkerStatus {
                 name: spec.name.clone(),
                 up: self.scheduler.is_up(id),
+                address: self.crew.address(id).map(Option::unwrap_or_default),
                 memory_bytes: spec.memory_bytes,
                 free_bytes: held.holds.free_bytes,
                 resident: resident(held),

@@ -25,10 +25,14 @@ impl Driver {
             return;
         };
         let is_news = self.crew.is_news(worker, reason);
+        self.show_address(worker);
+        let is_free = self.crew.address(worker) == Some(None);
         let (pool, name) = (&self.name, self.worker_name(worker));
         let restart_in_ms = pause.as_millis() as u64;
         if is_leaving {
             tracing::warn!(pool, worker = name, reason, "worker leaves");
+        } else if is_free && is_news {
+            tracing::info!(pool, worker = name, reason, "worker has no server");
         } else if is_news {
             tracing::error!(pool, worker = name, reason, restart_in_ms, "worker lost");
         } else {
@@ -92,12 +96,21 @@ impl Driver {
             ..Residency::default()
         };
         self.scheduler.handle(now, Event::WorkerUp(worker));
+        self.show_address(worker);
+        let address = self.crew.address(worker).flatten();
         let (pool, name) = (&self.name, self.worker_name(worker));
-        tracing::warn!(pool, worker = name, start, "worker restarted");
+        tracing::warn!(pool, worker = name, address, start, "worker restarted");
         self.meters.restarted(worker);
         self.meters.worker_up(worker, true);
         self.load_again(worker, &before.resident);
         self.look_for_workers("");
+    }
+
+    /// The address of a worker's server, for the metrics.
+    pub(super) fn show_address(&mut self, worker: WorkerId) {
+        if let Some(address) = self.crew.address(worker) {
+            self.meters.worker_address(worker, address.as_deref());
+        }
     }
 
     /// A pool without a worker is not ready.

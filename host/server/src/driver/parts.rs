@@ -18,6 +18,9 @@ use crate::traces::Tracer;
 /// is the reason why there is none.
 pub type BuildExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, String> + Send>;
 
+/// The address of a worker's server now; `None` while no server has its slot.
+pub type WorkerAddress = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// The executor of a worker and its cores.
 pub struct PoolExecutor {
     /// Builds the part that computes the batches.
@@ -28,6 +31,8 @@ pub struct PoolExecutor {
     pub cores: Vec<usize>,
     /// Longest pause between two restarts.
     pub pause_max: Duration,
+    /// The address of its server; none: it runs in this process.
+    pub address: Option<WorkerAddress>,
 }
 
 /// The parts of a pool.

@@ -11,7 +11,7 @@ use switchyard_threads::ServiceThread;
 use thiserror::Error;
 
 use super::combining::Combining;
-use super::crew::Crew;
+use super::crew::{Crew, FirstStart};
 use super::drift::Drift;
 use super::handle::PoolHandle;
 use super::message::Message;
@@ -191,9 +191,10 @@ fn spawn_crew(
     executors: Vec<PoolExecutor>,
     combining: &Arc<Combining<Driver>>,
 ) -> Result<Crew, PoolError> {
-    let mut starters = Vec::new();
+    let (mut starters, mut addresses) = (Vec::new(), Vec::new());
     for ((id, spec), part) in (0..).map(WorkerId).zip(&catalog.workers).zip(executors) {
         let combining = Arc::clone(combining);
+        addresses.push(part.address);
         starters.push(WorkerStarter {
             options: WorkerOptions {
                 id,
@@ -214,15 +215,20 @@ fn spawn_crew(
             }),
         });
     }
-    let pauses: Vec<_> = starters.iter().map(|starter| starter.pause_max).collect();
-    let workers = starters.iter_mut().map(|starter| {
-        starter.start(0).map_err(|reason| PoolError::Worker {
+    let workers = starters.iter_mut().zip(addresses);
+    let workers = workers.map(|(starter, address)| {
+        let started = starter.start(0).map_err(|reason| PoolError::Worker {
             pool: pool.to_owned(),
             worker: starter.options.name.clone(),
             reason,
+        });
+        Ok(FirstStart {
+            worker: started?,
+            pause_max: starter.pause_max,
+            address,
         })
     });
-    let workers = workers.collect::<Result<_, _>>()?;
+    let workers = workers.collect::<Result<_, PoolError>>()?;
     let combining = Arc::clone(combining);
     let restarter = Restarter::spawn(pool, starters, move |worker, start, restarted| {
         // As above.
@@ -232,7 +238,7 @@ fn spawn_crew(
         pool: pool.to_owned(),
         error,
     })?;
-    Ok(Crew::new(workers, &pauses, restarter))
+    Ok(Crew::new(workers, restarter))
 }
 
 /// None if no app has an evidence model.

@@ -51,6 +51,9 @@ pub struct WorkerStatus {
     /// It takes batches: it was not lost, or it is back.
     #[serde(default)]
     pub up: bool,
+    /// The address of its server; empty while no server has its slot. None: it runs in this process.
+    #[serde(default)]
+    pub address: Option<String>,
     /// Its budget.
     pub memory_bytes: u64,
     /// The part of it that neither models nor parked activations take.

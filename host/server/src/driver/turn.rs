@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::combining::Combined;
 use super::crew::Crew;
+use super::demand::Demand;
 use super::drift::Drift;
 use super::ends::{end_of, worker_of};
 use super::message::{Message, SubmittedCall, Watch};
@@ -43,6 +44,7 @@ pub(super) struct Driver {
     pub(super) meters: PoolMeters,
     pub(super) traces: Option<PoolTraces>,
     drift: Drift,
+    demand: Demand,
     pub(super) recent: Recent,
     pub(super) counters: Arc<VariantCounters>,
     pub(super) wants_evidence: Arc<AtomicBool>,
@@ -110,6 +112,9 @@ impl Combined for Driver {
         }
         self.carry_out();
         self.publish();
+        if let Some(workers) = self.demand.news(now) {
+            self.meters.desired(workers);
+        }
         self.pulse.end_turn();
         self.pacer.took(began.elapsed());
     }
@@ -119,7 +124,9 @@ impl Combined for Driver {
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        self.scheduler.next_wakeup().map(|at| self.clock.at(at))
+        let next = [self.scheduler.next_wakeup(), self.demand.next_wakeup()];
+        let next = next.into_iter().flatten().min();
+        next.map(|at| self.clock.at(at))
     }
 
     /// Ends the requests that are left: every accepted request ends, also now.
@@ -156,6 +163,7 @@ impl Driver {
             meters: parts.meters,
             traces: parts.traces,
             drift: parts.drift,
+            demand: Demand::new(parts.clock.now()),
             recent: Recent::new(catalog, parts.clock.now()),
             counters: parts.counters,
             wants_evidence: parts.wants_evidence,
@@ -186,6 +194,8 @@ impl Driver {
 
     /// Asks the workers for the models, before the first turn.
     pub(super) fn begin(&mut self) {
+        let workers = self.scheduler.catalog().workers.len() as u32;
+        (0..workers).for_each(|worker| self.show_address(WorkerId(worker)));
         self.load_all();
     }
 
@@ -271,6 +281,8 @@ impl Driver {
             self.waiters
                 .add(ticket, id, when, row.tensors, trace.take());
             self.came(call.app);
+            let work_us = self.scheduler.least_work_us(now, call.app, row.cost);
+            self.demand.came(now, work_us);
             self.scheduler.handle(
                 now,
                 Event::Arrived(Request {

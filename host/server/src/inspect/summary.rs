@@ -6,7 +6,7 @@ use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::AppId;
 
 use super::pools::Inspected;
-use crate::config::Config;
+use crate::config::{Config, WorkerConfig};
 
 pub(super) fn summary(config: &Config, pools: &[Inspected], notes: &[String]) -> String {
     let mut text = format!("{}: no mistake\n", config.source.display());
@@ -27,7 +27,8 @@ pub(super) fn summary(config: &Config, pools: &[Inspected], notes: &[String]) ->
         },
     ) in config.pools.iter().zip(pools)
     {
-        let workers = pool.workers.join(", ");
+        let workers = pool.workers.iter().map(|name| worker(config, name));
+        let workers = workers.collect::<Vec<_>>().join(", ");
         line(
             "pool",
             format!("{}: policy {policy}; workers {workers}", pool.name),
@@ -68,6 +69,15 @@ pub(super) fn summary(config: &Config, pools: &[Inspected], notes: &[String]) ->
         );
     }
     text
+}
+
+/// Its name, with the number of its slots.
+fn worker(config: &Config, name: &str) -> String {
+    let found = config.workers.iter().find(|worker| worker.name == name);
+    match found.and_then(WorkerConfig::at_most) {
+        Some(at_most) => format!("{name} (at most {at_most})"),
+        None => name.to_owned(),
+    }
 }
 
 fn app_line(catalog: &Catalog, at: usize) -> String {

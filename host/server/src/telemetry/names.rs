@@ -80,6 +80,14 @@ pub(crate) const FALLBACK_ACTIVE: GaugeName = gauge(
 );
 pub(crate) const WORKER_UP: GaugeName =
     gauge("switchyard_worker_up", "1 while a worker takes batches");
+pub(crate) const WORKERS_DESIRED: GaugeName = gauge(
+    "switchyard_workers_desired",
+    "Workers that the load of the last minute asks for, 70 % busy with the fastest variants",
+);
+pub(crate) const WORKER_ADDRESS: GaugeName = gauge(
+    "switchyard_worker_address_info",
+    "1, with the address of a worker's server; none: no server has its slot",
+);
 pub(crate) const WORKER_RESTARTS: CounterName = counter(
     "switchyard_worker_restarts_total",
     "Restarts of a worker that was lost",

@@ -17,6 +17,9 @@ use super::meters::{Counter, Gauge, Histogram, SecondsCounter};
 use super::names;
 use super::registry::Registry;
 
+/// The address of a slot without a server.
+const NO_ADDRESS: &str = "none";
+
 /// Handles are made once: writing is an atomic operation.
 pub struct PoolMeters {
     registry: Registry,
@@ -29,6 +32,7 @@ pub struct PoolMeters {
     queued: Gauge,
     running: Gauge,
     imbalance: Gauge,
+    desired: Gauge,
     fallback_active: Gauge,
     faults: Vec<PolicyFaults>,
     /// Observed over profiled load times, once both are known.
@@ -48,6 +52,8 @@ struct AppMeters {
 struct WorkerMeters {
     name: String,
     up: Gauge,
+    /// The address of its server, if it is on another machine.
+    address: Option<(String, Gauge)>,
     busy: SecondsCounter,
     restarts: Counter,
     loads: Counter,
@@ -99,6 +105,7 @@ impl PoolMeters {
             queued: depth("queued"),
             running: depth("running"),
             imbalance: registry.gauge(names::LEDGER_IMBALANCE, [("pool", name)]),
+            desired: registry.gauge(names::WORKERS_DESIRED, [("pool", name)]),
             fallback_active: registry.gauge(names::FALLBACK_ACTIVE, [("pool", name)]),
             faults: Vec::new(),
             load_ratios: BTreeMap::new(),
@@ -230,11 +237,39 @@ impl PoolMeters {
         }
     }
 
+    /// The address of a worker's server; none while no server has its slot.
+    pub(crate) fn worker_address(&mut self, worker: WorkerId, address: Option<&str>) {
+        let Some(worker) = self.workers.get_mut(worker.index()) else {
+            return;
+        };
+        let address = address.unwrap_or(NO_ADDRESS);
+        if worker
+            .address
+            .as_ref()
+            .is_some_and(|(shown, _)| shown == address)
+        {
+            return;
+        }
+        let labels = [
+            ("pool", self.pool.as_str()),
+            ("worker", worker.name.as_str()),
+            ("address", address),
+        ];
+        let gauge = self.registry.gauge(names::WORKER_ADDRESS, labels);
+        gauge.set(1.0);
+        worker.address = Some((address.to_owned(), gauge));
+    }
+
     /// A worker was started anew.
     pub(crate) fn restarted(&self, worker: WorkerId) {
         if let Some(worker) = self.workers.get(worker.index()) {
             worker.restarts.increment(1);
         }
+    }
+
+    /// The workers that the load of the last minute asks for.
+    pub(crate) fn desired(&self, workers: u32) {
+        self.desired.set(f64::from(workers));
     }
 
     /// Requests by state, and the imbalance of the ledger.
@@ -304,6 +339,7 @@ impl WorkerMeters {
         Self {
             name: name.to_owned(),
             up,
+            address: None,
             busy: registry.seconds(names::WORKER_BUSY, both),
             restarts,
             loads: registry.counter(names::CACHE_LOADS, labels),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::ids::VariantId;
@@ -176,4 +176,18 @@ async fn faults_are_counted_by_pool_and_policy_from_0() {
     pool.until(|pool| pool.metric(active) == Some(0.0)).await;
     pool.pool.send(Message::RemovePolicy);
     pool.until(|pool| pool.metric(active) == Some(1.0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_wanted_workers_follow_the_load() {
+    const DESIRED: &str = r#"switchyard_workers_desired{pool="main"}"#;
+    let pool = TestPool::start().await;
+    // Batches of eight take 20 ms: a request is 2.5 ms of a worker. 8000 of them are 20 s, in the first ten
+    // seconds and at 70 % more than two workers.
+    // Most of them are refused: they count too.
+    let end = pool
+        .try_serve_rows(0, Duration::from_millis(50), 8_000)
+        .await;
+    assert!(end.unwrap().is_err());
+    pool.until(|pool| pool.metric(DESIRED) == Some(3.0)).await;
 }

@@ -228,6 +228,7 @@ impl TestPool {
                 threads: 1,
                 cores: Vec::new(),
                 pause_max: std::time::Duration::from_secs(30),
+                address: None,
             }],
             pinned: vec![Vec::new()],
             weights: PoolWeights::new(Weights::new(Arc::new(NoModels)), vec![Device::Cpu]),
