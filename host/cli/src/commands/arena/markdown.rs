@@ -23,13 +23,7 @@ pub(super) fn page(data: &ArenaData) -> String {
 
 /// The ranking.
 pub(super) fn ranking(data: &ArenaData) -> String {
-    let mut text = format!(
-        "{} policies, {} workloads, {} test beds, {} seeds.\n\n",
-        data.policies.len(),
-        data.workloads.len(),
-        data.test_beds.len(),
-        data.seeds.len()
-    );
+    let mut text = format!("{}.\n\n", cells::counts(data, ", "));
     text += &head(&RANKING);
     for rank in &data.ranking {
         text += &line(cells::ranking(rank));

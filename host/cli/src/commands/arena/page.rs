@@ -18,14 +18,8 @@ td.left,th.left{text-align:left;white-space:normal}\
 
 /// The page.
 pub(super) fn html(data: &ArenaData) -> String {
-    let facts = format!(
-        "{} policies · {} workloads · {} test beds · {} seeds · switchyard {}",
-        data.policies.len(),
-        data.workloads.len(),
-        data.test_beds.len(),
-        data.seeds.len(),
-        escape(&data.version)
-    );
+    let counts = cells::counts(data, " · ");
+    let facts = format!("{counts} · switchyard {}", escape(&data.version));
     let beds: String = data
         .test_beds
         .iter()
