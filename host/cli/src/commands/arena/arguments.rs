@@ -34,7 +34,7 @@ the best utility of the cell. A cell that a policy cannot run counts 0. All but 
 results.json repeats bit for bit.
 
 Exit codes: 0 done, 2 a policy, workload, test bed or folder cannot be used.")]
-pub(in crate::commands) struct ArenaArgs {
+pub(crate) struct ArenaArgs {
     /// Policies that compete with the shipped ones, [NAME=]POLICY[{SETTINGS}]
     #[arg(value_name = "ENTRANT")]
     pub(super) entrants: Vec<Named>,
