@@ -1,7 +1,8 @@
 //! The native part of the Python module `switchyard`: runs simulations without the interpreter's lock and
 //! hands over results as buffers. Everything that a user of the module sees is in `python/switchyard`.
 //!
-//! - `options`: the inputs, from Python; `simulation`: runs and their results
+//! - `options`: the inputs, from Python; `compiled`: components, kept between calls; `simulation`: runs and
+//!   their results
 //! - `policy`: policies in Python; `stepped`: runs that Python decides; `window`, `plan`: their inputs and
 //!   decisions
 //! - `files`: profiles and recordings
@@ -10,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod buffers;
+mod compiled;
 mod error;
 mod files;
 mod interrupt;
@@ -27,6 +29,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Error", module.py().get_type::<error::Error>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<compiled::CompiledPolicies>()?;
     module.add_class::<simulation::Simulation>()?;
     module.add_class::<stepped::SteppedRun>()?;
     module.add_class::<window::CatalogView>()?;

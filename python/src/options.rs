@@ -7,6 +7,7 @@ use switchyard_simulate::bundle::Bundle;
 use switchyard_simulate::named::{Named, settings_of};
 use switchyard_simulate::{SimulationRequest, words};
 
+use crate::compiled::CompiledPolicies;
 use crate::error::{refused, wrong};
 use crate::policy::PythonPolicy;
 
@@ -43,6 +44,8 @@ pub(crate) struct Options {
     late: Option<String>,
     latencies: Option<String>,
     cold: bool,
+    /// Components that need not be compiled again.
+    pub(crate) compiled: Option<Py<CompiledPolicies>>,
     /// Threads that run; 0: one per core.
     pub(crate) threads: usize,
 }

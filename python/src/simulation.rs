@@ -1,7 +1,7 @@
 //! Runs and their results.
 
 use std::path::PathBuf;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -36,11 +36,17 @@ pub(crate) fn simulate(py: Python<'_>, options: Options) -> PyResult<Simulation>
     let request = options.request()?;
     let (command, threads) = (options.command, options.threads);
     let (cancelled, failed) = (Cancelled::default(), FirstException::default());
+    let compiled = options.compiled.as_ref();
+    let compiled = compiled.map(|compiled| Arc::clone(&compiled.get().0));
     let own = options.python_policies.into_iter();
     let own = own.map(|policy| Ok((policy.position, policy.contender(&failed)?)));
     let own: Vec<_> = own.collect::<PyResult<_>>()?;
     let (prepared, data) = detached(py, &cancelled, || {
-        let mut prepared = Prepared::try_new(request).map_err(refused)?;
+        let prepared = match compiled {
+            Some(loader) => Prepared::with_loader(request, loader),
+            None => Prepared::try_new(request),
+        };
+        let mut prepared = prepared.map_err(refused)?;
         for (position, (contender, record)) in own {
             let added = prepared.contenders.insert(position, contender, record);
             added.map_err(|error| wrong("policies", error))?;

@@ -9,7 +9,7 @@
 
 from . import traces
 from ._columns import Columns
-from ._native import Error, __version__
+from ._native import CompiledPolicies, Error, __version__
 from ._result import Result
 from ._simulate import Policy, reference_profile, simulate
 from .files import Profile, Recording, read_profile, read_recording
@@ -19,6 +19,7 @@ from .traces import Trace
 
 __all__ = [
     "Columns",
+    "CompiledPolicies",
     "Error",
     "Plan",
     "Policy",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _native
-from ._native import Error
+from ._native import CompiledPolicies, Error
 from ._result import Result
 from .policy import PythonPolicy
 from .traces import Trace
@@ -63,6 +63,7 @@ def simulate(
     latencies: str | None = None,
     cold: bool = False,
     threads: int = 0,
+    compiled: CompiledPolicies | None = None,
 ) -> Result:
     """Runs policies on a workload in virtual time, all on the same arrivals.
 
@@ -70,6 +71,7 @@ def simulate(
     for bit. `seeds` is a number of runs with seeds from 1, or the seeds themselves. `workload` is a spec such
     as "poisson:400", the name of a JSON file, its contents as a dictionary, or a trace. `threads` is the number of
     threads that run, by default one per core; the interpreter's lock is free meanwhile.
+    `compiled` keeps compiled components between calls.
 
     Raises `switchyard.Error` (a `ValueError`) if an input cannot be used.
     """
@@ -91,7 +93,7 @@ def simulate(
     options = inputs(profile, workload, numbers, **chosen)
     options["policies"] = [policy._parts() if isinstance(policy, Policy) else policy for policy in listed if not _own(policy)]
     options["python_policies"] = [policy._options(at) for at, policy in enumerate(listed) if _own(policy)]
-    options["threads"] = threads
+    options["threads"], options["compiled"] = threads, compiled
     shown = {"profile": os.fspath(profile), "workload": workload, "policies": listed, "seeds": numbers, **chosen}
     options["command"] = _call(shown)
     return Result(_native.simulate(options))
@@ -118,6 +120,7 @@ def inputs(
         "package": __file__,
         "command": "",
         "threads": 0,
+        "compiled": None,
         "profile": Path(profile),
         "workload": json.dumps(workload) if is_json else os.fspath(workload),
         "workload_is_json": is_json,

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 a check failed, 2 bad usage or bad input.
 
 mod add;
+mod arena;
 mod config_file;
 mod ctl;
 mod demo;
@@ -75,6 +76,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Worker(worker::WorkerArgs),
     Simulate(simulate::SimulateArgs),
+    Arena(arena::ArenaArgs),
     Ctl(ctl::CtlArgs),
     Replay(replay::ReplayArgs),
     Soak(soak::SoakArgs),
@@ -112,6 +114,7 @@ impl Cli {
             Command::Measure(args) => measure::run(&args),
             Command::Models(args) => models::run(&args),
             Command::Simulate(args) => simulate::run(&args),
+            Command::Arena(args) => arena::run(&args),
             Command::Ctl(args) => ctl::run(&args),
             Command::Soak(args) => soak::run(&args),
             Command::Replay(args) => replay::run(&args),

@@ -15,6 +15,7 @@ mod text_zoo;
 
 mod cli {
     mod add;
+    mod arena;
     mod binary;
     mod checking;
     mod codes;

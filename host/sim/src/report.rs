@@ -44,5 +44,7 @@ pub use catalog_data::CatalogData;
 pub use comparison::{Change, Comparison, Verdict};
 pub use data::{Meta, PolicyMeta, ReportData, SweepAxis, TimelineData};
 pub use matrix::{DIFFERENCES_NOTE, DifferenceMatrix, differences};
-pub use page::html;
+pub use page::{html, style as page_style};
 pub use table::{ComparisonTable, comparison_table};
+
+pub use crate::text::escape;

@@ -1,7 +1,7 @@
 //! Numbers as text, and names with any characters as HTML.
 
 /// A name as HTML, for text and for quoted attributes.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::policy::{Description, EarliestDeadlineFirst, FaultKind, Policy, PolicyFault};
-use switchyard_policy::loader::{Loaded, Loader, LoaderOptions, PolicyTrial};
+use switchyard_policy::loader::{LoadError, LoadPhase, Loaded, Loader, LoaderOptions, PolicyTrial};
 use switchyard_policy::recording::PolicyRecord;
 use switchyard_policy::{EngineOptions, PolicyEngine, PolicyVersion};
 use switchyard_server::policies::source;
@@ -26,27 +26,93 @@ pub struct Contenders {
     pub list: Vec<Contender>,
     /// The identity of each policy, by content.
     pub records: Vec<PolicyRecord>,
-    /// Compiled code. Each file is compiled once; every run has its own instance.
-    _cache: TempDir,
+    /// Keeps the compiled code.
+    _loader: Arc<PolicyLoader>,
+}
+
+/// Loads policies, for one test bed or several. Each file is compiled once; every run has its own
+/// instance. Its policies need it for each run.
+pub struct PolicyLoader {
+    engine: PolicyEngine,
+    /// Compiled code.
+    cache: TempDir,
+}
+
+/// Why a policy is not loaded.
+#[derive(Debug)]
+pub enum LoadRefusal {
+    /// Its file cannot be used, on any test bed.
+    File(InputError),
+    /// It refuses the test bed, or its settings there.
+    TestBed(LoadError),
+}
+
+// === impl LoadRefusal ===
+
+impl LoadRefusal {
+    fn of(error: LoadError) -> Self {
+        match error.phase >= LoadPhase::Configure {
+            true => Self::TestBed(error),
+            false => Self::File(InputError::new(error)),
+        }
+    }
+}
+
+impl From<LoadRefusal> for InputError {
+    fn from(refusal: LoadRefusal) -> Self {
+        match refusal {
+            LoadRefusal::File(reason) => reason,
+            LoadRefusal::TestBed(error) => Self::new(error),
+        }
+    }
+}
+
+// === impl PolicyLoader ===
+
+impl PolicyLoader {
+    /// A loader with a new folder for compiled code.
+    ///
+    /// # Errors
+    /// The system gives no folder or no engine.
+    pub fn try_new() -> Result<Self, InputError> {
+        Ok(Self {
+            engine: PolicyEngine::deterministic(&EngineOptions::default())
+                .map_err(InputError::new)?,
+            cache: tempfile::tempdir().map_err(InputError::new)?,
+        })
+    }
+
+    /// Loads a policy once, so that a policy that does not load is named before the first run.
+    ///
+    /// # Errors
+    /// Names the file, the phase and the reason.
+    pub fn load(
+        &self,
+        named: &Named,
+        test_bed: &TestBed,
+    ) -> Result<(Contender, PolicyRecord), LoadRefusal> {
+        let options = LoaderOptions {
+            cache_dir: Some(self.cache.path().to_owned()),
+            limits: test_bed.limits.clone(),
+            seed: SEED,
+        };
+        let loader = Arc::new(Loader::new(self.engine.clone(), options));
+        contender(named, test_bed, &loader)
+    }
 }
 
 // === impl Contenders ===
 
 impl Contenders {
     /// Loads every policy once, so that a policy that does not load is named before the first run.
-    pub(crate) fn load(named: &[Named], test_bed: &TestBed) -> Result<Self, InputError> {
-        let cache = tempfile::tempdir().map_err(InputError::new)?;
-        let engine =
-            PolicyEngine::deterministic(&EngineOptions::default()).map_err(InputError::new)?;
-        let options = LoaderOptions {
-            cache_dir: Some(cache.path().to_owned()),
-            limits: test_bed.limits.clone(),
-            seed: SEED,
-        };
-        let loader = Arc::new(Loader::new(engine, options));
+    pub(crate) fn load(
+        named: &[Named],
+        test_bed: &TestBed,
+        loader: Arc<PolicyLoader>,
+    ) -> Result<Self, InputError> {
         let (mut list, mut records) = (Vec::<Contender>::new(), Vec::new());
         for named in named {
-            let (contender, record) = contender(named, test_bed, &loader)?;
+            let (contender, record) = loader.load(named, test_bed)?;
             is_new(&list, &contender)?;
             list.push(contender);
             records.push(record);
@@ -54,7 +120,7 @@ impl Contenders {
         Ok(Self {
             list,
             records,
-            _cache: cache,
+            _loader: loader,
         })
     }
 
@@ -88,7 +154,7 @@ fn contender(
     named: &Named,
     test_bed: &TestBed,
     loader: &Arc<Loader>,
-) -> Result<(Contender, PolicyRecord), InputError> {
+) -> Result<(Contender, PolicyRecord), LoadRefusal> {
     let Named { name, policy, .. } = named;
     if policy == FALLBACK {
         let record = PolicyRecord::native(EarliestDeadlineFirst::default().description());
@@ -102,9 +168,12 @@ fn contender(
         });
         return Ok((Contender::clairvoyant(name, goal), record));
     }
-    let file = named.found_in_either(&test_bed.policies, test_bed.bundled.as_deref())?;
-    let version = source::version(&file, named.settings.clone()).map_err(InputError::new)?;
-    let loaded = load(loader, &version, &test_bed.catalog).map_err(InputError::new)?;
+    let file = named.found_in_either(&test_bed.policies, test_bed.bundled.as_deref());
+    let file = file.map_err(LoadRefusal::File)?;
+    let version = source::version(&file, named.settings.clone());
+    let version = version.map_err(LoadRefusal::of)?;
+    let loaded = load(loader, &version, &test_bed.catalog);
+    let loaded = loaded.map_err(LoadRefusal::of)?;
     let record = PolicyRecord::of(&loaded.version, loaded.policy.description());
     let loader = Arc::clone(loader);
     let contender = Contender {
@@ -113,9 +182,9 @@ fn contender(
             let loaded = load(&loader, &version, catalog);
             loaded
                 .map(|loaded| loaded.policy)
-                .map_err(|reason| PolicyFault {
+                .map_err(|error| PolicyFault {
                     kind: FaultKind::Failed,
-                    reason,
+                    reason: error.to_string(),
                 })
         }),
         foresight: None,
@@ -124,7 +193,7 @@ fn contender(
 }
 
 /// The same contender, with a clock around its windows.
-pub(crate) fn timed(contender: &Contender) -> (Contender, Overhead) {
+pub fn timed(contender: &Contender) -> (Contender, Overhead) {
     let (make, overhead) = (Arc::clone(&contender.make), Overhead::default());
     let began = Instant::now();
     let clock_ns = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -140,12 +209,10 @@ pub(crate) fn timed(contender: &Contender) -> (Contender, Overhead) {
     (timed, overhead)
 }
 
-fn load(loader: &Loader, version: &PolicyVersion, catalog: &Catalog) -> Result<Loaded, String> {
+fn load(loader: &Loader, version: &PolicyVersion, catalog: &Catalog) -> Result<Loaded, LoadError> {
     let trial = PolicyTrial {
         catalog,
         windows: &[],
     };
-    loader
-        .load_version(version, trial)
-        .map_err(|error| error.to_string())
+    loader.load_version(version, trial)
 }

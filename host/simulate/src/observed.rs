@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use switchyard_core::catalog::Catalog;
 use switchyard_core::decision::Decision;
-use switchyard_core::event::{Launch, Reply};
+use switchyard_core::event::{Launch, Notice, Reply};
 use switchyard_core::ids::{ExitId, VariantId};
 use switchyard_core::request::Outcome;
 use switchyard_core::time::Time;
@@ -83,8 +83,12 @@ pub(crate) struct WindowRows {
     answers: Vec<u64>,
     by: Vec<i32>,
     rescue: Vec<u8>,
+    fault: Vec<i32>,
     causes: NameList,
     policies: NameList,
+    faults: NameList,
+    /// The fault of the window that is decided next.
+    failed: Option<String>,
 }
 
 // === impl RowCollector ===
@@ -144,6 +148,12 @@ impl Observer for RowCollector {
     fn decided(&mut self, decision: &Arc<Decision>) {
         if let Self::Windows(rows) = self {
             rows.add(decision);
+        }
+    }
+
+    fn noticed(&mut self, notice: &Notice) {
+        if let (Self::Windows(rows), Notice::PolicyFaulted(faulted)) = (self, notice) {
+            rows.failed = Some(faulted.fault.to_string());
         }
     }
 }
@@ -258,6 +268,9 @@ impl WindowRows {
         self.answers.push(plan.answers.len() as u64);
         self.by.push(self.policies.code(by));
         self.rescue.push((*rescue).into());
+        let failed = self.failed.take();
+        self.fault
+            .push(failed.map_or(-1, |reason| self.faults.code(&reason)));
     }
 
     pub(crate) fn finish(self, before: ColumnTable) -> ColumnTable {
@@ -273,6 +286,7 @@ impl WindowRows {
             .with("answers", Values::Whole(self.answers))
             .with("by", self.policies.with(self.by))
             .with("rescue", Values::Flag(self.rescue))
+            .with("fault", self.faults.with(self.fault))
     }
 }
 

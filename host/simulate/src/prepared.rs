@@ -1,5 +1,7 @@
 //! A checked request and its runs.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use switchyard_core::SchedulerConfig;
 use switchyard_core::time::Micros;
@@ -7,7 +9,7 @@ use switchyard_sim::overhead::Overhead;
 use switchyard_sim::report::ReportData;
 use switchyard_sim::{Contender, PolicyOutcome, Scenario, SweepPoint, run_observed, sweep};
 
-use crate::contenders::{self, Contenders};
+use crate::contenders::{self, Contenders, PolicyLoader};
 use crate::error::InputError;
 use crate::meta::meta;
 use crate::observed::{RowCollector, RowKind};
@@ -37,8 +39,19 @@ impl Prepared {
     /// # Errors
     /// Names the input that cannot be used.
     pub fn try_new(request: SimulationRequest) -> Result<Self, InputError> {
+        Self::with_loader(request, Arc::new(PolicyLoader::try_new()?))
+    }
+
+    /// As [`try_new`](Self::try_new), without compiling the components that the loader has compiled.
+    ///
+    /// # Errors
+    /// As of [`try_new`](Self::try_new).
+    pub fn with_loader(
+        request: SimulationRequest,
+        loader: Arc<PolicyLoader>,
+    ) -> Result<Self, InputError> {
         let test_bed = TestBed::read(&request)?;
-        let contenders = Contenders::load(&request.policies, &test_bed)?;
+        let contenders = Contenders::load(&request.policies, &test_bed, loader)?;
         let points = points(&request, &test_bed)?;
         let left_out = left_out(&request, &points)?;
         Ok(Self {

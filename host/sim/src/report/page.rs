@@ -21,6 +21,11 @@ struct PageSection {
     html: String,
 }
 
+/// The style sheet of pages with plots, in a light and a dark theme.
+pub fn style() -> String {
+    format!("{}\n{STYLE}", plot::style())
+}
+
 /// The whole report as one HTML file that refers to no other file.
 pub fn html(data: &ReportData) -> String {
     let view = ReportView::new(data);
@@ -32,11 +37,11 @@ pub fn html(data: &ReportData) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-         <style>\n{plots}\n{STYLE}{answers}\n</style>\n</head>\n<body>\n{}{}</body>\n</html>\n",
+         <style>\n{style}{answers}\n</style>\n</head>\n<body>\n{}{}</body>\n</html>\n",
         header(&view, title),
         body(&view),
         title = escape(title),
-        plots = plot::style(),
+        style = style(),
         answers = palette::style(&view.kinds),
     )
 }
