@@ -293,7 +293,7 @@ fn a_simulation_decides_alike_with_changed_workers_and_with_all() {
     scenario.failing_batches = 0.01;
     scenario.scheduler.tells_decisions = true;
     scenario.scheduler.fault_limit.faults = 1_000_000;
-    let outage = |worker, from, to| Outage {
+    let outage = |worker, from: u64, to: u64| Outage {
         worker: WorkerId(worker),
         from: Time(from * 1_000),
         to: Time(to * 1_000),

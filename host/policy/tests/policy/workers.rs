@@ -1,5 +1,8 @@
 //! Policies that are sent only the workers that changed see all of them, whatever comes between.
 
+use std::path::Path;
+use std::sync::OnceLock;
+
 use fleet::{FAILS, Fleet, TRAPS};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -8,11 +11,12 @@ use switchyard_core::ids::{VariantId, WorkerId};
 use switchyard_core::policy::Policy;
 use switchyard_core::time::{Micros, Time};
 use switchyard_core::window::{IDLE, Resident, Window};
-use switchyard_policy::PolicyVersion;
 use switchyard_policy::loader::PolicyTrial;
+use switchyard_policy::{Loader, LoaderOptions, PolicyVersion};
 use switchyard_sdk::native::Native;
+use tempfile::TempDir;
 
-use crate::support::{ask, catalog, guest, loader, patient, window};
+use crate::support::{ask, catalog, engine, guest, patient, window};
 
 const SHOWS: &str = r#"{"shows": true}"#;
 
@@ -37,8 +41,19 @@ pub(crate) fn component(catalog: &Catalog, windows: &[Window]) -> Box<dyn Policy
     let bytes = std::fs::read(&file).unwrap();
     let version = PolicyVersion::new(&file, bytes, SHOWS.to_owned());
     let trial = PolicyTrial { catalog, windows };
-    let loaded = loader(patient()).load_version(&version, trial);
+    let options = LoaderOptions {
+        limits: patient(),
+        cache_dir: Some(cache().to_owned()),
+        ..LoaderOptions::default()
+    };
+    let loaded = Loader::new(engine(), options).load_version(&version, trial);
     loaded.unwrap().policy
+}
+
+/// The component is compiled once.
+fn cache() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    FOLDER.get_or_init(|| TempDir::new().unwrap()).path()
 }
 
 pub(crate) fn twin(catalog: &Catalog) -> Native<Fleet<true>> {
