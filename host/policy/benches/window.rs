@@ -127,7 +127,7 @@ struct Fleet {
 impl Fleet {
     fn turn(&mut self) {
         let Window { now, workers, .. } = &mut self.window;
-        *now = *now + Micros(50);
+        *now += Micros(50);
         let busy = workers.up.len() / 2;
         workers.busy_until[busy..].fill(now.0);
         workers.free_at[busy..].fill(now.0);

@@ -224,8 +224,12 @@ impl Marks {
             if one == other {
                 continue;
             }
-            for (at, (one, other)) in one.iter().zip(other).enumerate() {
-                *word |= u64::from(differs(one, other)) << at;
+            let rows = || one.iter().zip(other);
+            // Without branches, because mostly only times differ, and none of them by a change.
+            if rows().fold(false, |any, (one, other)| any | differs(one, other)) {
+                for (at, (one, other)) in rows().enumerate() {
+                    *word |= u64::from(differs(one, other)) << at;
+                }
             }
         }
     }

@@ -274,7 +274,7 @@ fn without_comments(version: &str) -> ContentHash {
         let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
         lines.join("\n")
     });
-    ContentHash::of(&texts.each_ref().map(|text| text.as_bytes()))
+    ContentHash::of(&texts.each_ref().map(String::as_bytes))
 }
 
 #[test]

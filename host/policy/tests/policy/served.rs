@@ -184,7 +184,7 @@ fn both_decide_alike_through_swaps_faults_lost_workers_and_new_catalogs() {
     pair.swap(&catalog, true);
     let mut accepted = 0;
     for step in 0..4_000_u32 {
-        pair.now = pair.now + Micros(random.random_range(0..800));
+        pair.now += Micros(random.random_range(0..800));
         for _ in 0..random.random_range(0..4) {
             accepted += 1;
             let arrived = request(accepted, pair.now);
@@ -234,7 +234,7 @@ fn both_decide_alike_through_swaps_faults_lost_workers_and_new_catalogs() {
         pair.poll();
     }
     while pair.cores[0].live() > 0 {
-        pair.now = pair.now + Micros(1_000);
+        pair.now += Micros(1_000);
         let workers: Vec<_> = pair.running.keys().copied().collect();
         workers.into_iter().for_each(|worker| pair.finish(worker));
         pair.poll();

@@ -1,7 +1,6 @@
 //! Policies that are sent only the workers that changed see all of them, whatever comes between.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
 use fleet::{FAILS, Fleet, TRAPS};
 use rand::{Rng, SeedableRng};
@@ -14,7 +13,6 @@ use switchyard_core::window::{IDLE, Resident, Window};
 use switchyard_policy::loader::PolicyTrial;
 use switchyard_policy::{Loader, LoaderOptions, PolicyVersion};
 use switchyard_sdk::native::Native;
-use tempfile::TempDir;
 
 use crate::support::{ask, catalog, engine, guest, patient, window};
 
@@ -43,17 +41,12 @@ pub(crate) fn component(catalog: &Catalog, windows: &[Window]) -> Box<dyn Policy
     let trial = PolicyTrial { catalog, windows };
     let options = LoaderOptions {
         limits: patient(),
-        cache_dir: Some(cache().to_owned()),
+        // Compiled once.
+        cache_dir: Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("fleet")),
         ..LoaderOptions::default()
     };
     let loaded = Loader::new(engine(), options).load_version(&version, trial);
     loaded.unwrap().policy
-}
-
-/// The component is compiled once.
-fn cache() -> &'static Path {
-    static FOLDER: OnceLock<TempDir> = OnceLock::new();
-    FOLDER.get_or_init(|| TempDir::new().unwrap()).path()
 }
 
 pub(crate) fn twin(catalog: &Catalog) -> Native<Fleet<true>> {
@@ -248,7 +241,7 @@ fn a_window_without_changes_shows_no_worker() {
     let mut policy = component(&many(WORKERS), &[]);
     ask(policy.as_mut(), &pool.window).unwrap();
     assert_eq!(shown(policy.as_mut()).0, "all");
-    pool.window.now = pool.window.now + Micros(5_000);
+    pool.window.now += Micros(5_000);
     pool.window.workers.busy_until.fill(pool.window.now.0);
     pool.window.workers.free_at.fill(pool.window.now.0);
     ask(policy.as_mut(), &pool.window).unwrap();
