@@ -26,7 +26,7 @@ use crate::workers::{component, many, twin};
 
 const WORKERS: usize = 20;
 
-/// Every so many windows of the policy fail.
+/// One in this many windows of the policy fails.
 const FAILING: u32 = 11;
 
 /// A policy that fails windows after it has seen them.
